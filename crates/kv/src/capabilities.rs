@@ -1,0 +1,77 @@
+//! What an engine can do, as data: nothing above this API asks for an engine's name to decide.
+
+use serde::{Deserialize, Serialize};
+
+/// The longest things an engine takes, in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Limits {
+    /// The longest key. A longer one is refused with `Invalid`. The shortest key is empty (0 bytes)
+    /// where [`Capabilities::empty_keys`] says so, else 1 byte.
+    pub key_max: usize,
+    /// The longest value. A longer one is refused with `Invalid`.
+    pub value_max: usize,
+}
+
+/// What an engine can do. A `false` is a promise too: the call answers `Unsupported`, or, for the
+/// qualities, the law that needs it is skipped and counted.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Capabilities {
+    /// Limits of keys and values.
+    pub limits: Limits,
+    /// The empty key is a key.
+    pub empty_keys: bool,
+    /// Commits survive the end of the process (kill -9) at every level above `none`.
+    pub persistent: bool,
+    /// `Durability::Interval` keeps a prefix of the commits after a power loss, without a sync in
+    /// every commit. If false, the engine maps `interval` to something stronger (and slower).
+    pub interval: bool,
+    /// Concurrent commits at `Durability::Group` share a sync.
+    pub group_commit: bool,
+    /// A commit at `Durability::None` that is lost by a power loss still leaves a store that opens.
+    pub none_is_consistent: bool,
+    /// Two write transactions can be open at once; if false the second `begin_write` waits for the
+    /// first to end (and is refused on the thread that holds it), and conflicts cannot happen.
+    pub concurrent_writers: bool,
+    /// Blind writes neither read nor conflict.
+    pub blind_writes: bool,
+    /// A range delete costs less than deleting its keys one by one.
+    pub cheap_range_delete: bool,
+    /// `drop_tree` succeeds while snapshots that read the tree are open (they go on reading it).
+    pub drop_with_readers: bool,
+    /// The engine can compact on request.
+    pub compaction: bool,
+    /// The engine can copy itself to a directory while it is written.
+    pub backup: bool,
+    /// The engine can draw a storage map.
+    pub storage_map: bool,
+    /// The engine counts the bytes it writes by reason.
+    pub io_by_reason: bool,
+    /// The engine can bypass the page cache of the operating system.
+    pub direct_io: bool,
+    /// The engine compresses what it stores.
+    pub compression: bool,
+}
+
+impl Capabilities {
+    /// Each yes-or-no capability with its name, in the order of the fields.
+    #[must_use]
+    pub fn list(&self) -> Vec<(&'static str, bool)> {
+        vec![
+            ("empty_keys", self.empty_keys),
+            ("persistent", self.persistent),
+            ("interval", self.interval),
+            ("group_commit", self.group_commit),
+            ("none_is_consistent", self.none_is_consistent),
+            ("concurrent_writers", self.concurrent_writers),
+            ("blind_writes", self.blind_writes),
+            ("cheap_range_delete", self.cheap_range_delete),
+            ("drop_with_readers", self.drop_with_readers),
+            ("compaction", self.compaction),
+            ("backup", self.backup),
+            ("storage_map", self.storage_map),
+            ("io_by_reason", self.io_by_reason),
+            ("direct_io", self.direct_io),
+            ("compression", self.compression),
+        ]
+    }
+}

@@ -1,0 +1,273 @@
+//! The traits an engine implements.
+
+use std::path::Path;
+use std::time::Duration;
+
+use crate::batch::Batch;
+use crate::capabilities::Capabilities;
+use crate::compact::{Compaction, Flow, Progress};
+use crate::durability::Durability;
+use crate::error::{Error, Result};
+use crate::map::StorageMap;
+use crate::range::{Direction, KeyRange};
+use crate::stats::{EngineStats, StatScope, TreeStats};
+use crate::tree::{TreeId, TreeOptions};
+
+/// An open store. Shared by any number of threads.
+///
+/// Object-safe: one virtual call costs about a nanosecond, nothing beside the least operation.
+pub trait Engine: Send + Sync {
+    /// The engine's name, as its factory says it.
+    fn name(&self) -> &'static str;
+
+    /// What it can do with the options it was opened with.
+    fn capabilities(&self) -> &Capabilities;
+
+    /// Create a tree.
+    ///
+    /// # Errors
+    /// `Exists` when there is one of that name; `Invalid` for a bad name ([`crate::check_name`]).
+    fn create_tree(&self, name: &str, options: &TreeOptions) -> Result<TreeId>;
+
+    /// Open an existing tree. Opening it again gives the same handle.
+    ///
+    /// # Errors
+    /// `NotFound`.
+    fn open_tree(&self, name: &str) -> Result<TreeId>;
+
+    /// Drop a tree and its data. Its handle becomes `Invalid` for new snapshots and transactions.
+    ///
+    /// # Errors
+    /// `NotFound`; `Conflict` when open transactions or snapshots forbid it (where the capability
+    /// `drop_with_readers` is false).
+    fn drop_tree(&self, name: &str) -> Result<()>;
+
+    /// The names of all trees, in byte order.
+    ///
+    /// # Errors
+    /// As the engine reports.
+    fn trees(&self) -> Result<Vec<String>>;
+
+    /// A snapshot of all trees as of now.
+    ///
+    /// # Errors
+    /// `Closed`; `Full` when the engine has no more reader slots.
+    fn begin_read(&self) -> Result<Box<dyn Snapshot + '_>>;
+
+    /// A transaction that reads a snapshot of now and writes on top of it. It belongs to the thread
+    /// that began it.
+    ///
+    /// # Errors
+    /// `Closed`. Without the capability `concurrent_writers` the call waits for the transaction
+    /// that is open on another thread, and answers `Invalid` when this thread holds it itself.
+    fn begin_write(&self) -> Result<Box<dyn Transaction + '_>>;
+
+    /// Apply a batch atomically and without reading. Where `blind_writes` is true it never
+    /// conflicts; elsewhere the engine repeats it until it is through.
+    ///
+    /// # Errors
+    /// `Invalid` for a key or value beyond the limits or a dropped tree (nothing is applied); `Full`,
+    /// `Closed`, `Io`.
+    fn write(&self, batch: &Batch, durability: Durability) -> Result<()>;
+
+    /// Make everything committed so far durable in the tree files, so that opening needs (next to)
+    /// no log.
+    ///
+    /// # Errors
+    /// `Full`, `Io`; after a failed sync the engine is `Closed` for writes.
+    fn checkpoint(&self) -> Result<()>;
+
+    /// Make everything committed so far survive a power loss, whatever level it was committed at
+    /// (engines without a log checkpoint instead).
+    ///
+    /// # Errors
+    /// As [`Engine::checkpoint`].
+    fn sync_log(&self) -> Result<()>;
+
+    /// Rewrite the keys of `range` in `tree` into their best form. Calls `watch` now and then, at
+    /// least at the beginning and the end; `Flow::Cancel` ends it early with
+    /// `Compaction::Cancelled`.
+    ///
+    /// # Errors
+    /// `Unsupported` without the capability `compaction`; `Invalid` for a dropped tree.
+    fn compact(
+        &self,
+        tree: TreeId,
+        range: KeyRange<'_>,
+        watch: &mut dyn FnMut(Progress) -> Flow,
+    ) -> Result<Compaction>;
+
+    /// Do the background work that is owed (flushes, merges, checkpoint) and wait until it is done,
+    /// but no longer than about `limit`. Does no more than the engine would do by itself in time.
+    ///
+    /// # Errors
+    /// As [`Engine::checkpoint`].
+    fn settle(&self, limit: Duration) -> Result<Compaction>;
+
+    /// Copy the store as of now into `directory`, which must not exist or be empty, while it is
+    /// read and written. The copy opens with the same factory.
+    ///
+    /// # Errors
+    /// `Unsupported` without the capability `backup`; `Exists` when `directory` holds anything.
+    fn backup(
+        &self,
+        directory: &Path,
+        watch: &mut dyn FnMut(Progress) -> Flow,
+    ) -> Result<Compaction>;
+
+    /// What the engine has done since it was opened. Cheap enough for once a second.
+    ///
+    /// # Errors
+    /// As the engine reports.
+    fn stats(&self) -> Result<EngineStats>;
+
+    /// What is stored in one tree.
+    ///
+    /// # Errors
+    /// `Invalid` for a dropped tree.
+    fn tree_stats(&self, tree: TreeId, scope: StatScope) -> Result<TreeStats>;
+
+    /// Where the bytes lie.
+    ///
+    /// # Errors
+    /// `Unsupported` without the capability `storage_map`.
+    fn storage_map(&self) -> Result<StorageMap>;
+
+    /// Check the stored structures as far as the engine can.
+    ///
+    /// # Errors
+    /// `Corrupt`, naming what is wrong; `Unsupported` when the engine has no such check.
+    fn verify(&self) -> Result<()> {
+        Err(Error::unsupported(
+            self.name(),
+            "check of its own structures",
+        ))
+    }
+
+    /// Close the store: wait for background work to stop, make what is committed durable as by
+    /// [`Engine::sync_log`], release the directory. Dropping does the same but hides the error.
+    ///
+    /// # Errors
+    /// As [`Engine::sync_log`].
+    fn close(self: Box<Self>) -> Result<()>;
+}
+
+/// A read view of all trees at one moment.
+pub trait Snapshot {
+    /// Read `key` into `value` (cleared first). False when it is absent.
+    ///
+    /// # Errors
+    /// `Invalid` for a dropped tree; `Corrupt`, `Io`. A key beyond the limits is absent.
+    fn get_into(&self, tree: TreeId, key: &[u8], value: &mut Vec<u8>) -> Result<bool>;
+
+    /// Read `key`.
+    ///
+    /// # Errors
+    /// As [`Snapshot::get_into`].
+    fn get(&self, tree: TreeId, key: &[u8]) -> Result<Option<Vec<u8>>> {
+        let mut value = Vec::new();
+        Ok(self.get_into(tree, key, &mut value)?.then_some(value))
+    }
+
+    /// Read many keys; `visit` gets the index and the value of each key, in any order.
+    ///
+    /// # Errors
+    /// As [`Snapshot::get_into`].
+    fn get_many(
+        &self,
+        tree: TreeId,
+        keys: &[&[u8]],
+        visit: &mut dyn FnMut(usize, Option<&[u8]>),
+    ) -> Result<()> {
+        let mut value = Vec::new();
+        for (index, key) in keys.iter().enumerate() {
+            let found = self.get_into(tree, key, &mut value)?;
+            visit(index, found.then_some(value.as_slice()));
+        }
+        Ok(())
+    }
+
+    /// A cursor before the first entry of `range` in `direction`.
+    ///
+    /// # Errors
+    /// As [`Snapshot::get_into`].
+    fn cursor(
+        &self,
+        tree: TreeId,
+        range: KeyRange<'_>,
+        direction: Direction,
+    ) -> Result<Box<dyn Cursor + '_>>;
+}
+
+/// A walk through a range. It stands before the first entry until [`Cursor::advance`] is called, and
+/// sees what its snapshot sees, whatever is written meanwhile.
+pub trait Cursor {
+    /// Go to the next entry in the cursor's direction. False at the end; after that it stays false.
+    ///
+    /// # Errors
+    /// `Corrupt`, `Io`.
+    fn advance(&mut self) -> Result<bool>;
+
+    /// Go to the first entry at or beyond `key` in the cursor's direction, within its range. It may
+    /// also go back. False when there is none.
+    ///
+    /// # Errors
+    /// `Corrupt`, `Io`.
+    fn seek(&mut self, key: &[u8]) -> Result<bool>;
+
+    /// The key of the current entry. Empty when there is none.
+    fn key(&self) -> &[u8];
+
+    /// The value of the current entry. Empty when there is none.
+    fn value(&self) -> &[u8];
+}
+
+/// A unit of atomicity: it reads its snapshot with its own writes on top. Dropping it rolls back.
+pub trait Transaction: Snapshot {
+    /// Insert `key`; it must be absent.
+    ///
+    /// # Errors
+    /// `Exists`, and the transaction may go on; `Conflict`; `Invalid` beyond the limits.
+    fn insert(&mut self, tree: TreeId, key: &[u8], value: &[u8]) -> Result<()>;
+
+    /// Set `key` to `value`. Takes part in conflict detection.
+    ///
+    /// # Errors
+    /// `Conflict` (here or at commit); `Invalid` beyond the limits, and the transaction may go on.
+    fn put(&mut self, tree: TreeId, key: &[u8], value: &[u8]) -> Result<()>;
+
+    /// Remove `key`; says whether it was there. Takes part in conflict detection.
+    ///
+    /// # Errors
+    /// `Conflict`.
+    fn delete(&mut self, tree: TreeId, key: &[u8]) -> Result<bool>;
+
+    /// Set `key` to `value` without reading and, where the capability `blind_writes` is true,
+    /// without conflict detection: for keys that are derived from keys that take part.
+    ///
+    /// # Errors
+    /// As [`Transaction::put`].
+    fn put_blind(&mut self, tree: TreeId, key: &[u8], value: &[u8]) -> Result<()>;
+
+    /// Remove `key` without reading; see [`Transaction::put_blind`].
+    ///
+    /// # Errors
+    /// As [`Transaction::put`].
+    fn delete_blind(&mut self, tree: TreeId, key: &[u8]) -> Result<()>;
+
+    /// Remove the keys of `range` that this transaction sees. Whether keys that others insert into
+    /// the range meanwhile are removed or conflict is the engine's choice.
+    ///
+    /// # Errors
+    /// `Conflict`.
+    fn delete_range(&mut self, tree: TreeId, range: KeyRange<'_>) -> Result<()>;
+
+    /// Commit. On an error nothing of the transaction is visible.
+    ///
+    /// # Errors
+    /// `Conflict`: begin again. `Full`, `Closed`, `Io`.
+    fn commit(self: Box<Self>, durability: Durability) -> Result<()>;
+
+    /// Give up all changes.
+    fn rollback(self: Box<Self>);
+}

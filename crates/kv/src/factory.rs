@@ -1,0 +1,77 @@
+//! How engines are found and opened without anybody knowing which were compiled in.
+
+use std::path::Path;
+
+use crate::capabilities::Capabilities;
+use crate::engine::Engine;
+use crate::error::{Error, ErrorKind, Result};
+use crate::options::{EngineOptions, OptionDoc};
+
+/// An engine that may or may not have been compiled in. Each adapter crate exposes one, always;
+/// without its cargo feature, `open` answers `Unsupported` and names the feature.
+pub trait Factory: Send + Sync {
+    /// The engine's name: lower case, as in `--engine lmdb`.
+    fn name(&self) -> &'static str;
+
+    /// One line: what kind of engine, and by whom.
+    fn about(&self) -> &'static str;
+
+    /// The licence of the engine itself.
+    fn license(&self) -> &'static str;
+
+    /// The cargo feature that compiles it in, or `None` when it always is.
+    fn feature(&self) -> Option<&'static str>;
+
+    /// Whether it is compiled in.
+    fn available(&self) -> bool;
+
+    /// The version of the engine's library, when it is compiled in.
+    fn version(&self) -> Option<String>;
+
+    /// What it can do. Meaningful without opening; the same as [`Engine::capabilities`] with
+    /// default options.
+    fn capabilities(&self) -> Capabilities;
+
+    /// Its own options.
+    fn options(&self) -> &'static [OptionDoc];
+
+    /// Open the store in `directory`, creating both when missing.
+    ///
+    /// # Errors
+    /// `Unsupported` when not compiled in; `Invalid` when the options are wrong or the directory
+    /// holds another engine's store; `Closed` never; `Io`, `Corrupt`, `Full` from the engine.
+    fn open(&self, directory: &Path, options: &EngineOptions) -> Result<Box<dyn Engine>>;
+
+    /// The error of `open` when the engine is not compiled in.
+    fn missing(&self) -> Error {
+        let feature = self.feature().unwrap_or("default");
+        Error::new(
+            ErrorKind::Unsupported,
+            format!(
+                "engine {} is not compiled in; build with --features {feature} (or all-engines)",
+                self.name()
+            ),
+        )
+        .with_engine(self.name())
+    }
+
+    /// Refuse options this engine does not know, naming those it does.
+    ///
+    /// # Errors
+    /// `Invalid`, naming the option.
+    fn check_own(&self, options: &EngineOptions) -> Result<()> {
+        for name in options.own.keys() {
+            if !self.options().iter().any(|o| o.name == name) {
+                let known: Vec<&str> = self.options().iter().map(|o| o.name).collect();
+                let known = if known.is_empty() {
+                    "none".to_owned()
+                } else {
+                    known.join(", ")
+                };
+                let message = format!("unknown option {name:?}; {} knows: {known}", self.name());
+                return Err(Error::invalid(message).with_engine(self.name()));
+            }
+        }
+        Ok(())
+    }
+}

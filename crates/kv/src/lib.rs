@@ -1,0 +1,48 @@
+//! The persistence API: what the database layers and the laboratory need of a storage engine.
+//!
+//! An [`Engine`] holds named trees (ordered maps from bytes to bytes; key order is byte order).
+//! A [`Snapshot`] reads all trees at one moment; a [`Transaction`] also writes them, atomically and
+//! at snapshot isolation; a [`Batch`] writes without reading. Code above this API cannot tell
+//! which engine stores the data, except by asking [`Capabilities`], which are data.
+//!
+//! Invariants every engine keeps (`kv-conformance` checks them):
+//!
+//! - I1. A commit is atomic across trees, for readers and across a crash.
+//! - I2. A snapshot never changes: it sees exactly the commits that returned before it was taken,
+//!   and perhaps some that were under way, whole.
+//! - I3. Of two transactions that wrote the same key and overlapped in time, at most one commits
+//!   (first committer wins); the other gets [`ErrorKind::Conflict`].
+//! - I4. An acknowledged commit survives what its [`Durability`] and [`Capabilities`] promise.
+//! - I5. An engine answers `Unsupported` where it cannot; it never pretends.
+//!
+//! [`memory`] is the reference engine.
+
+mod batch;
+mod capabilities;
+mod compact;
+mod durability;
+mod engine;
+mod error;
+mod factory;
+pub mod identity;
+mod map;
+
+mod options;
+mod range;
+mod stats;
+mod tree;
+
+pub use batch::{Batch, Op};
+pub use capabilities::{Capabilities, Limits};
+pub use compact::{Compaction, Flow, Progress};
+pub use durability::Durability;
+pub use engine::{Cursor, Engine, Snapshot, Transaction};
+pub use error::{Error, ErrorKind, Result};
+pub use factory::Factory;
+pub use map::{Region, RegionKind, StorageMap};
+pub use options::{Codec, EngineOptions, OptionDoc};
+pub use range::{Direction, KeyRange};
+pub use stats::{
+    CacheStats, Count, EngineStats, IoCount, IoReason, StallCount, StatScope, TreeStats,
+};
+pub use tree::{NAME_MAX, TreeId, TreeOptions, check_name};

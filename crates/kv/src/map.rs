@@ -1,0 +1,55 @@
+//! The storage map: where the bytes of a store lie and how well they are used.
+
+use serde::{Deserialize, Serialize};
+
+use crate::tree::TreeId;
+
+/// What a region of a file holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum RegionKind {
+    /// Entries (leaf pages, runs).
+    Data,
+    /// Pages that only route (inner pages, fences, filters).
+    Index,
+    /// Values kept apart.
+    Overflow,
+    /// Buffered changes waiting to be merged.
+    Buffer,
+    /// Free for reuse.
+    Free,
+    /// Superblocks, catalogs.
+    Meta,
+    /// The redo log.
+    Log,
+}
+
+/// A run of bytes in a file, all of one kind.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Region {
+    /// The file, relative to the engine's directory.
+    pub file: String,
+    /// Where it begins in the file, in bytes. Engines that only know how much, not where, number
+    /// regions one after the other.
+    pub offset: u64,
+    /// How long it is, in bytes.
+    pub length: u64,
+    /// What it holds.
+    pub kind: RegionKind,
+    /// Whose it is, where known.
+    pub tree: Option<TreeId>,
+    /// The level: 0 is the leaves of a B-tree and the youngest level of an LSM.
+    pub level: u8,
+    /// How much of it is live, 0 to 1, where known.
+    pub used: Option<f32>,
+}
+
+/// The regions of a store, file by file in ascending offset.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct StorageMap {
+    /// The regions.
+    pub regions: Vec<Region>,
+    /// True when `offset` is a real place in the file.
+    pub offsets_are_real: bool,
+}

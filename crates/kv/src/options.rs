@@ -1,0 +1,93 @@
+//! What every engine can be told when it is opened.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::str::FromStr;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use stdx::ByteSize;
+
+/// The compression an engine should use, as a class: the lab compares like with like.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Codec {
+    /// No compression.
+    None,
+    /// A fast codec of the LZ4 class (LZ4, Snappy).
+    Fast,
+}
+
+impl fmt::Display for Codec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Codec::None => "none",
+            Codec::Fast => "fast",
+        })
+    }
+}
+
+impl FromStr for Codec {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Codec, String> {
+        match text {
+            "none" => Ok(Codec::None),
+            "fast" => Ok(Codec::Fast),
+            _ => Err(format!("not a codec class: {text:?}; use fast or none")),
+        }
+    }
+}
+
+/// Options common to all engines, and the engine's own by name.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EngineOptions {
+    /// Memory for the engine's cache and write buffers together (default 128 MiB).
+    pub cache: ByteSize,
+    /// How often the log is synced at `Durability::Interval` (default 100 ms).
+    pub interval: Duration,
+    /// How long between checkpoints, for engines that have them (default 10 s).
+    pub checkpoint: Duration,
+    /// Whether a redo log is kept (default true). Without one, every commit is at
+    /// `Durability::None` and the stronger levels are refused with `Unsupported`.
+    pub log: bool,
+    /// Bypass the page cache of the operating system where the engine can (default false).
+    pub direct_io: bool,
+    /// Compression class (default fast, where the engine compresses).
+    pub codec: Codec,
+    /// Background threads (default 2).
+    pub threads: u32,
+    /// The most the store may grow to, for engines that must know (LMDB's map; default 1 TiB).
+    pub size_max: ByteSize,
+    /// The engine's own options. An unknown name or a bad value is refused with `Invalid`.
+    pub own: BTreeMap<String, String>,
+}
+
+impl Default for EngineOptions {
+    fn default() -> EngineOptions {
+        EngineOptions {
+            cache: ByteSize::mib(128),
+            interval: Duration::from_millis(100),
+            checkpoint: Duration::from_secs(10),
+            log: true,
+            direct_io: false,
+            codec: Codec::Fast,
+            threads: 2,
+            size_max: ByteSize::gib(1024),
+            own: BTreeMap::new(),
+        }
+    }
+}
+
+/// One of an engine's own options, documented as data for `lab list` and for error messages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct OptionDoc {
+    /// The name, as in `engine:name=value`.
+    pub name: &'static str,
+    /// What a value looks like: `size`, `1-32`, `leveled|universal`.
+    pub values: &'static str,
+    /// The default.
+    pub default: &'static str,
+    /// What it does and what it trades.
+    pub about: &'static str,
+}

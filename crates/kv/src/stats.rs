@@ -1,0 +1,131 @@
+//! What an engine says of its work.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+/// Why bytes were written or read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum IoReason {
+    /// The redo log.
+    Log,
+    /// Memory to newly written runs (an LSM's flush).
+    Flush,
+    /// Rewriting of runs (merge, compaction).
+    Merge,
+    /// A page written in place of an older one (B-tree eviction or copy-on-write).
+    PageWrite,
+    /// A page fetched.
+    PageRead,
+    /// Written because of a checkpoint.
+    Checkpoint,
+    /// Metadata.
+    Meta,
+}
+
+/// Bytes and operations for one reason since the engine was opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct IoCount {
+    /// The reason.
+    pub reason: IoReason,
+    /// Bytes.
+    pub bytes: u64,
+    /// Operations, where counted.
+    pub operations: Option<u64>,
+}
+
+/// The engine's own cache (not the operating system's).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CacheStats {
+    /// The most it may hold, in bytes.
+    pub capacity_bytes: u64,
+    /// What it holds, in bytes.
+    pub used_bytes: u64,
+    /// Of that, what must still be written, in bytes.
+    pub dirty_bytes: u64,
+    /// Lookups answered.
+    pub hits: u64,
+    /// Lookups that went to the disk.
+    pub misses: u64,
+}
+
+/// Time that callers spent waiting, for one reason.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StallCount {
+    /// The reason, in the engine's words: `memtable_limit`, `cache_full`, ...
+    pub reason: String,
+    /// How often.
+    pub count: u64,
+    /// How long in all, in microseconds, where the engine measures it.
+    pub micros: Option<u64>,
+}
+
+/// What an engine says of itself since it was opened. What it cannot tell is empty or `None`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct EngineStats {
+    /// Bytes written, by reason.
+    pub written: Vec<IoCount>,
+    /// Bytes read, by reason.
+    pub read: Vec<IoCount>,
+    /// Its cache.
+    pub cache: Option<CacheStats>,
+    /// Waits.
+    pub stalls: Vec<StallCount>,
+    /// Durability debt: bytes accepted whose background work is still owed (dirty pages, buffers in
+    /// memory, merges that are due).
+    pub debt_bytes: Option<u64>,
+    /// The background work going on now, in words a stall can be blamed on: `checkpoint`,
+    /// `compaction`, `flush`. Empty when idle or unknown.
+    pub activity: Vec<String>,
+    /// Anything else, by the engine's own names.
+    pub counters: BTreeMap<String, u64>,
+}
+
+impl EngineStats {
+    /// Bytes written for `reason`, 0 when not told.
+    #[must_use]
+    pub fn written_bytes(&self, reason: IoReason) -> u64 {
+        self.written
+            .iter()
+            .filter(|c| c.reason == reason)
+            .map(|c| c.bytes)
+            .sum()
+    }
+}
+
+/// How much trouble statistics may go to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StatScope {
+    /// Only what is cheap: an estimate is fine.
+    Quick,
+    /// Exact where it can be had, even by reading the whole tree.
+    Exact,
+}
+
+/// A count that says whether it is exact.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Count {
+    /// The number.
+    pub value: u64,
+    /// False for an estimate.
+    pub exact: bool,
+}
+
+/// What is stored in one tree. `None`: the engine cannot tell.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct TreeStats {
+    /// Entries.
+    pub entries: Count,
+    /// Bytes of live keys and values before compression.
+    pub live_bytes: Option<u64>,
+    /// Bytes allocated in files to the tree.
+    pub allocated_bytes: Option<u64>,
+    /// Pages (B-tree) or runs (LSM, Be-tree).
+    pub pages: Option<u64>,
+    /// Levels from the root to the leaves, or of the LSM.
+    pub depth: Option<u32>,
+    /// Mean used fraction of a page, 0 to 1.
+    pub mean_fill: Option<f64>,
+}

@@ -1,0 +1,43 @@
+//! Trees: how they are named and created.
+
+use serde::{Deserialize, Serialize};
+
+/// The handle of an open tree: valid in the engine that gave it, until the tree is dropped or the
+/// engine is closed. A handle is never given to another tree while the engine is open.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct TreeId(pub u32);
+
+/// How a tree is created. Hints: an engine that has no such idea ignores them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TreeOptions {
+    /// Keys arrive mostly in ascending order (default: false). Trades nothing for B-trees; lets an
+    /// engine skip filters and pack pages full.
+    pub ascending: bool,
+    /// Point lookups of absent keys are common (default: false). Trades memory for filters.
+    pub point_lookups: bool,
+}
+
+/// The longest allowed tree name, in bytes. Names are non-empty, of ASCII letters, digits and
+/// `_ - . : / $`.
+pub const NAME_MAX: usize = 200;
+
+/// Whether `name` may name a tree; the reason if not.
+///
+/// # Errors
+/// What is wrong with the name.
+pub fn check_name(name: &str) -> Result<(), String> {
+    if name.is_empty() {
+        return Err("a tree name must not be empty".to_owned());
+    }
+    if name.len() > NAME_MAX {
+        return Err(format!(
+            "a tree name has at most {NAME_MAX} bytes, this one {}",
+            name.len()
+        ));
+    }
+    let allowed = |c: char| c.is_ascii_alphanumeric() || "_-.:/$".contains(c);
+    match name.chars().find(|&c| !allowed(c)) {
+        Some(c) => Err(format!("a tree name must not contain {c:?}")),
+        None => Ok(()),
+    }
+}

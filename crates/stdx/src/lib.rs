@@ -1,0 +1,16 @@
+//! The ground every other crate stands on: locks and threads, the clock, seeded randomness, the
+//! byte tape that drives random tests, and units.
+//!
+//! Nothing here knows about storage. Locks, time, threads and randomness are reached only through
+//! this crate (clippy's `disallowed-methods` enforces it), so that a simulation can replace them.
+
+pub mod hash;
+pub mod rng;
+pub mod sync;
+pub mod tape;
+pub mod time;
+pub mod units;
+
+pub use rng::Rng;
+pub use tape::Tape;
+pub use units::ByteSize;

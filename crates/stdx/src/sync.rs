@@ -1,0 +1,21 @@
+//! Locks and threads. Every lock in the workspace is one of these, so that a model checker can
+//! replace them in one place, and so that the thread sanitizer (which does not understand the
+//! standard library's locks) sees locks it understands.
+
+use std::io;
+use std::thread::{Builder, JoinHandle};
+
+pub use parking_lot::{
+    Condvar, MappedRwLockReadGuard, Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard,
+};
+
+/// Start a thread with a name of at most 15 characters (Linux shows no more).
+///
+/// # Errors
+/// The operating system's error when no thread can be had.
+pub fn spawn<T: Send + 'static>(
+    name: &str,
+    body: impl FnOnce() -> T + Send + 'static,
+) -> io::Result<JoinHandle<T>> {
+    Builder::new().name(name.to_owned()).spawn(body)
+}

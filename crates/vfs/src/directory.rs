@@ -1,0 +1,102 @@
+//! Directories: what they hold and how much room there is.
+
+use std::fs;
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+/// What the files below a directory amount to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Usage {
+    /// The number of regular files.
+    pub files: u64,
+    /// The sum of their lengths, in bytes.
+    pub length_bytes: u64,
+    /// What they occupy on disk, in bytes (holes of sparse files are not counted).
+    pub allocated_bytes: u64,
+}
+
+/// Create `directory` and its parents if missing.
+///
+/// # Errors
+/// The operating system's; also when something else has that name.
+pub fn ensure_dir(directory: &Path) -> io::Result<()> {
+    fs::create_dir_all(directory)
+}
+
+/// Add up the files below `directory`. Files that vanish meanwhile are passed over.
+///
+/// # Errors
+/// The operating system's, when `directory` itself cannot be read.
+pub fn usage(directory: &Path) -> io::Result<Usage> {
+    let mut sum = Usage::default();
+    let mut open = vec![fs::read_dir(directory)?];
+    while let Some(entries) = open.last_mut() {
+        let Some(entry) = entries.next() else {
+            open.pop();
+            continue;
+        };
+        let Ok(entry) = entry else { continue };
+        let Ok(metadata) = entry.metadata() else {
+            continue;
+        };
+        if metadata.is_dir() {
+            if let Ok(inner) = fs::read_dir(entry.path()) {
+                open.push(inner);
+            }
+        } else if metadata.is_file() {
+            sum.files += 1;
+            sum.length_bytes += metadata.len();
+            sum.allocated_bytes += metadata.blocks() * 512;
+        }
+    }
+    Ok(sum)
+}
+
+/// True when `directory` does not exist or holds nothing.
+///
+/// # Errors
+/// The operating system's, other than that it does not exist.
+pub fn is_empty(directory: &Path) -> io::Result<bool> {
+    match fs::read_dir(directory) {
+        Ok(mut entries) => Ok(entries.next().is_none()),
+        Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(true),
+        Err(e) => Err(e),
+    }
+}
+
+/// Bytes an unprivileged process may still write to the file system that holds `path`.
+///
+/// # Errors
+/// The operating system's.
+pub fn free_bytes(path: &Path) -> io::Result<u64> {
+    let stat = rustix::fs::statvfs(path)?;
+    Ok(stat.f_bavail.saturating_mul(stat.f_frsize))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn usage_counts_nested_files_and_not_holes() {
+        let dir = tempfile::tempdir().unwrap();
+        fs::create_dir(dir.path().join("sub")).unwrap();
+        fs::write(dir.path().join("a"), vec![1; 5000]).unwrap();
+        let sparse = fs::File::create(dir.path().join("sub/b")).unwrap();
+        sparse.set_len(1 << 30).unwrap();
+        let usage = usage(dir.path()).unwrap();
+        assert_eq!((usage.files, usage.length_bytes), (2, 5000 + (1 << 30)));
+        assert!(usage.allocated_bytes < 1 << 20, "{usage:?}");
+        assert!(free_bytes(dir.path()).unwrap() > 0);
+    }
+
+    #[test]
+    fn emptiness() {
+        let dir = tempfile::tempdir().unwrap();
+        assert!(is_empty(dir.path()).unwrap());
+        assert!(is_empty(&dir.path().join("missing")).unwrap());
+        fs::write(dir.path().join("a"), b"").unwrap();
+        assert!(!is_empty(dir.path()).unwrap());
+    }
+}

@@ -1,0 +1,14 @@
+//! The only code that calls the operating system for storage.
+//!
+//! What is here is what the adapters and the laboratory need: atomic small files, directory locks
+//! and sizes. Everything returns `std::io::Result`; callers add the path to their own errors.
+
+mod atomic;
+mod device;
+mod directory;
+mod lock;
+
+pub use atomic::{sync_dir, write_atomic};
+pub use device::{DeviceId, device_of};
+pub use directory::{Usage, ensure_dir, free_bytes, is_empty, usage};
+pub use lock::DirLock;

@@ -1,0 +1,47 @@
+//! One process per store.
+
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::path::Path;
+
+use rustix::fs::{FlockOperation, flock};
+
+/// Holds a directory for this handle alone (`flock` on a file named `LOCK` in it), until dropped.
+/// The kernel releases it when the process ends, however it ends.
+#[derive(Debug)]
+pub struct DirLock {
+    _file: File,
+}
+
+impl DirLock {
+    /// Take the lock, or say at once that it is taken.
+    ///
+    /// # Errors
+    /// `WouldBlock` when another handle, of this process or another, holds it; else the operating
+    /// system's.
+    pub fn acquire(directory: &Path) -> io::Result<DirLock> {
+        let path = directory.join("LOCK");
+        let file = OpenOptions::new()
+            .create(true)
+            .write(true)
+            .truncate(false)
+            .open(path)?;
+        flock(&file, FlockOperation::NonBlockingLockExclusive)?;
+        Ok(DirLock { _file: file })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_second_taker_is_refused_until_the_first_lets_go() {
+        let dir = tempfile::tempdir().unwrap();
+        let first = DirLock::acquire(dir.path()).unwrap();
+        let error = DirLock::acquire(dir.path()).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::WouldBlock);
+        drop(first);
+        DirLock::acquire(dir.path()).unwrap();
+    }
+}
