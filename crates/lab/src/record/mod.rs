@@ -6,6 +6,7 @@
 mod interval;
 mod latency;
 mod manifest;
+mod run;
 mod series;
 mod stall;
 mod status;
@@ -15,6 +16,7 @@ mod summary;
 pub use interval::IntervalRow;
 pub use latency::{Latency, QuerySummary};
 pub use manifest::{Cell, LoadKind, Manifest, Plan, Preset, StepPlan, TargetSpec};
+pub use run::{EnvelopeLine, EnvelopeRecord, RunRecord, StepRecord, TargetRecord};
 pub use series::{EngineCounter, SeriesRow};
 pub use stall::{Stall, StallRule};
 pub use status::{StepState, StepStatus};
