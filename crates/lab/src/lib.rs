@@ -1,3 +1,4 @@
 //! Placeholder while the workspace is laid.
 
 pub mod envelope;
+pub mod sample;

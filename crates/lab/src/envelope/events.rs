@@ -22,7 +22,7 @@ pub struct MemoryEvents {
 /// Read the events of a group; `None` when it shows none of them.
 pub(super) fn read(version: Version, group: &Path) -> Option<MemoryEvents> {
     let text = |file: &str| fs::read_to_string(group.join(file)).ok();
-    let number = |file: &str| text(file)?.trim().parse().ok();
+    let number = |file: &str| -> Option<u64> { text(file)?.trim().parse().ok() };
     let events = match version {
         Version::V1 => MemoryEvents {
             limit_hits: number("memory.failcnt"),

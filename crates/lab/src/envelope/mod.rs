@@ -15,7 +15,7 @@
 //!
 //! What the memory limit covers: anonymous memory *and* the page cache of the files the worker
 //! touches, so engine cache plus page cache share one budget. Swap is closed to the worker, so
-//! that it cannot buy memory with unseen I/O. Memory used before [`Envelope::admit`] stays charged
+//! that it cannot buy memory with unseen I/O (version 1: to 1 MiB). Memory used before [`Envelope::admit`] stays charged
 //! to the group the process came from: admit a worker before it opens its store.
 //!
 //! What the I/O limits cover: version 1 throttles what a process submits itself, that is reads

@@ -55,7 +55,7 @@ fn v1_limits_are_written_on_the_whole_disk_and_read_back() {
     let (_, group) = envelope.memory_group().unwrap();
     assert!(group.starts_with(fake.path("cg/memory/own")));
     let read = |file: &str| fs::read_to_string(group.join(file)).unwrap();
-    assert_eq!(read("memory.memsw.limit_in_bytes"), (128 << 20).to_string());
+    assert_eq!(read("memory.memsw.limit_in_bytes"), (129 << 20).to_string());
     assert_eq!(read("memory.swappiness"), "0");
     let groups = status.groups.clone();
     assert_eq!(groups.len(), 2);
@@ -308,7 +308,7 @@ fn the_real_memory_limit_kills_what_outgrows_it() {
     };
     let envelope = Envelope::create(&cgroups, &asked, None).unwrap();
     // `tail -c` keeps the last 200 MB of what it reads in memory.
-    let script = "read x; head -c 300000000 /dev/zero | tail -c 200000000 >/dev/null";
+    let script = "read x; head -c 300000000 /dev/zero | tail -c 200000000 >/dev/null 2>&1";
     let mut command = Command::new("sh");
     command.args(["-c", script]).stdin(Stdio::piped());
     let mut child = command.spawn().unwrap();
