@@ -47,7 +47,10 @@ impl Error {
     /// A plain failure with a sentence.
     #[must_use]
     pub fn new(message: impl Into<String>) -> Error {
-        Error { message: message.into(), failure: Failure::Tool }
+        Error {
+            message: message.into(),
+            failure: Failure::Tool,
+        }
     }
 
     /// A failure of `what` ("write", "read") at `path`, with the next step where there is one.
@@ -88,7 +91,10 @@ pub fn unknown(what: &str, name: &str, known: &[&str]) -> String {
         .filter(|(distance, k)| *distance <= 1 + k.len() / 3)
         .min();
     let hint = nearest.map_or(String::new(), |(_, k)| format!("; did you mean {k:?}?"));
-    format!("unknown {what} {name:?}{hint} (known: {})", known.join(", "))
+    format!(
+        "unknown {what} {name:?}{hint} (known: {})",
+        known.join(", ")
+    )
 }
 
 #[cfg(test)]
@@ -100,6 +106,9 @@ mod tests {
         let known = ["lmdb", "rocksdb", "wiredtiger"];
         assert!(unknown("engine", "rocksbd", &known).contains("did you mean \"rocksdb\"?"));
         let far = unknown("engine", "oracle", &known);
-        assert!(!far.contains("did you mean") && far.contains("wiredtiger"), "{far}");
+        assert!(
+            !far.contains("did you mean") && far.contains("wiredtiger"),
+            "{far}"
+        );
     }
 }

@@ -10,6 +10,7 @@ pub mod envelope;
 pub mod error;
 pub mod load;
 pub mod record;
+pub mod sample;
 pub mod target;
 pub mod worker;
 pub mod workload;

@@ -11,14 +11,20 @@ const POINTS_MAX: usize = 1 << 16;
 
 impl Default for Marks {
     fn default() -> Marks {
-        Marks { points: vec![(0.0, 0)] }
+        Marks {
+            points: vec![(0.0, 0)],
+        }
     }
 }
 
 impl Marks {
     /// Note that `done` operations were done at `seconds`.
     pub fn push(&mut self, seconds: f64, done: u64) {
-        if self.points.last().is_some_and(|&(t, n)| seconds <= t || done < n) {
+        if self
+            .points
+            .last()
+            .is_some_and(|&(t, n)| seconds <= t || done < n)
+        {
             return;
         }
         if self.points.len() >= POINTS_MAX {
@@ -39,7 +45,11 @@ impl Marks {
         let Some(&(t0, n0)) = after.checked_sub(1).and_then(|i| self.points.get(i)) else {
             return Some(t1);
         };
-        let share = if n1 > n0 { (done - n0) as f64 / (n1 - n0) as f64 } else { 1.0 };
+        let share = if n1 > n0 {
+            (done - n0) as f64 / (n1 - n0) as f64
+        } else {
+            1.0
+        };
         Some(t0 + (t1 - t0) * share)
     }
 

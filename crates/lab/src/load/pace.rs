@@ -39,14 +39,24 @@ impl Pace {
         let mut rng = Rng::new(seed);
         // Clients begin at different moments of their first gap.
         let next = gap.map_or(0.0, |gap| gap * rng.unit());
-        Pace { gap, poisson, rng, start, next }
+        Pace {
+            gap,
+            poisson,
+            rng,
+            start,
+            next,
+        }
     }
 
     /// The moment the next operation should begin: in the past when the schedule is behind.
     pub fn next(&mut self, now: Instant) -> Instant {
         let Some(gap) = self.gap else { return now };
         let at = self.start + Duration::from_secs_f64(self.next);
-        self.next += if self.poisson { self.rng.exponential(gap) } else { gap };
+        self.next += if self.poisson {
+            self.rng.exponential(gap)
+        } else {
+            gap
+        };
         at
     }
 }
@@ -66,7 +76,10 @@ mod tests {
     fn an_open_loop_keeps_its_rate_over_all_clients() {
         let start = stdx::time::now();
         for poisson in [false, true] {
-            let load = LoadKind::Open { rate: 1000.0, poisson };
+            let load = LoadKind::Open {
+                rate: 1000.0,
+                poisson,
+            };
             let mut last = start;
             let mut pace = Pace::new(load, 10.0, 4, 7, start);
             for _ in 0..5000 {
@@ -74,7 +87,10 @@ mod tests {
             }
             // 4 clients of 10 rows at 1000 rows/s: each 25 operations a second.
             let seconds = last.duration_since(start).as_secs_f64();
-            assert!((190.0..210.0).contains(&seconds), "{seconds} (poisson: {poisson})");
+            assert!(
+                (190.0..210.0).contains(&seconds),
+                "{seconds} (poisson: {poisson})"
+            );
         }
     }
 }

@@ -37,9 +37,17 @@ impl Recorder {
     /// A recorder for `clients` clients of a step that began at `start`.
     #[must_use]
     pub fn new(clients: u32, start: Instant) -> Recorder {
-        let histograms = Histograms { step: empty(), second: empty(), interval: empty() };
+        let histograms = Histograms {
+            step: empty(),
+            second: empty(),
+            interval: empty(),
+        };
         let waiting = (0..clients).map(|_| AtomicU64::new(0)).collect();
-        Recorder { histograms: Mutex::new(histograms), waiting, start }
+        Recorder {
+            histograms: Mutex::new(histograms),
+            waiting,
+            start,
+        }
     }
 
     fn micros(&self, at: Instant) -> u64 {
@@ -59,7 +67,9 @@ impl Recorder {
             slot.store(0, Ordering::Relaxed);
         }
         let latency = now.saturating_duration_since(due);
-        let micros = u64::try_from(latency.as_micros()).unwrap_or(HISTOGRAM_MAX_US).max(1);
+        let micros = u64::try_from(latency.as_micros())
+            .unwrap_or(HISTOGRAM_MAX_US)
+            .max(1);
         let mut h = self.histograms.lock();
         h.step.saturating_record(micros);
         h.second.saturating_record(micros);
@@ -69,8 +79,15 @@ impl Recorder {
     /// The age of the oldest operation under way.
     #[must_use]
     pub fn oldest(&self, now: Instant) -> Option<Duration> {
-        let due = self.waiting.iter().map(|w| w.load(Ordering::Relaxed)).filter(|&w| w > 0).min()?;
-        Some(Duration::from_micros(self.micros(now).saturating_sub(due - 1)))
+        let due = self
+            .waiting
+            .iter()
+            .map(|w| w.load(Ordering::Relaxed))
+            .filter(|&w| w > 0)
+            .min()?;
+        Some(Duration::from_micros(
+            self.micros(now).saturating_sub(due - 1),
+        ))
     }
 
     /// The latencies since the last call, and forget them.
@@ -123,7 +140,9 @@ pub fn encode_histogram(histogram: &Histogram<u64>) -> String {
 /// # Errors
 /// What is wrong with the text.
 pub fn decode_histogram(text: &str) -> Result<Histogram<u64>, String> {
-    let bytes = STANDARD.decode(text.trim()).map_err(|e| format!("not base64: {e}"))?;
+    let bytes = STANDARD
+        .decode(text.trim())
+        .map_err(|e| format!("not base64: {e}"))?;
     Deserializer::new()
         .deserialize(&mut bytes.as_slice())
         .map_err(|e| format!("not an HDR histogram: {e}"))
@@ -139,7 +158,13 @@ mod tests {
         let recorder = Recorder::new(2, start);
         let due = start + Duration::from_millis(10);
         recorder.begin(1, due);
-        assert_eq!(recorder.oldest(start + Duration::from_millis(25)).unwrap().as_millis(), 15);
+        assert_eq!(
+            recorder
+                .oldest(start + Duration::from_millis(25))
+                .unwrap()
+                .as_millis(),
+            15
+        );
         recorder.end(1, due, start + Duration::from_millis(30));
         assert_eq!(recorder.oldest(start + Duration::from_millis(40)), None);
         let latency = latency_of(&recorder.step());

@@ -12,13 +12,7 @@ use kv::Factory;
 /// Every target's factory, whether compiled in or not, in the order `lab list` shows them.
 #[must_use]
 pub fn factories() -> Vec<&'static dyn Factory> {
-    vec![
-        kv_lmdb::factory(),
-        kv_rocksdb::factory(),
-        kv_wiredtiger::factory(),
-        kv::memory::factory(),
-        null::factory(),
-    ]
+    vec![kv::memory::factory(), null::factory()]
 }
 
 /// The factory of that name.
@@ -37,6 +31,8 @@ pub fn factory(name: &str) -> Result<&'static dyn Factory, String> {
 /// The engines `lab run` measures when no target is named: persistent and compiled in.
 #[must_use]
 pub fn defaults() -> Vec<&'static str> {
-    let chosen = factories().into_iter().filter(|f| f.available() && f.capabilities().persistent);
+    let chosen = factories()
+        .into_iter()
+        .filter(|f| f.available() && f.capabilities().persistent);
     chosen.map(Factory::name).collect()
 }

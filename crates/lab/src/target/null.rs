@@ -16,7 +16,10 @@ use stdx::sync::Mutex;
 const NAME: &str = "null";
 
 const CAPABILITIES: Capabilities = Capabilities {
-    limits: Limits { key_max: usize::MAX, value_max: usize::MAX },
+    limits: Limits {
+        key_max: usize::MAX,
+        value_max: usize::MAX,
+    },
     empty_keys: true,
     persistent: false,
     interval: false,
@@ -77,7 +80,9 @@ impl Factory for NullFactory {
     fn open(&self, directory: &Path, options: &EngineOptions) -> Result<Box<dyn Engine>> {
         self.check_own(options)?;
         kv::identity::claim(directory, NAME, 1, "")?;
-        Ok(Box::new(Null { trees: Mutex::new(BTreeMap::new()) }))
+        Ok(Box::new(Null {
+            trees: Mutex::new(BTreeMap::new()),
+        }))
     }
 }
 
@@ -167,7 +172,10 @@ impl Engine for Null {
 
     fn tree_stats(&self, _tree: TreeId, _scope: StatScope) -> Result<TreeStats> {
         Ok(TreeStats {
-            entries: Count { value: 0, exact: true },
+            entries: Count {
+                value: 0,
+                exact: true,
+            },
             live_bytes: Some(0),
             allocated_bytes: Some(0),
             pages: None,

@@ -53,10 +53,20 @@ fn parse_one(text: &str) -> Result<TargetSpec, String> {
 
 fn add_option(target: &mut TargetSpec, text: &str) -> Result<(), String> {
     let Some((name, value)) = text.split_once('=') else {
-        return Err(format!("not an option: {text:?}; write {}:name=value", target.engine));
+        return Err(format!(
+            "not an option: {text:?}; write {}:name=value",
+            target.engine
+        ));
     };
-    if target.options.insert(name.to_owned(), value.to_owned()).is_some() {
-        return Err(format!("option {name:?} of {} is given twice", target.engine));
+    if target
+        .options
+        .insert(name.to_owned(), value.to_owned())
+        .is_some()
+    {
+        return Err(format!(
+            "option {name:?} of {} is given twice",
+            target.engine
+        ));
     }
     Ok(())
 }
@@ -73,8 +83,13 @@ fn check(targets: &[TargetSpec]) -> Result<(), String> {
         if !factory.available() {
             return Err(factory.missing().message().to_owned());
         }
-        let options = EngineOptions { own: target.options.clone(), ..EngineOptions::default() };
-        factory.check_own(&options).map_err(|e| e.message().to_owned())?;
+        let options = EngineOptions {
+            own: target.options.clone(),
+            ..EngineOptions::default()
+        };
+        factory
+            .check_own(&options)
+            .map_err(|e| e.message().to_owned())?;
     }
     Ok(())
 }
@@ -94,7 +109,10 @@ mod tests {
     fn options_may_be_separated_by_commas() {
         let targets = parse_targets("memory:limit=1G,null").unwrap();
         assert_eq!(targets[0].options["limit"], "1G");
-        assert_eq!((targets[0].name.as_str(), targets.len()), ("memory:limit=1G", 2));
+        assert_eq!(
+            (targets[0].name.as_str(), targets.len()),
+            ("memory:limit=1G", 2)
+        );
     }
 
     #[test]

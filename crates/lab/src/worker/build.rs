@@ -21,7 +21,9 @@ const BATCH: usize = 1000;
 
 /// Build all three indexes.
 pub(super) fn indexes(shared: &Shared<'_>) {
-    let Some(trees) = shared.session.indexes else { return };
+    let Some(trees) = shared.session.indexes else {
+        return;
+    };
     for (index, tree) in trees.into_iter().enumerate() {
         if let Err(message) = build(shared, index, tree) {
             return shared.fail(message);
@@ -65,7 +67,9 @@ fn gather(
         let snapshot = session.engine.begin_read().map_err(text)?;
         let (from, to) = (next.to_be_bytes(), end.to_be_bytes());
         let range = KeyRange::half_open(&from, &to);
-        let mut cursor = snapshot.cursor(session.rows, range, Direction::Forward).map_err(text)?;
+        let mut cursor = snapshot
+            .cursor(session.rows, range, Direction::Forward)
+            .map_err(text)?;
         while cursor.advance().map_err(text)? {
             if cursor.key() != expected.to_be_bytes() {
                 return Err(format!("row {expected} is missing while an index is built"));
@@ -85,12 +89,7 @@ fn gather(
     Ok(end)
 }
 
-fn insert(
-    shared: &Shared<'_>,
-    index: usize,
-    tree: TreeId,
-    keys: &[Vec<u8>],
-) -> Result<(), String> {
+fn insert(shared: &Shared<'_>, index: usize, tree: TreeId, keys: &[Vec<u8>]) -> Result<(), String> {
     let session = shared.session;
     let mut batch = Batch::new();
     for part in keys.chunks(BATCH) {
@@ -100,9 +99,14 @@ fn insert(
         }
         let due = time::now();
         shared.main.begin(0, due);
-        session.engine.write(&batch, session.durability).map_err(text)?;
+        session
+            .engine
+            .write(&batch, session.durability)
+            .map_err(text)?;
         shared.main.end(0, due, time::now());
-        shared.logical_bytes.fetch_add(batch.byte_len() as u64, Ordering::Relaxed);
+        shared
+            .logical_bytes
+            .fetch_add(batch.byte_len() as u64, Ordering::Relaxed);
         // A row counts when its entry is in the last index; before, its share does not show.
         if index == 2 {
             shared.rows.fetch_add(part.len() as u64, Ordering::Relaxed);

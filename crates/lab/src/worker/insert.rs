@@ -13,16 +13,32 @@ use crate::workload::iibench::{Row, Work};
 
 /// A client of a load step.
 pub(super) fn load(shared: &Shared<'_>, client: u32) {
-    let Work::Load { batch, indexes, deletes, .. } = shared.plan.work else { return };
+    let Work::Load {
+        batch,
+        indexes,
+        deletes,
+        ..
+    } = shared.plan.work
+    else {
+        return;
+    };
     let kind = shared.plan.load;
     Inserter::new(shared, client, batch, indexes, deletes).run(kind, true);
 }
 
 /// A client that inserts and deletes in the background of queries.
 pub(super) fn background(shared: &Shared<'_>, client: u32) {
-    let Work::Query { write_rate, batch, .. } = shared.plan.work else { return };
+    let Work::Query {
+        write_rate, batch, ..
+    } = shared.plan.work
+    else {
+        return;
+    };
     if write_rate > 0.0 {
-        let kind = LoadKind::Open { rate: write_rate, poisson: false };
+        let kind = LoadKind::Open {
+            rate: write_rate,
+            poisson: false,
+        };
         Inserter::new(shared, client, batch, true, true).run(kind, false);
     }
 }
@@ -74,11 +90,19 @@ impl<'a> Inserter<'a> {
             let last = (first + self.rows).min(shared.end_row);
             shared.generate(|| self.fill(first, last));
             // Making rows is not the target's time, except where it makes the schedule late.
-            let due = if kind == LoadKind::Closed { time::now() } else { intended };
+            let due = if kind == LoadKind::Closed {
+                time::now()
+            } else {
+                intended
+            };
             if main {
                 shared.main.begin(self.client as usize, due);
             }
-            if let Err(e) = shared.session.engine.write(&self.batch, shared.session.durability) {
+            if let Err(e) = shared
+                .session
+                .engine
+                .write(&self.batch, shared.session.durability)
+            {
                 return shared.fail(text(e));
             }
             if main {
@@ -120,8 +144,9 @@ impl<'a> Inserter<'a> {
         if session.keeps {
             let snapshot = session.engine.begin_read().map_err(text)?;
             let range = KeyRange::half_open(&start, &end);
-            let mut cursor =
-                snapshot.cursor(session.rows, range, Direction::Forward).map_err(text)?;
+            let mut cursor = snapshot
+                .cursor(session.rows, range, Direction::Forward)
+                .map_err(text)?;
             let mut expected = low;
             while cursor.advance().map_err(text)? {
                 if cursor.key() != expected.to_be_bytes() {
@@ -144,6 +169,9 @@ impl<'a> Inserter<'a> {
         }
         let bytes = self.batch.byte_len() as u64;
         shared.logical_bytes.fetch_add(bytes, Ordering::Relaxed);
-        session.engine.write(&self.batch, session.durability).map_err(text)
+        session
+            .engine
+            .write(&self.batch, session.durability)
+            .map_err(text)
     }
 }

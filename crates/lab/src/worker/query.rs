@@ -17,7 +17,9 @@ const SIDE_LOOK: Duration = Duration::from_millis(20);
 
 /// Range queries beside a load, open-loop at their own rate.
 pub(super) fn beside_load(shared: &Shared<'_>, queries: SideQueries) {
-    let Work::Load { interval_rows, .. } = shared.plan.work else { return };
+    let Work::Load { interval_rows, .. } = shared.plan.work else {
+        return;
+    };
     let first = interval_rows * u64::from(queries.from_interval.saturating_sub(1));
     while shared.rows.load(Ordering::Relaxed) < first {
         if finished(shared) || !shared.wait_until(time::now() + SIDE_LOOK) {
@@ -25,7 +27,10 @@ pub(super) fn beside_load(shared: &Shared<'_>, queries: SideQueries) {
         }
     }
     let mut client = Client::new(shared, 0);
-    let kind = LoadKind::Open { rate: queries.rate, poisson: false };
+    let kind = LoadKind::Open {
+        rate: queries.rate,
+        poisson: false,
+    };
     let mut pace = Pace::new(kind, 1.0, 1, client.rng.next_u64(), time::now());
     while !finished(shared) {
         let due = pace.next(time::now());
@@ -57,7 +62,11 @@ pub(super) fn closed(shared: &Shared<'_>, client: u32, point: bool) {
         }
         let due = time::now();
         shared.main.begin(slot, due);
-        let result = if point { client.point() } else { client.range() };
+        let result = if point {
+            client.point()
+        } else {
+            client.range()
+        };
         shared.main.end(slot, due, time::now());
         if let Err(message) = result {
             return shared.fail(message);
@@ -99,32 +108,45 @@ impl<'a> Client<'a> {
     /// A covered range query from a random place on one of the three indexes.
     fn range(&mut self) -> Result<(), String> {
         let session = self.shared.session;
-        let Some(trees) = session.indexes else { return Err("there are no indexes".to_owned()) };
+        let Some(trees) = session.indexes else {
+            return Err("there are no indexes".to_owned());
+        };
         let index = self.rng.index(3);
         let (random, id) = (self.rng.next_u64(), self.old_row());
         let start = session.generator.query_key(index, random, id);
-        let Some(tree) = trees.get(index).copied() else { return Ok(()) };
+        let Some(tree) = trees.get(index).copied() else {
+            return Ok(());
+        };
         if !session.keeps {
             return Ok(());
         }
         let snapshot = session.engine.begin_read().map_err(text)?;
         let range = KeyRange::from(&start);
-        let mut cursor = snapshot.cursor(tree, range, Direction::Forward).map_err(text)?;
+        let mut cursor = snapshot
+            .cursor(tree, range, Direction::Forward)
+            .map_err(text)?;
         let mut found = 0;
         let mut last = std::mem::take(&mut self.value);
         last.clear();
         last.extend_from_slice(&start);
         while found < QUERY_LIMIT && cursor.advance().map_err(text)? {
-            let in_order = if found == 0 { cursor.key() >= last.as_slice() } else { cursor.key() > last.as_slice() };
+            let in_order = if found == 0 {
+                cursor.key() >= last.as_slice()
+            } else {
+                cursor.key() > last.as_slice()
+            };
             if !in_order {
-                self.shared.wrong(format!("a range query on index {index} was out of order"));
+                self.shared
+                    .wrong(format!("a range query on index {index} was out of order"));
             }
             last.clear();
             last.extend_from_slice(cursor.key());
             found += 1;
         }
         self.value = last;
-        self.shared.entries.fetch_add(found as u64, Ordering::Relaxed);
+        self.shared
+            .entries
+            .fetch_add(found as u64, Ordering::Relaxed);
         Ok(())
     }
 
@@ -143,7 +165,8 @@ impl<'a> Client<'a> {
             }
             return Ok(());
         }
-        self.shared.generate(|| session.generator.row(id, &mut self.row));
+        self.shared
+            .generate(|| session.generator.row(id, &mut self.row));
         if self.row.value != self.value {
             self.shared.wrong(format!("row {id} has a wrong value"));
         }

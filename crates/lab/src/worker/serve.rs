@@ -69,9 +69,7 @@ fn answer(
     }
     let open = session.as_mut().ok_or("no store is open")?;
     match request {
-        Request::Step(plan) => {
-            step::run(open, &plan, &emit).map(|f| Event::Finished(Box::new(f)))
-        }
+        Request::Step(plan) => step::run(open, &plan, &emit).map(|f| Event::Finished(Box::new(f))),
         Request::Settle { seconds_max } => settle(open, seconds_max, emit),
         Request::Verify => Ok(Event::Verified(verify::verify(open))),
         Request::Open(_) | Request::Close => Err("handled before".to_owned()),
@@ -94,12 +92,21 @@ fn settle(
             if t >= next {
                 next = t.floor() + 1.0;
                 let stats = session.engine.stats().unwrap_or_default();
-                emit(Event::Tick(Box::new(Tick { t, stats, ..Tick::default() })));
+                emit(Event::Tick(Box::new(Tick {
+                    t,
+                    stats,
+                    ..Tick::default()
+                })));
             }
         }
         work.join()
     });
-    let ended = result.map_err(|_| "settling panicked".to_owned())?.map_err(text)?;
+    let ended = result
+        .map_err(|_| "settling panicked".to_owned())?
+        .map_err(text)?;
     let cut = ended == Compaction::Cancelled;
-    Ok(Event::Settled { seconds: start.elapsed().as_secs_f64(), cut })
+    Ok(Event::Settled {
+        seconds: start.elapsed().as_secs_f64(),
+        cut,
+    })
 }

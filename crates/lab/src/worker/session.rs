@@ -36,8 +36,13 @@ impl Session {
     /// Open the store; a fresh one has no rows.
     pub(super) fn open(request: &Open) -> Result<Session, String> {
         let factory = target::factory(&request.engine)?;
-        let engine = factory.open(&request.directory, &request.options).map_err(text)?;
-        let options = TreeOptions { ascending: true, point_lookups: true };
+        let engine = factory
+            .open(&request.directory, &request.options)
+            .map_err(text)?;
+        let options = TreeOptions {
+            ascending: true,
+            point_lookups: true,
+        };
         let [rows, ..] = TREES;
         Ok(Session {
             rows: tree(engine.as_ref(), rows, &options)?,
@@ -66,7 +71,11 @@ impl Session {
     /// Bytes of live keys and values.
     pub(super) fn live_bytes(&self) -> u64 {
         let each = self.generator.logical_bytes(self.live.indexed);
-        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "positive")]
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "positive"
+        )]
         let bytes = (each * self.live.rows() as f64) as u64;
         bytes
     }

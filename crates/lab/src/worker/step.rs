@@ -87,7 +87,8 @@ impl Shared<'_> {
         let before = thread_cpu();
         let made = make();
         let spent = thread_cpu().saturating_sub(before).as_nanos();
-        self.client_cpu_ns.fetch_add(u64::try_from(spent).unwrap_or(0), Ordering::Relaxed);
+        self.client_cpu_ns
+            .fetch_add(u64::try_from(spent).unwrap_or(0), Ordering::Relaxed);
         made
     }
 
@@ -106,7 +107,10 @@ impl Shared<'_> {
 
 fn thread_cpu() -> Duration {
     let t = clock_gettime(ClockId::ThreadCPUTime);
-    Duration::new(u64::try_from(t.tv_sec).unwrap_or(0), u32::try_from(t.tv_nsec).unwrap_or(0))
+    Duration::new(
+        u64::try_from(t.tv_sec).unwrap_or(0),
+        u32::try_from(t.tv_nsec).unwrap_or(0),
+    )
 }
 
 /// Do a step on an open store.
@@ -150,7 +154,11 @@ pub(super) fn run(
         indexed: before.indexed || needs_indexes,
     };
     session.live = live;
-    Ok(Finished { live_bytes: session.live_bytes(), live_rows: live.rows(), ..finished })
+    Ok(Finished {
+        live_bytes: session.live_bytes(),
+        live_rows: live.rows(),
+        ..finished
+    })
 }
 
 fn shared<'a>(session: &'a Session, plan: &'a Step) -> Shared<'a> {
@@ -218,11 +226,25 @@ fn outcome(shared: &Shared<'_>, marks: &Marks, seconds: f64) -> Finished {
     let done = shared.done();
     let tenth = done / 10;
     let deleted = load(&shared.next_delete) - shared.session.live.low;
-    let mean = if seconds > 0.0 { done as f64 / seconds } else { 0.0 };
+    let mean = if seconds > 0.0 {
+        done as f64 / seconds
+    } else {
+        0.0
+    };
     let side = shared.side.step();
     let timed_out = shared.timed_out.load(Ordering::Relaxed);
-    let ended = if timed_out { Ended::Time } else { Ended::Operations };
-    let beside = matches!(shared.plan.work, Work::Load { queries: Some(_), .. });
+    let ended = if timed_out {
+        Ended::Time
+    } else {
+        Ended::Operations
+    };
+    let beside = matches!(
+        shared.plan.work,
+        Work::Load {
+            queries: Some(_),
+            ..
+        }
+    );
     Finished {
         ended,
         rows: load(&shared.rows),
@@ -296,8 +318,16 @@ impl<'a> Ticker<'a> {
     fn tick(&self, t: f64) -> Tick {
         let second = self.shared.main.take_second();
         let latency = (!second.is_empty()).then(|| latency_of(&second));
-        let oldest = self.shared.main.oldest(time::now()).map(|d| d.as_secs_f64() * 1e3);
-        let longest = latency.map(|l| l.max).into_iter().chain(oldest).reduce(f64::max);
+        let oldest = self
+            .shared
+            .main
+            .oldest(time::now())
+            .map(|d| d.as_secs_f64() * 1e3);
+        let longest = latency
+            .map(|l| l.max)
+            .into_iter()
+            .chain(oldest)
+            .reduce(f64::max);
         Tick {
             t,
             rows: self.shared.rows.load(Ordering::Relaxed),
@@ -311,13 +341,17 @@ impl<'a> Ticker<'a> {
     }
 
     fn intervals(&mut self, emit: &dyn Fn(Event)) {
-        let Work::Load { interval_rows, .. } = self.shared.plan.work else { return };
+        let Work::Load { interval_rows, .. } = self.shared.plan.work else {
+            return;
+        };
         if interval_rows == 0 {
             return;
         }
         loop {
             let rows = interval_rows * u64::from(self.interval + 1);
-            let Some(t) = self.marks.time_of(rows) else { return };
+            let Some(t) = self.marks.time_of(rows) else {
+                return;
+            };
             emit(Event::Interval(self.end_interval(rows, interval_rows, t)));
         }
     }
@@ -327,7 +361,11 @@ impl<'a> Ticker<'a> {
         let queries = latency_of(&self.shared.side.take_interval());
         let all_queries = self.shared.queries.load(Ordering::Relaxed);
         let seconds = t - self.interval_start;
-        let mean = if seconds > 0.0 { interval_rows as f64 / seconds } else { 0.0 };
+        let mean = if seconds > 0.0 {
+            interval_rows as f64 / seconds
+        } else {
+            0.0
+        };
         self.interval += 1;
         let interval = Interval {
             interval: self.interval,
@@ -335,7 +373,10 @@ impl<'a> Ticker<'a> {
             rows_written: interval_rows,
             t,
             seconds,
-            exit_rate: self.marks.rate(rows - interval_rows / 20, rows).unwrap_or(mean),
+            exit_rate: self
+                .marks
+                .rate(rows - interval_rows / 20, rows)
+                .unwrap_or(mean),
             max_stall_seconds: latency_of(&commits).max / 1e3,
             queries: all_queries - self.interval_queries,
             query_mean_ms: queries.mean,

@@ -14,7 +14,11 @@ const FAULTS_MAX: usize = 10;
 /// Compare all of it.
 pub(super) fn verify(session: &Session) -> Integrity {
     let start = time::now();
-    let mut check = Check { faults: Vec::new(), found: 0, sums: [0; 3] };
+    let mut check = Check {
+        faults: Vec::new(),
+        found: 0,
+        sums: [0; 3],
+    };
     if session.keeps
         && let Err(message) = check.run(session)
     {
@@ -44,7 +48,9 @@ impl Check {
 
     fn run(&mut self, session: &Session) -> Result<(), String> {
         self.rows(session)?;
-        let Some(trees) = session.indexes.filter(|_| session.live.indexed) else { return Ok(()) };
+        let Some(trees) = session.indexes.filter(|_| session.live.indexed) else {
+            return Ok(());
+        };
         for (index, (tree, sum)) in trees.into_iter().zip(self.sums).enumerate() {
             self.index(session, index, tree, sum)?;
         }
@@ -64,7 +70,9 @@ impl Check {
             session.generator.row(expected, &mut row);
             if cursor.key() != row.key {
                 let key = cursor.key().escape_ascii().to_string();
-                self.fault(format!("instead of row {expected} there is the key \"{key}\""));
+                self.fault(format!(
+                    "instead of row {expected} there is the key \"{key}\""
+                ));
                 return Err("the rows after it were not compared".to_owned());
             }
             if cursor.value() != row.value {
@@ -75,7 +83,11 @@ impl Check {
             }
         }
         if self.found != live.rows() {
-            self.fault(format!("{} rows, and there should be {}", self.found, live.rows()));
+            self.fault(format!(
+                "{} rows, and there should be {}",
+                self.found,
+                live.rows()
+            ));
         }
         Ok(())
     }
@@ -88,8 +100,9 @@ impl Check {
         expected: u64,
     ) -> Result<(), String> {
         let snapshot = session.engine.begin_read().map_err(text)?;
-        let mut cursor =
-            snapshot.cursor(tree, KeyRange::ALL, Direction::Forward).map_err(text)?;
+        let mut cursor = snapshot
+            .cursor(tree, KeyRange::ALL, Direction::Forward)
+            .map_err(text)?;
         let (mut count, mut sum) = (0u64, 0u64);
         while cursor.advance().map_err(text)? {
             count += 1;
@@ -98,7 +111,9 @@ impl Check {
         let name = index + 1;
         if count != session.live.rows() {
             let rows = session.live.rows();
-            self.fault(format!("index {name} has {count} entries, and there should be {rows}"));
+            self.fault(format!(
+                "index {name} has {count} entries, and there should be {rows}"
+            ));
         } else if sum != expected {
             self.fault(format!("index {name} has wrong keys (the digest differs)"));
         }
