@@ -8,9 +8,11 @@
 
 pub mod envelope;
 pub mod error;
+pub mod experiment;
 pub mod load;
 pub mod record;
 pub mod sample;
+pub mod store;
 pub mod target;
 pub mod worker;
 pub mod workload;
