@@ -23,6 +23,7 @@ pub use busy::BusyProcess;
 pub use capture::capture_env;
 pub use cpu::Cpu;
 pub use storage::Storage;
+pub(crate) use storage::existing;
 
 /// The load average above which the machine is not idle enough to measure on.
 const LOAD_MAX: f64 = 0.5;

@@ -5,8 +5,7 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
-use super::storage::existing;
-use super::vm_settings;
+use super::{existing, vm_settings};
 use crate::envelope::{Cgroups, Controller, data_device, mounts, whole_disk};
 
 /// The most that is kept of one text, 256 KiB: `/proc/cpuinfo` of a large server fits.
