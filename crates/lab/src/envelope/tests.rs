@@ -300,6 +300,26 @@ fn a_process_that_is_gone_cannot_be_admitted() {
 }
 
 #[test]
+fn a_real_group_of_a_killed_laboratory_is_removed_with_its_worker() {
+    let Some(cgroups) = real(Controller::Memory) else {
+        return;
+    };
+    let mut laboratory = waiting_child();
+    drop(laboratory.stdin.take());
+    laboratory.wait().unwrap();
+    let Access::Usable { parent, .. } = cgroups.access(Controller::Memory) else {
+        panic!("usable as found above");
+    };
+    let path = parent.join(format!("{}{}-0", group::PREFIX, laboratory.id()));
+    fs::create_dir(&path).unwrap();
+    let mut worker = waiting_child();
+    fs::write(path.join("cgroup.procs"), worker.id().to_string()).unwrap();
+    assert!(remove_stale(&cgroups).contains(&path));
+    assert!(!path.exists());
+    assert!(!worker.wait().unwrap().success(), "the worker was ended");
+}
+
+#[test]
 fn the_real_memory_limit_kills_what_outgrows_it() {
     let Some(cgroups) = real(Controller::Memory) else {
         return;
