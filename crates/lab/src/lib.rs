@@ -9,11 +9,13 @@
 pub mod doctor;
 pub mod envelope;
 pub mod error;
+pub mod experiment;
 pub mod host;
 pub mod load;
 pub mod probe;
 pub mod record;
 pub mod sample;
+pub mod store;
 pub mod target;
 pub mod worker;
 pub mod workload;
