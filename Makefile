@@ -4,7 +4,7 @@
 .PHONY: help demo test bench all-engines fmt clean-results
 SHELL := /bin/sh
 
-# Build output lives outside the source, so that clones share it and a backup of the source is small.
+# Build output lives outside the source: clones share it, and copies of the source stay small.
 cache := $(or $(XDG_CACHE_HOME),$(if $(HOME),$(HOME)/.cache),$(CURDIR)/target)
 export CARGO_TARGET_DIR ?= $(cache)/romanesco/target
 export PATH := $(PATH):$(HOME)/.cargo/bin
@@ -32,7 +32,9 @@ define lab_run
 @set -e; out="results/$(1)"; \
 if [ -e "$$out" ]; then out="$$out-$$(date +%Y%m%d-%H%M%S)"; fi; \
 "$(release)" lab run $(2) --out "$$out"; \
-if [ ! -e "$$out/report.html" ]; then echo "no report in $$out; see the messages above" >&2; exit 1; fi; \
+if [ ! -e "$$out/report.html" ]; then \
+	echo "no report in $$out; see the messages above" >&2; exit 1; \
+fi; \
 echo "report: $(CURDIR)/$$out/report.html"
 endef
 
