@@ -7,5 +7,12 @@
 //! experiment.
 
 pub mod envelope;
+pub mod error;
+pub mod load;
 pub mod record;
+pub mod sample;
+pub mod target;
+pub mod worker;
 pub mod workload;
+
+pub use error::{Error, Failure, Result};
