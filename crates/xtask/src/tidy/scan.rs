@@ -26,6 +26,7 @@ pub(super) struct Source {
     /// Comments only.
     pub(super) comments: String,
     tests: Vec<Span>,
+    macros: Vec<Span>,
 }
 
 /// Lines from `first` to `last`, both included, from 1.
@@ -60,6 +61,7 @@ impl Source {
         let code = view(|c| c == Class::Code);
         Source {
             tests: test_spans(&code),
+            macros: macro_spans(&code),
             bare: view(|c| c != Class::Comment),
             comments: view(|c| c == Class::Comment),
             code,
@@ -69,6 +71,11 @@ impl Source {
     /// Whether `line` is inside an item that is compiled for tests only.
     pub(super) fn is_test_line(&self, line: usize) -> bool {
         self.tests.iter().any(|span| span.contains(line))
+    }
+
+    /// Whether `line` is inside a macro by example.
+    pub(super) fn is_macro_line(&self, line: usize) -> bool {
+        self.macros.iter().any(|span| span.contains(line))
     }
 
     /// The functions that have a body, from the line of `fn` to the closing brace.
@@ -189,6 +196,21 @@ fn test_spans(code: &str) -> Vec<Span> {
                 Some((end, _)) if !mark.starts_with("#!") => end,
                 _ => code.len(),
             };
+            found.push(Span {
+                name: String::new(),
+                first: line_at(code, offset),
+                last: line_at(code, end),
+            });
+        }
+    }
+    found
+}
+
+/// The macros by example.
+fn macro_spans(code: &str) -> Vec<Span> {
+    let mut found = Vec::new();
+    for (offset, word) in words(code).filter(|(_, word)| *word == "macro_rules") {
+        if let Some((end, true)) = item_end(code, offset + word.len()) {
             found.push(Span {
                 name: String::new(),
                 first: line_at(code, offset),
@@ -379,6 +401,13 @@ mod tests {
         let lines: Vec<usize> = (1..=8).filter(|&l| source.is_test_line(l)).collect();
         assert_eq!(lines, [2, 3, 4, 6, 7]);
         assert!(Source::new("#![cfg(test)]\nfn a() {}\nfn b() {}").is_test_line(3));
+    }
+
+    #[test]
+    fn macros_reach_to_their_closing_brace() {
+        let source = Source::new("macro_rules! m {\n (a) => { b };\n}\nm!(a);\n");
+        let lines: Vec<usize> = (1..=4).filter(|&l| source.is_macro_line(l)).collect();
+        assert_eq!(lines, [1, 2, 3]);
     }
 
     #[test]
