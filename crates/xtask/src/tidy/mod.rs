@@ -15,6 +15,7 @@ mod repository;
 mod scan;
 mod sizes;
 mod unsafety;
+mod variables;
 
 use std::fmt;
 use std::path::Path;
@@ -75,6 +76,7 @@ const CHECKS: &[Check] = &[
     sizes::functions,
     unsafety::explained,
     unsafety::places,
+    variables::documented_variables,
 ];
 
 /// Check the repository at `root` and print what was found. True when nothing was.
