@@ -4,14 +4,14 @@
 //! them all: it builds [`laws`] and expands into one `#[test]` per law, so that an engine's test
 //! run names each. An adapter writes one line in its integration tests:
 //!
-//! ```ignore
-//! kv_conformance::conformance_tests!(&kv_lmdb::Lmdb);
+//! ```text
+//! kv_conformance::conformance_tests!(kv_lmdb::factory());
 //! ```
 //!
 //! or, for another configuration beside it, with a module name and options:
 //!
-//! ```ignore
-//! kv_conformance::conformance_tests!(small_cache, &kv_lmdb::Lmdb, small_cache_options());
+//! ```text
+//! kv_conformance::conformance_tests!(small_cache, kv_lmdb::factory(), small_cache_options());
 //! ```
 //!
 //! Invariants:
