@@ -5,4 +5,5 @@
 mod adapter;
 mod catalog;
 mod durability;
+mod laws;
 mod support;
