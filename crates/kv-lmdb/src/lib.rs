@@ -5,6 +5,10 @@
 //! decided: the options in `factory`, what a commit costs and what a power loss may take in
 //! `engine::durability`, how trees lie in the environment in `engine::catalog`.
 //!
+//! LMDB trusts its file. Pages carry no checksums, so damage inside a page may go unnoticed, or end
+//! the process when the page is read; `verify` reads every tree and finds only what shows in the
+//! order and the number of its keys.
+//!
 //! The cargo feature `lmdb` (default) compiles LMDB itself. Without it the factory is still there
 //! and its `open` says what is missing.
 

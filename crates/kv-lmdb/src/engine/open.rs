@@ -27,6 +27,9 @@ const FORMAT: u32 = 1;
 /// The least map worth having, in bytes: below it nothing but the empty store fits.
 const MAP_MIN: u64 = 1 << 20;
 
+/// The largest map worth asking for, in bytes: no system has more address space.
+const MAP_MAX: u64 = 1 << 62;
+
 /// Map sizes are multiples of this, in bytes: the largest page of any system LMDB runs on.
 const MAP_STEP: u64 = 1 << 16;
 
@@ -89,7 +92,8 @@ fn lock(directory: &Path) -> Result<vfs::DirLock> {
 /// Open the environment with a map of `size_max`, or of the largest half, quarter, ... of it that
 /// the system gives (address space may be limited).
 fn map(directory: &Path, size_max: ByteSize, settings: Settings) -> Result<Env<WithoutTls>> {
-    let mut size = size_max.bytes().max(MAP_MIN).next_multiple_of(MAP_STEP);
+    let size = size_max.bytes().clamp(MAP_MIN, MAP_MAX);
+    let mut size = size.next_multiple_of(MAP_STEP);
     loop {
         match open_env(directory, size, settings) {
             Ok(env) => return Ok(env),

@@ -251,6 +251,18 @@ fn a_full_map_is_full_and_reads_and_small_writes_go_on() {
 }
 
 #[test]
+fn a_map_larger_than_the_address_space_is_halved_until_it_fits() {
+    let dir = tempfile::tempdir().unwrap();
+    let options = EngineOptions {
+        size_max: ByteSize(u64::MAX),
+        ..EngineOptions::default()
+    };
+    let engine = kv_lmdb::factory().open(dir.path(), &options).unwrap();
+    let map = engine.stats().unwrap().counters["map_bytes"];
+    assert!((1 << 30..1 << 62).contains(&map), "{map}");
+}
+
+#[test]
 fn more_snapshots_than_slots_are_full() {
     let dir = tempfile::tempdir().unwrap();
     let engine = open_with(dir.path(), &[("readers", "2")]).unwrap();

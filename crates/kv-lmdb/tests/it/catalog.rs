@@ -1,5 +1,9 @@
 //! Trees: their handles, their slots, and readers that outlive them.
 
+use std::path::Path;
+
+use heed::types::Bytes;
+use heed::{Database, EnvOpenOptions};
 use kv::{Durability, Engine, ErrorKind, StatScope, TreeId, TreeOptions};
 
 use crate::support::{keys, open, open_with, refused};
@@ -133,4 +137,34 @@ fn another_thread_waits_for_its_turn() {
     assert_eq!(keys(&*engine.begin_read().unwrap(), tree).len(), 200);
     assert_eq!(engine.trees().unwrap(), ["t"]);
     engine.verify().unwrap();
+}
+
+/// Write `record` under `name` into the catalog of the closed store in `directory`.
+fn spoil(directory: &Path, name: &str, record: &[u8]) {
+    // SAFETY: the store is closed and the directory is this test's own.
+    let env = unsafe { EnvOpenOptions::new().max_dbs(4).open(directory) }.unwrap();
+    let mut txn = env.write_txn().unwrap();
+    let catalog: Database<Bytes, Bytes> = env.create_database(&mut txn, Some("catalog")).unwrap();
+    catalog.put(&mut txn, name.as_bytes(), record).unwrap();
+    txn.commit().unwrap();
+    env.prepare_for_closing().wait();
+}
+
+#[test]
+fn a_wrong_catalog_is_corrupt_and_says_why() {
+    for (name, record, why) in [
+        ("u", &[0, 0, 0][..], "4 bytes"),
+        ("u", &[0, 0, 0, 9], "does not exist"),
+        ("u", &[0, 0, 0, 0], "same slot"),
+        ("no spaces", &[0, 0, 0, 1], "' '"),
+    ] {
+        let dir = tempfile::tempdir().unwrap();
+        let engine = open(dir.path());
+        create(&*engine, "t");
+        engine.close().unwrap();
+        spoil(dir.path(), name, record);
+        let error = refused(open_with(dir.path(), &[]));
+        assert_eq!(error.kind(), ErrorKind::Corrupt);
+        assert!(error.to_string().contains(why), "{error}");
+    }
 }

@@ -1,5 +1,8 @@
 //! What each level does, as far as it can be seen without pulling the plug.
 
+use std::env;
+use std::path::Path;
+use std::process::{self, Command};
 use std::time::Duration;
 
 use kv::{Batch, Durability, Engine, EngineOptions, ErrorKind, TreeOptions};
@@ -91,4 +94,36 @@ fn without_a_log_only_none_is_left() {
     let engine = open_with(dir.path(), &[]).unwrap();
     let tree = engine.open_tree("t").unwrap();
     assert_eq!(keys(&*engine.begin_read().unwrap(), tree), [b"k"]);
+}
+
+/// Names the directory to the process that is to end without closing it.
+const VICTIM: &str = "KV_LMDB_TEST_VICTIM";
+
+#[test]
+fn commits_at_every_level_survive_the_end_of_the_process() {
+    if let Some(directory) = env::var_os(VICTIM) {
+        let engine = open(Path::new(&directory));
+        for level in Durability::ALL {
+            owes(&*engine, level);
+        }
+        let mut txn = engine.begin_write().unwrap();
+        txn.put(engine.open_tree("t").unwrap(), b"open", b"v")
+            .unwrap();
+        process::abort();
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let test = "durability::commits_at_every_level_survive_the_end_of_the_process";
+    let ended = Command::new(env::current_exe().unwrap())
+        .args(["--exact", test])
+        .env(VICTIM, dir.path())
+        .output()
+        .unwrap();
+    assert_eq!(ended.status.code(), None, "it ends by a signal: {ended:?}");
+    let engine = open(dir.path());
+    let tree = engine.open_tree("t").unwrap();
+    let found = keys(&*engine.begin_read().unwrap(), tree);
+    assert_eq!(found, [&b"group"[..], b"interval", b"none", b"sync"]);
+    engine.verify().unwrap();
+    // The writer that died holds nothing up.
+    assert!(!owes(&*engine, Durability::Sync));
 }
