@@ -60,6 +60,8 @@ pub(crate) fn open(
         return Err(error.with_path(directory));
     }
     let catalog = Catalog::load(&store.env, settings.trees, &store.place())?;
+    // LMDB syncs its file but not the name of it: a new one could vanish with all its commits.
+    vfs::sync_dir(directory).map_err(|e| Error::io(directory, e).with_engine(NAME))?;
     let store = Arc::new(store);
     let syncer = {
         let (store, interval) = (Arc::clone(&store), options.interval);
