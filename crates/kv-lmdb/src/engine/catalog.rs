@@ -149,7 +149,7 @@ impl Catalog {
         self.db
     }
 
-    /// Databases that hold no tree, with their number.
+    /// How many slots hold no tree.
     pub(super) fn free_slots(&self) -> usize {
         self.state.read().free.len()
     }
