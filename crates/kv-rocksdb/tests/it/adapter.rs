@@ -3,6 +3,7 @@
 use std::fs;
 use std::ops::Bound;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 use kv::{
@@ -166,6 +167,103 @@ fn a_batch_makes_an_open_transaction_conflict() {
     assert_eq!(error.kind(), ErrorKind::Conflict);
     let value = engine.begin_read().unwrap().get(tree, b"k").unwrap();
     assert_eq!(value.as_deref(), Some(&b"theirs"[..]));
+}
+
+#[test]
+fn flushes_do_not_make_open_transactions_conflict() {
+    let directory = tempfile::tempdir().unwrap();
+    let engine = open(directory.path());
+    let tree = engine.create_tree("t", &TreeOptions::default()).unwrap();
+    let mut first = engine.begin_write().unwrap();
+    first.put(tree, b"a", b"1").unwrap();
+    let mut second = engine.begin_write().unwrap();
+    second.put(tree, b"b", b"1").unwrap();
+    for key in [b"x", b"y", b"b"] {
+        put(&*engine, tree, key, b"2");
+        engine.checkpoint().unwrap();
+    }
+    first.commit(Durability::None).unwrap();
+    let error = second.commit(Durability::None).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Conflict);
+}
+
+#[test]
+fn concurrent_increments_are_all_counted() {
+    const THREADS: u64 = 4;
+    const ROUNDS: u64 = 200;
+    let directory = tempfile::tempdir().unwrap();
+    let engine: Arc<dyn Engine> = Arc::from(open(directory.path()));
+    let tree = engine.create_tree("t", &TreeOptions::default()).unwrap();
+    put(&*engine, tree, b"n", &0_u64.to_be_bytes());
+    let increment = move |engine: &dyn Engine| {
+        let mut transaction = engine.begin_write()?;
+        let value = transaction.get(tree, b"n")?.unwrap();
+        let next = u64::from_be_bytes(value.try_into().unwrap()) + 1;
+        transaction.put(tree, b"n", &next.to_be_bytes())?;
+        transaction.commit(Durability::None)
+    };
+    let threads: Vec<_> = (0..THREADS)
+        .map(|_| {
+            let engine = Arc::clone(&engine);
+            let body = move || {
+                for _ in 0..ROUNDS {
+                    while let Err(error) = increment(&*engine) {
+                        assert_eq!(error.kind(), ErrorKind::Conflict, "{error}");
+                    }
+                }
+            };
+            stdx::sync::spawn("increment", body).unwrap()
+        })
+        .collect();
+    for thread in threads {
+        thread.join().unwrap();
+    }
+    let value = engine
+        .begin_read()
+        .unwrap()
+        .get(tree, b"n")
+        .unwrap()
+        .unwrap();
+    assert_eq!(
+        u64::from_be_bytes(value.try_into().unwrap()),
+        THREADS * ROUNDS
+    );
+}
+
+/// Batches set two keys alike; transactions write one of them as they read it. Were a batch
+/// overwritten by a commit that had not seen it, the two would differ.
+#[test]
+fn a_batch_never_slips_between_the_check_and_the_write_of_a_commit() {
+    let directory = tempfile::tempdir().unwrap();
+    let engine: Arc<dyn Engine> = Arc::from(open(directory.path()));
+    let tree = engine.create_tree("t", &TreeOptions::default()).unwrap();
+    put(&*engine, tree, b"log", b"");
+    let appended = {
+        let engine = Arc::clone(&engine);
+        stdx::sync::spawn("batches", move || {
+            for n in 0..500_u32 {
+                let mut batch = Batch::new();
+                batch.put(tree, b"log", &n.to_be_bytes());
+                batch.put(tree, b"last", &n.to_be_bytes());
+                engine.write(&batch, Durability::None).unwrap();
+            }
+        })
+        .unwrap()
+    };
+    while !appended.is_finished() {
+        let mut transaction = engine.begin_write().unwrap();
+        let log = transaction.get(tree, b"log").unwrap().unwrap();
+        transaction.put(tree, b"log", &log).unwrap();
+        // A conflict is as good: then nothing was written.
+        let _ = transaction.commit(Durability::None);
+        let snapshot = engine.begin_read().unwrap();
+        let last = snapshot.get(tree, b"last").unwrap();
+        assert_eq!(
+            snapshot.get(tree, b"log").unwrap(),
+            last.or(Some(Vec::new()))
+        );
+    }
+    appended.join().unwrap();
 }
 
 #[test]
