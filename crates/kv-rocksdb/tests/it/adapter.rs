@@ -528,3 +528,31 @@ fn every_shape_of_options_opens_and_works() {
         engine.close().unwrap();
     }
 }
+
+#[test]
+fn after_a_failed_flush_writes_answer_closed_and_reads_go_on() {
+    let directory = tempfile::tempdir().unwrap();
+    let options = EngineOptions {
+        log: false,
+        ..EngineOptions::default()
+    };
+    let engine = kv_rocksdb::factory()
+        .open(directory.path(), &options)
+        .unwrap();
+    let tree = engine.create_tree("t", &TreeOptions::default()).unwrap();
+    put(&*engine, tree, b"k", b"v");
+    // New files cannot be made where there is no directory any more.
+    fs::remove_dir_all(directory.path().join("db")).unwrap();
+    let error = engine.checkpoint().unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Closed, "{error}");
+    let mut batch = Batch::new();
+    batch.put(tree, b"l", b"v");
+    let error = engine.write(&batch, Durability::None).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Closed, "{error}");
+    let mut transaction = engine.begin_write().unwrap();
+    transaction.put(tree, b"l", b"v").unwrap();
+    let error = transaction.commit(Durability::None).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Closed, "{error}");
+    let value = engine.begin_read().unwrap().get(tree, b"k").unwrap();
+    assert_eq!(value.as_deref(), Some(&b"v"[..]));
+}
