@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use kv::{Engine, EngineOptions, Factory, Result};
+use kv::{Engine, EngineOptions, Result};
 
 /// Whether the library is compiled in.
 pub(crate) const AVAILABLE: bool = false;

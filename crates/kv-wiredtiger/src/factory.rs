@@ -117,7 +117,8 @@ pub(crate) fn capabilities(options: &EngineOptions) -> Capabilities {
             key_max: KEY_MAX,
             value_max: VALUE_MAX,
         },
-        empty_keys: true,
+        // "Empty keys not permitted", `__wt_cursor_set_keyv`.
+        empty_keys: false,
         persistent: true,
         interval: options.log,
         group_commit: options.log,

@@ -228,16 +228,18 @@ impl Wiredtiger {
         let catalog = self.shared().catalog.read();
         let mut known = None;
         for op in batch.ops() {
-            let (tree, key, value): (TreeId, &[u8], &[u8]) = match op {
-                Op::Put { tree, key, value } => (tree, key, value),
-                Op::Delete { tree, key } => (tree, key, b""),
-                Op::DeleteRange { tree, .. } => (tree, b"", b""),
+            let (tree, entry) = match op {
+                Op::Put { tree, key, value } => (tree, Some((key, value))),
+                Op::Delete { tree, key } => (tree, Some((key, &b""[..]))),
+                Op::DeleteRange { tree, .. } => (tree, None),
             };
             if known != Some(tree) {
                 catalog.by_id(tree)?;
                 known = Some(tree);
             }
-            check_lengths(&self.capabilities, key, value)?;
+            if let Some((key, value)) = entry {
+                check_lengths(&self.capabilities, key, value)?;
+            }
         }
         Ok(())
     }
@@ -301,8 +303,11 @@ impl Wiredtiger {
     }
 }
 
-/// Refuse keys and values beyond the limits.
+/// Refuse keys and values beyond the limits, and the empty key, which WiredTiger does not allow.
 pub(super) fn check_lengths(capabilities: &Capabilities, key: &[u8], value: &[u8]) -> Result<()> {
+    if key.is_empty() {
+        return Err(Error::invalid("a key has at least 1 byte").with_engine(NAME));
+    }
     let limits = capabilities.limits;
     for (what, bytes, max) in [
         ("key", key, limits.key_max),

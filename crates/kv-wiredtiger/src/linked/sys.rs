@@ -6,7 +6,6 @@
     unreachable_pub,
     non_camel_case_types,
     non_upper_case_globals,
-    clippy::all,
     reason = "generated from a C header"
 )]
 

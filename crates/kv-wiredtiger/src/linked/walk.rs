@@ -150,10 +150,10 @@ impl KvCursor for Walk<'_, '_> {
 
 impl Drop for Walk<'_, '_> {
     fn drop(&mut self) {
-        if let Some(mut cursor) = self.cursor.take() {
-            if cursor.reset().is_ok() {
-                self.view.give_back(self.tree, Mode::Overwrite, cursor);
-            }
+        if let Some(mut cursor) = self.cursor.take()
+            && cursor.reset().is_ok()
+        {
+            self.view.give_back(self.tree, Mode::Overwrite, cursor);
         }
     }
 }
@@ -167,6 +167,16 @@ fn onward(cursor: &mut Cursor, direction: Direction) -> Called<bool> {
 
 /// Stand on the first entry at or beyond `key` in `direction` (`inclusive`), or beyond it.
 fn reach(cursor: &mut Cursor, direction: Direction, key: &[u8], inclusive: bool) -> Called<bool> {
+    if key.is_empty() {
+        // No entry has the empty key, and the library does not look for it.
+        return match direction {
+            Direction::Forward => {
+                cursor.reset()?;
+                cursor.next()
+            }
+            Direction::Backward => Ok(false),
+        };
+    }
     let Some(side) = cursor.search_near(key)? else {
         return Ok(false);
     };
