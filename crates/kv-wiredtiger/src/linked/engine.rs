@@ -3,7 +3,7 @@
 //! Directory: the identity file, `LOCK`, and WiredTiger's home in `db`.
 //!
 //! Lock order: `schema`, `backing` or `turn` (no thread takes two of them), then the catalog, then
-//! the pool's; the last two are held for a few instructions only.
+//! the group's and the pool's; the last three are held for a few instructions only.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -22,8 +22,9 @@ use super::backup;
 use super::catalog::{Catalog, Tree};
 use super::config::Config;
 use super::connection::Connection;
-use super::error::{Called, Fault};
+use super::error::Fault;
 use super::flusher::Flusher;
+use super::group::Group;
 use super::maintain;
 use super::map;
 use super::pool::{Lease, Pool, Purpose};
@@ -58,6 +59,8 @@ pub(super) struct Shared {
     poisoned: AtomicBool,
     /// Held by the batch that is being repeated, so that batches do not chase each other.
     turn: Mutex<()>,
+    /// Where commits at `Durability::Group` meet.
+    group: Group,
 }
 
 impl Shared {
@@ -87,6 +90,13 @@ impl Shared {
         error
     }
 
+    /// The error of a failed flush of the log. It closes the store for writes whatever the reason:
+    /// commits have been seen that may never become durable.
+    fn failed_flush(&self, fault: Fault) -> Error {
+        self.poisoned.store(true, Ordering::Release);
+        fault.into_error("log flush")
+    }
+
     /// Refuse a durability that needs the log when there is none.
     pub(super) fn check_durability(&self, durability: Durability) -> Result<()> {
         if self.config.log || durability == Durability::None {
@@ -98,21 +108,34 @@ impl Shared {
         Err(Error::new(ErrorKind::Unsupported, message).with_engine(NAME))
     }
 
-    /// Commit the session's transaction.
-    pub(super) fn commit(&self, session: &Session, durability: Durability) -> Called<()> {
+    /// Commit the session's transaction. An error of the commit itself leaves nothing of it; after
+    /// that, a flush that fails closes the store for writes.
+    pub(super) fn commit(&self, session: &Session, durability: Durability) -> Result<()> {
+        let commit = |sync| {
+            let result = session.commit(sync);
+            result.map_err(|fault| self.failed_write(fault, "commit"))
+        };
+        let flush = |sync| {
+            let result = session.log_flush(sync);
+            result.map_err(|fault| self.failed_flush(fault))
+        };
         if !self.config.log {
-            return session.commit(None);
+            return commit(None);
         }
         match durability {
-            Durability::None => session.commit(Some(LogSync::Buffered)),
+            Durability::Sync => commit(Some(LogSync::Synced)),
+            Durability::None => commit(Some(LogSync::Buffered)),
+            Durability::Group => {
+                commit(Some(LogSync::Buffered))?;
+                self.group.wait(|| flush(true), || self.check_writable())
+            }
             Durability::Interval => {
-                session.commit(Some(LogSync::Buffered))?;
+                commit(Some(LogSync::Buffered))?;
                 // Out of this process's memory, so that its end loses nothing.
-                session.log_flush(false)?;
+                flush(false)?;
                 self.unsynced.store(true, Ordering::Release);
                 Ok(())
             }
-            Durability::Group | Durability::Sync => session.commit(Some(LogSync::Synced)),
         }
     }
 
@@ -120,13 +143,13 @@ impl Shared {
     pub(super) fn sync(&self) -> Result<()> {
         self.check_writable()?;
         let lease = self.own()?;
-        let (result, operation) = if self.config.log {
+        if self.config.log {
             self.unsynced.store(false, Ordering::Release);
-            (lease.session().log_flush(true), "log flush")
-        } else {
-            (lease.session().checkpoint(), "checkpoint")
-        };
-        result.map_err(|fault| self.failed_write(fault, operation))
+            let flushed = lease.session().log_flush(true);
+            return flushed.map_err(|fault| self.failed_flush(fault));
+        }
+        let result = lease.session().checkpoint();
+        result.map_err(|fault| self.failed_write(fault, "checkpoint"))
     }
 
     /// Make all commits so far durable in the tables.
@@ -186,6 +209,7 @@ pub(crate) fn open(directory: &Path, options: &EngineOptions) -> Result<Box<dyn 
         unsynced: AtomicBool::new(false),
         poisoned: AtomicBool::new(false),
         turn: Mutex::new(()),
+        group: Group::default(),
     });
     let flusher = if shared.config.log {
         Some(Flusher::start(&shared)?)

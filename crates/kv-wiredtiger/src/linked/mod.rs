@@ -8,6 +8,7 @@ mod cursor;
 mod engine;
 mod error;
 mod flusher;
+mod group;
 mod handler;
 mod maintain;
 mod map;

@@ -14,7 +14,7 @@ use super::sys::{self, call};
 pub(super) enum LogSync {
     /// In the log's buffer in this process.
     Buffered,
-    /// Synced; concurrent commits share a sync.
+    /// Synced.
     Synced,
 }
 

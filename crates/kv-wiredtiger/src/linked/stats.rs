@@ -5,7 +5,7 @@ use std::ffi::{CStr, CString, c_int};
 
 use kv::{
     CacheStats, Count, Cursor as _, Direction, EngineStats, IoCount, IoReason, KeyRange, Result,
-    StallCount, StatScope, TreeId, TreeStats,
+    Snapshot as _, StallCount, StatScope, TreeId, TreeStats,
 };
 
 use super::catalog::Tree;
@@ -197,19 +197,9 @@ pub(super) fn tree(shared: &Shared, id: TreeId, scope: StatScope) -> Result<Tree
         sys::WT_STAT_DSRC_BTREE_ROW_INTERNAL,
         sys::WT_STAT_DSRC_BTREE_OVERFLOW,
         sys::WT_STAT_DSRC_BTREE_MAXIMUM_DEPTH,
-        sys::WT_STAT_DSRC_BTREE_MAXLEAFPAGE,
         sys::WT_STAT_DSRC_LSM_CHUNK_COUNT,
     ];
-    let [
-        size,
-        free,
-        leaves,
-        inner,
-        overflow,
-        depth,
-        leaf_page,
-        chunks,
-    ] = {
+    let [size, free, leaves, inner, overflow, depth, chunks] = {
         let lease = shared.own()?;
         let read =
             statistics_of(&tree.uri).and_then(|uri| source(lease.session(), &uri, config, &ids));
@@ -220,15 +210,15 @@ pub(super) fn tree(shared: &Shared, id: TreeId, scope: StatScope) -> Result<Tree
         TreeType::Lsm => Some(chunks),
         TreeType::Btree => walked.then_some(leaves + inner + overflow),
     };
-    let fill = (walked && tree.tree_type == TreeType::Btree && 0 < leaves)
-        .then(|| (scan.bytes as f64 / (leaves as f64 * leaf_page as f64)).min(1.0));
     Ok(TreeStats {
         entries: scan.entries(size.saturating_sub(free)),
         live_bytes: scan.complete.then_some(scan.bytes),
         allocated_bytes: Some(size),
         pages,
         depth: u32::try_from(depth).ok().filter(|&d| 0 < d),
-        mean_fill: fill,
+        // Not known: compressed pages are filled by their size after compression, pages in memory
+        // grow beyond any on disk.
+        mean_fill: None,
     })
 }
 
@@ -257,6 +247,8 @@ impl Scan {
 
 fn scan(shared: &Shared, tree: TreeId, limit: u64) -> Result<Scan> {
     let view = View::begin(shared, Purpose::Own)?;
+    // The library learns the depth of a tree by searching in it.
+    view.get(tree, b"\0")?;
     let mut walk = view.walk(tree, KeyRange::ALL, Direction::Forward)?;
     let mut scan = Scan {
         entries: 0,

@@ -9,7 +9,9 @@
 
 use std::cell::{Cell, RefCell};
 
-use kv::{Cursor as KvCursor, Direction, Durability, Error, KeyRange, Result, Snapshot, TreeId};
+use kv::{
+    Cursor as KvCursor, Direction, Durability, Error, ErrorKind, KeyRange, Result, Snapshot, TreeId,
+};
 
 use super::catalog;
 use super::cursor::Cursor;
@@ -192,13 +194,13 @@ impl<'e> View<'e> {
         let result = self
             .shared
             .commit(self.lease.borrow().session(), durability);
-        result.map_err(|fault| {
-            if fault.is_rollback() {
-                return fault.into_error("commit");
-            }
+        if result
+            .as_ref()
+            .is_err_and(|e| e.kind() != ErrorKind::Conflict)
+        {
             self.lease.borrow_mut().discard();
-            self.shared.failed_write(fault, "commit")
-        })
+        }
+        result
     }
 }
 
