@@ -8,3 +8,4 @@
 
 pub mod envelope;
 pub mod record;
+pub mod report;
