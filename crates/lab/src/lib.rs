@@ -18,6 +18,7 @@ pub mod host;
 pub mod load;
 pub mod probe;
 pub mod record;
+pub mod report;
 pub mod run;
 pub mod sample;
 pub mod store;

@@ -38,3 +38,5 @@ pub fn summarize(m: &Manifest, steps: &[(StepSummary, Vec<f64>)], complete: bool
 pub fn summary_table(_: &RunSummary) -> String {
     String::new()
 }
+/// stub
+pub fn noise_floor(_: &[StepSummary]) -> std::collections::BTreeMap<String, f64> { Default::default() }
