@@ -60,7 +60,11 @@ impl Ratio {
             return None;
         }
         // A divisor that may be zero leaves the high end open.
-        let high = if b.low > 0.0 { a.high / b.low } else { f64::INFINITY };
+        let high = if b.low > 0.0 {
+            a.high / b.low
+        } else {
+            f64::INFINITY
+        };
         let low = if b.high > 0.0 { a.low / b.high } else { 0.0 };
         Some(Ratio {
             median: a.median / b.median,

@@ -66,7 +66,9 @@ pub(crate) fn matrix(view: &View<'_>, step: &StepView<'_>) -> Matrix {
     let mut rows = Vec::new();
     let mut group = "";
     for metric in &METRICS {
-        let known = targets.clone().any(|t| step.metric(t, metric.name).is_some());
+        let known = targets
+            .clone()
+            .any(|t| step.metric(t, metric.name).is_some());
         let optional = metric.name.starts_with("query");
         if !known && optional {
             continue;
@@ -79,7 +81,12 @@ pub(crate) fn matrix(view: &View<'_>, step: &StepView<'_>) -> Matrix {
                 Better::Higher => "higher is better",
                 Better::Lower => "lower is better",
             },
-            group: if metric.group == group { "" } else { metric.group }.to_owned(),
+            group: if metric.group == group {
+                ""
+            } else {
+                metric.group
+            }
+            .to_owned(),
             entries: entries(view, step, metric),
         });
         group = metric.group;
@@ -103,7 +110,10 @@ fn head(view: &View<'_>, step: &StepView<'_>, target: usize) -> Head {
         Some(r) if step.missed_rate(target).is_some() => {
             format!("missed its rate, {} repeats", r.repeats)
         }
-        Some(r) => format!("invalid, {} of {} repeats valid", r.repeats_valid, r.repeats),
+        Some(r) => format!(
+            "invalid, {} of {} repeats valid",
+            r.repeats_valid, r.repeats
+        ),
     };
     Head {
         name: view.name(target).to_owned(),
@@ -166,8 +176,10 @@ fn relation(
     let Some(base) = base.filter(|b| step.usable(*b) && step.usable(target)) else {
         return say(String::new(), "");
     };
-    let (Some(a), Some(b)) = (step.metric(target, metric.name), step.metric(base, metric.name))
-    else {
+    let (Some(a), Some(b)) = (
+        step.metric(target, metric.name),
+        step.metric(base, metric.name),
+    ) else {
         return say(String::new(), "");
     };
     if target == base {

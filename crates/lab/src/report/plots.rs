@@ -53,24 +53,87 @@ const fn panel(
 
 /// The panels, in the order they are shown.
 pub(crate) const PANELS: [Panel; 9] = [
-    panel("rate", "Rate, 1-second resolution", "rows/s", ("rate", "rate"), ("", ""), 1.0),
+    panel(
+        "rate",
+        "Rate, 1-second resolution",
+        "rows/s",
+        ("rate", "rate"),
+        ("", ""),
+        1.0,
+    ),
     Panel {
         log: true,
-        ..panel("latency", "Commit latency", "ms", ("p99_ms", "p99"), ("max_ms", "max"), 1.0)
+        ..panel(
+            "latency",
+            "Commit latency",
+            "ms",
+            ("p99_ms", "p99"),
+            ("max_ms", "max"),
+            1.0,
+        )
     },
-    panel("io", "Device I/O", "MB/s", ("write_bytes", "write"), ("read_bytes", "read"), 1e6),
-    panel("iops", "Device operations", "IO/s", ("write_ios", "write"), ("read_ios", "read"), 1.0),
-    panel("cpu", "CPU", "cores", ("cpu", "worker"), ("cpu_client", "client part"), 1.0),
+    panel(
+        "io",
+        "Device I/O",
+        "MB/s",
+        ("write_bytes", "write"),
+        ("read_bytes", "read"),
+        1e6,
+    ),
+    panel(
+        "iops",
+        "Device operations",
+        "IO/s",
+        ("write_ios", "write"),
+        ("read_ios", "read"),
+        1.0,
+    ),
+    panel(
+        "cpu",
+        "CPU",
+        "cores",
+        ("cpu", "worker"),
+        ("cpu_client", "client part"),
+        1.0,
+    ),
     Panel {
         cap: true,
-        ..panel("memory", "Memory", "MB", ("cgroup_memory", "charged"), ("page_cache", "page cache"), 1e6)
+        ..panel(
+            "memory",
+            "Memory",
+            "MB",
+            ("cgroup_memory", "charged"),
+            ("page_cache", "page cache"),
+            1e6,
+        )
     },
     Panel {
         cap: true,
-        ..panel("rss", "Resident memory", "MB", ("rss", "rss"), ("", ""), 1e6)
+        ..panel(
+            "rss",
+            "Resident memory",
+            "MB",
+            ("rss", "rss"),
+            ("", ""),
+            1e6,
+        )
     },
-    panel("size", "Files and debt", "MB", ("file_bytes", "files"), ("debt_bytes", "debt"), 1e6),
-    panel("queries", "Queries", "q/s", ("query_rate", "queries"), ("", ""), 1.0),
+    panel(
+        "size",
+        "Files and debt",
+        "MB",
+        ("file_bytes", "files"),
+        ("debt_bytes", "debt"),
+        1e6,
+    ),
+    panel(
+        "queries",
+        "Queries",
+        "q/s",
+        ("query_rate", "queries"),
+        ("", ""),
+        1.0,
+    ),
 ];
 
 /// A number of a series by its column's name.
@@ -106,9 +169,10 @@ pub(crate) fn value(row: &SeriesRow, column: &str) -> Option<f64> {
 /// The panels a step has numbers for. Resident memory is shown where no cgroup counted.
 pub(crate) fn panels(step: &StepView<'_>) -> Vec<Panel> {
     let has = |column: &str, zero_counts: bool| {
-        step.cells.iter().flat_map(|c| &c.record.series).any(|r| {
-            value(r, column).is_some_and(|v| zero_counts || v > 0.0)
-        })
+        step.cells
+            .iter()
+            .flat_map(|c| &c.record.series)
+            .any(|r| value(r, column).is_some_and(|v| zero_counts || v > 0.0))
     };
     let charged = has("cgroup_memory", true);
     PANELS
@@ -173,11 +237,13 @@ pub(crate) fn time_figure(
             }
         }
         if panel.id == "rate" {
-            chart.bands.extend(cell.record.stalls.iter().map(|s| svg::Band {
-                from: s.start,
-                to: s.start + s.seconds,
-                color,
-            }));
+            chart
+                .bands
+                .extend(cell.record.stalls.iter().map(|s| svg::Band {
+                    from: s.start,
+                    to: s.start + s.seconds,
+                    color,
+                }));
         }
     }
     chart.limit = memory_cap(view)
@@ -298,7 +364,11 @@ fn time_at(clock: &[(f64, f64)], rows: f64) -> Option<f64> {
         return Some(t_after);
     };
     let span = rows_after - rows_before;
-    let share = if span > 0.0 { (rows - rows_before) / span } else { 1.0 };
+    let share = if span > 0.0 {
+        (rows - rows_before) / span
+    } else {
+        1.0
+    };
     Some(t_before + share * (t_after - t_before))
 }
 
@@ -317,13 +387,21 @@ pub(crate) fn knee_figure(view: &View<'_>, step: &StepView<'_>, knees: &[Knee]) 
         let color = view.color(knee.target);
         chart.areas.push(svg::Area {
             color,
-            points: knee.points.iter().map(|p| (p.rows, p.low, p.high)).collect(),
+            points: knee
+                .points
+                .iter()
+                .map(|p| (p.rows, p.low, p.high))
+                .collect(),
         });
         chart.lines.push(svg::Line {
             label: view.name(knee.target).to_owned(),
             color,
             dashed: false,
-            points: knee.points.iter().map(|p| (p.rows, Some(p.median))).collect(),
+            points: knee
+                .points
+                .iter()
+                .map(|p| (p.rows, Some(p.median)))
+                .collect(),
         });
     }
     Some(Figure {
@@ -370,7 +448,11 @@ fn spectrum(histogram: &Histogram<u64>) -> Vec<(f64, f64)> {
         let last = x >= most;
         let x = x.min(most);
         let quantile = 1.0 - 1.0 / x;
-        let micros = if last { histogram.max() } else { histogram.value_at_quantile(quantile) };
+        let micros = if last {
+            histogram.max()
+        } else {
+            histogram.value_at_quantile(quantile)
+        };
         points.push((x, (micros as f64 / 1e3).max(1e-3)));
         if last {
             break;
@@ -485,7 +567,10 @@ pub(crate) fn bars(view: &View<'_>, step: &StepView<'_>, name: &str) -> Option<F
         kind: String::new(),
         panel: String::new(),
         drawing: svg::Bars {
-            label: format!("{} ({}), step {}", metric.about, metric.unit, step.plan.name),
+            label: format!(
+                "{} ({}), step {}",
+                metric.about, metric.unit, step.plan.name
+            ),
             bars,
         }
         .render(),
@@ -497,7 +582,10 @@ pub(crate) fn bars(view: &View<'_>, step: &StepView<'_>, name: &str) -> Option<F
 pub(crate) fn reasons(view: &View<'_>, step: &StepView<'_>) -> Option<Figure> {
     let shown = step.shown();
     let mut kinds: Vec<String> = Vec::new();
-    for kind in shown.iter().flat_map(|c| c.summary.written_by_reason.keys()) {
+    for kind in shown
+        .iter()
+        .flat_map(|c| c.summary.written_by_reason.keys())
+    {
         if !kinds.contains(kind) {
             kinds.push(kind.clone());
         }

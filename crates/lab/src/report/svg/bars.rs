@@ -46,8 +46,17 @@ impl Bars {
         for (i, bar) in self.bars.iter().enumerate() {
             let y = ROW * i as f64 + 2.0;
             let mid = y + ROW / 2.0;
-            canvas.text((NAME - 7.0, mid + 3.0), Anchor::End, "t", &clip(&bar.label, 15));
-            canvas.rect((NAME, y + 4.0), (WIDTH - NUMBER - NAME, ROW - 10.0), "track");
+            canvas.text(
+                (NAME - 7.0, mid + 3.0),
+                Anchor::End,
+                "t",
+                &clip(&bar.label, 15),
+            );
+            canvas.rect(
+                (NAME, y + 4.0),
+                (WIDTH - NUMBER - NAME, ROW - 10.0),
+                "track",
+            );
             if let Some(value) = bar.value {
                 canvas.titled_rect(
                     (NAME, y + 4.0),
@@ -63,7 +72,12 @@ impl Bars {
                 canvas.line((a, at - 3.0), (a, at + 3.0), "wk");
                 canvas.line((b, at - 3.0), (b, at + 3.0), "wk");
             }
-            canvas.text((WIDTH - NUMBER + 6.0, mid + 3.0), Anchor::Start, "num", &bar.text);
+            canvas.text(
+                (WIDTH - NUMBER + 6.0, mid + 3.0),
+                Anchor::Start,
+                "num",
+                &bar.text,
+            );
         }
         canvas.finish(&self.label)
     }
@@ -116,7 +130,12 @@ impl Stacks {
         for (i, stack) in self.stacks.iter().enumerate() {
             let y = ROW * i as f64 + 2.0;
             let text_y = y + ROW / 2.0 + 3.0;
-            canvas.text((NAME - 7.0, text_y), Anchor::End, "t", &clip(&stack.label, 15));
+            canvas.text(
+                (NAME - 7.0, text_y),
+                Anchor::End,
+                "t",
+                &clip(&stack.label, 15),
+            );
             let mut at = NAME;
             for part in &stack.segments {
                 let length = x.map(part.value);

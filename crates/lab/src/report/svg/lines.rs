@@ -100,7 +100,11 @@ impl LineChart {
             canvas.line((LEFT, at), (WIDTH - RIGHT, at), "lim");
             canvas.text((WIDTH - RIGHT, at - 3.0), Anchor::End, "limt", name);
         }
-        let most = if self.points_max == 0 { 300 } else { self.points_max };
+        let most = if self.points_max == 0 {
+            300
+        } else {
+            self.points_max
+        };
         for line in &self.lines {
             let path: Vec<_> = thin(&line.points, &x, most)
                 .into_iter()
@@ -142,7 +146,12 @@ impl LineChart {
         for tick in y.ticks(4) {
             let at = y.map(tick);
             canvas.line((LEFT, at), (WIDTH - RIGHT, at), "grid");
-            canvas.text((LEFT - 5.0, at + 3.5), Anchor::End, "t", &format::short(tick));
+            canvas.text(
+                (LEFT - 5.0, at + 3.5),
+                Anchor::End,
+                "t",
+                &format::short(tick),
+            );
         }
         for tick in x.ticks(8) {
             let at = x.map(tick);
@@ -172,7 +181,12 @@ impl LineChart {
     /// The names of the lines, three in a row below the axis.
     fn legend(&self, canvas: &mut Canvas) {
         let step = (WIDTH - LEFT - RIGHT) / 3.0;
-        for (i, line) in self.lines.iter().filter(|l| !l.label.is_empty()).enumerate() {
+        for (i, line) in self
+            .lines
+            .iter()
+            .filter(|l| !l.label.is_empty())
+            .enumerate()
+        {
             let at = (
                 LEFT + step * (i % 3) as f64,
                 HEIGHT + 8.0 + 14.0 * (i / 3) as f64,
