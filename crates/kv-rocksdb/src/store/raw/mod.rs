@@ -8,7 +8,7 @@
 //! Invariants:
 //! - R1. A pointer in an owner is not null and is freed once, by the owner's `Drop`.
 //! - R2. Whatever RocksDB refers to outlives the reference: families hold the [`Db`], iterators own
-//!   their read options (and these their bounds) and borrow what they read from.
+//!   their read options (and these their bounds) and their family, and borrow what they read from.
 
 mod batch;
 mod db;
