@@ -6,10 +6,13 @@
 //! measured; a *report* shows it. The workload never knows the target; the target never knows the
 //! experiment.
 
+pub mod doctor;
 pub mod envelope;
 pub mod error;
 pub mod experiment;
+pub mod host;
 pub mod load;
+pub mod probe;
 pub mod record;
 pub mod sample;
 pub mod store;

@@ -67,3 +67,9 @@ impl EnvelopeError {
         }
     }
 }
+
+impl From<EnvelopeError> for crate::Error {
+    fn from(error: EnvelopeError) -> crate::Error {
+        crate::Error::new(error.to_string())
+    }
+}

@@ -45,6 +45,13 @@ impl Group {
 
     /// Move a process in.
     pub(super) fn admit(&self, pid: u32) -> Result<()> {
+        if pid == 0 {
+            // The kernel would take 0 for the writer, which is us.
+            return Err(EnvelopeError::Gone {
+                pid,
+                group: self.path.clone(),
+            });
+        }
         let file = self.path.join("cgroup.procs");
         match write_control(&file, &pid.to_string()) {
             Err(EnvelopeError::Io { source, .. })

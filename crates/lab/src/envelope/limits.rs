@@ -11,6 +11,10 @@ use super::status::LimitKind;
 /// measures the kernel reclaiming program text, or ends by the OOM killer, whatever the engine.
 pub const MEMORY_MIN: ByteSize = ByteSize::mib(64);
 
+/// The largest limit on operations per second: the kernel keeps 32 bits, and all of them set means
+/// unlimited.
+pub const IOPS_MAX: u64 = (u32::MAX - 1) as u64;
+
 /// The limits of a run; `None` leaves that resource unlimited.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -31,7 +35,8 @@ impl Limits {
     /// Refuse limits no run can keep to.
     ///
     /// # Errors
-    /// [`EnvelopeError::Limit`] when memory is below [`MEMORY_MIN`] or another limit is 0.
+    /// [`EnvelopeError::Limit`] when memory is below [`MEMORY_MIN`] or another limit is 0
+    /// or a limit on operations above [`IOPS_MAX`].
     pub fn check(&self) -> Result<()> {
         if let Some(memory) = self.memory
             && memory < MEMORY_MIN
@@ -46,6 +51,12 @@ impl Limits {
                 return Err(EnvelopeError::Limit(format!(
                     "a {kind} limit of 0 would stop the run (and the kernel reads 0 as unlimited); \
                      leave the limit out or ask for 1 or more"
+                )));
+            }
+            let is_iops = matches!(kind, LimitKind::ReadIops | LimitKind::WriteIops);
+            if is_iops && limit.is_some_and(|n| n > IOPS_MAX) {
+                return Err(EnvelopeError::Limit(format!(
+                    "a {kind} limit above {IOPS_MAX} is none to the kernel; leave the limit out"
                 )));
             }
         }
@@ -108,6 +119,17 @@ mod tests {
         let message = limits.check().unwrap_err().to_string();
         assert!(message.contains("write IOPS"), "{message}");
         Limits::default().check().unwrap();
+        let endless = Limits {
+            read_iops: Some(IOPS_MAX + 1),
+            ..Limits::default()
+        };
+        assert!(
+            endless
+                .check()
+                .unwrap_err()
+                .to_string()
+                .contains("read IOPS")
+        );
         assert!(Limits::default().is_unlimited() && !limits.is_unlimited());
     }
 }

@@ -14,9 +14,10 @@
 //!   `kill -9` of the laboratory, [`remove_stale`] of the next run does.
 //!
 //! What the memory limit covers: anonymous memory *and* the page cache of the files the worker
-//! touches, so engine cache plus page cache share one budget. Swap is closed to the worker, so
-//! that it cannot buy memory with unseen I/O (version 1: to 1 MiB). Memory used before [`Envelope::admit`] stays charged
-//! to the group the process came from: admit a worker before it opens its store.
+//! touches, so engine cache plus page cache share one budget. Swap is closed to the worker (in
+//! version 1: all but 1 MiB of it), so that it cannot buy memory with unseen I/O. Memory used
+//! before [`Envelope::admit`] stays charged to the group the process came from: admit a worker
+//! before it opens its store.
 //!
 //! What the I/O limits cover: version 1 throttles what a process submits itself, that is reads
 //! and direct writes; buffered writes are submitted by the kernel's flusher and are *not* capped.
@@ -48,7 +49,7 @@ pub use cgroups::{Access, Cgroups, Controller, Version};
 pub use device::{data_device, device_name, whole_disk};
 pub use error::{EnvelopeError, Result};
 pub use events::MemoryEvents;
-pub use limits::{Limits, MEMORY_MIN};
+pub use limits::{IOPS_MAX, Limits, MEMORY_MIN};
 pub use stale::remove_stale;
 pub use status::{EnvelopeStatus, LimitKind, LimitStatus, Mode, Outcome};
 

@@ -293,8 +293,30 @@ fn a_process_that_is_gone_cannot_be_admitted() {
     let mut child = waiting_child();
     drop(child.stdin.take());
     child.wait().unwrap();
-    let error = envelope.admit(child.id()).unwrap_err();
-    assert!(matches!(error, EnvelopeError::Gone { .. }), "{error}");
+    for pid in [child.id(), 0] {
+        let error = envelope.admit(pid).unwrap_err();
+        assert!(matches!(error, EnvelopeError::Gone { .. }), "{error}");
+    }
+}
+
+#[test]
+fn a_real_group_of_a_killed_laboratory_is_removed_with_its_worker() {
+    let Some(cgroups) = real(Controller::Memory) else {
+        return;
+    };
+    let mut laboratory = waiting_child();
+    drop(laboratory.stdin.take());
+    laboratory.wait().unwrap();
+    let Access::Usable { parent, .. } = cgroups.access(Controller::Memory) else {
+        panic!("usable as found above");
+    };
+    let path = parent.join(format!("{}{}-0", group::PREFIX, laboratory.id()));
+    fs::create_dir(&path).unwrap();
+    let mut worker = waiting_child();
+    fs::write(path.join("cgroup.procs"), worker.id().to_string()).unwrap();
+    assert!(remove_stale(&cgroups).contains(&path));
+    assert!(!path.exists());
+    assert!(!worker.wait().unwrap().success(), "the worker was ended");
 }
 
 #[test]
@@ -338,4 +360,76 @@ fn real_io_limits_are_in_force_on_the_device_of_the_data() {
     let envelope = Envelope::create(&cgroups, &asked, Some(device)).unwrap();
     assert!(envelope.status().fully_enforced(), "{}", envelope.status());
     assert_eq!(effective(&envelope, LimitKind::WriteBps), Some(10_000_000));
+}
+
+const CHECK_DIR: &str = "LAB_TEST_CHECK_CAPS_IN";
+
+/// Not a test by itself: the worker of the test below, which runs this binary again.
+#[test]
+fn worker_that_checks_its_caps() {
+    let Some(dir) = std::env::var_os(CHECK_DIR) else {
+        return;
+    };
+    let mut line = String::new();
+    std::io::stdin().read_line(&mut line).unwrap();
+    let asked = serde_json::from_str(&line).unwrap();
+    let second = std::time::Duration::from_secs(1);
+    let checks = crate::probe::check_caps(Path::new(&dir), &asked, second).unwrap();
+    println!("\nCHECKS {}", serde_json::to_string(&checks).unwrap());
+}
+
+/// A cap must not be exceeded however fast the device is; a slow or busy device may stay below.
+#[test]
+fn a_worker_cannot_exceed_its_real_io_caps() {
+    let Some(cgroups) = real(Controller::Io) else {
+        return;
+    };
+    let dir = tempfile::tempdir().unwrap();
+    let Ok(device) = data_device(dir.path()) else {
+        let envelope = Envelope::create(&cgroups, &limits(), None).unwrap();
+        assert!(!envelope.status().fully_enforced(), "I2: no device, no cap");
+        return;
+    };
+    let asked = Limits {
+        memory: None,
+        read_iops: Some(300),
+        write_iops: Some(200),
+        read_bps: Some(30 << 20),
+        write_bps: Some(20 << 20),
+    };
+    let envelope = Envelope::create(&cgroups, &asked, Some(device)).unwrap();
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command
+        .args([
+            "--exact",
+            "envelope::tests::worker_that_checks_its_caps",
+            "--nocapture",
+        ])
+        .env(CHECK_DIR, dir.path())
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    envelope.admit(child.id()).unwrap();
+    let line = serde_json::to_string(&asked).unwrap() + "\n";
+    child
+        .stdin
+        .take()
+        .unwrap()
+        .write_all(line.as_bytes())
+        .unwrap();
+    let output = child.wait_with_output().unwrap();
+    let text = String::from_utf8_lossy(&output.stdout);
+    let json = text
+        .lines()
+        .find_map(|l| l.strip_prefix("CHECKS "))
+        .expect("the worker answers");
+    let checks: Vec<crate::probe::CapCheck> = serde_json::from_str(json).unwrap();
+    assert_eq!(checks.len(), 4);
+    for check in checks.iter().filter(|c| c.direct) {
+        println!(
+            "{} cap {}: ratio {:.3}",
+            check.limit, check.cap, check.ratio
+        );
+        assert!(check.ratio < 1.1, "{check:?}");
+    }
 }

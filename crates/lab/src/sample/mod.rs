@@ -9,10 +9,10 @@
 //!
 //! Which device counters are the truth. `/proc/PID/io` counts buffered writes when pages are
 //! dirtied, not when they reach the device, and misses what the file system adds. Group counters
-//! miss more than they seem to: version 1 charges buffered writeback to the root group, and its
-//! throttle counts nothing at all until some limit is set on the device; version 2 charges
-//! writeback to the writer, but both charge the file system's journal to the kernel thread that
-//! writes it. So the counters of the *whole disk* are the truth for bytes and operations
+//! miss more than they seem to: version 1 charges what the flusher writes back to the root group,
+//! and its throttle counts nothing at all until a limit was once set on the device; version 2
+//! charges writeback to the writer; and both charge a journal that a kernel thread writes to that
+//! thread. So the counters of the *whole disk* are the truth for bytes and operations
 //! ([`DeviceSource::WholeDisk`]): they miss nothing, at the price of including other tenants of
 //! the disk, and an otherwise idle disk is what a run needs anyway. Group counters are given
 //! beside them, and are used as a lower bound only where no disk is visible.
