@@ -31,15 +31,15 @@ pub(crate) const OPTIONS: &[OptionDoc] = &[
         name: "write_buffer",
         values: "size 64K-1G",
         default: "an eighth of the cache, 256K to 64M",
-        about: "size of one memtable; larger: fewer flushes and merges, and a longer history for \
-                detecting conflicts, for memory and recovery time",
+        about: "size of one memtable; larger: fewer flushes and merges, for memory and recovery time",
     },
     OptionDoc {
         name: "memtables",
         values: "size",
         default: "a quarter of the cache, at least two write buffers",
         about: "memory for the memtables of all trees together, charged to the cache; larger: fewer \
-                flushes when many trees are written, for a smaller block cache",
+                flushes when many trees are written, and a longer history for detecting conflicts, \
+                for a smaller block cache",
     },
     OptionDoc {
         name: "block",

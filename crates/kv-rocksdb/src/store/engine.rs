@@ -16,6 +16,7 @@ use vfs::DirLock;
 use super::catalog::{Catalog, family_name};
 use super::error::{closed, error};
 use super::gate::{Gate, Kind};
+use super::pressure::{Pressure, relieve};
 use super::range_deletes::RangeDeletes;
 use super::raw::{Db, Status, WriteOptions};
 use super::syncer::Syncer;
@@ -41,6 +42,7 @@ pub(super) struct Store {
     pub(super) log: bool,
     pub(super) gate: Gate,
     pub(super) range_deletes: RangeDeletes,
+    pub(super) pressure: Pressure,
     pub(super) synced: WriteOptions,
     pub(super) unsynced: WriteOptions,
     pub(super) is_closed: AtomicBool,
@@ -94,6 +96,12 @@ impl Store {
         {
             syncer.wrote();
         }
+    }
+
+    /// Before a write: refuse it after a sync that failed, and make room in memory.
+    pub(super) fn prepare_write(&self, operation: &'static str) -> Result<()> {
+        self.check_writable(operation)?;
+        relieve(self)
     }
 
     /// Refuse writes after a sync that failed.

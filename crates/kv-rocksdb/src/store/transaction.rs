@@ -190,7 +190,7 @@ impl kv::Transaction for Transaction<'_> {
         if self.touched.borrow().is_empty() {
             return Ok(());
         }
-        store.check_writable("commit")?;
+        store.prepare_write("commit")?;
         let pass = store.gate().enter(Kind::Commit);
         store.check_trees(&self.catalog, self.touched.borrow().iter().copied())?;
         if self.overlaps_a_range_delete() {

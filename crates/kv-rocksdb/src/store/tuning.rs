@@ -6,8 +6,8 @@
 //! **Memory.** `cache` bounds everything. One write buffer manager holds the memtables of all trees
 //! to `memtables` (a quarter) and charges them to the block cache, so the blocks get what memtables
 //! leave: with 128 MiB, 32 MiB of memtables, two write buffers of 16 MiB, and 96 MiB of blocks. It
-//! does not stall writers (`allow_stall` off): it makes flushes begin earlier, and RocksDB's own
-//! triggers slow writers down. Index and filter blocks are in the cache too, or a large store would
+//! does not stall writers (`allow_stall` off): it makes flushes begin earlier, RocksDB's own
+//! triggers slow writers down, and `pressure` keeps the memtables below the whole cache. Index and filter blocks are in the cache too, or a large store would
 //! outgrow the bound. They are not partitioned: a 16 MiB file with 16 KiB blocks has an index of
 //! about a thousand entries, 30 KiB, and a filter of 200 KiB with keys and values of 100 bytes; two
 //! such pieces per file are read seldom enough. The cache is RocksDB's hyper clock cache, which its
@@ -18,10 +18,11 @@
 //! a little would otherwise fill the memtables' share and be flushed nearly empty.
 //!
 //! **Conflict history.** Optimistic transactions look for conflicts in memtables, flushed ones
-//! included, as long as they are kept. One write buffer's worth is kept per tree
-//! (`max_write_buffer_size_to_maintain`); RocksDB's default for transactions would be twice to four
-//! times that, all of it charged to the cache. A transaction that lives while more is written into
-//! a tree it has written in itself gets a conflict.
+//! included, as long as they are kept. A tree keeps flushed ones until all but the oldest, with what
+//! is not flushed yet, come to a 16th of `memtables` (`max_write_buffer_size_to_maintain`), that is
+//! until 2 MiB more have been written into it; RocksDB's default for transactions is four write
+//! buffers per tree, all charged to the cache. A transaction that lives through a flush and that
+//! much writing in a tree it has written in itself gets a conflict.
 //!
 //! **Compression.** Codec `fast` is LZ4. Leveled: level 0 and the first level below it are not
 //! compressed, as Callaghan does, for they are rewritten soon and hold a tenth of the data; but the
@@ -97,7 +98,8 @@ impl Tuning {
         options.set_write_buffer_size(settings.write_buffer);
         options.set_arena_block_size((settings.write_buffer / 64).clamp(32 << 10, 256 << 10));
         options.set_max_write_buffer_number(4);
-        let history = i64::try_from(settings.write_buffer).unwrap_or(i64::MAX);
+        let history = (settings.memtables / 16).min(settings.write_buffer);
+        let history = i64::try_from(history).unwrap_or(i64::MAX).max(1);
         options.set_max_write_buffer_size_to_maintain(history);
         let trigger = settings.l0_trigger;
         options.set_level_zero_file_num_compaction_trigger(trigger);

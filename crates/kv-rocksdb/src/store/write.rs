@@ -22,7 +22,7 @@ pub(super) fn write(store: &Store, batch: &Batch, durability: Durability) -> Res
     if batch.is_empty() {
         return Ok(());
     }
-    store.check_writable("write")?;
+    store.prepare_write("write")?;
     let catalog = store.catalog();
     let (raw, deleted, pass) = if batch.ops().any(|op| is_open_ended(&op)) {
         let pass = store.gate().enter(Kind::Exclusive);

@@ -654,3 +654,34 @@ fn filters_spare_reads_of_absent_keys_where_they_were_asked_for() {
         assert_eq!(before < useful(), point_lookups, "{name}");
     }
 }
+
+#[test]
+fn memtables_of_many_trees_do_not_outgrow_the_cache_by_far() {
+    let directory = tempfile::tempdir().unwrap();
+    let options = EngineOptions {
+        cache: stdx::ByteSize::mib(16),
+        ..EngineOptions::default()
+    };
+    let engine = kv_rocksdb::factory()
+        .open(directory.path(), &options)
+        .unwrap();
+    let trees: Vec<TreeId> = (0..50)
+        .map(|n| {
+            let name = format!("t{n}");
+            engine.create_tree(&name, &TreeOptions::default()).unwrap()
+        })
+        .collect();
+    for round in 0..8_u32 {
+        for tree in &trees {
+            let mut batch = Batch::new();
+            for n in 0..1_000_u32 {
+                let key = (n * 10 + round).to_be_bytes();
+                batch.put(*tree, &key, &[7; 100]);
+            }
+            engine.write(&batch, Durability::None).unwrap();
+        }
+        let cache = engine.stats().unwrap().cache.unwrap();
+        let (used, capacity) = (cache.used_bytes, cache.capacity_bytes);
+        assert!(used < 2 * capacity, "{used} of {capacity}");
+    }
+}
