@@ -112,9 +112,9 @@ impl Store {
         }
     }
 
-    /// Refuse a write that was prepared with the catalog `then` if one of its `trees` is gone. Inside
-    /// the gate, so none goes before the write is done: RocksDB takes a write into a family that is
-    /// gone for damage, and stops.
+    /// Refuse a write that was prepared with the catalog `then` if one of its `trees` is gone.
+    /// Inside the gate, so none goes before the write is done: RocksDB takes a write into a family
+    /// that is gone for damage, and stops.
     pub(super) fn check_trees(
         &self,
         then: &Arc<Catalog>,
@@ -127,8 +127,8 @@ impl Store {
         trees.try_for_each(|tree| now.need(tree).map(|_| ()))
     }
 
-    /// The error of a write: `Closed` once RocksDB has stopped taking writes for another reason than
-    /// a full disk.
+    /// The error of a write: `Closed` once RocksDB has stopped taking writes for another reason
+    /// than a full disk.
     pub(super) fn write_error(&self, status: Status, operation: &'static str) -> Error {
         let told = error(status, operation);
         let stopped = || self.db.number(c"rocksdb.background-errors").unwrap_or(0) != 0;

@@ -9,8 +9,8 @@
 //! - `syncer`, `compact`, `backup`, `stats`, `map`: upkeep and accounts.
 //!
 //! Durability: `sync` and `group` are synced writes (RocksDB shares the syncs of concurrent ones by
-//! itself); `interval` is an unsynced write that `syncer` follows; `none` is an unsynced write to the
-//! log. Without a log (`log=false`) only `none` is left; memtables are then flushed atomically
+//! itself); `interval` is an unsynced write that `syncer` follows; `none` is an unsynced write to
+//! the log. Without a log (`log=false`) only `none` is left; memtables are then flushed atomically
 //! across trees, so that a crash takes whole commits, the youngest.
 
 mod backup;
