@@ -31,6 +31,33 @@ macro_rules! conformance_tests {
             }
 
             $crate::__each_law!(__law_tests);
+
+            mod random {
+                fn run(part: u64) {
+                    let (package, test) = (env!("CARGO_PKG_NAME"), module_path!());
+                    $crate::random_runs(super::subject(), package, test, part);
+                }
+
+                #[test]
+                fn part_0() {
+                    run(0);
+                }
+
+                #[test]
+                fn part_1() {
+                    run(1);
+                }
+
+                #[test]
+                fn part_2() {
+                    run(2);
+                }
+
+                #[test]
+                fn part_3() {
+                    run(3);
+                }
+            }
         }
     };
 }
