@@ -1,7 +1,8 @@
 //! Random runs: many small programs, each run on the engine and on a model side by side.
 //!
-//! A run is a function of its tape ([`stdx::Tape`]): the first bytes switch each kind of step on or
-//! off and weigh it, the rest are the steps. Every answer is compared as it comes; at the end all
+//! A run is a function of its tape ([`stdx::Tape`]). The tape is a row of frames of 32 bytes: the
+//! first switches each kind of step on or off and weighs it, each other is one step, so that
+//! cutting a frame removes a step and leaves the others as they are. Every answer is compared as it comes; at the end all
 //! trees are read in full, both ways, and again after reopening where the engine is persistent.
 //! A failing tape is shrunk, and printed with the line that runs it again.
 
@@ -11,6 +12,7 @@ mod step;
 
 use std::env;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::time::Duration;
 
 use stdx::Tape;
 use stdx::rng::mix64;
@@ -19,15 +21,20 @@ use crate::report::panic_text;
 use crate::subject::Subject;
 
 use runner::run;
+use step::FRAME;
 
 /// Seeds run by default.
 const SEEDS: u64 = 24;
 
-/// Bytes of a tape: a step takes about eight, so this is about 400 steps.
-const TAPE_BYTES: usize = 3200;
+/// Bytes of a tape: the weights and 511 steps. A power of two, so that shrinking, which halves,
+/// cuts at frames.
+const TAPE_BYTES: usize = 512 * FRAME;
 
-/// Runs spent on shrinking a failure.
-const SHRINK_RUNS: usize = 600;
+/// Runs spent on shrinking a failure, at most.
+const SHRINK_RUNS: usize = 4000;
+
+/// Time spent on shrinking a failure, at most.
+const SHRINK_TIME: Duration = Duration::from_secs(20);
 
 /// The parts the default seeds are divided into, so that tests run beside one another.
 pub const PARTS: u64 = 4;
@@ -91,7 +98,8 @@ impl std::fmt::Display for Divergence {
 pub fn check_seed(subject: &Subject, seed: u64) -> Option<Divergence> {
     let tape = Tape::from_seed(mix64(seed), TAPE_BYTES);
     let failure = check_tape(subject, &tape)?;
-    let fails = |tape: Tape| check_tape(subject, &tape).is_some();
+    let begin = stdx::time::now();
+    let fails = |tape: Tape| begin.elapsed() < SHRINK_TIME && check_tape(subject, &tape).is_some();
     let small = tape.shrink(SHRINK_RUNS, fails);
     // A failure that depends on timing may not come again: then the first one is told.
     Some(check_tape(subject, &small).unwrap_or(failure))
@@ -101,7 +109,7 @@ pub fn check_seed(subject: &Subject, seed: u64) -> Option<Divergence> {
 #[must_use]
 pub fn check_tape(subject: &Subject, tape: &Tape) -> Option<Divergence> {
     let mut steps = Vec::new();
-    let body = || run(subject, &mut Tape::new(tape.bytes().to_vec()), &mut steps);
+    let body = || run(subject, tape.bytes(), &mut steps);
     let message = match catch_unwind(AssertUnwindSafe(body)) {
         Ok(Ok(())) => return None,
         Ok(Err(message)) => message,

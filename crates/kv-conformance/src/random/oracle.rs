@@ -279,6 +279,10 @@ impl Oracle {
     pub(super) fn commit(&mut self, mut txn: Txn) -> BTreeSet<(TreeId, Rc<[u8]>)> {
         self.clock += 1;
         let mut open_choice = BTreeSet::new();
+        // Also a delete of an absent key may count as a write of it.
+        for (tree, key) in txn.keys.keys() {
+            self.stamp(*tree, key.clone(), false);
+        }
         for write in std::mem::take(&mut txn.log) {
             match write {
                 Write::Set(tree, key, value, checked) => {

@@ -7,7 +7,6 @@ use kv::{
     Batch, Capabilities, Direction, Durability, Engine, Error, ErrorKind, Flow, KeyRange, Snapshot,
     StatScope, Transaction, TreeId, TreeOptions,
 };
-use stdx::Tape;
 
 use super::oracle::{Answer, Oracle, Txn, Verdict, View};
 use super::step::{Change, Key, Move, Script, Step};
@@ -22,13 +21,10 @@ const SNAPSHOTS: usize = 6;
 /// Names that trees are created under.
 const NAMES: [&str; 5] = ["t0", "t1", "t2", "t3", "t0.sub"];
 
-/// The most steps of one run, whatever the tape.
-const STEPS: usize = 600;
-
 type Outcome<T = ()> = Result<T, String>;
 
 /// Run the steps of `tape`; each is written to `log` before it is done.
-pub(super) fn run(subject: &Subject, tape: &mut Tape, log: &mut Vec<String>) -> Outcome {
+pub(super) fn run(subject: &Subject, tape: &[u8], log: &mut Vec<String>) -> Outcome {
     let root = tempfile::tempdir().map_err(|e| format!("a temporary directory: {e}"))?;
     let directory = root.path().join("store");
     let capabilities = subject.capabilities();
@@ -130,7 +126,7 @@ impl<'e, 'm> Session<'e, 'm> {
     /// Play steps to the end of the tape (`None`) or until the store is to be opened again (then
     /// whether by dropping it).
     fn play(&mut self, script: &mut Script<'_>, log: &mut Vec<String>) -> Outcome<Option<bool>> {
-        while let Some(step) = script.next().filter(|_| log.len() < STEPS) {
+        while let Some(step) = script.next() {
             log.push(format!("{step:?}"));
             if let Step::Reopen { drop } = step {
                 if self.capabilities.persistent {

@@ -2,9 +2,13 @@
 
 use std::fmt;
 use std::ops::Bound;
+use std::slice::Chunks;
 
 use kv::{Capabilities, Direction, Durability, KeyRange};
 use stdx::Tape;
+
+/// Bytes of tape for the weights and for each step. A step that wants more reads zeros.
+pub(super) const FRAME: usize = 32;
 
 /// The kinds of steps, in the order of their weights on the tape.
 const KINDS: usize = 22;
@@ -166,7 +170,9 @@ pub(super) enum Step {
 
 /// Draws steps.
 pub(super) struct Script<'t> {
-    tape: &'t mut Tape,
+    frames: Chunks<'t, u8>,
+    /// The frame of the step that is being drawn.
+    tape: Tape,
     weights: [u32; KINDS],
     key_max: usize,
     empty_keys: bool,
@@ -175,8 +181,10 @@ pub(super) struct Script<'t> {
 }
 
 impl<'t> Script<'t> {
-    /// Read the weights from the head of `tape`.
-    pub(super) fn new(tape: &'t mut Tape, capabilities: &Capabilities, log: bool) -> Script<'t> {
+    /// Read the weights from the first frame of `bytes`.
+    pub(super) fn new(bytes: &'t [u8], capabilities: &Capabilities, log: bool) -> Script<'t> {
+        let mut frames = bytes.chunks(FRAME);
+        let mut tape = Tape::new(frames.next().unwrap_or_default().to_vec());
         let mut weights = [0; KINDS];
         for weight in &mut weights {
             // Off in a quarter of the runs, rare in half, common in a quarter.
@@ -186,6 +194,7 @@ impl<'t> Script<'t> {
             weights[0] = 1;
         }
         Script {
+            frames,
             tape,
             weights,
             key_max: capabilities.limits.key_max,
@@ -322,9 +331,7 @@ impl<'t> Script<'t> {
 
     /// The next step; `None` when the tape is used up.
     pub(super) fn next(&mut self) -> Option<Step> {
-        if self.tape.is_empty() {
-            return None;
-        }
+        self.tape = Tape::new(self.frames.next()?.to_vec());
         Some(match self.kind() {
             kind @ 0..=5 => Step::Change {
                 pick: self.pick(),
