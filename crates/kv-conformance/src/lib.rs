@@ -44,6 +44,6 @@ pub use kv;
 pub use bench::Bench;
 pub use law::{Law, Need};
 pub use list::laws;
-pub use random::{Divergence, PARTS, check_seed, check_tape, random_runs};
+pub use random::{Divergence, PARTS, check_seed, check_seed_quickly, check_tape, random_runs};
 pub use report::{Failure, Report, Skipped, check_laws, print_skipped, run_law};
 pub use subject::Subject;

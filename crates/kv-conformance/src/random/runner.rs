@@ -390,6 +390,9 @@ impl<'e, 'm> Session<'e, 'm> {
         }
         let name = NAMES[name % NAMES.len()];
         let names = self.db.trees().map_err(failed("trees"))?;
+        if !names.is_sorted() || names.len() != self.oracle.now.0.len() {
+            return Err(format!("the trees are listed as {names:?}"));
+        }
         let there = names.iter().any(|other| other == name);
         match self.db.create_tree(name, &TreeOptions::default()) {
             Ok(tree) if !there && !self.oracle.now.0.contains_key(&tree) => {
