@@ -14,6 +14,9 @@
 //! kv_conformance::conformance_tests!(small_cache, kv_lmdb::factory(), small_cache_options());
 //! ```
 //!
+//! Beside the laws, random programs run against a model of the contract: `ROMANESCO_SEEDS=n` runs
+//! more of them, `ROMANESCO_TAPE=hex` repeats one that failed.
+//!
 //! Invariants:
 //!
 //! - I1. What an engine cannot do is data ([`kv::Capabilities`]): a law that needs it is skipped,

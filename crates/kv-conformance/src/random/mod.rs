@@ -2,10 +2,13 @@
 //!
 //! A run is a function of its tape ([`stdx::Tape`]). The tape is a row of frames of 32 bytes: the
 //! first switches each kind of step on or off and weighs it, each other is one step, so that
-//! cutting a frame removes a step and leaves the others as they are. Every answer is compared as it comes; at the end all
-//! trees are read in full, both ways, and again after reopening where the engine is persistent.
-//! A failing tape is shrunk, and printed with the line that runs it again.
+//! cutting a frame removes a step and leaves the others as they are.
+//!
+//! Every answer is compared as it comes; at the end all trees are read in full, both ways, and
+//! again after reopening where the engine is persistent. A failing tape is shrunk, and printed with
+//! its steps and the line that runs it again.
 
+mod compare;
 mod oracle;
 mod runner;
 mod step;
