@@ -1,5 +1,8 @@
 //! The versions of one key.
 
+use std::iter;
+use std::mem;
+
 use super::live::Live;
 
 /// What a key was set to; `None` is a tombstone.
@@ -96,7 +99,7 @@ impl Chain {
             // The same commit wrote the key before; nobody has seen that.
             self.newest.value = value;
         } else {
-            let old = std::mem::replace(&mut self.newest, Version { seq, value });
+            let old = mem::replace(&mut self.newest, Version { seq, value });
             if live.any_within(old.seq, seq) {
                 self.older.insert(0, old);
             }
@@ -152,8 +155,8 @@ impl Chain {
     /// Whether M1 holds.
     pub(super) fn is_ordered(&self, last: u64) -> bool {
         let mut above = last + 1;
-        let mut all = std::iter::once(&self.newest).chain(&self.older);
-        all.all(|v| std::mem::replace(&mut above, v.seq) > v.seq)
+        let mut all = iter::once(&self.newest).chain(&self.older);
+        all.all(|v| mem::replace(&mut above, v.seq) > v.seq)
     }
 }
 

@@ -7,6 +7,7 @@
 
 use std::cmp::Ordering;
 use std::collections::btree_map::Range;
+use std::mem;
 use std::ops::Bound;
 
 use super::NAME;
@@ -149,7 +150,7 @@ impl Walk<'_> {
             last = Some(key);
         }
         if let Some(last) = last {
-            let mut near = match std::mem::replace(&mut self.near, Bound::Unbounded) {
+            let mut near = match mem::replace(&mut self.near, Bound::Unbounded) {
                 Bound::Included(near) | Bound::Excluded(near) => near,
                 Bound::Unbounded => Vec::new(),
             };

@@ -1,5 +1,6 @@
 //! The engine: the store, its directory lock and what it says of itself.
 
+use std::ops::Bound;
 use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -146,7 +147,7 @@ impl Engine for MemoryEngine {
             let rest = match &from {
                 None => range,
                 Some(key) => KeyRange {
-                    start: std::ops::Bound::Excluded(key),
+                    start: Bound::Excluded(key),
                     end: range.end,
                 },
             };

@@ -7,9 +7,9 @@
 //! Invariants:
 //!
 //! - M1. Versions of a chain have strictly descending sequence numbers, none above the last commit.
-//! - M2. A version is kept while a registered snapshot sees it. A tombstone on top of a chain is kept
-//!   while a snapshot older than it is registered, because that snapshot's transaction must find
-//!   the conflict.
+//! - M2. A version is kept while a registered snapshot sees it. A tombstone on top of a chain is
+//!   kept while a snapshot older than it is registered, because that snapshot's transaction must
+//!   find the conflict.
 //! - M3. The tally of a tree is the sum of the costs of its chains.
 //! - M4. A transaction commits only when no key it wrote (but blindly) has a version above its
 //!   snapshot: the first committer wins.
@@ -50,3 +50,6 @@ const KEY_MAX: usize = 65_535;
 /// The longest value, in bytes (1 GiB): far above any document, far below what would let one value
 /// take the process down unnoticed.
 const VALUE_MAX: usize = 1 << 30;
+
+#[cfg(test)]
+mod tests;

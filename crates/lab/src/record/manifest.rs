@@ -1,0 +1,191 @@
+//! `manifest.json`: what was planned, by which program, on which machine.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use kv::{Codec, Durability};
+use serde::{Deserialize, Serialize};
+use stdx::ByteSize;
+
+use crate::envelope::Limits;
+
+/// The whole of `manifest.json`.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Manifest {
+    /// [`super::SCHEMA`].
+    pub schema: u32,
+    /// The run's name: `2026-11-21T190500_iibench-classic_ab12`.
+    pub run: String,
+    /// When it was planned, RFC 3339 in UTC.
+    pub created: String,
+    /// The version of this program.
+    pub lab_version: String,
+    /// The commit it was built from (`unknown` outside a checkout), with `-dirty` after it when the
+    /// checkout had changes.
+    pub commit: String,
+    /// The command line that made the run.
+    pub command: Vec<String>,
+    /// What is done.
+    pub plan: Plan,
+    /// Facts of the machine, as `doctor` shows them.
+    pub host: serde_json::Value,
+}
+
+/// How much work a run does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Preset {
+    /// About 20 seconds: does everything work?
+    Smoke,
+    /// 2 to 5 minutes: the shape.
+    Quick,
+    /// About an hour: numbers to compare.
+    Standard,
+    /// The published size: days on the hardware of the time.
+    Published,
+}
+
+impl Preset {
+    /// All presets, smallest first.
+    pub const ALL: [Preset; 4] = [
+        Preset::Smoke,
+        Preset::Quick,
+        Preset::Standard,
+        Preset::Published,
+    ];
+
+    /// Its name.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Preset::Smoke => "smoke",
+            Preset::Quick => "quick",
+            Preset::Standard => "standard",
+            Preset::Published => "published",
+        }
+    }
+}
+
+impl fmt::Display for Preset {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+impl FromStr for Preset {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Preset, String> {
+        Preset::ALL
+            .into_iter()
+            .find(|p| p.name() == text)
+            .ok_or_else(|| format!("no preset {text:?}; use smoke, quick, standard or published"))
+    }
+}
+
+/// A target as written after `-t`: `rocksdb:compaction=universal`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TargetSpec {
+    /// Its name in tables and file names; the spec itself unless two are equal.
+    pub name: String,
+    /// The engine: `lmdb`, `rocksdb`, `wiredtiger`, `memory`, or `null` (the generator alone).
+    pub engine: String,
+    /// The engine's own options.
+    pub options: BTreeMap<String, String>,
+}
+
+/// Closed or open loop.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LoadKind {
+    /// The next operation begins when the last one ended.
+    Closed,
+    /// Operations begin at this rate per second whether or not the last one ended; latency counts
+    /// from the intended start.
+    Open {
+        /// Rows per second, over all clients.
+        rate: f64,
+        /// Gaps are exponentially distributed (a Poisson process), not equal.
+        poisson: bool,
+    },
+}
+
+/// One step of an experiment, in the order of execution.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct StepPlan {
+    /// Its name: `load`, `l.i1`, `qr100`.
+    pub name: String,
+    /// One line for people.
+    pub about: String,
+    /// The experiment's own description of the work, understood by its workload.
+    pub work: serde_json::Value,
+    /// Operations (rows for loads, queries for query steps) it should do; 0 when bounded by time
+    /// only.
+    pub operations: u64,
+    /// The most time it may take, in seconds.
+    pub seconds_max: f64,
+    /// Closed or open loop.
+    pub load: LoadKind,
+    /// Whether it is followed by a settle phase.
+    pub settle: bool,
+}
+
+/// All steps of one target in one repeat, done in one worker process on one data directory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Cell {
+    /// Index into [`Plan::targets`].
+    pub target: usize,
+    /// The repeat, from 1.
+    pub repeat: u32,
+}
+
+/// The resolved plan: everything that decides what the run does.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Plan {
+    /// The experiment's name.
+    pub experiment: String,
+    /// The preset the sizes come from.
+    pub preset: Preset,
+    /// The targets.
+    pub targets: Vec<TargetSpec>,
+    /// The steps each target goes through.
+    pub steps: Vec<StepPlan>,
+    /// The cells in the order they are done (interleaved: ABBA).
+    pub cells: Vec<Cell>,
+    /// The seed of all data.
+    pub seed: u64,
+    /// Repeats.
+    pub repeats: u32,
+    /// Clients (load threads).
+    pub clients: u32,
+    /// The limits around each worker.
+    pub limits: Limits,
+    /// Memory given to the engine's cache and write buffers.
+    pub cache: ByteSize,
+    /// Durability of each commit.
+    pub durability: Durability,
+    /// Interval of log syncs at durability `interval`, in milliseconds.
+    pub interval_ms: u64,
+    /// Compression class asked of the engines.
+    pub codec: Codec,
+    /// Direct I/O asked of the engines.
+    pub direct_io: bool,
+    /// Background threads given to the engines.
+    pub threads: u32,
+    /// The most seconds a settle phase may take.
+    pub settle_max: f64,
+    /// The experiment's parameters, as it documents them.
+    pub params: serde_json::Value,
+    /// Logical bytes of live data at the end of the largest step, estimated.
+    pub data_bytes: u64,
+    /// Disk space needed at once, estimated.
+    pub disk_bytes: u64,
+    /// Seconds the run should take, estimated.
+    pub seconds_estimate: f64,
+    /// Where the engines' data go.
+    pub data_dir: PathBuf,
+    /// Whether the engines' data stay after the run.
+    pub keep_data: bool,
+}

@@ -1,0 +1,143 @@
+//! `summary.json` of one step.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::interval::IntervalRow;
+use super::latency::{Latency, QuerySummary};
+
+/// Why a step ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Ended {
+    /// All its operations were done.
+    Operations,
+    /// Its time was up first.
+    Time,
+}
+
+/// What a step measures: the rates, stalls and latency of its summary are those of this operation.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Main {
+    /// Rows written; the latency is that of a transaction.
+    #[default]
+    Rows,
+    /// Queries; rows are written in the background.
+    Queries,
+}
+
+/// Whether the store held what the workload's model says, checked after the step.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Integrity {
+    /// False when the target cannot be read back (the `null` target).
+    pub checked: bool,
+    /// Rows there should be.
+    pub rows_expected: u64,
+    /// Rows found in the primary tree.
+    pub rows_found: u64,
+    /// What was wrong, empty when nothing was.
+    pub faults: Vec<String>,
+    /// Seconds the check took.
+    pub seconds: f64,
+}
+
+/// One step of one target in one repeat. Rates are main operations per second.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct StepSummary {
+    /// [`super::SCHEMA`].
+    pub schema: u32,
+    /// The target's name.
+    pub target: String,
+    /// The repeat, from 1.
+    pub repeat: u32,
+    /// The step's name.
+    pub step: String,
+    /// What it measures.
+    pub main: Main,
+    /// Why it ended.
+    pub ended: Ended,
+    /// Rows written in this step.
+    pub rows: u64,
+    /// Rows deleted in this step.
+    pub rows_deleted: u64,
+    /// Seconds from the first operation to the end of the last, without settling.
+    pub seconds: f64,
+    /// Main operations per second over the step.
+    pub rate_mean: f64,
+    /// Rate over the first tenth of the main operations.
+    pub rate_first_tenth: f64,
+    /// Rate over the last tenth of the main operations.
+    pub rate_last_tenth: f64,
+    /// Rate in the worst whole second.
+    pub worst_second: f64,
+    /// Median of the rates of whole seconds.
+    pub median_second: f64,
+    /// Seconds that were stalls ([`super::StallRule`]).
+    pub stall_seconds: u64,
+    /// Rows per second asked for, in open-loop loads and in the background of query steps; below
+    /// 95 % of it the step missed its target.
+    pub rate_target: Option<f64>,
+    /// Latency of the main operation, from its intended start.
+    pub latency_ms: Latency,
+    /// Queries: the main operation of a query step, or those that ran beside a load.
+    pub queries: Option<QuerySummary>,
+    /// Bytes written to the device during the step and its settling.
+    pub device_write_bytes: Option<u64>,
+    /// Bytes read from the device during the step and its settling.
+    pub device_read_bytes: Option<u64>,
+    /// Device writes.
+    pub device_write_ios: Option<u64>,
+    /// Device reads.
+    pub device_read_ios: Option<u64>,
+    /// Where the device numbers come from: `cgroup`, `device` (the whole device, others included)
+    /// or `none`.
+    pub device_source: String,
+    /// Bytes the process wrote (`/proc/PID/io`: buffered writes count when dirtied).
+    pub process_write_bytes: Option<u64>,
+    /// Bytes written by reason as the engine counts them: `log`, `flush`, `merge`, ...
+    pub written_by_reason: BTreeMap<String, u64>,
+    /// Bytes of keys and values written in this step: rows and their index entries.
+    pub logical_bytes: u64,
+    /// Bytes of live keys and values in the store at the end.
+    pub live_bytes: u64,
+    /// Size of the files after settling (allocated).
+    pub file_bytes: u64,
+    /// The largest size of the files seen.
+    pub file_bytes_max: u64,
+    /// CPU of the worker during the step and its settling, user and system.
+    pub cpu_seconds: f64,
+    /// Of that, in the kernel.
+    pub cpu_system_seconds: f64,
+    /// CPU spent by the load generator making rows, within `cpu_seconds`.
+    pub client_cpu_seconds: f64,
+    /// CPU of the lab's own process (sampling, display) during the step.
+    pub lab_cpu_seconds: f64,
+    /// Peak resident memory of the lab's own process, in bytes.
+    pub lab_rss_bytes: u64,
+    /// Context switches of the worker.
+    pub switches: Option<u64>,
+    /// Peak resident memory of the worker.
+    pub rss_max: Option<u64>,
+    /// Peak memory charged to the cgroup.
+    pub cgroup_memory_max: Option<u64>,
+    /// Durability debt when the load ended, before settling.
+    pub debt_bytes: Option<u64>,
+    /// Seconds the settle phase took (0 when the step has none).
+    pub settle_seconds: f64,
+    /// Whether settling was cut off by its limit.
+    pub settle_cut: bool,
+    /// Bytes written to the device while settling (within `device_write_bytes`).
+    pub settle_write_bytes: Option<u64>,
+    /// The interval table, for load steps.
+    pub intervals: Vec<IntervalRow>,
+    /// The integrity check.
+    pub integrity: Integrity,
+    /// Whether the numbers may be used.
+    pub valid: bool,
+    /// Why not.
+    pub invalid_reason: Option<String>,
+    /// What an expert would want to know: cut settling, missed rate, uncapped writes, ...
+    pub warnings: Vec<String>,
+}
