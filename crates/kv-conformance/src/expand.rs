@@ -3,8 +3,8 @@
 /// Expands to one `#[test]` for each law, `skipped_laws`, which prints what the engine lacks, and
 /// the random runs against the model, all in a module named `conformance` or as given.
 ///
-/// The factory is an expression of type `&'static dyn kv::Factory` (such as `kv_lmdb::factory()`), the
-/// options one of type `kv::EngineOptions` (default: the defaults). Both may use whatever the
+/// The factory is an expression of type `&'static dyn kv::Factory` (such as `kv_lmdb::factory()`),
+/// the options one of type `kv::EngineOptions` (default: the defaults). Both may use whatever the
 /// module around the macro can.
 #[macro_export]
 macro_rules! conformance_tests {

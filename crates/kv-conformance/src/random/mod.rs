@@ -2,10 +2,13 @@
 //!
 //! A run is a function of its tape ([`stdx::Tape`]). The tape is a row of frames of 32 bytes: the
 //! first switches each kind of step on or off and weighs it, each other is one step, so that
-//! cutting a frame removes a step and leaves the others as they are. Every answer is compared as it comes; at the end all
-//! trees are read in full, both ways, and again after reopening where the engine is persistent.
-//! A failing tape is shrunk, and printed with the line that runs it again.
+//! cutting a frame removes a step and leaves the others as they are.
+//!
+//! Every answer is compared as it comes; at the end all trees are read in full, both ways, and
+//! again after reopening where the engine is persistent. A failing tape is shrunk, and printed with
+//! its steps and the line that runs it again.
 
+mod compare;
 mod oracle;
 mod runner;
 mod step;
@@ -26,6 +29,12 @@ use step::FRAME;
 /// Seeds run by default.
 const SEEDS: u64 = 24;
 
+/// Time after which a part of the default seeds begins no further one.
+const TIME: Duration = Duration::from_secs(30);
+
+/// Seeds that each part runs at least.
+const FLOOR: u32 = 2;
+
 /// Bytes of a tape: the weights and 511 steps. A power of two, so that shrinking, which halves,
 /// cuts at frames.
 const TAPE_BYTES: usize = 512 * FRAME;
@@ -42,7 +51,8 @@ pub const PARTS: u64 = 4;
 /// Run one part of the seeds on `subject`. `test` is the path of the calling test and `package` its
 /// package, for the line that reproduces a failure.
 ///
-/// `ROMANESCO_SEEDS=n` runs `n` seeds instead of 24; `ROMANESCO_TAPE=hex` runs one tape instead.
+/// `ROMANESCO_SEEDS=n` runs `n` seeds instead of 24, however long it takes; `ROMANESCO_TAPE=hex`
+/// runs one tape instead. By default a part ends after half a minute, but not before two seeds.
 ///
 /// # Panics
 /// At the first run that differs from the model.
@@ -56,11 +66,20 @@ pub fn random_runs(subject: &Subject, package: &str, test: &str, part: u64) {
         }
         return;
     }
-    let seeds = match env::var("ROMANESCO_SEEDS") {
-        Ok(text) => text.parse().expect("ROMANESCO_SEEDS is a number"),
-        Err(_) => SEEDS,
+    let (seeds, time) = match env::var("ROMANESCO_SEEDS") {
+        Ok(text) => (
+            text.parse().expect("ROMANESCO_SEEDS is a number"),
+            Duration::MAX,
+        ),
+        Err(_) => (SEEDS, TIME),
     };
-    for seed in (part..seeds).step_by(PARTS as usize) {
+    let begin = stdx::time::now();
+    let mut ran = 0;
+    for seed in (0..seeds).filter(|seed| seed % PARTS == part) {
+        if FLOOR <= ran && time < begin.elapsed() {
+            break;
+        }
+        ran += 1;
         if let Some(failure) = check_seed(subject, seed) {
             let hex = failure.tape.to_hex();
             let test = test.split_once("::").map_or(test, |(_, path)| path);
@@ -70,6 +89,10 @@ pub fn random_runs(subject: &Subject, package: &str, test: &str, part: u64) {
             );
         }
     }
+    println!(
+        "{}: {ran} random runs, part {part}",
+        subject.factory().name()
+    );
 }
 
 /// A run that differs from the model.
@@ -96,13 +119,18 @@ impl std::fmt::Display for Divergence {
 /// Run the tape of `seed` on `subject`; the shrunk failure, if it fails.
 #[must_use]
 pub fn check_seed(subject: &Subject, seed: u64) -> Option<Divergence> {
-    let tape = Tape::from_seed(mix64(seed), TAPE_BYTES);
-    let failure = check_tape(subject, &tape)?;
+    let failure = check_seed_quickly(subject, seed)?;
     let begin = stdx::time::now();
     let fails = |tape: Tape| begin.elapsed() < SHRINK_TIME && check_tape(subject, &tape).is_some();
-    let small = tape.shrink(SHRINK_RUNS, fails);
+    let small = failure.tape.shrink(SHRINK_RUNS, fails);
     // A failure that depends on timing may not come again: then the first one is told.
     Some(check_tape(subject, &small).unwrap_or(failure))
+}
+
+/// Run the tape of `seed` on `subject`; the failure as it came, if it fails.
+#[must_use]
+pub fn check_seed_quickly(subject: &Subject, seed: u64) -> Option<Divergence> {
+    check_tape(subject, &Tape::from_seed(mix64(seed), TAPE_BYTES))
 }
 
 /// Run `tape` on `subject`; the failure, if it fails.

@@ -4,12 +4,13 @@ use std::path::Path;
 use std::time::Duration;
 
 use kv::{
-    Batch, Capabilities, Direction, Durability, Engine, Error, ErrorKind, Flow, KeyRange, Snapshot,
-    StatScope, Transaction, TreeId, TreeOptions,
+    Batch, Capabilities, Durability, Engine, Error, ErrorKind, Flow, Snapshot, StatScope,
+    Transaction, TreeId, TreeOptions,
 };
 
+use super::compare::{Outcome, compare_all, compare_get, compare_many, compare_scan, failed};
 use super::oracle::{Answer, Oracle, Txn, Verdict, View};
-use super::step::{Change, Key, Move, Script, Step};
+use super::step::{Change, Script, Step};
 use crate::subject::Subject;
 
 /// Transactions open at once.
@@ -20,8 +21,6 @@ const SNAPSHOTS: usize = 6;
 
 /// Names that trees are created under.
 const NAMES: [&str; 5] = ["t0", "t1", "t2", "t3", "t0.sub"];
-
-type Outcome<T = ()> = Result<T, String>;
 
 /// Run the steps of `tape`; each is written to `log` before it is done.
 pub(super) fn run(subject: &Subject, tape: &[u8], log: &mut Vec<String>) -> Outcome {
@@ -82,21 +81,6 @@ fn reopen(
     }
     oracle.reopen(&old.into_iter().zip(handles(&*db)?).collect());
     Ok(db)
-}
-
-fn failed(what: &'static str) -> impl Fn(Error) -> String {
-    move |e| format!("{what} failed: {e}")
-}
-
-/// Bytes as text, cut when long.
-fn show(bytes: Option<&[u8]>) -> String {
-    match bytes {
-        None => "nothing".to_owned(),
-        Some(bytes) => match bytes.get(..24) {
-            Some(head) => format!("\"{}..\" ({} bytes)", head.escape_ascii(), bytes.len()),
-            None => format!("\"{}\"", bytes.escape_ascii()),
-        },
-    }
 }
 
 /// The engine while it is open.
@@ -390,6 +374,9 @@ impl<'e, 'm> Session<'e, 'm> {
         }
         let name = NAMES[name % NAMES.len()];
         let names = self.db.trees().map_err(failed("trees"))?;
+        if !names.is_sorted() || names.len() != self.oracle.now.0.len() {
+            return Err(format!("the trees are listed as {names:?}"));
+        }
         let there = names.iter().any(|other| other == name);
         match self.db.create_tree(name, &TreeOptions::default()) {
             Ok(tree) if !there && !self.oracle.now.0.contains_key(&tree) => {
@@ -441,137 +428,4 @@ fn apply(txn: &mut dyn Transaction, tree: TreeId, change: &Change) -> kv::Result
         Change::DeleteRange(range) => txn.delete_range(tree, range.borrow())?,
     }
     Ok(Answer::Done)
-}
-
-fn compare_get(view: &dyn Snapshot, model: &View, tree: TreeId, key: &[u8]) -> Outcome {
-    let found = view.get(tree, key).map_err(failed("get"))?;
-    same(key, found.as_deref(), model.get(tree, key))
-}
-
-fn same(key: &[u8], found: Option<&[u8]>, expected: Option<&[u8]>) -> Outcome {
-    if found == expected {
-        return Ok(());
-    }
-    let (key, found, expected) = (show(Some(key)), show(found), show(expected));
-    Err(format!("{key} reads as {found}, not {expected}"))
-}
-
-fn compare_many(view: &dyn Snapshot, model: &View, tree: TreeId, keys: &[Key]) -> Outcome {
-    let wanted: Vec<&[u8]> = keys.iter().map(|key| key.0.as_slice()).collect();
-    let mut visits = vec![0; keys.len()];
-    let mut outcome = Ok(());
-    view.get_many(tree, &wanted, &mut |index, found| {
-        visits[index] += 1;
-        let compared = same(wanted[index], found, model.get(tree, wanted[index]));
-        if outcome.is_ok() {
-            outcome = compared;
-        }
-    })
-    .map_err(failed("get_many"))?;
-    match visits.iter().all(|&count| count == 1) {
-        true => outcome,
-        false => Err(format!("get_many visits each key so often: {visits:?}")),
-    }
-}
-
-/// Where a cursor stands.
-#[derive(Clone, Copy)]
-enum Place {
-    Before,
-    At(usize),
-    End,
-}
-
-fn compare_scan(
-    view: &dyn Snapshot,
-    model: &View,
-    tree: TreeId,
-    range: KeyRange<'_>,
-    direction: Direction,
-    moves: &[Move],
-) -> Outcome {
-    let mut keys = model.keys_in(tree, range);
-    if direction == Direction::Backward {
-        keys.reverse();
-    }
-    let mut cursor = view
-        .cursor(tree, range, direction)
-        .map_err(failed("cursor"))?;
-    let mut place = Place::Before;
-    let mut check = |mover: &Move| -> Outcome<bool> {
-        let (found, next) = match mover {
-            Move::Advance(_) => {
-                let next = match place {
-                    Place::Before => 0,
-                    Place::At(index) => index + 1,
-                    Place::End => keys.len(),
-                };
-                (cursor.advance().map_err(failed("advance"))?, next)
-            }
-            Move::Seek(key) => {
-                let reached = |k: &&[u8]| match direction {
-                    Direction::Forward => key.0.as_slice() <= *k,
-                    Direction::Backward => *k <= key.0.as_slice(),
-                };
-                let next = keys.iter().position(|k| reached(&&**k));
-                let found = cursor.seek(&key.0).map_err(failed("seek"))?;
-                (found, next.unwrap_or(keys.len()))
-            }
-        };
-        place = match keys.get(next) {
-            Some(_) => Place::At(next),
-            None => Place::End,
-        };
-        let expected = keys.get(next).map(|key| &**key);
-        let current = found.then(|| cursor.key());
-        if current != expected {
-            let (current, expected) = (show(current), show(expected));
-            return Err(format!("{mover:?} comes to {current}, not {expected}"));
-        }
-        let (key, value) = (
-            expected.unwrap_or_default(),
-            expected.map(|k| model.get(tree, k)),
-        );
-        let nothing: &[u8] = b"";
-        same(
-            key,
-            Some(cursor.value()),
-            Some(value.flatten().unwrap_or(nothing)),
-        )?;
-        if cursor.key() != key {
-            return Err(format!(
-                "a cursor at its end has the key {}",
-                show(Some(cursor.key()))
-            ));
-        }
-        Ok(found)
-    };
-    for mover in moves {
-        let times = match mover {
-            Move::Advance(times) => *times,
-            Move::Seek(_) => 1,
-        };
-        for _ in 0..times {
-            check(mover)?;
-        }
-    }
-    // Without moves the whole range is read, and once beyond its end.
-    let rest = if moves.is_empty() { usize::MAX } else { 8 };
-    for _ in 0..rest {
-        if !check(&Move::Advance(1))? {
-            break;
-        }
-    }
-    check(&Move::Advance(1)).map(drop)
-}
-
-/// Compare all trees in full, both ways.
-fn compare_all(view: &dyn Snapshot, model: &View) -> Outcome {
-    for tree in model.trees() {
-        for direction in [Direction::Forward, Direction::Backward] {
-            compare_scan(view, model, tree, KeyRange::ALL, direction, &[])
-                .map_err(|e| format!("{direction:?} through tree {}: {e}", tree.0))?;
-        }
-    }
-    Ok(())
 }

@@ -174,6 +174,8 @@ pub(super) struct Script<'t> {
     /// The frame of the step that is being drawn.
     tape: Tape,
     weights: [u32; KINDS],
+    /// How many of the hot keys are drawn: with few, steps meet more often.
+    hot: usize,
     key_max: usize,
     empty_keys: bool,
     levels: usize,
@@ -193,10 +195,12 @@ impl<'t> Script<'t> {
         if weights.iter().sum::<u32>() == 0 {
             weights[0] = 1;
         }
+        let hot = [HOT.len(), 6, 3, 2][tape.index(4)];
         Script {
             frames,
             tape,
             weights,
+            hot,
             key_max: capabilities.limits.key_max,
             empty_keys: capabilities.empty_keys,
             levels: if log { Durability::ALL.len() } else { 1 },
@@ -217,7 +221,7 @@ impl<'t> Script<'t> {
 
     fn key(&mut self) -> Key {
         let key = match self.tape.below(16) {
-            0..=10 => HOT[self.tape.index(HOT.len())].to_vec(),
+            0..=10 => HOT[self.tape.index(self.hot)].to_vec(),
             11 => Vec::new(),
             12 => {
                 let mut key = vec![b'L'; LONG_KEY.min(self.key_max) - 1];
@@ -278,8 +282,8 @@ impl<'t> Script<'t> {
 
     fn level(&mut self) -> Durability {
         // Mostly the cheapest: syncs are slow and change no answer.
-        match self.tape.below(8) {
-            0..=5 => Durability::None,
+        match self.tape.below(16) {
+            0..=13 => Durability::None,
             _ => Durability::ALL[self.tape.index(self.levels)],
         }
     }
@@ -378,9 +382,11 @@ impl<'t> Script<'t> {
                 range: self.range(),
             },
             18 => Step::Count { tree: self.pick() },
-            19 => Step::Reopen {
+            // Opening is slow: rarer than its weight says.
+            19 if self.tape.chance(64) => Step::Reopen {
                 drop: self.tape.chance(128),
             },
+            19 => Step::Checkpoint,
             20 => Step::CreateTree { name: self.pick() },
             _ => Step::DropTree { tree: self.pick() },
         }
