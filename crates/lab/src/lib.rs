@@ -6,6 +6,7 @@
 //! measured; a *report* shows it. The workload never knows the target; the target never knows the
 //! experiment.
 
+pub mod analysis;
 pub mod doctor;
 pub mod envelope;
 pub mod error;
