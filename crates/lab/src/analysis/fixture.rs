@@ -8,8 +8,9 @@ use stdx::ByteSize;
 
 use crate::envelope::Limits;
 use crate::record::{
-    Cell, Ended, Integrity, Latency, LoadKind, Main, Manifest, Plan, Preset, SCHEMA, SeriesRow,
-    StepPlan, StepSummary, TargetSpec,
+    Cell, Ended, EnvelopeRecord, Integrity, Latency, LoadKind, Main, Manifest, Plan, Preset,
+    RunRecord, SCHEMA, SeriesRow, StepPlan, StepRecord, StepState, StepStatus, StepSummary,
+    TargetSpec,
 };
 
 /// A series of whole seconds of load with these row rates.
@@ -132,5 +133,63 @@ pub(crate) fn manifest(targets: &[&str], repeats: u32) -> Manifest {
             keep_data: false,
         },
         host: serde_json::Value::Null,
+    }
+}
+
+/// A complete run of these steps, without series.
+pub(crate) fn run(
+    name: &str,
+    targets: &[&str],
+    repeats: u32,
+    steps: Vec<StepSummary>,
+) -> RunRecord {
+    let mut manifest = manifest(targets, repeats);
+    name.clone_into(&mut manifest.run);
+    let with_rates: Vec<(StepSummary, Vec<f64>)> =
+        steps.iter().map(|s| (s.clone(), Vec::new())).collect();
+    let record = |(place, summary): (usize, StepSummary)| StepRecord {
+        directory: format!(
+            "{:03}_{}_r{}_{}",
+            place + 1,
+            summary.target,
+            summary.repeat,
+            summary.step
+        ),
+        status: status(StepState::Done, None),
+        summary: Some(summary),
+        ..failed_step("", "")
+    };
+    RunRecord {
+        summary: super::summarize(&manifest, &with_rates, true),
+        manifest,
+        targets: Vec::new(),
+        steps: steps.into_iter().enumerate().map(record).collect(),
+        discarded: Vec::new(),
+        noise: Vec::new(),
+        host_warnings: Vec::new(),
+    }
+}
+
+/// A step that failed.
+pub(crate) fn failed_step(directory: &str, message: &str) -> StepRecord {
+    StepRecord {
+        directory: directory.to_owned(),
+        status: status(StepState::Failed, Some(message.to_owned())),
+        summary: None,
+        series: Vec::new(),
+        engine: Vec::new(),
+        stalls: Vec::new(),
+        histogram: None,
+        query_histogram: None,
+        envelope: EnvelopeRecord::default(),
+    }
+}
+
+fn status(state: StepState, message: Option<String>) -> StepStatus {
+    StepStatus {
+        schema: SCHEMA,
+        state,
+        at: "2026-11-21T19:06:00Z".to_owned(),
+        message,
     }
 }

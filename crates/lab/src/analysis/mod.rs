@@ -1,18 +1,32 @@
-//! What the records of a run say: seconds, stalls, metrics, the run's summary.
+//! What the records of a run say: seconds, stalls, metrics, the run's summary, comparisons, checks.
 //!
 //! Everything here is a pure function of records: no clock, no files, and a fixed seed for each
 //! bootstrap, so that the same records give the same words for ever.
 
+mod check;
+mod compare;
+mod difference;
 mod metric;
+mod noise;
+mod rank;
+mod render;
+mod rule;
 mod second;
+mod side;
 mod stall;
 mod statistic;
 mod summary;
+mod verdict;
 
 #[cfg(test)]
 pub(crate) mod fixture;
 
+pub use check::{Check, CheckLine, CheckVerdict, Outcome, check};
+pub use compare::{Comparison, ComparisonRow, Pair, compare};
 pub use metric::{Better, METRICS, Metric, metrics};
+pub use noise::noise_floor;
+pub use rule::{Rule, Threshold};
 pub use second::{SecondStats, main_rates, second_stats};
 pub use stall::stalls;
 pub use summary::{summarize, summary_lines, summary_table};
+pub use verdict::{DEFAULT_FLOOR, Verdict};

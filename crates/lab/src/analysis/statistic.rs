@@ -21,7 +21,6 @@ pub(super) struct Interval {
 
 /// Quantile `q` (0 to 1) with linear interpolation between the two nearest values (type 7 of Hyndman
 /// and Fan, 1996: what R and numpy do). `None` when empty.
-
 pub(super) fn quantile(values: &[f64], q: f64) -> Option<f64> {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
@@ -43,20 +42,17 @@ fn quantile_sorted(sorted: &[f64], q: f64) -> Option<f64> {
 }
 
 /// The median. `None` when empty.
-
 pub(super) fn median(values: &[f64]) -> Option<f64> {
     quantile(values, 0.5)
 }
 
 /// The mean. `None` when empty.
-
 pub(super) fn mean(values: &[f64]) -> Option<f64> {
     (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
 }
 
 /// The coefficient of variation: standard deviation (of the sample, n - 1) by mean. `None` for fewer
 /// than 2 values or a mean of 0.
-
 pub(super) fn variation(values: &[f64]) -> Option<f64> {
     let mean = mean(values)?;
     if values.len() < 2 || mean == 0.0 {
@@ -67,7 +63,6 @@ pub(super) fn variation(values: &[f64]) -> Option<f64> {
 }
 
 /// The least-squares slope per place. `None` for fewer than 2 values.
-
 pub(super) fn slope(values: &[f64]) -> Option<f64> {
     if values.len() < 2 {
         return None;
@@ -84,40 +79,35 @@ pub(super) fn slope(values: &[f64]) -> Option<f64> {
 }
 
 /// Percentile-bootstrap interval of the median. `None` for fewer than 2 values.
-
 pub(super) fn median_interval(values: &[f64]) -> Option<Interval> {
-    if values.len() < 2 {
-        return None;
-    }
-    let mut rng = Rng::new(SEED);
-    let mut drawn = Vec::with_capacity(values.len());
-    interval_of(|| {
-        draw(values, &mut rng, &mut drawn);
-        quantile_sorted(&drawn, 0.5)
-    })
+    central(&resampled_medians(values, 0))
 }
 
-/// Percentile-bootstrap interval of median(`new`) / median(`base`), the two sides drawn apart. `None`
-/// when either side has fewer than 2 values, or a median of the base may be 0.
-
-pub(super) fn ratio_interval(new: &[f64], base: &[f64]) -> Option<Interval> {
-    if new.len() < 2 || base.len() < 2 {
-        return None;
+/// [`RESAMPLES`] medians of as many values drawn with replacement. Empty for fewer than 2 values.
+pub(super) fn resampled_medians(values: &[f64], seed: u64) -> Vec<f64> {
+    if values.len() < 2 {
+        return Vec::new();
     }
-    let mut rng = Rng::new(SEED);
-    let (mut over, mut under) = (Vec::new(), Vec::new());
-    interval_of(|| {
-        draw(new, &mut rng, &mut over);
-        draw(base, &mut rng, &mut under);
-        let base = quantile_sorted(&under, 0.5)?;
-        (base != 0.0).then_some(quantile_sorted(&over, 0.5)? / base)
-    })
+    let mut rng = Rng::new(SEED ^ seed);
+    let mut drawn = Vec::with_capacity(values.len());
+    let mut one = || {
+        draw(values, &mut rng, &mut drawn);
+        quantile_sorted(&drawn, 0.5)
+    };
+    (0..RESAMPLES).filter_map(|_| one()).collect()
+}
+
+/// The interval of new / base, from resampled numbers of each side. `None` when a side has none or a
+/// base is 0.
+pub(super) fn ratio_interval(new: &[f64], base: &[f64]) -> Option<Interval> {
+    let ratio = |(new, base): (&f64, &f64)| (*base != 0.0).then_some(new / base);
+    let ratios: Option<Vec<f64>> = new.iter().zip(base).map(ratio).collect();
+    central(&ratios?)
 }
 
 /// Block-bootstrap means: [`RESAMPLES`] means of runs of `block` neighbours drawn from `values` (the
 /// moving-block bootstrap of Kuensch, 1989). Blocks keep what neighbouring seconds have in common.
 /// Empty when there are fewer than 2 blocks.
-
 pub(super) fn block_means(values: &[f64], block: usize, seed: u64) -> Vec<f64> {
     if block == 0 || values.len() < block.saturating_mul(2) {
         return Vec::new();
@@ -137,18 +127,12 @@ pub(super) fn block_means(values: &[f64], block: usize, seed: u64) -> Vec<f64> {
 }
 
 /// The 95 % interval of resampled numbers. `None` when empty.
-
 pub(super) fn central(values: &[f64]) -> Option<Interval> {
     let tail = (1.0 - CONFIDENCE) / 2.0;
     Some(Interval {
         low: quantile(values, tail)?,
         high: quantile(values, 1.0 - tail)?,
     })
-}
-
-fn interval_of(mut one: impl FnMut() -> Option<f64>) -> Option<Interval> {
-    let drawn: Option<Vec<f64>> = (0..RESAMPLES).map(|_| one()).collect();
-    central(&drawn?)
 }
 
 /// As many values drawn with replacement, sorted.
@@ -195,9 +179,12 @@ mod tests {
                 high: 12.0
             }
         );
-        let found = ratio_interval(&[20.0, 22.0], &[10.0, 11.0]).unwrap();
+        let medians = |values: &[f64], seed| resampled_medians(values, seed);
+        let (new, base) = (medians(&[20.0, 22.0], 1), medians(&[10.0, 11.0], 2));
+        let found = ratio_interval(&new, &base).unwrap();
         assert_eq!((found.low, found.high), (20.0 / 11.0, 2.2));
-        assert_eq!(ratio_interval(&[1.0, 2.0], &[0.0, 1.0]), None);
+        assert_eq!(ratio_interval(&new, &medians(&[0.0, 1.0], 2)), None);
+        assert_eq!(ratio_interval(&new, &[]), None);
         assert_eq!(median_interval(&[1.0]), None);
     }
 
