@@ -1,44 +1,32 @@
-//! stub
-use crate::record::{Main, Manifest, RunSummary, SCHEMA, SeriesRow, Stall, StepSummary};
-/// stub
-#[derive(Default)]
-pub struct SecondStats {
-    /// s
-    pub worst: f64,
-    /// s
-    pub median: f64,
-    /// s
-    pub stall_seconds: u64,
-}
-/// stub
-pub fn stalls(_: &[SeriesRow], _: Main) -> Vec<Stall> {
-    Vec::new()
-}
-/// stub
-pub fn second_stats(_: &[SeriesRow], _: Main) -> SecondStats {
-    SecondStats::default()
-}
-/// stub
-pub fn main_rates(_: &[SeriesRow], _: Main) -> Vec<f64> {
-    Vec::new()
-}
-/// stub
-pub fn summarize(m: &Manifest, steps: &[(StepSummary, Vec<f64>)], complete: bool) -> RunSummary {
-    RunSummary {
-        schema: SCHEMA,
-        run: m.run.clone(),
-        experiment: m.plan.experiment.clone(),
-        complete,
-        valid: true,
-        results: vec![],
-        steps: steps.iter().map(|s| s.0.clone()).collect(),
-    }
-}
-/// stub
-pub fn summary_table(_: &RunSummary) -> String {
-    String::new()
-}
-/// stub
-pub fn noise_floor(_: &[StepSummary]) -> std::collections::BTreeMap<String, f64> {
-    Default::default()
-}
+//! What the records of a run say: seconds, stalls, metrics, the run's summary, comparisons, checks.
+//!
+//! Everything here is a pure function of records: no clock, no files, and a fixed seed for each
+//! bootstrap, so that the same records give the same words for ever.
+
+mod check;
+mod compare;
+mod difference;
+mod metric;
+mod noise;
+mod rank;
+mod render;
+mod rule;
+mod second;
+mod side;
+mod stall;
+mod statistic;
+mod summary;
+mod verdict;
+
+#[cfg(test)]
+pub(crate) mod fixture;
+
+pub use check::{Check, CheckLine, CheckVerdict, Outcome, check};
+pub use compare::{Comparison, ComparisonRow, Pair, compare};
+pub use metric::{Better, METRICS, Metric, metrics};
+pub use noise::noise_floor;
+pub use rule::{Rule, Threshold};
+pub use second::{SecondStats, main_rates, second_stats};
+pub use stall::stalls;
+pub use summary::{summarize, summary_lines, summary_table};
+pub use verdict::{DEFAULT_FLOOR, Verdict};
