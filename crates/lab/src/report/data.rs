@@ -70,7 +70,12 @@ pub(crate) struct StepData {
 
 /// How many seconds are put together into one row of the page: 1 when all fit.
 pub(crate) fn grouping(view: &View<'_>) -> usize {
-    let lengths = || view.steps.iter().flat_map(|s| &s.cells).map(|c| c.record.series.len());
+    let lengths = || {
+        view.steps
+            .iter()
+            .flat_map(|s| &s.cells)
+            .map(|c| c.record.series.len())
+    };
     let longest = lengths().max().unwrap_or(0);
     let total: usize = lengths().sum();
     longest
@@ -155,7 +160,10 @@ fn cell_value(cell: &CellView<'_>, group: usize) -> Value {
         }
     }
     for (name, of) in [
-        ("phase", (|r: &SeriesRow| r.phase.clone()) as fn(&SeriesRow) -> String),
+        (
+            "phase",
+            (|r: &SeriesRow| r.phase.clone()) as fn(&SeriesRow) -> String,
+        ),
         ("activity", |r: &SeriesRow| r.activity.clone()),
     ] {
         columns.insert(name.to_owned(), runs(rows.iter().map(of)));
@@ -237,7 +245,9 @@ fn number(value: f64) -> Value {
     }
     if value.fract() == 0.0 && value.abs() < 9e15 {
         let text = format!("{value:.0}");
-        return text.parse::<i64>().map_or(Value::Null, |n| Value::Number(n.into()));
+        return text
+            .parse::<i64>()
+            .map_or(Value::Null, |n| Value::Number(n.into()));
     }
     let rounded: f64 = format!("{value:.5e}").parse().unwrap_or(value);
     Number::from_f64(rounded).map_or(Value::Null, Value::Number)
@@ -297,7 +307,9 @@ mod tests {
         assert!(packed.gzip && packed.text.len() < 100_000);
         let bytes = STANDARD.decode(packed.text).unwrap();
         let mut text = String::new();
-        flate2::read::GzDecoder::new(&bytes[..]).read_to_string(&mut text).unwrap();
+        flate2::read::GzDecoder::new(&bytes[..])
+            .read_to_string(&mut text)
+            .unwrap();
         assert_eq!(serde_json::from_str::<Value>(&text).unwrap(), value);
     }
 
@@ -317,9 +329,15 @@ mod tests {
             write_bytes: Some(100),
             ..SeriesRow::default()
         };
-        let joined = thin(&[row(1.0, 10.0, 5.0), row(2.0, 30.0, 2.0), row(3.0, 7.0, 1.0)], 2);
+        let joined = thin(
+            &[row(1.0, 10.0, 5.0), row(2.0, 30.0, 2.0), row(3.0, 7.0, 1.0)],
+            2,
+        );
         assert_eq!(joined.len(), 2);
-        assert_eq!((joined[0].t, joined[0].rate, joined[0].max_ms), (2.0, 20.0, Some(5.0)));
+        assert_eq!(
+            (joined[0].t, joined[0].rate, joined[0].max_ms),
+            (2.0, 20.0, Some(5.0))
+        );
         assert_eq!(joined[0].write_bytes, Some(100));
     }
 }

@@ -99,7 +99,14 @@ fn ranking(view: &View<'_>, step: &StepView<'_>) -> Vec<(usize, f64)> {
 
 /// The ratio of a metric of two targets, when both have an interval.
 pub(crate) fn ratio(step: &StepView<'_>, metric: &str, a: usize, b: usize) -> Option<Ratio> {
-    let estimate = |t: usize| step.results.get(t).copied().flatten()?.estimates.get(metric);
+    let estimate = |t: usize| {
+        step.results
+            .get(t)
+            .copied()
+            .flatten()?
+            .estimates
+            .get(metric)
+    };
     Ratio::of(estimate(a)?, estimate(b)?)
 }
 
@@ -128,20 +135,26 @@ fn fastest(view: &View<'_>, step: &StepView<'_>) -> Option<(Finding, Option<usiz
     let word = ratio.word(Better::Higher, floor);
     let text = match word {
         Word::Faster => format!(
-            "{}: {name} is faster than every other valid target: {} rows/s, {} that of {other}, \
-             the next.",
+            "{}: {name} is faster than every other valid target: {} rows/s, {}\u{d7} the rate of \
+             {other}, the next ({}).",
             step.plan.name,
             format::number(rate),
-            ratio.text()
+            times(ratio.median),
+            ratio.interval()
         ),
         _ => format!(
-            "{}: no difference between {name} and {other}: ratio {}.",
+            "{}: no difference between {name} and {other}: ratio {} ({}).",
             step.plan.name,
-            ratio.text()
+            times(ratio.median),
+            ratio.interval()
         ),
     };
     let mut finding = note(word.text(), word.class(), text, &step.id);
-    finding.tags = ratio.caveats(floor).into_iter().map(str::to_owned).collect();
+    finding.tags = ratio
+        .caveats(floor)
+        .into_iter()
+        .map(str::to_owned)
+        .collect();
     Some((finding, (word == Word::Faster).then_some(first)))
 }
 
@@ -266,7 +279,7 @@ fn stops(view: &View<'_>) -> Vec<Finding> {
                  were stalls.",
                 view.name(target),
                 step.plan.name,
-                format::number(worst),
+                format::fixed(worst, 0),
                 format::number(median),
                 format::fixed(stalled, 0)
             );
@@ -279,7 +292,11 @@ fn stops(view: &View<'_>) -> Vec<Finding> {
 /// Write amplification of the step that wrote the most.
 fn amplification(view: &View<'_>) -> Option<Finding> {
     let step = view.steps.iter().max_by_key(|s| {
-        s.cells.iter().map(|c| c.summary.logical_bytes).max().unwrap_or(0)
+        s.cells
+            .iter()
+            .map(|c| c.summary.logical_bytes)
+            .max()
+            .unwrap_or(0)
     })?;
     let mut all: Vec<(f64, usize)> = (0..view.targets.len())
         .filter(|t| step.usable(*t))
@@ -293,7 +310,11 @@ fn amplification(view: &View<'_>) -> Option<Finding> {
     if said.is_empty() {
         return None;
     }
-    let text = format!("Write amplification in {}: {}.", step.plan.name, said.join(", "));
+    let text = format!(
+        "Write amplification in {}: {}.",
+        step.plan.name,
+        said.join(", ")
+    );
     Some(note("cost", "note", text, &format!("{}-rum", step.id)))
 }
 
@@ -366,7 +387,11 @@ fn league(view: &View<'_>, step: &StepView<'_>) -> League {
         .fold(0.8, f64::min)
         .max(1.0 / 1024.0);
     let mut tags: Vec<String> = Vec::new();
-    for caveat in pairs.iter().filter_map(|p| p.1).flat_map(|r| r.caveats(floor)) {
+    for caveat in pairs
+        .iter()
+        .filter_map(|p| p.1)
+        .flat_map(|r| r.caveats(floor))
+    {
         if !tags.iter().any(|t| t == caveat) {
             tags.push(caveat.to_owned());
         }
@@ -399,7 +424,10 @@ fn rank(
     let (word, class) = match ratio {
         _ if !step.usable(target) => (Word::Invalid.text(), Word::Invalid.class()),
         _ if best => ("reference", "ref"),
-        Some(r) => (r.word(Better::Higher, floor).text(), r.word(Better::Higher, floor).class()),
+        Some(r) => (
+            r.word(Better::Higher, floor).text(),
+            r.word(Better::Higher, floor).class(),
+        ),
         None => (format::MISSING, "invalid"),
     };
     let spark = step
@@ -407,7 +435,8 @@ fn rank(
         .iter()
         .find(|c| c.target == target && c.shown)
         .map(|c| {
-            let points: Vec<_> = c.record.series.iter().map(|r| (r.t, Some(r.rate))).collect();
+            let load = c.record.series.iter().filter(|r| r.phase != "settle");
+            let points: Vec<_> = load.map(|r| (r.t, Some(r.rate))).collect();
             svg::sparkline(&points, color, &format!("rate of {name} over time"))
         });
     let mark = ratio.filter(|_| !best).map(|r| {
@@ -418,7 +447,12 @@ fn rank(
             floor: floor.unwrap_or(0.0),
             color,
         };
-        svg::mark(&mark, least, 1.25, &format!("{name}: {}", r.text()))
+        svg::mark(
+            &mark,
+            least,
+            1.25,
+            &format!("{name}: {}, {}", times(r.median), r.interval()),
+        )
     });
     let shown = ratio.filter(|_| !best);
     Rank {

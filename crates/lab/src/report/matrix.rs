@@ -66,7 +66,9 @@ pub(crate) fn matrix(view: &View<'_>, step: &StepView<'_>) -> Matrix {
     let mut rows = Vec::new();
     let mut group = "";
     for metric in &METRICS {
-        let known = targets.clone().any(|t| step.metric(t, metric.name).is_some());
+        let known = targets
+            .clone()
+            .any(|t| step.metric(t, metric.name).is_some());
         let optional = metric.name.starts_with("query");
         if !known && optional {
             continue;
@@ -79,7 +81,12 @@ pub(crate) fn matrix(view: &View<'_>, step: &StepView<'_>) -> Matrix {
                 Better::Higher => "higher is better",
                 Better::Lower => "lower is better",
             },
-            group: if metric.group == group { "" } else { metric.group }.to_owned(),
+            group: if metric.group == group {
+                ""
+            } else {
+                metric.group
+            }
+            .to_owned(),
             entries: entries(view, step, metric),
         });
         group = metric.group;
@@ -103,7 +110,10 @@ fn head(view: &View<'_>, step: &StepView<'_>, target: usize) -> Head {
         Some(r) if step.missed_rate(target).is_some() => {
             format!("missed its rate, {} repeats", r.repeats)
         }
-        Some(r) => format!("invalid, {} of {} repeats valid", r.repeats_valid, r.repeats),
+        Some(r) => format!(
+            "invalid, {} of {} repeats valid",
+            r.repeats_valid, r.repeats
+        ),
     };
     Head {
         name: view.name(target).to_owned(),
@@ -166,16 +176,21 @@ fn relation(
     let Some(base) = base.filter(|b| step.usable(*b) && step.usable(target)) else {
         return say(String::new(), "");
     };
-    let (Some(a), Some(b)) = (step.metric(target, metric.name), step.metric(base, metric.name))
-    else {
+    let (Some(a), Some(b)) = (
+        step.metric(target, metric.name),
+        step.metric(base, metric.name),
+    ) else {
         return say(String::new(), "");
     };
     if target == base {
         return say("1".to_owned(), "ref");
     }
     if b <= 0.0 {
-        let text = if a == b { "=" } else { "" };
-        return say(text.to_owned(), "same");
+        return if a > b {
+            above_zero(step, metric, target, base)
+        } else {
+            say("1".to_owned(), "same")
+        };
     }
     let text = format!("{}\u{d7}", times(a / b));
     let floor = view.floor(metric.name);
@@ -187,5 +202,26 @@ fn relation(
         Word::Faster if large => say(text, "good"),
         Word::Slower if large => say(text, "bad"),
         _ => say(text, "same"),
+    }
+}
+
+/// A relation to a baseline of zero: no ratio, but intervals that may be apart.
+fn above_zero(step: &StepView<'_>, metric: &Metric, target: usize, base: usize) -> Relation {
+    let ends = |t: usize| {
+        let result = step.results.get(t).copied().flatten()?;
+        result.estimates.get(metric.name).map(|e| (e.low, e.high))
+    };
+    let apart = match (ends(target), ends(base)) {
+        (Some((low, _)), Some((_, high))) => low > high,
+        _ => false,
+    };
+    let class = match metric.better {
+        _ if !apart => "same",
+        Better::Higher => "good",
+        Better::Lower => "bad",
+    };
+    Relation {
+        text: "above 0".to_owned(),
+        class: class.to_owned(),
     }
 }

@@ -68,7 +68,14 @@ const AFTER: &str = "Afterwards";
 
 /// The rows of the summary matrix.
 pub(crate) const METRICS: [Metric; 20] = [
-    Metric::new("rate_mean", "Rate, mean", "rows/s", RATE, Higher, "Rows over seconds."),
+    Metric::new(
+        "rate_mean",
+        "Rate, mean",
+        "rows/s",
+        RATE,
+        Higher,
+        "Rows over seconds.",
+    ),
     Metric::new(
         "rate_first_tenth",
         "First tenth",
@@ -85,14 +92,70 @@ pub(crate) const METRICS: [Metric; 20] = [
         Higher,
         "Rate over the last tenth of the rows: what a longer run would see.",
     ),
-    Metric::new("median_second", "Median second", "rows/s", RATE, Higher, "Median of whole seconds."),
-    Metric::new("worst_second", "Worst second", "rows/s", RATE, Higher, "The slowest whole second."),
-    Metric::new("stall_seconds", "Stalled", "s", RATE, Lower, "Seconds that were stalls."),
-    Metric::new("query_rate", "Queries", "q/s", RATE, Higher, "Queries per second meanwhile."),
-    Metric::new("latency_p50_ms", "Commit p50", "ms", LATENCY, Lower, "Median commit latency."),
-    Metric::new("latency_p99_ms", "Commit p99", "ms", LATENCY, Lower, "99 % of commits took at most."),
-    Metric::new("latency_max_ms", "Commit max", "ms", LATENCY, Lower, "The slowest commit."),
-    Metric::new("query_p99_ms", "Query p99", "ms", LATENCY, Lower, "99 % of queries took at most."),
+    Metric::new(
+        "median_second",
+        "Median second",
+        "rows/s",
+        RATE,
+        Higher,
+        "Median of whole seconds.",
+    ),
+    Metric::new(
+        "worst_second",
+        "Worst second",
+        "rows/s",
+        RATE,
+        Higher,
+        "The slowest whole second.",
+    ),
+    Metric::new(
+        "stall_seconds",
+        "Stalled",
+        "s",
+        RATE,
+        Lower,
+        "Seconds that were stalls.",
+    ),
+    Metric::new(
+        "query_rate",
+        "Queries",
+        "q/s",
+        RATE,
+        Higher,
+        "Queries per second meanwhile.",
+    ),
+    Metric::new(
+        "latency_p50_ms",
+        "Commit p50",
+        "ms",
+        LATENCY,
+        Lower,
+        "Median commit latency.",
+    ),
+    Metric::new(
+        "latency_p99_ms",
+        "Commit p99",
+        "ms",
+        LATENCY,
+        Lower,
+        "99 % of commits took at most.",
+    ),
+    Metric::new(
+        "latency_max_ms",
+        "Commit max",
+        "ms",
+        LATENCY,
+        Lower,
+        "The slowest commit.",
+    ),
+    Metric::new(
+        "query_p99_ms",
+        "Query p99",
+        "ms",
+        LATENCY,
+        Lower,
+        "99 % of queries took at most.",
+    ),
     Metric::new(
         "device_write_bytes_per_row",
         "Written",
@@ -111,8 +174,22 @@ pub(crate) const METRICS: [Metric; 20] = [
         "Bytes the device read, settling included, per row.",
     )
     .in_units_of(1e3),
-    Metric::new("cpu_us_per_row", "CPU", "us/row", COST, Lower, "CPU of the worker per row."),
-    Metric::new("switches_per_row", "Switches", "/row", COST, Lower, "Context switches per row."),
+    Metric::new(
+        "cpu_us_per_row",
+        "CPU",
+        "us/row",
+        COST,
+        Lower,
+        "CPU of the worker per row.",
+    ),
+    Metric::new(
+        "switches_per_row",
+        "Switches",
+        "/row",
+        COST,
+        Lower,
+        "Context switches per row.",
+    ),
     Metric::new(
         "write_amplification",
         "Write",
@@ -137,9 +214,23 @@ pub(crate) const METRICS: [Metric; 20] = [
         Lower,
         "Bytes of files over bytes of live keys and values.",
     ),
-    Metric::new("debt_bytes", "Debt", "MB", AFTER, Lower, "Work owed when the load ended.")
-        .in_units_of(1e6),
-    Metric::new("settle_seconds", "Settling", "s", AFTER, Lower, "Seconds until the debt was paid."),
+    Metric::new(
+        "debt_bytes",
+        "Debt",
+        "MB",
+        AFTER,
+        Lower,
+        "Work owed when the load ended.",
+    )
+    .in_units_of(1e6),
+    Metric::new(
+        "settle_seconds",
+        "Settling",
+        "s",
+        AFTER,
+        Lower,
+        "Seconds until the debt was paid.",
+    ),
 ];
 
 /// A metric by its name in the records.

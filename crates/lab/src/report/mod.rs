@@ -137,7 +137,11 @@ pub fn render(run: &RunRecord) -> Result<String, ReportError> {
         nav: places(&parts),
         verdict: findings::verdict(&view),
         tested: sections::tested(&view),
-        matrices: view.steps.iter().map(|s| matrix::matrix(&view, s)).collect(),
+        matrices: view
+            .steps
+            .iter()
+            .map(|s| matrix::matrix(&view, s))
+            .collect(),
         steps: parts,
         stalls: sections::stalls(&view),
         environment: sections::environment(&view),
@@ -159,7 +163,10 @@ pub fn render(run: &RunRecord) -> Result<String, ReportError> {
 fn templates() -> Result<Environment<'static>, ReportError> {
     let mut environment = Environment::new();
     environment.set_undefined_behavior(UndefinedBehavior::Strict);
-    let syntax = SyntaxConfig::builder().trim_blocks(true).lstrip_blocks(true).build()?;
+    let syntax = SyntaxConfig::builder()
+        .trim_blocks(true)
+        .lstrip_blocks(true)
+        .build()?;
     environment.set_syntax(syntax);
     for (name, text) in TEMPLATES {
         environment.add_template(name, text)?;

@@ -29,6 +29,32 @@ pub(crate) struct Panel {
     pub(crate) log: bool,
     /// Whether the memory limit is drawn.
     pub(crate) cap: bool,
+    /// Amounts of a second, drawn at its middle; otherwise states, drawn at its end.
+    pub(crate) flow: bool,
+    /// Not drawn while settling.
+    pub(crate) load_only: bool,
+}
+
+impl Panel {
+    const fn state(mut self) -> Panel {
+        self.flow = false;
+        self
+    }
+
+    const fn load_only(mut self) -> Panel {
+        self.load_only = true;
+        self
+    }
+
+    const fn capped(mut self) -> Panel {
+        self.cap = true;
+        self
+    }
+
+    const fn logarithmic(mut self) -> Panel {
+        self.log = true;
+        self
+    }
 }
 
 const fn panel(
@@ -48,29 +74,89 @@ const fn panel(
         div,
         log: false,
         cap: false,
+        flow: true,
+        load_only: false,
     }
 }
 
+const NONE: (&str, &str) = ("", "");
+
 /// The panels, in the order they are shown.
 pub(crate) const PANELS: [Panel; 9] = [
-    panel("rate", "Rate, 1-second resolution", "rows/s", ("rate", "rate"), ("", ""), 1.0),
-    Panel {
-        log: true,
-        ..panel("latency", "Commit latency", "ms", ("p99_ms", "p99"), ("max_ms", "max"), 1.0)
-    },
-    panel("io", "Device I/O", "MB/s", ("write_bytes", "write"), ("read_bytes", "read"), 1e6),
-    panel("iops", "Device operations", "IO/s", ("write_ios", "write"), ("read_ios", "read"), 1.0),
-    panel("cpu", "CPU", "cores", ("cpu", "worker"), ("cpu_client", "client part"), 1.0),
-    Panel {
-        cap: true,
-        ..panel("memory", "Memory", "MB", ("cgroup_memory", "charged"), ("page_cache", "page cache"), 1e6)
-    },
-    Panel {
-        cap: true,
-        ..panel("rss", "Resident memory", "MB", ("rss", "rss"), ("", ""), 1e6)
-    },
-    panel("size", "Files and debt", "MB", ("file_bytes", "files"), ("debt_bytes", "debt"), 1e6),
-    panel("queries", "Queries", "q/s", ("query_rate", "queries"), ("", ""), 1.0),
+    panel(
+        "rate",
+        "Rate, 1-second resolution",
+        "rows/s",
+        ("rate", "rate"),
+        NONE,
+        1.0,
+    )
+    .load_only(),
+    panel(
+        "latency",
+        "Commit latency",
+        "ms",
+        ("p99_ms", "p99"),
+        ("max_ms", "max"),
+        1.0,
+    )
+    .load_only()
+    .logarithmic(),
+    panel(
+        "io",
+        "Device I/O",
+        "MB/s",
+        ("write_bytes", "write"),
+        ("read_bytes", "read"),
+        1e6,
+    ),
+    panel(
+        "iops",
+        "Device operations",
+        "IO/s",
+        ("write_ios", "write"),
+        ("read_ios", "read"),
+        1.0,
+    ),
+    panel(
+        "cpu",
+        "CPU",
+        "cores",
+        ("cpu", "worker"),
+        ("cpu_client", "client"),
+        1.0,
+    ),
+    panel(
+        "memory",
+        "Memory",
+        "MB",
+        ("cgroup_memory", "charged"),
+        ("page_cache", "page cache"),
+        1e6,
+    )
+    .state()
+    .capped(),
+    panel("rss", "Resident memory", "MB", ("rss", "rss"), NONE, 1e6)
+        .state()
+        .capped(),
+    panel(
+        "size",
+        "Files and debt",
+        "MB",
+        ("file_bytes", "files"),
+        ("debt_bytes", "debt"),
+        1e6,
+    )
+    .state(),
+    panel(
+        "queries",
+        "Queries",
+        "q/s",
+        ("query_rate", "queries"),
+        NONE,
+        1.0,
+    )
+    .load_only(),
 ];
 
 /// A number of a series by its column's name.
@@ -106,9 +192,10 @@ pub(crate) fn value(row: &SeriesRow, column: &str) -> Option<f64> {
 /// The panels a step has numbers for. Resident memory is shown where no cgroup counted.
 pub(crate) fn panels(step: &StepView<'_>) -> Vec<Panel> {
     let has = |column: &str, zero_counts: bool| {
-        step.cells.iter().flat_map(|c| &c.record.series).any(|r| {
-            value(r, column).is_some_and(|v| zero_counts || v > 0.0)
-        })
+        step.cells
+            .iter()
+            .flat_map(|c| &c.record.series)
+            .any(|r| value(r, column).is_some_and(|v| zero_counts || v > 0.0))
     };
     let charged = has("cgroup_memory", true);
     PANELS
@@ -149,6 +236,7 @@ pub(crate) fn time_figure(
         x_label: "seconds".to_owned(),
         y_label: panel.unit.to_owned(),
         y_log: panel.log,
+        width: if panel.id == "rate" { 1000.0 } else { 0.0 },
         points_max,
         ..svg::LineChart::default()
     };
@@ -159,13 +247,19 @@ pub(crate) fn time_figure(
             (panel.dashed.0, panel.dashed.1, true),
         ] {
             let series = &cell.record.series;
+            let back = if panel.flow { 0.5 } else { 0.0 };
             let points: Vec<_> = series
                 .iter()
-                .map(|r| (r.t, value(r, column).map(|v| v / panel.div)))
+                .filter(|r| !panel.load_only || r.phase != "settle")
+                .map(|r| (r.t - back, value(r, column).map(|v| v / panel.div)))
                 .collect();
             if points.iter().any(|p| p.1.is_some()) {
+                let name = view.name(cell.target);
                 chart.lines.push(svg::Line {
-                    label: format!("{} {word}", view.name(cell.target)),
+                    label: match panel.dashed.1 {
+                        "" => name.to_owned(),
+                        _ => format!("{name} {word}"),
+                    },
                     color,
                     dashed,
                     points,
@@ -173,11 +267,13 @@ pub(crate) fn time_figure(
             }
         }
         if panel.id == "rate" {
-            chart.bands.extend(cell.record.stalls.iter().map(|s| svg::Band {
-                from: s.start,
-                to: s.start + s.seconds,
-                color,
-            }));
+            chart
+                .bands
+                .extend(cell.record.stalls.iter().map(|s| svg::Band {
+                    from: s.start,
+                    to: s.start + s.seconds,
+                    color,
+                }));
         }
     }
     chart.limit = memory_cap(view)
@@ -199,6 +295,9 @@ fn time_note(panel: &Panel) -> String {
         "" => String::new(),
         dashed => format!("Solid: {}; dashed: {dashed}.", panel.solid.1),
     };
+    if !panel.load_only {
+        note.push_str(" Settling included.");
+    }
     if panel.id == "rate" {
         note.push_str("Shaded: stall seconds, in the colour of their target.");
     }
@@ -298,7 +397,11 @@ fn time_at(clock: &[(f64, f64)], rows: f64) -> Option<f64> {
         return Some(t_after);
     };
     let span = rows_after - rows_before;
-    let share = if span > 0.0 { (rows - rows_before) / span } else { 1.0 };
+    let share = if span > 0.0 {
+        (rows - rows_before) / span
+    } else {
+        1.0
+    };
     Some(t_before + share * (t_after - t_before))
 }
 
@@ -317,13 +420,21 @@ pub(crate) fn knee_figure(view: &View<'_>, step: &StepView<'_>, knees: &[Knee]) 
         let color = view.color(knee.target);
         chart.areas.push(svg::Area {
             color,
-            points: knee.points.iter().map(|p| (p.rows, p.low, p.high)).collect(),
+            points: knee
+                .points
+                .iter()
+                .map(|p| (p.rows, p.low, p.high))
+                .collect(),
         });
         chart.lines.push(svg::Line {
             label: view.name(knee.target).to_owned(),
             color,
             dashed: false,
-            points: knee.points.iter().map(|p| (p.rows, Some(p.median))).collect(),
+            points: knee
+                .points
+                .iter()
+                .map(|p| (p.rows, Some(p.median)))
+                .collect(),
         });
     }
     Some(Figure {
@@ -370,7 +481,11 @@ fn spectrum(histogram: &Histogram<u64>) -> Vec<(f64, f64)> {
         let last = x >= most;
         let x = x.min(most);
         let quantile = 1.0 - 1.0 / x;
-        let micros = if last { histogram.max() } else { histogram.value_at_quantile(quantile) };
+        let micros = if last {
+            histogram.max()
+        } else {
+            histogram.value_at_quantile(quantile)
+        };
         points.push((x, (micros as f64 / 1e3).max(1e-3)));
         if last {
             break;
@@ -464,15 +579,18 @@ pub(crate) fn bars(view: &View<'_>, step: &StepView<'_>, name: &str) -> Option<F
                 (Some(v), "x") => format!("{}\u{d7}", times(v)),
                 (v, _) => format::maybe(v),
             };
+            let pale = value.is_some() && !step.usable(t);
             svg::Bar {
                 label: view.name(t).to_owned(),
                 color: view.color(t),
                 value,
                 interval: estimate.map(|e| (e.low / metric.divisor, e.high / metric.divisor)),
                 text,
+                pale,
             }
         })
         .collect();
+    let pale = bars.iter().any(|b| b.pale);
     if bars.iter().all(|b| b.value.is_none()) {
         return None;
     }
@@ -481,11 +599,18 @@ pub(crate) fn bars(view: &View<'_>, step: &StepView<'_>, name: &str) -> Option<F
     Some(Figure {
         id: format!("{}-{}", step.id, name.replace('_', "-")),
         title: title.trim().to_owned(),
-        note: metric.about.to_owned(),
+        note: if pale {
+            format!("{} Pale: invalid.", metric.about)
+        } else {
+            metric.about.to_owned()
+        },
         kind: String::new(),
         panel: String::new(),
         drawing: svg::Bars {
-            label: format!("{} ({}), step {}", metric.about, metric.unit, step.plan.name),
+            label: format!(
+                "{} ({}), step {}",
+                metric.about, metric.unit, step.plan.name
+            ),
             bars,
         }
         .render(),
@@ -497,7 +622,10 @@ pub(crate) fn bars(view: &View<'_>, step: &StepView<'_>, name: &str) -> Option<F
 pub(crate) fn reasons(view: &View<'_>, step: &StepView<'_>) -> Option<Figure> {
     let shown = step.shown();
     let mut kinds: Vec<String> = Vec::new();
-    for kind in shown.iter().flat_map(|c| c.summary.written_by_reason.keys()) {
+    for kind in shown
+        .iter()
+        .flat_map(|c| c.summary.written_by_reason.keys())
+    {
         if !kinds.contains(kind) {
             kinds.push(kind.clone());
         }

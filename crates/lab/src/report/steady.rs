@@ -85,7 +85,10 @@ mod tests {
     fn a_flat_end_is_steady_and_a_slope_is_not() {
         assert_eq!(judge(&series(|_| 100.0, 59)), Steady::TooShort);
         assert_eq!(judge(&series(|_| 100.0, 90)), Steady::Since(0.0));
-        assert_eq!(judge(&series(|t| 1000.0 - 5.0 * f64::from(t), 120)), Steady::Never);
+        assert_eq!(
+            judge(&series(|t| 1000.0 - 5.0 * f64::from(t), 120)),
+            Steady::Never
+        );
         let cliff = |t| if t < 50 { 1000.0 } else { 100.0 };
         assert_eq!(judge(&series(cliff, 150)), Steady::Since(60.0));
     }

@@ -56,7 +56,7 @@ pub fn standalone(svg: &str) -> String {
         "<style>text{font:11px system-ui,sans-serif;fill:#444}.grid{stroke:#ddd}\
          .ax{stroke:#999}.ln{fill:none;stroke-width:1.5}.da{stroke-dasharray:4 3}\
          .ar{opacity:.18}.bd{opacity:.14}.lim{stroke:#b3261e;stroke-dasharray:6 3}\
-         .track{fill:#eee}.wk{stroke:#222}.num{fill:#111}",
+         .track{fill:#eee}.wk{stroke:#222}.num{fill:#111}.pale{opacity:.3}",
     );
     for (i, c) in PALETTE.iter().enumerate() {
         let _ = write!(style, ".k{i}{{stroke:{c}}}.f{i}{{fill:{c}}}");

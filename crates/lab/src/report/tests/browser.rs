@@ -24,7 +24,11 @@ struct SelfCheck {
 /// The browser, or `None` when its absence was allowed.
 fn chromium() -> Option<String> {
     let name = env::var("CHROMIUM").unwrap_or_else(|_| "chromium".to_owned());
-    if Command::new(&name).arg("--version").output().is_ok_and(|o| o.status.success()) {
+    if Command::new(&name)
+        .arg("--version")
+        .output()
+        .is_ok_and(|o| o.status.success())
+    {
         return Some(name);
     }
     if env::var("ROMANESCO_NO_CHROMIUM").as_deref() == Ok("1") {
@@ -74,7 +78,11 @@ fn draws(shape: &Shape) {
     let path = dir.path().join("report.html");
     fs::write(&path, render(&run(shape)).unwrap()).unwrap();
     if let Ok(keep) = env::var("ROMANESCO_REPORT_DIR") {
-        let name = if shape.enforced { "capped.html" } else { "uncapped.html" };
+        let name = if shape.enforced {
+            "capped.html"
+        } else {
+            "uncapped.html"
+        };
         fs::copy(&path, Path::new(&keep).join(name)).expect("the page is kept to be looked at");
     }
     for width in [1280, 390] {
@@ -84,8 +92,15 @@ fn draws(shape: &Shape) {
         assert_eq!(found.errors, Vec::<String>::new());
         assert!(found.drawn > 0);
         assert_eq!(found.canvases, found.drawn, "blank canvases at {width} px");
-        assert_eq!(found.canvases, found.figures, "missing canvases at {width} px");
-        assert!(found.overflow <= 0, "the page is wider than {} px", found.width);
+        assert_eq!(
+            found.canvases, found.figures,
+            "missing canvases at {width} px"
+        );
+        assert!(
+            found.overflow <= 0,
+            "the page is wider than {} px",
+            found.width
+        );
     }
 }
 
