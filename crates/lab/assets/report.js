@@ -327,8 +327,9 @@ function copy(text, b) {
 }
 function tables() {
   $(".tablebox").forEach(function (box) {
-    var table = box.querySelector("table"), bar = make("div", undefined, box);
+    var table = box.querySelector("table"), bar = make("div");
     bar.className = "copy";
+    box.insertBefore(bar, box.firstChild);
     button("TSV", bar, function (b) { copy(grid(table).map(function (r) { return r.join("\t"); }).join("\n"), b); }, "Copy as TSV");
     button("Markdown", bar, function (b) { copy(markdown(grid(table)), b); }, "Copy as Markdown");
   });
@@ -337,15 +338,16 @@ function tables() {
     if (boxes.length < 2) { return; }
     var list = make("div");
     list.className = "tablist";
-    list.setAttribute("role", "tablist");
+    list.setAttribute("role", "group");
+    list.setAttribute("aria-label", "Target of the table");
     var pick = function (which) {
       boxes.forEach(function (b, i) { b.hidden = which !== i && which !== -1; });
-      $("button", list).forEach(function (b, i) { b.setAttribute("aria-selected", String(i === which || (which === -1 && i === boxes.length))); });
+      $("button", list).forEach(function (b, i) { b.setAttribute("aria-pressed", String(i === which || (which === -1 && i === boxes.length))); });
     };
     boxes.forEach(function (b, i) {
-      button(b.querySelector("caption").textContent.split(",")[0], list, function () { pick(i); }).setAttribute("role", "tab");
+      button(b.querySelector("caption").textContent.split(",")[0], list, function () { pick(i); });
     });
-    button("all", list, function () { pick(-1); }).setAttribute("role", "tab");
+    button("all", list, function () { pick(-1); });
     tabs.insertBefore(list, tabs.firstChild);
     pick(0);
   });
@@ -458,6 +460,7 @@ function check() {
   root.dataset.selfcheck = JSON.stringify({
     canvases: canvases.length, drawn: drawn, figures: $("[data-kind]").length, width: root.clientWidth, overflow: overflow, errors: window.reportErrors
   });
+  if (window.parent !== window) { window.parent.postMessage(root.dataset.selfcheck, "*"); }
 }
 
 function start(value) {

@@ -1,9 +1,9 @@
 //! Is a difference a difference? The one place that decides it.
 //!
-//! The interval of a ratio is taken from the ends of the two intervals: its low end is the low end of
-//! one over the high end of the other. That is wider than a bootstrap of the ratio, never narrower. A
-//! difference counts only when the interval excludes 1 and its size is above the noise floor, when
-//! one is known.
+//! The interval of a ratio is taken from the ends of the two intervals: its low end is the low end
+//! of one over the high end of the other. That is wider than a bootstrap of the ratio, never
+//! narrower. A difference counts only when the interval excludes 1 and its size is above the noise
+//! floor, when one is known.
 
 use crate::record::Estimate;
 

@@ -53,6 +53,7 @@ pub(crate) struct League {
     pub(crate) step: String,
     pub(crate) href: String,
     pub(crate) about: String,
+    pub(crate) unit: String,
     pub(crate) rows: Vec<Rank>,
     pub(crate) tags: Vec<String>,
 }
@@ -91,7 +92,7 @@ pub(crate) fn verdict(view: &View<'_>) -> Verdict {
 fn ranking(view: &View<'_>, step: &StepView<'_>) -> Vec<(usize, f64)> {
     let mut ranked: Vec<(usize, f64)> = (0..view.targets.len())
         .filter(|t| step.usable(*t))
-        .filter_map(|t| Some((t, step.metric(t, "rate_mean")?)))
+        .filter_map(|t| Some((t, step.metric(t, step.primary())?)))
         .collect();
     ranked.sort_by(|a, b| b.1.total_cmp(&a.1));
     ranked
@@ -116,29 +117,32 @@ fn fastest(view: &View<'_>, step: &StepView<'_>) -> Option<(Finding, Option<usiz
     let name = view.name(first);
     let Some((second, _)) = ranked.get(1).copied() else {
         let text = format!(
-            "{name} ran {} at {} rows/s; there is no other valid target to compare with.",
+            "{name} ran {} at {} {}; there is no other valid target to compare with.",
             step.plan.name,
-            format::number(rate)
+            format::number(rate),
+            step.unit()
         );
         return Some((note("note", "note", text, &step.id), None));
     };
     let other = view.name(second);
-    let floor = view.floor("rate_mean");
-    let Some(ratio) = ratio(step, "rate_mean", first, second) else {
+    let floor = view.floor(step.primary());
+    let Some(ratio) = ratio(step, step.primary(), first, second) else {
         let text = format!(
-            "{}: {name} ran at {} rows/s, the most; without intervals nothing more can be said.",
+            "{}: {name} ran at {} {}, the most; without intervals nothing more can be said.",
             step.plan.name,
-            format::number(rate)
+            format::number(rate),
+            step.unit()
         );
         return Some((note("note", "note", text, &step.id), None));
     };
     let word = ratio.word(Better::Higher, floor);
     let text = match word {
         Word::Faster => format!(
-            "{}: {name} is faster than every other valid target: {} rows/s, {}\u{d7} the rate of \
+            "{}: {name} is faster than every other valid target: {} {}, {}\u{d7} the rate of \
              {other}, the next ({}).",
             step.plan.name,
             format::number(rate),
+            step.unit(),
             times(ratio.median),
             ratio.interval()
         ),
@@ -158,7 +162,8 @@ fn fastest(view: &View<'_>, step: &StepView<'_>) -> Option<(Finding, Option<usiz
     Some((finding, (word == Word::Faster).then_some(first)))
 }
 
-/// Which cost per row goes with the difference between the two fastest targets.
+/// Which cost per row goes with the difference between the two fastest targets; nothing where
+/// queries were compared, for the costs are per row written.
 fn explanation(view: &View<'_>, step: &StepView<'_>) -> Option<Finding> {
     const COSTS: [(&str, &str); 4] = [
         ("device_write_bytes_per_row", "bytes written"),
@@ -166,10 +171,13 @@ fn explanation(view: &View<'_>, step: &StepView<'_>) -> Option<Finding> {
         ("cpu_us_per_row", "CPU"),
         ("switches_per_row", "context switches"),
     ];
+    if step.primary() != "rate_mean" {
+        return None;
+    }
     let ranked = ranking(view, step);
     let (first, second) = (ranked.first()?.0, ranked.get(1)?.0);
-    let rates = ratio(step, "rate_mean", first, second)?;
-    if !rates.counts(view.floor("rate_mean")) {
+    let rates = ratio(step, step.primary(), first, second)?;
+    if !rates.counts(view.floor(step.primary())) {
         return None;
     }
     let (mut less, mut more) = (Vec::new(), Vec::new());
@@ -227,7 +235,7 @@ fn invalid(view: &View<'_>) -> Vec<Finding> {
 
 fn cliffs(view: &View<'_>) -> Vec<Finding> {
     let mut found = Vec::new();
-    for step in &view.steps {
+    for step in view.steps.iter().filter(|s| s.primary() == "rate_mean") {
         let mut holds = Vec::new();
         for (target, _) in ranking(view, step) {
             let first = step.metric(target, "rate_first_tenth").filter(|v| *v > 0.0);
@@ -344,7 +352,7 @@ fn headline(view: &View<'_>, wins: &[(usize, &str)], findings: &[Finding]) -> St
     }
     if let ([step], [(winner, _)]) = (view.steps.as_slice(), wins) {
         let next = ranking(view, step).get(1).map(|r| r.0);
-        if let Some(r) = next.and_then(|n| ratio(step, "rate_mean", *winner, n)) {
+        if let Some(r) = next.and_then(|n| ratio(step, step.primary(), *winner, n)) {
             return format!(
                 "{} is faster: {}\u{d7} the rate of the next",
                 view.name(*winner),
@@ -375,10 +383,10 @@ fn headline(view: &View<'_>, wins: &[(usize, &str)], findings: &[Finding]) -> St
 fn league(view: &View<'_>, step: &StepView<'_>) -> League {
     let ranked = ranking(view, step);
     let best = ranked.first().map(|r| r.0);
-    let floor = view.floor("rate_mean");
+    let floor = view.floor(step.primary());
     let pairs: Vec<(usize, Option<Ratio>)> = ranked
         .iter()
-        .map(|(t, _)| (*t, best.and_then(|b| ratio(step, "rate_mean", *t, b))))
+        .map(|(t, _)| (*t, best.and_then(|b| ratio(step, step.primary(), *t, b))))
         .collect();
     let least = pairs
         .iter()
@@ -406,6 +414,7 @@ fn league(view: &View<'_>, step: &StepView<'_>) -> League {
         step: step.plan.name.clone(),
         href: step.id.clone(),
         about: step.plan.about.clone(),
+        unit: step.unit().to_owned(),
         rows,
         tags,
     }
@@ -420,7 +429,7 @@ fn rank(
     least: f64,
 ) -> Rank {
     let (name, color) = (view.name(target), view.color(target));
-    let floor = view.floor("rate_mean");
+    let floor = view.floor(step.primary());
     let (word, class) = match ratio {
         _ if !step.usable(target) => (Word::Invalid.text(), Word::Invalid.class()),
         _ if best => ("reference", "ref"),
@@ -436,7 +445,10 @@ fn rank(
         .find(|c| c.target == target && c.shown)
         .map(|c| {
             let load = c.record.series.iter().filter(|r| r.phase != "settle");
-            let points: Vec<_> = load.map(|r| (r.t, Some(r.rate))).collect();
+            let queries = step.primary() == "query_rate";
+            let points: Vec<_> = load
+                .map(|r| (r.t, Some(if queries { r.query_rate } else { r.rate })))
+                .collect();
             svg::sparkline(&points, color, &format!("rate of {name} over time"))
         });
     let mark = ratio.filter(|_| !best).map(|r| {
@@ -458,7 +470,7 @@ fn rank(
     Rank {
         target: name.to_owned(),
         color,
-        rate: format::maybe(step.metric(target, "rate_mean")),
+        rate: format::maybe(step.metric(target, step.primary())),
         spark: spark.unwrap_or_default(),
         ratio: match shown {
             Some(r) => format!("{}\u{d7}", times(r.median)),

@@ -1,8 +1,8 @@
 //! The summary matrix: metrics down, targets across, absolute and relative.
 //!
 //! Every cell carries its comparison with the best of its row and with each target, so that the
-//! reader chooses the baseline; nothing is computed in the browser. A cell is coloured only when the
-//! difference counts and is above 5 %; invalid ones are grey and in no comparison.
+//! reader chooses the baseline; nothing is computed in the browser. A cell is coloured only when
+//! the difference counts and is above 5 %; invalid ones are grey and in no comparison.
 
 use serde::Serialize;
 

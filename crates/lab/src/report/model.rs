@@ -5,7 +5,8 @@
 use hdrhistogram::Histogram;
 
 use crate::record::{
-    RunRecord, StepPlan, StepRecord, StepState, StepSummary, TargetRecord, TargetStepSummary,
+    LoadKind, RunRecord, StepPlan, StepRecord, StepState, StepSummary, TargetRecord,
+    TargetStepSummary,
 };
 
 use super::svg;
@@ -194,6 +195,31 @@ impl<'a> StepView<'a> {
             .copied()
             .flatten()
             .filter(|v| v.is_finite())
+    }
+
+    /// The metric the step is about: the query rate where queries run beside inserts at a fixed
+    /// rate (or without any), the rate of rows everywhere else.
+    pub(crate) fn primary(&self) -> &'static str {
+        let targets = 0..self.results.len();
+        let any = |name: &str| {
+            let mut values = targets.clone().filter_map(|t| self.metric(t, name));
+            values.any(|v| v > 0.0)
+        };
+        let fixed = matches!(self.plan.load, LoadKind::Open { .. }) || !any("rate_mean");
+        if fixed && any("query_rate") {
+            "query_rate"
+        } else {
+            "rate_mean"
+        }
+    }
+
+    /// The unit of [`StepView::primary`].
+    pub(crate) fn unit(&self) -> &'static str {
+        if self.primary() == "query_rate" {
+            "queries/s"
+        } else {
+            "rows/s"
+        }
     }
 
     /// Whether the numbers of a target may be used: every repeat valid, no missed rate.

@@ -28,9 +28,9 @@ pub struct Bars {
     pub bars: Vec<Bar>,
 }
 
-const WIDTH: f64 = 340.0;
-const NAME: f64 = 96.0;
-const NUMBER: f64 = 62.0;
+const WIDTH: f64 = 250.0;
+const NAME: f64 = 78.0;
+const NUMBER: f64 = 54.0;
 const ROW: f64 = 24.0;
 
 impl Bars {
@@ -52,7 +52,7 @@ impl Bars {
                 (NAME - 7.0, mid + 3.0),
                 Anchor::End,
                 "t",
-                &clip(&bar.label, 15),
+                &clip(&bar.label, 12),
             );
             canvas.rect(
                 (NAME, y + 4.0),
@@ -136,7 +136,7 @@ impl Stacks {
                 (NAME - 7.0, text_y),
                 Anchor::End,
                 "t",
-                &clip(&stack.label, 15),
+                &clip(&stack.label, 12),
             );
             let mut at = NAME;
             for part in &stack.segments {

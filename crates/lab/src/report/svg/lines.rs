@@ -218,8 +218,8 @@ impl LineChart {
     }
 }
 
-/// Points mapped to x coordinates and thinned to about `most`: each stretch of x keeps its least and
-/// its greatest value in their order. A stretch without values is a gap.
+/// Points mapped to x coordinates and thinned to about `most`: each stretch of x keeps its least
+/// and its greatest value in their order. A stretch without values is a gap.
 pub(super) fn thin(
     points: &[(f64, Option<f64>)],
     x: &Scale,

@@ -1,6 +1,6 @@
 //! What the page says, without a browser.
 
-use crate::record::RunRecord;
+use crate::record::{Estimate, LoadKind, RunRecord};
 use crate::report::fixture::{Shape, run};
 use crate::report::{ReportError, render};
 
@@ -106,7 +106,7 @@ fn limits_not_in_force_are_said_in_every_section() {
     let sections = page.matches("<section ").count();
     assert_eq!(page.matches("limits not in force</span>").count(), sections);
     assert!(page.contains("NOT enforced"));
-    assert!(page.contains("not decided: without a cap"));
+    assert!(page.contains("not decided, without a cap"));
 }
 
 #[test]
@@ -158,6 +158,54 @@ fn the_page_loads_nothing_and_is_small() {
         page.contains("application/gzip"),
         "such a run is compressed"
     );
+}
+
+#[test]
+fn query_steps_are_ranked_by_their_queries() {
+    let mut record = run(&Shape {
+        steps: vec!["qr100"],
+        ..Shape::default()
+    });
+    record.manifest.plan.steps[0].load = LoadKind::Open {
+        rate: 100.0,
+        poisson: false,
+    };
+    for (i, result) in record.summary.results.iter_mut().enumerate() {
+        let median = 1000.0 * (3 - i) as f64;
+        let estimate = Estimate {
+            median,
+            low: median * 0.98,
+            high: median * 1.02,
+            repeats: 2,
+        };
+        result.metrics.insert("query_rate".to_owned(), Some(median));
+        result.estimates.insert("query_rate".to_owned(), estimate);
+    }
+    let page = render(&record).unwrap();
+    let verdict = section(&page, "verdict");
+    assert!(
+        verdict.contains("lmdb is faster than every other valid target: 3,000 queries&#x2f;s"),
+        "{verdict}"
+    );
+    assert!(
+        verdict.contains("1.50\u{d7} the rate of rocksdb"),
+        "{verdict}"
+    );
+}
+
+#[test]
+fn a_missed_rate_makes_a_target_unusable() {
+    let mut record = run(&Shape::default());
+    for step in &mut record.steps {
+        let summary = step.summary.as_mut().unwrap();
+        if summary.target == "rocksdb" {
+            summary.rate_target = Some(summary.rate_mean * 2.0);
+        }
+    }
+    let page = render(&record).unwrap();
+    let verdict = section(&page, "verdict");
+    assert!(verdict.contains("rocksdb in load may not be used: reached 50 % of the rate"));
+    assert!(section(&page, "summary").contains("missed its rate"));
 }
 
 #[test]
