@@ -1,1 +1,47 @@
-//! Placeholder while the workspace is laid.
+//! The laws every storage engine behind the `kv` API must pass.
+//!
+//! A law is a named function with assertions, run in a fresh directory. One list (`list.rs`) names
+//! them all: it builds [`laws`] and expands into one `#[test]` per law, so that an engine's test
+//! run names each. An adapter writes one line in its integration tests:
+//!
+//! ```text
+//! kv_conformance::conformance_tests!(kv_lmdb::factory());
+//! ```
+//!
+//! or, for another configuration beside it, with a module name and options:
+//!
+//! ```text
+//! kv_conformance::conformance_tests!(small_cache, kv_lmdb::factory(), small_cache_options());
+//! ```
+//!
+//! Invariants:
+//!
+//! - I1. What an engine cannot do is data ([`kv::Capabilities`]): a law that needs it is skipped,
+//!   counted and printed, never commented out and never silently passed.
+//! - I2. A law depends on nothing but the contract in the documentation of `kv`: where that leaves
+//!   the engine a choice, every choice passes.
+//! - I3. Nothing sleeps and nothing asserts a duration: threads wait for one another by channels,
+//!   which also end when a thread panics.
+//! - I4. A random run is a function of its tape: the hexadecimal text it prints replays it.
+#![expect(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    reason = "the whole crate is test code: a panic is how a law fails"
+)]
+
+mod bench;
+mod expand;
+mod law;
+mod laws;
+mod list;
+mod report;
+mod subject;
+mod verbs;
+
+pub use kv;
+
+pub use bench::Bench;
+pub use law::{Law, Need};
+pub use list::laws;
+pub use report::{Failure, Report, Skipped, check_laws, print_skipped, run_law};
+pub use subject::Subject;

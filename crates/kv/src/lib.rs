@@ -26,7 +26,7 @@ mod error;
 mod factory;
 pub mod identity;
 mod map;
-
+pub mod memory;
 mod options;
 mod range;
 mod stats;

@@ -1,2 +1,61 @@
-//! Placeholder while the workspace is laid.
-fn main() {}
+//! Tasks on the repository itself, run as `cargo xtask TASK`.
+//!
+//! `tidy` is the only one so far: it reads the whole repository and reports what breaks its own
+//! rules (layers, sizes, `unsafe`, links, ...). It changes nothing.
+
+mod tidy;
+
+use std::env;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+const USAGE: &str = "\
+Tasks on this repository.
+
+Usage: cargo xtask tidy
+
+  tidy    check layers, dependencies, sizes, unsafe, attributes, documents and features
+
+Exit codes: 0 no findings, 1 findings, 2 wrong use or unreadable repository.
+";
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = env::args().skip(1).collect();
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    match arguments.as_slice() {
+        ["tidy"] => tidy_here(),
+        ["help" | "-h" | "--help"] | ["tidy", "-h" | "--help"] => {
+            print!("{USAGE}");
+            ExitCode::SUCCESS
+        }
+        _ => {
+            eprint!("{USAGE}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+fn tidy_here() -> ExitCode {
+    match workspace_root().and_then(|root| tidy::run(&root)) {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(message) => {
+            eprintln!("tidy: {message}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+/// The nearest directory at or above the current one that holds `Cargo.lock` and `crates`.
+fn workspace_root() -> Result<PathBuf, String> {
+    let here = env::current_dir().map_err(|e| format!("the current directory: {e}"))?;
+    here.ancestors()
+        .find(|dir| dir.join("Cargo.lock").is_file() && dir.join("crates").is_dir())
+        .map(PathBuf::from)
+        .ok_or_else(|| {
+            format!(
+                "no workspace at or above {}; run it inside one",
+                here.display()
+            )
+        })
+}

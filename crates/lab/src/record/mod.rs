@@ -20,7 +20,7 @@ pub use run::{EnvelopeLine, EnvelopeRecord, RunRecord, StepRecord, TargetRecord}
 pub use series::{EngineCounter, SeriesRow};
 pub use stall::{Stall, StallRule};
 pub use status::{StepState, StepStatus};
-pub use step::{Ended, Integrity, StepSummary};
+pub use step::{Ended, Integrity, Main, StepSummary};
 pub use summary::{Estimate, RunSummary, TargetStepSummary};
 
 /// The version of the results directory's layout and records.

@@ -17,6 +17,17 @@ pub enum Ended {
     Time,
 }
 
+/// What a step measures: the rates, stalls and latency of its summary are those of this operation.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Main {
+    /// Rows written; the latency is that of a transaction.
+    #[default]
+    Rows,
+    /// Queries; rows are written in the background.
+    Queries,
+}
+
 /// Whether the store held what the workload's model says, checked after the step.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Integrity {
@@ -32,7 +43,7 @@ pub struct Integrity {
     pub seconds: f64,
 }
 
-/// One step of one target in one repeat. Rates are rows per second; bytes are plain numbers.
+/// One step of one target in one repeat. Rates are main operations per second.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct StepSummary {
     /// [`super::SCHEMA`].
@@ -43,6 +54,8 @@ pub struct StepSummary {
     pub repeat: u32,
     /// The step's name.
     pub step: String,
+    /// What it measures.
+    pub main: Main,
     /// Why it ended.
     pub ended: Ended,
     /// Rows written in this step.
@@ -51,11 +64,11 @@ pub struct StepSummary {
     pub rows_deleted: u64,
     /// Seconds from the first operation to the end of the last, without settling.
     pub seconds: f64,
-    /// `rows / seconds`.
+    /// Main operations per second over the step.
     pub rate_mean: f64,
-    /// Rate over the first tenth of the rows.
+    /// Rate over the first tenth of the main operations.
     pub rate_first_tenth: f64,
-    /// Rate over the last tenth of the rows.
+    /// Rate over the last tenth of the main operations.
     pub rate_last_tenth: f64,
     /// Rate in the worst whole second.
     pub worst_second: f64,
@@ -63,11 +76,12 @@ pub struct StepSummary {
     pub median_second: f64,
     /// Seconds that were stalls ([`super::StallRule`]).
     pub stall_seconds: u64,
-    /// The rate asked for, in open-loop steps; below 95 % of it the step missed its target.
+    /// Rows per second asked for, in open-loop loads and in the background of query steps; below
+    /// 95 % of it the step missed its target.
     pub rate_target: Option<f64>,
-    /// Latency of a commit, from its intended start.
+    /// Latency of the main operation, from its intended start.
     pub latency_ms: Latency,
-    /// Queries that ran meanwhile.
+    /// Queries: the main operation of a query step, or those that ran beside a load.
     pub queries: Option<QuerySummary>,
     /// Bytes written to the device during the step and its settling.
     pub device_write_bytes: Option<u64>,

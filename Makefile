@@ -1,0 +1,76 @@
+# Thin: every target is a few commands one could type. Needs GNU make and a POSIX shell.
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test bench all-engines fmt clean-results
+SHELL := /bin/sh
+
+# Build output lives outside the source: clones share it, and copies of the source stay small.
+cache := $(or $(XDG_CACHE_HOME),$(if $(HOME),$(HOME)/.cache),$(CURDIR)/target)
+export CARGO_TARGET_DIR ?= $(cache)/romanesco/target
+export PATH := $(PATH):$(HOME)/.cargo/bin
+release = $(CARGO_TARGET_DIR)/release/romanesco
+
+# With ccache the C and C++ engines are compiled once per machine, across profiles and clones. Not
+# expanded before use: the first target of a new machine installs ccache.
+ccache = $(if $(shell command -v ccache 2>/dev/null),ccache )
+ifeq ($(origin CC),default)
+export CC = $(ccache)cc
+endif
+ifeq ($(origin CXX),default)
+export CXX = $(ccache)c++
+endif
+
+# A virtual workspace has no features of its own: each package's are named.
+engines := romanesco/all-engines,kv-lmdb/lmdb,kv-rocksdb/rocksdb,kv-wiredtiger/wiredtiger
+
+start := $(shell date +%s)
+# banner(title): where we are, and how long it took to get there.
+banner = @echo "== $(1) ($$(( $$(date +%s) - $(start) )) s since the start)"
+
+# lab_run(name, arguments): run an experiment into results/name, or beside it if there is one.
+define lab_run
+@set -e; out="results/$(1)"; \
+if [ -e "$$out" ]; then out="$$out-$$(date +%Y%m%d-%H%M%S)"; fi; \
+"$(release)" lab run $(2) --out "$$out"; \
+if [ ! -e "$$out/report.html" ]; then \
+	echo "no report in $$out; see the messages above" >&2; exit 1; \
+fi; \
+echo "report: $(CURDIR)/$$out/report.html"
+endef
+
+help: ## list the targets
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 24
+
+demo: ## build with LMDB only (no C++), run a short experiment, print its report's path
+	@scripts/packages demo
+	cargo build --release -p romanesco
+	$(call lab_run,demo,iibench-classic --preset quick)
+
+test: ## all a change must pass: format, tidy, lints, documentation, tests
+	$(call banner,packages)
+	@scripts/packages test
+	$(call banner,format)
+	cargo fmt --all --check
+	$(call banner,tidy)
+	cargo xtask tidy
+	$(call banner,lints)
+	cargo clippy --workspace --all-targets --features $(engines) -- -D warnings
+	$(call banner,documentation)
+	RUSTDOCFLAGS=-Dwarnings cargo doc --no-deps --workspace --features $(engines)
+	$(call banner,tests)
+	cargo test --workspace --features $(engines)
+
+bench: all-engines ## run the insert benchmark on every engine (long), print its report's path
+	$(call lab_run,bench,iibench-classic --preset standard -t lmdb$(comma)rocksdb$(comma)wiredtiger)
+
+all-engines: ## build with every engine (RocksDB takes a quarter of an hour the first time)
+	@scripts/packages all-engines
+	cargo build --release -p romanesco --features all-engines
+
+fmt: ## format the source
+	cargo fmt --all
+
+clean-results: ## remove the results of demo and bench runs
+	rm -rf results
+
+comma := ,

@@ -1,0 +1,55 @@
+//! The macros that make one test of each law.
+
+/// Expands to one `#[test]` for each law, `skipped_laws`, which prints what the engine lacks, and
+/// the random runs against the model, all in a module named `conformance` or as given.
+///
+/// The factory is an expression of type `&'static dyn kv::Factory` (such as `kv_lmdb::factory()`), the
+/// options one of type `kv::EngineOptions` (default: the defaults). Both may use whatever the
+/// module around the macro can.
+#[macro_export]
+macro_rules! conformance_tests {
+    ($factory:expr $(,)?) => {
+        $crate::conformance_tests!(conformance, $factory, $crate::kv::EngineOptions::default());
+    };
+    ($module:ident, $factory:expr, $options:expr $(,)?) => {
+        mod $module {
+            #[allow(
+                unused_imports,
+                reason = "the expressions may need what stands outside"
+            )]
+            use super::*;
+
+            fn subject() -> &'static $crate::Subject {
+                static SUBJECT: ::std::sync::LazyLock<$crate::Subject> =
+                    ::std::sync::LazyLock::new(|| $crate::Subject::new($factory, $options));
+                &SUBJECT
+            }
+
+            #[test]
+            fn skipped_laws() {
+                $crate::print_skipped(subject());
+            }
+
+            $crate::__each_law!(__law_tests);
+        }
+    };
+}
+
+/// Makes the list of laws tests of the module it stands in.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __law_tests {
+    ($($theme:ident { $($name:ident [$($need:ident),*])* })*) => {
+        $(
+            mod $theme {
+                $(
+                    #[test]
+                    fn $name() {
+                        let law = (stringify!($theme), stringify!($name));
+                        $crate::run_law(super::subject(), law.0, law.1);
+                    }
+                )*
+            }
+        )*
+    };
+}

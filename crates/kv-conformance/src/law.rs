@@ -1,0 +1,133 @@
+//! A law: its name, what it needs of an engine, and the function that checks it.
+
+use std::fmt;
+
+use kv::{Capabilities, EngineOptions};
+
+use crate::bench::Bench;
+
+/// The longest key or value, in bytes, for which a law builds one of exactly the limit.
+const LIMIT_TRIED: usize = 16 << 20;
+
+/// What a law needs of the engine it judges. A need that is not met skips the law.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Need {
+    /// The empty key is a key.
+    EmptyKeys,
+    /// The empty key is not a key.
+    NoEmptyKeys,
+    /// What is committed is there after closing and opening again.
+    Persistent,
+    /// Two write transactions can be open at once.
+    ConcurrentWriters,
+    /// Only one write transaction can be open at once.
+    SingleWriter,
+    /// Blind writes neither read nor conflict.
+    BlindWrites,
+    /// A tree can be dropped under open snapshots.
+    DropWithReaders,
+    /// A tree cannot be dropped under open snapshots.
+    NoDropWithReaders,
+    /// The engine compacts on request.
+    Compaction,
+    /// The engine does not compact on request.
+    NoCompaction,
+    /// The engine copies itself.
+    Backup,
+    /// The engine does not copy itself.
+    NoBackup,
+    /// The engine draws a storage map.
+    StorageMap,
+    /// The engine draws no storage map.
+    NoStorageMap,
+    /// The engine counts written bytes by reason.
+    IoByReason,
+    /// The engine was opened with a redo log.
+    Log,
+    /// The longest key is short enough to be tried (16 MiB).
+    KeyLimit,
+    /// The longest value is short enough to be tried (16 MiB).
+    ValueLimit,
+}
+
+impl Need {
+    /// Whether an engine with these capabilities, opened with these options, meets the need.
+    #[must_use]
+    pub fn is_met(self, capabilities: &Capabilities, options: &EngineOptions) -> bool {
+        match self {
+            Need::EmptyKeys => capabilities.empty_keys,
+            Need::NoEmptyKeys => !capabilities.empty_keys,
+            Need::Persistent => capabilities.persistent,
+            Need::ConcurrentWriters => capabilities.concurrent_writers,
+            Need::SingleWriter => !capabilities.concurrent_writers,
+            Need::BlindWrites => capabilities.blind_writes,
+            Need::DropWithReaders => capabilities.drop_with_readers,
+            Need::NoDropWithReaders => !capabilities.drop_with_readers,
+            Need::Compaction => capabilities.compaction,
+            Need::NoCompaction => !capabilities.compaction,
+            Need::Backup => capabilities.backup,
+            Need::NoBackup => !capabilities.backup,
+            Need::StorageMap => capabilities.storage_map,
+            Need::NoStorageMap => !capabilities.storage_map,
+            Need::IoByReason => capabilities.io_by_reason,
+            Need::Log => options.log,
+            Need::KeyLimit => capabilities.limits.key_max <= LIMIT_TRIED,
+            Need::ValueLimit => capabilities.limits.value_max <= LIMIT_TRIED,
+        }
+    }
+}
+
+impl fmt::Display for Need {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Need::EmptyKeys => "empty_keys",
+            Need::NoEmptyKeys => "no empty_keys",
+            Need::Persistent => "persistent",
+            Need::ConcurrentWriters => "concurrent_writers",
+            Need::SingleWriter => "no concurrent_writers",
+            Need::BlindWrites => "blind_writes",
+            Need::DropWithReaders => "drop_with_readers",
+            Need::NoDropWithReaders => "no drop_with_readers",
+            Need::Compaction => "compaction",
+            Need::NoCompaction => "no compaction",
+            Need::Backup => "backup",
+            Need::NoBackup => "no backup",
+            Need::StorageMap => "storage_map",
+            Need::NoStorageMap => "no storage_map",
+            Need::IoByReason => "io_by_reason",
+            Need::Log => "the option log",
+            Need::KeyLimit => "a key limit of at most 16 MiB",
+            Need::ValueLimit => "a value limit of at most 16 MiB",
+        })
+    }
+}
+
+/// One law.
+#[derive(Clone, Copy, Debug)]
+pub struct Law {
+    /// What it is about: the module it stands in.
+    pub theme: &'static str,
+    /// Its name, unique within the theme.
+    pub name: &'static str,
+    /// What it needs of the engine.
+    pub needs: &'static [Need],
+    /// Checks it on a fresh bench; panics when it is broken.
+    pub run: fn(&mut Bench),
+}
+
+impl Law {
+    /// The first need that an engine with these capabilities does not meet.
+    #[must_use]
+    pub fn unmet(&self, capabilities: &Capabilities, options: &EngineOptions) -> Option<Need> {
+        self.needs
+            .iter()
+            .copied()
+            .find(|need| !need.is_met(capabilities, options))
+    }
+}
+
+impl fmt::Display for Law {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}::{}", self.theme, self.name)
+    }
+}

@@ -1,0 +1,205 @@
+//! Copies of a store taken while it is used.
+
+use std::fs;
+use std::path::Path;
+use std::sync::mpsc;
+use std::thread;
+
+use crate::bench::Bench;
+use crate::verbs::{
+    QUICK, all, all_keys, change, create, fill_keys, fill_numbered, numbered, put, refused,
+};
+use kv::{Batch, Compaction, Engine, ErrorKind, Flow};
+
+fn copy(db: &dyn Engine, directory: &Path) {
+    let ended = db.backup(directory, &mut |_| Flow::Continue).unwrap();
+    assert_eq!(ended, Compaction::Complete);
+}
+
+pub(crate) fn copy_opens_and_equals_the_store(lab: &mut Bench<'_>) {
+    let db = lab.open();
+    let (t, u) = (create(&*db, "t"), create(&*db, "u"));
+    fill_numbered(&*db, t, 2000, b"value");
+    fill_keys(&*db, u, &["a", "b"]);
+    create(&*db, "empty");
+    let expected = (all(&*db, t), all(&*db, u));
+    copy(&*db, &lab.path("copy"));
+    let other = lab.try_open(&lab.path("copy")).unwrap();
+    assert_eq!(other.trees().unwrap(), ["empty", "t", "u"]);
+    let t = other.open_tree("t").unwrap();
+    let u = other.open_tree("u").unwrap();
+    assert!((all(&*other, t), all(&*other, u)) == expected);
+}
+
+pub(crate) fn copy_opens_after_the_store_is_closed(lab: &mut Bench<'_>) {
+    let db = lab.open();
+    let t = create(&*db, "t");
+    fill_keys(&*db, t, &["a", "b"]);
+    copy(&*db, &lab.path("copy"));
+    db.close().unwrap();
+    fs::remove_dir_all(lab.directory()).unwrap();
+    let other = lab.try_open(&lab.path("copy")).unwrap();
+    assert_eq!(all_keys(&*other, other.open_tree("t").unwrap()), ["a", "b"]);
+}
+
+pub(crate) fn copy_and_store_are_independent(lab: &mut Bench<'_>) {
+    let db = lab.open();
+    let t = create(&*db, "t");
+    fill_keys(&*db, t, &["a", "b"]);
+    copy(&*db, &lab.path("copy"));
+    put(&*db, t, b"c", b"in the store");
+    let other = lab.try_open(&lab.path("copy")).unwrap();
+    let in_copy = other.open_tree("t").unwrap();
+    assert_eq!(all_keys(&*other, in_copy), ["a", "b"]);
+    put(&*other, in_copy, b"d", b"in the copy");
+    crate::verbs::delete(&*other, in_copy, b"a");
+    assert_eq!(all_keys(&*db, t), ["a", "b", "c"]);
+    assert_eq!(all_keys(&*other, in_copy), ["b", "d"]);
+}
+
+pub(crate) fn existing_empty_directory_is_taken(lab: &mut Bench<'_>) {
+    let db = lab.open();
+    let t = create(&*db, "t");
+    fill_keys(&*db, t, &["a"]);
+    fs::create_dir(lab.path("copy")).unwrap();
+    copy(&*db, &lab.path("copy"));
+    let other = lab.try_open(&lab.path("copy")).unwrap();
+    assert_eq!(all_keys(&*other, other.open_tree("t").unwrap()), ["a"]);
+}
+
+pub(crate) fn directory_that_holds_anything_is_exists(lab: &mut Bench<'_>) {
+    let db = lab.open();
+    let t = create(&*db, "t");
+    fill_keys(&*db, t, &["a"]);
+    let taken = lab.path("taken");
+    fs::create_dir(&taken).unwrap();
+    fs::write(taken.join("mine"), b"precious").unwrap();
+    let result = db.backup(&taken, &mut |_| Flow::Continue);
+    assert_eq!(refused(result), ErrorKind::Exists);
+    assert_eq!(fs::read(taken.join("mine")).unwrap(), b"precious");
+    assert_eq!(fs::read_dir(&taken).unwrap().count(), 1, "nothing is added");
+    let result = db.backup(&lab.directory(), &mut |_| Flow::Continue);
+    assert_eq!(refused(result), ErrorKind::Exists, "its own directory");
+    assert_eq!(all_keys(&*db, t), ["a"]);
+}
+
+pub(crate) fn uncommitted_writes_are_not_copied(lab: &mut Bench<'_>) {
+    let db = lab.open();
+    let t = create(&*db, "t");
+    fill_keys(&*db, t, &["a"]);
+    let mut txn = db.begin_write().unwrap();
+    txn.put(t, b"b", b"uncommitted").unwrap();
+    copy(&*db, &lab.path("copy"));
+    txn.commit(QUICK).unwrap();
+    let other = lab.try_open(&lab.path("copy")).unwrap();
+    assert_eq!(all_keys(&*other, other.open_tree("t").unwrap()), ["a"]);
+}
+
+pub(crate) fn copy_taken_while_written_is_one_moment(lab: &mut Bench<'_>) {
+    let db = lab.open();
+    let (t, u) = (create(&*db, "t"), create(&*db, "u"));
+    fill_numbered(&*db, t, 2000, b"ballast");
+    let write = |n: u32| {
+        let mut batch = Batch::new();
+        batch.put(t, b"n", &n.to_be_bytes());
+        batch.put(u, &numbered(n), b"v");
+        batch.put(u, b"n", &n.to_be_bytes());
+        db.write(&batch, QUICK).unwrap();
+    };
+    (0..50).for_each(write);
+    let (begun, has_begun) = mpsc::channel();
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            for n in 50..400 {
+                write(n);
+                // The other side goes away when the copy is done.
+                let _ = begun.send(());
+            }
+        });
+        has_begun.recv().unwrap();
+        copy(&*db, &lab.path("copy"));
+    });
+    let other = lab.try_open(&lab.path("copy")).unwrap();
+    let (t, u) = (other.open_tree("t").unwrap(), other.open_tree("u").unwrap());
+    let number = |tree| {
+        let bytes = crate::verbs::get(&*other, tree, b"n").expect("written before the copy");
+        u32::from_be_bytes(bytes.try_into().unwrap())
+    };
+    let n = number(t);
+    assert_eq!(number(u), n, "both trees at one moment");
+    assert!(50 <= n, "what was committed before is copied");
+    assert_eq!(
+        all(&*other, u).len() as u32,
+        n + 2,
+        "a prefix of the commits"
+    );
+    assert_eq!(all(&*other, t).len(), 2001);
+}
+
+pub(crate) fn cancel_ends_it(lab: &mut Bench<'_>) {
+    let db = lab.open();
+    let t = create(&*db, "t");
+    fill_numbered(&*db, t, 2000, b"value");
+    let ended = db.backup(&lab.path("partial"), &mut |_| Flow::Cancel);
+    assert_eq!(ended.unwrap(), Compaction::Cancelled);
+    assert_eq!(all(&*db, t).len(), 2000);
+    copy(&*db, &lab.path("copy"));
+    let other = lab.try_open(&lab.path("copy")).unwrap();
+    assert_eq!(all(&*other, other.open_tree("t").unwrap()).len(), 2000);
+}
+
+pub(crate) fn watch_is_called(lab: &mut Bench<'_>) {
+    let db = lab.open();
+    let t = create(&*db, "t");
+    fill_numbered(&*db, t, 2000, b"value");
+    let mut heard = Vec::new();
+    let ended = db.backup(&lab.path("copy"), &mut |progress| {
+        heard.push(progress.done_bytes);
+        Flow::Continue
+    });
+    assert_eq!(ended.unwrap(), Compaction::Complete);
+    assert!(!heard.is_empty(), "progress is told");
+    assert!(heard.is_sorted(), "work is not undone: {heard:?}");
+}
+
+pub(crate) fn empty_store_is_copied(lab: &mut Bench<'_>) {
+    let db = lab.open();
+    copy(&*db, &lab.path("copy"));
+    let other = lab.try_open(&lab.path("copy")).unwrap();
+    assert!(other.trees().unwrap().is_empty());
+    create(&*other, "t");
+}
+
+pub(crate) fn copy_of_a_copy(lab: &mut Bench<'_>) {
+    let db = lab.open();
+    let t = create(&*db, "t");
+    fill_keys(&*db, t, &["a"]);
+    copy(&*db, &lab.path("one"));
+    let one = lab.try_open(&lab.path("one")).unwrap();
+    put(&*one, one.open_tree("t").unwrap(), b"b", b"added");
+    copy(&*one, &lab.path("two"));
+    let two = lab.try_open(&lab.path("two")).unwrap();
+    assert_eq!(all_keys(&*two, two.open_tree("t").unwrap()), ["a", "b"]);
+}
+
+pub(crate) fn store_goes_on_after_a_copy(lab: &mut Bench<'_>) {
+    let db = lab.open();
+    let t = create(&*db, "t");
+    for round in 0..3u8 {
+        change(&*db, |txn| txn.put(t, &[round], b"v")).unwrap();
+        copy(&*db, &lab.path(&format!("copy {round}")));
+    }
+    db.drop_tree("t").unwrap();
+    for round in 0..3u8 {
+        let other = lab.try_open(&lab.path(&format!("copy {round}"))).unwrap();
+        let found = all(&*other, other.open_tree("t").unwrap()).len();
+        assert_eq!(found, usize::from(round) + 1);
+    }
+}
+
+pub(crate) fn is_unsupported_without_the_capability(lab: &mut Bench<'_>) {
+    let db = lab.open();
+    create(&*db, "t");
+    let result = db.backup(&lab.path("copy"), &mut |_| Flow::Continue);
+    assert_eq!(refused(result), ErrorKind::Unsupported);
+}

@@ -1,0 +1,133 @@
+//! Running laws and telling how they ended.
+
+use std::any::Any;
+use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use crate::bench::Bench;
+use crate::law::{Law, Need};
+use crate::list::laws;
+use crate::subject::Subject;
+
+/// A law that was not run because the engine lacks what it needs.
+#[derive(Clone, Copy, Debug)]
+pub struct Skipped {
+    /// The law.
+    pub law: Law,
+    /// What the engine lacks.
+    pub need: Need,
+}
+
+impl fmt::Display for Skipped {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "skipped by capability: {} (needs {})",
+            self.law, self.need
+        )
+    }
+}
+
+/// A law that the engine breaks.
+#[derive(Clone, Debug)]
+pub struct Failure {
+    /// The law.
+    pub law: Law,
+    /// What the law said.
+    pub message: String,
+}
+
+/// How all laws ended for one engine.
+#[derive(Clone, Debug, Default)]
+pub struct Report {
+    /// The laws kept.
+    pub passed: Vec<Law>,
+    /// The laws not run.
+    pub skipped: Vec<Skipped>,
+    /// The laws broken.
+    pub failed: Vec<Failure>,
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for skipped in &self.skipped {
+            writeln!(f, "{skipped}")?;
+        }
+        for failure in &self.failed {
+            writeln!(f, "broken: {}: {}", failure.law, failure.message)?;
+        }
+        write!(
+            f,
+            "{} laws kept, {} broken, {} skipped by capability",
+            self.passed.len(),
+            self.failed.len(),
+            self.skipped.len()
+        )
+    }
+}
+
+/// Run every law on `subject`, each in a fresh directory.
+#[must_use]
+pub fn check_laws(subject: &Subject) -> Report {
+    let mut report = Report::default();
+    for &law in laws() {
+        if let Some(need) = law.unmet(subject.capabilities(), subject.options()) {
+            report.skipped.push(Skipped { law, need });
+            continue;
+        }
+        match catch_unwind(AssertUnwindSafe(|| (law.run)(&mut Bench::new(subject)))) {
+            Ok(()) => report.passed.push(law),
+            Err(payload) => report.failed.push(Failure {
+                law,
+                message: panic_text(&*payload),
+            }),
+        }
+    }
+    report
+}
+
+/// Run one law on `subject`; says so when it is skipped.
+///
+/// # Panics
+/// When the law is broken, or there is no such law.
+pub fn run_law(subject: &Subject, theme: &str, name: &str) {
+    let law = laws()
+        .iter()
+        .find(|law| law.theme == theme && law.name == name)
+        .unwrap_or_else(|| panic!("no law {theme}::{name}"));
+    match law.unmet(subject.capabilities(), subject.options()) {
+        Some(need) => println!("{}", Skipped { law: *law, need }),
+        None => (law.run)(&mut Bench::new(subject)),
+    }
+}
+
+/// Print every law that `subject` skips, and how many run.
+///
+/// # Panics
+/// When the list of laws has shrunk below its floor of 120.
+pub fn print_skipped(subject: &Subject) {
+    const FLOOR: usize = 120;
+    let mut skipped = 0;
+    for &law in laws() {
+        if let Some(need) = law.unmet(subject.capabilities(), subject.options()) {
+            println!("{}", Skipped { law, need });
+            skipped += 1;
+        }
+    }
+    let count = laws().len();
+    println!(
+        "{}: {count} laws, {} run, {skipped} skipped by capability",
+        subject.factory().name(),
+        count - skipped
+    );
+    assert!(FLOOR <= count, "only {count} laws; at least {FLOOR} stand");
+}
+
+/// The text of a panic.
+pub(crate) fn panic_text(payload: &(dyn Any + Send)) -> String {
+    let text = payload
+        .downcast_ref::<String>()
+        .map(String::as_str)
+        .or_else(|| payload.downcast_ref::<&str>().copied());
+    text.unwrap_or("a panic without a text").to_owned()
+}

@@ -1,0 +1,61 @@
+//! The engine that is judged, and the options it is opened with.
+
+use std::fmt;
+use std::sync::OnceLock;
+
+use kv::{Capabilities, EngineOptions, Factory};
+
+/// An engine and the options it is opened with.
+pub struct Subject {
+    factory: &'static dyn Factory,
+    options: EngineOptions,
+    capabilities: OnceLock<Capabilities>,
+}
+
+impl Subject {
+    /// The engine of `factory`, opened with `options` by every law.
+    #[must_use]
+    pub fn new(factory: &'static dyn Factory, options: EngineOptions) -> Subject {
+        Subject {
+            factory,
+            options,
+            capabilities: OnceLock::new(),
+        }
+    }
+
+    /// The factory.
+    #[must_use]
+    pub fn factory(&self) -> &'static dyn Factory {
+        self.factory
+    }
+
+    /// The options.
+    #[must_use]
+    pub fn options(&self) -> &EngineOptions {
+        &self.options
+    }
+
+    /// What the engine can do with the options of this subject, asked of an open engine once.
+    ///
+    /// # Panics
+    /// When the engine cannot be opened in an empty directory.
+    pub fn capabilities(&self) -> &Capabilities {
+        self.capabilities.get_or_init(|| {
+            let directory = tempfile::tempdir().expect("a temporary directory");
+            let store = directory.path().join("store");
+            match self.factory.open(&store, &self.options) {
+                Ok(engine) => engine.capabilities().clone(),
+                Err(e) => panic!("{} does not open: {e}", self.factory.name()),
+            }
+        })
+    }
+}
+
+impl fmt::Debug for Subject {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Subject")
+            .field("engine", &self.factory.name())
+            .field("options", &self.options)
+            .finish()
+    }
+}

@@ -1,0 +1,3 @@
+//! The suite, run on the reference engine.
+
+kv_conformance::conformance_tests!(kv::memory::factory());

@@ -1,0 +1,273 @@
+//! What a commit syncs, and the thread that syncs in the background.
+//!
+//! LMDB has no log: a commit writes the pages it copied, then the meta page that makes them the
+//! tree. Two flags of the environment say what is synced in between:
+//!
+//! | level | flags | synced in the commit | a power loss may take |
+//! | --- | --- | --- | --- |
+//! | `sync`, `group` | none | pages, then meta page | nothing |
+//! | `interval` (metasync) | `NOMETASYNC` | pages | the last commit, until `interval` has passed |
+//! | `interval` (nosync) | `NOSYNC` | nothing | about `interval`, or the whole store |
+//! | `none` | `NOSYNC` | nothing | everything since the last sync, or the whole store |
+//!
+//! With `NOSYNC` the kernel may write the meta page before the pages it points to, so a power loss
+//! before the next sync may leave a store that does not open. The end of the process alone
+//! takes nothing at any level: all is in the page cache.
+//!
+//! I1. The flags are changed only by the holder of the writer's turn, right before its commit.
+//! I2. After a failed sync nothing is written again: what the kernel dropped is not known.
+//! I3. Every commit at `interval` is followed by a background sync about `interval` later.
+
+use std::path::PathBuf;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use heed::{Env, EnvFlags, FlagSetMode, RwTxn, WithoutTls};
+use kv::{Durability, Error, ErrorKind, Result};
+use stdx::sync::{Condvar, Mutex};
+
+use super::errors::Place;
+use super::turn::TurnGuard;
+use crate::factory::NAME;
+use crate::settings::{IntervalMode, Settings};
+
+/// What a commit syncs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Level {
+    /// Pages and meta page.
+    Full,
+    /// Pages.
+    Pages,
+    /// Nothing.
+    Nothing,
+}
+
+impl Level {
+    fn flags(self) -> EnvFlags {
+        match self {
+            Level::Full => EnvFlags::empty(),
+            Level::Pages => EnvFlags::NO_META_SYNC,
+            Level::Nothing => EnvFlags::NO_SYNC,
+        }
+    }
+}
+
+/// The environment and what is known of how durable its commits are. Shared by the engine and its
+/// syncing thread.
+pub(super) struct Store {
+    pub(super) env: Env<WithoutTls>,
+    pub(super) directory: PathBuf,
+    pub(super) settings: Settings,
+    map_bytes: u64,
+    /// The option `log`: false allows `Durability::None` only.
+    log: bool,
+    /// Why nothing may be written any more (I2).
+    poison: OnceLock<String>,
+    /// A commit since the last sync was not synced whole.
+    unsynced: AtomicBool,
+    /// A background sync is under way.
+    syncing: AtomicBool,
+    /// A background sync has been asked for (I3).
+    due: AtomicBool,
+    stop: Mutex<bool>,
+    wake: Condvar,
+}
+
+impl Store {
+    pub(super) fn new(
+        env: Env<WithoutTls>,
+        directory: PathBuf,
+        settings: Settings,
+        log: bool,
+    ) -> Store {
+        let map_bytes = env.info().map_size as u64;
+        Store {
+            env,
+            directory,
+            settings,
+            map_bytes,
+            log,
+            poison: OnceLock::new(),
+            unsynced: AtomicBool::new(false),
+            syncing: AtomicBool::new(false),
+            due: AtomicBool::new(false),
+            stop: Mutex::new(false),
+            wake: Condvar::new(),
+        }
+    }
+
+    pub(super) fn place(&self) -> Place<'_> {
+        Place {
+            directory: &self.directory,
+            map_bytes: self.map_bytes,
+            readers: self.settings.readers,
+            trees: self.settings.trees,
+        }
+    }
+
+    /// `error`, met in `operation`.
+    pub(super) fn error(&self, error: heed::Error, operation: &'static str) -> Error {
+        self.place().error(error, operation)
+    }
+
+    /// What a commit at `durability` syncs.
+    pub(super) fn level(&self, durability: Durability) -> Result<Level> {
+        match durability {
+            Durability::None => Ok(Level::Nothing),
+            stronger if !self.log => {
+                let what = format!("durability {stronger} without a log (option log)");
+                Err(Error::unsupported(NAME, &what))
+            }
+            Durability::Interval => Ok(match self.settings.interval {
+                IntervalMode::MetaSync => Level::Pages,
+                IntervalMode::NoSync => Level::Nothing,
+            }),
+            Durability::Group | Durability::Sync => Ok(Level::Full),
+        }
+    }
+
+    /// The strongest durability allowed, for changes that name none.
+    pub(super) fn strongest(&self) -> Durability {
+        if self.log {
+            Durability::Sync
+        } else {
+            Durability::None
+        }
+    }
+
+    /// Refuse to write after a failed sync.
+    pub(super) fn check_writable(&self) -> Result<()> {
+        match self.poison.get() {
+            None => Ok(()),
+            Some(reason) => {
+                let message = format!("closed for writes: {reason}; open the store again");
+                let error = Error::new(ErrorKind::Closed, message);
+                Err(error.with_engine(NAME).with_path(&self.directory))
+            }
+        }
+    }
+
+    /// Commit `txn` at `durability`. On an error nothing of it is visible.
+    pub(super) fn commit(
+        &self,
+        txn: RwTxn<'_>,
+        durability: Durability,
+        turn: &TurnGuard<'_>,
+    ) -> Result<()> {
+        let level = self.level(durability)?;
+        self.check_writable()?;
+        self.set_level(level, turn)?;
+        if let Err(error) = txn.commit() {
+            return Err(self.commit_failed(error));
+        }
+        if level == Level::Full {
+            self.unsynced.store(false, Ordering::Release);
+            return Ok(());
+        }
+        self.unsynced.store(true, Ordering::Release);
+        if durability == Durability::Interval && !self.due.swap(true, Ordering::AcqRel) {
+            // The lock orders this after the thread's last look at `due`.
+            let _stop = self.stop.lock();
+            self.wake.notify_one();
+        }
+        Ok(())
+    }
+
+    /// A commit that finds the map or the disk full has changed nothing; a failed sync or meta page
+    /// ends writing (I2). Which of the two a full disk was cannot be told if earlier commits were
+    /// still unsynced: then it counts as a failed sync.
+    fn commit_failed(&self, error: heed::Error) -> Error {
+        let by_system = matches!(error, heed::Error::Io(_));
+        let error = self.error(error, "commit");
+        let harmless = match error.kind() {
+            ErrorKind::Full => !(by_system && self.unsynced.load(Ordering::Acquire)),
+            ErrorKind::Io | ErrorKind::Closed | ErrorKind::NotFound => false,
+            _ => true,
+        };
+        if !harmless {
+            self.poison(&error);
+        }
+        error
+    }
+
+    fn poison(&self, error: &Error) {
+        // Only the first reason is kept; it is the cause of the others.
+        let _ = self.poison.set(error.to_string());
+    }
+
+    fn set_level(&self, level: Level, _turn: &TurnGuard<'_>) -> Result<()> {
+        let fail = |e| self.error(e, "commit");
+        let changeable = EnvFlags::NO_SYNC | EnvFlags::NO_META_SYNC;
+        let has = EnvFlags::from_bits_truncate(self.env.get_flags().map_err(fail)?) & changeable;
+        let wanted = level.flags();
+        if has == wanted {
+            return Ok(());
+        }
+        // SAFETY: LMDB asks that one thread at a time calls this: the holder of the turn (I1). The
+        // flags are an aligned word; threads that begin or end snapshots meanwhile look at other
+        // bits of it, which do not change. LMDB itself sets bits of it only in a commit, under the
+        // same turn. That the flags chosen weaken durability is documented above.
+        unsafe {
+            self.env
+                .set_flags(changeable - wanted, FlagSetMode::Disable)
+                .map_err(fail)?;
+            if !wanted.is_empty() {
+                self.env
+                    .set_flags(wanted, FlagSetMode::Enable)
+                    .map_err(fail)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Sync everything committed so far.
+    pub(super) fn sync(&self) -> Result<()> {
+        self.check_writable()?;
+        self.unsynced.store(false, Ordering::Release);
+        self.env.force_sync().map_err(|e| {
+            let error = self.error(e, "sync");
+            self.poison(&error);
+            error
+        })
+    }
+
+    /// A power loss may take commits that have returned.
+    pub(super) fn owes(&self) -> bool {
+        self.unsynced.load(Ordering::Acquire)
+    }
+
+    pub(super) fn is_syncing(&self) -> bool {
+        self.syncing.load(Ordering::Relaxed)
+    }
+
+    /// The body of the syncing thread: for every commit at `interval`, a sync at most about
+    /// `interval` later.
+    pub(super) fn run(&self, interval: Duration) {
+        let mut stop = self.stop.lock();
+        while !*stop {
+            if !self.due.load(Ordering::Acquire) {
+                self.wake.wait(&mut stop);
+                continue;
+            }
+            let end = stdx::time::now() + interval;
+            while !*stop && !self.wake.wait_until(&mut stop, end).timed_out() {}
+            if *stop {
+                return;
+            }
+            drop(stop);
+            self.due.store(false, Ordering::Release);
+            self.syncing.store(true, Ordering::Relaxed);
+            // A failure is kept as the reason why later writes are refused.
+            let _ = self.sync();
+            self.syncing.store(false, Ordering::Relaxed);
+            stop = self.stop.lock();
+        }
+    }
+
+    /// Make [`Store::run`] return.
+    pub(super) fn stop(&self) {
+        *self.stop.lock() = true;
+        self.wake.notify_one();
+    }
+}

@@ -1,0 +1,147 @@
+//! Opening a store: identity, lock, map.
+//!
+//! The directory holds `romanesco-engine.json` (whose it is), `LOCK` (ours, for this handle alone),
+//! and LMDB's `data.mdb` and `lock.mdb`. The lock is taken before LMDB sees the directory, because
+//! opening an environment twice in one process breaks LMDB's own locks.
+
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+
+use heed::{Env, EnvFlags, EnvOpenOptions, WithoutTls};
+use kv::{Engine, EngineOptions, Error, Result};
+use stdx::ByteSize;
+
+use super::Lmdb;
+use super::catalog::Catalog;
+use super::durability::Store;
+use super::errors::Place;
+use super::turn::Turn;
+use crate::factory::{KEY_MAX, NAME, capabilities};
+use crate::settings::{IntervalMode, Settings};
+
+/// The version of what the adapter keeps in the directory: the catalog of `super::catalog`.
+const FORMAT: u32 = 1;
+
+/// The least map worth having, in bytes: below it nothing but the empty store fits.
+const MAP_MIN: u64 = 1 << 20;
+
+/// The largest map worth asking for, in bytes: no system has more address space.
+const MAP_MAX: u64 = 1 << 62;
+
+/// Map sizes are multiples of this, in bytes: the largest page of any system LMDB runs on.
+const MAP_STEP: u64 = 1 << 16;
+
+/// Databases besides the slots of trees: the catalog.
+const OWN_DATABASES: u32 = 1;
+
+pub(crate) fn open(
+    directory: &Path,
+    options: &EngineOptions,
+    settings: Settings,
+) -> Result<Box<dyn Engine>> {
+    let interval = match settings.interval {
+        IntervalMode::MetaSync => "metasync",
+        IntervalMode::NoSync => "nosync",
+    };
+    let recorded = format!("layout=slots key_max={KEY_MAX} created-with:interval={interval}");
+    kv::identity::claim(directory, NAME, FORMAT, &recorded)?;
+    let lock = lock(directory)?;
+    let env = map(directory, options.size_max, settings)?;
+    let store = Store::new(env, directory.to_owned(), settings, options.log);
+    let key_max = store.env.max_key_size();
+    if key_max < KEY_MAX {
+        let message = format!(
+            "the store takes keys of {key_max} bytes, fewer than the {KEY_MAX} promised: it was \
+             made with a page size below 4096 or LMDB was built with short keys"
+        );
+        let error = Error::invalid(message).with_engine(NAME);
+        return Err(error.with_path(directory));
+    }
+    let catalog = Catalog::load(&store.env, settings.trees, &store.place())?;
+    // LMDB syncs its file but not the name of it: a new one could vanish with all its commits.
+    vfs::sync_dir(directory).map_err(|e| Error::io(directory, e).with_engine(NAME))?;
+    let store = Arc::new(store);
+    let syncer = {
+        let (store, interval) = (Arc::clone(&store), options.interval);
+        stdx::sync::spawn("lmdb-sync", move || store.run(interval))
+    };
+    let syncer = syncer.map_err(|e| Error::io(directory, e).with_engine(NAME))?;
+    Ok(Box::new(Lmdb {
+        store,
+        catalog,
+        turn: Turn::default(),
+        capabilities: capabilities(),
+        snapshots: AtomicU64::new(0),
+        commits: AtomicU64::new(0),
+        syncer: Some(syncer),
+        _lock: lock,
+    }))
+}
+
+fn lock(directory: &Path) -> Result<vfs::DirLock> {
+    vfs::DirLock::acquire(directory).map_err(|e| match e.kind() {
+        io::ErrorKind::WouldBlock => Error::invalid(
+            "the store is open already, in this process or another; close it there first",
+        )
+        .with_engine(NAME)
+        .with_path(directory),
+        _ => Error::io(directory, e).with_engine(NAME),
+    })
+}
+
+/// Open the environment with a map of `size_max`, or of the largest half, quarter, ... of it that
+/// the system gives (address space may be limited).
+fn map(directory: &Path, size_max: ByteSize, settings: Settings) -> Result<Env<WithoutTls>> {
+    let size = size_max.bytes().clamp(MAP_MIN, MAP_MAX);
+    let mut size = size.next_multiple_of(MAP_STEP);
+    loop {
+        match open_env(directory, size, settings) {
+            Ok(env) => return Ok(env),
+            Err(heed::Error::Io(e)) if no_room(&e) && MAP_MIN * 2 <= size => {
+                size = (size / 2).next_multiple_of(MAP_STEP);
+            }
+            Err(heed::Error::Io(e)) if no_room(&e) => {
+                let message = format!(
+                    "cannot map the store: no address space for {size_max} (option size_max) nor \
+                     for less; raise the limit of the process (ulimit -v)"
+                );
+                let error = Error::new(kv::ErrorKind::Full, message).with_source(e);
+                return Err(error.with_engine(NAME).with_path(directory));
+            }
+            Err(e) => {
+                let place = Place {
+                    directory,
+                    map_bytes: size,
+                    readers: settings.readers,
+                    trees: settings.trees,
+                };
+                return Err(place.error(e, "open"));
+            }
+        }
+    }
+}
+
+/// The system refuses a map of that size.
+fn no_room(error: &io::Error) -> bool {
+    error.kind() == io::ErrorKind::OutOfMemory
+}
+
+fn open_env(directory: &Path, size: u64, settings: Settings) -> heed::Result<Env<WithoutTls>> {
+    let Ok(size) = usize::try_from(size) else {
+        return Err(io::Error::from(io::ErrorKind::OutOfMemory).into());
+    };
+    let mut options = EnvOpenOptions::new().read_txn_without_tls();
+    options
+        .map_size(size)
+        .max_readers(settings.readers)
+        .max_dbs(settings.trees + OWN_DATABASES);
+    if !settings.readahead {
+        // SAFETY: this flag changes how the kernel reads ahead and nothing else.
+        unsafe { options.flags(EnvFlags::NO_READ_AHEAD) };
+    }
+    // SAFETY: the files below the map must not be changed behind LMDB's back. The directory is
+    // locked for this handle, and its identity file says that nothing else is kept in it.
+    unsafe { options.open(directory) }
+}

@@ -1,0 +1,3 @@
+//! The laws every engine keeps.
+
+kv_conformance::conformance_tests!(kv_lmdb::factory());

@@ -1,0 +1,22 @@
+//! What stands in for the engine when the cargo feature `rocksdb` is off.
+
+use std::path::Path;
+
+use kv::{Engine, EngineOptions, Factory, Result};
+
+/// Whether the engine is compiled in.
+pub(crate) const AVAILABLE: bool = false;
+
+/// The version of RocksDB, when it is compiled in.
+pub(crate) fn version() -> Option<String> {
+    None
+}
+
+/// Always the factory's "not compiled in".
+pub(crate) fn open(
+    factory: &dyn Factory,
+    _directory: &Path,
+    _options: &EngineOptions,
+) -> Result<Box<dyn Engine>> {
+    Err(factory.missing())
+}

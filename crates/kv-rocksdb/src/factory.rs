@@ -1,0 +1,186 @@
+//! The factory: there whether or not RocksDB is compiled in. What the engine can do and which
+//! options it has is data, and stands here.
+
+use std::path::Path;
+
+use kv::{Capabilities, Engine, EngineOptions, Factory, Limits, OptionDoc, Result};
+
+use crate::store;
+
+/// The engine's name.
+pub(crate) const NAME: &str = "rocksdb";
+
+/// The longest key, in bytes. RocksDB takes far longer ones (below 4 GiB); this keeps an index
+/// block of a few keys within reason.
+pub(crate) const KEY_MAX: usize = 65_535;
+
+/// The longest value, in bytes: RocksDB's write batch holds less than 4 GiB, and values are copied
+/// into memory on their way.
+pub(crate) const VALUE_MAX: usize = 1 << 30;
+
+/// The engine's own options; `store::settings` parses them.
+pub(crate) const OPTIONS: &[OptionDoc] = &[
+    OptionDoc {
+        name: "compaction",
+        values: "leveled|universal",
+        default: "leveled",
+        about: "leveled rewrites more and needs the least space; universal (tiered) rewrites less \
+                and for a while needs up to twice the space",
+    },
+    OptionDoc {
+        name: "write_buffer",
+        values: "size 64K-1G",
+        default: "an eighth of the cache, 256K to 64M",
+        about: "size of one memtable; larger: fewer flushes and merges, and a longer history for \
+                detecting conflicts, for memory and recovery time",
+    },
+    OptionDoc {
+        name: "memtables",
+        values: "size",
+        default: "a quarter of the cache, at least two write buffers",
+        about: "memory for the memtables of all trees together, charged to the cache; larger: fewer \
+                flushes when many trees are written, for a smaller block cache",
+    },
+    OptionDoc {
+        name: "block",
+        values: "size 1K-1M",
+        default: "16K",
+        about: "size of a data block before compression; larger compresses better and needs less \
+                index, smaller reads less for one key",
+    },
+    OptionDoc {
+        name: "bloom",
+        values: "0-30",
+        default: "10",
+        about: "filter bits per key in trees made for point lookups; 10 let 1 % of the absent keys \
+                through; more costs cache, 0 is no filter",
+    },
+    OptionDoc {
+        name: "subcompactions",
+        values: "1-32",
+        default: "1",
+        about: "threads one compaction may be split over; shortens the longest merges, takes \
+                threads from the others",
+    },
+    OptionDoc {
+        name: "l0_trigger",
+        values: "1-64",
+        default: "4",
+        about: "runs in level 0 that start a merge; more runs merge less often and make reads look \
+                in more places (writes slow down at 5 times, stop at 9 times as many)",
+    },
+    OptionDoc {
+        name: "pipelined",
+        values: "true|false",
+        default: "true",
+        about: "insert into memtables while the next group writes the log; helps several writers, \
+                costs a single one a little. Ignored without a log (flushes are atomic then)",
+    },
+    OptionDoc {
+        name: "open_files",
+        values: "-1 or 16-1000000",
+        default: "800",
+        about: "files kept open; fewer saves handles and memory and opens files again in reads; -1 \
+                keeps all open",
+    },
+];
+
+/// RocksDB's factory.
+#[must_use]
+pub fn factory() -> &'static dyn Factory {
+    &RocksDb
+}
+
+struct RocksDb;
+
+impl Factory for RocksDb {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn about(&self) -> &'static str {
+        "LSM tree with leveled or universal compaction, by Meta and others"
+    }
+
+    fn license(&self) -> &'static str {
+        "Apache-2.0 OR GPL-2.0"
+    }
+
+    fn feature(&self) -> Option<&'static str> {
+        Some("rocksdb")
+    }
+
+    fn available(&self) -> bool {
+        store::AVAILABLE
+    }
+
+    fn version(&self) -> Option<String> {
+        store::version()
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        capabilities(true)
+    }
+
+    fn options(&self) -> &'static [OptionDoc] {
+        OPTIONS
+    }
+
+    fn open(&self, directory: &Path, options: &EngineOptions) -> Result<Box<dyn Engine>> {
+        store::open(self, directory, options)
+    }
+}
+
+/// What the engine can do with or without a log.
+pub(crate) fn capabilities(log: bool) -> Capabilities {
+    Capabilities {
+        limits: Limits {
+            key_max: KEY_MAX,
+            value_max: VALUE_MAX,
+        },
+        empty_keys: true,
+        persistent: log,
+        interval: log,
+        group_commit: log,
+        none_is_consistent: true,
+        concurrent_writers: true,
+        blind_writes: true,
+        cheap_range_delete: true,
+        drop_with_readers: true,
+        compaction: true,
+        backup: true,
+        storage_map: true,
+        io_by_reason: true,
+        direct_io: true,
+        compression: true,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use kv::ErrorKind;
+
+    use super::*;
+
+    #[test]
+    fn the_factory_is_there_whatever_is_compiled_in() {
+        let factory = factory();
+        assert_eq!(factory.name(), "rocksdb");
+        assert_eq!(factory.available(), factory.version().is_some());
+        assert_eq!(factory.missing().kind(), ErrorKind::Unsupported);
+    }
+
+    #[test]
+    fn an_engine_that_is_not_compiled_in_names_its_feature() {
+        if factory().available() {
+            return;
+        }
+        let directory = tempfile::tempdir().unwrap();
+        let error = factory()
+            .open(directory.path(), &EngineOptions::default())
+            .err()
+            .unwrap();
+        assert_eq!(error.kind(), ErrorKind::Unsupported);
+        assert!(error.to_string().contains("--features rocksdb"), "{error}");
+    }
+}

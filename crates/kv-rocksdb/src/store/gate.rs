@@ -1,0 +1,183 @@
+//! The gate that keeps batches out of commits.
+//!
+//! RocksDB validates an optimistic transaction under mutexes of its keys and then writes it;
+//! batches go straight into the database and take no such mutexes. A batch that slipped in between
+//! would be overwritten unseen. So writers pass a gate in phases:
+//!
+//! - G1. At any time the writers inside are all commits, or all batches, or one exclusive batch
+//!   (which must know the last key of a tree while it writes).
+//! - G2. Within a phase all run at once, so commits share their syncs with commits, and batches
+//!   with batches.
+//! - G3. Nobody starves: once a writer of another kind waits, newcomers wait too; the end of a
+//!   phase lets in all that wait of the next kind in turn.
+//!
+//! A workload of one kind only pays for two short locks per write.
+
+use stdx::sync::{Condvar, Mutex};
+
+/// A kind of writer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// A transaction that commits.
+    Commit,
+    /// A batch.
+    Batch,
+    /// A batch that must be alone.
+    Exclusive,
+}
+
+impl Kind {
+    const COUNT: usize = 3;
+
+    fn index(self) -> usize {
+        match self {
+            Kind::Commit => 0,
+            Kind::Batch => 1,
+            Kind::Exclusive => 2,
+        }
+    }
+
+    fn next(self) -> Kind {
+        match self {
+            Kind::Commit => Kind::Batch,
+            Kind::Batch => Kind::Exclusive,
+            Kind::Exclusive => Kind::Commit,
+        }
+    }
+}
+
+#[derive(Clone, Copy, Default)]
+struct Queue {
+    waiting: u64,
+    /// How many were ever let in after waiting; a waiter's ticket is the count that lets it in.
+    admitted: u64,
+}
+
+struct State {
+    kind: Kind,
+    inside: u64,
+    queues: [Queue; Kind::COUNT],
+}
+
+impl State {
+    fn queue(&mut self, kind: Kind) -> &mut Queue {
+        self.queues
+            .get_mut(kind.index())
+            .expect("an index of a kind is below the count of kinds")
+    }
+
+    fn nobody_waits(&self) -> bool {
+        self.queues.iter().all(|queue| queue.waiting == 0)
+    }
+}
+
+/// The gate.
+pub(super) struct Gate {
+    state: Mutex<State>,
+    opened: Condvar,
+}
+
+/// The right to write; ends when dropped.
+#[must_use]
+pub(super) struct Pass<'g>(&'g Gate);
+
+impl Gate {
+    pub(super) fn new() -> Gate {
+        Gate {
+            state: Mutex::new(State {
+                kind: Kind::Commit,
+                inside: 0,
+                queues: [Queue::default(); Kind::COUNT],
+            }),
+            opened: Condvar::new(),
+        }
+    }
+
+    /// Wait for the turn of `kind`.
+    pub(super) fn enter(&self, kind: Kind) -> Pass<'_> {
+        let mut state = self.state.lock();
+        let shares = state.kind == kind && kind != Kind::Exclusive && state.nobody_waits();
+        if state.inside == 0 || shares {
+            state.kind = kind;
+            state.inside += 1;
+            return Pass(self);
+        }
+        let queue = state.queue(kind);
+        queue.waiting += 1;
+        let ticket = queue.admitted + queue.waiting;
+        while state.queue(kind).admitted < ticket {
+            self.opened.wait(&mut state);
+        }
+        debug_assert!(state.kind == kind, "G1: the phase is ours");
+        Pass(self)
+    }
+
+    fn leave(&self) {
+        let mut state = self.state.lock();
+        state.inside -= 1;
+        if 0 < state.inside {
+            return;
+        }
+        let mut kind = state.kind;
+        for _ in 0..Kind::COUNT {
+            kind = kind.next();
+            let queue = state.queue(kind);
+            let let_in = match kind {
+                Kind::Exclusive => queue.waiting.min(1),
+                Kind::Commit | Kind::Batch => queue.waiting,
+            };
+            if let_in == 0 {
+                continue;
+            }
+            queue.waiting -= let_in;
+            queue.admitted += let_in;
+            state.kind = kind;
+            state.inside = let_in;
+            self.opened.notify_all();
+            return;
+        }
+    }
+}
+
+impl Drop for Pass<'_> {
+    fn drop(&mut self) {
+        self.0.leave();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicI64, Ordering};
+
+    use super::*;
+
+    #[test]
+    fn kinds_never_mix_and_everybody_gets_through() {
+        let gate = Arc::new(Gate::new());
+        let inside: Arc<[AtomicI64; Kind::COUNT]> = Arc::default();
+        let threads: Vec<_> = (0..6)
+            .map(|n| {
+                let (gate, inside) = (Arc::clone(&gate), Arc::clone(&inside));
+                let kind = [Kind::Commit, Kind::Batch, Kind::Exclusive][n % Kind::COUNT];
+                let body = move || {
+                    for _ in 0..2_000 {
+                        let pass = gate.enter(kind);
+                        let own = inside[kind.index()].fetch_add(1, Ordering::SeqCst) + 1;
+                        let all: i64 = inside.iter().map(|n| n.load(Ordering::SeqCst)).sum();
+                        let other = all - inside[kind.index()].load(Ordering::SeqCst);
+                        assert!(other <= 0, "G1: {kind:?} with {other} of another kind");
+                        assert!(kind != Kind::Exclusive || own == 1, "G1");
+                        inside[kind.index()].fetch_sub(1, Ordering::SeqCst);
+                        drop(pass);
+                    }
+                };
+                stdx::sync::spawn("gate", body).unwrap()
+            })
+            .collect();
+        for thread in threads {
+            thread.join().unwrap();
+        }
+        assert_eq!(gate.state.lock().inside, 0);
+    }
+}

@@ -1,0 +1,203 @@
+//! Transactions: RocksDB's optimistic ones. See `docs/decisions/0003-rocksdb-transactions.md`.
+
+use std::cell::Cell;
+use std::sync::Arc;
+
+use kv::{Cursor, Direction, Durability, Error, ErrorKind, KeyRange, Result, Snapshot, TreeId};
+
+use super::catalog::{Catalog, Tree};
+use super::cursor::Walk;
+use super::engine::{Store, check_key, check_value};
+use super::error::error;
+use super::gate::Kind;
+use super::raw::{Status, Txn};
+use super::snapshot::{Held, copy, tree_of};
+use crate::factory::NAME;
+
+/// How many keys a range delete gathers before it deletes them.
+const CHUNK: usize = 1024;
+
+/// A transaction.
+pub(super) struct Transaction<'e> {
+    store: &'e Store,
+    catalog: Arc<Catalog>,
+    raw: Txn<'e>,
+    /// Whether there is anything to commit or to check.
+    touched: Cell<bool>,
+}
+
+impl<'e> Transaction<'e> {
+    /// Begin, at a snapshot of now.
+    pub(super) fn begin(store: &'e Store) -> Transaction<'e> {
+        Transaction {
+            store,
+            catalog: store.catalog(),
+            raw: Txn::begin(store.db(), store.unsynced()),
+            touched: Cell::new(false),
+        }
+    }
+
+    fn tree(&self, id: TreeId) -> Result<Held<'_>> {
+        tree_of(&self.catalog, self.store, id)
+    }
+
+    fn exists(&self, tree: &Tree, key: &[u8]) -> Result<bool> {
+        let found = self.raw.get(&tree.family, key);
+        Ok(found.map_err(|status| error(status, "get"))?.is_some())
+    }
+
+    /// Whether a batch has deleted a range since the snapshot that this transaction wrote into.
+    fn overlaps_a_range_delete(&self) -> bool {
+        let since = self.raw.sequence();
+        self.store.range_deletes().conflict(since, |note| {
+            self.tree(note.tree)
+                .is_ok_and(|tree| self.raw.wrote_within(&tree.family, &note.from, &note.to))
+        })
+    }
+
+    /// The next keys of `range` after `last`, at most [`CHUNK`].
+    fn keys(&self, tree: TreeId, range: KeyRange<'_>, last: Option<&[u8]>) -> Result<Vec<Vec<u8>>> {
+        let mut cursor = self.cursor(tree, range, Direction::Forward)?;
+        let mut found = match last {
+            None => cursor.advance()?,
+            Some(last) => cursor.seek(last)?,
+        };
+        let mut keys = Vec::new();
+        while found && keys.len() < CHUNK {
+            keys.push(cursor.key().to_vec());
+            found = cursor.advance()?;
+        }
+        Ok(keys)
+    }
+}
+
+fn write_error(operation: &'static str) -> impl FnOnce(Status) -> Error {
+    move |status| error(status, operation)
+}
+
+impl Snapshot for Transaction<'_> {
+    fn get_into(&self, tree: TreeId, key: &[u8], value: &mut Vec<u8>) -> Result<bool> {
+        let tree = self.tree(tree)?;
+        copy(self.raw.get(&tree.family, key), value)
+    }
+
+    fn cursor(
+        &self,
+        tree: TreeId,
+        range: KeyRange<'_>,
+        direction: Direction,
+    ) -> Result<Box<dyn Cursor + '_>> {
+        let tree = self.tree(tree)?;
+        Ok(Box::new(Walk::new(
+            range,
+            direction,
+            || self.raw.read_options(),
+            |options| self.raw.iter(options, &tree.family),
+        )))
+    }
+}
+
+impl kv::Transaction for Transaction<'_> {
+    fn insert(&mut self, tree: TreeId, key: &[u8], value: &[u8]) -> Result<()> {
+        let tree = self.tree(tree)?;
+        check_key(key)?;
+        check_value(value)?;
+        if self.exists(&tree, key)? {
+            return Err(Error::new(ErrorKind::Exists, "the key exists")
+                .with_engine(NAME)
+                .with_operation("insert")
+                .with_tree(&tree.name)
+                .with_key(key));
+        }
+        self.touched.set(true);
+        self.raw
+            .put(&tree.family, key, value)
+            .map_err(write_error("insert"))
+    }
+
+    fn put(&mut self, tree: TreeId, key: &[u8], value: &[u8]) -> Result<()> {
+        let tree = self.tree(tree)?;
+        check_key(key)?;
+        check_value(value)?;
+        self.touched.set(true);
+        self.raw
+            .put(&tree.family, key, value)
+            .map_err(write_error("put"))
+    }
+
+    /// A key that is not there is tracked but not written: the commit checks it, and no tombstone
+    /// is left.
+    fn delete(&mut self, tree: TreeId, key: &[u8]) -> Result<bool> {
+        let tree = self.tree(tree)?;
+        check_key(key)?;
+        self.touched.set(true);
+        if self.exists(&tree, key)? {
+            let deleted = self.raw.delete(&tree.family, key);
+            return deleted.map(|()| true).map_err(write_error("delete"));
+        }
+        let tracked = self.raw.track(&tree.family, key);
+        tracked.map(|()| false).map_err(write_error("delete"))
+    }
+
+    fn put_blind(&mut self, tree: TreeId, key: &[u8], value: &[u8]) -> Result<()> {
+        let tree = self.tree(tree)?;
+        check_key(key)?;
+        check_value(value)?;
+        self.touched.set(true);
+        self.raw
+            .put_blind(&tree.family, key, value)
+            .map_err(write_error("put"))
+    }
+
+    fn delete_blind(&mut self, tree: TreeId, key: &[u8]) -> Result<()> {
+        let tree = self.tree(tree)?;
+        check_key(key)?;
+        self.touched.set(true);
+        self.raw
+            .delete_blind(&tree.family, key)
+            .map_err(write_error("delete"))
+    }
+
+    /// RocksDB's transactions have no range delete, so the keys are deleted one by one, tracked.
+    /// Keys that others insert into the range meanwhile stay.
+    fn delete_range(&mut self, tree: TreeId, range: KeyRange<'_>) -> Result<()> {
+        let handle = self.tree(tree)?;
+        let mut last: Option<Vec<u8>> = None;
+        loop {
+            let keys = self.keys(tree, range, last.as_deref())?;
+            for key in &keys {
+                self.touched.set(true);
+                let deleted = self.raw.delete(&handle.family, key);
+                deleted.map_err(write_error("delete_range"))?;
+            }
+            match keys.into_iter().next_back() {
+                Some(key) => last = Some(key),
+                None => return Ok(()),
+            }
+        }
+    }
+
+    fn commit(self: Box<Self>, durability: Durability) -> Result<()> {
+        let store = self.store;
+        let options = store.write_options(durability)?;
+        if !self.touched.get() {
+            return Ok(());
+        }
+        store.check_writable("commit")?;
+        let pass = store.gate().enter(Kind::Commit);
+        if self.overlaps_a_range_delete() {
+            let message = "a batch deleted a range this transaction wrote into; begin again";
+            return Err(Error::new(ErrorKind::Conflict, message)
+                .with_engine(NAME)
+                .with_operation("commit"));
+        }
+        let this = *self;
+        let result = this.raw.commit(options);
+        drop(pass);
+        result.map_err(|status| store.write_error(status, "commit"))?;
+        store.wrote(durability);
+        Ok(())
+    }
+
+    fn rollback(self: Box<Self>) {}
+}

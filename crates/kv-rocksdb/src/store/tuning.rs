@@ -1,0 +1,184 @@
+//! How RocksDB is set up, and why. Compared with RocksDB's wiki (Setup Options and Basic Tuning,
+//! Write Buffer Manager, Universal Compaction, Leveled Compaction, Partitioned Index Filters) and
+//! with the settings that M. Callaghan publishes with his insert benchmark and db_bench results
+//! (smalldatum.blogspot.com; `tools/benchmark.sh` in RocksDB's sources).
+//!
+//! **Memory.** `cache` bounds everything. One write buffer manager holds the memtables of all trees
+//! to `memtables` (a quarter) and charges them to the block cache, so the blocks get what memtables
+//! leave: with 128 MiB, 32 MiB of memtables, two write buffers of 16 MiB, and 96 MiB of blocks. It
+//! does not stall writers (`allow_stall` off): it makes flushes begin earlier, and RocksDB's own
+//! triggers slow writers down. Index and filter blocks are in the cache too, or a large store would
+//! outgrow the bound. They are not partitioned: a 16 MiB file with 16 KiB blocks has an index of
+//! about a thousand entries, 30 KiB, and a filter of 200 KiB with keys and values of 100 bytes; two
+//! such pieces per file are read seldom enough. The cache is RocksDB's hyper clock cache, which its
+//! authors recommend over the older LRU.
+//!
+//! A memtable takes its memory in blocks of a 64th of a write buffer, at most 256 KiB, where RocksDB
+//! would take an eighth, at most 1 MiB: with one memtable per tree, a hundred trees that are written
+//! a little would otherwise fill the memtables' share and be flushed nearly empty.
+//!
+//! **Conflict history.** Optimistic transactions look for conflicts in memtables, flushed ones
+//! included, as long as they are kept. One write buffer's worth is kept per tree
+//! (`max_write_buffer_size_to_maintain`); RocksDB's default for transactions would be twice to four
+//! times that, all of it charged to the cache. A transaction that lives while more is written into
+//! a tree it has written in itself gets a conflict.
+//!
+//! **Compression.** Codec `fast` is LZ4. Leveled: level 0 and the first level below it are not
+//! compressed, as Callaghan does, for they are rewritten soon and hold a tenth of the data; but the
+//! last level always is (`bottommost_compression`), so a small store is compressed as well.
+//! Universal: everything is, since any run may stay for long.
+//!
+//! **Shape.** Leveled with `level_compaction_dynamic_level_bytes`, which keeps the space
+//! amplification near 1.1, four write buffers in level 0 and as much in the first level below it.
+//! The slowdown triggers keep RocksDB's ratios (5 and 9 times the merge trigger).
+//!
+//! **Writes.** Pipelined by default: the next group writes the log while this one fills memtables.
+//! Transactions do not forbid it: optimistic ones commit by ordinary writes (pipelining excludes
+//! two write queues, that is, two-phase commit; it also excludes atomic flushes, so it is off
+//! without a log). Unordered writes, which are faster still, would let a snapshot change (I2), so
+//! they are off. Files are synced every MiB while they are written (`bytes_per_sync`,
+//! `wal_bytes_per_sync`), so that the sync at the end has little left to do.
+//!
+//! **Statistics** are on at the level `ExceptDetailedTimers`: the bytes by reason are wanted, and
+//! the counters are per core; what costs, the times of locks and of compression, is left out.
+
+use kv::{Codec, EngineOptions, TreeOptions};
+use rocksdb::statistics::StatsLevel;
+use rocksdb::{
+    BlockBasedOptions, Cache, DBCompactionStyle, DBCompressionType, Options,
+    UniversalCompactOptions, WriteBufferManager,
+};
+
+use super::settings::{Compaction, Settings};
+
+/// How much is written between two early syncs of a file, in bytes.
+const SYNC_STEP: u64 = 1 << 20;
+
+/// RocksDB's default number of levels.
+const LEVELS: usize = 7;
+
+/// The options of the database and what they share.
+pub(super) struct Tuning {
+    /// The options of the database. They own the statistics.
+    pub(super) db: Options,
+    /// The block cache, to which memtables are charged.
+    pub(super) cache: Cache,
+    /// The memory of all memtables.
+    pub(super) memtables: WriteBufferManager,
+    /// What they were made from.
+    pub(super) settings: Settings,
+    codec: Codec,
+}
+
+impl Tuning {
+    /// Options for a store with `settings`.
+    pub(super) fn new(settings: Settings, options: &EngineOptions) -> Tuning {
+        let cache = Cache::new_hyper_clock_cache(settings.cache, 0);
+        let memtables = WriteBufferManager::new_write_buffer_manager_with_cache(
+            settings.memtables,
+            false,
+            cache.clone(),
+        );
+        let db = db_options(&settings, options, &memtables);
+        Tuning {
+            db,
+            cache,
+            memtables,
+            settings,
+            codec: options.codec,
+        }
+    }
+
+    /// The options of a tree.
+    pub(super) fn tree(&self, tree: &TreeOptions) -> Options {
+        let settings = &self.settings;
+        let mut options = Options::default();
+        options.set_block_based_table_factory(&self.table(tree));
+        options.set_write_buffer_size(settings.write_buffer);
+        options.set_arena_block_size((settings.write_buffer / 64).clamp(32 << 10, 256 << 10));
+        options.set_max_write_buffer_number(4);
+        let history = i64::try_from(settings.write_buffer).unwrap_or(i64::MAX);
+        options.set_max_write_buffer_size_to_maintain(history);
+        let trigger = settings.l0_trigger;
+        options.set_level_zero_file_num_compaction_trigger(trigger);
+        options.set_level_zero_slowdown_writes_trigger(trigger.saturating_mul(5));
+        options.set_level_zero_stop_writes_trigger(trigger.saturating_mul(9));
+        match settings.compaction {
+            Compaction::Leveled => self.leveled(&mut options),
+            Compaction::Universal => self.universal(&mut options),
+        }
+        options
+    }
+
+    fn leveled(&self, options: &mut Options) {
+        options.set_compaction_style(DBCompactionStyle::Level);
+        options.set_level_compaction_dynamic_level_bytes(true);
+        let buffer = u64::try_from(self.settings.write_buffer).unwrap_or(u64::MAX);
+        let runs = u64::try_from(self.settings.l0_trigger).unwrap_or(1);
+        options.set_target_file_size_base(buffer.clamp(2 << 20, 64 << 20));
+        options.set_max_bytes_for_level_base(buffer.saturating_mul(runs).max(8 << 20));
+        if self.codec == Codec::Fast {
+            let mut levels = [DBCompressionType::Lz4; LEVELS];
+            for top in levels.iter_mut().take(2) {
+                *top = DBCompressionType::None;
+            }
+            options.set_compression_per_level(&levels);
+            options.set_bottommost_compression_type(DBCompressionType::Lz4);
+        } else {
+            options.set_compression_type(DBCompressionType::None);
+        }
+    }
+
+    fn universal(&self, options: &mut Options) {
+        options.set_compaction_style(DBCompactionStyle::Universal);
+        options.set_universal_compaction_options(&UniversalCompactOptions::default());
+        let buffer = u64::try_from(self.settings.write_buffer).unwrap_or(u64::MAX);
+        options.set_target_file_size_base(buffer.clamp(2 << 20, 64 << 20));
+        options.set_compression_type(match self.codec {
+            Codec::Fast => DBCompressionType::Lz4,
+            Codec::None => DBCompressionType::None,
+        });
+    }
+
+    fn table(&self, tree: &TreeOptions) -> BlockBasedOptions {
+        let mut table = BlockBasedOptions::default();
+        table.set_block_cache(&self.cache);
+        table.set_block_size(self.settings.block);
+        table.set_cache_index_and_filter_blocks(true);
+        table.set_cache_index_and_filter_blocks_with_high_priority(true);
+        table.set_pin_l0_filter_and_index_blocks_in_cache(true);
+        if tree.point_lookups && 0 < self.settings.bloom {
+            table.set_bloom_filter(f64::from(self.settings.bloom), false);
+            table.set_optimize_filters_for_memory(true);
+        }
+        table
+    }
+}
+
+fn db_options(
+    settings: &Settings,
+    options: &EngineOptions,
+    memtables: &WriteBufferManager,
+) -> Options {
+    let mut db = Options::default();
+    db.create_if_missing(true);
+    db.set_write_buffer_manager(memtables);
+    let jobs = i32::try_from(options.threads.max(1)).unwrap_or(i32::MAX);
+    db.set_max_background_jobs(jobs);
+    db.set_max_subcompactions(settings.subcompactions);
+    db.set_enable_pipelined_write(settings.pipelined && options.log);
+    db.set_atomic_flush(!options.log);
+    db.set_bytes_per_sync(SYNC_STEP);
+    db.set_wal_bytes_per_sync(SYNC_STEP);
+    db.set_max_open_files(settings.open_files);
+    db.set_use_direct_reads(options.direct_io);
+    db.set_use_direct_io_for_flush_and_compaction(options.direct_io);
+    db.set_avoid_unnecessary_blocking_io(true);
+    db.set_keep_log_file_num(4);
+    db.set_max_log_file_size(16 << 20);
+    db.set_stats_dump_period_sec(0);
+    db.set_stats_persist_period_sec(0);
+    db.enable_statistics();
+    db.set_statistics_level(StatsLevel::ExceptDetailedTimers);
+    db
+}

@@ -1,0 +1,113 @@
+//! Batches: one atomic write past the transactions.
+//!
+//! A range delete is one of RocksDB's range tombstones, whose end is exclusive and must be a key. A
+//! range that is open at the end is closed just after the last key there is, for which the batch
+//! must be alone ([`Kind::Exclusive`]).
+
+use std::ops::Bound;
+
+use kv::{Batch, Durability, Op, Result, TreeId};
+
+use super::bounds::{Bounds, after};
+use super::catalog::Catalog;
+use super::engine::{Store, check_key, check_value};
+use super::error::error;
+use super::gate::Kind;
+use super::range_deletes::Note;
+use super::raw::{ReadOptions, WriteBatch};
+
+/// Apply `batch`.
+pub(super) fn write(store: &Store, batch: &Batch, durability: Durability) -> Result<()> {
+    let options = store.write_options(durability)?;
+    if batch.is_empty() {
+        return Ok(());
+    }
+    store.check_writable("write")?;
+    let catalog = store.catalog();
+    let (raw, deleted, pass) = if batch.ops().any(|op| is_open_ended(&op)) {
+        let pass = store.gate().enter(Kind::Exclusive);
+        let (raw, deleted) = translate(store, &catalog, batch)?;
+        (raw, deleted, pass)
+    } else {
+        let (raw, deleted) = translate(store, &catalog, batch)?;
+        (raw, deleted, store.gate().enter(Kind::Batch))
+    };
+    let result = store.db().write(options, &raw);
+    result.map_err(|status| store.write_error(status, "write"))?;
+    if !deleted.is_empty() {
+        note(store, deleted);
+    }
+    drop(pass);
+    store.wrote(durability);
+    Ok(())
+}
+
+fn is_open_ended(op: &Op<'_>) -> bool {
+    matches!(op, Op::DeleteRange { range, .. } if range.end == Bound::Unbounded)
+}
+
+/// The batch in RocksDB's form, and the ranges it deletes.
+fn translate(store: &Store, catalog: &Catalog, batch: &Batch) -> Result<(WriteBatch, Vec<Note>)> {
+    // RocksDB's record of a change has a tag, a tree number and two lengths: at most 16 bytes.
+    let mut raw = WriteBatch::with_capacity(batch.byte_len() + 16 * batch.len() + 16);
+    let mut deleted = Vec::new();
+    for (index, op) in batch.ops().enumerate() {
+        match op {
+            Op::Put { tree, key, value } => {
+                check_key(key)?;
+                check_value(value)?;
+                raw.put(&catalog.need(tree)?.family, key, value);
+            }
+            Op::Delete { tree, key } => {
+                check_key(key)?;
+                raw.delete(&catalog.need(tree)?.family, key);
+            }
+            Op::DeleteRange { tree, range } => {
+                let family = &catalog.need(tree)?.family;
+                let Some(bounds) = Bounds::of(range) else {
+                    continue;
+                };
+                let from = bounds.lower.unwrap_or_default();
+                let to = match bounds.upper {
+                    Some(to) => to,
+                    None => end_of_tree(store, catalog, batch, index, tree)?,
+                };
+                if from < to {
+                    raw.delete_range(family, &from, &to);
+                    deleted.push(Note { tree, from, to });
+                }
+            }
+        }
+    }
+    Ok((raw, deleted))
+}
+
+/// The first key after all that are in `tree` once the first `count` changes of `batch` are made.
+fn end_of_tree(
+    store: &Store,
+    catalog: &Catalog,
+    batch: &Batch,
+    count: usize,
+    tree: TreeId,
+) -> Result<Box<[u8]>> {
+    let mut iter = store
+        .db()
+        .iter(ReadOptions::newest(), &catalog.need(tree)?.family);
+    iter.seek_to_last();
+    iter.status().map_err(|status| error(status, "write"))?;
+    let stored = iter.valid().then(|| after(iter.key()));
+    let written = batch.ops().take(count).filter_map(|op| match op {
+        Op::Put { tree: at, key, .. } if at == tree => Some(key),
+        _ => None,
+    });
+    Ok(written.max().map(after).max(stored).unwrap_or_default())
+}
+
+fn note(store: &Store, deleted: Vec<Note>) {
+    let db = store.db();
+    let oldest = match db.number(c"rocksdb.num-snapshots") {
+        Some(0) => u64::MAX,
+        _ => db.number(c"rocksdb.oldest-snapshot-sequence").unwrap_or(0),
+    };
+    store.range_deletes().add(db.sequence(), oldest, deleted);
+}

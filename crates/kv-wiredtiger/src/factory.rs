@@ -1,0 +1,137 @@
+//! The factory, which exists whether or not the library is compiled in.
+
+use std::path::Path;
+
+use kv::{Capabilities, Engine, EngineOptions, Factory, Limits, OptionDoc, Result};
+
+use crate::library;
+
+/// The engine's name.
+pub(crate) const NAME: &str = "wiredtiger";
+
+/// The longest key, in bytes. WiredTiger would take nearly 4 GiB, but keys longer than a tenth of a
+/// page are kept apart and read with extra I/O.
+const KEY_MAX: usize = 65_535;
+
+/// The longest value, in bytes: four times MongoDB's largest document. A value lies in the cache
+/// as a whole, and so does every older version of it that a snapshot can still see.
+const VALUE_MAX: usize = 64 << 20;
+
+static OPTIONS: [OptionDoc; 5] = [
+    OptionDoc {
+        name: "type",
+        values: "btree|lsm",
+        default: "btree",
+        about: "what trees are created as: a B-tree, or a log-structured merge of B-trees, which \
+                writes less at random and reads more",
+    },
+    OptionDoc {
+        name: "leaf_page",
+        values: "size, 512-512M",
+        default: "32K",
+        about: "largest leaf page before compression: larger pages compress better and scan \
+                faster, smaller ones read and write less for a single key",
+    },
+    OptionDoc {
+        name: "internal_page",
+        values: "size, 512-512M",
+        default: "4K",
+        about: "largest inner page: larger pages make the tree flatter, smaller ones cost less \
+                to rewrite at a checkpoint",
+    },
+    OptionDoc {
+        name: "sessions",
+        values: "4-20000",
+        default: "1024",
+        about: "snapshots and transactions open at once; each takes some kilobytes, and one more \
+                is refused with Full",
+    },
+    OptionDoc {
+        name: "extension_dir",
+        values: "path",
+        default: "the library's directory",
+        about: "where libwiredtiger_snappy.so lies, which codec=fast needs",
+    },
+];
+
+struct Wiredtiger;
+
+/// The factory of this engine. It always exists; without the cargo feature `wiredtiger` it opens
+/// nothing and says so.
+///
+/// ```
+/// use kv::Factory;
+///
+/// let factory = kv_wiredtiger::factory();
+/// assert_eq!(factory.name(), "wiredtiger");
+/// assert_eq!(factory.available(), cfg!(feature = "wiredtiger"));
+/// ```
+#[must_use]
+pub fn factory() -> &'static dyn Factory {
+    &Wiredtiger
+}
+
+impl Factory for Wiredtiger {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn about(&self) -> &'static str {
+        "B-tree or LSM with MVCC in memory, checkpoints and a log, by MongoDB Inc."
+    }
+
+    fn license(&self) -> &'static str {
+        "GPL-2.0-only OR GPL-3.0-only"
+    }
+
+    fn feature(&self) -> Option<&'static str> {
+        Some("wiredtiger")
+    }
+
+    fn available(&self) -> bool {
+        library::AVAILABLE
+    }
+
+    fn version(&self) -> Option<String> {
+        library::version()
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        capabilities(&EngineOptions::default())
+    }
+
+    fn options(&self) -> &'static [OptionDoc] {
+        &OPTIONS
+    }
+
+    fn open(&self, directory: &Path, options: &EngineOptions) -> Result<Box<dyn Engine>> {
+        self.check_own(options)?;
+        library::open(directory, options)
+    }
+}
+
+/// What the engine can do when opened with `options`.
+pub(crate) fn capabilities(options: &EngineOptions) -> Capabilities {
+    Capabilities {
+        limits: Limits {
+            key_max: KEY_MAX,
+            value_max: VALUE_MAX,
+        },
+        // "Empty keys not permitted", `__wt_cursor_set_keyv`.
+        empty_keys: false,
+        persistent: true,
+        interval: options.log,
+        group_commit: options.log,
+        none_is_consistent: true,
+        concurrent_writers: true,
+        blind_writes: false,
+        cheap_range_delete: false,
+        drop_with_readers: false,
+        compaction: true,
+        backup: true,
+        storage_map: true,
+        io_by_reason: true,
+        direct_io: true,
+        compression: true,
+    }
+}

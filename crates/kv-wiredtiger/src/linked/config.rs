@@ -1,0 +1,273 @@
+//! From this API's options to WiredTiger's configuration strings.
+
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+use std::time::Duration;
+
+use kv::{Codec, EngineOptions, Error, ErrorKind, Result};
+use stdx::ByteSize;
+
+use crate::factory::NAME;
+
+/// Sessions for the engine's own work (checkpoints, statistics, batches) beside those that callers
+/// hold, and again as many for the library's threads: at most 20 for eviction, 20 for LSM, 3 for
+/// the log, a handful of servers.
+pub(super) const SESSIONS_RESERVED: usize = 128;
+
+/// WiredTiger's smallest cache, in bytes.
+const CACHE_MIN: u64 = 1 << 20;
+
+/// Log bytes after which a checkpoint starts even before its time (WiredTiger's largest is 2 GB).
+/// It bounds the log to be replayed at open.
+const CHECKPOINT_LOG_SIZE: u64 = 1 << 30;
+
+/// The unit of file allocation, where pages are at least as large.
+const ALLOCATION: u64 = 4096;
+
+/// How trees are stored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum TreeType {
+    /// One B-tree.
+    Btree,
+    /// A log-structured merge of B-trees.
+    Lsm,
+}
+
+/// The options after checking.
+#[derive(Clone, Debug)]
+pub(super) struct Config {
+    pub(super) tree_type: TreeType,
+    pub(super) log: bool,
+    /// How often the log is synced at `Durability::Interval`.
+    pub(super) interval: Duration,
+    /// Sessions that callers may hold at once.
+    pub(super) sessions: usize,
+    cache: u64,
+    leaf_page: u64,
+    internal_page: u64,
+    codec: Codec,
+    snappy: Option<PathBuf>,
+    checkpoint_seconds: u64,
+    threads: u32,
+    direct_io: bool,
+}
+
+impl Config {
+    /// Check `options`.
+    ///
+    /// # Errors
+    /// `Invalid`, naming the option; `Unsupported` when the compressor is missing.
+    pub(super) fn new(options: &EngineOptions) -> Result<Config> {
+        let tree_type = match options.own.get("type").map(String::as_str) {
+            None | Some("btree") => TreeType::Btree,
+            Some("lsm") => TreeType::Lsm,
+            Some(other) => return Err(bad("type", other, "btree or lsm")),
+        };
+        let leaf_page = page(options, "leaf_page", ByteSize::kib(32))?;
+        let internal_page = page(options, "internal_page", ByteSize::kib(4))?;
+        if options.direct_io && leaf_page.min(internal_page) < ALLOCATION {
+            let message =
+                "direct I/O needs pages of at least 4K; raise leaf_page and internal_page";
+            return Err(Error::invalid(message).with_engine(NAME));
+        }
+        let sessions = number(options, "sessions", 1024)?;
+        if !(4..=20_000).contains(&sessions) {
+            return Err(bad(
+                "sessions",
+                &sessions.to_string(),
+                "a number from 4 to 20000",
+            ));
+        }
+        let seconds = options.checkpoint.as_secs_f64().ceil();
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "clamped to a range that fits"
+        )]
+        let checkpoint_seconds = seconds.clamp(1.0, 100_000.0) as u64;
+        Ok(Config {
+            tree_type,
+            log: options.log,
+            interval: options.interval.max(Duration::from_millis(1)),
+            sessions,
+            cache: options.cache.bytes().clamp(CACHE_MIN, 10 << 40),
+            leaf_page,
+            internal_page,
+            codec: options.codec,
+            snappy: snappy(options)?,
+            checkpoint_seconds,
+            threads: options.threads,
+            direct_io: options.direct_io,
+        })
+    }
+
+    /// The configuration of the connection.
+    pub(super) fn connection(&self) -> String {
+        let compressor = self.compressor();
+        let mut text = format!(
+            "create,config_base=false,use_environment=false,statistics=(all),\
+             cache_size={},session_max={},eviction=(threads_min=1,threads_max={}),\
+             lsm_manager=(worker_thread_max={})",
+            self.cache,
+            self.sessions + 2 * SESSIONS_RESERVED,
+            self.threads.clamp(1, 20),
+            self.threads.clamp(3, 20),
+        );
+        if self.log {
+            // `enabled=false` makes syncing a choice of each commit; `fsync` is how it is done.
+            text += &format!(
+                ",log=(enabled,compressor={compressor}),\
+                 transaction_sync=(enabled=false,method=fsync),\
+                 checkpoint=(wait={},log_size={CHECKPOINT_LOG_SIZE})",
+                self.checkpoint_seconds
+            );
+        } else {
+            text += &format!(",checkpoint=(wait={})", self.checkpoint_seconds);
+        }
+        if self.direct_io {
+            text += ",direct_io=[data,checkpoint]";
+        }
+        if let Some(path) = &self.snappy {
+            text += &format!(",extensions=[\"{}\"]", path.display());
+        }
+        text
+    }
+
+    /// The configuration of a new table for the tree `name`.
+    pub(super) fn table(&self, name: &str) -> String {
+        let allocation = ALLOCATION.min(self.leaf_page).min(self.internal_page);
+        let mut text = format!(
+            "key_format=u,value_format=u,app_metadata=\"{name}\",allocation_size={allocation},\
+             leaf_page_max={},internal_page_max={},block_compressor={}",
+            self.leaf_page,
+            self.internal_page,
+            self.compressor(),
+        );
+        if self.tree_type == TreeType::Lsm {
+            // Several chunks must fit in the cache: the one being filled, those being written.
+            let chunk = (self.cache / 8).clamp(512 << 10, 10 << 20);
+            text += &format!(",type=lsm,lsm=(chunk_size={chunk})");
+        }
+        text
+    }
+
+    fn compressor(&self) -> &'static str {
+        match self.codec {
+            Codec::None => "none",
+            Codec::Fast => "snappy",
+        }
+    }
+}
+
+/// Where the Snappy extension lies. Without compression it is still loaded if it is there, for
+/// trees that were created with it.
+fn snappy(options: &EngineOptions) -> Result<Option<PathBuf>> {
+    let directory = options.own.get("extension_dir").map(String::as_str);
+    let directory = directory.unwrap_or(env!("WIREDTIGER_LIBDIR"));
+    if directory.contains(['"', '\\', '\n']) {
+        return Err(bad(
+            "extension_dir",
+            directory,
+            "a path without quotes and backslashes",
+        ));
+    }
+    let path = Path::new(directory).join("libwiredtiger_snappy.so");
+    if path.is_file() {
+        return Ok(Some(path));
+    }
+    match options.codec {
+        Codec::None => Ok(None),
+        Codec::Fast => {
+            let message = "the Snappy extension is missing; install libwiredtiger0, name its \
+                           directory with extension_dir, or open with codec=none";
+            Err(Error::new(ErrorKind::Unsupported, message)
+                .with_engine(NAME)
+                .with_path(path))
+        }
+    }
+}
+
+fn page(options: &EngineOptions, name: &'static str, default: ByteSize) -> Result<u64> {
+    const FORM: &str = "a size from 512 to 512M, a power of two";
+    let bytes = match options.own.get(name) {
+        None => default,
+        Some(text) => ByteSize::from_str(text).map_err(|_| bad(name, text, FORM))?,
+    }
+    .bytes();
+    if !(512..=512 << 20).contains(&bytes) || !bytes.is_power_of_two() {
+        return Err(bad(name, &bytes.to_string(), FORM));
+    }
+    Ok(bytes)
+}
+
+fn number(options: &EngineOptions, name: &'static str, default: usize) -> Result<usize> {
+    match options.own.get(name) {
+        None => Ok(default),
+        Some(text) => text.parse().map_err(|_| bad(name, text, "a number")),
+    }
+}
+
+fn bad(name: &'static str, value: &str, form: &str) -> Error {
+    Error::invalid(format!("bad value {value:?} of option {name}: give {form}")).with_engine(NAME)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn with(name: &str, value: &str) -> Result<Config> {
+        let mut options = EngineOptions::default();
+        options.own.insert(name.to_owned(), value.to_owned());
+        Config::new(&options)
+    }
+
+    #[test]
+    fn bad_values_are_refused_by_name() {
+        for (name, value) in [
+            ("type", "heap"),
+            ("leaf_page", "100"),
+            ("leaf_page", "48K"),
+            ("internal_page", "1T"),
+            ("sessions", "0"),
+            ("sessions", "many"),
+            ("extension_dir", "/a\"b"),
+        ] {
+            let error = with(name, value).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::Invalid);
+            assert!(error.to_string().contains(name), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_missing_compressor_names_the_way_out() {
+        let error = with("extension_dir", "/nowhere").unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Unsupported);
+        assert!(error.to_string().contains("codec=none"), "{error}");
+    }
+
+    #[test]
+    fn options_reach_the_configuration() {
+        let options = EngineOptions {
+            cache: ByteSize::mib(64),
+            checkpoint: Duration::from_millis(2500),
+            direct_io: true,
+            codec: Codec::None,
+            ..EngineOptions::default()
+        };
+        let config = Config::new(&options).unwrap();
+        let text = config.connection();
+        for part in [
+            "cache_size=67108864",
+            "wait=3",
+            "direct_io=[data,checkpoint]",
+            "compressor=none",
+        ] {
+            assert!(text.contains(part), "{part} in {text}");
+        }
+        let table = with("type", "lsm").unwrap().table("a:b");
+        assert!(
+            table.contains("type=lsm") && table.contains("\"a:b\""),
+            "{table}"
+        );
+    }
+}

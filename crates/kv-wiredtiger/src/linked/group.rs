@@ -1,0 +1,116 @@
+//! Commits that share a sync of the log.
+//!
+//! WiredTiger can sync the log inside a commit, but then nearly every commit does its own: a
+//! sync covers only the log up to the end of the committer's slot. Here a commit at
+//! `Durability::Group` leaves its record in the log's buffer and waits for a flush that began after
+//! that, which is how MongoDB does it. While one thread flushes, all that arrive wait for the next.
+//!
+//! - G1. A flush that begins after a commit returned covers it: it begins by closing the slot.
+//! - G2. `done <= begun <= done + 1`.
+
+use kv::{Error, Result};
+use stdx::sync::{Condvar, Mutex};
+
+#[derive(Default)]
+struct State {
+    /// Flushes begun.
+    begun: u64,
+    /// Flushes ended.
+    done: u64,
+}
+
+/// The meeting point of the committers.
+#[derive(Default)]
+pub(super) struct Group {
+    state: Mutex<State>,
+    ended: Condvar,
+}
+
+impl Group {
+    /// Wait for a flush that begins after this call, or be the one that does it. Whoever waited
+    /// learns by `check` whether the flushes so far went well.
+    pub(super) fn wait(
+        &self,
+        flush: impl Fn() -> Result<(), Error>,
+        check: impl Fn() -> Result<(), Error>,
+    ) -> Result<()> {
+        let mut state = self.state.lock();
+        let mine = state.begun + 1;
+        while state.done < mine {
+            if state.done < state.begun {
+                self.ended.wait(&mut state);
+                continue;
+            }
+            state.begun += 1;
+            drop(state);
+            let result = flush();
+            state = self.state.lock();
+            state.done += 1;
+            assert!(state.done == state.begun, "G2: one flush at a time");
+            self.ended.notify_all();
+            // A flush that this thread began is the one it waits for, or a later one.
+            return result;
+        }
+        drop(state);
+        check()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicU64, Ordering};
+    use std::sync::mpsc;
+    use std::thread;
+
+    use super::*;
+
+    #[test]
+    fn those_who_arrive_during_a_flush_share_the_next() {
+        let group = Group::default();
+        let flushes = AtomicU64::new(0);
+        let (entered, first_runs) = mpsc::channel();
+        let (release, released) = mpsc::channel::<()>();
+        let released = Mutex::new(released);
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                let flush = || {
+                    flushes.fetch_add(1, Ordering::Relaxed);
+                    entered.send(()).unwrap();
+                    released.lock().recv().unwrap();
+                    Ok(())
+                };
+                group.wait(flush, || Ok(())).unwrap();
+            });
+            first_runs.recv().unwrap();
+            let (arrived, arrivals) = mpsc::channel();
+            for _ in 0..5 {
+                let (group, flushes, arrived) = (&group, &flushes, arrived.clone());
+                scope.spawn(move || {
+                    arrived.send(()).unwrap();
+                    let flush = || {
+                        flushes.fetch_add(1, Ordering::Relaxed);
+                        Ok(())
+                    };
+                    group.wait(flush, || Ok(())).unwrap();
+                });
+            }
+            for _ in 0..5 {
+                arrivals.recv().unwrap();
+            }
+            release.send(()).unwrap();
+        });
+        // Those who were slow to arrive may have needed one more each; none was left out.
+        let flushes = flushes.into_inner();
+        assert!((2..=6).contains(&flushes), "{flushes}");
+    }
+
+    #[test]
+    fn a_failed_flush_fails_whoever_did_it() {
+        let group = Group::default();
+        let error = group
+            .wait(|| Err(Error::invalid("no")), || Ok(()))
+            .unwrap_err();
+        assert_eq!(error.message(), "no");
+        group.wait(|| Ok(()), || Ok(())).unwrap();
+    }
+}

@@ -1,0 +1,93 @@
+//! Catches what the library would print.
+//!
+//! WiredTiger prints errors to standard error unless it is given a handler. This one keeps the last
+//! message of each thread, for the error that the call is about to return, and the message of a
+//! panic (which any thread of the library may raise) for all later errors. Other messages are
+//! dropped: they concern the library's own progress.
+//!
+//! The callbacks run on any thread, inside the library, and take no lock but the one for the panic.
+
+use std::cell::RefCell;
+use std::ffi::{CStr, c_char, c_int};
+use std::ptr;
+
+use stdx::sync::Mutex;
+
+use super::sys;
+
+thread_local! {
+    static LAST: RefCell<Option<(c_int, String)>> = const { RefCell::new(None) };
+}
+
+/// The table of callbacks and what they keep. The library holds a pointer to it until the
+/// connection is closed, so it is boxed and owned by the connection.
+#[repr(C)]
+pub(super) struct Handler {
+    /// Must stay first: the library gives its address back to the callbacks.
+    table: sys::WT_EVENT_HANDLER,
+    panic: Mutex<Option<String>>,
+}
+
+impl Handler {
+    /// A handler that has heard nothing yet.
+    pub(super) fn new() -> Box<Handler> {
+        Box::new(Handler {
+            table: sys::WT_EVENT_HANDLER {
+                handle_error: Some(on_error),
+                handle_message: Some(on_message),
+                handle_progress: None,
+                handle_close: None,
+            },
+            panic: Mutex::new(None),
+        })
+    }
+
+    /// What the library takes. The callbacks only read through it, and the lock inside allows that.
+    pub(super) fn as_ptr(&self) -> *mut sys::WT_EVENT_HANDLER {
+        ptr::from_ref(self).cast_mut().cast()
+    }
+
+    /// What the library said when it panicked, if it did.
+    pub(super) fn panic(&self) -> Option<String> {
+        self.panic.lock().clone()
+    }
+}
+
+/// The last message the library sent on this thread about `code`, which is forgotten.
+pub(super) fn take_last(code: c_int) -> Option<String> {
+    let last = LAST.with_borrow_mut(Option::take);
+    last.filter(|(about, _)| *about == code)
+        .map(|(_, text)| text)
+}
+
+unsafe extern "C" fn on_error(
+    handler: *mut sys::WT_EVENT_HANDLER,
+    _session: *mut sys::WT_SESSION,
+    code: c_int,
+    message: *const c_char,
+) -> c_int {
+    if message.is_null() {
+        return 0;
+    }
+    // SAFETY: the library passes a text that ends in a zero byte and lives during the call.
+    let text = unsafe { CStr::from_ptr(message) }
+        .to_string_lossy()
+        .into_owned();
+    if code == sys::WT_PANIC && !handler.is_null() {
+        // SAFETY: `handler` is what `Handler::as_ptr` gave, and the connection that owns the box
+        // is still open, for it is calling.
+        let handler = unsafe { &*handler.cast::<Handler>() };
+        handler.panic.lock().get_or_insert_with(|| text.clone());
+    }
+    // A thread that is being torn down has nobody left to tell.
+    let _ = LAST.try_with(|last| *last.borrow_mut() = Some((code, text)));
+    0
+}
+
+unsafe extern "C" fn on_message(
+    _handler: *mut sys::WT_EVENT_HANDLER,
+    _session: *mut sys::WT_SESSION,
+    _message: *const c_char,
+) -> c_int {
+    0
+}

@@ -1,0 +1,199 @@
+//! Work on whole trees: create, drop, check, compact, settle.
+//!
+//! Dropping and checking need a table that nobody has open. Cursors waiting in the pool are closed
+//! first; what remains is the library's own work, which passes, or a snapshot, which may not.
+
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use kv::{Compaction, Error, ErrorKind, Flow, Progress, Result, TreeId, TreeOptions};
+
+use super::catalog::Tree;
+use super::config::TreeType;
+use super::engine::Shared;
+use super::error::Called;
+use super::session::Session;
+use super::{stats, sys};
+use crate::factory::NAME;
+
+/// How long to wait for a table that only the library itself can be using.
+const PATIENCE_ALONE: Duration = Duration::from_secs(20);
+
+/// How long to wait for a table that a caller's snapshot may be using: long enough for a
+/// transaction that is about to end.
+const PATIENCE_SHARED: Duration = Duration::from_millis(250);
+
+/// The first slice of a compaction, in seconds; each is twice as long as the one before, because
+/// each begins at the front of the file again. Between slices the caller may cancel.
+const COMPACT_SLICE: u64 = 4;
+
+/// The longest slice, in seconds.
+const COMPACT_SLICE_MAX: u64 = 600;
+
+/// Create a tree of the type the store was opened with.
+pub(super) fn create_tree(shared: &Shared, name: &str, _options: &TreeOptions) -> Result<TreeId> {
+    kv::check_name(name).map_err(|why| Error::invalid(why).with_engine(NAME))?;
+    shared.check_writable()?;
+    let _schema = shared.schema.lock();
+    let id = {
+        let mut catalog = shared.catalog.write();
+        if catalog.by_name(name).is_some() {
+            return Err(
+                Error::new(ErrorKind::Exists, "there is a tree of that name")
+                    .with_engine(NAME)
+                    .with_tree(name),
+            );
+        }
+        catalog.reserve()?
+    };
+    let tree = Tree::new(id, name.to_owned(), shared.config.tree_type);
+    let lease = shared.own()?;
+    let created = lease
+        .session()
+        .create(&tree.uri, &shared.config.table(name));
+    created.map_err(|fault| shared.failed_write(fault, "create").with_tree(name))?;
+    shared.catalog.write().add(tree);
+    Ok(id)
+}
+
+/// Drop a tree.
+pub(super) fn drop_tree(shared: &Shared, name: &str) -> Result<()> {
+    shared.check_writable()?;
+    let _schema = shared.schema.lock();
+    let tree = shared
+        .catalog
+        .read()
+        .by_name(name)
+        .ok_or_else(|| no_tree(name))?;
+    exclusively(shared, &tree, "drop", |session| {
+        session.drop_table(&tree.uri)
+    })?;
+    shared.catalog.write().remove(&tree);
+    Ok(())
+}
+
+/// The error for a name without a tree.
+pub(super) fn no_tree(name: &str) -> Error {
+    Error::new(ErrorKind::NotFound, "there is no tree of that name")
+        .with_engine(NAME)
+        .with_tree(name)
+}
+
+/// Check every tree.
+pub(super) fn verify(shared: &Shared) -> Result<()> {
+    let _schema = shared.schema.lock();
+    let trees = shared.catalog.read().trees();
+    for tree in trees {
+        exclusively(shared, &tree, "verify", |session| session.verify(&tree.uri))?;
+    }
+    Ok(())
+}
+
+/// Do `act` on a table that nobody has open, or say `Conflict`.
+fn exclusively(
+    shared: &Shared,
+    tree: &Tree,
+    operation: &'static str,
+    act: impl Fn(&Session) -> Called<()>,
+) -> Result<()> {
+    let begun = stdx::time::now();
+    let mut pause = Duration::from_micros(200);
+    loop {
+        shared.pool.forget(tree.id);
+        let alone = {
+            let mut lease = shared.own()?;
+            lease.forget(tree.id);
+            match act(lease.session()) {
+                Err(fault) if fault.is_busy() => shared.pool.lent() == 1,
+                result => {
+                    return result.map_err(|fault| {
+                        shared.failed_write(fault, operation).with_tree(&tree.name)
+                    });
+                }
+            }
+        };
+        let patience = if alone {
+            PATIENCE_ALONE
+        } else {
+            PATIENCE_SHARED
+        };
+        if patience <= begun.elapsed() {
+            let message = "the tree is in use; end the snapshots, transactions and backups that \
+                           were open, then do it again";
+            return Err(Error::new(ErrorKind::Conflict, message)
+                .with_engine(NAME)
+                .with_operation(operation)
+                .with_tree(&tree.name));
+        }
+        stdx::time::sleep(pause);
+        pause = (pause * 2).min(Duration::from_millis(20));
+    }
+}
+
+/// Compact a whole tree: WiredTiger has no compaction of a range. A B-tree's file gives free space
+/// at its end back to the system; an LSM merges its chunks into one.
+pub(super) fn compact(
+    shared: &Shared,
+    tree: TreeId,
+    watch: &mut dyn FnMut(Progress) -> Flow,
+) -> Result<Compaction> {
+    shared.check_writable()?;
+    let tree = shared.tree(tree)?;
+    let total_bytes = stats::file_bytes(shared, &tree)?;
+    let mut slice = COMPACT_SLICE;
+    loop {
+        let begun = Progress {
+            done_bytes: 0,
+            total_bytes,
+        };
+        if watch(begun) == Flow::Cancel {
+            return Ok(Compaction::Cancelled);
+        }
+        let lease = shared.own()?;
+        match lease.session().compact(&tree.uri, slice) {
+            Ok(()) => break,
+            // The next slice goes on with what is left.
+            Err(fault) if fault.is_timeout() => slice = (2 * slice).min(COMPACT_SLICE_MAX),
+            Err(fault) => {
+                return Err(shared.failed_write(fault, "compact").with_tree(&tree.name));
+            }
+        }
+    }
+    // It is done, whatever the answer.
+    watch(Progress {
+        done_bytes: total_bytes,
+        total_bytes,
+    });
+    Ok(Compaction::Complete)
+}
+
+/// Write out what is dirty by a checkpoint, and wait for the LSM's queued flushes and merges. A
+/// compaction would do more than the engine does by itself.
+pub(super) fn settle(shared: &Shared, limit: Duration) -> Result<Compaction> {
+    let begun = stdx::time::now();
+    shared.checkpoint()?;
+    shared.unsynced.store(false, Ordering::Release);
+    let lsm = shared.catalog.read().trees();
+    if lsm.iter().all(|tree| tree.tree_type == TreeType::Btree) {
+        return Ok(Compaction::Complete);
+    }
+    settle_lsm(shared, begun, limit)
+}
+
+fn settle_lsm(shared: &Shared, begun: Instant, limit: Duration) -> Result<Compaction> {
+    const QUEUES: [i32; 3] = [
+        sys::WT_STAT_CONN_LSM_WORK_QUEUE_APP,
+        sys::WT_STAT_CONN_LSM_WORK_QUEUE_SWITCH,
+        sys::WT_STAT_CONN_LSM_WORK_QUEUE_MANAGER,
+    ];
+    loop {
+        let waiting = stats::connection(shared, &QUEUES)?;
+        if waiting.iter().all(|&units| units == 0) {
+            return Ok(Compaction::Complete);
+        }
+        if limit <= begun.elapsed() {
+            return Ok(Compaction::Cancelled);
+        }
+        stdx::time::sleep(Duration::from_millis(2));
+    }
+}

@@ -1,0 +1,225 @@
+//! Sessions waiting for work, with the cursors they have open.
+//!
+//! A session serves one thread at a time, and opening a cursor costs about as much as several
+//! reads, so both are kept: a session goes back to the pool with its cursors, reset.
+//!
+//! - P1. A cached cursor belongs to the session it lies with and goes before it (field order).
+//! - P2. An open cursor keeps its table from being dropped, so a cached cursor is never stale.
+
+use std::mem;
+use std::sync::Arc;
+
+use kv::{Error, ErrorKind, Result, TreeId};
+use stdx::sync::Mutex;
+
+use super::catalog::Tree;
+use super::config::SESSIONS_RESERVED;
+use super::connection::Connection;
+use super::cursor::Cursor;
+use super::error::Called;
+use super::session::Session;
+use crate::factory::NAME;
+
+/// Cursors kept per session. More trees than this are rarely used in one transaction, and finding
+/// a cursor in the list is linear.
+const CURSORS_MAX: usize = 48;
+
+/// What a cursor does when it writes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Mode {
+    /// Reads, and writes whether or not the key is there.
+    Overwrite,
+    /// An insert fails if the key is there, a removal says whether it was.
+    Strict,
+}
+
+struct Cached {
+    tree: TreeId,
+    mode: Mode,
+    cursor: Cursor,
+}
+
+/// A session and its cursors.
+struct Slot {
+    // P1: dropped in this order.
+    cursors: Vec<Cached>,
+    session: Session,
+}
+
+struct State {
+    free: Vec<Slot>,
+    /// Sessions lent out.
+    lent: usize,
+}
+
+/// The sessions of a store.
+pub(super) struct Pool {
+    connection: Arc<Connection>,
+    state: Mutex<State>,
+    /// How many callers may hold at once.
+    limit: usize,
+}
+
+/// Who wants a session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Purpose {
+    /// A snapshot or transaction, for as long as the caller likes.
+    Caller,
+    /// The engine's own work, which ends by itself and may use the reserve.
+    Own,
+}
+
+impl Pool {
+    pub(super) fn new(connection: Arc<Connection>, limit: usize) -> Pool {
+        Pool {
+            connection,
+            state: Mutex::new(State {
+                free: Vec::new(),
+                lent: 0,
+            }),
+            limit,
+        }
+    }
+
+    pub(super) fn connection(&self) -> &Connection {
+        &self.connection
+    }
+
+    /// A session, until the lease is dropped.
+    ///
+    /// # Errors
+    /// `Full` when the limit is reached.
+    pub(super) fn take(&self, purpose: Purpose) -> Result<Lease<'_>> {
+        let limit = match purpose {
+            Purpose::Caller => self.limit,
+            Purpose::Own => self.limit + SESSIONS_RESERVED,
+        };
+        let waiting = {
+            let mut state = self.state.lock();
+            if limit <= state.lent {
+                let message = format!(
+                    "all {limit} sessions are in use; end snapshots or transactions, or open the \
+                     store with a larger option sessions"
+                );
+                return Err(Error::new(ErrorKind::Full, message).with_engine(NAME));
+            }
+            state.lent += 1;
+            state.free.pop()
+        };
+        let mut lease = Lease {
+            pool: self,
+            slot: waiting,
+        };
+        if lease.slot.is_none() {
+            let opened = self.connection.open_session();
+            let session = opened.map_err(|fault| fault.into_error("open session"))?;
+            lease.slot = Some(Slot {
+                cursors: Vec::new(),
+                session,
+            });
+        }
+        Ok(lease)
+    }
+
+    /// How many sessions are lent out.
+    pub(super) fn lent(&self) -> usize {
+        self.state.lock().lent
+    }
+
+    /// Close the cursors that waiting sessions have open on `tree`.
+    pub(super) fn forget(&self, tree: TreeId) {
+        let mut state = self.state.lock();
+        for slot in &mut state.free {
+            slot.cursors.retain(|cached| cached.tree != tree);
+        }
+    }
+
+    /// Close all waiting sessions.
+    pub(super) fn clear(&self) {
+        let free = mem::take(&mut self.state.lock().free);
+        drop(free);
+    }
+
+    /// The connection, when all sessions are back.
+    pub(super) fn into_connection(self) -> Arc<Connection> {
+        self.clear();
+        self.connection
+    }
+}
+
+/// A session lent from the pool.
+pub(super) struct Lease<'p> {
+    pool: &'p Pool,
+    slot: Option<Slot>,
+}
+
+impl Lease<'_> {
+    fn slot(&self) -> &Slot {
+        self.slot
+            .as_ref()
+            .expect("there is a session until the lease ends")
+    }
+
+    fn slot_mut(&mut self) -> &mut Slot {
+        self.slot
+            .as_mut()
+            .expect("there is a session until the lease ends")
+    }
+
+    pub(super) fn session(&self) -> &Session {
+        &self.slot().session
+    }
+
+    /// A cursor that this session has open already.
+    #[inline]
+    pub(super) fn cached(&mut self, tree: TreeId, mode: Mode) -> Option<Cursor> {
+        let cursors = &mut self.slot_mut().cursors;
+        let index = cursors
+            .iter()
+            .rposition(|c| c.tree == tree && c.mode == mode)?;
+        Some(cursors.swap_remove(index).cursor)
+    }
+
+    /// Open a cursor.
+    ///
+    /// # Safety
+    /// It must be dropped, or kept, before the lease ends, and be used only by the thread that
+    /// holds the lease.
+    pub(super) unsafe fn open(&self, tree: &Tree, mode: Mode) -> Called<Cursor> {
+        let config = match mode {
+            Mode::Overwrite => c"overwrite=true",
+            Mode::Strict => c"overwrite=false",
+        };
+        // SAFETY: the caller's promise; kept cursors go before their session (P1).
+        unsafe { self.session().open_cursor(&tree.uri, config) }
+    }
+
+    /// Keep a cursor of this session that has been reset.
+    #[inline]
+    pub(super) fn keep(&mut self, tree: TreeId, mode: Mode, cursor: Cursor) {
+        let cursors = &mut self.slot_mut().cursors;
+        if CURSORS_MAX <= cursors.len() {
+            cursors.remove(0);
+        }
+        cursors.push(Cached { tree, mode, cursor });
+    }
+
+    /// Close the cursors this session has open on `tree`.
+    pub(super) fn forget(&mut self, tree: TreeId) {
+        self.slot_mut().cursors.retain(|cached| cached.tree != tree);
+    }
+
+    /// Close the session instead of giving it back, because its state is unknown.
+    pub(super) fn discard(&mut self) {
+        self.slot = None;
+    }
+}
+
+impl Drop for Lease<'_> {
+    fn drop(&mut self) {
+        let slot = self.slot.take();
+        let mut state = self.pool.state.lock();
+        state.lent -= 1;
+        state.free.extend(slot);
+    }
+}

@@ -1,0 +1,166 @@
+//! The versions of one key.
+
+use std::iter;
+use std::mem;
+
+use super::live::Live;
+
+/// What a key was set to; `None` is a tombstone.
+pub(super) type Value = Option<Box<[u8]>>;
+
+/// What an entry costs beside its bytes, in bytes: 16 for the key, 64 for the chain, and the room a
+/// B-tree node leaves free (nodes are about 5/6 full).
+const ENTRY_COST: usize = 96;
+
+/// What an older version costs beside its bytes: 24, in a vector that may be half full.
+const OLDER_COST: usize = 48;
+
+/// The versions of one key, newest first.
+#[derive(Debug)]
+pub(super) struct Chain {
+    newest: Version,
+    /// Newest first. Empty but while snapshots are older than `newest`.
+    older: Vec<Version>,
+    /// Whether the key stands in the queue of garbage, so that it stands there once.
+    pub(super) queued: bool,
+}
+
+#[derive(Debug)]
+struct Version {
+    seq: u64,
+    value: Value,
+}
+
+/// What chains amount to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Tally {
+    /// Keys whose newest version is a value.
+    pub(super) entries: u64,
+    /// Bytes of those keys and values.
+    pub(super) live_bytes: u64,
+    /// Versions, tombstones among them.
+    pub(super) versions: u64,
+    /// Bytes of all keys and versions, and an estimate of what holds them.
+    pub(super) held_bytes: u64,
+}
+
+impl Tally {
+    /// Add `other`.
+    pub(super) fn add(&mut self, other: Tally) {
+        self.entries += other.entries;
+        self.live_bytes += other.live_bytes;
+        self.versions += other.versions;
+        self.held_bytes += other.held_bytes;
+    }
+
+    /// Take away `other`, which was added before.
+    pub(super) fn sub(&mut self, other: Tally) {
+        self.entries -= other.entries;
+        self.live_bytes -= other.live_bytes;
+        self.versions -= other.versions;
+        self.held_bytes -= other.held_bytes;
+    }
+}
+
+impl Chain {
+    /// A chain of one version.
+    pub(super) fn new(seq: u64, value: Value) -> Chain {
+        Chain {
+            newest: Version { seq, value },
+            older: Vec::new(),
+            queued: false,
+        }
+    }
+
+    /// The sequence number of the newest version.
+    pub(super) fn seq(&self) -> u64 {
+        self.newest.seq
+    }
+
+    /// What a snapshot at `seq` sees.
+    pub(super) fn at(&self, seq: u64) -> Option<&[u8]> {
+        if self.newest.seq <= seq {
+            return self.newest.value.as_deref();
+        }
+        let version = self.older.iter().find(|v| v.seq <= seq)?;
+        version.value.as_deref()
+    }
+
+    /// Whether the newest version is a value.
+    pub(super) fn is_present(&self) -> bool {
+        self.newest.value.is_some()
+    }
+
+    /// Put a version on top and drop what nobody sees. True when the chain says no more than its
+    /// absence would.
+    pub(super) fn supersede(&mut self, seq: u64, value: Value, live: &Live) -> bool {
+        assert!(self.newest.seq <= seq, "M1: commits come in order");
+        if self.newest.seq == seq {
+            // The same commit wrote the key before; nobody has seen that.
+            self.newest.value = value;
+        } else {
+            let old = mem::replace(&mut self.newest, Version { seq, value });
+            if live.any_within(old.seq, seq) {
+                self.older.insert(0, old);
+            }
+        }
+        self.prune(live)
+    }
+
+    /// Drop the versions nobody sees (M2). True when the chain says no more than its absence would.
+    pub(super) fn prune(&mut self, live: &Live) -> bool {
+        if !self.older.is_empty() {
+            let mut above = self.newest.seq;
+            self.older.retain(|version| {
+                let seen = live.any_within(version.seq, above);
+                above = version.seq;
+                seen
+            });
+            // The oldest version need not say that the key is absent: beneath it, it is.
+            while self.older.last().is_some_and(|v| v.value.is_none()) {
+                self.older.pop();
+            }
+            if self.older.is_empty() {
+                self.older = Vec::new();
+            }
+        }
+        self.newest.value.is_none() && !live.any_below(self.newest.seq)
+    }
+
+    /// Whether some of it will be dead one day without being written.
+    pub(super) fn has_garbage(&self) -> bool {
+        self.newest.value.is_none() || !self.older.is_empty()
+    }
+
+    /// What this chain amounts to under a key of `key_len` bytes.
+    pub(super) fn cost(&self, key_len: usize) -> Tally {
+        let newest = self.newest.value.as_ref().map_or(0, |v| v.len());
+        let older = self.older.iter();
+        let older: usize = older
+            .map(|v| OLDER_COST + v.value.as_ref().map_or(0, |v| v.len()))
+            .sum();
+        let live = if self.is_present() {
+            key_len + newest
+        } else {
+            0
+        };
+        Tally {
+            entries: u64::from(self.is_present()),
+            live_bytes: live as u64,
+            versions: 1 + self.older.len() as u64,
+            held_bytes: (ENTRY_COST + key_len + newest + older) as u64,
+        }
+    }
+
+    /// Whether M1 holds.
+    pub(super) fn is_ordered(&self, last: u64) -> bool {
+        let mut above = last + 1;
+        let mut all = iter::once(&self.newest).chain(&self.older);
+        all.all(|v| mem::replace(&mut above, v.seq) > v.seq)
+    }
+}
+
+/// The most that a put of so many bytes can add to the bytes held.
+pub(super) fn put_cost(key_len: usize, value_len: usize) -> u64 {
+    (ENTRY_COST + OLDER_COST + key_len + value_len) as u64
+}

@@ -1,0 +1,55 @@
+//! The in-memory engine: the reference for all others, and a product for data that may be lost.
+//!
+//! Every tree is one `BTreeMap` from key to a chain of versions. A commit takes the next sequence
+//! number and puts its versions on top of the chains; a snapshot is a sequence number and sees of
+//! each chain the newest version not above it.
+//!
+//! Invariants:
+//!
+//! - M1. Versions of a chain have strictly descending sequence numbers, none above the last commit.
+//! - M2. A version is kept while a registered snapshot sees it. A tombstone on top of a chain is
+//!   kept while a snapshot older than it is registered, because that snapshot's transaction must
+//!   find the conflict.
+//! - M3. The tally of a tree is the sum of the costs of its chains.
+//! - M4. A transaction commits only when no key it wrote (but blindly) has a version above its
+//!   snapshot: the first committer wins.
+//!
+//! Locks: `Store::state` (readers share it, a commit holds it alone) before `Store::live` (the
+//! register of snapshots). No caller's code runs under either. A reader holds the state for one key
+//! or one chunk of a cursor, a commit until it is applied; a sweep goes in chunks.
+//!
+//! Dead versions of a key that is written go at once. Keys that had to keep some are queued, and
+//! looked at again by commits and by the end of the oldest snapshot, once no snapshot is older than
+//! what was queued. Beneath a long-lived snapshot, versions that only ended snapshots saw may
+//! stay until their key is written again or [`crate::Engine::compact`] is called.
+//!
+//! The engine takes a directory as any other does and puts its identity and its lock there, so that
+//! two stores never share it; the content lives and dies with the process. All durability levels
+//! are accepted and promise nothing beyond that ([`crate::Capabilities::persistent`] is false).
+
+mod chain;
+mod cursor;
+mod engine;
+mod factory;
+mod live;
+mod snapshot;
+mod state;
+mod store;
+mod transaction;
+mod tree;
+
+pub use factory::factory;
+
+/// The engine's name.
+const NAME: &str = "memory";
+
+/// The longest key, in bytes: two bytes can count it, and none of the engines behind this API
+/// takes longer ones in practice.
+const KEY_MAX: usize = 65_535;
+
+/// The longest value, in bytes (1 GiB): far above any document, far below what would let one value
+/// take the process down unnoticed.
+const VALUE_MAX: usize = 1 << 30;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,78 @@
+//! Experiments: what is done, as plans of steps. An experiment never knows the engine.
+
+mod classic;
+mod plan;
+mod settings;
+mod steps;
+
+pub use plan::plan;
+pub use settings::Settings;
+
+use serde::Serialize;
+
+use crate::error::unknown;
+use crate::record::{Preset, StepPlan};
+use crate::workload::iibench::{Payload, Shape};
+
+/// The sizes a preset gives an experiment; every one can be overridden.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Sizes {
+    /// Rows of the first load.
+    pub rows: u64,
+    /// The memory cap in MiB.
+    pub memory_mib: u64,
+    /// Memory for the engine's cache and write buffers in MiB.
+    pub cache_mib: u64,
+    /// The most seconds a load step may take.
+    pub load_seconds: f64,
+    /// Seconds of a query step.
+    pub query_seconds: f64,
+    /// Repeats.
+    pub repeats: u32,
+}
+
+/// What a run of the insert benchmark can vary.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Params {
+    /// The keys of the indexes.
+    pub shape: Shape,
+    /// The payload.
+    pub payload: Payload,
+    /// Rows in one transaction of the load.
+    pub batch: u32,
+    /// Range queries per second beside the load of the classic experiment; 0: none.
+    pub queries: f64,
+}
+
+/// An experiment.
+pub struct Experiment {
+    /// Its name on the command line.
+    pub name: &'static str,
+    /// One line for people.
+    pub about: &'static str,
+    /// Where its procedure comes from.
+    pub source: &'static str,
+    /// What it does by default.
+    pub params: Params,
+    /// The sizes of each preset.
+    pub sizes: fn(Preset) -> Sizes,
+    /// Its steps.
+    pub steps: fn(&Sizes, &Params) -> Vec<StepPlan>,
+}
+
+/// Every experiment.
+#[must_use]
+pub fn experiments() -> &'static [Experiment] {
+    const ALL: [Experiment; 2] = [classic::EXPERIMENT, steps::EXPERIMENT];
+    &ALL
+}
+
+/// The experiment of that name.
+///
+/// # Errors
+/// A sentence with the nearest name.
+pub fn experiment(name: &str) -> Result<&'static Experiment, String> {
+    let names: Vec<&str> = experiments().iter().map(|e| e.name).collect();
+    let found = experiments().iter().find(|e| e.name == name);
+    found.ok_or_else(|| unknown("experiment", name, &names))
+}

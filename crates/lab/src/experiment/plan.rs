@@ -1,0 +1,360 @@
+//! From settings to a plan: every number that decides what a run does, resolved and checked.
+
+use std::path::Path;
+
+use kv::{Codec, Durability};
+use stdx::ByteSize;
+
+use super::settings::Settings;
+use super::{Experiment, Params, Sizes};
+use crate::envelope::Limits;
+use crate::error::{Error, Result};
+use crate::record::{Cell, LoadKind, Plan, Preset, StepPlan, TargetSpec};
+use crate::target;
+use crate::workload::iibench::{Generator, RowParams};
+
+/// Default seed of all data.
+const SEED: u64 = 42;
+
+/// Disk space a store may need per logical byte: random inserts leave B-trees about 69 % full, and an
+/// LSM holds old and new runs while it merges.
+const DISK_PER_BYTE: f64 = 2.5;
+
+/// Rates assumed for the estimate of a run's duration, in rows per second.
+const RATE_ASSUMED: f64 = 40_000.0;
+const RATE_ASSUMED_NULL: f64 = 2_000_000.0;
+
+/// The most a settle phase may take: 60 s, and a second for every million rows, up to 1200 s.
+fn settle_seconds(rows: u64) -> f64 {
+    (60.0 + rows as f64 / 1e6).min(1200.0)
+}
+
+/// Resolve a run.
+///
+/// # Errors
+/// A sentence for every value that makes no sense, and for targets that cannot be had.
+pub fn plan(experiment: &Experiment, settings: &Settings, out: &Path) -> Result<Plan> {
+    let preset = settings.preset.unwrap_or(Preset::Quick);
+    let mut sizes = (experiment.sizes)(preset);
+    apply(&mut sizes, settings)?;
+    let params = params(experiment, settings)?;
+    let targets = targets(settings)?;
+    let limits = limits(&sizes, settings);
+    limits.check().map_err(|e| Error::new(e.to_string()))?;
+    let cache = settings.cache.unwrap_or(ByteSize::mib(sizes.cache_mib));
+    check_cache(cache, &limits)?;
+    let mut steps = (experiment.steps)(&sizes, &params);
+    for step in &mut steps {
+        pace(step, settings);
+    }
+    let repeats = settings.repeats.unwrap_or(sizes.repeats);
+    let seed = settings.seed.unwrap_or(SEED);
+    let rows = RowParams {
+        seed,
+        shape: params.shape,
+        payload: params.payload,
+    };
+    let row_bytes = Generator::new(rows).logical_bytes(true);
+    // Steps after the first load insert as many rows as they delete.
+    let data_bytes = whole(row_bytes * sizes.rows as f64);
+    let mut plan = Plan {
+        experiment: experiment.name.to_owned(),
+        preset,
+        cells: cells(targets.len(), repeats),
+        steps,
+        targets,
+        seed,
+        repeats,
+        clients: settings.clients.unwrap_or(1),
+        limits,
+        cache,
+        durability: settings.durability.unwrap_or(Durability::Interval),
+        interval_ms: settings.interval_ms.unwrap_or(100),
+        codec: settings.codec.unwrap_or(Codec::Fast),
+        direct_io: settings.direct.unwrap_or(false),
+        threads: settings.threads.unwrap_or(2),
+        settle_max: settings
+            .settle
+            .unwrap_or_else(|| settle_seconds(sizes.rows)),
+        params: serde_json::to_value(rows).expect("plain data"),
+        data_bytes,
+        disk_bytes: whole(data_bytes as f64 * DISK_PER_BYTE) + (256 << 20),
+        seconds_estimate: 0.0,
+        data_dir: settings
+            .data_dir
+            .clone()
+            .unwrap_or_else(|| out.join("data")),
+        keep_data: settings.keep_data.unwrap_or(false),
+    };
+    check_numbers(&plan)?;
+    plan.seconds_estimate = estimate(&plan);
+    Ok(plan)
+}
+
+fn apply(sizes: &mut Sizes, settings: &Settings) -> Result<()> {
+    if let Some(scale) = settings.scale {
+        if !(scale > 0.0 && scale <= 1e6) {
+            return Err(Error::new(format!(
+                "--scale {scale}: must be above 0, such as 0.5"
+            )));
+        }
+        sizes.rows = whole(sizes.rows as f64 * scale).max(1);
+    }
+    sizes.rows = settings.rows.unwrap_or(sizes.rows);
+    if let Some(time) = settings.time {
+        if !(time > 0.0 && time < 1e9) {
+            return Err(Error::new(format!(
+                "--time {time}: must be above 0 seconds"
+            )));
+        }
+        sizes.load_seconds = time;
+        sizes.query_seconds = time;
+    }
+    if sizes.rows < 1000 {
+        return Err(Error::new(format!(
+            "{} rows are too few: at least 1000",
+            sizes.rows
+        )));
+    }
+    Ok(())
+}
+
+fn params(experiment: &Experiment, settings: &Settings) -> Result<Params> {
+    let defaults = experiment.params;
+    let params = Params {
+        shape: settings.shape.unwrap_or(defaults.shape),
+        payload: settings.payload.unwrap_or(defaults.payload),
+        batch: settings.batch.unwrap_or(defaults.batch),
+        queries: settings.queries.unwrap_or(defaults.queries),
+    };
+    if !(1..=1_000_000).contains(&params.batch) {
+        return Err(Error::new(format!(
+            "--batch {}: use 1 to 1000000 rows",
+            params.batch
+        )));
+    }
+    if !(0.0..1e6).contains(&params.queries) {
+        return Err(Error::new(format!(
+            "--queries {}: use 0 or more a second",
+            params.queries
+        )));
+    }
+    Ok(params)
+}
+
+fn targets(settings: &Settings) -> Result<Vec<TargetSpec>> {
+    if let Some(targets) = &settings.targets {
+        return Ok(targets.clone());
+    }
+    let names = target::defaults();
+    if names.is_empty() {
+        return Err(Error::new(
+            "no persistent engine is compiled in; name a target with -t",
+        ));
+    }
+    Ok(target::parse_targets(&names.join(","))?)
+}
+
+fn limits(sizes: &Sizes, settings: &Settings) -> Limits {
+    let memory = settings.mem.unwrap_or(ByteSize::mib(sizes.memory_mib));
+    let (read_iops, write_iops) = settings.iops.unzip();
+    let (read_bps, write_bps) = settings.bandwidth.unzip();
+    Limits {
+        memory: (memory.bytes() > 0).then_some(memory),
+        read_iops,
+        write_iops,
+        read_bps: read_bps.map(ByteSize::bytes),
+        write_bps: write_bps.map(ByteSize::bytes),
+    }
+}
+
+fn check_cache(cache: ByteSize, limits: &Limits) -> Result<()> {
+    if cache < ByteSize::mib(8) {
+        return Err(Error::new(format!("--cache {cache}: at least 8M")));
+    }
+    match limits.memory {
+        Some(memory) if cache.bytes() > memory.bytes() / 4 * 3 => Err(Error::new(format!(
+            "--cache {cache} leaves too little of --mem {memory} for everything else: at most three \
+             quarters of it"
+        ))),
+        _ => Ok(()),
+    }
+}
+
+fn check_numbers(plan: &Plan) -> Result<()> {
+    let fault = |text: String| Err(Error::new(text));
+    if !(1..=1000).contains(&plan.repeats) {
+        return fault(format!("--repeats {}: use 1 to 1000", plan.repeats));
+    }
+    if !(1..=256).contains(&plan.clients) {
+        return fault(format!("--clients {}: use 1 to 256", plan.clients));
+    }
+    if !(1..=256).contains(&plan.threads) {
+        return fault(format!("--threads {}: use 1 to 256", plan.threads));
+    }
+    if !(1..=3_600_000).contains(&plan.interval_ms) {
+        return fault(format!(
+            "--interval-ms {}: use 1 to 3600000",
+            plan.interval_ms
+        ));
+    }
+    if !(0.0..1e9).contains(&plan.settle_max) {
+        return fault(format!(
+            "--settle {}: use 0 or more seconds",
+            plan.settle_max
+        ));
+    }
+    for step in &plan.steps {
+        if let LoadKind::Open { rate, .. } = step.load
+            && !(rate > 0.0 && rate < 1e9)
+        {
+            return fault(format!("--rate {rate}: rows per second, above 0"));
+        }
+    }
+    Ok(())
+}
+
+/// Load steps follow `--rate`; query steps are closed-loop by their definition.
+fn pace(step: &mut StepPlan, settings: &Settings) {
+    let loads = step.work.get("work").and_then(|w| w.as_str()) == Some("load");
+    if let Some(rate) = settings.rate.filter(|_| loads) {
+        step.load = LoadKind::Open {
+            rate,
+            poisson: settings.poisson.unwrap_or(true),
+        };
+    }
+    if settings.settle == Some(0.0) {
+        step.settle = false;
+    }
+}
+
+/// Interleaved: A B C, C B A, A B C, so that drift of the machine meets all targets alike.
+fn cells(targets: usize, repeats: u32) -> Vec<Cell> {
+    let mut cells = Vec::new();
+    for repeat in 1..=repeats {
+        let mut round: Vec<Cell> = (0..targets).map(|target| Cell { target, repeat }).collect();
+        if repeat % 2 == 0 {
+            round.reverse();
+        }
+        cells.extend(round);
+    }
+    cells
+}
+
+fn estimate(plan: &Plan) -> f64 {
+    let mut sum = 0.0;
+    for cell in &plan.cells {
+        let null = plan
+            .targets
+            .get(cell.target)
+            .is_some_and(|t| t.engine == "null");
+        let rate = if null {
+            RATE_ASSUMED_NULL
+        } else {
+            RATE_ASSUMED
+        };
+        for step in &plan.steps {
+            let work = match step.operations {
+                0 => step.seconds_max,
+                n => (n as f64 / rate).min(step.seconds_max),
+            };
+            // Settling and checking take about as long again at most.
+            sum += work * 1.3 + 2.0;
+        }
+    }
+    sum
+}
+
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "positive; saturates"
+)]
+fn whole(x: f64) -> u64 {
+    x as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::experiment::experiment;
+
+    fn settings() -> Settings {
+        Settings {
+            targets: Some(target::parse_targets("null,memory").unwrap()),
+            ..Settings::default()
+        }
+    }
+
+    fn fault(change: impl FnOnce(&mut Settings)) -> String {
+        let mut settings = settings();
+        change(&mut settings);
+        let experiment = experiment("iibench-classic").unwrap();
+        plan(experiment, &settings, Path::new("out"))
+            .unwrap_err()
+            .to_string()
+    }
+
+    #[test]
+    fn repeats_are_interleaved() {
+        let order: Vec<(usize, u32)> = cells(2, 3).iter().map(|c| (c.target, c.repeat)).collect();
+        assert_eq!(order, [(0, 1), (1, 1), (1, 2), (0, 2), (0, 3), (1, 3)]);
+    }
+
+    #[test]
+    fn every_preset_of_every_experiment_resolves() {
+        for experiment in super::super::experiments() {
+            for preset in Preset::ALL {
+                let settings = Settings {
+                    preset: Some(preset),
+                    ..settings()
+                };
+                let plan = plan(experiment, &settings, Path::new("out")).unwrap();
+                assert!(plan.seconds_estimate > 0.0 && plan.data_bytes > 0);
+                assert!(!plan.steps.is_empty());
+            }
+        }
+    }
+
+    #[test]
+    fn data_outgrow_memory_four_times_where_the_shape_is_judged() {
+        for preset in [Preset::Quick, Preset::Standard, Preset::Published] {
+            let settings = Settings {
+                preset: Some(preset),
+                ..settings()
+            };
+            let experiment = experiment("iibench-classic").unwrap();
+            let plan = plan(experiment, &settings, Path::new("out")).unwrap();
+            let memory = plan.limits.memory.unwrap().bytes();
+            assert!(plan.data_bytes >= 4 * memory, "{preset}");
+        }
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_named() {
+        assert!(fault(|s| s.mem = Some(ByteSize::mib(1))).contains("64"));
+        assert!(fault(|s| s.cache = Some(ByteSize::mib(127))).contains("--cache"));
+        assert!(fault(|s| s.scale = Some(0.0)).contains("--scale"));
+        assert!(fault(|s| s.repeats = Some(0)).contains("--repeats"));
+        assert!(fault(|s| s.batch = Some(0)).contains("--batch"));
+        assert!(fault(|s| s.rate = Some(-1.0)).contains("--rate"));
+        assert!(fault(|s| s.rows = Some(5)).contains("too few"));
+    }
+
+    #[test]
+    fn settings_reach_the_plan() {
+        let settings = Settings {
+            rows: Some(5000),
+            iops: Some((100, 200)),
+            rate: Some(1000.0),
+            settle: Some(0.0),
+            ..settings()
+        };
+        let experiment = experiment("iibench-classic").unwrap();
+        let plan = plan(experiment, &settings, Path::new("out")).unwrap();
+        assert_eq!(plan.steps[0].operations, 5000);
+        assert_eq!(plan.limits.write_iops, Some(200));
+        assert!(matches!(plan.steps[0].load, LoadKind::Open { .. }));
+        assert!(!plan.steps[0].settle);
+    }
+}

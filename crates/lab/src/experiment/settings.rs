@@ -1,0 +1,310 @@
+//! What a user may set for a run, from flags, `LAB_*` variables or `lab.toml`; everything else comes
+//! from the preset.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use kv::{Codec, Durability};
+use serde::{Deserialize, Deserializer};
+use stdx::ByteSize;
+
+use crate::record::{Preset, TargetSpec};
+use crate::workload::iibench::{Payload, Shape};
+
+/// What is set; `None` is left to the next source: flag > variable > `lab.toml` > preset.
+#[derive(Clone, Debug, Default)]
+pub struct Settings {
+    /// The preset (default quick).
+    pub preset: Option<Preset>,
+    /// Multiplies the rows of the preset.
+    pub scale: Option<f64>,
+    /// Rows of the first load.
+    pub rows: Option<u64>,
+    /// The memory cap; 0: none.
+    pub mem: Option<ByteSize>,
+    /// Memory for the engine's cache and write buffers.
+    pub cache: Option<ByteSize>,
+    /// Read and write IOPS caps.
+    pub iops: Option<(u64, u64)>,
+    /// Read and write bandwidth caps in bytes per second.
+    pub bandwidth: Option<(ByteSize, ByteSize)>,
+    /// Direct I/O.
+    pub direct: Option<bool>,
+    /// Durability of each commit (default interval).
+    pub durability: Option<Durability>,
+    /// Log sync interval in milliseconds.
+    pub interval_ms: Option<u64>,
+    /// Load threads.
+    pub clients: Option<u32>,
+    /// Engine background threads.
+    pub threads: Option<u32>,
+    /// Rows per second for loads, open loop; `None`: as fast as they go.
+    pub rate: Option<f64>,
+    /// Whether open-loop arrivals are a Poisson process.
+    pub poisson: Option<bool>,
+    /// The most seconds of a load step.
+    pub time: Option<f64>,
+    /// Repeats.
+    pub repeats: Option<u32>,
+    /// The seed.
+    pub seed: Option<u64>,
+    /// The most seconds of a settle phase; 0: no settling.
+    pub settle: Option<f64>,
+    /// Compression class.
+    pub codec: Option<Codec>,
+    /// The payload.
+    pub payload: Option<Payload>,
+    /// The index keys.
+    pub shape: Option<Shape>,
+    /// Rows in one transaction.
+    pub batch: Option<u32>,
+    /// Range queries per second beside the load.
+    pub queries: Option<f64>,
+    /// The results directory.
+    pub out: Option<PathBuf>,
+    /// Where the engines' data go.
+    pub data_dir: Option<PathBuf>,
+    /// Keep the engines' data.
+    pub keep_data: Option<bool>,
+    /// The experiment, where the command line names none.
+    pub experiment: Option<String>,
+    /// The targets, where the command line names none.
+    pub targets: Option<Vec<TargetSpec>>,
+}
+
+/// `a` where it is set, else `b`, field by field.
+macro_rules! first_of {
+    ($a:expr, $b:expr, $($field:ident),+ $(,)?) => {
+        Settings { $($field: $a.$field.or($b.$field)),+ }
+    };
+}
+
+impl Settings {
+    /// These settings, with `lower` where they say nothing.
+    #[must_use]
+    pub fn or(self, lower: Settings) -> Settings {
+        first_of!(
+            self,
+            lower,
+            preset,
+            scale,
+            rows,
+            mem,
+            cache,
+            iops,
+            bandwidth,
+            direct,
+            durability,
+            interval_ms,
+            clients,
+            threads,
+            rate,
+            poisson,
+            time,
+            repeats,
+            seed,
+            settle,
+            codec,
+            payload,
+            shape,
+            batch,
+            queries,
+            out,
+            data_dir,
+            keep_data,
+            experiment,
+            targets,
+        )
+    }
+
+    /// Read `lab.toml`. Unknown keys are errors.
+    ///
+    /// # Errors
+    /// A sentence with the line.
+    pub fn from_toml(text: &str) -> Result<Settings, String> {
+        let file: File = toml::from_str(text).map_err(|e| e.to_string())?;
+        let targets = if file.target.is_empty() {
+            None
+        } else {
+            Some(
+                file.target
+                    .into_iter()
+                    .map(Target::spec)
+                    .collect::<Result<Vec<_>, _>>()?,
+            )
+        };
+        let (run, limits) = (file.run, file.limits);
+        let experiment = match run.experiments.as_slice() {
+            [] => None,
+            [one] => Some(one.clone()),
+            _ => return Err("run.experiments: one experiment at a time".to_owned()),
+        };
+        Ok(Settings {
+            preset: run.preset.map(|p| p.0),
+            scale: run.scale,
+            rows: run.rows,
+            mem: limits.mem,
+            cache: limits.cache,
+            iops: limits.iops.map(|[r, w]| (r, w)),
+            bandwidth: limits.bw.map(|[r, w]| (r, w)),
+            direct: run.direct,
+            durability: run.durability.map(|d| d.0),
+            interval_ms: run.interval_ms,
+            clients: run.clients,
+            threads: run.threads,
+            rate: run.rate,
+            poisson: run.poisson,
+            time: run.time,
+            repeats: run.repeats,
+            seed: run.seed,
+            settle: run.settle,
+            codec: run.codec.map(|c| c.0),
+            payload: run.payload.map(|p| p.0),
+            shape: run.index_shape.map(|s| s.0),
+            batch: run.batch,
+            queries: run.queries,
+            out: run.out,
+            data_dir: run.data_dir,
+            keep_data: run.keep_data,
+            experiment,
+            targets,
+        })
+    }
+}
+
+/// A value that is written as text.
+#[derive(Clone, Debug)]
+struct Text<T>(T);
+
+impl<'de, T: std::str::FromStr<Err = String>> Deserialize<'de> for Text<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Text<T>, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        text.parse().map(Text).map_err(serde::de::Error::custom)
+    }
+}
+
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct File {
+    run: Run,
+    limits: Limits,
+    target: Vec<Target>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
+struct Run {
+    experiments: Vec<String>,
+    preset: Option<Text<Preset>>,
+    scale: Option<f64>,
+    rows: Option<u64>,
+    direct: Option<bool>,
+    durability: Option<Text<Durability>>,
+    interval_ms: Option<u64>,
+    clients: Option<u32>,
+    threads: Option<u32>,
+    rate: Option<f64>,
+    poisson: Option<bool>,
+    time: Option<f64>,
+    repeats: Option<u32>,
+    seed: Option<u64>,
+    settle: Option<f64>,
+    codec: Option<Text<Codec>>,
+    payload: Option<Text<Payload>>,
+    index_shape: Option<Text<Shape>>,
+    batch: Option<u32>,
+    queries: Option<f64>,
+    out: Option<PathBuf>,
+    data_dir: Option<PathBuf>,
+    keep_data: Option<bool>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct Limits {
+    mem: Option<ByteSize>,
+    cache: Option<ByteSize>,
+    iops: Option<[u64; 2]>,
+    bw: Option<[ByteSize; 2]>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Target {
+    name: Option<String>,
+    kind: Option<String>,
+    engine: String,
+    #[serde(default)]
+    options: BTreeMap<String, String>,
+}
+
+impl Target {
+    fn spec(self) -> Result<TargetSpec, String> {
+        if let Some(kind) = self.kind.filter(|k| k != "embedded") {
+            return Err(format!("target kind {kind:?}: only \"embedded\" is known"));
+        }
+        let options: Vec<String> = self
+            .options
+            .iter()
+            .map(|(k, v)| format!("{k}={v}"))
+            .collect();
+        let spec = match options.as_slice() {
+            [] => self.engine.clone(),
+            _ => format!("{}:{}", self.engine, options.join(",")),
+        };
+        let mut targets = crate::target::parse_targets(&spec)?;
+        let mut target = targets.pop().ok_or("an empty target")?;
+        if let Some(name) = self.name {
+            target.name = name;
+        }
+        Ok(target)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const EXAMPLE: &str = r#"
+        [run]
+        experiments = ["iibench-classic"]
+        preset = "smoke"
+        seed = 7
+        durability = "sync"
+        [limits]
+        mem = "384M"
+        iops = [250, 500]
+        [[target]]
+        name = "ram"
+        engine = "memory"
+        options = { limit = "1G" }
+    "#;
+
+    #[test]
+    fn a_file_is_read_and_flags_go_first() {
+        let file = Settings::from_toml(EXAMPLE).unwrap();
+        let flags = Settings {
+            seed: Some(8),
+            ..Settings::default()
+        };
+        let both = flags.or(file);
+        assert_eq!((both.seed, both.preset), (Some(8), Some(Preset::Smoke)));
+        assert_eq!(both.mem, Some(ByteSize::mib(384)));
+        assert_eq!(both.iops, Some((250, 500)));
+        assert_eq!(both.durability, Some(Durability::Sync));
+        assert_eq!(both.targets.unwrap()[0].name, "ram");
+    }
+
+    #[test]
+    fn unknown_keys_and_bad_values_are_named() {
+        for (text, needle) in [
+            ("[run]\nsede = 1", "sede"),
+            ("[run]\npreset = \"fast\"", "fast"),
+            ("[limits]\nmem = \"lots\"", "lots"),
+            ("[[target]]\nengine = \"lmbd\"", "lmdb"),
+        ] {
+            let error = Settings::from_toml(text).unwrap_err();
+            assert!(error.contains(needle), "{text}: {error}");
+        }
+    }
+}

@@ -1,0 +1,118 @@
+//! `iibench-steps`: the insert benchmark as run today: load without indexes, build them, insert and
+//! delete at a constant size in smaller and smaller transactions, then query under background writes.
+
+use super::{Experiment, Params, Sizes};
+use crate::record::{LoadKind, Preset, StepPlan};
+use crate::workload::iibench::{Payload, Shape, Work};
+
+pub(super) const EXPERIMENT: Experiment = Experiment {
+    name: "iibench-steps",
+    about: "load, index, insert and delete at constant size, query under background writes",
+    source: "the insert benchmark of mdcallag/mytools (l.i0, l.x, l.i1, l.i2, qr and qp steps)",
+    params: Params {
+        shape: Shape::Current,
+        payload: Payload::CURRENT,
+        batch: 100,
+        queries: 0.0,
+    },
+    sizes,
+    steps,
+};
+
+/// Background inserts and deletes per second of the query steps.
+const WRITE_RATES: [u32; 3] = [100, 500, 1000];
+
+/// Rows in one transaction of l.i1, of l.i2, and of the background writes.
+const BATCH_I1: u32 = 50;
+const BATCH_I2: u32 = 5;
+const BATCH_BACKGROUND: u32 = 50;
+
+fn sizes(preset: Preset) -> Sizes {
+    let of = |rows, memory_mib, cache_mib, load_seconds, query_seconds| Sizes {
+        rows,
+        memory_mib,
+        cache_mib,
+        load_seconds,
+        query_seconds,
+        repeats: 1,
+    };
+    match preset {
+        Preset::Smoke => of(60_000, 128, 32, 8.0, 1.0),
+        Preset::Quick => of(1_000_000, 128, 48, 90.0, 15.0),
+        Preset::Standard => of(20_000_000, 512, 256, 1200.0, 120.0),
+        Preset::Published => of(800_000_000, 32 << 10, 24 << 10, 20.0 * 86_400.0, 1800.0),
+    }
+}
+
+fn steps(sizes: &Sizes, params: &Params) -> Vec<StepPlan> {
+    let more = sizes.rows / 4;
+    let mut steps = vec![
+        load("l.i0", sizes, sizes.rows, params.batch, false),
+        StepPlan {
+            name: "l.x".to_owned(),
+            about: "build the three indexes".to_owned(),
+            work: value(Work::BuildIndexes),
+            operations: sizes.rows,
+            seconds_max: sizes.load_seconds * 4.0,
+            load: LoadKind::Closed,
+            settle: true,
+        },
+        load(
+            "l.i1",
+            sizes,
+            more / 5 * 4,
+            BATCH_I1.min(params.batch),
+            true,
+        ),
+        load("l.i2", sizes, more / 5, BATCH_I2.min(params.batch), true),
+    ];
+    for rate in WRITE_RATES {
+        for (prefix, kind, point) in [("qr", "range", false), ("qp", "point", true)] {
+            let write_rate = f64::from(rate);
+            let batch = BATCH_BACKGROUND;
+            steps.push(StepPlan {
+                name: format!("{prefix}{rate}"),
+                about: format!("{kind} queries while {rate} rows/s are inserted and deleted"),
+                work: value(Work::Query {
+                    point,
+                    write_rate,
+                    batch,
+                }),
+                operations: 0,
+                seconds_max: sizes.query_seconds,
+                load: LoadKind::Closed,
+                settle: false,
+            });
+        }
+    }
+    steps
+}
+
+fn load(name: &str, sizes: &Sizes, rows: u64, batch: u32, after: bool) -> StepPlan {
+    let rows = rows.max(u64::from(batch));
+    let work = Work::Load {
+        batch,
+        indexes: after,
+        deletes: after,
+        interval_rows: (rows / 10).max(1),
+        queries: None,
+    };
+    let about = if after {
+        format!("insert {rows} rows, {batch} in a transaction, and delete as many of the oldest")
+    } else {
+        format!("insert {rows} rows without indexes, {batch} in a transaction")
+    };
+    StepPlan {
+        name: name.to_owned(),
+        about,
+        work: value(work),
+        operations: rows,
+        seconds_max: sizes.load_seconds,
+        load: LoadKind::Closed,
+        settle: true,
+    }
+}
+
+fn value(work: Work) -> serde_json::Value {
+    serde_json::to_value(work).expect("plain data")
+}

@@ -1,0 +1,131 @@
+//! What holds the data directory: file system, device, and how the kernel drives it.
+
+use std::fs;
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+use stdx::ByteSize;
+
+use super::{chosen, line};
+use crate::envelope::{data_device, device_name, mounts, whole_disk};
+
+/// File systems that live in memory or stack on others, where device figures mean nothing.
+const NOT_A_DISK: [&str; 5] = ["tmpfs", "ramfs", "overlay", "fuse", "9p"];
+
+/// Where data are kept. What cannot be learned is `None`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Storage {
+    /// The file system's type.
+    pub filesystem: Option<String>,
+    /// How it is mounted.
+    pub mount_options: Option<String>,
+    /// Bytes an unprivileged process may still write.
+    pub free_bytes: Option<u64>,
+    /// The whole disk's name, such as `nvme0n1`.
+    pub disk: Option<String>,
+    /// The disk's numbers, as `major:minor`.
+    pub device: Option<String>,
+    /// The disk's size, in bytes.
+    pub disk_bytes: Option<u64>,
+    /// The disk's own name for itself.
+    pub model: Option<String>,
+    /// True when it spins, as far as the kernel knows.
+    pub rotational: Option<bool>,
+    /// The I/O scheduler in force.
+    pub scheduler: Option<String>,
+    /// Requests that may queue.
+    pub nr_requests: Option<u64>,
+    /// How far ahead the kernel reads, in KiB.
+    pub read_ahead_kib: Option<u64>,
+    /// `write back` when the disk has a cache that must be flushed.
+    pub write_cache: Option<String>,
+}
+
+impl Storage {
+    /// Learn what holds `data_dir`, or the nearest directory above it that exists.
+    #[must_use]
+    pub fn collect(data_dir: &Path) -> Storage {
+        let Some(directory) = existing(data_dir) else {
+            return Storage::default();
+        };
+        let mounts = mounts::read(Path::new("/proc")).unwrap_or_default();
+        let mount = mounts::holding(&mounts, &directory);
+        let sys = Path::new("/sys");
+        let disk = data_device(&directory)
+            .and_then(|d| whole_disk(sys, d))
+            .ok();
+        let mut storage = Storage {
+            filesystem: mount.map(|m| m.kind.clone()),
+            mount_options: mount.map(|m| m.options.clone()),
+            free_bytes: vfs::free_bytes(&directory).ok(),
+            disk: disk.and_then(|d| device_name(sys, d)),
+            device: disk.map(|d| d.to_string()),
+            ..Storage::default()
+        };
+        if let Some(disk) = disk {
+            storage.read_disk(&sys.join(format!("dev/block/{disk}")));
+        }
+        storage
+    }
+
+    fn read_disk(&mut self, disk: &Path) {
+        let number = |name: &str| line(disk.join(name)).and_then(|t| t.parse::<u64>().ok());
+        self.disk_bytes = number("size").map(|sectors| sectors.saturating_mul(512));
+        self.model = line(disk.join("device/model"));
+        self.rotational = number("queue/rotational").map(|n| n == 1);
+        self.scheduler = line(disk.join("queue/scheduler")).map(|text| chosen(&text));
+        self.nr_requests = number("queue/nr_requests");
+        self.read_ahead_kib = number("queue/read_ahead_kb");
+        self.write_cache = line(disk.join("queue/write_cache"));
+    }
+
+    /// True when the data are in memory or on a stacked file system.
+    #[must_use]
+    pub fn is_not_a_disk(&self) -> bool {
+        let kind = self.filesystem.as_deref().unwrap_or_default();
+        NOT_A_DISK.iter().any(|name| kind.starts_with(name))
+    }
+
+    pub(super) fn warnings(&self) -> Vec<String> {
+        let mut warnings = Vec::new();
+        let kind = self
+            .filesystem
+            .as_deref()
+            .unwrap_or("an unknown file system");
+        if self.is_not_a_disk() {
+            warnings.push(format!(
+                "the data are on {kind}: I/O figures and caps mean nothing; choose a disk"
+            ));
+        } else if self.device.is_none() {
+            warnings.push(format!(
+                "no block device is known below {kind}: I/O is not counted"
+            ));
+        }
+        // Virtual disks often call themselves rotational without being so.
+        if self.rotational == Some(true) {
+            warnings.push("the disk says it is rotational: expect seeks to dominate".to_owned());
+        }
+        warnings
+    }
+
+    /// A few words: file system, disk, scheduler, size.
+    #[must_use]
+    pub fn summary(&self) -> String {
+        let text = |value: &Option<String>| value.clone().unwrap_or_else(|| "unknown".to_owned());
+        let size = self
+            .disk_bytes
+            .map_or_else(String::new, |b| format!(" {}", ByteSize(b)));
+        format!(
+            "{} on {}{size} ({})",
+            text(&self.filesystem),
+            text(&self.disk),
+            text(&self.scheduler)
+        )
+    }
+}
+
+/// The nearest directory at or above `path` that exists, without links.
+pub(crate) fn existing(path: &Path) -> Option<std::path::PathBuf> {
+    let absolute = std::path::absolute(path).ok()?;
+    absolute.ancestors().find_map(|p| fs::canonicalize(p).ok())
+}

@@ -1,0 +1,9 @@
+//! Load: who does operations, how fast, and how their latency is counted.
+
+mod marks;
+mod pace;
+mod recorder;
+
+pub use marks::Marks;
+pub use pace::Pace;
+pub use recorder::{HISTOGRAM_MAX_US, Recorder, decode_histogram, encode_histogram, latency_of};

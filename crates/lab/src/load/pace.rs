@@ -1,0 +1,96 @@
+//! When the next operation should begin.
+
+use std::time::{Duration, Instant};
+
+use stdx::Rng;
+
+use crate::record::LoadKind;
+
+/// The schedule of one client. Closed loop: now. Open loop: at its rate, whether or not the last
+/// operation ended in time, so that waiting behind a slow operation counts as latency (no
+/// coordinated omission).
+#[derive(Debug)]
+pub struct Pace {
+    gap: Option<f64>,
+    poisson: bool,
+    rng: Rng,
+    start: Instant,
+    next: f64,
+}
+
+impl Pace {
+    /// The schedule of one of `clients` clients whose operations write `rows_per_operation` rows
+    /// (or are one query). `start` is when the step began.
+    #[must_use]
+    pub fn new(
+        load: LoadKind,
+        rows_per_operation: f64,
+        clients: u32,
+        seed: u64,
+        start: Instant,
+    ) -> Pace {
+        let (gap, poisson) = match load {
+            LoadKind::Closed => (None, false),
+            LoadKind::Open { rate, poisson } => {
+                let gap = rows_per_operation * f64::from(clients.max(1)) / rate.max(1e-9);
+                (Some(gap), poisson)
+            }
+        };
+        let mut rng = Rng::new(seed);
+        // Clients begin at different moments of their first gap.
+        let next = gap.map_or(0.0, |gap| gap * rng.unit());
+        Pace {
+            gap,
+            poisson,
+            rng,
+            start,
+            next,
+        }
+    }
+
+    /// The moment the next operation should begin: in the past when the schedule is behind.
+    pub fn next(&mut self, now: Instant) -> Instant {
+        let Some(gap) = self.gap else { return now };
+        let at = self.start + Duration::from_secs_f64(self.next);
+        self.next += if self.poisson {
+            self.rng.exponential(gap)
+        } else {
+            gap
+        };
+        at
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_closed_loop_is_always_due() {
+        let now = stdx::time::now();
+        let mut pace = Pace::new(LoadKind::Closed, 1000.0, 1, 1, now);
+        assert_eq!(pace.next(now), now);
+    }
+
+    #[test]
+    fn an_open_loop_keeps_its_rate_over_all_clients() {
+        let start = stdx::time::now();
+        for poisson in [false, true] {
+            let load = LoadKind::Open {
+                rate: 1000.0,
+                poisson,
+            };
+            let mut last = start;
+            let mut pace = Pace::new(load, 10.0, 4, 7, start);
+            for _ in 0..5000 {
+                last = pace.next(start);
+            }
+            // 4 clients of 10 rows at 1000 rows/s: each 25 operations a second.
+            let seconds = last.duration_since(start).as_secs_f64();
+            assert!(
+                (190.0..210.0).contains(&seconds),
+                "{seconds} (poisson: {poisson})"
+            );
+        }
+    }
+}

@@ -1,0 +1,188 @@
+//! Latency histograms (HDR), shared by the clients of a step.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use hdrhistogram::Histogram;
+use hdrhistogram::serialization::{Deserializer, Serializer, V2DeflateSerializer};
+use stdx::sync::Mutex;
+
+use crate::record::Latency;
+
+/// The longest latency a histogram holds, in microseconds: an hour. Longer ones count as this.
+pub const HISTOGRAM_MAX_US: u64 = 3_600_000_000;
+
+struct Histograms {
+    step: Histogram<u64>,
+    second: Histogram<u64>,
+    interval: Histogram<u64>,
+}
+
+/// Records latencies of one kind of operation and the age of those under way.
+pub struct Recorder {
+    histograms: Mutex<Histograms>,
+    /// For each client, when its operation was due: microseconds since `start`, plus 1; 0 when it
+    /// has none under way.
+    waiting: Vec<AtomicU64>,
+    start: Instant,
+}
+
+fn empty() -> Histogram<u64> {
+    Histogram::new_with_bounds(1, HISTOGRAM_MAX_US, 3).expect("the bounds are legal constants")
+}
+
+impl Recorder {
+    /// A recorder for `clients` clients of a step that began at `start`.
+    #[must_use]
+    pub fn new(clients: u32, start: Instant) -> Recorder {
+        let histograms = Histograms {
+            step: empty(),
+            second: empty(),
+            interval: empty(),
+        };
+        let waiting = (0..clients).map(|_| AtomicU64::new(0)).collect();
+        Recorder {
+            histograms: Mutex::new(histograms),
+            waiting,
+            start,
+        }
+    }
+
+    fn micros(&self, at: Instant) -> u64 {
+        u64::try_from(at.saturating_duration_since(self.start).as_micros()).unwrap_or(u64::MAX - 1)
+    }
+
+    /// An operation of `client` that was due at `due` begins.
+    pub fn begin(&self, client: usize, due: Instant) {
+        if let Some(slot) = self.waiting.get(client) {
+            slot.store(self.micros(due) + 1, Ordering::Relaxed);
+        }
+    }
+
+    /// It ended at `now`.
+    pub fn end(&self, client: usize, due: Instant, now: Instant) {
+        if let Some(slot) = self.waiting.get(client) {
+            slot.store(0, Ordering::Relaxed);
+        }
+        let latency = now.saturating_duration_since(due);
+        let micros = u64::try_from(latency.as_micros())
+            .unwrap_or(HISTOGRAM_MAX_US)
+            .max(1);
+        let mut h = self.histograms.lock();
+        h.step.saturating_record(micros);
+        h.second.saturating_record(micros);
+        h.interval.saturating_record(micros);
+    }
+
+    /// The age of the oldest operation under way.
+    #[must_use]
+    pub fn oldest(&self, now: Instant) -> Option<Duration> {
+        let due = self
+            .waiting
+            .iter()
+            .map(|w| w.load(Ordering::Relaxed))
+            .filter(|&w| w > 0)
+            .min()?;
+        Some(Duration::from_micros(
+            self.micros(now).saturating_sub(due - 1),
+        ))
+    }
+
+    /// The latencies since the last call, and forget them.
+    pub fn take_second(&self) -> Histogram<u64> {
+        std::mem::replace(&mut self.histograms.lock().second, empty())
+    }
+
+    /// The latencies since the last interval ended, and forget them.
+    pub fn take_interval(&self) -> Histogram<u64> {
+        std::mem::replace(&mut self.histograms.lock().interval, empty())
+    }
+
+    /// All latencies of the step.
+    #[must_use]
+    pub fn step(&self) -> Histogram<u64> {
+        self.histograms.lock().step.clone()
+    }
+}
+
+/// The percentiles of a histogram of microseconds, in milliseconds.
+#[must_use]
+pub fn latency_of(histogram: &Histogram<u64>) -> Latency {
+    if histogram.is_empty() {
+        return Latency::default();
+    }
+    let ms = |quantile| histogram.value_at_quantile(quantile) as f64 / 1e3;
+    Latency {
+        count: histogram.len(),
+        mean: histogram.mean() / 1e3,
+        p50: ms(0.5),
+        p90: ms(0.9),
+        p99: ms(0.99),
+        p999: ms(0.999),
+        max: histogram.max() as f64 / 1e3,
+    }
+}
+
+/// A histogram as text: HdrHistogram's V2 deflate format in base64, as in its logs.
+#[must_use]
+pub fn encode_histogram(histogram: &Histogram<u64>) -> String {
+    let mut bytes = Vec::new();
+    V2DeflateSerializer::new()
+        .serialize(histogram, &mut bytes)
+        .expect("writing to memory does not fail");
+    STANDARD.encode(bytes)
+}
+
+/// Read what [`encode_histogram`] wrote.
+///
+/// # Errors
+/// What is wrong with the text.
+pub fn decode_histogram(text: &str) -> Result<Histogram<u64>, String> {
+    let bytes = STANDARD
+        .decode(text.trim())
+        .map_err(|e| format!("not base64: {e}"))?;
+    Deserializer::new()
+        .deserialize(&mut bytes.as_slice())
+        .map_err(|e| format!("not an HDR histogram: {e}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn latency_counts_from_the_moment_it_was_due() {
+        let start = stdx::time::now();
+        let recorder = Recorder::new(2, start);
+        let due = start + Duration::from_millis(10);
+        recorder.begin(1, due);
+        assert_eq!(
+            recorder
+                .oldest(start + Duration::from_millis(25))
+                .unwrap()
+                .as_millis(),
+            15
+        );
+        recorder.end(1, due, start + Duration::from_millis(30));
+        assert_eq!(recorder.oldest(start + Duration::from_millis(40)), None);
+        let latency = latency_of(&recorder.step());
+        assert_eq!(latency.count, 1);
+        assert!((latency.max - 20.0).abs() < 0.1, "{latency:?}");
+        assert_eq!(recorder.take_second().len(), 1);
+        assert_eq!(recorder.take_second().len(), 0);
+    }
+
+    #[test]
+    fn histograms_survive_being_text() {
+        let mut h = empty();
+        for i in 1..1000 {
+            h.saturating_record(i * 37);
+        }
+        let back = decode_histogram(&encode_histogram(&h)).unwrap();
+        assert_eq!(back.value_at_quantile(0.99), h.value_at_quantile(0.99));
+        assert!(decode_histogram("!").is_err());
+        assert!(decode_histogram("AAAA").is_err());
+    }
+}

@@ -1,0 +1,356 @@
+//! One cell: a worker in its envelope, all steps on one data directory.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use hdrhistogram::Histogram;
+use kv::{EngineOptions, EngineStats};
+
+use super::Runner;
+use super::child::Worker;
+use super::observe::{Observer, envelope_record};
+use super::progress::Second;
+use super::summary::{Ending, summarize};
+use crate::analysis;
+use crate::envelope::{Envelope, Mode, data_device};
+use crate::error::{Error, Result};
+use crate::load::decode_histogram;
+use crate::record::{Cell, EnvelopeRecord, Integrity, Main, Plan, SeriesRow, StepPlan, TargetSpec};
+use crate::sample::{OsSample, Sampler, self_usage};
+use crate::store::{StepDir, file_name};
+use crate::worker::protocol::{Event, Finished, Open, Request, Step};
+use crate::workload::iibench::Work;
+
+/// Do all steps of a cell. On an error its step is marked failed, and the worker ends.
+pub(super) fn run(runner: &mut Runner<'_>, cell: Cell) -> Result<()> {
+    let plan = runner.manifest.plan.clone();
+    let target = plan
+        .targets
+        .get(cell.target)
+        .ok_or_else(|| Error::new("a cell has no target"))?;
+    let dir = plan
+        .data_dir
+        .join(format!("{}-r{}", file_name(&target.name), cell.repeat));
+    clear(&dir)?;
+    let result = with_worker(runner, &plan, cell, target, &dir);
+    if !plan.keep_data {
+        clear(&dir)?;
+    }
+    result
+}
+
+fn clear(dir: &Path) -> Result<()> {
+    if dir.exists() {
+        fs::remove_dir_all(dir).map_err(|e| Error::io("remove", dir, &e))?;
+    }
+    Ok(())
+}
+
+fn with_worker(
+    runner: &mut Runner<'_>,
+    plan: &Plan,
+    cell: Cell,
+    target: &TargetSpec,
+    dir: &Path,
+) -> Result<()> {
+    vfs::ensure_dir(dir).map_err(|e| Error::io("create", dir, &e))?;
+    let device = data_device(dir).ok();
+    let envelope = if runner.cgroups.mode() == Mode::None && !plan.limits.is_unlimited() {
+        Envelope::uncapped(
+            &plan.limits,
+            "no control group can be used here; see `lab doctor`",
+        )
+    } else {
+        Envelope::create(&runner.cgroups, &plan.limits, device)
+            .map_err(|e| Error::new(e.to_string()))?
+    };
+    let record = envelope_record(envelope.status());
+    for warning in &record.warnings {
+        runner.progress.warning(warning);
+    }
+    let log = runner.run.path().join("worker.log");
+    let worker = Worker::start(&runner.program, &log, &envelope)?;
+    let sampler = Sampler::new(worker.pid(), &envelope, dir, device);
+    let mut lap = Lap {
+        runner,
+        plan,
+        cell,
+        target,
+        envelope,
+        record,
+        worker,
+        sampler,
+    };
+    lap.open(dir)?;
+    for step in &plan.steps {
+        lap.step(step)?;
+    }
+    let Lap {
+        runner,
+        worker,
+        envelope,
+        ..
+    } = lap;
+    worker.close(runner.interrupt, &envelope)
+}
+
+/// A cell under way.
+struct Lap<'r, 'p, 'a> {
+    runner: &'r mut Runner<'a>,
+    plan: &'p Plan,
+    cell: Cell,
+    target: &'p TargetSpec,
+    envelope: Envelope,
+    record: EnvelopeRecord,
+    worker: Worker,
+    sampler: Sampler,
+}
+
+impl Lap<'_, '_, '_> {
+    fn open(&mut self, dir: &Path) -> Result<()> {
+        let rows = serde_json::from_value(self.plan.params.clone())
+            .map_err(|e| Error::new(format!("the plan's parameters: {e}")))?;
+        let request = Request::Open(Open {
+            engine: self.target.engine.clone(),
+            directory: PathBuf::from(dir),
+            options: engine_options(self.plan, self.target),
+            durability: self.plan.durability,
+            rows,
+        });
+        let opened = self.ask(&request);
+        opened.map(|_| ()).map_err(|e| self.with_target(&e))
+    }
+
+    /// Send a request and wait for the event that ends it.
+    fn ask(&mut self, request: &Request) -> Result<Event> {
+        self.worker.ask(request)?;
+        loop {
+            let event = self.worker.event(self.runner.interrupt, &self.envelope)?;
+            if !matches!(event, Event::Tick(_) | Event::Interval(_)) {
+                return Ok(event);
+            }
+        }
+    }
+
+    fn with_target(&self, error: &Error) -> Error {
+        let message = format!("{}: {}", self.target.name, error.message);
+        Error {
+            message,
+            failure: error.failure,
+        }
+    }
+
+    fn step(&mut self, step: &StepPlan) -> Result<()> {
+        let name = &self.target.name;
+        let mut dir = self
+            .runner
+            .run
+            .begin_step(name, self.cell.repeat, &step.name)?;
+        dir.write_envelope(&self.record)?;
+        self.runner.progress.step(self.plan, self.cell, step);
+        match self.measure(step, &mut dir) {
+            Ok(done) => done.keep(self, step, dir),
+            Err(e) if self.runner.interrupt.is_set() => Err(e),
+            Err(e) => {
+                let e = self.with_target(&e);
+                dir.fail(&e.message)?;
+                Err(e)
+            }
+        }
+    }
+
+    fn measure(&mut self, step: &StepPlan, dir: &mut StepDir) -> Result<Measured> {
+        let work: Work = serde_json::from_value(step.work.clone())
+            .map_err(|e| Error::new(format!("step {}: {e}", step.name)))?;
+        let main = match work {
+            Work::Query { .. } => Main::Queries,
+            Work::Load { .. } | Work::BuildIndexes => Main::Rows,
+        };
+        let lab_before = self_usage();
+        let mut watch = Watch {
+            step,
+            dir,
+            progress: &mut *self.runner.progress,
+            stalls: 0,
+        };
+        let mut observer = Observer::new(&mut self.sampler, main);
+        let stats_before = observer.stats().clone();
+        let request = Request::Step(Step {
+            work,
+            operations: step.operations,
+            seconds_max: step.seconds_max,
+            load: step.load,
+            clients: self.plan.clients,
+        });
+        self.worker.ask(&request)?;
+        let finished = loop {
+            match self.worker.event(self.runner.interrupt, &self.envelope)? {
+                Event::Tick(tick) => watch.second(&mut observer, *tick)?,
+                Event::Interval(interval) => observer.interval(&interval),
+                Event::Finished(finished) => break *finished,
+                other => return Err(unexpected(&other)),
+            }
+        };
+        let loaded = observer.sample();
+        observer.settle(finished.seconds);
+        let mut settled = (0.0, false);
+        if step.settle {
+            self.worker.ask(&Request::Settle {
+                seconds_max: self.plan.settle_max,
+            })?;
+            settled = loop {
+                match self.worker.event(self.runner.interrupt, &self.envelope)? {
+                    Event::Tick(tick) => watch.second(&mut observer, *tick)?,
+                    Event::Settled { seconds, cut } => break (seconds, cut),
+                    other => return Err(unexpected(&other)),
+                }
+            };
+        }
+        let end = observer.sample();
+        let lab_after = self_usage();
+        watch.progress.verifying();
+        self.worker.ask(&Request::Verify)?;
+        let integrity = match self.worker.event(self.runner.interrupt, &self.envelope)? {
+            Event::Verified(integrity) => integrity,
+            other => return Err(unexpected(&other)),
+        };
+        Ok(Measured {
+            main,
+            stats_before,
+            stats_after: observer.stats().clone(),
+            first: observer.first.clone(),
+            loaded,
+            end,
+            series: std::mem::take(&mut observer.series),
+            intervals: std::mem::take(&mut observer.intervals),
+            rss_max: observer.rss_max,
+            cgroup_max: observer.cgroup_max,
+            file_max: observer.file_max,
+            debt: observer.debt,
+            finished,
+            settled,
+            integrity,
+            lab: (lab_before, lab_after),
+        })
+    }
+}
+
+fn unexpected(event: &Event) -> Error {
+    Error::new(format!("the worker said something out of turn: {event:?}"))
+}
+
+/// Shows and keeps every second of a step.
+struct Watch<'a> {
+    step: &'a StepPlan,
+    dir: &'a mut StepDir,
+    progress: &'a mut dyn super::Progress,
+    stalls: u64,
+}
+
+impl Watch<'_> {
+    fn second(
+        &mut self,
+        observer: &mut Observer<'_>,
+        tick: crate::worker::protocol::Tick,
+    ) -> Result<()> {
+        let queries = tick.queries;
+        let row = observer.tick(tick);
+        self.dir.push(&row)?;
+        self.dir.push_engine(row.t, observer.stats())?;
+        let main = observer.main();
+        // Cheap enough each second: the series of a step has at most some thousand rows.
+        if observer.series.len().is_multiple_of(5) {
+            self.stalls = analysis::second_stats(&observer.series, main).stall_seconds;
+        }
+        let (done, rate) = match main {
+            Main::Rows => (row.rows, row.rate),
+            Main::Queries => (queries, row.query_rate),
+        };
+        self.progress.second(&Second {
+            t: row.t,
+            settling: row.phase == "settle",
+            done,
+            of: self.step.operations,
+            rate,
+            p99_ms: row.p99_ms,
+            max_ms: row.max_ms,
+            memory: row.cgroup_memory.or(row.rss),
+            write_bytes: row.write_bytes,
+            file_bytes: row.file_bytes,
+            debt_bytes: row.debt_bytes,
+            stall_seconds: self.stalls,
+            activity: row.activity,
+        });
+        Ok(())
+    }
+}
+
+/// Everything a step left to be summed up.
+pub(super) struct Measured {
+    pub main: Main,
+    pub stats_before: EngineStats,
+    pub stats_after: EngineStats,
+    pub first: OsSample,
+    pub loaded: OsSample,
+    pub end: OsSample,
+    pub series: Vec<SeriesRow>,
+    pub intervals: Vec<crate::record::IntervalRow>,
+    pub rss_max: Option<u64>,
+    pub cgroup_max: Option<u64>,
+    pub file_max: u64,
+    pub debt: Option<u64>,
+    pub finished: Finished,
+    pub settled: (f64, bool),
+    pub integrity: Integrity,
+    pub lab: (
+        Option<crate::sample::SelfUsage>,
+        Option<crate::sample::SelfUsage>,
+    ),
+}
+
+impl Measured {
+    fn keep(self, lap: &mut Lap<'_, '_, '_>, step: &StepPlan, dir: StepDir) -> Result<()> {
+        let histogram = decode(&self.finished.histogram)?;
+        let beside = self
+            .finished
+            .query_histogram
+            .as_deref()
+            .map(decode)
+            .transpose()?;
+        let stalls = analysis::stalls(&self.series, self.main);
+        let ending = Ending {
+            plan: lap.plan,
+            step,
+            target: lap.target,
+            repeat: lap.cell.repeat,
+            envelope: &lap.record,
+            events: lap.envelope.memory_events(),
+        };
+        let summary = summarize(&self, &ending, &histogram, beside.as_ref());
+        dir.finish(&summary, &stalls, Some(&histogram), beside.as_ref())?;
+        lap.runner.progress.step_end(&summary);
+        Ok(())
+    }
+}
+
+fn decode(text: &str) -> Result<Histogram<u64>> {
+    decode_histogram(text).map_err(|e| Error::new(format!("the worker's histogram: {e}")))
+}
+
+/// The options a target is opened with.
+pub(super) fn engine_options(plan: &Plan, target: &TargetSpec) -> EngineOptions {
+    let own: BTreeMap<String, String> = target.options.clone();
+    EngineOptions {
+        cache: plan.cache,
+        interval: Duration::from_millis(plan.interval_ms),
+        direct_io: plan.direct_io,
+        codec: plan.codec,
+        threads: plan.threads,
+        // Room to grow well beyond the estimate; LMDB reserves this much address space.
+        size_max: stdx::ByteSize(plan.disk_bytes.saturating_mul(4).max(16 << 30)),
+        own,
+        ..EngineOptions::default()
+    }
+}

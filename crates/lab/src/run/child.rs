@@ -1,0 +1,151 @@
+//! The worker process, seen from the lab.
+
+use std::fs::OpenOptions;
+use std::io::{BufRead, BufReader, Write};
+use std::path::Path;
+use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::time::Duration;
+
+use stdx::{sync, time};
+
+use super::interrupt::Interrupt;
+use crate::envelope::Envelope;
+use crate::error::{Error, Failure, Result};
+use crate::worker::protocol::{Event, Request};
+
+/// How often a wait looks for an interrupt.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// How long a worker may take to close its store.
+const CLOSE_MAX: Duration = Duration::from_secs(120);
+
+/// A running worker. Dropping it kills it.
+pub(super) struct Worker {
+    child: Child,
+    requests: ChildStdin,
+    events: Receiver<Event>,
+}
+
+impl Worker {
+    /// Start the worker and admit it to its envelope before it opens anything.
+    pub(super) fn start(program: &Path, log: &Path, envelope: &Envelope) -> Result<Worker> {
+        let stderr = OpenOptions::new().create(true).append(true).open(log);
+        let stderr = stderr.map_err(|e| Error::io("create", log, &e))?;
+        let mut child = Command::new(program)
+            .args(["lab", "worker"])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(stderr)
+            .spawn()
+            .map_err(|e| Error::io("start", program, &e))?;
+        let (requests, output) = (child.stdin.take(), child.stdout.take());
+        let (Some(requests), Some(output)) = (requests, output) else {
+            return Err(Error::new("the worker has no pipes"));
+        };
+        let (send, events) = channel();
+        let reader = sync::spawn("worker-events", move || {
+            for line in BufReader::new(output)
+                .lines()
+                .map_while(std::result::Result::ok)
+            {
+                // Lines that are no events come from libraries that print; they are not ours.
+                let Ok(event) = serde_json::from_str(&line) else {
+                    continue;
+                };
+                if send.send(event).is_err() {
+                    return;
+                }
+            }
+        });
+        reader.map_err(|e| Error::new(format!("cannot start a thread: {e}")))?;
+        let worker = Worker {
+            child,
+            requests,
+            events,
+        };
+        envelope
+            .admit(worker.pid())
+            .map_err(|e| Error::new(e.to_string()))?;
+        Ok(worker)
+    }
+
+    pub(super) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Send a request.
+    pub(super) fn ask(&mut self, request: &Request) -> Result<()> {
+        let line = serde_json::to_string(request).expect("requests are plain data");
+        writeln!(self.requests, "{line}")
+            .and_then(|()| self.requests.flush())
+            .map_err(|e| Error::new(format!("the worker does not listen any more: {e}")))
+    }
+
+    /// The next event. `Failed` events and the end of the worker are errors.
+    pub(super) fn event(&mut self, interrupt: &Interrupt, envelope: &Envelope) -> Result<Event> {
+        loop {
+            if interrupt.is_set() {
+                return Err(Error::new("interrupted").meaning(Failure::Interrupted));
+            }
+            match self.events.recv_timeout(LOOK) {
+                Ok(Event::Failed { message }) => return Err(Error::new(message)),
+                Ok(event) => return Ok(event),
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => return Err(self.death(envelope)),
+            }
+        }
+    }
+
+    /// Why the worker is gone.
+    fn death(&mut self, envelope: &Envelope) -> Error {
+        let status = self.wait(Duration::from_secs(5));
+        let killed = envelope
+            .memory_events()
+            .and_then(|e| e.oom_kills)
+            .unwrap_or(0);
+        if killed > 0 {
+            return Error::new(
+                "the kernel killed the worker because it needed more memory than --mem allows: raise \
+                 --mem or lower --cache",
+            );
+        }
+        let status = status.map_or("it did not end".to_owned(), |s| s.to_string());
+        Error::new(format!(
+            "the worker ended unexpectedly ({status}); see worker.log"
+        ))
+    }
+
+    fn wait(&mut self, limit: Duration) -> Option<ExitStatus> {
+        let end = time::now() + limit;
+        while time::now() < end {
+            match self.child.try_wait() {
+                Ok(Some(status)) => return Some(status),
+                Ok(None) => time::sleep(Duration::from_millis(10)),
+                Err(_) => return None,
+            }
+        }
+        None
+    }
+
+    /// Close the store and end the worker.
+    pub(super) fn close(mut self, interrupt: &Interrupt, envelope: &Envelope) -> Result<()> {
+        self.ask(&Request::Close)?;
+        let end = time::now() + CLOSE_MAX;
+        while time::now() < end {
+            if matches!(self.event(interrupt, envelope)?, Event::Closed) {
+                self.wait(Duration::from_secs(10));
+                return Ok(());
+            }
+        }
+        Err(Error::new("the worker did not close its store in time"))
+    }
+}
+
+impl Drop for Worker {
+    fn drop(&mut self) {
+        // It may have ended by itself.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}

@@ -1,0 +1,31 @@
+//! Being told to stop.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Set by SIGINT and SIGTERM. The first asks the run to stop in order; the second ends the program.
+#[derive(Clone, Debug, Default)]
+pub struct Interrupt(Arc<AtomicBool>);
+
+impl Interrupt {
+    /// Listen to the signals from now on.
+    ///
+    /// # Errors
+    /// The operating system's.
+    pub fn listen() -> std::io::Result<Interrupt> {
+        let flag = Arc::new(AtomicBool::new(false));
+        for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
+            // In this order: a second signal finds the flag set and ends the program.
+            let second = Arc::clone(&flag);
+            signal_hook::flag::register_conditional_shutdown(signal, 130, second)?;
+            signal_hook::flag::register(signal, Arc::clone(&flag))?;
+        }
+        Ok(Interrupt(flag))
+    }
+
+    /// Whether a stop was asked for.
+    #[must_use]
+    pub fn is_set(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+}

@@ -1,0 +1,252 @@
+//! Doing a run: cell after cell, each in a worker process of its own inside its envelope.
+//!
+//! A *cell* is one target in one repeat: all its steps, on one data directory. A cell that is
+//! interrupted is done again from its first step, because its data are gone or half-written; its
+//! earlier steps are then marked discarded.
+
+mod cell;
+mod child;
+mod interrupt;
+mod observe;
+mod progress;
+mod summary;
+mod target_record;
+
+pub use interrupt::Interrupt;
+pub use progress::{Progress, Second, Silent};
+
+use std::path::{Path, PathBuf};
+
+use crate::analysis;
+use crate::envelope::{Cgroups, remove_stale};
+use crate::error::{Error, Failure, Result};
+use crate::host::{HostFacts, capture_env};
+use crate::record::{Cell, Manifest, Plan, RunSummary, SCHEMA, StepState, StepStatus, StepSummary};
+use crate::store::{self, RunDir, file_name};
+
+/// A run in the making.
+pub struct Runner<'a> {
+    run: RunDir,
+    manifest: Manifest,
+    cgroups: Cgroups,
+    progress: &'a mut dyn Progress,
+    interrupt: &'a Interrupt,
+    /// The program that serves `lab worker`.
+    program: PathBuf,
+}
+
+/// What a new run needs to know besides its plan.
+pub struct Begin<'a> {
+    /// The results directory.
+    pub out: &'a Path,
+    /// The command line.
+    pub command: Vec<String>,
+    /// The commit the program was built from.
+    pub commit: String,
+    /// The program that serves `lab worker`.
+    pub program: PathBuf,
+    /// Go on though the disk seems too small.
+    pub force: bool,
+}
+
+/// Begin a new run and do it.
+///
+/// # Errors
+/// When the directory cannot be used, the disk is too small, or the run was interrupted. A target
+/// that fails does not end the run; the summary says that it is not valid.
+pub fn run(
+    plan: Plan,
+    begin: Begin<'_>,
+    progress: &mut dyn Progress,
+    interrupt: &Interrupt,
+) -> Result<RunSummary> {
+    let manifest = manifest(plan, &begin)?;
+    let run = RunDir::create(begin.out, &manifest)?;
+    check_space(&manifest.plan, begin.force)?;
+    let env = begin.out.join("env");
+    capture_env(&env, &manifest.plan.data_dir).map_err(|e| Error::io("write", &env, &e))?;
+    copy_calibration(&run)?;
+    run.write_json(store::TARGETS, &target_record::all(&manifest.plan)?)?;
+    let program = begin.program;
+    let cgroups = Cgroups::detect();
+    Runner {
+        run,
+        manifest,
+        cgroups,
+        progress,
+        interrupt,
+        program,
+    }
+    .go()
+}
+
+/// Go on with a run that was interrupted.
+///
+/// # Errors
+/// As [`run`]; and when the directory is no run or another process works on it.
+pub fn resume(
+    out: &Path,
+    program: PathBuf,
+    progress: &mut dyn Progress,
+    interrupt: &Interrupt,
+) -> Result<RunSummary> {
+    let (run, manifest) = RunDir::open(out)?;
+    let cgroups = Cgroups::detect();
+    Runner {
+        run,
+        manifest,
+        cgroups,
+        progress,
+        interrupt,
+        program,
+    }
+    .go()
+}
+
+fn manifest(plan: Plan, begin: &Begin<'_>) -> Result<Manifest> {
+    vfs::ensure_dir(begin.out).map_err(|e| Error::io("create", begin.out, &e))?;
+    let parent = if plan.data_dir.exists() {
+        plan.data_dir.as_path()
+    } else {
+        begin.out
+    };
+    let facts = HostFacts::collect(parent);
+    let mut host = serde_json::to_value(&facts).expect("facts are plain data");
+    if let Some(object) = host.as_object_mut() {
+        object.insert("warnings".to_owned(), facts.warnings().into());
+    }
+    let name = begin
+        .out
+        .file_name()
+        .map_or(String::new(), |n| n.to_string_lossy().into_owned());
+    Ok(Manifest {
+        schema: SCHEMA,
+        run: name,
+        created: store::now_text(),
+        lab_version: env!("CARGO_PKG_VERSION").to_owned(),
+        commit: begin.commit.clone(),
+        command: begin.command.clone(),
+        plan,
+        host,
+    })
+}
+
+fn check_space(plan: &Plan, force: bool) -> Result<()> {
+    let dir = &plan.data_dir;
+    vfs::ensure_dir(dir).map_err(|e| Error::io("create", dir, &e))?;
+    let free = vfs::free_bytes(dir).map_err(|e| Error::io("examine", dir, &e))?;
+    // One cell's data stand at a time, unless they are kept.
+    let cells = if plan.keep_data {
+        plan.cells.len() as u64
+    } else {
+        1
+    };
+    let needed = plan.disk_bytes.saturating_mul(cells);
+    if free < needed && !force {
+        let (needed, free) = (stdx::ByteSize(needed), stdx::ByteSize(free));
+        return Err(Error::new(format!(
+            "{} has {free} free and the run may need {needed}: name another --data-dir, choose a \
+             smaller --preset or --scale, or go on regardless with --force",
+            dir.display()
+        )));
+    }
+    Ok(())
+}
+
+fn copy_calibration(run: &RunDir) -> Result<()> {
+    match crate::calibrate::stored() {
+        Some(calibration) => run.write_json("calibration.json", &calibration),
+        None => Ok(()),
+    }
+}
+
+impl Runner<'_> {
+    fn go(mut self) -> Result<RunSummary> {
+        remove_stale(&self.cgroups);
+        self.run
+            .write_text("pid", &std::process::id().to_string())?;
+        let cells = self.manifest.plan.cells.clone();
+        self.progress.begin(&self.manifest);
+        let mut outcome = Ok(());
+        for (index, cell) in cells.iter().enumerate() {
+            if self.is_done(*cell)? {
+                self.progress.skipped(&self.manifest.plan, *cell);
+                continue;
+            }
+            self.discard(*cell)?;
+            self.progress.cell(&self.manifest.plan, *cell, index);
+            outcome = cell::run(&mut self, *cell);
+            if self.interrupt.is_set() {
+                let resume = self.run.path().display();
+                let message = format!("interrupted; go on with `romanesco lab resume {resume}`");
+                return Err(Error::new(message).meaning(Failure::Interrupted));
+            }
+            if let Err(e) = &outcome {
+                self.progress.warning(&e.message);
+            }
+            self.summarize()?;
+        }
+        let summary = self.summarize()?;
+        self.progress.end(&summary);
+        if let (Err(e), true) = (outcome, summary.steps.is_empty()) {
+            return Err(e);
+        }
+        Ok(summary)
+    }
+
+    fn prefix(&self, cell: Cell) -> String {
+        let target = self.manifest.plan.targets.get(cell.target);
+        let name = target.map_or("", |t| t.name.as_str());
+        format!("_{}_r{}_", file_name(name), cell.repeat)
+    }
+
+    /// The step directories of a cell that were not discarded.
+    fn steps_of(&self, cell: Cell) -> Result<Vec<(String, StepStatus)>> {
+        let prefix = self.prefix(cell);
+        let all = self.run.steps()?;
+        let mine = |name: &str| name.get(3..).is_some_and(|rest| rest.starts_with(&prefix));
+        let live = |status: &StepStatus| status.state != StepState::Discarded;
+        Ok(all
+            .into_iter()
+            .filter(|(n, s)| mine(n) && live(s))
+            .collect())
+    }
+
+    fn is_done(&self, cell: Cell) -> Result<bool> {
+        let steps = self.steps_of(cell)?;
+        let all = steps.len() == self.manifest.plan.steps.len();
+        Ok(all && steps.iter().all(|(_, s)| s.state == StepState::Done))
+    }
+
+    fn discard(&self, cell: Cell) -> Result<()> {
+        for (name, status) in self.steps_of(cell)? {
+            let why = match status.state {
+                StepState::Failed => "its cell failed and was begun again",
+                _ => "its cell was interrupted and was begun again",
+            };
+            self.run
+                .set_status(&name, StepState::Discarded, Some(why.to_owned()))?;
+        }
+        Ok(())
+    }
+
+    fn summarize(&self) -> Result<RunSummary> {
+        let record = store::load(self.run.path())?;
+        let plan = &self.manifest.plan;
+        let complete = record.steps.len() == plan.cells.len() * plan.steps.len()
+            && record.steps.iter().all(|s| s.summary.is_some());
+        let steps: Vec<(StepSummary, Vec<f64>)> = record
+            .steps
+            .iter()
+            .filter_map(|s| {
+                let summary = s.summary.clone()?;
+                let rates = analysis::main_rates(&s.series, summary.main);
+                Some((summary, rates))
+            })
+            .collect();
+        let summary = analysis::summarize(&self.manifest, &steps, complete);
+        self.run
+            .write_summary(&summary, &analysis::summary_table(&summary))?;
+        Ok(summary)
+    }
+}

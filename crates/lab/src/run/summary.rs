@@ -1,0 +1,207 @@
+//! Summing up a step.
+
+use std::collections::BTreeMap;
+
+use hdrhistogram::Histogram;
+use kv::EngineStats;
+
+use super::cell::Measured;
+use super::observe::source_name;
+use crate::analysis;
+use crate::envelope::MemoryEvents;
+use crate::load::latency_of;
+use crate::record::{
+    Ended, EnvelopeRecord, LoadKind, Main, Plan, QuerySummary, SCHEMA, StepPlan, StepSummary,
+    TargetSpec,
+};
+use crate::sample::OsDelta;
+use crate::store::reason_name;
+use crate::workload::iibench::Work;
+
+/// Below this share of the rate asked for, a step missed its target (Callaghan's rule).
+const RATE_SHARE_MIN: f64 = 0.95;
+
+/// What is known of a step besides what was measured.
+pub(super) struct Ending<'a> {
+    pub plan: &'a Plan,
+    pub step: &'a StepPlan,
+    pub target: &'a TargetSpec,
+    pub repeat: u32,
+    pub envelope: &'a EnvelopeRecord,
+    pub events: Option<MemoryEvents>,
+}
+
+pub(super) fn summarize(
+    m: &Measured,
+    ending: &Ending<'_>,
+    histogram: &Histogram<u64>,
+    beside: Option<&Histogram<u64>>,
+) -> StepSummary {
+    let f = &m.finished;
+    let total = m.end.since(&m.first);
+    let settle = m.end.since(&m.loaded);
+    let seconds = analysis::second_stats(&m.series, m.main);
+    let done = match m.main {
+        Main::Rows => f.rows,
+        Main::Queries => f.queries,
+    };
+    let rate_target = rate_target(ending.step);
+    let faults = faults(m);
+    StepSummary {
+        schema: SCHEMA,
+        target: ending.target.name.clone(),
+        repeat: ending.repeat,
+        step: ending.step.name.clone(),
+        main: m.main,
+        ended: f.ended,
+        rows: f.rows,
+        rows_deleted: f.rows_deleted,
+        seconds: f.seconds,
+        rate_mean: if f.seconds > 0.0 {
+            done as f64 / f.seconds
+        } else {
+            0.0
+        },
+        rate_first_tenth: f.rate_first_tenth,
+        rate_last_tenth: f.rate_last_tenth,
+        worst_second: seconds.worst,
+        median_second: seconds.median,
+        stall_seconds: seconds.stall_seconds,
+        rate_target,
+        latency_ms: latency_of(histogram),
+        queries: queries(m, histogram, beside),
+        device_write_bytes: total.device.map(|d| d.write_bytes),
+        device_read_bytes: total.device.map(|d| d.read_bytes),
+        device_write_ios: total.device.map(|d| d.writes),
+        device_read_ios: total.device.map(|d| d.reads),
+        device_source: source_name(total.device_source),
+        process_write_bytes: total.process_io.map(|io| io.write_bytes),
+        written_by_reason: by_reason(&m.stats_before, &m.stats_after),
+        logical_bytes: f.logical_bytes,
+        live_bytes: f.live_bytes,
+        file_bytes: m.end.data.map_or(0, |d| d.allocated_bytes),
+        file_bytes_max: m.file_max,
+        cpu_seconds: cpu(&total),
+        cpu_system_seconds: total.cpu_system_s.unwrap_or(0.0),
+        client_cpu_seconds: f.client_cpu_seconds,
+        lab_cpu_seconds: m.lab.0.zip(m.lab.1).map_or(0.0, |(a, b)| b.cpu_s - a.cpu_s),
+        lab_rss_bytes: m.lab.1.and_then(|u| u.rss_peak_bytes).unwrap_or(0),
+        switches: total.switches.map(|s| s.voluntary + s.involuntary),
+        rss_max: m.rss_max,
+        cgroup_memory_max: m.cgroup_max,
+        debt_bytes: m.debt,
+        settle_seconds: m.settled.0,
+        settle_cut: m.settled.1,
+        settle_write_bytes: settle.device.map(|d| d.write_bytes),
+        intervals: m.intervals.clone(),
+        integrity: m.integrity.clone(),
+        valid: faults.is_empty(),
+        invalid_reason: (!faults.is_empty()).then(|| faults.join("; ")),
+        warnings: warnings(m, ending, rate_target, &total),
+    }
+}
+
+fn cpu(delta: &OsDelta) -> f64 {
+    delta.cpu_user_s.unwrap_or(0.0) + delta.cpu_system_s.unwrap_or(0.0)
+}
+
+fn rate_target(step: &StepPlan) -> Option<f64> {
+    if let LoadKind::Open { rate, .. } = step.load {
+        return Some(rate);
+    }
+    match serde_json::from_value(step.work.clone()) {
+        Ok(Work::Query { write_rate, .. }) => Some(write_rate),
+        _ => None,
+    }
+}
+
+fn queries(
+    m: &Measured,
+    histogram: &Histogram<u64>,
+    beside: Option<&Histogram<u64>>,
+) -> Option<QuerySummary> {
+    let histogram = match m.main {
+        Main::Queries => Some(histogram),
+        Main::Rows => beside,
+    }?;
+    let f = &m.finished;
+    Some(QuerySummary {
+        queries: f.queries,
+        rate_mean: if f.seconds > 0.0 {
+            f.queries as f64 / f.seconds
+        } else {
+            0.0
+        },
+        entries: f.query_entries,
+        latency_ms: latency_of(histogram),
+    })
+}
+
+fn by_reason(before: &EngineStats, after: &EngineStats) -> BTreeMap<String, u64> {
+    let grown = after.written.iter().map(|count| {
+        let bytes = count
+            .bytes
+            .saturating_sub(before.written_bytes(count.reason));
+        (reason_name(count.reason), bytes)
+    });
+    grown.collect()
+}
+
+/// What makes the numbers unusable.
+fn faults(m: &Measured) -> Vec<String> {
+    let wrong = m
+        .finished
+        .wrong
+        .iter()
+        .map(|w| format!("wrong answer: {w}"));
+    let integrity = m.integrity.faults.iter().map(|w| format!("integrity: {w}"));
+    wrong.chain(integrity).collect()
+}
+
+fn warnings(
+    m: &Measured,
+    ending: &Ending<'_>,
+    rate_target: Option<f64>,
+    total: &OsDelta,
+) -> Vec<String> {
+    let mut all = Vec::new();
+    let f = &m.finished;
+    if !ending.envelope.enforced {
+        all.push("the limits asked for were not all enforced".to_owned());
+    }
+    if f.ended == Ended::Time && ending.step.operations > 0 {
+        let of = ending.step.operations;
+        all.push(format!(
+            "its time was up after {} of {of} operations",
+            f.rows.max(f.queries)
+        ));
+    }
+    if m.settled.1 {
+        let max = ending.plan.settle_max;
+        all.push(format!(
+            "settling was cut off after {max:.0} s: background work was still owed"
+        ));
+    }
+    let rate = f.rows as f64 / f.seconds.max(1e-9);
+    if let Some(target) = rate_target.filter(|t| rate < t * RATE_SHARE_MIN) {
+        all.push(format!("{rate:.0} rows/s written of {target:.0} asked for"));
+    }
+    let cpu = cpu(total);
+    if f.client_cpu_seconds > cpu * 0.25 && ending.target.engine != "null" {
+        let share = f.client_cpu_seconds / cpu.max(1e-9) * 100.0;
+        all.push(format!(
+            "the load generator took {share:.0} % of the worker's CPU"
+        ));
+    }
+    if let Some(kills) = ending
+        .events
+        .as_ref()
+        .and_then(|e| e.oom_kills)
+        .filter(|&k| k > 0)
+    {
+        all.push(format!(
+            "the kernel killed {kills} processes at the memory limit"
+        ));
+    }
+    all
+}

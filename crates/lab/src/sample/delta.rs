@@ -1,0 +1,129 @@
+//! What happened between two samples.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use super::device::DeviceIo;
+use super::pressure::{Pressure, PressureTotals};
+use super::process::{ContextSwitches, ProcessIo};
+use super::{DeviceSource, OsSample};
+
+/// The growth of every counter from one sample to a later one. Gauges (memory, sizes) are in the
+/// samples themselves. `None` when either sample lacks the counter, or when it ran backwards
+/// (another process or group, a wrapped counter).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct OsDelta {
+    /// Between the two.
+    pub elapsed: Duration,
+    /// Processor seconds in user mode.
+    pub cpu_user_s: Option<f64>,
+    /// Processor seconds in the kernel.
+    pub cpu_system_s: Option<f64>,
+    /// Page faults that needed I/O.
+    pub major_faults: Option<u64>,
+    /// Context switches.
+    pub switches: Option<ContextSwitches>,
+    /// The process's own I/O counters.
+    pub process_io: Option<ProcessIo>,
+    /// The device, by `device_source`.
+    pub device: Option<DeviceIo>,
+    /// Where `device` comes from.
+    pub device_source: DeviceSource,
+    /// The group's own counters of the device. They appear with the group's first I/O, so an
+    /// absent earlier count is taken for the zero it was.
+    pub group_io: Option<DeviceIo>,
+    /// Microseconds lost in the whole system.
+    pub pressure: Pressure,
+    /// Microseconds lost in the worker's group.
+    pub group_pressure: Pressure,
+    /// Growth of the space the data occupies, in bytes; negative when it shrank.
+    pub allocated_bytes: Option<i64>,
+}
+
+impl OsSample {
+    /// What happened since `earlier`.
+    #[must_use]
+    pub fn since(&self, earlier: &OsSample) -> OsDelta {
+        let process = self.process.as_ref().zip(earlier.process.as_ref());
+        let seconds = |now: f64, then: f64| (now >= then).then_some(now - then);
+        let data = self.data.zip(earlier.data);
+        let same_source = self.device_source == earlier.device_source;
+        let device = self.device.zip(earlier.device).filter(|_| same_source);
+        let group_before = earlier.group_io.unwrap_or_default();
+        OsDelta {
+            elapsed: self.at.saturating_sub(earlier.at),
+            cpu_user_s: process.and_then(|(n, t)| seconds(n.cpu_user_s, t.cpu_user_s)),
+            cpu_system_s: process.and_then(|(n, t)| seconds(n.cpu_system_s, t.cpu_system_s)),
+            major_faults: process.and_then(|(n, t)| n.major_faults.checked_sub(t.major_faults)),
+            switches: process
+                .and_then(|(n, t)| n.switches.zip(t.switches))
+                .and_then(|(n, t)| switches_since(n, t)),
+            process_io: process
+                .and_then(|(n, t)| n.io.zip(t.io))
+                .and_then(|(n, t)| process_io_since(n, t)),
+            device: device.and_then(|(now, then)| device_since(now, then)),
+            device_source: self.device_source,
+            group_io: self
+                .group_io
+                .and_then(|now| device_since(now, group_before)),
+            pressure: pressure_since(self.pressure, earlier.pressure),
+            group_pressure: pressure_since(self.group_pressure, earlier.group_pressure),
+            allocated_bytes: data.and_then(|(now, then)| {
+                now.allocated_bytes
+                    .checked_signed_diff(then.allocated_bytes)
+            }),
+        }
+    }
+}
+
+fn switches_since(now: ContextSwitches, then: ContextSwitches) -> Option<ContextSwitches> {
+    Some(ContextSwitches {
+        voluntary: now.voluntary.checked_sub(then.voluntary)?,
+        involuntary: now.involuntary.checked_sub(then.involuntary)?,
+    })
+}
+
+fn process_io_since(now: ProcessIo, then: ProcessIo) -> Option<ProcessIo> {
+    Some(ProcessIo {
+        read_bytes: now.read_bytes.checked_sub(then.read_bytes)?,
+        write_bytes: now.write_bytes.checked_sub(then.write_bytes)?,
+        cancelled_write_bytes: now
+            .cancelled_write_bytes
+            .checked_sub(then.cancelled_write_bytes)?,
+        read_calls: now.read_calls.checked_sub(then.read_calls)?,
+        write_calls: now.write_calls.checked_sub(then.write_calls)?,
+    })
+}
+
+fn device_since(now: DeviceIo, then: DeviceIo) -> Option<DeviceIo> {
+    let optional = |now: Option<u64>, then: Option<u64>| now.zip(then)?.0.checked_sub(then?);
+    Some(DeviceIo {
+        reads: now.reads.checked_sub(then.reads)?,
+        writes: now.writes.checked_sub(then.writes)?,
+        read_bytes: now.read_bytes.checked_sub(then.read_bytes)?,
+        write_bytes: now.write_bytes.checked_sub(then.write_bytes)?,
+        discard_bytes: optional(now.discard_bytes, then.discard_bytes),
+        flushes: optional(now.flushes, then.flushes),
+        read_ms: optional(now.read_ms, then.read_ms),
+        write_ms: optional(now.write_ms, then.write_ms),
+        busy_ms: optional(now.busy_ms, then.busy_ms),
+        queue_ms: optional(now.queue_ms, then.queue_ms),
+    })
+}
+
+fn pressure_since(now: Pressure, then: Pressure) -> Pressure {
+    let totals = |now: Option<PressureTotals>, then: Option<PressureTotals>| {
+        let (now, then) = now.zip(then)?;
+        let full = now.full_us.zip(then.full_us);
+        Some(PressureTotals {
+            some_us: now.some_us.checked_sub(then.some_us)?,
+            full_us: full.and_then(|(n, t)| n.checked_sub(t)),
+        })
+    };
+    Pressure {
+        cpu: totals(now.cpu, then.cpu),
+        io: totals(now.io, then.io),
+        memory: totals(now.memory, then.memory),
+    }
+}

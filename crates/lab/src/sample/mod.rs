@@ -1,0 +1,156 @@
+//! What the kernel tells about a worker: processor, memory, I/O, pressure, sizes.
+//!
+//! A [`Sampler`] reads everything at once as an [`OsSample`]: counters as they stand, gauges as
+//! they are; the difference of two samples is an [`OsDelta`]. Invariants:
+//!
+//! - S1. What the kernel does not show is `None`, never 0.
+//! - S2. Counters never run backwards while the process lives, although threads end meanwhile.
+//! - S3. A sample never fails: a process that is gone leaves `None`.
+//!
+//! Which device counters are the truth. `/proc/PID/io` counts buffered writes when pages are
+//! dirtied, not when they reach the device, and misses what the file system adds. Group counters
+//! miss more than they seem to: version 1 charges what the flusher writes back to the root group,
+//! and its throttle counts nothing at all until a limit was once set on the device; version 2
+//! charges writeback to the writer; and both charge a journal that a kernel thread writes to that
+//! thread. So the counters of the *whole disk* are the truth for bytes and operations
+//! ([`DeviceSource::WholeDisk`]): they miss nothing, at the price of including other tenants of
+//! the disk, and an otherwise idle disk is what a run needs anyway. Group counters are given
+//! beside them, and are used as a lower bound only where no disk is visible.
+
+mod cgroup;
+mod delta;
+mod device;
+mod pressure;
+mod process;
+mod source;
+
+#[cfg(test)]
+mod tests;
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use vfs::DeviceId;
+
+use crate::envelope::{Envelope, device_name, whole_disk};
+
+pub use cgroup::CgroupMemory;
+pub use delta::OsDelta;
+pub use device::{DeviceIo, DeviceSource};
+pub use pressure::{Pressure, PressureTotals};
+pub use process::{ContextSwitches, ProcessIo, ProcessSample, SelfUsage, self_usage};
+
+use cgroup::{GroupIo, GroupMemory};
+use device::DiskStat;
+use pressure::PressureFiles;
+use process::ProcessFiles;
+
+/// Everything the kernel tells at one moment. Counters count since the process, the group or the
+/// machine started, whichever they belong to.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct OsSample {
+    /// When: time since the sampler was made.
+    pub at: Duration,
+    /// The process; `None` once it is gone.
+    pub process: Option<ProcessSample>,
+    /// Memory of the worker's group.
+    pub memory: Option<CgroupMemory>,
+    /// The device that holds the data, by the source named in `device_source`.
+    pub device: Option<DeviceIo>,
+    /// Where `device` comes from.
+    pub device_source: DeviceSource,
+    /// What the group's own counters say of the same device: without journal, and in version 1
+    /// without buffered writes.
+    pub group_io: Option<DeviceIo>,
+    /// Pressure stall information of the whole system.
+    pub pressure: Pressure,
+    /// Pressure stall information of the worker's group (version 2 only).
+    pub group_pressure: Pressure,
+    /// Files of the data directory.
+    pub data: Option<DataSize>,
+}
+
+/// The files below the data directory.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DataSize {
+    /// How many.
+    pub files: u64,
+    /// The sum of their lengths, in bytes.
+    pub length_bytes: u64,
+    /// What they occupy on disk, in bytes.
+    pub allocated_bytes: u64,
+}
+
+/// Reads samples of one worker. Keeps files open and reuses its buffer, so that sampling stays
+/// cheap; use it from one thread.
+#[derive(Debug)]
+pub struct Sampler {
+    started: std::time::Instant,
+    process: ProcessFiles,
+    memory: Option<GroupMemory>,
+    group_io: Option<GroupIo>,
+    disk: Option<DiskStat>,
+    pressure: PressureFiles,
+    group_pressure: PressureFiles,
+    data_dir: PathBuf,
+    disk_name: Option<String>,
+}
+
+impl Sampler {
+    /// A sampler of process `pid`, running in `envelope`, with its data in `data_dir` on `device`.
+    #[must_use]
+    pub fn new(
+        pid: u32,
+        envelope: &Envelope,
+        data_dir: &Path,
+        device: Option<DeviceId>,
+    ) -> Sampler {
+        let sys = Path::new("/sys");
+        let disk = device.and_then(|d| whole_disk(sys, d).ok());
+        let io_group = envelope.io_group();
+        Sampler {
+            started: stdx::time::now(),
+            process: ProcessFiles::new(Path::new("/proc"), pid),
+            memory: envelope
+                .memory_group()
+                .map(|(v, path)| GroupMemory::new(v, path)),
+            group_io: io_group
+                .zip(disk)
+                .map(|((version, path), disk)| GroupIo::new(version, path, disk)),
+            disk: disk.map(|d| DiskStat::new(sys, d)),
+            pressure: PressureFiles::of_system(Path::new("/proc")),
+            group_pressure: PressureFiles::of_group(envelope.memory_group()),
+            data_dir: data_dir.to_owned(),
+            disk_name: disk.and_then(|d| device_name(sys, d)),
+        }
+    }
+
+    /// The name of the disk whose counters are read, such as `vda`.
+    #[must_use]
+    pub fn disk_name(&self) -> Option<&str> {
+        self.disk_name.as_deref()
+    }
+
+    /// Read everything.
+    pub fn sample(&mut self) -> OsSample {
+        let disk = self.disk.as_mut().and_then(DiskStat::read);
+        let group_io = self.group_io.as_mut().and_then(GroupIo::read);
+        let (device, device_source) = device::truth(disk, group_io);
+        OsSample {
+            at: stdx::time::now().duration_since(self.started),
+            process: self.process.read(),
+            memory: self.memory.as_mut().and_then(GroupMemory::read),
+            device,
+            device_source,
+            group_io,
+            pressure: self.pressure.read(),
+            group_pressure: self.group_pressure.read(),
+            data: vfs::usage(&self.data_dir).ok().map(|usage| DataSize {
+                files: usage.files,
+                length_bytes: usage.length_bytes,
+                allocated_bytes: usage.allocated_bytes,
+            }),
+        }
+    }
+}

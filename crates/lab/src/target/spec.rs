@@ -1,0 +1,131 @@
+//! Target specifications: `rocksdb`, `rocksdb:compaction=universal`.
+
+use std::collections::BTreeMap;
+
+use kv::EngineOptions;
+
+use super::factory;
+use crate::record::TargetSpec;
+
+/// Read a comma-separated list of targets. A comma between two options of one target is told from
+/// one between two targets by what follows it: `betree:rho=1,codec=zstd:1,lmdb` is two targets.
+///
+/// # Errors
+/// A sentence: an unknown engine (with the nearest name), one that is not compiled in (with the
+/// feature), an unknown option (with the known ones), a name twice.
+pub fn parse_targets(text: &str) -> Result<Vec<TargetSpec>, String> {
+    let mut targets: Vec<TargetSpec> = Vec::new();
+    for part in text.split(',') {
+        let part = part.trim();
+        let head = part.split(['=', ':']).next().unwrap_or(part);
+        let continues = part[head.len()..].starts_with('=');
+        match (continues, targets.last_mut()) {
+            (true, Some(last)) => {
+                add_option(last, part)?;
+                last.name = format!("{},{part}", last.name);
+            }
+            _ => targets.push(parse_one(part)?),
+        }
+    }
+    check(&targets)?;
+    Ok(targets)
+}
+
+fn parse_one(text: &str) -> Result<TargetSpec, String> {
+    let (engine, options) = match text.split_once(':') {
+        Some((engine, options)) => (engine, Some(options)),
+        None => (text, None),
+    };
+    if engine.is_empty() {
+        return Err("an empty target name; write -t lmdb,rocksdb".to_owned());
+    }
+    factory(engine)?;
+    let mut target = TargetSpec {
+        name: text.to_owned(),
+        engine: engine.to_owned(),
+        options: BTreeMap::new(),
+    };
+    if let Some(options) = options {
+        add_option(&mut target, options)?;
+    }
+    Ok(target)
+}
+
+fn add_option(target: &mut TargetSpec, text: &str) -> Result<(), String> {
+    let Some((name, value)) = text.split_once('=') else {
+        return Err(format!(
+            "not an option: {text:?}; write {}:name=value",
+            target.engine
+        ));
+    };
+    if target
+        .options
+        .insert(name.to_owned(), value.to_owned())
+        .is_some()
+    {
+        return Err(format!(
+            "option {name:?} of {} is given twice",
+            target.engine
+        ));
+    }
+    Ok(())
+}
+
+fn check(targets: &[TargetSpec]) -> Result<(), String> {
+    for (index, target) in targets.iter().enumerate() {
+        if targets.iter().take(index).any(|t| t.name == target.name) {
+            return Err(format!(
+                "target {:?} is named twice; use --repeats to measure it again",
+                target.name
+            ));
+        }
+        let factory = factory(&target.engine)?;
+        if !factory.available() {
+            return Err(factory.missing().message().to_owned());
+        }
+        let options = EngineOptions {
+            own: target.options.clone(),
+            ..EngineOptions::default()
+        };
+        factory
+            .check_own(&options)
+            .map_err(|e| e.message().to_owned())?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_list_of_targets_is_read() {
+        let targets = parse_targets("null,memory").unwrap();
+        let names: Vec<&str> = targets.iter().map(|t| t.name.as_str()).collect();
+        assert_eq!(names, ["null", "memory"]);
+    }
+
+    #[test]
+    fn options_may_be_separated_by_commas() {
+        let targets = parse_targets("memory:limit=1G,null").unwrap();
+        assert_eq!(targets[0].options["limit"], "1G");
+        assert_eq!(
+            (targets[0].name.as_str(), targets.len()),
+            ("memory:limit=1G", 2)
+        );
+    }
+
+    #[test]
+    fn mistakes_are_named() {
+        for (text, needle) in [
+            ("lmbd", "lmdb"),
+            ("memory:nonsense=1", "limit"),
+            ("null,null", "twice"),
+            ("memory:limit", "name=value"),
+            ("", "empty"),
+        ] {
+            let error = parse_targets(text).unwrap_err();
+            assert!(error.contains(needle), "{text}: {error}");
+        }
+    }
+}

@@ -1,0 +1,15 @@
+//! The worker: a child process that holds one engine and the load generator.
+//!
+//! The lab starts it as `romanesco lab worker`, puts it into its envelope, and then sends requests
+//! (see [`protocol`]). It ends when its standard input closes, so it never outlives the lab.
+
+mod build;
+mod insert;
+pub mod protocol;
+mod query;
+mod serve;
+mod session;
+mod step;
+mod verify;
+
+pub use serve::serve;

@@ -1,0 +1,170 @@
+//! What the lab and its worker say to each other: JSON, one message a line, requests on the worker's
+//! standard input and events on its standard output.
+
+use std::path::PathBuf;
+
+use kv::{Durability, EngineOptions, EngineStats};
+use serde::{Deserialize, Serialize};
+
+use crate::record::{Ended, Integrity, LoadKind};
+use crate::workload::iibench::{RowParams, Work};
+
+/// What the worker is asked to do. One at a time; each ends with one closing event.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(tag = "request", rename_all = "snake_case")]
+pub enum Request {
+    /// Open the store (first of all). Ends with `opened`.
+    Open(Open),
+    /// Do a step. Ends with `finished`.
+    Step(Step),
+    /// Let background work catch up. Ends with `settled`.
+    Settle {
+        /// The most seconds it may take.
+        seconds_max: f64,
+    },
+    /// Compare the store with the workload's model. Ends with `verified`.
+    Verify,
+    /// Close the store and end. Ends with `closed`.
+    Close,
+}
+
+/// How the store is opened.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Open {
+    /// The engine's name.
+    pub engine: String,
+    /// Its directory.
+    pub directory: PathBuf,
+    /// Its options.
+    pub options: EngineOptions,
+    /// Durability of every commit.
+    pub durability: Durability,
+    /// The rows.
+    pub rows: RowParams,
+}
+
+/// One step.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Step {
+    /// What to do.
+    pub work: Work,
+    /// Operations to do; 0: until the time is up.
+    pub operations: u64,
+    /// The most seconds.
+    pub seconds_max: f64,
+    /// Closed or open loop.
+    pub load: LoadKind,
+    /// Load threads.
+    pub clients: u32,
+}
+
+/// What the worker tells.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(tag = "event", rename_all = "snake_case")]
+pub enum Event {
+    /// The store is open.
+    Opened,
+    /// A second went by.
+    Tick(Box<Tick>),
+    /// An interval of a load ended.
+    Interval(Interval),
+    /// The step ended.
+    Finished(Box<Finished>),
+    /// Settling ended.
+    Settled {
+        /// Seconds it took.
+        seconds: f64,
+        /// Whether it was cut off by its limit.
+        cut: bool,
+    },
+    /// The check ended.
+    Verified(Integrity),
+    /// The store is closed.
+    Closed,
+    /// The request failed; the worker ends.
+    Failed {
+        /// What happened and what to do next.
+        message: String,
+    },
+}
+
+/// The state at the end of a second.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct Tick {
+    /// Seconds since the step (or the settling) began.
+    pub t: f64,
+    /// Rows written since the step began.
+    pub rows: u64,
+    /// Queries done since the step began.
+    pub queries: u64,
+    /// Median latency of the step's main operation in the last second, in milliseconds.
+    pub p50_ms: Option<f64>,
+    /// 99th percentile.
+    pub p99_ms: Option<f64>,
+    /// Longest, those under way counted with their age.
+    pub max_ms: Option<f64>,
+    /// CPU spent making rows since the step began, in seconds.
+    pub client_cpu_seconds: f64,
+    /// What the engine says of itself.
+    pub stats: EngineStats,
+}
+
+/// The end of an interval.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub struct Interval {
+    /// From 1.
+    pub interval: u32,
+    /// Rows in the store.
+    pub rows: u64,
+    /// Rows written in the interval.
+    pub rows_written: u64,
+    /// When it ended, in seconds since the step began.
+    pub t: f64,
+    /// Seconds it took.
+    pub seconds: f64,
+    /// Rows per second in its last 5 %.
+    pub exit_rate: f64,
+    /// The longest commit, in seconds.
+    pub max_stall_seconds: f64,
+    /// Queries done in it.
+    pub queries: u64,
+    /// Their mean latency in milliseconds.
+    pub query_mean_ms: f64,
+    /// 99th percentile of their latency in milliseconds.
+    pub query_p99_ms: f64,
+}
+
+/// The result of a step.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Finished {
+    /// Why it ended.
+    pub ended: Ended,
+    /// Rows written.
+    pub rows: u64,
+    /// Rows deleted.
+    pub rows_deleted: u64,
+    /// Queries done.
+    pub queries: u64,
+    /// Entries they returned.
+    pub query_entries: u64,
+    /// Seconds from the first operation to the end of the last.
+    pub seconds: f64,
+    /// Main operations per second over the first tenth of them.
+    pub rate_first_tenth: f64,
+    /// Over the last tenth.
+    pub rate_last_tenth: f64,
+    /// Latency of the main operation in microseconds, as text.
+    pub histogram: String,
+    /// Latency of queries beside a load, as text.
+    pub query_histogram: Option<String>,
+    /// CPU spent making rows, in seconds.
+    pub client_cpu_seconds: f64,
+    /// Bytes of keys and values written.
+    pub logical_bytes: u64,
+    /// Bytes of live keys and values in the store.
+    pub live_bytes: u64,
+    /// Rows in the store.
+    pub live_rows: u64,
+    /// Wrong answers the clients got; the first few.
+    pub wrong: Vec<String>,
+}

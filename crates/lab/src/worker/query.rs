@@ -1,0 +1,176 @@
+//! Clients that query.
+
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use kv::{Direction, KeyRange};
+use stdx::{Rng, time};
+
+use super::session::text;
+use super::step::Shared;
+use crate::load::Pace;
+use crate::record::LoadKind;
+use crate::workload::iibench::{QUERY_LIMIT, Row, SideQueries, Work};
+
+/// How often a waiting query client looks whether it is its turn.
+const SIDE_LOOK: Duration = Duration::from_millis(20);
+
+/// Range queries beside a load, open-loop at their own rate.
+pub(super) fn beside_load(shared: &Shared<'_>, queries: SideQueries) {
+    let Work::Load { interval_rows, .. } = shared.plan.work else {
+        return;
+    };
+    let first = interval_rows * u64::from(queries.from_interval.saturating_sub(1));
+    while shared.rows.load(Ordering::Relaxed) < first {
+        if finished(shared) || !shared.wait_until(time::now() + SIDE_LOOK) {
+            return;
+        }
+    }
+    let mut client = Client::new(shared, 0);
+    let kind = LoadKind::Open {
+        rate: queries.rate,
+        poisson: false,
+    };
+    let mut pace = Pace::new(kind, 1.0, 1, client.rng.next_u64(), time::now());
+    while !finished(shared) {
+        let due = pace.next(time::now());
+        if !shared.wait_until(due) {
+            return;
+        }
+        shared.side.begin(0, due);
+        if let Err(message) = client.range() {
+            return shared.fail(message);
+        }
+        shared.side.end(0, due, time::now());
+        shared.queries.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+fn finished(shared: &Shared<'_>) -> bool {
+    shared.stopped() || shared.next_row.load(Ordering::Relaxed) >= shared.end_row
+}
+
+/// Queries one after the other until the step ends: the step's main operation.
+pub(super) fn closed(shared: &Shared<'_>, client: u32, point: bool) {
+    let slot = client as usize;
+    let mut client = Client::new(shared, client);
+    while !shared.stopped() {
+        let operations = shared.plan.operations;
+        if operations > 0 && shared.queries.load(Ordering::Relaxed) >= operations {
+            // Enough: the background writers of the step must end too.
+            return shared.stop_all();
+        }
+        let due = time::now();
+        shared.main.begin(slot, due);
+        let result = if point {
+            client.point()
+        } else {
+            client.range()
+        };
+        shared.main.end(slot, due, time::now());
+        if let Err(message) = result {
+            return shared.fail(message);
+        }
+        shared.queries.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+struct Client<'a> {
+    shared: &'a Shared<'a>,
+    rng: Rng,
+    row: Row,
+    value: Vec<u8>,
+    /// Rows that were in the store when the step began: `low..high`.
+    low: u64,
+    high: u64,
+}
+
+impl<'a> Client<'a> {
+    fn new(shared: &'a Shared<'a>, client: u32) -> Client<'a> {
+        let seed = shared.session.generator.params().seed;
+        let live = shared.session.live;
+        Client {
+            shared,
+            rng: Rng::new(seed ^ (u64::from(client) + 1) << 32 ^ live.high),
+            row: Row::default(),
+            value: Vec::new(),
+            low: live.low,
+            high: live.high.max(live.low + 1),
+        }
+    }
+
+    /// A row that is not about to be deleted: from the younger half of those there were.
+    fn old_row(&mut self) -> u64 {
+        let low = self.low + (self.high - self.low) / 2;
+        low + self.rng.below(self.high - low)
+    }
+
+    /// A covered range query from a random place on one of the three indexes.
+    fn range(&mut self) -> Result<(), String> {
+        let session = self.shared.session;
+        let Some(trees) = session.indexes else {
+            return Err("there are no indexes".to_owned());
+        };
+        let index = self.rng.index(3);
+        let (random, id) = (self.rng.next_u64(), self.old_row());
+        let start = session.generator.query_key(index, random, id);
+        let Some(tree) = trees.get(index).copied() else {
+            return Ok(());
+        };
+        if !session.keeps {
+            return Ok(());
+        }
+        let snapshot = session.engine.begin_read().map_err(text)?;
+        let range = KeyRange::from(&start);
+        let mut cursor = snapshot
+            .cursor(tree, range, Direction::Forward)
+            .map_err(text)?;
+        let mut found = 0;
+        let mut last = std::mem::take(&mut self.value);
+        last.clear();
+        last.extend_from_slice(&start);
+        while found < QUERY_LIMIT && cursor.advance().map_err(text)? {
+            let in_order = if found == 0 {
+                cursor.key() >= last.as_slice()
+            } else {
+                cursor.key() > last.as_slice()
+            };
+            if !in_order {
+                self.shared
+                    .wrong(format!("a range query on index {index} was out of order"));
+            }
+            last.clear();
+            last.extend_from_slice(cursor.key());
+            found += 1;
+        }
+        self.value = last;
+        self.shared
+            .entries
+            .fetch_add(found as u64, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// A point query by primary key; the answer is compared with the row as it must be.
+    fn point(&mut self) -> Result<(), String> {
+        let session = self.shared.session;
+        let id = self.old_row();
+        if !session.keeps {
+            return Ok(());
+        }
+        let snapshot = session.engine.begin_read().map_err(text)?;
+        let found = snapshot.get_into(session.rows, &id.to_be_bytes(), &mut self.value);
+        if !found.map_err(text)? {
+            if id >= self.shared.next_delete.load(Ordering::Relaxed) {
+                self.shared.wrong(format!("row {id} is missing"));
+            }
+            return Ok(());
+        }
+        self.shared
+            .generate(|| session.generator.row(id, &mut self.row));
+        if self.row.value != self.value {
+            self.shared.wrong(format!("row {id} has a wrong value"));
+        }
+        self.shared.entries.fetch_add(1, Ordering::Relaxed);
+        Ok(())
+    }
+}

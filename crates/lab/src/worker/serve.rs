@@ -1,0 +1,112 @@
+//! The worker's main loop.
+
+use std::io::{self, BufRead, Write};
+use std::process;
+use std::thread;
+use std::time::Duration;
+
+use kv::Compaction;
+use rustix::process::{Signal, set_parent_process_death_signal};
+use stdx::sync::Mutex;
+use stdx::time;
+
+use super::protocol::{Event, Request, Tick};
+use super::session::{Session, text};
+use super::{step, verify};
+
+/// Serve requests from standard input until it closes or `close` is asked. Returns the program's exit
+/// code: 0 after `close`, 1 after a failed request.
+#[must_use]
+pub fn serve() -> u8 {
+    // When the lab dies the worker must not go on loading the machine.
+    if let Err(e) = set_parent_process_death_signal(Some(Signal::KILL)) {
+        eprintln!("romanesco lab worker: not told when the lab ends: {e}");
+    }
+    let out = Mutex::new(io::stdout());
+    let emit = |event: Event| {
+        let line = serde_json::to_string(&event).expect("events are plain data");
+        let mut out = out.lock();
+        if writeln!(out, "{line}").and_then(|()| out.flush()).is_err() {
+            // Nobody listens any more.
+            process::exit(1);
+        }
+    };
+    let mut session = None;
+    for line in io::stdin().lock().lines() {
+        let Ok(line) = line else { break };
+        let result = serde_json::from_str(&line)
+            .map_err(|e| format!("not a request: {e}: {line}"))
+            .and_then(|request| answer(&mut session, request, &emit));
+        match result {
+            Ok(Event::Closed) => {
+                emit(Event::Closed);
+                return 0;
+            }
+            Ok(event) => emit(event),
+            Err(message) => {
+                emit(Event::Failed { message });
+                return 1;
+            }
+        }
+    }
+    0
+}
+
+fn answer(
+    session: &mut Option<Session>,
+    request: Request,
+    emit: &(dyn Fn(Event) + Sync),
+) -> Result<Event, String> {
+    if let Request::Open(open) = &request {
+        *session = Some(Session::open(open)?);
+        return Ok(Event::Opened);
+    }
+    if matches!(request, Request::Close) {
+        if let Some(open) = session.take() {
+            open.engine.close().map_err(text)?;
+        }
+        return Ok(Event::Closed);
+    }
+    let open = session.as_mut().ok_or("no store is open")?;
+    match request {
+        Request::Step(plan) => step::run(open, &plan, &emit).map(|f| Event::Finished(Box::new(f))),
+        Request::Settle { seconds_max } => settle(open, seconds_max, emit),
+        Request::Verify => Ok(Event::Verified(verify::verify(open))),
+        Request::Open(_) | Request::Close => Err("handled before".to_owned()),
+    }
+}
+
+fn settle(
+    session: &Session,
+    seconds_max: f64,
+    emit: &(dyn Fn(Event) + Sync),
+) -> Result<Event, String> {
+    let start = time::now();
+    let limit = Duration::from_secs_f64(seconds_max.clamp(0.0, 1e9));
+    let result = thread::scope(|scope| {
+        let work = scope.spawn(|| session.engine.settle(limit));
+        let mut next = 1.0;
+        while !work.is_finished() {
+            time::sleep(Duration::from_millis(20));
+            let t = start.elapsed().as_secs_f64();
+            if t >= next {
+                next = t.floor() + 1.0;
+                let stats = session.engine.stats().unwrap_or_default();
+                emit(Event::Tick(Box::new(Tick {
+                    t,
+                    stats,
+                    ..Tick::default()
+                })));
+            }
+        }
+        work.join()
+    });
+    let ended = result
+        .map_err(|_| "settling panicked".to_owned())?
+        .map_err(text)?;
+    let cut = ended == Compaction::Cancelled;
+    Ok(Event::Settled {
+        seconds: start.elapsed().as_secs_f64(),
+        cut,
+    })
+}

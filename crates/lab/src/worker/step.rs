@@ -1,0 +1,389 @@
+//! One step: clients in threads, and a ticker that tells the lab how it goes.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rustix::time::{ClockId, clock_gettime};
+use stdx::sync::Mutex;
+use stdx::time;
+
+use super::protocol::{Event, Finished, Interval, Step, Tick};
+use super::session::{Live, Session};
+use super::{build, insert, query};
+use crate::load::{Marks, Recorder, encode_histogram, latency_of};
+use crate::record::Ended;
+use crate::workload::iibench::Work;
+
+/// How often the ticker looks: the resolution of tenths and intervals.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// Wrong answers that are kept word for word.
+const WRONG_MAX: usize = 20;
+
+/// What the clients of a step share.
+pub(super) struct Shared<'a> {
+    pub session: &'a Session,
+    pub plan: &'a Step,
+    pub start: Instant,
+    /// The next row to write, and where to stop.
+    pub next_row: AtomicU64,
+    pub end_row: u64,
+    /// The next row to delete.
+    pub next_delete: AtomicU64,
+    pub rows: AtomicU64,
+    pub queries: AtomicU64,
+    pub entries: AtomicU64,
+    pub logical_bytes: AtomicU64,
+    client_cpu_ns: AtomicU64,
+    stop: AtomicBool,
+    timed_out: AtomicBool,
+    error: Mutex<Option<String>>,
+    wrong: Mutex<Vec<String>>,
+    /// Latency of the step's main operation.
+    pub main: Recorder,
+    /// Latency of queries beside a load.
+    pub side: Recorder,
+}
+
+impl Shared<'_> {
+    pub(super) fn stopped(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
+    }
+
+    /// End the step: everything it had to do is done.
+    pub(super) fn stop_all(&self) {
+        self.stop.store(true, Ordering::Relaxed);
+    }
+
+    pub(super) fn fail(&self, message: String) {
+        self.error.lock().get_or_insert(message);
+        self.stop.store(true, Ordering::Relaxed);
+    }
+
+    pub(super) fn wrong(&self, message: String) {
+        let mut wrong = self.wrong.lock();
+        if wrong.len() < WRONG_MAX {
+            wrong.push(message);
+        }
+    }
+
+    /// Block until `due` or the end of the step; false at the end.
+    pub(super) fn wait_until(&self, due: Instant) -> bool {
+        loop {
+            if self.stopped() {
+                return false;
+            }
+            let left = due.saturating_duration_since(time::now());
+            if left.is_zero() {
+                return true;
+            }
+            time::sleep(left.min(LOOK));
+        }
+    }
+
+    /// Run `make` and count its CPU time as the generator's.
+    pub(super) fn generate<T>(&self, make: impl FnOnce() -> T) -> T {
+        let before = thread_cpu();
+        let made = make();
+        let spent = thread_cpu().saturating_sub(before).as_nanos();
+        self.client_cpu_ns
+            .fetch_add(u64::try_from(spent).unwrap_or(0), Ordering::Relaxed);
+        made
+    }
+
+    /// Main operations done: rows for loads, queries for query steps.
+    fn done(&self) -> u64 {
+        match self.plan.work {
+            Work::Query { .. } => self.queries.load(Ordering::Relaxed),
+            Work::Load { .. } | Work::BuildIndexes => self.rows.load(Ordering::Relaxed),
+        }
+    }
+
+    fn client_cpu(&self) -> f64 {
+        self.client_cpu_ns.load(Ordering::Relaxed) as f64 / 1e9
+    }
+}
+
+fn thread_cpu() -> Duration {
+    let t = clock_gettime(ClockId::ThreadCPUTime);
+    Duration::new(
+        u64::try_from(t.tv_sec).unwrap_or(0),
+        u32::try_from(t.tv_nsec).unwrap_or(0),
+    )
+}
+
+/// Do a step on an open store.
+pub(super) fn run(
+    session: &mut Session,
+    plan: &Step,
+    emit: &dyn Fn(Event),
+) -> Result<Finished, String> {
+    let needs_indexes = match plan.work {
+        Work::Load { indexes, .. } => indexes,
+        Work::BuildIndexes | Work::Query { .. } => true,
+    };
+    if needs_indexes {
+        session.indexes()?;
+    }
+    let before = session.live;
+    let shared = shared(session, plan);
+    let mut ticker = Ticker::new(&shared, before);
+    thread::scope(|scope| {
+        let mut clients = Vec::new();
+        for (name, body) in clients_of(&shared) {
+            let builder = thread::Builder::new().name(name);
+            match builder.spawn_scoped(scope, body) {
+                Ok(handle) => clients.push(handle),
+                Err(e) => shared.fail(format!("cannot start a load thread: {e}")),
+            }
+        }
+        while clients.iter().any(|c| !c.is_finished()) {
+            time::sleep(LOOK);
+            ticker.look(emit);
+        }
+    });
+    let seconds = ticker.finish(emit);
+    if let Some(error) = shared.error.lock().take() {
+        return Err(error);
+    }
+    let finished = outcome(&shared, &ticker.marks, seconds);
+    let live = Live {
+        low: shared.next_delete.load(Ordering::Relaxed),
+        high: shared.next_row.load(Ordering::Relaxed).min(shared.end_row),
+        indexed: before.indexed || needs_indexes,
+    };
+    session.live = live;
+    Ok(Finished {
+        live_bytes: session.live_bytes(),
+        live_rows: live.rows(),
+        ..finished
+    })
+}
+
+fn shared<'a>(session: &'a Session, plan: &'a Step) -> Shared<'a> {
+    let start = time::now();
+    let live = session.live;
+    let end_row = match plan.work {
+        Work::Load { .. } if plan.operations > 0 => live.high + plan.operations,
+        Work::BuildIndexes => live.high,
+        Work::Load { .. } | Work::Query { .. } => u64::MAX,
+    };
+    Shared {
+        session,
+        plan,
+        start,
+        next_row: AtomicU64::new(live.high),
+        end_row,
+        next_delete: AtomicU64::new(live.low),
+        rows: AtomicU64::new(0),
+        queries: AtomicU64::new(0),
+        entries: AtomicU64::new(0),
+        logical_bytes: AtomicU64::new(0),
+        client_cpu_ns: AtomicU64::new(0),
+        stop: AtomicBool::new(false),
+        timed_out: AtomicBool::new(false),
+        error: Mutex::new(None),
+        wrong: Mutex::new(Vec::new()),
+        main: Recorder::new(plan.clients, start),
+        side: Recorder::new(plan.clients, start),
+    }
+}
+
+type Body<'a> = Box<dyn FnOnce() + Send + 'a>;
+
+fn clients_of<'a>(shared: &'a Shared<'a>) -> Vec<(String, Body<'a>)> {
+    let mut clients: Vec<(String, Body<'a>)> = Vec::new();
+    let count = shared.plan.clients;
+    match shared.plan.work {
+        Work::Load { queries, .. } => {
+            for client in 0..count {
+                let body = move || insert::load(shared, client);
+                clients.push((format!("load-{client}"), Box::new(body)));
+            }
+            if let Some(queries) = queries {
+                let body = move || query::beside_load(shared, queries);
+                clients.push(("query".to_owned(), Box::new(body)));
+            }
+        }
+        Work::BuildIndexes => {
+            clients.push(("build".to_owned(), Box::new(move || build::indexes(shared))));
+        }
+        Work::Query { point, .. } => {
+            for client in 0..count {
+                let body = move || query::closed(shared, client, point);
+                clients.push((format!("query-{client}"), Box::new(body)));
+                let body = move || insert::background(shared, client);
+                clients.push((format!("write-{client}"), Box::new(body)));
+            }
+        }
+    }
+    clients
+}
+
+fn outcome(shared: &Shared<'_>, marks: &Marks, seconds: f64) -> Finished {
+    let load = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+    let done = shared.done();
+    let tenth = done / 10;
+    let deleted = load(&shared.next_delete) - shared.session.live.low;
+    let mean = if seconds > 0.0 {
+        done as f64 / seconds
+    } else {
+        0.0
+    };
+    let side = shared.side.step();
+    let timed_out = shared.timed_out.load(Ordering::Relaxed);
+    let ended = if timed_out {
+        Ended::Time
+    } else {
+        Ended::Operations
+    };
+    let beside = matches!(
+        shared.plan.work,
+        Work::Load {
+            queries: Some(_),
+            ..
+        }
+    );
+    Finished {
+        ended,
+        rows: load(&shared.rows),
+        rows_deleted: deleted,
+        queries: load(&shared.queries),
+        query_entries: load(&shared.entries),
+        seconds,
+        rate_first_tenth: marks.rate(0, tenth).unwrap_or(mean),
+        rate_last_tenth: marks.rate(done - tenth, done).unwrap_or(mean),
+        histogram: encode_histogram(&shared.main.step()),
+        query_histogram: beside.then(|| encode_histogram(&side)),
+        client_cpu_seconds: shared.client_cpu(),
+        logical_bytes: load(&shared.logical_bytes),
+        live_bytes: 0,
+        live_rows: 0,
+        wrong: shared.wrong.lock().clone(),
+    }
+}
+
+/// Looks at the counters every [`LOOK`], tells each second and each interval.
+struct Ticker<'a> {
+    shared: &'a Shared<'a>,
+    before: Live,
+    marks: Marks,
+    next_second: f64,
+    interval: u32,
+    interval_start: f64,
+    interval_queries: u64,
+}
+
+impl<'a> Ticker<'a> {
+    fn new(shared: &'a Shared<'a>, before: Live) -> Ticker<'a> {
+        Ticker {
+            shared,
+            before,
+            marks: Marks::default(),
+            next_second: 1.0,
+            interval: 0,
+            interval_start: 0.0,
+            interval_queries: 0,
+        }
+    }
+
+    fn elapsed(&self) -> f64 {
+        self.shared.start.elapsed().as_secs_f64()
+    }
+
+    fn look(&mut self, emit: &dyn Fn(Event)) {
+        let t = self.elapsed();
+        self.marks.push(t, self.shared.done());
+        if t >= self.shared.plan.seconds_max && !self.shared.stopped() {
+            self.shared.timed_out.store(true, Ordering::Relaxed);
+            self.shared.stop.store(true, Ordering::Relaxed);
+        }
+        self.intervals(emit);
+        if t >= self.next_second {
+            self.next_second = t.floor() + 1.0;
+            emit(Event::Tick(Box::new(self.tick(t))));
+        }
+    }
+
+    /// The last look; returns when the last operation ended, as far as the marks tell.
+    fn finish(&mut self, emit: &dyn Fn(Event)) -> f64 {
+        let t = self.elapsed();
+        self.marks.push(t, self.shared.done());
+        self.intervals(emit);
+        emit(Event::Tick(Box::new(self.tick(t))));
+        self.marks.time_of(self.shared.done()).unwrap_or(t)
+    }
+
+    fn tick(&self, t: f64) -> Tick {
+        let second = self.shared.main.take_second();
+        let latency = (!second.is_empty()).then(|| latency_of(&second));
+        let oldest = self
+            .shared
+            .main
+            .oldest(time::now())
+            .map(|d| d.as_secs_f64() * 1e3);
+        let longest = latency
+            .map(|l| l.max)
+            .into_iter()
+            .chain(oldest)
+            .reduce(f64::max);
+        Tick {
+            t,
+            rows: self.shared.rows.load(Ordering::Relaxed),
+            queries: self.shared.queries.load(Ordering::Relaxed),
+            p50_ms: latency.map(|l| l.p50),
+            p99_ms: latency.map(|l| l.p99),
+            max_ms: longest,
+            client_cpu_seconds: self.shared.client_cpu(),
+            stats: self.shared.session.engine.stats().unwrap_or_default(),
+        }
+    }
+
+    fn intervals(&mut self, emit: &dyn Fn(Event)) {
+        let Work::Load { interval_rows, .. } = self.shared.plan.work else {
+            return;
+        };
+        if interval_rows == 0 {
+            return;
+        }
+        loop {
+            let rows = interval_rows * u64::from(self.interval + 1);
+            let Some(t) = self.marks.time_of(rows) else {
+                return;
+            };
+            emit(Event::Interval(self.end_interval(rows, interval_rows, t)));
+        }
+    }
+
+    fn end_interval(&mut self, rows: u64, interval_rows: u64, t: f64) -> Interval {
+        let commits = self.shared.main.take_interval();
+        let queries = latency_of(&self.shared.side.take_interval());
+        let all_queries = self.shared.queries.load(Ordering::Relaxed);
+        let seconds = t - self.interval_start;
+        let mean = if seconds > 0.0 {
+            interval_rows as f64 / seconds
+        } else {
+            0.0
+        };
+        self.interval += 1;
+        let interval = Interval {
+            interval: self.interval,
+            rows: self.before.rows() + rows,
+            rows_written: interval_rows,
+            t,
+            seconds,
+            exit_rate: self
+                .marks
+                .rate(rows - interval_rows / 20, rows)
+                .unwrap_or(mean),
+            max_stall_seconds: latency_of(&commits).max / 1e3,
+            queries: all_queries - self.interval_queries,
+            query_mean_ms: queries.mean,
+            query_p99_ms: queries.p99,
+        };
+        self.interval_start = t;
+        self.interval_queries = all_queries;
+        interval
+    }
+}

@@ -1,0 +1,74 @@
+//! The insert benchmark's rows (iiBench; Tokutek 2008-2014, Callaghan's ibench since).
+//!
+//! A row is a sale: date, cash register, customer, product, price and a payload, under an ascending
+//! primary key, with three secondary indexes. Row `i` is a pure function of the seed and `i`, so
+//! the rows that should be in a store need not be remembered: a check makes them again.
+//!
+//! On an embedded engine a row is one entry in the primary tree and one in each index tree. Integers
+//! are big-endian and prices are non-negative, so that byte order is value order.
+
+mod payload;
+mod row;
+mod shape;
+
+pub use payload::Payload;
+pub use row::{Generator, Row};
+pub use shape::Shape;
+
+use serde::{Deserialize, Serialize};
+
+/// The names of the trees: the rows, and the three indexes.
+pub const TREES: [&str; 4] = ["rows", "index1", "index2", "index3"];
+
+/// Entries a range query returns at most.
+pub const QUERY_LIMIT: usize = 10;
+
+/// What the rows look like.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RowParams {
+    /// The seed of all rows.
+    pub seed: u64,
+    /// The keys of the indexes.
+    pub shape: Shape,
+    /// The payload.
+    pub payload: Payload,
+}
+
+/// What one step does.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "work", rename_all = "snake_case")]
+pub enum Work {
+    /// Insert rows in ascending order of the primary key.
+    Load {
+        /// Rows in one transaction.
+        batch: u32,
+        /// Whether the index trees are maintained.
+        indexes: bool,
+        /// Delete as many of the oldest rows after each transaction, in one of its own.
+        deletes: bool,
+        /// Rows in one interval of the published-style table.
+        interval_rows: u64,
+        /// Range queries beside the load: how many per second, from which interval on.
+        queries: Option<SideQueries>,
+    },
+    /// Build the three index trees from the rows.
+    BuildIndexes,
+    /// Query as fast as possible while rows are inserted and deleted at a given rate.
+    Query {
+        /// Point queries by primary key, or range queries on the indexes.
+        point: bool,
+        /// Rows inserted (and deleted) per second in the background, over all clients.
+        write_rate: f64,
+        /// Rows in one background transaction.
+        batch: u32,
+    },
+}
+
+/// Queries that run beside a load, open-loop.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SideQueries {
+    /// Queries per second.
+    pub rate: f64,
+    /// The first interval (from 1) in which they run.
+    pub from_interval: u32,
+}

@@ -1,0 +1,279 @@
+//! The layers: which crate may use which.
+//!
+//! Arrows point down. Every crate names what it may use; a test here proves that the table itself
+//! never points up, and that the few edges inside a layer are the listed ones. Crates that are
+//! planned stand in the table before they exist.
+
+use super::Finding;
+use super::manifest::Kind;
+use super::repository::Repository;
+
+/// Where to add a crate, said in the finding about an unknown one.
+const THIS_FILE: &str = "crates/xtask/src/tidy/layers.rs";
+
+/// A crate and its place.
+struct Place {
+    name: &'static str,
+    /// 0 is the ground; `None` stands outside of the product.
+    layer: Option<u8>,
+    /// Only tests use it, as a dev-dependency.
+    test_only: bool,
+    /// The crates of this workspace it may use in the product.
+    may_use: &'static [&'static str],
+}
+
+const fn place(name: &'static str, layer: u8, may_use: &'static [&'static str]) -> Place {
+    Place {
+        name,
+        layer: Some(layer),
+        test_only: false,
+        may_use,
+    }
+}
+
+const fn test_only(name: &'static str, layer: u8, may_use: &'static [&'static str]) -> Place {
+    Place {
+        test_only: true,
+        ..place(name, layer, may_use)
+    }
+}
+
+const ADAPTER: &[&str] = &["kv", "stdx", "vfs"];
+
+const PLACES: &[Place] = &[
+    place("stdx", 0, &[]),
+    place("vfs", 0, &["stdx"]),
+    test_only("sim", 0, &["stdx", "vfs"]),
+    place("betree", 1, &["stdx", "vfs"]),
+    place("kv", 1, &["stdx", "vfs"]),
+    place("kv-betree", 2, &["betree", "kv", "stdx", "vfs"]),
+    place("kv-lmdb", 2, ADAPTER),
+    place("kv-rocksdb", 2, ADAPTER),
+    place("kv-wiredtiger", 2, ADAPTER),
+    test_only("kv-conformance", 2, ADAPTER),
+    place("query", 3, &["stdx"]),
+    place("wire", 3, &["stdx"]),
+    place("docdb", 3, &["kv", "query", "stdx"]),
+    place(
+        "server",
+        4,
+        &["docdb", "kv", "query", "stdx", "vfs", "wire"],
+    ),
+    place(
+        "lab",
+        4,
+        &[
+            "kv",
+            "kv-betree",
+            "kv-lmdb",
+            "kv-rocksdb",
+            "kv-wiredtiger",
+            "stdx",
+            "vfs",
+        ],
+    ),
+    place(
+        "romanesco",
+        5,
+        &[
+            "betree",
+            "docdb",
+            "kv",
+            "kv-betree",
+            "kv-lmdb",
+            "kv-rocksdb",
+            "kv-wiredtiger",
+            "lab",
+            "server",
+            "stdx",
+            "vfs",
+        ],
+    ),
+    test_only("torture", 5, &["kv", "lab", "server", "stdx", "vfs"]),
+    Place {
+        name: "xtask",
+        layer: None,
+        test_only: false,
+        may_use: &[],
+    },
+];
+
+fn find(name: &str) -> Option<&'static Place> {
+    PLACES.iter().find(|p| p.name == name)
+}
+
+/// Every crate stands in the table, and its folder is named as it is.
+pub(super) fn known(repository: &Repository) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for manifest in repository.crates() {
+        let line = manifest.line_of("package", "name");
+        if find(&manifest.folder).is_none() {
+            let message = format!(
+                "crate {} has no place in the layers; give it one in {THIS_FILE}",
+                manifest.folder
+            );
+            findings.push(Finding::new(&manifest.path, line, message));
+        }
+        let package = manifest.package().unwrap_or_default();
+        if package != manifest.folder {
+            let message = format!(
+                "package {package} lives in folder {}; use one name",
+                manifest.folder
+            );
+            findings.push(Finding::new(&manifest.path, line, message));
+        }
+    }
+    findings
+}
+
+/// Every dependency inside the workspace is one the table allows.
+pub(super) fn edges(repository: &Repository) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for manifest in repository.crates() {
+        let Some(from) = find(&manifest.folder) else {
+            continue;
+        };
+        for dependency in manifest.dependencies() {
+            let Some(to) = find(dependency.name) else {
+                continue;
+            };
+            if let Some(message) = objection(from, to, dependency.kind) {
+                findings.push(Finding::new(&manifest.path, dependency.line, message));
+            }
+        }
+    }
+    findings
+}
+
+fn objection(from: &Place, to: &Place, kind: Kind) -> Option<String> {
+    if to.test_only {
+        return match kind {
+            Kind::Dev => None,
+            Kind::Normal => Some(format!(
+                "{} is for tests: make it a dev-dependency of {}",
+                to.name, from.name
+            )),
+        };
+    }
+    // Tests may look at anything below; the product only at what the table lists.
+    let below = to.layer.is_some() && to.layer < from.layer;
+    if from.may_use.contains(&to.name) || (kind == Kind::Dev && below) {
+        return None;
+    }
+    Some(format!(
+        "{} (layer {}) may not use {} (layer {}); the layers are listed in {THIS_FILE}",
+        from.name,
+        layer_name(from),
+        to.name,
+        layer_name(to)
+    ))
+}
+
+fn layer_name(place: &Place) -> String {
+    place
+        .layer
+        .map_or_else(|| "none".to_owned(), |l| format!("L{l}"))
+}
+
+/// The map of the code names every crate there is.
+pub(super) fn named_in_architecture(repository: &Repository) -> Vec<Finding> {
+    let text = repository
+        .file("ARCHITECTURE.md")
+        .map_or("", |f| f.text.as_str());
+    repository
+        .crates()
+        .filter(|manifest| !text.contains(&format!("`{}`", manifest.folder)))
+        .map(|manifest| {
+            let message = format!("the code map does not name crate `{}`", manifest.folder);
+            Finding::new("ARCHITECTURE.md", 1, message)
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The edges inside a layer.
+    const BESIDE: &[(&str, &str)] = &[
+        ("vfs", "stdx"),
+        ("sim", "stdx"),
+        ("sim", "vfs"),
+        ("docdb", "query"),
+    ];
+
+    fn manifest(name: &str, section: &str, uses: &str) -> String {
+        format!("[package]\nname = \"{name}\"\n[{section}]\n{uses}.workspace = true\n")
+    }
+
+    fn check(folder: &str, section: &str, uses: &str) -> Vec<Finding> {
+        let path = format!("crates/{folder}/Cargo.toml");
+        edges(&Repository::of(&[(
+            &path,
+            &manifest(folder, section, uses),
+        )]))
+    }
+
+    #[test]
+    fn the_table_points_down() {
+        for from in PLACES {
+            for name in from.may_use {
+                let to = find(name).unwrap();
+                let beside = BESIDE.contains(&(from.name, name));
+                assert!(to.layer < from.layer || beside, "{} -> {name}", from.name);
+            }
+        }
+    }
+
+    #[test]
+    fn allowed_edges_pass_and_upward_ones_do_not() {
+        assert_eq!(check("lab", "dependencies", "kv-lmdb"), []);
+        assert_eq!(check("vfs", "dependencies", "stdx"), []);
+        assert_eq!(check("docdb", "dependencies", "serde"), []);
+        let up = check("kv", "dependencies", "lab");
+        assert!(
+            up[0]
+                .to_string()
+                .starts_with("crates/kv/Cargo.toml:4: kv (layer L1)"),
+            "{up:?}"
+        );
+        assert_eq!(check("docdb", "dependencies", "betree").len(), 1);
+        assert_eq!(check("xtask", "dependencies", "stdx").len(), 1);
+    }
+
+    #[test]
+    fn test_crates_are_dev_dependencies_only() {
+        assert_eq!(check("kv-lmdb", "dev-dependencies", "kv-conformance"), []);
+        assert_eq!(check("kv", "dev-dependencies", "kv-conformance"), []);
+        assert_eq!(check("kv-lmdb", "dependencies", "kv-conformance").len(), 1);
+        assert_eq!(check("kv-lmdb", "dev-dependencies", "lab").len(), 1);
+        assert_eq!(check("kv-lmdb", "build-dependencies", "sim").len(), 1);
+    }
+
+    #[test]
+    fn an_unknown_crate_is_told_where_to_go() {
+        let text = manifest("other", "dependencies", "kv");
+        let found = known(&Repository::of(&[("crates/new/Cargo.toml", &text)]));
+        assert_eq!(found.len(), 2);
+        assert!(found[0].message.contains(THIS_FILE), "{found:?}");
+        assert!(
+            found[1]
+                .message
+                .contains("package other lives in folder new"),
+            "{found:?}"
+        );
+    }
+
+    #[test]
+    fn the_code_map_names_crates_in_code_marks() {
+        let text = manifest("kv", "dependencies", "stdx");
+        let with = |map| {
+            named_in_architecture(&Repository::of(&[
+                ("crates/kv/Cargo.toml", &text),
+                ("ARCHITECTURE.md", map),
+            ]))
+        };
+        assert_eq!(with("# Map\n\n`kv` is the API.\n"), []);
+        assert_eq!(with("# Map\n\nkv\n").len(), 1);
+    }
+}

@@ -1,0 +1,106 @@
+//! `cargo xtask tidy`: the rules of the repository as a program.
+//!
+//! [`repository`] loads every text file once; each check is a pure function from the loaded files
+//! to findings, in a file of its own, tested on small inputs held in memory.
+
+mod attributes;
+mod dependencies;
+mod engines;
+mod layers;
+mod lines;
+mod manifest;
+mod markdown;
+mod paths;
+mod repository;
+mod scan;
+mod sizes;
+mod unsafety;
+mod variables;
+
+use std::fmt;
+use std::path::Path;
+
+use repository::Repository;
+
+/// Something that breaks a rule.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Finding {
+    /// The file, relative to the root of the repository.
+    path: String,
+    /// The line, from 1.
+    line: usize,
+    /// What is wrong and what to do.
+    message: String,
+}
+
+impl Finding {
+    fn new(path: &str, line: usize, message: impl Into<String>) -> Finding {
+        Finding {
+            path: path.to_owned(),
+            line,
+            message: message.into(),
+        }
+    }
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}: {}", self.path, self.line, self.message)
+    }
+}
+
+type Check = fn(&Repository) -> Vec<Finding>;
+
+const CHECKS: &[Check] = &[
+    attributes::exceptions,
+    attributes::leftovers,
+    attributes::module_docs,
+    dependencies::decisions,
+    dependencies::inherited,
+    dependencies::lints,
+    dependencies::unused,
+    engines::confined,
+    engines::default_features,
+    engines::no_feature_tests_elsewhere,
+    layers::edges,
+    layers::known,
+    layers::named_in_architecture,
+    lines::ascii,
+    lines::width,
+    markdown::decision_numbers,
+    markdown::links,
+    markdown::titles,
+    paths::machine_paths,
+    sizes::architecture,
+    sizes::files,
+    sizes::functions,
+    unsafety::explained,
+    unsafety::places,
+    variables::documented_variables,
+];
+
+/// Check the repository at `root` and print what was found. True when nothing was.
+///
+/// # Errors
+/// A file or directory that cannot be read.
+pub(crate) fn run(root: &Path) -> Result<bool, String> {
+    let repository = Repository::load(root)?;
+    let mut findings: Vec<Finding> = CHECKS.iter().flat_map(|check| check(&repository)).collect();
+    findings.sort();
+    findings.dedup();
+    for finding in &findings {
+        println!("{finding}");
+    }
+    println!("unsafe: {}", unsafety::summary(&repository));
+    let files = repository.files().len();
+    let checks = CHECKS.len();
+    if findings.is_empty() {
+        println!("tidy: {files} files, {checks} checks, no findings");
+    } else {
+        println!(
+            "tidy: {files} files, {checks} checks, {} findings",
+            findings.len()
+        );
+    }
+    Ok(findings.is_empty())
+}
