@@ -170,7 +170,7 @@ function timePlot(host, stepIndex, step, panel) {
     ctx.restore();
   };
   var hooks = {};
-  if (panel.id === "rate") { hooks.drawAxes = [bands]; }
+  if (panel.main) { hooks.drawAxes = [bands]; }
   if (panel.cap && doc.cap) { hooks.draw = [limit]; }
   var top = panel.cap && doc.cap ? doc.cap / panel.div : 0;
   var y = panel.log ? { distr: 3 } : { range: function (u, lo, hi) { return [0, Math.max(hi || 1, top) * 1.06]; } };

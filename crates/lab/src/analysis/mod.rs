@@ -39,4 +39,6 @@ pub fn summary_table(_: &RunSummary) -> String {
     String::new()
 }
 /// stub
-pub fn noise_floor(_: &[StepSummary]) -> std::collections::BTreeMap<String, f64> { Default::default() }
+pub fn noise_floor(_: &[StepSummary]) -> std::collections::BTreeMap<String, f64> {
+    Default::default()
+}

@@ -92,7 +92,7 @@ pub(crate) fn verdict(view: &View<'_>) -> Verdict {
 fn ranking(view: &View<'_>, step: &StepView<'_>) -> Vec<(usize, f64)> {
     let mut ranked: Vec<(usize, f64)> = (0..view.targets.len())
         .filter(|t| step.usable(*t))
-        .filter_map(|t| Some((t, step.metric(t, step.primary())?)))
+        .filter_map(|t| Some((t, step.metric(t, "rate_mean")?)))
         .collect();
     ranked.sort_by(|a, b| b.1.total_cmp(&a.1));
     ranked
@@ -125,8 +125,8 @@ fn fastest(view: &View<'_>, step: &StepView<'_>) -> Option<(Finding, Option<usiz
         return Some((note("note", "note", text, &step.id), None));
     };
     let other = view.name(second);
-    let floor = view.floor(step.primary());
-    let Some(ratio) = ratio(step, step.primary(), first, second) else {
+    let floor = view.floor("rate_mean");
+    let Some(ratio) = ratio(step, "rate_mean", first, second) else {
         let text = format!(
             "{}: {name} ran at {} {}, the most; without intervals nothing more can be said.",
             step.plan.name,
@@ -171,13 +171,13 @@ fn explanation(view: &View<'_>, step: &StepView<'_>) -> Option<Finding> {
         ("cpu_us_per_row", "CPU"),
         ("switches_per_row", "context switches"),
     ];
-    if step.primary() != "rate_mean" {
+    if step.queries() {
         return None;
     }
     let ranked = ranking(view, step);
     let (first, second) = (ranked.first()?.0, ranked.get(1)?.0);
-    let rates = ratio(step, step.primary(), first, second)?;
-    if !rates.counts(view.floor(step.primary())) {
+    let rates = ratio(step, "rate_mean", first, second)?;
+    if !rates.counts(view.floor("rate_mean")) {
         return None;
     }
     let (mut less, mut more) = (Vec::new(), Vec::new());
@@ -235,8 +235,10 @@ fn invalid(view: &View<'_>) -> Vec<Finding> {
 
 fn cliffs(view: &View<'_>) -> Vec<Finding> {
     let mut found = Vec::new();
-    for step in view.steps.iter().filter(|s| s.primary() == "rate_mean") {
+    for step in &view.steps {
         let mut holds = Vec::new();
+        let shape = if step.queries() { "time" } else { "knee" };
+        let href = format!("{}-{shape}", step.id);
         for (target, _) in ranking(view, step) {
             let first = step.metric(target, "rate_first_tenth").filter(|v| *v > 0.0);
             let last = step.metric(target, "rate_last_tenth");
@@ -249,13 +251,14 @@ fn cliffs(view: &View<'_>) -> Vec<Finding> {
                 continue;
             }
             let text = format!(
-                "{name} falls off the cliff in {}: its last tenth ran at {} rows/s, {} of its \
+                "{name} falls off the cliff in {}: its last tenth ran at {} {}, {} of its \
                  first tenth.",
                 step.plan.name,
                 format::number(last),
+                step.unit(),
                 format::percent(share)
             );
-            found.push(note("cliff", "bad", text, &format!("{}-knee", step.id)));
+            found.push(note("cliff", "bad", text, &href));
         }
         if !holds.is_empty() && view.steps.len() <= 3 {
             let text = format!(
@@ -263,7 +266,7 @@ fn cliffs(view: &View<'_>) -> Vec<Finding> {
                 step.plan.name,
                 holds.join(", ")
             );
-            found.push(note("flat", "note", text, &format!("{}-knee", step.id)));
+            found.push(note("flat", "note", text, &href));
         }
     }
     found
@@ -283,11 +286,12 @@ fn stops(view: &View<'_>) -> Vec<Finding> {
             }
             let stalled = step.metric(target, "stall_seconds").unwrap_or(0.0);
             let text = format!(
-                "{} stops in {}: its worst second did {} rows against a median second of {}; {} s \
-                 were stalls.",
+                "{} stops in {}: its worst second ran at {} {} against a median second of {}; \
+                 {} s were stalls.",
                 view.name(target),
                 step.plan.name,
                 format::fixed(worst, 0),
+                step.unit(),
                 format::number(median),
                 format::fixed(stalled, 0)
             );
@@ -352,7 +356,7 @@ fn headline(view: &View<'_>, wins: &[(usize, &str)], findings: &[Finding]) -> St
     }
     if let ([step], [(winner, _)]) = (view.steps.as_slice(), wins) {
         let next = ranking(view, step).get(1).map(|r| r.0);
-        if let Some(r) = next.and_then(|n| ratio(step, step.primary(), *winner, n)) {
+        if let Some(r) = next.and_then(|n| ratio(step, "rate_mean", *winner, n)) {
             return format!(
                 "{} is faster: {}\u{d7} the rate of the next",
                 view.name(*winner),
@@ -383,10 +387,10 @@ fn headline(view: &View<'_>, wins: &[(usize, &str)], findings: &[Finding]) -> St
 fn league(view: &View<'_>, step: &StepView<'_>) -> League {
     let ranked = ranking(view, step);
     let best = ranked.first().map(|r| r.0);
-    let floor = view.floor(step.primary());
+    let floor = view.floor("rate_mean");
     let pairs: Vec<(usize, Option<Ratio>)> = ranked
         .iter()
-        .map(|(t, _)| (*t, best.and_then(|b| ratio(step, step.primary(), *t, b))))
+        .map(|(t, _)| (*t, best.and_then(|b| ratio(step, "rate_mean", *t, b))))
         .collect();
     let least = pairs
         .iter()
@@ -429,7 +433,7 @@ fn rank(
     least: f64,
 ) -> Rank {
     let (name, color) = (view.name(target), view.color(target));
-    let floor = view.floor(step.primary());
+    let floor = view.floor("rate_mean");
     let (word, class) = match ratio {
         _ if !step.usable(target) => (Word::Invalid.text(), Word::Invalid.class()),
         _ if best => ("reference", "ref"),
@@ -445,10 +449,7 @@ fn rank(
         .find(|c| c.target == target && c.shown)
         .map(|c| {
             let load = c.record.series.iter().filter(|r| r.phase != "settle");
-            let queries = step.primary() == "query_rate";
-            let points: Vec<_> = load
-                .map(|r| (r.t, Some(if queries { r.query_rate } else { r.rate })))
-                .collect();
+            let points: Vec<_> = load.map(|r| (r.t, Some(step.rate(r)))).collect();
             svg::sparkline(&points, color, &format!("rate of {name} over time"))
         });
     let mark = ratio.filter(|_| !best).map(|r| {
@@ -470,7 +471,7 @@ fn rank(
     Rank {
         target: name.to_owned(),
         color,
-        rate: format::maybe(step.metric(target, step.primary())),
+        rate: format::maybe(step.metric(target, "rate_mean")),
         spark: spark.unwrap_or_default(),
         ratio: match shown {
             Some(r) => format!("{}\u{d7}", times(r.median)),

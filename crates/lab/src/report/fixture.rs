@@ -10,7 +10,7 @@ use stdx::ByteSize;
 
 use crate::envelope::Limits;
 use crate::record::{
-    Ended, EnvelopeLine, EnvelopeRecord, Estimate, Integrity, IntervalRow, Latency, LoadKind,
+    Ended, EnvelopeLine, EnvelopeRecord, Estimate, Integrity, IntervalRow, Latency, LoadKind, Main,
     Manifest, Plan, Preset, RunRecord, RunSummary, SCHEMA, SeriesRow, Stall, StepPlan, StepRecord,
     StepState, StepStatus, StepSummary, TargetRecord, TargetSpec, TargetStepSummary,
 };
@@ -215,6 +215,7 @@ fn summary(
         target: shape.names[target].into(),
         repeat,
         step: step.into(),
+        main: Main::Rows,
         ended: if target == 0 {
             Ended::Time
         } else {

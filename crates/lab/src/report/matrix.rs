@@ -70,12 +70,13 @@ pub(crate) fn matrix(view: &View<'_>, step: &StepView<'_>) -> Matrix {
             .clone()
             .any(|t| step.metric(t, metric.name).is_some());
         let optional = metric.name.starts_with("query");
-        if !known && optional {
+        if optional && (!known || step.queries()) {
             continue;
         }
+        let (label, unit) = named(step, metric);
         rows.push(Row {
-            label: metric.label.to_owned(),
-            unit: metric.unit.to_owned(),
+            label,
+            unit,
             about: metric.about.to_owned(),
             better: match metric.better {
                 Better::Higher => "higher is better",
@@ -98,6 +99,19 @@ pub(crate) fn matrix(view: &View<'_>, step: &StepView<'_>) -> Matrix {
         heads,
         rows,
     }
+}
+
+/// Label and unit: in query steps rates and latencies are those of queries.
+fn named(step: &StepView<'_>, metric: &Metric) -> (String, String) {
+    if !step.queries() {
+        return (metric.label.to_owned(), metric.unit.to_owned());
+    }
+    let unit = if metric.unit == "rows/s" {
+        step.unit()
+    } else {
+        metric.unit
+    };
+    (metric.label.replace("Commit", "Query"), unit.to_owned())
 }
 
 fn head(view: &View<'_>, step: &StepView<'_>, target: usize) -> Head {

@@ -5,7 +5,7 @@
 use hdrhistogram::Histogram;
 
 use crate::record::{
-    LoadKind, RunRecord, StepPlan, StepRecord, StepState, StepSummary, TargetRecord,
+    Main, RunRecord, SeriesRow, StepPlan, StepRecord, StepState, StepSummary, TargetRecord,
     TargetStepSummary,
 };
 
@@ -197,28 +197,26 @@ impl<'a> StepView<'a> {
             .filter(|v| v.is_finite())
     }
 
-    /// The metric the step is about: the query rate where queries run beside inserts at a fixed
-    /// rate (or without any), the rate of rows everywhere else.
-    pub(crate) fn primary(&self) -> &'static str {
-        let targets = 0..self.results.len();
-        let any = |name: &str| {
-            let mut values = targets.clone().filter_map(|t| self.metric(t, name));
-            values.any(|v| v > 0.0)
-        };
-        let fixed = matches!(self.plan.load, LoadKind::Open { .. }) || !any("rate_mean");
-        if fixed && any("query_rate") {
-            "query_rate"
-        } else {
-            "rate_mean"
-        }
+    /// Whether the step measures queries; otherwise it measures rows written.
+    pub(crate) fn queries(&self) -> bool {
+        self.cells.iter().any(|c| c.summary.main == Main::Queries)
     }
 
-    /// The unit of [`StepView::primary`].
+    /// The unit of its rates.
     pub(crate) fn unit(&self) -> &'static str {
-        if self.primary() == "query_rate" {
+        if self.queries() {
             "queries/s"
         } else {
             "rows/s"
+        }
+    }
+
+    /// The rate of a second, of what the step measures.
+    pub(crate) fn rate(&self, row: &SeriesRow) -> f64 {
+        if self.queries() {
+            row.query_rate
+        } else {
+            row.rate
         }
     }
 
@@ -228,12 +226,15 @@ impl<'a> StepView<'a> {
         result.is_some_and(|r| r.valid) && self.missed_rate(target).is_none()
     }
 
-    /// The share of the asked rate that was reached, when it is below 95 % in some repeat.
+    /// The share of the asked rate of rows that was reached, when it is below 95 % in some repeat.
     pub(crate) fn missed_rate(&self, target: usize) -> Option<f64> {
         self.cells
             .iter()
             .filter(|c| c.target == target)
-            .filter_map(|c| c.summary.rate_target.map(|t| c.summary.rate_mean / t))
+            .filter_map(|c| {
+                let asked = c.summary.rate_target.filter(|t| *t > 0.0)?;
+                Some(c.summary.rows as f64 / c.summary.seconds.max(1e-9) / asked)
+            })
             .filter(|share| *share < 0.95)
             .min_by(f64::total_cmp)
     }

@@ -244,7 +244,7 @@ const STALLS_MAX: usize = 200;
 pub(crate) fn stalls(view: &View<'_>) -> Table {
     let mut table = Table::new("stall-list", "")
         .texts(&["target", "step"])
-        .numbers(&["repeat", "from s", "length s", "lowest rows/s"])
+        .numbers(&["repeat", "from s", "length s", "lowest rate/s"])
         .texts(&["cause, most likely first"]);
     let mut all: Vec<_> = view
         .steps
@@ -432,7 +432,7 @@ pub(crate) fn method(view: &View<'_>, grouping: usize) -> Method {
                 Cell::num(format::bytes(s.lab_rss_bytes as f64)),
                 Cell::num(checked),
                 Cell::text(&s.device_source),
-                Cell::text(steady::judge(&cell.record.series).text()),
+                Cell::text(steady::judge(&cell.record.series, |r| step.rate(r)).text()),
             ]);
         }
     }

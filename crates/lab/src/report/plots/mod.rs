@@ -37,6 +37,8 @@ pub(crate) struct Panel {
     pub(crate) flow: bool,
     /// Not drawn while settling.
     pub(crate) load_only: bool,
+    /// What the step measures: stalls are shown in it.
+    pub(crate) main: bool,
 }
 
 impl Panel {
@@ -80,6 +82,7 @@ const fn panel(
         cap: false,
         flow: true,
         load_only: false,
+        main: false,
     }
 }
 
@@ -193,23 +196,39 @@ pub(crate) fn value(row: &SeriesRow, column: &str) -> Option<f64> {
     }
 }
 
-/// The panels a step has numbers for. Resident memory is shown where no cgroup counted.
+/// The panels a step has numbers for, what it measures first. Resident memory is shown where no
+/// cgroup counted.
 pub(crate) fn panels(step: &StepView<'_>) -> Vec<Panel> {
     let has = |column: &str, zero_counts: bool| {
-        step.cells
-            .iter()
-            .flat_map(|c| &c.record.series)
-            .any(|r| value(r, column).is_some_and(|v| zero_counts || v > 0.0))
+        let mut rows = step.cells.iter().flat_map(|c| &c.record.series);
+        rows.any(|r| value(r, column).is_some_and(|v| zero_counts || v > 0.0))
     };
     let charged = has("cgroup_memory", true);
-    PANELS
+    let (main, beside) = if step.queries() {
+        ("queries", "rate")
+    } else {
+        ("rate", "queries")
+    };
+    let mut panels: Vec<Panel> = PANELS
         .into_iter()
         .filter(|p| match p.id {
-            "queries" => has("query_rate", false),
+            id if id == main => true,
+            id if id == beside => has(p.solid.0, false),
             "rss" => !charged && has("rss", true),
             _ => has(p.solid.0, true),
         })
-        .collect()
+        .map(|p| Panel {
+            main: p.id == main,
+            title: match p.id {
+                "rate" if p.id == beside => "Rows in the background",
+                "queries" if p.id == main => "Query rate, 1-second resolution",
+                _ => p.title,
+            },
+            ..p
+        })
+        .collect();
+    panels.sort_by_key(|p| !p.main);
+    panels
 }
 
 /// A figure for the template.
@@ -240,7 +259,7 @@ pub(crate) fn time_figure(
         x_label: "seconds".to_owned(),
         y_label: panel.unit.to_owned(),
         y_log: panel.log,
-        width: if panel.id == "rate" { 1000.0 } else { 0.0 },
+        width: if panel.main { 1000.0 } else { 0.0 },
         points_max,
         ..svg::LineChart::default()
     };
@@ -270,7 +289,7 @@ pub(crate) fn time_figure(
                 });
             }
         }
-        if panel.id == "rate" {
+        if panel.main {
             chart
                 .bands
                 .extend(cell.record.stalls.iter().map(|s| svg::Band {
@@ -290,7 +309,7 @@ pub(crate) fn time_figure(
         kind: "time".to_owned(),
         panel: panel.id.to_owned(),
         drawing: chart.render(),
-        wide: panel.id == "rate",
+        wide: panel.main,
     }
 }
 
@@ -302,7 +321,7 @@ fn time_note(panel: &Panel) -> String {
     if !panel.load_only {
         note.push_str(" Settling included.");
     }
-    if panel.id == "rate" {
+    if panel.main {
         note.push_str("Shaded: stall seconds, in the colour of their target.");
     }
     note

@@ -26,7 +26,7 @@ pub(crate) struct KneePoint {
 /// Stretches of equal rows a knee is cut into.
 const KNEE_PARTS: u32 = 80;
 
-/// The knee of each target; targets whose series do not grow are left out.
+/// The knee of each target; none where queries are measured.
 pub(crate) fn knees(view: &View<'_>, step: &StepView<'_>) -> Vec<Knee> {
     let most = step
         .cells
@@ -34,7 +34,7 @@ pub(crate) fn knees(view: &View<'_>, step: &StepView<'_>) -> Vec<Knee> {
         .filter_map(|c| c.record.series.iter().map(|r| r.rows).max())
         .max()
         .unwrap_or(0);
-    if most == 0 {
+    if most == 0 || step.queries() {
         return Vec::new();
     }
     let width = most as f64 / f64::from(KNEE_PARTS);
@@ -238,13 +238,13 @@ pub(crate) fn density_figure(view: &View<'_>, step: &StepView<'_>) -> Figure {
                 .filter(|c| c.target == t)
                 .flat_map(|c| &c.record.series)
                 .filter(|r| r.phase != "settle")
-                .map(|r| r.rate)
+                .map(|r| step.rate(r))
                 .collect(),
         })
         .collect();
     let drawing = svg::Ridges {
         label: format!("density of 1-second rates, step {}", step.plan.name),
-        unit: "rows/s".to_owned(),
+        unit: step.unit().to_owned(),
         ridges,
     }
     .render();
