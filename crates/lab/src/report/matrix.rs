@@ -35,7 +35,8 @@ pub(crate) struct Row {
     pub(crate) label: String,
     pub(crate) unit: String,
     pub(crate) about: String,
-    pub(crate) better: &'static str,
+    /// Which way is better, and whether the noise floor is known.
+    pub(crate) note: String,
     /// Set on the first row of a group.
     pub(crate) group: String,
     pub(crate) entries: Vec<Entry>,
@@ -78,10 +79,7 @@ pub(crate) fn matrix(view: &View<'_>, step: &StepView<'_>) -> Matrix {
             label,
             unit,
             about: metric.about.to_owned(),
-            better: match metric.better {
-                Better::Higher => "higher is better",
-                Better::Lower => "lower is better",
-            },
+            note: row_note(view, metric),
             group: if metric.group == group {
                 ""
             } else {
@@ -98,6 +96,17 @@ pub(crate) fn matrix(view: &View<'_>, step: &StepView<'_>) -> Matrix {
         step: step.plan.name.clone(),
         heads,
         rows,
+    }
+}
+
+fn row_note(view: &View<'_>, metric: &Metric) -> String {
+    let better = match metric.better {
+        Better::Higher => "Higher is better.",
+        Better::Lower => "Lower is better.",
+    };
+    match view.floor(metric.name) {
+        Some(floor) => format!("{better} Noise floor {}.", format::percent(floor)),
+        None => format!("{better} Uncalibrated: its noise floor is not known."),
     }
 }
 
