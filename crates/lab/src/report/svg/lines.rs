@@ -66,11 +66,11 @@ pub struct LineChart {
 }
 
 const USUAL_WIDTH: f64 = 640.0;
-const HEIGHT: f64 = 200.0;
+const HEIGHT: f64 = 208.0;
 const LEFT: f64 = 52.0;
 const RIGHT: f64 = 8.0;
 const TOP: f64 = 18.0;
-const BOTTOM: f64 = 30.0;
+const BOTTOM: f64 = 37.0;
 
 impl LineChart {
     /// The drawing.
