@@ -1,5 +1,5 @@
-//! The numbers inside the page: compact JSON columns, from which the browser draws, and from which it
-//! makes the CSV and JSON files for download.
+//! The numbers inside the page: compact JSON columns, from which the browser draws, and from which
+//! it makes the CSV and JSON files for download.
 //!
 //! Invariant: nothing in the text can end the script element it stands in: `<`, `>` and `&` are
 //! written as JSON escapes. Above [`PLAIN_MAX`] the text is gzip in base64.
@@ -18,7 +18,8 @@ use super::ReportError;
 use super::model::{CellView, StepView, View};
 use super::plots::{self, Knee, Panel, Spectrum};
 
-/// The most bytes of JSON put into the page as they are; more are compressed.
+/// The most bytes of JSON and drawings together with which the JSON stays as it is; above that it
+/// is compressed.
 pub(crate) const PLAIN_MAX: usize = 1 << 20;
 
 /// The most rows of one series put into the page. A standard run of an hour fits; longer ones are
@@ -153,7 +154,7 @@ fn cell_value(cell: &CellView<'_>, group: usize) -> Value {
     for name in COLUMNS {
         let values: Vec<Value> = rows
             .iter()
-            .map(|r| plots::value(r, name).map_or(Value::Null, number))
+            .map(|r| plots::value(r, name).map_or(Value::Null, |v| column_number(name, v)))
             .collect();
         if values.iter().any(|v| !v.is_null()) {
             columns.insert(name.to_owned(), Value::Array(values));
@@ -238,7 +239,20 @@ fn join(rows: &[SeriesRow]) -> Option<SeriesRow> {
     Some(out)
 }
 
-/// A number with six digits that count, whole ones exact.
+/// A number of a column: rows are exact, the rest has five digits that count.
+fn column_number(column: &str, value: f64) -> Value {
+    number(if column == "rows" {
+        value
+    } else {
+        rounded(value)
+    })
+}
+
+fn rounded(value: f64) -> f64 {
+    format!("{value:.4e}").parse().unwrap_or(value)
+}
+
+/// A number with six digits that count; whole ones are exact.
 fn number(value: f64) -> Value {
     if !value.is_finite() {
         return Value::Null;
@@ -249,14 +263,14 @@ fn number(value: f64) -> Value {
             .parse::<i64>()
             .map_or(Value::Null, |n| Value::Number(n.into()));
     }
-    let rounded: f64 = format!("{value:.5e}").parse().unwrap_or(value);
-    Number::from_f64(rounded).map_or(Value::Null, Value::Number)
+    let short: f64 = format!("{value:.5e}").parse().unwrap_or(value);
+    Number::from_f64(short).map_or(Value::Null, Value::Number)
 }
 
-/// Makes a document ready to stand in a script element.
-pub(crate) fn pack(document: &Value) -> Result<Packed, ReportError> {
+/// Makes a document ready to stand in a script element, in a page with so many bytes of drawings.
+pub(crate) fn pack(document: &Value, drawings: usize) -> Result<Packed, ReportError> {
     let text = serde_json::to_string(document)?;
-    if text.len() > PLAIN_MAX {
+    if text.len() + drawings > PLAIN_MAX {
         let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
         encoder.write_all(text.as_bytes())?;
         return Ok(Packed {
@@ -295,7 +309,7 @@ mod tests {
     #[test]
     fn text_cannot_end_its_element_and_stays_the_same_json() {
         let value = json!({"name": "</script><!--\u{2028}&"});
-        let packed = pack(&value).unwrap();
+        let packed = pack(&value, 0).unwrap();
         assert!(!packed.gzip && !packed.text.contains('<') && !packed.text.contains('&'));
         assert_eq!(serde_json::from_str::<Value>(&packed.text).unwrap(), value);
     }
@@ -303,7 +317,7 @@ mod tests {
     #[test]
     fn large_documents_are_compressed_and_come_back() {
         let value = json!(vec!["row"; PLAIN_MAX / 4]);
-        let packed = pack(&value).unwrap();
+        let packed = pack(&value, 0).unwrap();
         assert!(packed.gzip && packed.text.len() < 100_000);
         let bytes = STANDARD.decode(packed.text).unwrap();
         let mut text = String::new();
@@ -318,6 +332,14 @@ mod tests {
         assert_eq!(number(12_345_678_901.0).to_string(), "12345678901");
         assert_eq!(number(1.0 / 3.0).to_string(), "0.333333");
         assert_eq!(number(f64::NAN), Value::Null);
+        assert_eq!(
+            column_number("write_bytes", 123_456_789.0).to_string(),
+            "123460000"
+        );
+        assert_eq!(
+            column_number("rows", 123_456_789.0).to_string(),
+            "123456789"
+        );
     }
 
     #[test]

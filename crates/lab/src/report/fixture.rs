@@ -9,7 +9,11 @@ use serde_json::json;
 use stdx::ByteSize;
 
 use crate::envelope::Limits;
-use crate::record::*;
+use crate::record::{
+    Ended, EnvelopeLine, EnvelopeRecord, Estimate, Integrity, IntervalRow, Latency, LoadKind, Main,
+    Manifest, Plan, Preset, RunRecord, RunSummary, SCHEMA, SeriesRow, Stall, StepPlan, StepRecord,
+    StepState, StepStatus, StepSummary, TargetRecord, TargetSpec, TargetStepSummary,
+};
 
 /// What kind of run is made.
 pub(super) struct Shape {
@@ -74,7 +78,7 @@ fn series(target: usize, repeat: u32, seconds: u32, enforced: bool) -> Vec<Serie
         let write = [9_000.0, 2_600.0, 5_200.0][target] * if load { r } else { 4000.0 };
         let read = [4_200.0, 300.0, 1_900.0][target] * r * f64::from(t) / f64::from(seconds);
         out.push(SeriesRow {
-            t: f64::from(t) + 0.0007 * f64::from(target as u32),
+            t: f64::from(t) + 0.0007 * target as f64,
             phase: if load { "load" } else { "settle" }.into(),
             rows: whole(rows),
             rate: r,
@@ -211,6 +215,7 @@ fn summary(
         target: shape.names[target].into(),
         repeat,
         step: step.into(),
+        main: Main::Rows,
         ended: if target == 0 {
             Ended::Time
         } else {
@@ -447,7 +452,7 @@ fn manifest(shape: &Shape) -> Manifest {
             direct_io: true,
             threads: 2,
             settle_max: 60.0,
-            params: json!({"rows": 1_200_000, "indexes": 3, "payload": {"bytes": 1000, "compressible": 0.9}}),
+            params: json!({"rows": 1_200_000, "indexes": 3, "payload": {"bytes": 1000}}),
             data_bytes: 1_300_000_000,
             disk_bytes: 4_000_000_000,
             seconds_estimate: 1300.0,

@@ -74,7 +74,7 @@ pub(crate) const METRICS: [Metric; 20] = [
         "rows/s",
         RATE,
         Higher,
-        "Rows over seconds.",
+        "Operations over seconds.",
     ),
     Metric::new(
         "rate_first_tenth",
@@ -82,7 +82,7 @@ pub(crate) const METRICS: [Metric; 20] = [
         "rows/s",
         RATE,
         Higher,
-        "Rate over the first tenth of the rows.",
+        "Rate over the first tenth of the operations.",
     ),
     Metric::new(
         "rate_last_tenth",
@@ -90,7 +90,7 @@ pub(crate) const METRICS: [Metric; 20] = [
         "rows/s",
         RATE,
         Higher,
-        "Rate over the last tenth of the rows: what a longer run would see.",
+        "Rate over the last tenth of the operations: what a longer run would see.",
     ),
     Metric::new(
         "median_second",
@@ -130,7 +130,7 @@ pub(crate) const METRICS: [Metric; 20] = [
         "ms",
         LATENCY,
         Lower,
-        "Median commit latency.",
+        "Median latency.",
     ),
     Metric::new(
         "latency_p99_ms",
@@ -138,7 +138,7 @@ pub(crate) const METRICS: [Metric; 20] = [
         "ms",
         LATENCY,
         Lower,
-        "99 % of commits took at most.",
+        "99 % took at most.",
     ),
     Metric::new(
         "latency_max_ms",
@@ -146,7 +146,7 @@ pub(crate) const METRICS: [Metric; 20] = [
         "ms",
         LATENCY,
         Lower,
-        "The slowest commit.",
+        "The slowest one.",
     ),
     Metric::new(
         "query_p99_ms",

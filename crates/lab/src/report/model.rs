@@ -5,7 +5,8 @@
 use hdrhistogram::Histogram;
 
 use crate::record::{
-    RunRecord, StepPlan, StepRecord, StepState, StepSummary, TargetRecord, TargetStepSummary,
+    Main, RunRecord, SeriesRow, StepPlan, StepRecord, StepState, StepSummary, TargetRecord,
+    TargetStepSummary,
 };
 
 use super::svg;
@@ -196,18 +197,44 @@ impl<'a> StepView<'a> {
             .filter(|v| v.is_finite())
     }
 
+    /// Whether the step measures queries; otherwise it measures rows written.
+    pub(crate) fn queries(&self) -> bool {
+        self.cells.iter().any(|c| c.summary.main == Main::Queries)
+    }
+
+    /// The unit of its rates.
+    pub(crate) fn unit(&self) -> &'static str {
+        if self.queries() {
+            "queries/s"
+        } else {
+            "rows/s"
+        }
+    }
+
+    /// The rate of a second, of what the step measures.
+    pub(crate) fn rate(&self, row: &SeriesRow) -> f64 {
+        if self.queries() {
+            row.query_rate
+        } else {
+            row.rate
+        }
+    }
+
     /// Whether the numbers of a target may be used: every repeat valid, no missed rate.
     pub(crate) fn usable(&self, target: usize) -> bool {
         let result = self.results.get(target).copied().flatten();
         result.is_some_and(|r| r.valid) && self.missed_rate(target).is_none()
     }
 
-    /// The share of the asked rate that was reached, when it is below 95 % in some repeat.
+    /// The share of the asked rate of rows that was reached, when it is below 95 % in some repeat.
     pub(crate) fn missed_rate(&self, target: usize) -> Option<f64> {
         self.cells
             .iter()
             .filter(|c| c.target == target)
-            .filter_map(|c| c.summary.rate_target.map(|t| c.summary.rate_mean / t))
+            .filter_map(|c| {
+                let asked = c.summary.rate_target.filter(|t| *t > 0.0)?;
+                Some(c.summary.rows as f64 / c.summary.seconds.max(1e-9) / asked)
+            })
             .filter(|share| *share < 0.95)
             .min_by(f64::total_cmp)
     }

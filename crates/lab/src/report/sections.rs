@@ -121,7 +121,7 @@ fn data_class(view: &View<'_>) -> (String, String) {
         _ if data <= cache => "cached",
         Some(cap) if data > cap => "I/O-bound",
         Some(_) => "cached (by the page cache)",
-        None => "not decided: without a cap the page cache may hold everything",
+        None => "cached or I/O-bound: not decided, without a cap the page cache may hold all",
     };
     (class.to_owned(), ratio)
 }
@@ -237,11 +237,14 @@ fn yes(value: bool) -> String {
     if value { "yes" } else { "no" }.to_owned()
 }
 
-/// Section 5: every stall of every repeat; the longest first.
+/// The most stalls in the list; all are in the data.
+const STALLS_MAX: usize = 200;
+
+/// Section 5: the stalls of all repeats, the longest first.
 pub(crate) fn stalls(view: &View<'_>) -> Table {
-    let mut table = Table::new("stall-list", "Stalls, the longest first")
+    let mut table = Table::new("stall-list", "")
         .texts(&["target", "step"])
-        .numbers(&["repeat", "from s", "length s", "lowest rows/s"])
+        .numbers(&["repeat", "from s", "length s", "lowest rate/s"])
         .texts(&["cause, most likely first"]);
     let mut all: Vec<_> = view
         .steps
@@ -250,7 +253,12 @@ pub(crate) fn stalls(view: &View<'_>) -> Table {
         .flat_map(|(s, c)| c.record.stalls.iter().map(move |stall| (s, c, stall)))
         .collect();
     all.sort_by(|a, b| b.2.seconds.total_cmp(&a.2.seconds));
-    for (step, cell, stall) in all {
+    table.caption = if all.len() > STALLS_MAX {
+        format!("The {STALLS_MAX} longest of {} stalls", all.len())
+    } else {
+        "Stalls, the longest first".to_owned()
+    };
+    for (step, cell, stall) in all.into_iter().take(STALLS_MAX) {
         let causes = if stall.causes.is_empty() {
             Cell::text("nothing was seen").class("na")
         } else {
@@ -424,7 +432,7 @@ pub(crate) fn method(view: &View<'_>, grouping: usize) -> Method {
                 Cell::num(format::bytes(s.lab_rss_bytes as f64)),
                 Cell::num(checked),
                 Cell::text(&s.device_source),
-                Cell::text(steady::judge(&cell.record.series).text()),
+                Cell::text(steady::judge(&cell.record.series, |r| step.rate(r)).text()),
             ]);
         }
     }

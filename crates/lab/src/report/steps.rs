@@ -1,4 +1,4 @@
-//! The section of one step: the published-style interval table, plots, response-time buckets, costs.
+//! The section of one step: published-style interval table, plots, response-time buckets, costs.
 
 use serde::Serialize;
 
@@ -12,7 +12,7 @@ use super::tables::{Cell, Column, Table};
 
 /// The static drawings of all steps together have about this many points per line, so that a run of
 /// many steps stays small.
-const POINTS_TOTAL: usize = 1500;
+const POINTS_TOTAL: usize = 900;
 
 /// What the template needs of a step.
 #[derive(Debug, Serialize)]
@@ -35,6 +35,15 @@ pub(crate) struct StepPart {
     pub(crate) warnings: Vec<String>,
 }
 
+impl StepPart {
+    /// Bytes of its drawings.
+    pub(crate) fn drawn_bytes(&self) -> usize {
+        let groups = [&self.time, &self.shapes, &self.costs, &self.amplification];
+        let figures = groups.into_iter().flatten().chain(&self.reasons);
+        figures.map(|f| f.drawing.len()).sum()
+    }
+}
+
 /// Makes the section and the numbers for the browser.
 pub(crate) fn part(view: &View<'_>, step: &StepView<'_>, index: usize) -> (StepPart, StepData) {
     let data = StepData {
@@ -43,7 +52,7 @@ pub(crate) fn part(view: &View<'_>, step: &StepView<'_>, index: usize) -> (StepP
         commits: plots::spectra(view, step, false),
         queries: plots::spectra(view, step, true),
     };
-    let points = (POINTS_TOTAL / view.steps.len().max(1)).clamp(80, 300);
+    let points = (POINTS_TOTAL / view.steps.len().max(1)).clamp(60, 300);
     let time = data
         .panels
         .iter()

@@ -29,8 +29,8 @@ pub struct Ridges {
     pub ridges: Vec<Ridge>,
 }
 
-const WIDTH: f64 = 460.0;
-const NAME: f64 = 96.0;
+const WIDTH: f64 = 400.0;
+const NAME: f64 = 78.0;
 const ROW: f64 = 58.0;
 const GRID: u32 = 120;
 
@@ -41,7 +41,7 @@ impl Ridges {
         let floor = ROW * self.ridges.len() as f64 + 4.0;
         let mut canvas = Canvas::new(WIDTH, floor + 32.0);
         let all = extent(self.ridges.iter().flat_map(|r| r.values.iter().copied()));
-        let domain = (0.0, all.1 * 1.05);
+        let domain = (0.0, all.1 * 1.15);
         let x = Scale::linear(domain, (NAME, WIDTH - 12.0));
         for tick in x.ticks(5) {
             let at = x.map(tick);
@@ -61,7 +61,7 @@ impl Ridges {
                 (NAME - 7.0, base - 6.0),
                 Anchor::End,
                 "t",
-                &clip(&ridge.label, 15),
+                &clip(&ridge.label, 12),
             );
             let curve = density(&ridge.values, domain);
             let peak = curve.iter().map(|p| p.1).fold(0.0, f64::max);

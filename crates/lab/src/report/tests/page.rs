@@ -1,6 +1,6 @@
 //! What the page says, without a browser.
 
-use crate::record::RunRecord;
+use crate::record::{Main, RunRecord};
 use crate::report::fixture::{Shape, run};
 use crate::report::{ReportError, render};
 
@@ -106,7 +106,7 @@ fn limits_not_in_force_are_said_in_every_section() {
     let sections = page.matches("<section ").count();
     assert_eq!(page.matches("limits not in force</span>").count(), sections);
     assert!(page.contains("NOT enforced"));
-    assert!(page.contains("not decided: without a cap"));
+    assert!(page.contains("not decided, without a cap"));
 }
 
 #[test]
@@ -158,6 +158,51 @@ fn the_page_loads_nothing_and_is_small() {
         page.contains("application/gzip"),
         "such a run is compressed"
     );
+}
+
+#[test]
+fn query_steps_show_their_queries() {
+    let mut record = run(&Shape {
+        steps: vec!["qr100"],
+        ..Shape::default()
+    });
+    for step in &mut record.steps {
+        step.summary.as_mut().unwrap().main = Main::Queries;
+    }
+    let page = render(&record).unwrap();
+    let verdict = section(&page, "verdict");
+    assert!(verdict.contains(" queries&#x2f;s, "), "{verdict}");
+    assert!(!verdict.contains("Per row"), "costs per row are of inserts");
+    let summary = section(&page, "summary");
+    assert!(
+        summary.contains("Query p99") && !summary.contains("Commit"),
+        "{summary}"
+    );
+    let step = section(&page, "step-qr100");
+    let (rate, queries) = (
+        step.find("Rows in the background"),
+        step.find("Query rate, 1-sec"),
+    );
+    assert!(
+        queries.unwrap() < rate.unwrap(),
+        "what is measured comes first"
+    );
+    assert!(!step.contains("the knee"));
+}
+
+#[test]
+fn a_missed_rate_makes_a_target_unusable() {
+    let mut record = run(&Shape::default());
+    for step in &mut record.steps {
+        let summary = step.summary.as_mut().unwrap();
+        if summary.target == "rocksdb" {
+            summary.rate_target = Some(summary.rows as f64 / summary.seconds * 2.0);
+        }
+    }
+    let page = render(&record).unwrap();
+    let verdict = section(&page, "verdict");
+    assert!(verdict.contains("rocksdb in load may not be used: reached 50 % of the rate"));
+    assert!(section(&page, "summary").contains("missed its rate"));
 }
 
 #[test]
