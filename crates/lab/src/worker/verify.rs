@@ -123,6 +123,8 @@ impl Check {
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use kv::{Batch, Durability};
 
     use super::*;
@@ -132,10 +134,10 @@ mod tests {
     use crate::workload::iibench::{Payload, RowParams, Shape, Work};
 
     /// A store with 500 rows.
-    fn loaded() -> Session {
+    fn loaded(dir: &Path) -> Session {
         let mut session = Session::open(&Open {
             engine: "memory".to_owned(),
-            directory: "unused".into(),
+            directory: dir.to_owned(),
             options: kv::EngineOptions::default(),
             durability: Durability::None,
             rows: RowParams {
@@ -165,7 +167,8 @@ mod tests {
 
     /// What is said after one entry was changed behind the workload's back.
     fn faults(corrupt: impl FnOnce(&Session, &Row, &mut Batch)) -> String {
-        let session = loaded();
+        let dir = tempfile::tempdir().unwrap();
+        let session = loaded(dir.path());
         assert_eq!(verify(&session).faults, Vec::<String>::new());
         let mut row = Row::default();
         session.generator.row(123, &mut row);
