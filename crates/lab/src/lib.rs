@@ -1,4 +1,5 @@
-//! The laboratory: which storage engine suits this workload on this hardware, and what does it cost?
+//! The laboratory: which storage engine suits this workload on this hardware, and what does it
+//! cost?
 //!
 //! An *experiment* is a plan of steps; a *workload* makes rows and operations from a seed; a *load*
 //! drives them, closed or open loop, against a *target* in a worker process of its own, inside an
@@ -7,6 +8,8 @@
 //! experiment.
 
 pub mod analysis;
+pub mod calibrate;
+pub mod display;
 pub mod doctor;
 pub mod envelope;
 pub mod error;
@@ -15,6 +18,8 @@ pub mod host;
 pub mod load;
 pub mod probe;
 pub mod record;
+pub mod report;
+pub mod run;
 pub mod sample;
 pub mod store;
 pub mod target;

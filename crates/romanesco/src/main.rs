@@ -1,2 +1,40 @@
-//! Placeholder while the workspace is laid.
-fn main() {}
+//! `romanesco`: the one program. Today it holds the laboratory.
+
+mod lab;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+/// Storage engines, measured and served.
+#[derive(Parser)]
+#[command(
+    name = "romanesco",
+    version,
+    about = "Romanesco: a laboratory for storage engines",
+    after_help = "Example: romanesco lab run iibench-classic -t lmdb --preset smoke --out out/first"
+)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Measure storage engines under enforced limits
+    Lab {
+        #[command(subcommand)]
+        command: lab::Command,
+    },
+}
+
+fn main() -> ExitCode {
+    let Command::Lab { command } = Cli::parse().command;
+    match command.run() {
+        Ok(code) => ExitCode::from(code),
+        Err(error) => {
+            eprintln!("romanesco: {error}");
+            ExitCode::from(error.failure.exit_code())
+        }
+    }
+}

@@ -17,9 +17,7 @@ use crate::analysis;
 use crate::envelope::{Envelope, Mode, data_device};
 use crate::error::{Error, Result};
 use crate::load::decode_histogram;
-use crate::record::{
-    Cell, EnvelopeRecord, Integrity, Main, Plan, SeriesRow, StepPlan, TargetSpec,
-};
+use crate::record::{Cell, EnvelopeRecord, Integrity, Main, Plan, SeriesRow, StepPlan, TargetSpec};
 use crate::sample::{OsSample, Sampler, self_usage};
 use crate::store::{StepDir, file_name};
 use crate::worker::protocol::{Event, Finished, Open, Request, Step};
@@ -28,8 +26,13 @@ use crate::workload::iibench::Work;
 /// Do all steps of a cell. On an error its step is marked failed, and the worker ends.
 pub(super) fn run(runner: &mut Runner<'_>, cell: Cell) -> Result<()> {
     let plan = runner.manifest.plan.clone();
-    let target = plan.targets.get(cell.target).ok_or_else(|| Error::new("a cell has no target"))?;
-    let dir = plan.data_dir.join(format!("{}-r{}", file_name(&target.name), cell.repeat));
+    let target = plan
+        .targets
+        .get(cell.target)
+        .ok_or_else(|| Error::new("a cell has no target"))?;
+    let dir = plan
+        .data_dir
+        .join(format!("{}-r{}", file_name(&target.name), cell.repeat));
     clear(&dir)?;
     let result = with_worker(runner, &plan, cell, target, &dir);
     if !plan.keep_data {
@@ -55,7 +58,10 @@ fn with_worker(
     vfs::ensure_dir(dir).map_err(|e| Error::io("create", dir, &e))?;
     let device = data_device(dir).ok();
     let envelope = if runner.cgroups.mode() == Mode::None && !plan.limits.is_unlimited() {
-        Envelope::uncapped(&plan.limits, "no control group can be used here; see `lab doctor`")
+        Envelope::uncapped(
+            &plan.limits,
+            "no control group can be used here; see `lab doctor`",
+        )
     } else {
         Envelope::create(&runner.cgroups, &plan.limits, device)
             .map_err(|e| Error::new(e.to_string()))?
@@ -67,12 +73,26 @@ fn with_worker(
     let log = runner.run.path().join("worker.log");
     let worker = Worker::start(&runner.program, &log, &envelope)?;
     let sampler = Sampler::new(worker.pid(), &envelope, dir, device);
-    let mut lap = Lap { runner, plan, cell, target, envelope, record, worker, sampler };
+    let mut lap = Lap {
+        runner,
+        plan,
+        cell,
+        target,
+        envelope,
+        record,
+        worker,
+        sampler,
+    };
     lap.open(dir)?;
     for step in &plan.steps {
         lap.step(step)?;
     }
-    let Lap { runner, worker, envelope, .. } = lap;
+    let Lap {
+        runner,
+        worker,
+        envelope,
+        ..
+    } = lap;
     worker.close(runner.interrupt, &envelope)
 }
 
@@ -116,12 +136,18 @@ impl Lap<'_, '_, '_> {
 
     fn with_target(&self, error: &Error) -> Error {
         let message = format!("{}: {}", self.target.name, error.message);
-        Error { message, failure: error.failure }
+        Error {
+            message,
+            failure: error.failure,
+        }
     }
 
     fn step(&mut self, step: &StepPlan) -> Result<()> {
         let name = &self.target.name;
-        let mut dir = self.runner.run.begin_step(name, self.cell.repeat, &step.name)?;
+        let mut dir = self
+            .runner
+            .run
+            .begin_step(name, self.cell.repeat, &step.name)?;
         dir.write_envelope(&self.record)?;
         self.runner.progress.step(self.plan, self.cell, step);
         match self.measure(step, &mut dir) {
@@ -143,7 +169,12 @@ impl Lap<'_, '_, '_> {
             Work::Load { .. } | Work::BuildIndexes => Main::Rows,
         };
         let lab_before = self_usage();
-        let mut watch = Watch { step, dir, progress: &mut *self.runner.progress, stalls: 0 };
+        let mut watch = Watch {
+            step,
+            dir,
+            progress: &mut *self.runner.progress,
+            stalls: 0,
+        };
         let mut observer = Observer::new(&mut self.sampler, main);
         let stats_before = observer.stats().clone();
         let request = Request::Step(Step {
@@ -166,7 +197,9 @@ impl Lap<'_, '_, '_> {
         observer.settle(finished.seconds);
         let mut settled = (0.0, false);
         if step.settle {
-            self.worker.ask(&Request::Settle { seconds_max: self.plan.settle_max })?;
+            self.worker.ask(&Request::Settle {
+                seconds_max: self.plan.settle_max,
+            })?;
             settled = loop {
                 match self.worker.event(self.runner.interrupt, &self.envelope)? {
                     Event::Tick(tick) => watch.second(&mut observer, *tick)?,
@@ -228,7 +261,7 @@ impl Watch<'_> {
         self.dir.push_engine(row.t, observer.stats())?;
         let main = observer.main();
         // Cheap enough each second: the series of a step has at most some thousand rows.
-        if observer.series.len() % 5 == 0 {
+        if observer.series.len().is_multiple_of(5) {
             self.stalls = analysis::second_stats(&observer.series, main).stall_seconds;
         }
         let (done, rate) = match main {
@@ -271,13 +304,21 @@ pub(super) struct Measured {
     pub finished: Finished,
     pub settled: (f64, bool),
     pub integrity: Integrity,
-    pub lab: (Option<crate::sample::SelfUsage>, Option<crate::sample::SelfUsage>),
+    pub lab: (
+        Option<crate::sample::SelfUsage>,
+        Option<crate::sample::SelfUsage>,
+    ),
 }
 
 impl Measured {
     fn keep(self, lap: &mut Lap<'_, '_, '_>, step: &StepPlan, dir: StepDir) -> Result<()> {
         let histogram = decode(&self.finished.histogram)?;
-        let beside = self.finished.query_histogram.as_deref().map(decode).transpose()?;
+        let beside = self
+            .finished
+            .query_histogram
+            .as_deref()
+            .map(decode)
+            .transpose()?;
         let stalls = analysis::stalls(&self.series, self.main);
         let ending = Ending {
             plan: lap.plan,

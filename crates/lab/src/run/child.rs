@@ -45,17 +45,28 @@ impl Worker {
         };
         let (send, events) = channel();
         let reader = sync::spawn("worker-events", move || {
-            for line in BufReader::new(output).lines().map_while(std::result::Result::ok) {
+            for line in BufReader::new(output)
+                .lines()
+                .map_while(std::result::Result::ok)
+            {
                 // Lines that are no events come from libraries that print; they are not ours.
-                let Ok(event) = serde_json::from_str(&line) else { continue };
+                let Ok(event) = serde_json::from_str(&line) else {
+                    continue;
+                };
                 if send.send(event).is_err() {
                     return;
                 }
             }
         });
         reader.map_err(|e| Error::new(format!("cannot start a thread: {e}")))?;
-        let worker = Worker { child, requests, events };
-        envelope.admit(worker.pid()).map_err(|e| Error::new(e.to_string()))?;
+        let worker = Worker {
+            child,
+            requests,
+            events,
+        };
+        envelope
+            .admit(worker.pid())
+            .map_err(|e| Error::new(e.to_string()))?;
         Ok(worker)
     }
 
@@ -89,7 +100,10 @@ impl Worker {
     /// Why the worker is gone.
     fn death(&mut self, envelope: &Envelope) -> Error {
         let status = self.wait(Duration::from_secs(5));
-        let killed = envelope.memory_events().and_then(|e| e.oom_kills).unwrap_or(0);
+        let killed = envelope
+            .memory_events()
+            .and_then(|e| e.oom_kills)
+            .unwrap_or(0);
         if killed > 0 {
             return Error::new(
                 "the kernel killed the worker because it needed more memory than --mem allows: raise \
@@ -97,7 +111,9 @@ impl Worker {
             );
         }
         let status = status.map_or("it did not end".to_owned(), |s| s.to_string());
-        Error::new(format!("the worker ended unexpectedly ({status}); see worker.log"))
+        Error::new(format!(
+            "the worker ended unexpectedly ({status}); see worker.log"
+        ))
     }
 
     fn wait(&mut self, limit: Duration) -> Option<ExitStatus> {

@@ -21,9 +21,7 @@ use crate::analysis;
 use crate::envelope::{Cgroups, remove_stale};
 use crate::error::{Error, Failure, Result};
 use crate::host::{HostFacts, capture_env};
-use crate::record::{
-    Cell, Manifest, Plan, RunSummary, SCHEMA, StepState, StepStatus, StepSummary,
-};
+use crate::record::{Cell, Manifest, Plan, RunSummary, SCHEMA, StepState, StepStatus, StepSummary};
 use crate::store::{self, RunDir, file_name};
 
 /// A run in the making.
@@ -64,14 +62,22 @@ pub fn run(
 ) -> Result<RunSummary> {
     let manifest = manifest(plan, &begin)?;
     let run = RunDir::create(begin.out, &manifest)?;
-    capture_env(&begin.out.join("env"))
-        .map_err(|e| Error::io("write", &begin.out.join("env"), &e))?;
     check_space(&manifest.plan, begin.force)?;
+    let env = begin.out.join("env");
+    capture_env(&env, &manifest.plan.data_dir).map_err(|e| Error::io("write", &env, &e))?;
     copy_calibration(&run)?;
     run.write_json(store::TARGETS, &target_record::all(&manifest.plan)?)?;
     let program = begin.program;
     let cgroups = Cgroups::detect();
-    Runner { run, manifest, cgroups, progress, interrupt, program }.go()
+    Runner {
+        run,
+        manifest,
+        cgroups,
+        progress,
+        interrupt,
+        program,
+    }
+    .go()
 }
 
 /// Go on with a run that was interrupted.
@@ -86,18 +92,33 @@ pub fn resume(
 ) -> Result<RunSummary> {
     let (run, manifest) = RunDir::open(out)?;
     let cgroups = Cgroups::detect();
-    Runner { run, manifest, cgroups, progress, interrupt, program }.go()
+    Runner {
+        run,
+        manifest,
+        cgroups,
+        progress,
+        interrupt,
+        program,
+    }
+    .go()
 }
 
 fn manifest(plan: Plan, begin: &Begin<'_>) -> Result<Manifest> {
     vfs::ensure_dir(begin.out).map_err(|e| Error::io("create", begin.out, &e))?;
-    let parent = if plan.data_dir.exists() { plan.data_dir.as_path() } else { begin.out };
+    let parent = if plan.data_dir.exists() {
+        plan.data_dir.as_path()
+    } else {
+        begin.out
+    };
     let facts = HostFacts::collect(parent);
     let mut host = serde_json::to_value(&facts).expect("facts are plain data");
     if let Some(object) = host.as_object_mut() {
         object.insert("warnings".to_owned(), facts.warnings().into());
     }
-    let name = begin.out.file_name().map_or(String::new(), |n| n.to_string_lossy().into_owned());
+    let name = begin
+        .out
+        .file_name()
+        .map_or(String::new(), |n| n.to_string_lossy().into_owned());
     Ok(Manifest {
         schema: SCHEMA,
         run: name,
@@ -115,7 +136,11 @@ fn check_space(plan: &Plan, force: bool) -> Result<()> {
     vfs::ensure_dir(dir).map_err(|e| Error::io("create", dir, &e))?;
     let free = vfs::free_bytes(dir).map_err(|e| Error::io("examine", dir, &e))?;
     // One cell's data stand at a time, unless they are kept.
-    let cells = if plan.keep_data { plan.cells.len() as u64 } else { 1 };
+    let cells = if plan.keep_data {
+        plan.cells.len() as u64
+    } else {
+        1
+    };
     let needed = plan.disk_bytes.saturating_mul(cells);
     if free < needed && !force {
         let (needed, free) = (stdx::ByteSize(needed), stdx::ByteSize(free));
@@ -138,7 +163,8 @@ fn copy_calibration(run: &RunDir) -> Result<()> {
 impl Runner<'_> {
     fn go(mut self) -> Result<RunSummary> {
         remove_stale(&self.cgroups);
-        self.run.write_text("pid", &std::process::id().to_string())?;
+        self.run
+            .write_text("pid", &std::process::id().to_string())?;
         let cells = self.manifest.plan.cells.clone();
         self.progress.begin(&self.manifest);
         let mut outcome = Ok(());
@@ -180,7 +206,10 @@ impl Runner<'_> {
         let all = self.run.steps()?;
         let mine = |name: &str| name.get(3..).is_some_and(|rest| rest.starts_with(&prefix));
         let live = |status: &StepStatus| status.state != StepState::Discarded;
-        Ok(all.into_iter().filter(|(n, s)| mine(n) && live(s)).collect())
+        Ok(all
+            .into_iter()
+            .filter(|(n, s)| mine(n) && live(s))
+            .collect())
     }
 
     fn is_done(&self, cell: Cell) -> Result<bool> {
@@ -195,7 +224,8 @@ impl Runner<'_> {
                 StepState::Failed => "its cell failed and was begun again",
                 _ => "its cell was interrupted and was begun again",
             };
-            self.run.set_status(&name, StepState::Discarded, Some(why.to_owned()))?;
+            self.run
+                .set_status(&name, StepState::Discarded, Some(why.to_owned()))?;
         }
         Ok(())
     }
@@ -215,7 +245,8 @@ impl Runner<'_> {
             })
             .collect();
         let summary = analysis::summarize(&self.manifest, &steps, complete);
-        self.run.write_summary(&summary, &analysis::summary_table(&summary))?;
+        self.run
+            .write_summary(&summary, &analysis::summary_table(&summary))?;
         Ok(summary)
     }
 }

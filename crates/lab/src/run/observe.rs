@@ -52,7 +52,10 @@ impl<'a> Observer<'a> {
         self.offset = seconds;
         self.settling = true;
         self.debt = self.last_tick.stats.debt_bytes;
-        self.last_tick = Tick { stats: self.last_tick.stats.clone(), ..Tick::default() };
+        self.last_tick = Tick {
+            stats: self.last_tick.stats.clone(),
+            ..Tick::default()
+        };
     }
 
     /// Take a sample now, as the latest.
@@ -63,7 +66,9 @@ impl<'a> Observer<'a> {
         let memory = sample.memory.as_ref();
         let peak = memory.and_then(|m| m.peak_bytes.or(m.usage_bytes));
         self.cgroup_max = self.cgroup_max.max(peak);
-        self.file_max = self.file_max.max(sample.data.map_or(0, |d| d.allocated_bytes));
+        self.file_max = self
+            .file_max
+            .max(sample.data.map_or(0, |d| d.allocated_bytes));
         sample
     }
 
@@ -82,7 +87,10 @@ impl<'a> Observer<'a> {
         let seconds = delta.elapsed.as_secs_f64().max(1e-3);
         let per_second = |now: u64, then: u64| now.saturating_sub(then) as f64 / worker_seconds;
         let rate = |n: u64| scaled(n, 1.0 / seconds);
-        let cpu = delta.cpu_user_s.zip(delta.cpu_system_s).map(|(u, s)| (u + s) / seconds);
+        let cpu = delta
+            .cpu_user_s
+            .zip(delta.cpu_system_s)
+            .map(|(u, s)| (u + s) / seconds);
         let client = tick.client_cpu_seconds - self.last_tick.client_cpu_seconds;
         let share = |us: Option<u64>| us.map(|us| us as f64 / 1e6 / seconds);
         let pressure = &delta.pressure;
@@ -154,7 +162,11 @@ impl<'a> Observer<'a> {
 }
 
 fn scaled(n: u64, factor: f64) -> u64 {
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "positive")]
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "positive"
+    )]
     let scaled = (n as f64 * factor).round() as u64;
     scaled
 }

@@ -57,7 +57,11 @@ pub(super) fn summarize(
         rows: f.rows,
         rows_deleted: f.rows_deleted,
         seconds: f.seconds,
-        rate_mean: if f.seconds > 0.0 { done as f64 / f.seconds } else { 0.0 },
+        rate_mean: if f.seconds > 0.0 {
+            done as f64 / f.seconds
+        } else {
+            0.0
+        },
         rate_first_tenth: f.rate_first_tenth,
         rate_last_tenth: f.rate_last_tenth,
         worst_second: seconds.worst,
@@ -123,7 +127,11 @@ fn queries(
     let f = &m.finished;
     Some(QuerySummary {
         queries: f.queries,
-        rate_mean: if f.seconds > 0.0 { f.queries as f64 / f.seconds } else { 0.0 },
+        rate_mean: if f.seconds > 0.0 {
+            f.queries as f64 / f.seconds
+        } else {
+            0.0
+        },
         entries: f.query_entries,
         latency_ms: latency_of(histogram),
     })
@@ -131,7 +139,9 @@ fn queries(
 
 fn by_reason(before: &EngineStats, after: &EngineStats) -> BTreeMap<String, u64> {
     let grown = after.written.iter().map(|count| {
-        let bytes = count.bytes.saturating_sub(before.written_bytes(count.reason));
+        let bytes = count
+            .bytes
+            .saturating_sub(before.written_bytes(count.reason));
         (reason_name(count.reason), bytes)
     });
     grown.collect()
@@ -139,7 +149,11 @@ fn by_reason(before: &EngineStats, after: &EngineStats) -> BTreeMap<String, u64>
 
 /// What makes the numbers unusable.
 fn faults(m: &Measured) -> Vec<String> {
-    let wrong = m.finished.wrong.iter().map(|w| format!("wrong answer: {w}"));
+    let wrong = m
+        .finished
+        .wrong
+        .iter()
+        .map(|w| format!("wrong answer: {w}"));
     let integrity = m.integrity.faults.iter().map(|w| format!("integrity: {w}"));
     wrong.chain(integrity).collect()
 }
@@ -157,11 +171,16 @@ fn warnings(
     }
     if f.ended == Ended::Time && ending.step.operations > 0 {
         let of = ending.step.operations;
-        all.push(format!("its time was up after {} of {of} operations", f.rows.max(f.queries)));
+        all.push(format!(
+            "its time was up after {} of {of} operations",
+            f.rows.max(f.queries)
+        ));
     }
     if m.settled.1 {
         let max = ending.plan.settle_max;
-        all.push(format!("settling was cut off after {max:.0} s: background work was still owed"));
+        all.push(format!(
+            "settling was cut off after {max:.0} s: background work was still owed"
+        ));
     }
     let rate = f.rows as f64 / f.seconds.max(1e-9);
     if let Some(target) = rate_target.filter(|t| rate < t * RATE_SHARE_MIN) {
@@ -170,10 +189,19 @@ fn warnings(
     let cpu = cpu(total);
     if f.client_cpu_seconds > cpu * 0.25 && ending.target.engine != "null" {
         let share = f.client_cpu_seconds / cpu.max(1e-9) * 100.0;
-        all.push(format!("the load generator took {share:.0} % of the worker's CPU"));
+        all.push(format!(
+            "the load generator took {share:.0} % of the worker's CPU"
+        ));
     }
-    if let Some(kills) = ending.events.as_ref().and_then(|e| e.oom_kills).filter(|&k| k > 0) {
-        all.push(format!("the kernel killed {kills} processes at the memory limit"));
+    if let Some(kills) = ending
+        .events
+        .as_ref()
+        .and_then(|e| e.oom_kills)
+        .filter(|&k| k > 0)
+    {
+        all.push(format!(
+            "the kernel killed {kills} processes at the memory limit"
+        ));
     }
     all
 }

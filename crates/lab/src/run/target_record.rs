@@ -18,12 +18,18 @@ fn one(plan: &Plan, spec: &TargetSpec) -> Result<TargetRecord> {
     let options = engine_options(plan, spec);
     let own = factory.options().iter().map(|o| {
         let set = spec.options.get(o.name);
-        (o.name.to_owned(), set.cloned().unwrap_or_else(|| o.default.to_owned()))
+        (
+            o.name.to_owned(),
+            set.cloned().unwrap_or_else(|| o.default.to_owned()),
+        )
     });
     let common = [
         ("cache".to_owned(), options.cache.to_string()),
         ("interval".to_owned(), format!("{} ms", plan.interval_ms)),
-        ("checkpoint".to_owned(), format!("{} s", options.checkpoint.as_secs())),
+        (
+            "checkpoint".to_owned(),
+            format!("{} s", options.checkpoint.as_secs()),
+        ),
         ("threads".to_owned(), options.threads.to_string()),
         ("size_max".to_owned(), options.size_max.to_string()),
     ];

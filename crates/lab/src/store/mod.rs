@@ -27,6 +27,8 @@ pub const MANIFEST: &str = "manifest.json";
 pub const SUMMARY: &str = "summary.json";
 /// The report.
 pub const REPORT: &str = "report.html";
+/// The process that works on the run.
+pub const PID: &str = "pid";
 /// What was tested.
 pub const TARGETS: &str = "env/targets.json";
 
@@ -252,4 +254,16 @@ pub fn file_name(text: &str) -> String {
         }
     };
     text.chars().map(safe).take(80).collect()
+}
+
+/// A record as indented JSON, for people.
+#[must_use]
+pub fn pretty(record: &impl Serialize) -> String {
+    serde_json::to_string_pretty(record).expect("records are plain data")
+}
+
+/// Whether a process works on the run in `path` right now.
+#[must_use]
+pub fn in_use(path: &Path) -> bool {
+    DirLock::acquire(path).is_err()
 }

@@ -12,7 +12,13 @@ use kv::Factory;
 /// Every target's factory, whether compiled in or not, in the order `lab list` shows them.
 #[must_use]
 pub fn factories() -> Vec<&'static dyn Factory> {
-    vec![kv::memory::factory(), null::factory()]
+    vec![
+        kv_lmdb::factory(),
+        kv_rocksdb::factory(),
+        kv_wiredtiger::factory(),
+        kv::memory::factory(),
+        null::factory(),
+    ]
 }
 
 /// The factory of that name.

@@ -1,0 +1,165 @@
+//! The same words for every display.
+
+use stdx::ByteSize;
+use stdx::units::{count, seconds};
+
+use crate::record::{LoadKind, Main, Plan, StepSummary};
+use crate::run::Second;
+
+/// A plan as text: what would be done, how much room and time it needs.
+#[must_use]
+pub fn plan_text(plan: &Plan) -> String {
+    let mut lines = vec![format!(
+        "{} ({}), {} target{} x {} repeat{}, seed {}",
+        plan.experiment,
+        plan.preset,
+        plan.targets.len(),
+        plural(plan.targets.len()),
+        plan.repeats,
+        plural(plan.repeats as usize),
+        plan.seed
+    )];
+    let targets: Vec<&str> = plan.targets.iter().map(|t| t.name.as_str()).collect();
+    lines.push(format!("  targets    {}", targets.join(", ")));
+    lines.push(format!("  limits     {}", limits(plan)));
+    lines.push(format!(
+        "  engine     cache {}, durability {}, codec {}, direct I/O {}, {} background threads",
+        plan.cache,
+        plan.durability,
+        plan.codec,
+        if plan.direct_io { "on" } else { "off" },
+        plan.threads
+    ));
+    lines.push(format!(
+        "  data       {} logical at the largest ({:.1} x the memory cap), in {}",
+        ByteSize(plan.data_bytes),
+        ratio(plan),
+        plan.data_dir.display()
+    ));
+    lines.push(format!(
+        "  disk       about {} needed at once",
+        ByteSize(plan.disk_bytes)
+    ));
+    let at_most: f64 = plan.steps.iter().map(|s| s.seconds_max).sum();
+    lines.push(format!(
+        "  time       about {} in all; at most {} of load per target and repeat, then settling and \
+         checks",
+        seconds(plan.seconds_estimate),
+        seconds(at_most)
+    ));
+    lines.push(format!("  clients    {}", plan.clients));
+    lines.push("  steps".to_owned());
+    for step in &plan.steps {
+        let pace = match step.load {
+            LoadKind::Closed => String::new(),
+            LoadKind::Open { rate, .. } => format!(", open loop at {} rows/s", count(rate)),
+        };
+        let settle = if step.settle { ", then settle" } else { "" };
+        let limit = seconds(step.seconds_max);
+        lines.push(format!(
+            "    {:<7} {}{pace}; at most {limit}{settle}",
+            step.name, step.about
+        ));
+    }
+    lines.join("\n")
+}
+
+fn plural(n: usize) -> &'static str {
+    if n == 1 { "" } else { "s" }
+}
+
+fn ratio(plan: &Plan) -> f64 {
+    let memory = plan.limits.memory.map_or(f64::NAN, |m| m.bytes() as f64);
+    plan.data_bytes as f64 / memory
+}
+
+fn limits(plan: &Plan) -> String {
+    let l = &plan.limits;
+    let mut parts = Vec::new();
+    parts.push(match l.memory {
+        Some(memory) => format!("memory {memory} (engine cache and page cache together)"),
+        None => "memory not capped".to_owned(),
+    });
+    for (name, value) in [("read IOPS", l.read_iops), ("write IOPS", l.write_iops)] {
+        parts.extend(value.map(|v| format!("{name} {v}")));
+    }
+    for (name, value) in [("read", l.read_bps), ("write", l.write_bps)] {
+        parts.extend(value.map(|v| format!("{name} {}/s", ByteSize(v))));
+    }
+    parts.join(", ")
+}
+
+/// The line of a step's result.
+#[must_use]
+pub fn step_line(s: &StepSummary) -> String {
+    let (what, done) = match s.main {
+        Main::Rows => ("rows/s", s.rows),
+        Main::Queries => ("q/s", s.queries.as_ref().map_or(0, |q| q.queries)),
+    };
+    let per = |bytes: Option<u64>| match bytes {
+        Some(bytes) => format!("{:.0} B", bytes as f64 / done.max(1) as f64),
+        None => "n/a".to_owned(),
+    };
+    let validity = match &s.invalid_reason {
+        None => String::new(),
+        Some(reason) => format!("  INVALID: {reason}"),
+    };
+    format!(
+        "{} r{} {:<6} {:>8} {what}, first tenth {}, last tenth {}, worst second {}, p99 {:.1} ms, \
+         max {:.0} ms, stalls {} s, written {}/op, cpu {:.1} us/op, files {}, settle {}{validity}",
+        s.target,
+        s.repeat,
+        s.step,
+        count(s.rate_mean),
+        count(s.rate_first_tenth),
+        count(s.rate_last_tenth),
+        count(s.worst_second),
+        s.latency_ms.p99,
+        s.latency_ms.max,
+        s.stall_seconds,
+        per(s.device_write_bytes),
+        s.cpu_seconds * 1e6 / done.max(1) as f64,
+        ByteSize(s.file_bytes),
+        seconds(s.settle_seconds),
+    )
+}
+
+/// The words of one second.
+pub(super) fn second_line(s: &Second) -> String {
+    let mut parts = vec![format!("{:>7}/s", count(s.rate))];
+    if s.settling {
+        parts = vec!["settling".to_owned()];
+    }
+    if let (Some(p99), Some(max)) = (s.p99_ms, s.max_ms) {
+        parts.push(format!("p99 {p99:.1} ms max {max:.0} ms"));
+    }
+    if let Some(memory) = s.memory {
+        parts.push(format!("mem {}", ByteSize(memory)));
+    }
+    if let Some(written) = s.write_bytes {
+        parts.push(format!("write {}/s", ByteSize(written)));
+    }
+    if let Some(size) = s.file_bytes {
+        parts.push(format!("files {}", ByteSize(size)));
+    }
+    if let Some(debt) = s.debt_bytes {
+        parts.push(format!("debt {}", ByteSize(debt)));
+    }
+    if s.stall_seconds > 0 {
+        parts.push(format!("stalls {} s", s.stall_seconds));
+    }
+    if !s.activity.is_empty() {
+        parts.push(s.activity.clone());
+    }
+    parts.join("  ")
+}
+
+/// Seconds left in a step, from what is done so far.
+pub(super) fn eta(s: &Second, seconds_max: f64) -> f64 {
+    let by_time = (seconds_max - s.t).max(0.0);
+    if s.of == 0 || s.done == 0 || s.t <= 0.0 {
+        return by_time;
+    }
+    let left = s.of.saturating_sub(s.done) as f64;
+    (left / (s.done as f64 / s.t)).min(by_time)
+}

@@ -1,0 +1,257 @@
+//! A run arranged for reading: targets with their colours, steps with their cells, and for each
+//! target and step the *shown* repeat, the valid one whose mean rate is the median (the lower of
+//! two). Where a plot or a table shows one repeat, it is that one.
+
+use hdrhistogram::Histogram;
+
+use crate::record::{
+    RunRecord, StepPlan, StepRecord, StepState, StepSummary, TargetRecord, TargetStepSummary,
+};
+
+use super::svg;
+
+/// A target of the run.
+pub(crate) struct Target<'a> {
+    pub(crate) name: &'a str,
+    /// Its colour class, the same in every plot.
+    pub(crate) color: usize,
+    /// What was written down about it, when it was.
+    pub(crate) record: Option<&'a TargetRecord>,
+}
+
+/// One step of one target in one repeat, done.
+pub(crate) struct CellView<'a> {
+    pub(crate) target: usize,
+    pub(crate) repeat: u32,
+    /// Whether it is the shown repeat of its target.
+    pub(crate) shown: bool,
+    pub(crate) record: &'a StepRecord,
+    pub(crate) summary: &'a StepSummary,
+}
+
+/// One step of the plan with what came of it.
+pub(crate) struct StepView<'a> {
+    pub(crate) plan: &'a StepPlan,
+    /// The anchor of its section.
+    pub(crate) id: String,
+    /// In the order they were done.
+    pub(crate) cells: Vec<CellView<'a>>,
+    /// By target.
+    pub(crate) results: Vec<Option<&'a TargetStepSummary>>,
+}
+
+/// The run.
+pub(crate) struct View<'a> {
+    pub(crate) run: &'a RunRecord,
+    pub(crate) targets: Vec<Target<'a>>,
+    /// The steps that have at least one done cell.
+    pub(crate) steps: Vec<StepView<'a>>,
+    /// Directory and reason of steps that failed or did not come to an end.
+    pub(crate) failed: Vec<(&'a str, String)>,
+}
+
+impl<'a> View<'a> {
+    pub(crate) fn new(run: &'a RunRecord) -> View<'a> {
+        let targets: Vec<Target<'a>> = run
+            .manifest
+            .plan
+            .targets
+            .iter()
+            .enumerate()
+            .map(|(i, spec)| Target {
+                name: &spec.name,
+                color: svg::color(i),
+                record: run.targets.iter().find(|t| t.name == spec.name),
+            })
+            .collect();
+        let steps = run
+            .manifest
+            .plan
+            .steps
+            .iter()
+            .map(|plan| StepView::new(run, plan, &targets))
+            .filter(|step| !step.cells.is_empty())
+            .collect();
+        let failed = run
+            .steps
+            .iter()
+            .filter(|s| s.status.state != StepState::Done || s.summary.is_none())
+            .map(|s| {
+                let reason = s.status.message.clone().unwrap_or_else(|| {
+                    format!("ended in state {:?}", s.status.state).to_lowercase()
+                });
+                (s.directory.as_str(), reason)
+            })
+            .collect();
+        View {
+            run,
+            targets,
+            steps,
+            failed,
+        }
+    }
+
+    /// The name of a target by its index.
+    pub(crate) fn name(&self, target: usize) -> &'a str {
+        self.targets.get(target).map_or("", |t| t.name)
+    }
+
+    /// The colour class of a target by its index.
+    pub(crate) fn color(&self, target: usize) -> usize {
+        self.targets.get(target).map_or(0, |t| t.color)
+    }
+
+    /// The noise floor of a metric, when the host was calibrated for it.
+    pub(crate) fn floor(&self, metric: &str) -> Option<f64> {
+        let floors = &self.run.noise;
+        floors.iter().find(|(name, _)| name == metric).map(|(_, f)| *f)
+    }
+
+    /// What every section must say about limits that are not in force; empty when all are.
+    pub(crate) fn uncapped(&self) -> Vec<String> {
+        let mut all: Vec<String> = Vec::new();
+        for step in self.run.steps.iter().filter(|s| !s.envelope.enforced) {
+            let lines = &step.envelope.lines;
+            let mut said = step.envelope.warnings.clone();
+            for line in lines.iter().filter(|l| l.requested != l.effective) {
+                let note = if line.note.is_empty() { "not in force" } else { &line.note };
+                said.push(format!("{}: {note}", line.limit));
+            }
+            if said.is_empty() {
+                said.push("the limits asked for are not in force".to_owned());
+            }
+            for text in said {
+                if !all.contains(&text) {
+                    all.push(text);
+                }
+            }
+        }
+        all
+    }
+}
+
+impl<'a> StepView<'a> {
+    fn new(run: &'a RunRecord, plan: &'a StepPlan, targets: &[Target<'a>]) -> StepView<'a> {
+        let mut cells: Vec<CellView<'a>> = run
+            .steps
+            .iter()
+            .filter(|s| s.status.state == StepState::Done)
+            .filter_map(|record| {
+                let summary = record.summary.as_ref()?;
+                let target = targets.iter().position(|t| t.name == summary.target)?;
+                (summary.step == plan.name).then_some(CellView {
+                    target,
+                    repeat: summary.repeat,
+                    shown: false,
+                    record,
+                    summary,
+                })
+            })
+            .collect();
+        for target in 0..targets.len() {
+            if let Some(repeat) = typical(&cells, target) {
+                for cell in cells.iter_mut().filter(|c| c.target == target) {
+                    cell.shown = cell.repeat == repeat;
+                }
+            }
+        }
+        let results = targets
+            .iter()
+            .map(|t| {
+                let all = &run.summary.results;
+                all.iter().find(|r| r.target == t.name && r.step == plan.name)
+            })
+            .collect();
+        StepView {
+            plan,
+            id: format!("step-{}", anchor(&plan.name)),
+            cells,
+            results,
+        }
+    }
+
+    /// The shown cells in the order of the targets.
+    pub(crate) fn shown(&self) -> Vec<&CellView<'a>> {
+        let mut cells: Vec<_> = self.cells.iter().filter(|c| c.shown).collect();
+        cells.sort_by_key(|c| c.target);
+        cells
+    }
+
+    /// A metric of a target over all repeats.
+    pub(crate) fn metric(&self, target: usize, name: &str) -> Option<f64> {
+        let result = self.results.get(target).copied().flatten()?;
+        result.metrics.get(name).copied().flatten().filter(|v| v.is_finite())
+    }
+
+    /// Whether the numbers of a target may be used: every repeat valid, no missed rate.
+    pub(crate) fn usable(&self, target: usize) -> bool {
+        let result = self.results.get(target).copied().flatten();
+        result.is_some_and(|r| r.valid) && self.missed_rate(target).is_none()
+    }
+
+    /// The share of the asked rate that was reached, when it is below 95 % in some repeat.
+    pub(crate) fn missed_rate(&self, target: usize) -> Option<f64> {
+        self.cells
+            .iter()
+            .filter(|c| c.target == target)
+            .filter_map(|c| c.summary.rate_target.map(|t| c.summary.rate_mean / t))
+            .filter(|share| *share < 0.95)
+            .min_by(f64::total_cmp)
+    }
+
+    /// Why a target's numbers may not be used.
+    pub(crate) fn invalid_reasons(&self, target: usize) -> Vec<String> {
+        let mut reasons = Vec::new();
+        for cell in self.cells.iter().filter(|c| c.target == target && !c.summary.valid) {
+            let why = cell.summary.invalid_reason.as_deref().unwrap_or("no reason given");
+            reasons.push(format!("repeat {}: {why}", cell.repeat));
+        }
+        if let Some(share) = self.missed_rate(target) {
+            let share = super::format::percent(share);
+            reasons.push(format!("reached {share} of the rate asked for (95 % is the least)"));
+        }
+        reasons
+    }
+
+    /// The commit or query latencies of a target, merged over its valid repeats, or over all when
+    /// none is valid.
+    pub(crate) fn histogram(&self, target: usize, queries: bool) -> Option<Histogram<u64>> {
+        let cells = || self.cells.iter().filter(|c| c.target == target);
+        let any_valid = cells().any(|c| c.summary.valid);
+        let mut merged: Option<Histogram<u64>> = None;
+        for cell in cells().filter(|c| c.summary.valid || !any_valid) {
+            let record = cell.record;
+            let one = if queries { &record.query_histogram } else { &record.histogram };
+            let Some(one) = one.as_ref().filter(|h| !h.is_empty()) else {
+                continue;
+            };
+            match &mut merged {
+                Some(all) => all.add(one).ok()?,
+                None => merged = Some(one.clone()),
+            }
+        }
+        merged
+    }
+}
+
+/// The repeat to show: among valid ones (or all, when none is) the one with the median rate.
+fn typical(cells: &[CellView<'_>], target: usize) -> Option<u32> {
+    let of = |valid: bool| {
+        let mut found: Vec<_> = cells
+            .iter()
+            .filter(|c| c.target == target && (c.summary.valid || !valid))
+            .map(|c| (c.summary.rate_mean, c.repeat))
+            .collect();
+        found.sort_by(|a, b| a.0.total_cmp(&b.0));
+        let middle = found.len().saturating_sub(1) / 2;
+        found.get(middle).map(|c| c.1)
+    };
+    of(true).or_else(|| of(false))
+}
+
+/// A name as an anchor: letters, digits and dots of ASCII stay, the rest become dashes.
+pub(crate) fn anchor(name: &str) -> String {
+    name.chars()
+        .map(|c| if c.is_ascii_alphanumeric() || c == '.' { c } else { '-' })
+        .collect()
+}

@@ -1,0 +1,188 @@
+//! What the page says, without a browser.
+
+use crate::record::RunRecord;
+use crate::report::fixture::{Shape, run};
+use crate::report::{ReportError, render};
+
+const HOSTILE: &str = "x</script><script>alert(1)</script>";
+
+fn page(shape: &Shape) -> String {
+    render(&run(shape)).expect("the report renders")
+}
+
+/// The part of the page between two anchors of sections.
+fn section<'a>(page: &'a str, id: &str) -> &'a str {
+    let start = page.find(&format!("<section id=\"{id}\"")).expect(id);
+    let rest = &page[start..];
+    &rest[..rest.find("</section>").unwrap()]
+}
+
+/// The elements of the page as text, without data, scripts and styles.
+fn markup(page: &str) -> String {
+    let mut out = String::new();
+    let mut rest = page;
+    while let Some(start) = ["<script", "<style"].iter().filter_map(|t| rest.find(t)).min() {
+        let tag = if rest[start..].starts_with("<script") { "</script>" } else { "</style>" };
+        out.push_str(&rest[..start]);
+        rest = &rest[start..];
+        rest = &rest[rest.find(tag).unwrap() + tag.len()..];
+    }
+    out + rest
+}
+
+#[test]
+fn the_verdict_names_the_cliff_the_stalls_and_the_invalid() {
+    let page = page(&Shape::default());
+    let verdict = section(&page, "verdict");
+    assert!(verdict.contains("rocksdb is faster"), "{verdict}");
+    assert!(verdict.contains("lmdb falls off the cliff in load"));
+    assert!(verdict.contains("rocksdb stops in load"));
+    assert!(verdict.contains("wiredtiger in load may not be used: repeat 1: 17 of 1,000"));
+    assert!(verdict.contains("Write amplification in load: "));
+    assert!(verdict.contains("95 % interval"));
+    assert!(!verdict.contains("uncalibrated") && !verdict.contains("within-run"));
+}
+
+#[test]
+fn caveats_are_said_without_a_floor_and_with_one_repeat() {
+    let shape = Shape {
+        repeats: 1,
+        floor: None,
+        ..Shape::default()
+    };
+    let page = page(&shape);
+    let verdict = section(&page, "verdict");
+    assert!(verdict.contains("uncalibrated") && verdict.contains("within-run"));
+    assert!(verdict.contains("lab calibrate"));
+}
+
+#[test]
+fn a_difference_below_the_floor_is_no_difference() {
+    let shape = Shape {
+        floor: Some(20.0),
+        ..Shape::default()
+    };
+    let page = page(&shape);
+    let verdict = section(&page, "verdict");
+    assert!(verdict.contains("no difference between rocksdb and lmdb"), "{verdict}");
+    assert!(!verdict.contains("is faster"));
+}
+
+#[test]
+fn missing_numbers_are_said_to_be_missing_and_invalid_ones_are_grey() {
+    let page = page(&Shape::default());
+    let summary = section(&page, "summary");
+    let at = summary.find("Commit max").unwrap();
+    let row = &summary[at..at + summary[at..].find("</tr>").unwrap()];
+    assert_eq!(row.matches("n&#x2f;a").count(), 3, "{row}");
+    let at = summary.find("Rate, mean").unwrap();
+    let row = &summary[at..at + summary[at..].find("</tr>").unwrap()];
+    assert_eq!(row.matches("class=\"n invalid\"").count(), 1, "{row}");
+    assert!(row.contains("rel good") || row.contains("rel bad"));
+}
+
+#[test]
+fn limits_not_in_force_are_said_in_every_section() {
+    let capped = markup(&page(&Shape::default()));
+    assert!(!capped.contains("class=\"banner\"") && !capped.contains("limits not in force"));
+    let shape = Shape {
+        enforced: false,
+        ..Shape::default()
+    };
+    let page = markup(&page(&shape));
+    assert!(page.contains("class=\"banner\" role=\"alert\""));
+    assert!(page.contains("no permission to write the cgroup&#x27;s limit"));
+    let sections = page.matches("<section ").count();
+    assert_eq!(page.matches("limits not in force</span>").count(), sections);
+    assert!(page.contains("NOT enforced"));
+    assert!(page.contains("not decided: without a cap"));
+}
+
+#[test]
+fn names_from_users_cannot_become_markup() {
+    let shape = Shape {
+        names: ["lmdb", HOSTILE, "b\"onload=\"x"],
+        ..Shape::default()
+    };
+    let page = page(&shape);
+    assert!(!page.contains("<script>alert"), "a name became an element");
+    assert!(!markup(&page).contains("\"onload=\""), "a name left its attribute");
+    assert_eq!(page.matches("<script").count(), page.matches("</script>").count());
+    assert!(page.contains("it&#x27;\\&#x27;&#x27;s &lt;b&gt;"), "the command is quoted");
+}
+
+#[test]
+fn the_page_loads_nothing_and_is_small() {
+    let shape = Shape {
+        repeats: 3,
+        seconds: 900,
+        ..Shape::default()
+    };
+    let page = page(&shape);
+    let megabytes = page.len() as f64 / 1e6;
+    println!("3 targets x 3 repeats x 900 s: {megabytes:.2} MB");
+    assert!(megabytes < 2.0, "{megabytes} MB");
+    let html = markup(&page);
+    for forbidden in [" src=", "url(", "@import", "<link", "href=\"http", "href=\"//"] {
+        assert!(!html.contains(forbidden), "{forbidden}");
+    }
+    assert!(page.contains("default-src 'none'"));
+    assert!(page.contains("application/gzip"), "such a run is compressed");
+}
+
+#[test]
+fn many_steps_stay_small_too() {
+    let shape = Shape {
+        repeats: 3,
+        seconds: 60,
+        steps: vec!["l.i0", "l.x", "l.i1", "l.i2", "qr100", "qp100", "qr500", "qp500", "qr1000"],
+        ..Shape::default()
+    };
+    let page = page(&shape);
+    println!("3 x 3 x 9 steps of 60 s: {:.2} MB", page.len() as f64 / 1e6);
+    assert!(page.len() < 2_000_000, "{}", page.len());
+    assert!(page.contains("id=\"step-l.i0\"") && page.contains("href=\"#step-qr1000\""));
+}
+
+#[test]
+fn every_link_leads_somewhere_and_no_anchor_is_doubled() {
+    let shape = Shape {
+        steps: vec!["l.i0", "l.i1"],
+        ..Shape::default()
+    };
+    let html = markup(&page(&shape));
+    let mut ids: Vec<&str> = html
+        .split(" id=\"")
+        .skip(1)
+        .filter_map(|rest| rest.split('"').next())
+        .collect();
+    ids.sort_unstable();
+    let doubled: Vec<_> = ids.windows(2).filter(|w| w[0] == w[1]).collect();
+    assert!(doubled.is_empty(), "{doubled:?}");
+    for link in html.split("href=\"#").skip(1).filter_map(|r| r.split('"').next()) {
+        assert!(ids.binary_search(&link).is_ok(), "#{link} leads nowhere");
+    }
+}
+
+#[test]
+fn a_run_without_any_finished_step_still_makes_a_page() {
+    let mut record: RunRecord = run(&Shape::default());
+    record.summary.results.clear();
+    record.summary.steps.clear();
+    record.summary.complete = false;
+    for step in &mut record.steps {
+        step.summary = None;
+        step.status.state = crate::record::StepState::Failed;
+        step.status.message = Some("the worker was killed".to_owned());
+    }
+    let page = render(&record).unwrap();
+    assert!(page.contains("No step of this run came to its end."));
+    assert!(page.contains("the worker was killed"));
+}
+
+#[test]
+fn another_schema_is_refused() {
+    let mut record = run(&Shape::default());
+    record.manifest.schema = 99;
+    assert!(matches!(render(&record), Err(ReportError::Schema { found: 99, .. })));
+}

@@ -1,0 +1,101 @@
+//! `romanesco lab calibrate`.
+
+use std::env;
+use std::fs;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use lab::analysis;
+use lab::calibrate::Calibration;
+use lab::experiment::{self, Settings};
+use lab::probe::DeviceProbe;
+use lab::record::{Preset, StepSummary};
+use lab::run::Begin;
+use lab::{Error, Failure, Result, store, target};
+use stdx::ByteSize;
+
+use super::{Show, listen, program};
+
+#[derive(clap::Args)]
+#[command(after_help = "The result is kept for this host, and every later run takes a copy: a \
+difference below the noise floor is called \"no difference\".\n\nExample: romanesco lab calibrate \
+--aa 5 --target lmdb")]
+pub(crate) struct Args {
+    /// How often the same thing is measured
+    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(2..=50))]
+    aa: u32,
+    /// The target that is measured [default: the first persistent engine]
+    #[arg(long, value_name = "TARGET")]
+    target: Option<String>,
+    /// Where the data go while measuring [default: a directory below the current one, removed
+    /// afterwards]
+    #[arg(long, value_name = "DIR")]
+    data_dir: Option<PathBuf>,
+    #[command(flatten)]
+    show: Show,
+}
+
+pub(crate) fn run(args: &Args) -> Result<u8> {
+    let name = match &args.target {
+        Some(name) => name.clone(),
+        None => (*target::defaults().first().ok_or_else(|| {
+            Error::new("no persistent engine is compiled in; name one with --target")
+        })?)
+        .to_owned(),
+    };
+    let dir = args.data_dir.clone().unwrap_or_else(|| PathBuf::from("."));
+    let out = dir.join(format!(".romanesco-calibrate-{}", std::process::id()));
+    let result = measure(args, &name, &out);
+    if out.exists() {
+        fs::remove_dir_all(&out).map_err(|e| Error::io("remove", &out, &e))?;
+    }
+    let calibration = result?;
+    let path = calibration.keep()?;
+    if !args.show.quiet && !args.show.json {
+        print(&calibration);
+        println!("kept in {}", path.display());
+    }
+    Ok(0)
+}
+
+fn measure(args: &Args, name: &str, out: &std::path::Path) -> Result<Calibration> {
+    vfs::ensure_dir(out).map_err(|e| Error::io("create", out, &e))?;
+    // A place without direct I/O (tmpfs) has no device to probe; the noise floor still counts.
+    let device = DeviceProbe::run(out, Duration::from_secs(2), ByteSize::mib(256)).ok();
+    let run_dir = out.join("run");
+    let settings = Settings {
+        preset: Some(Preset::Smoke),
+        targets: Some(target::parse_targets(name)?),
+        repeats: Some(args.aa),
+        ..Settings::default()
+    };
+    let experiment = experiment::experiment("iibench-classic")?;
+    let plan = experiment::plan(experiment, &settings, &run_dir)?;
+    let begin = Begin {
+        out: &run_dir,
+        command: env::args().collect(),
+        commit: env!("ROMANESCO_COMMIT").to_owned(),
+        program: program()?,
+        force: false,
+    };
+    let mut display = args.show.display();
+    let summary = lab::run::run(plan, begin, display.as_mut(), &listen()?)?;
+    let repeats: Vec<StepSummary> = summary.steps.into_iter().filter(|s| s.valid).collect();
+    if repeats.len() < 2 {
+        let error = Error::new("too few valid repeats to know the noise; see the messages above");
+        return Err(error.meaning(Failure::Invalid));
+    }
+    let noise = analysis::noise_floor(&repeats);
+    let count = u32::try_from(repeats.len()).unwrap_or(u32::MAX);
+    Ok(Calibration::new(name, count, noise, device))
+}
+
+fn print(calibration: &Calibration) {
+    println!("A/A noise floor of {} over {} repeats", calibration.target, calibration.repeats);
+    for (metric, floor) in &calibration.noise {
+        println!("  {metric:<28} {:>6.1} %", floor * 100.0);
+    }
+    if let Some(device) = &calibration.device {
+        println!("device {}", store::pretty(device));
+    }
+}

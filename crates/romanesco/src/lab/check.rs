@@ -1,0 +1,46 @@
+//! `romanesco lab check`.
+
+use std::path::PathBuf;
+
+use lab::analysis::{self, Outcome, Rule};
+use lab::{Failure, Result, store};
+
+/// What a run must hold when no rule is given.
+const DEFAULT_RULES: [&str; 2] = ["rate_mean<-5%", "write_amplification>+5%"];
+
+#[derive(clap::Args)]
+#[command(after_help = "Exit code: 0 ok, 1 regression, 2 invalid run, 3 error.\n\nExample: romanesco \
+lab check out/after --base out/before --fail-if 'ips<-5%' --fail-if 'stall_seconds>0'")]
+pub(crate) struct Args {
+    /// The results directory
+    run: PathBuf,
+    /// The results directory to compare with
+    #[arg(long, value_name = "RUN")]
+    base: PathBuf,
+    /// Fail if METRIC<-PERCENT%, METRIC>+PERCENT% or METRIC>VALUE [default: rate_mean<-5% and
+    /// write_amplification>+5%]
+    #[arg(long, value_name = "RULE")]
+    fail_if: Vec<Rule>,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) fn run(args: &Args) -> Result<u8> {
+    let (run, base) = (store::load(&args.run)?, store::load(&args.base)?);
+    let mut rules = args.fail_if.clone();
+    if rules.is_empty() {
+        rules = DEFAULT_RULES.iter().map(|r| r.parse()).collect::<Result<_, String>>()?;
+    }
+    let check = analysis::check(&run, &base, &rules)?;
+    if args.json {
+        println!("{}", serde_json::json!(check));
+    } else {
+        println!("{}", check.render());
+    }
+    Ok(match check.outcome() {
+        Outcome::Ok => 0,
+        Outcome::Regression => Failure::Regression.exit_code(),
+        Outcome::Invalid => Failure::Invalid.exit_code(),
+    })
+}

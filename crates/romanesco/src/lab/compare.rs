@@ -1,0 +1,33 @@
+//! `romanesco lab compare`.
+
+use std::path::PathBuf;
+
+use lab::{Result, analysis, store};
+
+#[derive(clap::Args)]
+#[command(after_help = "Example: romanesco lab compare out/before out/after --base lmdb")]
+pub(crate) struct Args {
+    /// Results directories
+    #[arg(required = true)]
+    runs: Vec<PathBuf>,
+    /// The target all others are compared with [default: the first]
+    #[arg(long, value_name = "NAME")]
+    base: Option<String>,
+    /// Compare runs though their plans differ
+    #[arg(long)]
+    force: bool,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) fn run(args: &Args) -> Result<u8> {
+    let runs = args.runs.iter().map(|run| store::load(run)).collect::<Result<Vec<_>>>()?;
+    let comparison = analysis::compare(&runs, args.base.as_deref(), args.force)?;
+    if args.json {
+        println!("{}", serde_json::json!(comparison));
+    } else {
+        println!("{}", comparison.render());
+    }
+    Ok(0)
+}

@@ -1,0 +1,29 @@
+//! `romanesco lab doctor`.
+
+use std::path::PathBuf;
+
+use lab::Result;
+use lab::doctor::{Doctor, Status, render, worst};
+use lab::target::factories;
+
+#[derive(clap::Args)]
+#[command(after_help = "Exit code: 0 when runs are possible, 2 when something fails.\n\nExample: \
+romanesco lab doctor --data-dir /mnt/nvme")]
+pub(crate) struct Args {
+    /// Where the engines' data would go
+    #[arg(long, default_value = ".", env = "LAB_DATA_DIR")]
+    data_dir: PathBuf,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) fn run(args: &Args) -> Result<u8> {
+    let findings = Doctor::default().examine(&args.data_dir, &factories());
+    if args.json {
+        println!("{}", serde_json::json!(findings));
+    } else {
+        println!("{}", render(&findings, None));
+    }
+    Ok(if worst(&findings) == Status::Fail { 2 } else { 0 })
+}

@@ -1,0 +1,30 @@
+//! `romanesco lab export`.
+
+use std::path::PathBuf;
+
+use lab::export::{Format, export};
+use lab::{Error, Result, store};
+
+#[derive(clap::Args)]
+#[command(after_help = "Example: romanesco lab export out/first --format md")]
+pub(crate) struct Args {
+    /// The results directory
+    run: PathBuf,
+    /// json, csv, tsv, md, hgrm (latency percentiles) or otava (change detection)
+    #[arg(long, default_value = "csv")]
+    format: Format,
+    /// Where to write [default: standard output]
+    #[arg(short, long, value_name = "FILE")]
+    out: Option<PathBuf>,
+}
+
+pub(crate) fn run(args: &Args) -> Result<u8> {
+    let text = export(&store::load(&args.run)?, args.format)?;
+    match &args.out {
+        Some(path) => {
+            vfs::write_atomic(path, text.as_bytes()).map_err(|e| Error::io("write", path, &e))?;
+        }
+        None => print!("{text}"),
+    }
+    Ok(0)
+}

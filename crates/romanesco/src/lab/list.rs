@@ -1,0 +1,115 @@
+//! `romanesco lab list`.
+
+use clap::ValueEnum;
+use lab::Result;
+use lab::experiment::experiments;
+use lab::record::Preset;
+use lab::target::factories;
+use serde_json::json;
+use stdx::ByteSize;
+use stdx::units::{count, seconds};
+
+#[derive(clap::Args)]
+#[command(after_help = "Example: romanesco lab list targets")]
+pub(crate) struct Args {
+    /// What to list [default: everything]
+    what: Option<What>,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum What {
+    Experiments,
+    Targets,
+    Presets,
+}
+
+pub(crate) fn run(args: &Args) -> Result<u8> {
+    let shown = |what| args.what.is_none_or(|w| w == what);
+    if args.json {
+        print_json(&shown);
+        return Ok(0);
+    }
+    if shown(What::Experiments) {
+        println!("experiments");
+        for e in experiments() {
+            println!("  {:<16} {}", e.name, e.about);
+            println!("  {:<16} after {}", "", e.source);
+        }
+    }
+    if shown(What::Targets) {
+        println!("targets");
+        for factory in factories() {
+            print_target(factory);
+        }
+    }
+    if shown(What::Presets) {
+        println!("presets");
+        for e in experiments() {
+            for preset in Preset::ALL {
+                let s = (e.sizes)(preset);
+                println!(
+                    "  {:<16} {:<10} {:>8} rows, memory {}, cache {}, a load step at most {}",
+                    e.name,
+                    preset,
+                    count(s.rows as f64),
+                    ByteSize::mib(s.memory_mib),
+                    ByteSize::mib(s.cache_mib),
+                    seconds(s.load_seconds)
+                );
+            }
+        }
+    }
+    Ok(0)
+}
+
+fn print_target(factory: &dyn kv::Factory) {
+    let state = match (factory.available(), factory.feature()) {
+        (true, _) => factory.version().unwrap_or_default(),
+        (false, Some(feature)) => format!("not compiled in: build with --features {feature}"),
+        (false, None) => "not compiled in".to_owned(),
+    };
+    println!("  {:<16} {} ({state}; {})", factory.name(), factory.about(), factory.license());
+    for option in factory.options() {
+        let default = option.default;
+        println!(
+            "  {:<16}   {}:{}={} [default: {default}]",
+            "",
+            factory.name(),
+            option.name,
+            option.values
+        );
+        println!("  {:<16}     {}", "", option.about);
+    }
+}
+
+fn print_json(shown: &dyn Fn(What) -> bool) {
+    let mut all = serde_json::Map::new();
+    if shown(What::Experiments) {
+        let list = experiments().iter().map(|e| {
+            json!({ "name": e.name, "about": e.about, "source": e.source, "params": e.params })
+        });
+        all.insert("experiments".to_owned(), list.collect());
+    }
+    if shown(What::Targets) {
+        let list = factories().into_iter().map(|f| {
+            json!({
+                "name": f.name(), "about": f.about(), "available": f.available(),
+                "feature": f.feature(), "version": f.version(), "license": f.license(),
+                "options": f.options(), "capabilities": f.capabilities(),
+            })
+        });
+        all.insert("targets".to_owned(), list.collect());
+    }
+    if shown(What::Presets) {
+        let list = experiments().iter().flat_map(|e| {
+            Preset::ALL.map(
+                |p| json!({ "experiment": e.name, "preset": p, "sizes": (e.sizes)(p) }),
+            )
+        });
+        all.insert("presets".to_owned(), list.collect());
+    }
+    println!("{}", serde_json::Value::Object(all));
+}

@@ -1,0 +1,122 @@
+//! The commands of `romanesco lab`, one file each.
+
+mod calibrate;
+// mod check;
+// mod compare;
+mod doctor;
+// mod export;
+mod list;
+mod report;
+mod resume;
+mod run;
+mod stop;
+mod watch;
+
+use std::env;
+use std::path::{Path, PathBuf};
+
+use clap::{Subcommand, ValueEnum};
+use lab::display::{Style, display};
+use lab::run::{Interrupt, Progress};
+use lab::{Error, Result};
+
+/// Exit codes: 0 done, 1 regression (`check`), 2 invalid or incomplete run, 3 error, 130 stopped.
+#[derive(Subcommand)]
+pub(crate) enum Command {
+    /// Say what works on this machine, what does not, and why
+    Doctor(doctor::Args),
+    /// List experiments, targets and presets
+    List(list::Args),
+    /// Measure this machine: its device and its noise floor
+    Calibrate(calibrate::Args),
+    /// Run an experiment on one or more targets
+    Run(Box<run::Args>),
+    /// Go on with a run that was interrupted
+    Resume(resume::Args),
+    /// Follow a run from another terminal
+    Watch(watch::Args),
+    /// Stop a run in order; it can be resumed
+    Stop(stop::Args),
+    /// Compare runs, or the targets of one run
+    // Compare(compare::Args),
+    /// Write the report of a run as one HTML file
+    Report(report::Args),
+    /// Compare a run with a base and fail on regressions (for CI)
+    // Check(check::Args),
+    /// Write a run's results in another format
+    // Export(export::Args),
+    /// Serve one target (started by the lab itself)
+    #[command(hide = true)]
+    Worker,
+}
+
+impl Command {
+    /// Do it; the exit code of the program.
+    pub(crate) fn run(self) -> Result<u8> {
+        match self {
+            Command::Doctor(args) => doctor::run(&args),
+            Command::List(args) => list::run(&args),
+            Command::Calibrate(args) => calibrate::run(&args),
+            Command::Run(args) => run::run(*args),
+            Command::Resume(args) => resume::run(&args),
+            Command::Watch(args) => watch::run(&args),
+            Command::Stop(args) => stop::run(&args),
+            // Command::Compare(args) => compare::run(&args),
+            Command::Report(args) => report::run(&args),
+            // Command::Check(args) => check::run(&args),
+            // Command::Export(args) => export::run(&args),
+            Command::Worker => Ok(lab::worker::serve()),
+        }
+    }
+}
+
+/// Yes or no, as `on` and `off`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Switch {
+    /// Yes.
+    On,
+    /// No.
+    Off,
+}
+
+/// How a run is shown.
+#[derive(Clone, Copy, Debug, clap::Args)]
+pub(crate) struct Show {
+    /// One JSON object a line on standard output
+    #[arg(long)]
+    json: bool,
+    /// Show nothing but errors
+    #[arg(long, conflicts_with = "json")]
+    quiet: bool,
+}
+
+impl Show {
+    fn display(self) -> Box<dyn Progress> {
+        display(match self {
+            Show { json: true, .. } => Style::Json,
+            Show { quiet: true, .. } => Style::Quiet,
+            _ => Style::Auto,
+        })
+    }
+}
+
+/// This program, which also serves as the worker.
+fn program() -> Result<PathBuf> {
+    env::current_exe().map_err(|e| Error::new(format!("cannot find my own program: {e}")))
+}
+
+fn listen() -> Result<Interrupt> {
+    Interrupt::listen().map_err(|e| Error::new(format!("cannot listen to signals: {e}")))
+}
+
+/// Write the report of a finished run and say where it is. The exit code: 0, or 2 when the run is
+/// incomplete or has invalid results.
+fn conclude(out: &Path, summary: &lab::record::RunSummary, show: Show) -> Result<u8> {
+    let path = report::write(out, None)?;
+    if show.json {
+        println!("{}", serde_json::json!({ "event": "report", "path": path }));
+    } else if !show.quiet {
+        eprintln!("report: {}", path.display());
+    }
+    Ok(if summary.complete && summary.valid { 0 } else { 2 })
+}

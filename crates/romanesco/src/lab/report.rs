@@ -1,0 +1,30 @@
+//! `romanesco lab report`.
+
+use std::path::{Path, PathBuf};
+
+use lab::{Error, Result, store};
+
+#[derive(clap::Args)]
+#[command(after_help = "Example: romanesco lab report out/first -o first.html")]
+pub(crate) struct Args {
+    /// The results directory
+    run: PathBuf,
+    /// Where to write it [default: RUN/report.html]
+    #[arg(short, long, value_name = "FILE")]
+    out: Option<PathBuf>,
+}
+
+pub(crate) fn run(args: &Args) -> Result<u8> {
+    let path = write(&args.run, args.out.as_deref())?;
+    println!("{}", path.display());
+    Ok(0)
+}
+
+/// Write the report of the run in `run`; returns where it is.
+pub(super) fn write(run: &Path, out: Option<&Path>) -> Result<PathBuf> {
+    let record = store::load(run)?;
+    let html = lab::report::render(&record).map_err(|e| Error::new(e.to_string()))?;
+    let path = out.map_or_else(|| run.join(store::REPORT), Path::to_path_buf);
+    vfs::write_atomic(&path, html.as_bytes()).map_err(|e| Error::io("write", &path, &e))?;
+    Ok(path)
+}

@@ -1,0 +1,24 @@
+//! `romanesco lab resume`.
+
+use std::path::PathBuf;
+
+use lab::Result;
+
+use super::{Show, conclude, listen, program};
+
+#[derive(clap::Args)]
+#[command(after_help = "Example: romanesco lab resume out/first")]
+pub(crate) struct Args {
+    /// The results directory
+    run: PathBuf,
+    #[command(flatten)]
+    show: Show,
+}
+
+pub(crate) fn run(args: &Args) -> Result<u8> {
+    let interrupt = listen()?;
+    let mut display = args.show.display();
+    let summary = lab::run::resume(&args.run, program()?, display.as_mut(), &interrupt)?;
+    drop(display);
+    conclude(&args.run, &summary, args.show)
+}

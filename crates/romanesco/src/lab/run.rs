@@ -1,0 +1,231 @@
+//! `romanesco lab run`.
+
+use std::env;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use kv::{Codec, Durability};
+use lab::experiment::{self, Settings};
+use lab::record::Preset;
+use lab::run::Begin;
+use lab::workload::iibench::{Payload, Shape};
+use lab::{Error, Result, display, target};
+use stdx::ByteSize;
+
+use super::{Show, Switch, conclude, listen, program};
+
+/// The file of settings looked for in the current directory.
+const CONFIG: &str = "lab.toml";
+
+#[derive(clap::Args)]
+#[command(after_help = "Settings come from flags, then LAB_* variables, then lab.toml, then the \
+preset.\n\nExample: romanesco lab run iibench-classic -t lmdb,rocksdb:compaction=universal \
+--preset quick --mem 256M --out out/first")]
+pub(crate) struct Args {
+    /// The experiment (see `lab list`)
+    experiment: Option<String>,
+    /// Targets, separated by commas: ENGINE or ENGINE:option=value (default: every persistent
+    /// engine compiled in)
+    #[arg(short, long, env = "LAB_TARGETS")]
+    targets: Option<String>,
+    /// smoke (20 s), quick (2-5 min), standard (about an hour) or published (days) [default: quick]
+    #[arg(long, env = "LAB_PRESET")]
+    preset: Option<Preset>,
+    /// Multiply the preset's rows
+    #[arg(long, env = "LAB_SCALE")]
+    scale: Option<f64>,
+    /// Rows of the first load
+    #[arg(long, env = "LAB_ROWS")]
+    rows: Option<u64>,
+    /// Memory cap of a target, engine cache and page cache together; 0 for none
+    #[arg(long, env = "LAB_MEM", value_name = "SIZE")]
+    mem: Option<ByteSize>,
+    /// Memory for the engine's cache and write buffers
+    #[arg(long, env = "LAB_CACHE", value_name = "SIZE")]
+    cache: Option<ByteSize>,
+    /// I/O operations per second, reads/writes: 1000 or 1000/500
+    #[arg(long, env = "LAB_IOPS", value_name = "R[/W]", value_parser = pair::<u64>)]
+    iops: Option<(u64, u64)>,
+    /// Bytes per second, reads/writes: 125M or 125M/60M
+    #[arg(long, env = "LAB_BW", value_name = "R[/W]", value_parser = pair::<ByteSize>)]
+    bw: Option<(ByteSize, ByteSize)>,
+    /// Bypass the page cache where the engine can
+    #[arg(long, env = "LAB_DIRECT")]
+    direct: Option<Switch>,
+    /// sync, group, interval or none [default: interval]
+    #[arg(long, env = "LAB_DURABILITY")]
+    durability: Option<Durability>,
+    /// Milliseconds between log syncs at durability interval [default: 100]
+    #[arg(long, env = "LAB_INTERVAL_MS", value_name = "MS")]
+    interval_ms: Option<u64>,
+    /// Load threads [default: 1]
+    #[arg(long, env = "LAB_CLIENTS")]
+    clients: Option<u32>,
+    /// Background threads given to the engine [default: 2]
+    #[arg(long, env = "LAB_THREADS")]
+    threads: Option<u32>,
+    /// Rows per second for loads, open loop; `max` for as fast as they go [default: max]
+    #[arg(long, env = "LAB_RATE", value_parser = rate)]
+    rate: Option<f64>,
+    /// Arrivals of open-loop loads: poisson or uniform [default: poisson]
+    #[arg(long, env = "LAB_ARRIVAL", value_parser = arrival)]
+    arrival: Option<bool>,
+    /// The most seconds of each step
+    #[arg(long, env = "LAB_TIME", value_name = "SECONDS")]
+    time: Option<f64>,
+    /// Measure every target so often, interleaved (ABBA) [default: 1]
+    #[arg(long, env = "LAB_REPEATS")]
+    repeats: Option<u32>,
+    /// The seed of all data [default: 42]
+    #[arg(long, env = "LAB_SEED")]
+    seed: Option<u64>,
+    /// The most seconds of a settle phase; 0 for none; `auto` for 60 s and 1 s per million rows
+    #[arg(long, env = "LAB_SETTLE", value_parser = settle)]
+    settle: Option<f64>,
+    /// Compression class: fast or none [default: fast]
+    #[arg(long, env = "LAB_CODEC")]
+    codec: Option<Codec>,
+    /// LENGTH:PERCENT constant, as in 128:50, or MIN-MAX:PERCENT
+    #[arg(long, env = "LAB_PAYLOAD")]
+    payload: Option<Payload>,
+    /// Keys of the secondary indexes: classic, current or uniform
+    #[arg(long, env = "LAB_INDEX_SHAPE")]
+    index_shape: Option<Shape>,
+    /// Rows in one transaction
+    #[arg(long, env = "LAB_BATCH")]
+    batch: Option<u32>,
+    /// Range queries per second beside the load, from the third interval on [default: 0]
+    #[arg(long, env = "LAB_QUERIES")]
+    queries: Option<f64>,
+    /// The results directory [default: results/TIME_EXPERIMENT]
+    #[arg(long, env = "LAB_OUT", value_name = "DIR")]
+    out: Option<PathBuf>,
+    /// Where the engines' data go [default: OUT/data]
+    #[arg(long, env = "LAB_DATA_DIR", value_name = "DIR")]
+    data_dir: Option<PathBuf>,
+    /// Keep the engines' data
+    #[arg(long)]
+    keep_data: bool,
+    /// Read settings from this file [default: lab.toml, where there is one]
+    #[arg(long, env = "LAB_CONFIG", value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// Print the plan (steps, disk need, estimated time) and stop
+    #[arg(long)]
+    dry_run: bool,
+    /// Go on though the disk seems too small
+    #[arg(long)]
+    force: bool,
+    #[command(flatten)]
+    show: Show,
+}
+
+pub(crate) fn run(args: Args) -> Result<u8> {
+    let (show, dry_run, force) = (args.show, args.dry_run, args.force);
+    let file = config(args.config.as_deref())?;
+    let settings = args.settings()?.or(file);
+    let name = settings.experiment.clone().ok_or_else(|| {
+        Error::new("no experiment is named; try `romanesco lab run iibench-classic`")
+    })?;
+    let experiment = experiment::experiment(&name)?;
+    let out = settings.out.clone().unwrap_or_else(|| default_out(&name));
+    let plan = experiment::plan(experiment, &settings, &out)?;
+    if dry_run {
+        if show.json {
+            println!("{}", serde_json::json!({ "event": "plan", "plan": plan }));
+        } else {
+            println!("{}", display::plan_text(&plan));
+        }
+        return Ok(0);
+    }
+    let interrupt = listen()?;
+    let begin = Begin {
+        out: &out,
+        command: env::args().collect(),
+        commit: env!("ROMANESCO_COMMIT").to_owned(),
+        program: program()?,
+        force,
+    };
+    let mut display = show.display();
+    let summary = lab::run::run(plan, begin, display.as_mut(), &interrupt)?;
+    drop(display);
+    conclude(&out, &summary, show)
+}
+
+impl Args {
+    fn settings(self) -> Result<Settings> {
+        let targets = self.targets.as_deref().map(target::parse_targets).transpose()?;
+        Ok(Settings {
+            preset: self.preset,
+            scale: self.scale,
+            rows: self.rows,
+            mem: self.mem,
+            cache: self.cache,
+            iops: self.iops,
+            bandwidth: self.bw,
+            direct: self.direct.map(|s| s == Switch::On),
+            durability: self.durability,
+            interval_ms: self.interval_ms,
+            clients: self.clients,
+            threads: self.threads,
+            rate: self.rate.filter(|r| r.is_finite()),
+            poisson: self.arrival,
+            time: self.time,
+            repeats: self.repeats,
+            seed: self.seed,
+            settle: self.settle.filter(|s| s.is_finite()),
+            codec: self.codec,
+            payload: self.payload,
+            shape: self.index_shape,
+            batch: self.batch,
+            queries: self.queries,
+            out: self.out,
+            data_dir: self.data_dir,
+            keep_data: self.keep_data.then_some(true),
+            experiment: self.experiment,
+            targets,
+        })
+    }
+}
+
+fn config(named: Option<&Path>) -> Result<Settings> {
+    let path = named.unwrap_or(Path::new(CONFIG));
+    if named.is_none() && !path.exists() {
+        return Ok(Settings::default());
+    }
+    let text = fs::read_to_string(path).map_err(|e| Error::io("read", path, &e))?;
+    Settings::from_toml(&text).map_err(|e| Error::new(format!("{}: {e}", path.display())))
+}
+
+fn default_out(experiment: &str) -> PathBuf {
+    let time = lab::store::now_text().replace([':', '-'], "");
+    let process = std::process::id() & 0xFFFF;
+    Path::new("results").join(format!("{time}_{experiment}_{process:04x}"))
+}
+
+fn pair<T: std::str::FromStr + Clone>(text: &str) -> Result<(T, T), String> {
+    let (read, write) = text.split_once('/').unwrap_or((text, text));
+    let one = |part: &str| part.parse().map_err(|_| format!("not a number: {part:?}"));
+    Ok((one(read)?, one(write)?))
+}
+
+fn rate(text: &str) -> Result<f64, String> {
+    if text == "max" {
+        return Ok(f64::INFINITY);
+    }
+    text.parse().map_err(|_| format!("not a rate: {text:?}; use rows per second, or max"))
+}
+
+fn settle(text: &str) -> Result<f64, String> {
+    if text == "auto" {
+        return Ok(f64::INFINITY);
+    }
+    text.parse().map_err(|_| format!("not a time: {text:?}; use seconds, or auto"))
+}
+
+fn arrival(text: &str) -> Result<bool, String> {
+    match text {
+        "poisson" => Ok(true),
+        "uniform" => Ok(false),
+        _ => Err(format!("not an arrival process: {text:?}; use poisson or uniform")),
+    }
+}

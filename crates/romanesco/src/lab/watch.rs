@@ -1,0 +1,67 @@
+//! `romanesco lab watch`.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use lab::record::{RunRecord, StepState};
+use lab::{Result, display, store};
+use stdx::ByteSize;
+use stdx::units::{count, seconds};
+
+#[derive(clap::Args)]
+#[command(after_help = "Example: romanesco lab watch out/first")]
+pub(crate) struct Args {
+    /// The results directory
+    run: PathBuf,
+    /// Print the state once and stop
+    #[arg(long)]
+    once: bool,
+    /// Seconds between two looks
+    #[arg(long, default_value_t = 2.0, value_name = "SECONDS")]
+    every: f64,
+}
+
+pub(crate) fn run(args: &Args) -> Result<u8> {
+    let mut told = 0;
+    loop {
+        let record = store::load(&args.run)?;
+        let in_use = store::in_use(&args.run);
+        for step in record.steps.iter().skip(told) {
+            let Some(summary) = &step.summary else { break };
+            println!("{}", display::step_line(summary));
+            told += 1;
+        }
+        println!("{}", line(&record, in_use));
+        if args.once || !in_use {
+            let done = record.summary.complete && record.summary.valid;
+            return Ok(if done || (args.once && in_use) { 0 } else { 2 });
+        }
+        stdx::time::sleep(Duration::from_secs_f64(args.every.clamp(0.1, 3600.0)));
+    }
+}
+
+fn line(record: &RunRecord, in_use: bool) -> String {
+    let plan = &record.manifest.plan;
+    let all = plan.cells.len() * plan.steps.len();
+    let done = record.steps.iter().filter(|s| s.summary.is_some()).count();
+    let failed = record.steps.iter().filter(|s| s.status.state == StepState::Failed).count();
+    let mut parts = vec![format!("{}  steps {done}/{all}", record.manifest.run)];
+    if failed > 0 {
+        parts.push(format!("{failed} failed"));
+    }
+    let running = record.steps.iter().find(|s| s.status.state == StepState::Running);
+    match running.and_then(|s| Some((s, s.series.last()?))) {
+        Some((step, row)) => {
+            parts.push(format!("{} at {}", step.directory, seconds(row.t)));
+            parts.push(format!("{} rows, {}/s", count(row.rows as f64), count(row.rate)));
+            parts.extend(row.cgroup_memory.map(|m| format!("mem {}", ByteSize(m))));
+            parts.extend(row.file_bytes.map(|b| format!("files {}", ByteSize(b))));
+        }
+        None if done == all => parts.push("complete".to_owned()),
+        None => {}
+    }
+    if !in_use && done < all {
+        parts.push("not running; go on with `romanesco lab resume`".to_owned());
+    }
+    parts.join("  ")
+}
