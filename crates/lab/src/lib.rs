@@ -14,6 +14,7 @@ pub mod doctor;
 pub mod envelope;
 pub mod error;
 pub mod experiment;
+pub mod export;
 pub mod host;
 pub mod load;
 pub mod probe;
