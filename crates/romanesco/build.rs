@@ -6,7 +6,11 @@ fn main() {
     println!("cargo::rerun-if-changed=../../.git/HEAD");
     println!("cargo::rerun-if-changed=../../.git/index");
     let git = |args: &[&str]| {
-        let output = Command::new("git").args(args).output().ok().filter(|o| o.status.success())?;
+        let output = Command::new("git")
+            .args(args)
+            .output()
+            .ok()
+            .filter(|o| o.status.success())?;
         Some(String::from_utf8_lossy(&output.stdout).trim().to_owned())
     };
     let commit = git(&["rev-parse", "--short=12", "HEAD"]).unwrap_or_else(|| "unknown".to_owned());

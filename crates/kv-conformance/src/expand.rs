@@ -3,8 +3,8 @@
 /// Expands to one `#[test]` for each law, `skipped_laws`, which prints what the engine lacks, and
 /// the random runs against the model, all in a module named `conformance` or as given.
 ///
-/// The factory is an expression of type `&'static dyn kv::Factory` (such as `kv_lmdb::factory()`), the
-/// options one of type `kv::EngineOptions` (default: the defaults). Both may use whatever the
+/// The factory is an expression of type `&'static dyn kv::Factory` (such as `kv_lmdb::factory()`),
+/// the options one of type `kv::EngineOptions` (default: the defaults). Both may use whatever the
 /// module around the macro can.
 #[macro_export]
 macro_rules! conformance_tests {
@@ -31,6 +31,33 @@ macro_rules! conformance_tests {
             }
 
             $crate::__each_law!(__law_tests);
+
+            mod random {
+                fn run(part: u64) {
+                    let (package, test) = (env!("CARGO_PKG_NAME"), module_path!());
+                    $crate::random_runs(super::subject(), package, test, part);
+                }
+
+                #[test]
+                fn part_0() {
+                    run(0);
+                }
+
+                #[test]
+                fn part_1() {
+                    run(1);
+                }
+
+                #[test]
+                fn part_2() {
+                    run(2);
+                }
+
+                #[test]
+                fn part_3() {
+                    run(3);
+                }
+            }
         }
     };
 }

@@ -14,6 +14,9 @@
 //! kv_conformance::conformance_tests!(small_cache, kv_lmdb::factory(), small_cache_options());
 //! ```
 //!
+//! Beside the laws, random programs run against a model of the contract: `ROMANESCO_SEEDS=n` runs
+//! more of them, `ROMANESCO_TAPE=hex` repeats one that failed.
+//!
 //! Invariants:
 //!
 //! - I1. What an engine cannot do is data ([`kv::Capabilities`]): a law that needs it is skipped,
@@ -34,6 +37,7 @@ mod expand;
 mod law;
 mod laws;
 mod list;
+mod random;
 mod report;
 mod subject;
 mod verbs;
@@ -43,5 +47,6 @@ pub use kv;
 pub use bench::Bench;
 pub use law::{Law, Need};
 pub use list::laws;
+pub use random::{Divergence, PARTS, check_seed, check_seed_quickly, check_tape, random_runs};
 pub use report::{Failure, Report, Skipped, check_laws, print_skipped, run_law};
 pub use subject::Subject;

@@ -1,7 +1,7 @@
 //! The one list of all laws.
 //!
-//! Each line is a law and, in brackets, what it needs of an engine ([`crate::Need`]). The list is a macro
-//! that hands itself to another: `__law_table` makes it data, `__law_tests` makes it tests.
+//! Each line is a law and, in brackets, what it needs of an engine ([`crate::Need`]). The list is a
+//! macro that hands itself to another: `__law_table` makes it data, `__law_tests` makes it tests.
 
 use crate::law::Law;
 

@@ -12,6 +12,9 @@ pub(crate) use kv::Direction::{Backward, Forward};
 /// The level most laws commit at: they are not about durability.
 pub(crate) const QUICK: Durability = Durability::None;
 
+/// More entries than any law stores: a broken cursor must not run for ever.
+const SCAN_MAX: usize = 100_000;
+
 /// One entry.
 pub(crate) type Entry = (Vec<u8>, Vec<u8>);
 
@@ -144,6 +147,7 @@ pub(crate) fn texts(entries: &[Entry]) -> Vec<String> {
 pub(crate) fn rest<C: Cursor + ?Sized>(cursor: &mut C) -> Vec<Entry> {
     let mut found = Vec::new();
     while cursor.advance().unwrap() {
+        assert!(found.len() < SCAN_MAX, "a scan that does not end");
         found.push((cursor.key().to_vec(), cursor.value().to_vec()));
     }
     found

@@ -3,7 +3,7 @@
 // and a range compaction that can be cancelled and says how it went.
 //
 // The C interface wraps each C++ object in a struct whose first member points to it (db/c.cc of
-// the same release). The structs are repeated here; `crates/kv-rocksdb/tests` would notice a change.
+// the same release). The structs are repeated here; the integration tests would notice a change.
 
 #include <atomic>
 #include <cstddef>

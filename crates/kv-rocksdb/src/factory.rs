@@ -31,15 +31,16 @@ pub(crate) const OPTIONS: &[OptionDoc] = &[
         name: "write_buffer",
         values: "size 64K-1G",
         default: "an eighth of the cache, 256K to 64M",
-        about: "size of one memtable; larger: fewer flushes and merges, and a longer history for \
-                detecting conflicts, for memory and recovery time",
+        about: "size of one memtable; larger: fewer flushes and merges, for memory and time to \
+                recover",
     },
     OptionDoc {
         name: "memtables",
         values: "size",
         default: "a quarter of the cache, at least two write buffers",
-        about: "memory for the memtables of all trees together, charged to the cache; larger: fewer \
-                flushes when many trees are written, for a smaller block cache",
+        about: "memory for the memtables of all trees, charged to the cache; larger: fewer flushes \
+                when many trees are written, and a longer history for detecting conflicts, for a \
+                smaller block cache",
     },
     OptionDoc {
         name: "block",
@@ -65,9 +66,9 @@ pub(crate) const OPTIONS: &[OptionDoc] = &[
     OptionDoc {
         name: "l0_trigger",
         values: "1-64",
-        default: "4",
+        default: "4 leveled, 8 universal",
         about: "runs in level 0 that start a merge; more runs merge less often and make reads look \
-                in more places (writes slow down at 5 times, stop at 9 times as many)",
+                in more places (writes slow down at 20 and stop at 36, or 2 and 3 times as many)",
     },
     OptionDoc {
         name: "pipelined",

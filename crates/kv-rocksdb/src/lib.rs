@@ -1,6 +1,6 @@
 //! RocksDB behind the persistence API.
 //!
-//! [`factory`] is always there; the engine itself is compiled in by the cargo feature `rocksdb`.
+//! [`factory()`] is always there; the engine itself is compiled in by the cargo feature `rocksdb`.
 //! That choice is made on one line below: `store` is either the engine or its stand-in.
 //!
 //! A store is a directory with our identity file and lock; RocksDB's own files are in `db` inside

@@ -92,14 +92,16 @@ function nearest(u, series, index) {
 function base(host, unit, options) {
   var ink = css("--soft"), line = css("--line");
   var axis = function (extra) {
-    return Object.assign({ stroke: ink, grid: { stroke: line, width: 1 }, ticks: { stroke: line, width: 1, size: 4 },
+    extra.filter = extra.filter || function (u, splits) { return splits; };
+    return Object.assign({ stroke: ink, grid: { stroke: line, width: 1, filter: extra.filter },
+      ticks: { stroke: line, width: 1, size: 4, filter: extra.filter },
       font: "11px system-ui, sans-serif", labelFont: "11px system-ui, sans-serif", labelSize: 16 }, extra);
   };
   var wide = host.parentNode.classList.contains("wide");
   return {
     width: Math.max(200, host.clientWidth),
     height: wide ? 250 : 190,
-    padding: [8, 8, 0, 0],
+    padding: [8, options.right || 8, 0, 0],
     cursor: { dataIdx: nearest, points: { size: 5 }, drag: { x: true, y: false, setScale: true },
       sync: options.sync ? { key: options.sync, setSeries: false } : undefined },
     legend: { live: true },
@@ -120,13 +122,15 @@ function log10Only(u, splits) {
 }
 
 function timePlot(host, stepIndex, step, panel) {
-  var cells = shown(step, stepIndex), tables = [], series = [{ label: "second", value: function (u, v) { return v === null ? "\u2013" : v.toFixed(0); } }];
+  var cells = shown(step, stepIndex), tables = [], series = [{ label: "second", value: function (u, v) { return v === null ? "\u2013" : String(Math.ceil(v)); } }];
   cells.forEach(function (cell) {
     [[panel.solid, false], [panel.dashed, true]].forEach(function (part) {
       var column = cell.columns[part[0][0]];
       if (!column) { return; }
-      tables.push([cell.columns.t, column.map(function (v) {
-        return v === null || (panel.log && v <= 0) ? null : v / panel.div;
+      var phase = words(cell.columns.phase), back = panel.flow ? doc.group / 2 : 0;
+      tables.push([cell.columns.t.map(function (t) { return t - back; }), column.map(function (v, i) {
+        var hidden = v === null || (panel.log && v <= 0) || (panel.load_only && phase[i] === "settle");
+        return hidden ? null : v / panel.div;
       })]);
       series.push({ label: label(cell, stepIndex, panel.dashed[0] ? part[0][1] : ""), stroke: color(cell.target),
         width: part[1] ? 1 : 1.5, dash: part[1] ? [4, 3] : undefined, points: { show: false },
@@ -166,7 +170,7 @@ function timePlot(host, stepIndex, step, panel) {
     ctx.restore();
   };
   var hooks = {};
-  if (panel.id === "rate") { hooks.drawAxes = [bands]; }
+  if (panel.main) { hooks.drawAxes = [bands]; }
   if (panel.cap && doc.cap) { hooks.draw = [limit]; }
   var top = panel.cap && doc.cap ? doc.cap / panel.div : 0;
   var y = panel.log ? { distr: 3 } : { range: function (u, lo, hi) { return [0, Math.max(hi || 1, top) * 1.06]; } };
@@ -175,7 +179,7 @@ function timePlot(host, stepIndex, step, panel) {
     yfilter: panel.log ? log10Only : undefined
   });
   options.series = series;
-  return new uPlot(options, uPlot.join(tables.map(function (t) { return t; })), host);
+  return new uPlot(options, uPlot.join(tables), host);
 }
 
 function kneePlot(host, stepIndex, step) {
@@ -213,7 +217,7 @@ function spectrumPlot(host, stepIndex, step, kind) {
   if (!tables.length) { return null; }
   var options = base(host, "ms", {
     xvalues: function (u, vs) { return vs.map(function (v) { return v === null ? "" : quantile(v); }); },
-    xfilter: log10Only, yfilter: log10Only,
+    xfilter: log10Only, yfilter: log10Only, right: 24,
     scales: { x: { time: false, distr: 3 }, y: { distr: 3 } }
   });
   options.series = series;
@@ -323,8 +327,9 @@ function copy(text, b) {
 }
 function tables() {
   $(".tablebox").forEach(function (box) {
-    var table = box.querySelector("table"), bar = make("div", undefined, box);
+    var table = box.querySelector("table"), bar = make("div");
     bar.className = "copy";
+    box.insertBefore(bar, box.firstChild);
     button("TSV", bar, function (b) { copy(grid(table).map(function (r) { return r.join("\t"); }).join("\n"), b); }, "Copy as TSV");
     button("Markdown", bar, function (b) { copy(markdown(grid(table)), b); }, "Copy as Markdown");
   });
@@ -333,15 +338,16 @@ function tables() {
     if (boxes.length < 2) { return; }
     var list = make("div");
     list.className = "tablist";
-    list.setAttribute("role", "tablist");
+    list.setAttribute("role", "group");
+    list.setAttribute("aria-label", "Target of the table");
     var pick = function (which) {
       boxes.forEach(function (b, i) { b.hidden = which !== i && which !== -1; });
-      $("button", list).forEach(function (b, i) { b.setAttribute("aria-selected", String(i === which || (which === -1 && i === boxes.length))); });
+      $("button", list).forEach(function (b, i) { b.setAttribute("aria-pressed", String(i === which || (which === -1 && i === boxes.length))); });
     };
     boxes.forEach(function (b, i) {
-      button(b.querySelector("caption").textContent.split(",")[0], list, function () { pick(i); }).setAttribute("role", "tab");
+      button(b.querySelector("caption").textContent.split(",")[0], list, function () { pick(i); });
     });
-    button("all", list, function () { pick(-1); }).setAttribute("role", "tab");
+    button("all", list, function () { pick(-1); });
     tabs.insertBefore(list, tabs.firstChild);
     pick(0);
   });
@@ -404,7 +410,7 @@ function downloads() {
 }
 function standaloneStyle() {
   var out = "text{font:11px system-ui,sans-serif;fill:#444}.grid{stroke:#ddd}.ax{stroke:#999}.ln{fill:none;stroke-width:1.5}" +
-    ".da{stroke-dasharray:4 3}.ar{opacity:.18}.bd{opacity:.14}.lim{stroke:#b3261e;stroke-dasharray:6 3}.track{fill:#eee}.wk{stroke:#222}.num{fill:#111}";
+    ".da{stroke-dasharray:4 3}.ar{opacity:.18}.bd{opacity:.14}.lim{stroke:#b3261e;stroke-dasharray:6 3}.track{fill:#eee}.wk{stroke:#222}.num{fill:#111}.pale{opacity:.3}";
   var light = JSON.parse(document.getElementById("palette").textContent);
   light.forEach(function (c, i) { out += ".k" + i + "{stroke:" + c + "}.f" + i + "{fill:" + c + "}"; });
   ["#31475e", "#5c7a99", "#8aa5c0", "#b4c8db", "#6b5b4b", "#968470", "#bfae9a", "#d9d0c4"].forEach(function (c, i) {
@@ -454,6 +460,7 @@ function check() {
   root.dataset.selfcheck = JSON.stringify({
     canvases: canvases.length, drawn: drawn, figures: $("[data-kind]").length, width: root.clientWidth, overflow: overflow, errors: window.reportErrors
   });
+  if (window.parent !== window) { window.parent.postMessage(root.dataset.selfcheck, "*"); }
 }
 
 function start(value) {

@@ -129,8 +129,8 @@ pub(crate) fn copy_taken_while_written_is_one_moment(lab: &mut Bench<'_>) {
     assert_eq!(number(u), n, "both trees at one moment");
     assert!(50 <= n, "what was committed before is copied");
     assert_eq!(
-        all(&*other, u).len() as u32,
-        n + 2,
+        all(&*other, u).len(),
+        n as usize + 2,
         "a prefix of the commits"
     );
     assert_eq!(all(&*other, t).len(), 2001);

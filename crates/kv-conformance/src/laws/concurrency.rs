@@ -370,11 +370,7 @@ pub(crate) fn checkpoints_beside_writers(lab: &mut Bench<'_>) {
             db.sync_log().unwrap();
             let now = db.begin_read().unwrap();
             let seen = scan(&*now, t, KeyRange::ALL, Forward);
-            assert!(
-                seen.iter()
-                    .enumerate()
-                    .all(|(n, (key, _))| *key == numbered(n as u32))
-            );
+            assert!((0u32..).zip(&seen).all(|(n, (key, _))| *key == numbered(n)));
         }
     });
     assert_eq!(all(&*db, t).len(), 300);

@@ -164,7 +164,7 @@ pub(crate) fn dropping_the_engine_is_closing_it(lab: &mut Bench<'_>) {
             0 => create(&*db, "t"),
             _ => db.open_tree("t").unwrap(),
         };
-        assert_eq!(all(&*db, t).len() as u32, n);
+        assert_eq!(all(&*db, t).len(), n as usize);
         put(&*db, t, &numbered(n), b"v");
         drop(db);
     }

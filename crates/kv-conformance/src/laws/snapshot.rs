@@ -78,7 +78,7 @@ pub(crate) fn earlier_commits_are_seen(lab: &mut Bench<'_>) {
         let now = db.begin_read().unwrap();
         let value = now.get(t, &numbered(n)).unwrap();
         assert_eq!(value.as_deref(), Some(&n.to_be_bytes()[..]));
-        assert_eq!(scan(&*now, t, KeyRange::ALL, Forward).len() as u32, n + 1);
+        assert_eq!(scan(&*now, t, KeyRange::ALL, Forward).len(), n as usize + 1);
     }
 }
 

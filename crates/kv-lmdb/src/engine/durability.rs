@@ -32,6 +32,13 @@ use super::turn::TurnGuard;
 use crate::factory::NAME;
 use crate::settings::{IntervalMode, Settings};
 
+/// Less room than this on the disk, in bytes, and a write that failed for no other reason given
+/// failed for want of room. A write cut short has used up the last block.
+const DISK_FULL: u64 = 1 << 20;
+
+/// The error of the operating system that LMDB makes up for a write cut short.
+const EIO: i32 = 5;
+
 /// What a commit syncs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Level {
@@ -66,6 +73,8 @@ pub(super) struct Store {
     poison: OnceLock<String>,
     /// A commit since the last sync was not synced whole.
     unsynced: AtomicBool,
+    /// More than its meta page was left unsynced by the last commit.
+    unsynced_pages: AtomicBool,
     /// A background sync is under way.
     syncing: AtomicBool,
     /// A background sync has been asked for (I3).
@@ -90,6 +99,7 @@ impl Store {
             log,
             poison: OnceLock::new(),
             unsynced: AtomicBool::new(false),
+            unsynced_pages: AtomicBool::new(false),
             syncing: AtomicBool::new(false),
             due: AtomicBool::new(false),
             stop: Mutex::new(false),
@@ -108,7 +118,15 @@ impl Store {
 
     /// `error`, met in `operation`.
     pub(super) fn error(&self, error: heed::Error, operation: &'static str) -> Error {
-        self.place().error(error, operation)
+        if !(is_short_write(&error) && self.disk_is_full()) {
+            return self.place().error(error, operation);
+        }
+        let message = "no room left on the disk; make room and try again";
+        Error::new(ErrorKind::Full, message)
+            .with_engine(NAME)
+            .with_operation(operation)
+            .with_path(&self.directory)
+            .with_source(error)
     }
 
     /// What a commit at `durability` syncs.
@@ -158,9 +176,16 @@ impl Store {
         let level = self.level(durability)?;
         self.check_writable()?;
         self.set_level(level, turn)?;
+        let id = txn.id();
         if let Err(error) = txn.commit() {
-            return Err(self.commit_failed(error));
+            return Err(self.commit_failed(error, level));
         }
+        if self.env.info().last_txn_id != id {
+            // It changed nothing, so LMDB wrote nothing, and synced nothing of earlier commits.
+            return Ok(());
+        }
+        self.unsynced_pages
+            .store(level == Level::Nothing, Ordering::Release);
         if level == Level::Full {
             self.unsynced.store(false, Ordering::Release);
             return Ok(());
@@ -174,14 +199,19 @@ impl Store {
         Ok(())
     }
 
-    /// A commit that finds the map or the disk full has changed nothing; a failed sync or meta page
-    /// ends writing (I2). Which of the two a full disk was cannot be told if earlier commits were
-    /// still unsynced: then it counts as a failed sync.
-    fn commit_failed(&self, error: heed::Error) -> Error {
+    /// What to say of a commit that failed, and whether it ends writing (I2).
+    ///
+    /// A commit that finds the map or the disk full has changed nothing and may be tried again: its
+    /// pages are reachable from no meta page and the next commit writes them anew. That holds even
+    /// if it was the sync that failed, unless pages of earlier commits were waiting for it too.
+    fn commit_failed(&self, error: heed::Error, level: Level) -> Error {
         let by_system = matches!(error, heed::Error::Io(_));
         let error = self.error(error, "commit");
+        let sync_may_have_failed = by_system && level != Level::Nothing;
         let harmless = match error.kind() {
-            ErrorKind::Full => !(by_system && self.unsynced.load(Ordering::Acquire)),
+            ErrorKind::Full => {
+                !(sync_may_have_failed && self.unsynced_pages.load(Ordering::Acquire))
+            }
             ErrorKind::Io | ErrorKind::Closed | ErrorKind::NotFound => false,
             _ => true,
         };
@@ -189,6 +219,10 @@ impl Store {
             self.poison(&error);
         }
         error
+    }
+
+    fn disk_is_full(&self) -> bool {
+        vfs::free_bytes(&self.directory).is_ok_and(|free| free < DISK_FULL)
     }
 
     fn poison(&self, error: &Error) {
@@ -270,4 +304,9 @@ impl Store {
         *self.stop.lock() = true;
         self.wake.notify_one();
     }
+}
+
+/// LMDB reports a write that was cut short, as the last write to a full disk is, as `EIO`.
+fn is_short_write(error: &heed::Error) -> bool {
+    matches!(error, heed::Error::Io(e) if e.raw_os_error() == Some(EIO))
 }

@@ -101,6 +101,22 @@ fn the_longest_key_fits_and_one_more_byte_does_not() {
 }
 
 #[test]
+fn a_value_beyond_the_limit_is_invalid_and_a_large_one_is_not() {
+    let dir = tempfile::tempdir().unwrap();
+    let engine = open(dir.path());
+    let tree = engine.create_tree("t", &TreeOptions::default()).unwrap();
+    let limit = engine.capabilities().limits.value_max;
+    let mut txn = engine.begin_write().unwrap();
+    let error = txn.put(tree, b"k", &vec![0; limit + 1]).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Invalid);
+    let large = vec![7; 20 << 20];
+    txn.put(tree, b"k", &large).unwrap();
+    txn.commit(Durability::None).unwrap();
+    let found = engine.begin_read().unwrap().get(tree, b"k").unwrap();
+    assert!(found == Some(large));
+}
+
+#[test]
 fn cursors_agree_with_a_sorted_list_for_all_bounds_and_seeks() {
     let dir = tempfile::tempdir().unwrap();
     let engine = open(dir.path());

@@ -54,6 +54,16 @@ fn strong_levels_owe_nothing_and_weak_ones_do_until_a_sync() {
 }
 
 #[test]
+fn a_commit_of_nothing_pays_no_debt() {
+    let dir = tempfile::tempdir().unwrap();
+    let engine = open(dir.path());
+    assert!(owes(&*engine, Durability::None));
+    engine.write(&Batch::new(), Durability::Sync).unwrap();
+    assert_eq!(engine.stats().unwrap().debt_bytes, None);
+    assert!(!owes(&*engine, Durability::Sync));
+}
+
+#[test]
 fn interval_commits_are_synced_in_the_background() {
     let dir = tempfile::tempdir().unwrap();
     let options = EngineOptions {

@@ -1,7 +1,7 @@
 //! Copies of a store that is in use.
 //!
-//! RocksDB's checkpoint links or copies the live files and the log; our identity file comes last, so
-//! that a copy that was broken off is not taken for a store.
+//! RocksDB's checkpoint links or copies the live files and the log; our identity file comes last,
+//! so that a copy that was broken off is not taken for a store.
 
 use std::fs;
 use std::path::Path;

@@ -1,7 +1,7 @@
 //! Cursors over snapshots and transactions.
 //!
-//! RocksDB confines iterators to their bounds itself, but what a transaction has written is merged in
-//! by another layer of RocksDB; so each place is checked here again.
+//! RocksDB confines iterators to their bounds itself, but what a transaction has written is merged
+//! in by another layer of RocksDB; so each place is checked here again.
 
 use kv::{Cursor, Direction, KeyRange, Result};
 

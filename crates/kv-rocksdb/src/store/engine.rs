@@ -15,7 +15,8 @@ use vfs::DirLock;
 
 use super::catalog::{Catalog, family_name};
 use super::error::{closed, error};
-use super::gate::Gate;
+use super::gate::{Gate, Kind};
+use super::pressure::{Pressure, relieve};
 use super::range_deletes::RangeDeletes;
 use super::raw::{Db, Status, WriteOptions};
 use super::syncer::Syncer;
@@ -26,8 +27,8 @@ use crate::factory::{KEY_MAX, NAME, VALUE_MAX};
 
 /// An open store.
 ///
-/// Locks: `creation` before `catalog`; the gate before the list of range deletes. None is held while
-/// RocksDB reads or writes, but `creation` and the gate, whose purpose that is.
+/// Locks: `creation` before the gate before `catalog` and the list of range deletes. None is held
+/// while RocksDB reads or writes, but `creation` and the gate, whose purpose that is.
 pub(super) struct Store {
     /// Ends first, so that nobody syncs a log that is closing.
     pub(super) syncer: Option<Syncer>,
@@ -41,6 +42,7 @@ pub(super) struct Store {
     pub(super) log: bool,
     pub(super) gate: Gate,
     pub(super) range_deletes: RangeDeletes,
+    pub(super) pressure: Pressure,
     pub(super) synced: WriteOptions,
     pub(super) unsynced: WriteOptions,
     pub(super) is_closed: AtomicBool,
@@ -96,6 +98,12 @@ impl Store {
         }
     }
 
+    /// Before a write: refuse it after a sync that failed, and make room in memory.
+    pub(super) fn prepare_write(&self, operation: &'static str) -> Result<()> {
+        self.check_writable(operation)?;
+        relieve(self)
+    }
+
     /// Refuse writes after a sync that failed.
     pub(super) fn check_writable(&self, operation: &'static str) -> Result<()> {
         match self.syncer.as_ref().and_then(Syncer::failure) {
@@ -104,8 +112,23 @@ impl Store {
         }
     }
 
-    /// The error of a write: `Closed` once RocksDB has stopped taking writes for another reason than
-    /// a full disk.
+    /// Refuse a write that was prepared with the catalog `then` if one of its `trees` is gone.
+    /// Inside the gate, so none goes before the write is done: RocksDB takes a write into a family
+    /// that is gone for damage, and stops.
+    pub(super) fn check_trees(
+        &self,
+        then: &Arc<Catalog>,
+        mut trees: impl Iterator<Item = TreeId>,
+    ) -> Result<()> {
+        let now = self.catalog();
+        if Arc::ptr_eq(then, &now) {
+            return Ok(());
+        }
+        trees.try_for_each(|tree| now.need(tree).map(|_| ()))
+    }
+
+    /// The error of a write: `Closed` once RocksDB has stopped taking writes for another reason
+    /// than a full disk.
     pub(super) fn write_error(&self, status: Status, operation: &'static str) -> Error {
         let told = error(status, operation);
         let stopped = || self.db.number(c"rocksdb.background-errors").unwrap_or(0) != 0;
@@ -115,15 +138,27 @@ impl Store {
         }
     }
 
-    /// Write all memtables into files.
+    /// Write all memtables into files. Begins again when a tree was dropped meanwhile.
     pub(super) fn flush(&self, operation: &'static str) -> Result<()> {
-        let catalog = self.catalog();
-        let families: Vec<_> = catalog.trees().map(|tree| &tree.family).collect();
-        if families.is_empty() {
-            return Ok(());
+        loop {
+            let catalog = self.catalog();
+            let families: Vec<_> = catalog.trees().map(|tree| &tree.family).collect();
+            if families.is_empty() {
+                return Ok(());
+            }
+            let Err(status) = self.db.flush(&families) else {
+                return Ok(());
+            };
+            let is_outdated = {
+                // Waits until a drop that is under way has changed the catalog.
+                let _steady = self.creation.lock();
+                !Arc::ptr_eq(&catalog, &self.catalog())
+            };
+            let error = self.write_error(status, operation);
+            if error.kind() != ErrorKind::Invalid || !is_outdated {
+                return Err(error);
+            }
         }
-        let flushed = self.db.flush(&families);
-        flushed.map_err(|status| self.write_error(status, operation))
     }
 
     fn make_durable(&self, operation: &'static str) -> Result<()> {
@@ -181,6 +216,7 @@ impl Engine for Store {
                 .with_operation("drop_tree")
                 .with_tree(name)
         })?;
+        let _alone = self.gate.enter(Kind::Exclusive);
         let dropped = self.db.drop_family(&tree.family);
         dropped.map_err(|s| self.write_error(s, "drop_tree").with_tree(name))?;
         let mut next = Catalog::clone(&catalog);

@@ -4,8 +4,8 @@
 //! batches go straight into the database and take no such mutexes. A batch that slipped in between
 //! would be overwritten unseen. So writers pass a gate in phases:
 //!
-//! - G1. At any time the writers inside are all commits, or all batches, or one exclusive batch
-//!   (which must know the last key of a tree while it writes).
+//! - G1. At any time those inside are all commits, or all batches, or one that must be alone: a
+//!   batch that must know the last key of a tree while it writes, or the drop of a tree.
 //! - G2. Within a phase all run at once, so commits share their syncs with commits, and batches
 //!   with batches.
 //! - G3. Nobody starves: once a writer of another kind waits, newcomers wait too; the end of a
@@ -22,7 +22,7 @@ pub(super) enum Kind {
     Commit,
     /// A batch.
     Batch,
-    /// A batch that must be alone.
+    /// A batch or the drop of a tree that must be alone.
     Exclusive,
 }
 

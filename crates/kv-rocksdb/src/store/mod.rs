@@ -5,11 +5,12 @@
 //! - `engine`: the open store; `catalog`: its trees.
 //! - `snapshot`, `transaction`, `cursor`, `write`: reading and writing; `gate` and `range_deletes`
 //!   keep batches and transactions from missing each other.
+//! - `pressure` bounds the memtables.
 //! - `syncer`, `compact`, `backup`, `stats`, `map`: upkeep and accounts.
 //!
 //! Durability: `sync` and `group` are synced writes (RocksDB shares the syncs of concurrent ones by
-//! itself); `interval` is an unsynced write that `syncer` follows; `none` is an unsynced write to the
-//! log. Without a log (`log=false`) only `none` is left; memtables are then flushed atomically
+//! itself); `interval` is an unsynced write that `syncer` follows; `none` is an unsynced write to
+//! the log. Without a log (`log=false`) only `none` is left; memtables are then flushed atomically
 //! across trees, so that a crash takes whole commits, the youngest.
 
 mod backup;
@@ -21,6 +22,7 @@ mod engine;
 mod error;
 mod gate;
 mod map;
+mod pressure;
 mod range_deletes;
 mod raw;
 mod settings;
@@ -48,6 +50,7 @@ use catalog::{Catalog, DEFAULT, parse_family_name};
 use engine::Store;
 use error::error;
 use gate::Gate;
+use pressure::Pressure;
 use range_deletes::RangeDeletes;
 use raw::{Db, WriteOptions};
 use settings::Settings;
@@ -93,6 +96,7 @@ pub(crate) fn open(
     } else {
         None
     };
+    let pressure = Pressure::new(tuning.settings.cache);
     Ok(Box::new(Store {
         syncer,
         catalog: RwLock::new(Arc::new(catalog)),
@@ -103,6 +107,7 @@ pub(crate) fn open(
         directory: directory.to_owned(),
         log: options.log,
         gate: Gate::new(),
+        pressure,
         range_deletes: RangeDeletes::default(),
         synced: WriteOptions::new(options.log, true),
         unsynced: WriteOptions::new(options.log, false),

@@ -34,8 +34,7 @@ pub(super) struct Settings {
     pub(super) bloom: u8,
     /// Threads of one compaction.
     pub(super) subcompactions: u32,
-    /// Runs in level 0 that start a merge.
-    pub(super) l0_trigger: i32,
+    l0_trigger: Option<i32>,
     /// Whether log and memtable writes overlap.
     pub(super) pipelined: bool,
     /// Files kept open, -1 for all.
@@ -66,6 +65,14 @@ impl Settings {
         format!("compaction={}", self.compaction.name())
     }
 
+    /// Runs in level 0 that start a merge.
+    pub(super) fn l0_trigger(&self) -> i32 {
+        self.l0_trigger.unwrap_or(match self.compaction {
+            Compaction::Leveled => 4,
+            Compaction::Universal => 8,
+        })
+    }
+
     /// Take over what was `recorded` when the store was created; what was `asked` for must agree.
     ///
     /// # Errors
@@ -80,8 +87,8 @@ impl Settings {
             })?;
         if asked && stored != self.compaction {
             return Err(Error::invalid(format!(
-                "option compaction={} does not fit: the store was created with {}; leave the option \
-                 out or name another directory",
+                "option compaction={} does not fit: the store was created with {}; leave the \
+                 option out or name another directory",
                 self.compaction.name(),
                 stored.name()
             ))
@@ -118,7 +125,7 @@ impl Settings {
             block: to_usize(size(options, "block", KIB, MIB)?.unwrap_or(16 * KIB)),
             bloom: number(options, "bloom", 0, 30)?.unwrap_or(10),
             subcompactions: number(options, "subcompactions", 1, 32)?.unwrap_or(1),
-            l0_trigger: number(options, "l0_trigger", 1, 64)?.unwrap_or(4),
+            l0_trigger: number(options, "l0_trigger", 1, 64)?,
             pipelined: choice(options, "pipelined", true)?,
             open_files,
         })

@@ -82,7 +82,7 @@ fn count(reason: IoReason, bytes: u64) -> IoCount {
     }
 }
 
-/// The time is only known in all, under `write_stall`; the numbers also by reason, as in
+/// RocksDB's time is only known in all, under `write_stall`; the numbers also by reason, as in
 /// `l0-file-count-limit-delays`, added up over the trees.
 fn stalls(store: &Store, micros: u64) -> Vec<StallCount> {
     let mut counts: BTreeMap<String, u64> = BTreeMap::new();
@@ -100,11 +100,14 @@ fn stalls(store: &Store, micros: u64) -> Vec<StallCount> {
         .iter()
         .filter_map(|name| counts.remove(*name))
         .fold(0, u64::saturating_add);
-    let mut stalls = vec![StallCount {
-        reason: "write_stall".to_owned(),
-        count: all,
-        micros: Some(micros),
-    }];
+    let mut stalls = vec![
+        StallCount {
+            reason: "write_stall".to_owned(),
+            count: all,
+            micros: Some(micros),
+        },
+        store.pressure.stall(),
+    ];
     stalls.extend(
         counts
             .into_iter()

@@ -1,7 +1,7 @@
 //! The thread that syncs the log for commits at `Durability::Interval`.
 //!
-//! It sleeps until there is something to sync, waits one interval so that commits gather, and syncs.
-//! A sync that failed is not tried again: the store takes no more writes.
+//! It sleeps until there is something to sync, waits one interval so that commits gather, and
+//! syncs. A sync that failed is not tried again: the store takes no more writes.
 
 use std::io;
 use std::sync::Arc;

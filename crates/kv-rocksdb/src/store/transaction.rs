@@ -1,6 +1,6 @@
 //! Transactions: RocksDB's optimistic ones. See `docs/decisions/0003-rocksdb-transactions.md`.
 
-use std::cell::Cell;
+use std::cell::RefCell;
 use std::sync::Arc;
 
 use kv::{Cursor, Direction, Durability, Error, ErrorKind, KeyRange, Result, Snapshot, TreeId};
@@ -22,8 +22,8 @@ pub(super) struct Transaction<'e> {
     store: &'e Store,
     catalog: Arc<Catalog>,
     raw: Txn<'e>,
-    /// Whether there is anything to commit or to check.
-    touched: Cell<bool>,
+    /// The trees it has written or would have deleted from, for the commit to check.
+    touched: RefCell<Vec<TreeId>>,
 }
 
 impl<'e> Transaction<'e> {
@@ -33,12 +33,19 @@ impl<'e> Transaction<'e> {
             store,
             catalog: store.catalog(),
             raw: Txn::begin(store.db(), store.unsynced()),
-            touched: Cell::new(false),
+            touched: RefCell::default(),
         }
     }
 
     fn tree(&self, id: TreeId) -> Result<Held<'_>> {
         tree_of(&self.catalog, self.store, id)
+    }
+
+    fn touch(&self, tree: TreeId) {
+        let mut touched = self.touched.borrow_mut();
+        if !touched.contains(&tree) {
+            touched.push(tree);
+        }
     }
 
     fn exists(&self, tree: &Tree, key: &[u8]) -> Result<bool> {
@@ -109,7 +116,7 @@ impl kv::Transaction for Transaction<'_> {
                 .with_tree(&tree.name)
                 .with_key(key));
         }
-        self.touched.set(true);
+        self.touch(tree.id);
         self.raw
             .put(&tree.family, key, value)
             .map_err(write_error("insert"))
@@ -119,7 +126,7 @@ impl kv::Transaction for Transaction<'_> {
         let tree = self.tree(tree)?;
         check_key(key)?;
         check_value(value)?;
-        self.touched.set(true);
+        self.touch(tree.id);
         self.raw
             .put(&tree.family, key, value)
             .map_err(write_error("put"))
@@ -130,7 +137,7 @@ impl kv::Transaction for Transaction<'_> {
     fn delete(&mut self, tree: TreeId, key: &[u8]) -> Result<bool> {
         let tree = self.tree(tree)?;
         check_key(key)?;
-        self.touched.set(true);
+        self.touch(tree.id);
         if self.exists(&tree, key)? {
             let deleted = self.raw.delete(&tree.family, key);
             return deleted.map(|()| true).map_err(write_error("delete"));
@@ -143,7 +150,7 @@ impl kv::Transaction for Transaction<'_> {
         let tree = self.tree(tree)?;
         check_key(key)?;
         check_value(value)?;
-        self.touched.set(true);
+        self.touch(tree.id);
         self.raw
             .put_blind(&tree.family, key, value)
             .map_err(write_error("put"))
@@ -152,7 +159,7 @@ impl kv::Transaction for Transaction<'_> {
     fn delete_blind(&mut self, tree: TreeId, key: &[u8]) -> Result<()> {
         let tree = self.tree(tree)?;
         check_key(key)?;
-        self.touched.set(true);
+        self.touch(tree.id);
         self.raw
             .delete_blind(&tree.family, key)
             .map_err(write_error("delete"))
@@ -166,7 +173,7 @@ impl kv::Transaction for Transaction<'_> {
         loop {
             let keys = self.keys(tree, range, last.as_deref())?;
             for key in &keys {
-                self.touched.set(true);
+                self.touch(tree);
                 let deleted = self.raw.delete(&handle.family, key);
                 deleted.map_err(write_error("delete_range"))?;
             }
@@ -180,11 +187,12 @@ impl kv::Transaction for Transaction<'_> {
     fn commit(self: Box<Self>, durability: Durability) -> Result<()> {
         let store = self.store;
         let options = store.write_options(durability)?;
-        if !self.touched.get() {
+        if self.touched.borrow().is_empty() {
             return Ok(());
         }
-        store.check_writable("commit")?;
+        store.prepare_write("commit")?;
         let pass = store.gate().enter(Kind::Commit);
+        store.check_trees(&self.catalog, self.touched.borrow().iter().copied())?;
         if self.overlaps_a_range_delete() {
             let message = "a batch deleted a range this transaction wrote into; begin again";
             return Err(Error::new(ErrorKind::Conflict, message)

@@ -1,43 +1,50 @@
-//! How RocksDB is set up, and why. Compared with RocksDB's wiki (Setup Options and Basic Tuning,
-//! Write Buffer Manager, Universal Compaction, Leveled Compaction, Partitioned Index Filters) and
-//! with the settings that M. Callaghan publishes with his insert benchmark and db_bench results
-//! (smalldatum.blogspot.com; `tools/benchmark.sh` in RocksDB's sources).
+//! How RocksDB is set up, and why. Compared with `tools/benchmark.sh` in RocksDB's sources, which
+//! M. Callaghan's published results run on (smalldatum.blogspot.com), and with RocksDB's own
+//! headers. As there: dynamic level sizes, level 0 filters pinned, ten filter bits per key, 4 runs
+//! to start a merge (8 for universal), 20 to slow down. Different, because one `cache` must hold
+//! everything and may be small: memtables of a part of it rather than 128 MiB each, index blocks
+//! inside it, 800 open files rather than all, blocks of 16 KiB rather than 8. There statistics are
+//! off; see below.
 //!
 //! **Memory.** `cache` bounds everything. One write buffer manager holds the memtables of all trees
 //! to `memtables` (a quarter) and charges them to the block cache, so the blocks get what memtables
 //! leave: with 128 MiB, 32 MiB of memtables, two write buffers of 16 MiB, and 96 MiB of blocks. It
-//! does not stall writers (`allow_stall` off): it makes flushes begin earlier, and RocksDB's own
-//! triggers slow writers down. Index and filter blocks are in the cache too, or a large store would
-//! outgrow the bound. They are not partitioned: a 16 MiB file with 16 KiB blocks has an index of
-//! about a thousand entries, 30 KiB, and a filter of 200 KiB with keys and values of 100 bytes; two
-//! such pieces per file are read seldom enough. The cache is RocksDB's hyper clock cache, which its
-//! authors recommend over the older LRU.
+//! does not stall writers (`allow_stall` off): it makes flushes begin earlier, RocksDB's own
+//! triggers slow writers down, and `pressure` keeps the memtables below the whole cache.
 //!
-//! A memtable takes its memory in blocks of a 64th of a write buffer, at most 256 KiB, where RocksDB
-//! would take an eighth, at most 1 MiB: with one memtable per tree, a hundred trees that are written
-//! a little would otherwise fill the memtables' share and be flushed nearly empty.
+//! Index and filter blocks are in the cache too, or a large store would outgrow the bound. They are
+//! not partitioned: a 16 MiB file with 16 KiB blocks has an index of about a thousand entries,
+//! 30 KiB, and a filter of 200 KiB with keys and values of 100 bytes; two such pieces per file are
+//! read seldom enough. The cache is RocksDB's hyper clock cache, which its authors recommend over
+//! the older LRU.
+//!
+//! A memtable takes its memory in blocks of a 64th of a write buffer, at most 256 KiB, where
+//! RocksDB would take an eighth, at most 1 MiB: with one memtable per tree, a hundred trees that
+//! are written a little would otherwise fill the memtables' share and be flushed nearly empty.
 //!
 //! **Conflict history.** Optimistic transactions look for conflicts in memtables, flushed ones
-//! included, as long as they are kept. One write buffer's worth is kept per tree
-//! (`max_write_buffer_size_to_maintain`); RocksDB's default for transactions would be twice to four
-//! times that, all of it charged to the cache. A transaction that lives while more is written into
-//! a tree it has written in itself gets a conflict.
+//! included, as long as they are kept. A tree keeps flushed ones until all but the oldest, with
+//! what is not flushed yet, come to a 16th of `memtables` (`max_write_buffer_size_to_maintain`),
+//! that is until 2 MiB more have been written into it; RocksDB's default for transactions is all
+//! write buffers a tree may have, four, all charged to the cache. A transaction that lives through
+//! a flush and that much writing in a tree it has written in itself gets a conflict.
 //!
 //! **Compression.** Codec `fast` is LZ4. Leveled: level 0 and the first level below it are not
-//! compressed, as Callaghan does, for they are rewritten soon and hold a tenth of the data; but the
-//! last level always is (`bottommost_compression`), so a small store is compressed as well.
+//! compressed, for they are rewritten soon and hold little of the data; but the last level always
+//! is (`bottommost_compression`), so a small store is compressed as well.
 //! Universal: everything is, since any run may stay for long.
 //!
 //! **Shape.** Leveled with `level_compaction_dynamic_level_bytes`, which keeps the space
 //! amplification near 1.1, four write buffers in level 0 and as much in the first level below it.
-//! The slowdown triggers keep RocksDB's ratios (5 and 9 times the merge trigger).
+//! Writers are slowed down and stopped at RocksDB's 20 and 36 runs, or at twice and three times the
+//! merge trigger where that is more.
 //!
 //! **Writes.** Pipelined by default: the next group writes the log while this one fills memtables.
 //! Transactions do not forbid it: optimistic ones commit by ordinary writes (pipelining excludes
 //! two write queues, that is, two-phase commit; it also excludes atomic flushes, so it is off
 //! without a log). Unordered writes, which are faster still, would let a snapshot change (I2), so
-//! they are off. Files are synced every MiB while they are written (`bytes_per_sync`,
-//! `wal_bytes_per_sync`), so that the sync at the end has little left to do.
+//! they are off. What is written to a file is handed to the device every MiB
+//! (`bytes_per_sync`, `wal_bytes_per_sync`), so that the sync at the end has little left to do.
 //!
 //! **Statistics** are on at the level `ExceptDetailedTimers`: the bytes by reason are wanted, and
 //! the counters are per core; what costs, the times of locks and of compression, is left out.
@@ -97,12 +104,13 @@ impl Tuning {
         options.set_write_buffer_size(settings.write_buffer);
         options.set_arena_block_size((settings.write_buffer / 64).clamp(32 << 10, 256 << 10));
         options.set_max_write_buffer_number(4);
-        let history = i64::try_from(settings.write_buffer).unwrap_or(i64::MAX);
+        let history = (settings.memtables / 16).min(settings.write_buffer);
+        let history = i64::try_from(history).unwrap_or(i64::MAX).max(1);
         options.set_max_write_buffer_size_to_maintain(history);
-        let trigger = settings.l0_trigger;
+        let trigger = settings.l0_trigger();
         options.set_level_zero_file_num_compaction_trigger(trigger);
-        options.set_level_zero_slowdown_writes_trigger(trigger.saturating_mul(5));
-        options.set_level_zero_stop_writes_trigger(trigger.saturating_mul(9));
+        options.set_level_zero_slowdown_writes_trigger(trigger.saturating_mul(2).max(20));
+        options.set_level_zero_stop_writes_trigger(trigger.saturating_mul(3).max(36));
         match settings.compaction {
             Compaction::Leveled => self.leveled(&mut options),
             Compaction::Universal => self.universal(&mut options),
@@ -114,7 +122,7 @@ impl Tuning {
         options.set_compaction_style(DBCompactionStyle::Level);
         options.set_level_compaction_dynamic_level_bytes(true);
         let buffer = u64::try_from(self.settings.write_buffer).unwrap_or(u64::MAX);
-        let runs = u64::try_from(self.settings.l0_trigger).unwrap_or(1);
+        let runs = u64::try_from(self.settings.l0_trigger()).unwrap_or(1);
         options.set_target_file_size_base(buffer.clamp(2 << 20, 64 << 20));
         options.set_max_bytes_for_level_base(buffer.saturating_mul(runs).max(8 << 20));
         if self.codec == Codec::Fast {

@@ -22,7 +22,7 @@ pub(super) fn write(store: &Store, batch: &Batch, durability: Durability) -> Res
     if batch.is_empty() {
         return Ok(());
     }
-    store.check_writable("write")?;
+    store.prepare_write("write")?;
     let catalog = store.catalog();
     let (raw, deleted, pass) = if batch.ops().any(|op| is_open_ended(&op)) {
         let pass = store.gate().enter(Kind::Exclusive);
@@ -32,6 +32,7 @@ pub(super) fn write(store: &Store, batch: &Batch, durability: Durability) -> Res
         let (raw, deleted) = translate(store, &catalog, batch)?;
         (raw, deleted, store.gate().enter(Kind::Batch))
     };
+    store.check_trees(&catalog, trees(batch))?;
     let result = store.db().write(options, &raw);
     result.map_err(|status| store.write_error(status, "write"))?;
     if !deleted.is_empty() {
@@ -40,6 +41,12 @@ pub(super) fn write(store: &Store, batch: &Batch, durability: Durability) -> Res
     drop(pass);
     store.wrote(durability);
     Ok(())
+}
+
+fn trees(batch: &Batch) -> impl Iterator<Item = TreeId> {
+    batch.ops().map(|op| match op {
+        Op::Put { tree, .. } | Op::Delete { tree, .. } | Op::DeleteRange { tree, .. } => tree,
+    })
 }
 
 fn is_open_ended(op: &Op<'_>) -> bool {

@@ -556,3 +556,132 @@ fn after_a_failed_flush_writes_answer_closed_and_reads_go_on() {
     let value = engine.begin_read().unwrap().get(tree, b"k").unwrap();
     assert_eq!(value.as_deref(), Some(&b"v"[..]));
 }
+
+#[test]
+fn a_commit_into_a_dropped_tree_is_refused_whole_and_the_store_goes_on() {
+    let directory = tempfile::tempdir().unwrap();
+    let engine = open(directory.path());
+    let kept = engine.create_tree("kept", &TreeOptions::default()).unwrap();
+    let gone = engine.create_tree("gone", &TreeOptions::default()).unwrap();
+    for is_blind in [true, false] {
+        let gone = engine.open_tree("gone").unwrap_or(gone);
+        let mut transaction = engine.begin_write().unwrap();
+        transaction.put(kept, b"k", b"v").unwrap();
+        if is_blind {
+            transaction.put_blind(gone, b"k", b"v").unwrap();
+        } else {
+            transaction.put(gone, b"k", b"v").unwrap();
+        }
+        engine.drop_tree("gone").unwrap();
+        let error = transaction.commit(Durability::None).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Invalid, "{error}");
+        assert!(keys(&*engine, kept).is_empty());
+        engine.create_tree("gone", &TreeOptions::default()).unwrap();
+    }
+    put(&*engine, kept, b"k", b"v");
+}
+
+#[test]
+fn writers_race_with_the_dropping_of_their_tree() {
+    let directory = tempfile::tempdir().unwrap();
+    let engine: Arc<dyn Engine> = Arc::from(open(directory.path()));
+    let kept = engine.create_tree("kept", &TreeOptions::default()).unwrap();
+    for round in 0..30_u8 {
+        let gone = engine.create_tree("gone", &TreeOptions::default()).unwrap();
+        let writer = {
+            let engine = Arc::clone(&engine);
+            stdx::sync::spawn("writer", move || {
+                let mut batch = Batch::new();
+                batch.put(gone, &[round], &[1; 100]);
+                batch.put(kept, &[round], &[1; 100]);
+                let mut count = 0;
+                while let Ok(()) = engine.write(&batch, Durability::None) {
+                    engine.checkpoint().unwrap();
+                    count += 1;
+                }
+                count
+            })
+            .unwrap()
+        };
+        while engine
+            .begin_read()
+            .unwrap()
+            .get(kept, &[round])
+            .unwrap()
+            .is_none()
+        {}
+        engine.drop_tree("gone").unwrap();
+        assert!(0 < writer.join().unwrap());
+    }
+    put(&*engine, kept, b"k", b"v");
+    assert_eq!(keys(&*engine, kept).len(), 31);
+}
+
+/// A walk through a tree that was created after its snapshot outlives the tree.
+#[test]
+fn a_cursor_outlives_a_tree_that_its_snapshot_did_not_know() {
+    let directory = tempfile::tempdir().unwrap();
+    let engine = open(directory.path());
+    let snapshot = engine.begin_read().unwrap();
+    let tree = engine.create_tree("t", &TreeOptions::default()).unwrap();
+    put(&*engine, tree, b"k", b"v");
+    let mut cursor = snapshot
+        .cursor(tree, KeyRange::ALL, Direction::Forward)
+        .unwrap();
+    engine.drop_tree("t").unwrap();
+    assert!(!cursor.seek(b"a").unwrap());
+    assert!(!cursor.advance().unwrap());
+}
+
+#[test]
+fn filters_spare_reads_of_absent_keys_where_they_were_asked_for() {
+    let directory = tempfile::tempdir().unwrap();
+    let engine = open(directory.path());
+    let useful = || engine.stats().unwrap().counters["rocksdb.bloom.filter.useful"];
+    for (name, point_lookups) in [("with", true), ("without", false)] {
+        let options = TreeOptions {
+            point_lookups,
+            ..TreeOptions::default()
+        };
+        let tree = engine.create_tree(name, &options).unwrap();
+        fill(&*engine, tree, 1_000);
+        engine.checkpoint().unwrap();
+        let before = useful();
+        let snapshot = engine.begin_read().unwrap();
+        for n in 0..100_u8 {
+            assert_eq!(snapshot.get(tree, &[0, 0, 1, n, 0]).unwrap(), None);
+        }
+        assert_eq!(before < useful(), point_lookups, "{name}");
+    }
+}
+
+#[test]
+fn memtables_of_many_trees_do_not_outgrow_the_cache_by_far() {
+    let directory = tempfile::tempdir().unwrap();
+    let options = EngineOptions {
+        cache: stdx::ByteSize::mib(16),
+        ..EngineOptions::default()
+    };
+    let engine = kv_rocksdb::factory()
+        .open(directory.path(), &options)
+        .unwrap();
+    let trees: Vec<TreeId> = (0..50)
+        .map(|n| {
+            let name = format!("t{n}");
+            engine.create_tree(&name, &TreeOptions::default()).unwrap()
+        })
+        .collect();
+    for round in 0..8_u32 {
+        for tree in &trees {
+            let mut batch = Batch::new();
+            for n in 0..1_000_u32 {
+                let key = (n * 10 + round).to_be_bytes();
+                batch.put(*tree, &key, &[7; 100]);
+            }
+            engine.write(&batch, Durability::None).unwrap();
+        }
+        let cache = engine.stats().unwrap().cache.unwrap();
+        let (used, capacity) = (cache.used_bytes, cache.capacity_bytes);
+        assert!(used < 2 * capacity, "{used} of {capacity}");
+    }
+}

@@ -12,7 +12,7 @@ use std::path::Path;
 
 use kv::{Compaction, Error, ErrorKind, Flow, Progress, Result, identity};
 
-use super::engine::{HOME, Shared};
+use super::shared::{HOME, Shared};
 use crate::factory::NAME;
 
 /// Bytes copied between two reports of progress.

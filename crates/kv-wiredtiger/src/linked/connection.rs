@@ -69,6 +69,12 @@ impl Connection {
         Ok(unsafe { Session::new(session, Arc::clone(self)) })
     }
 
+    /// Whether the library has panicked.
+    #[inline]
+    pub(super) fn panicked(&self) -> bool {
+        self.handler.panicked()
+    }
+
     /// What the library said when it panicked, if it did.
     pub(super) fn panic(&self) -> Option<String> {
         self.handler.panic()

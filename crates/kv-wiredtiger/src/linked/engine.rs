@@ -1,13 +1,9 @@
-//! The engine: opening, trees, batches and durability.
+//! The engine: opening, closing and batches; the rest it hands on.
 //!
 //! Directory: the identity file, `LOCK`, and WiredTiger's home in `db`.
-//!
-//! Lock order: `schema`, `backing` or `turn` (no thread takes two of them), then the catalog, then
-//! the group's and the pool's; the last three are held for a few instructions only.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use kv::{
@@ -15,20 +11,18 @@ use kv::{
     ErrorKind, Flow, KeyRange, Op, Progress, Result, Snapshot, StatScope, StorageMap, Transaction,
     TreeId, TreeOptions, TreeStats, identity,
 };
-use stdx::sync::{Mutex, RwLock};
 use vfs::DirLock;
 
 use super::backup;
-use super::catalog::{Catalog, Tree};
+use super::catalog::Catalog;
 use super::config::Config;
 use super::connection::Connection;
 use super::error::Fault;
 use super::flusher::Flusher;
-use super::group::Group;
 use super::maintain;
 use super::map;
-use super::pool::{Lease, Pool, Purpose};
-use super::session::{LogSync, Session};
+use super::pool::{Pool, Purpose};
+use super::shared::{HOME, Shared};
 use super::stats;
 use super::transaction::WtTransaction;
 use super::view::View;
@@ -37,133 +31,8 @@ use crate::factory::{self, NAME};
 /// The version of the layout described above.
 const FORMAT: u32 = 1;
 
-/// WiredTiger's home below the store's directory.
-pub(super) const HOME: &str = "db";
-
 /// How long a batch is repeated before it is given up as too large for the cache.
 const PATIENCE: Duration = Duration::from_secs(60);
-
-/// What the engine and its background thread share.
-pub(super) struct Shared {
-    pub(super) pool: Pool,
-    pub(super) catalog: RwLock<Catalog>,
-    pub(super) config: Config,
-    pub(super) home: PathBuf,
-    /// Held while tables are created, dropped or checked.
-    pub(super) schema: Mutex<()>,
-    /// Held while the store is copied.
-    pub(super) backing: Mutex<()>,
-    /// Commits at `Durability::Interval` wait for a sync.
-    pub(super) unsynced: AtomicBool,
-    /// A sync failed: writes are refused until the store is opened again.
-    poisoned: AtomicBool,
-    /// Held by the batch that is being repeated, so that batches do not chase each other.
-    turn: Mutex<()>,
-    /// Where commits at `Durability::Group` meet.
-    group: Group,
-}
-
-impl Shared {
-    /// A session for the engine's own work.
-    pub(super) fn own(&self) -> Result<Lease<'_>> {
-        self.pool.take(Purpose::Own)
-    }
-
-    /// `Closed` when the library has panicked or a sync has failed.
-    pub(super) fn check_writable(&self) -> Result<()> {
-        if !self.poisoned.load(Ordering::Acquire) {
-            return Ok(());
-        }
-        let why = self.pool.connection().panic();
-        let why = why.unwrap_or_else(|| "a sync failed".to_owned());
-        let message = format!("the store is closed for writes ({why}); open it again");
-        Err(Error::new(ErrorKind::Closed, message).with_engine(NAME))
-    }
-
-    /// The error of a call that writes to files. A failure of the operating system or of the
-    /// library closes the store for writes: what reached the disk is unknown.
-    pub(super) fn failed_write(&self, fault: Fault, operation: &'static str) -> Error {
-        let error = fault.into_error(operation);
-        if matches!(error.kind(), ErrorKind::Io | ErrorKind::Closed) {
-            self.poisoned.store(true, Ordering::Release);
-        }
-        error
-    }
-
-    /// The error of a failed flush of the log. It closes the store for writes whatever the reason:
-    /// commits have been seen that may never become durable.
-    fn failed_flush(&self, fault: Fault) -> Error {
-        self.poisoned.store(true, Ordering::Release);
-        fault.into_error("log flush")
-    }
-
-    /// Refuse a durability that needs the log when there is none.
-    pub(super) fn check_durability(&self, durability: Durability) -> Result<()> {
-        if self.config.log || durability == Durability::None {
-            return Ok(());
-        }
-        let message = format!(
-            "durability {durability} needs the log; open the store with log=true or commit at none"
-        );
-        Err(Error::new(ErrorKind::Unsupported, message).with_engine(NAME))
-    }
-
-    /// Commit the session's transaction. An error of the commit itself leaves nothing of it; after
-    /// that, a flush that fails closes the store for writes.
-    pub(super) fn commit(&self, session: &Session, durability: Durability) -> Result<()> {
-        let commit = |sync| {
-            let result = session.commit(sync);
-            result.map_err(|fault| self.failed_write(fault, "commit"))
-        };
-        let flush = |sync| {
-            let result = session.log_flush(sync);
-            result.map_err(|fault| self.failed_flush(fault))
-        };
-        if !self.config.log {
-            return commit(None);
-        }
-        match durability {
-            Durability::Sync => commit(Some(LogSync::Synced)),
-            Durability::None => commit(Some(LogSync::Buffered)),
-            Durability::Group => {
-                commit(Some(LogSync::Buffered))?;
-                self.group.wait(|| flush(true), || self.check_writable())
-            }
-            Durability::Interval => {
-                commit(Some(LogSync::Buffered))?;
-                // Out of this process's memory, so that its end loses nothing.
-                flush(false)?;
-                self.unsynced.store(true, Ordering::Release);
-                Ok(())
-            }
-        }
-    }
-
-    /// Make all commits so far durable.
-    pub(super) fn sync(&self) -> Result<()> {
-        self.check_writable()?;
-        let lease = self.own()?;
-        if self.config.log {
-            self.unsynced.store(false, Ordering::Release);
-            let flushed = lease.session().log_flush(true);
-            return flushed.map_err(|fault| self.failed_flush(fault));
-        }
-        let result = lease.session().checkpoint();
-        result.map_err(|fault| self.failed_write(fault, "checkpoint"))
-    }
-
-    /// Make all commits so far durable in the tables.
-    pub(super) fn checkpoint(&self) -> Result<()> {
-        self.check_writable()?;
-        let lease = self.own()?;
-        let result = lease.session().checkpoint();
-        result.map_err(|fault| self.failed_write(fault, "checkpoint"))
-    }
-
-    pub(super) fn tree(&self, id: TreeId) -> Result<Arc<Tree>> {
-        self.catalog.read().by_id(id)
-    }
-}
 
 struct Wiredtiger {
     capabilities: Capabilities,
@@ -199,18 +68,7 @@ pub(crate) fn open(directory: &Path, options: &EngineOptions) -> Result<Box<dyn 
         let lease = pool.take(Purpose::Own)?;
         Catalog::load(lease.session()).map_err(opening)?
     };
-    let shared = Arc::new(Shared {
-        pool,
-        catalog: RwLock::new(catalog),
-        config,
-        home,
-        schema: Mutex::new(()),
-        backing: Mutex::new(()),
-        unsynced: AtomicBool::new(false),
-        poisoned: AtomicBool::new(false),
-        turn: Mutex::new(()),
-        group: Group::default(),
-    });
+    let shared = Arc::new(Shared::new(pool, catalog, config, home));
     let flusher = if shared.config.log {
         Some(Flusher::start(&shared)?)
     } else {

@@ -14,6 +14,8 @@ use crate::factory::NAME;
 pub(super) struct Fault {
     code: c_int,
     message: Option<String>,
+    /// The call met damaged bytes.
+    damaged: bool,
 }
 
 /// A result of the thin layer.
@@ -42,10 +44,18 @@ pub(super) fn check_found(code: c_int) -> Called<bool> {
 impl Fault {
     #[cold]
     pub(super) fn of(code: c_int) -> Fault {
+        let mut heard = handler::take();
+        let damage = heard.damage();
         Fault {
             code,
-            message: handler::take_last(code),
+            damaged: damage.is_some(),
+            message: damage.or_else(|| heard.about(code)),
         }
+    }
+
+    /// The library refuses all further work.
+    pub(super) fn is_panic(&self) -> bool {
+        self.code == sys::WT_PANIC
     }
 
     /// The transaction must be rolled back: another was first, or the cache cannot hold it.
@@ -87,6 +97,7 @@ impl Fault {
 
     fn kind(&self) -> ErrorKind {
         match self.code {
+            sys::WT_PANIC if self.damaged => ErrorKind::Corrupt,
             sys::WT_ROLLBACK => ErrorKind::Conflict,
             sys::WT_DUPLICATE_KEY => ErrorKind::Exists,
             sys::WT_NOTFOUND => ErrorKind::NotFound,

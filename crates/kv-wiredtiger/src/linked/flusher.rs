@@ -7,7 +7,7 @@ use std::thread::JoinHandle;
 use kv::{Error, Result};
 use stdx::sync::{Condvar, Mutex};
 
-use super::engine::Shared;
+use super::shared::Shared;
 use crate::factory::NAME;
 
 #[derive(Default)]

@@ -10,13 +10,23 @@
 use std::cell::RefCell;
 use std::ffi::{CStr, c_char, c_int};
 use std::ptr;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use stdx::sync::Mutex;
 
 use super::sys;
 
+/// What the library said on one thread since it was last asked.
+#[derive(Default)]
+pub(super) struct Heard {
+    /// The last message and the code it was about.
+    last: Option<(c_int, String)>,
+    /// The first message about damaged bytes. The library goes on to panic, and says less then.
+    damage: Option<String>,
+}
+
 thread_local! {
-    static LAST: RefCell<Option<(c_int, String)>> = const { RefCell::new(None) };
+    static HEARD: RefCell<Heard> = const { RefCell::new(Heard { last: None, damage: None }) };
 }
 
 /// The table of callbacks and what they keep. The library holds a pointer to it until the
@@ -25,6 +35,8 @@ thread_local! {
 pub(super) struct Handler {
     /// Must stay first: the library gives its address back to the callbacks.
     table: sys::WT_EVENT_HANDLER,
+    /// True once `panic` says something: what every write asks.
+    panicked: AtomicBool,
     panic: Mutex<Option<String>>,
 }
 
@@ -38,6 +50,7 @@ impl Handler {
                 handle_progress: None,
                 handle_close: None,
             },
+            panicked: AtomicBool::new(false),
             panic: Mutex::new(None),
         })
     }
@@ -47,17 +60,35 @@ impl Handler {
         ptr::from_ref(self).cast_mut().cast()
     }
 
+    /// Whether the library has panicked.
+    #[inline]
+    pub(super) fn panicked(&self) -> bool {
+        self.panicked.load(Ordering::Acquire)
+    }
+
     /// What the library said when it panicked, if it did.
     pub(super) fn panic(&self) -> Option<String> {
         self.panic.lock().clone()
     }
 }
 
-/// The last message the library sent on this thread about `code`, which is forgotten.
-pub(super) fn take_last(code: c_int) -> Option<String> {
-    let last = LAST.with_borrow_mut(Option::take);
-    last.filter(|(about, _)| *about == code)
-        .map(|(_, text)| text)
+/// What was heard on this thread, which is forgotten.
+pub(super) fn take() -> Heard {
+    HEARD.take()
+}
+
+impl Heard {
+    /// What it said about `code`.
+    pub(super) fn about(self, code: c_int) -> Option<String> {
+        self.last
+            .filter(|(about, _)| *about == code)
+            .map(|(_, text)| text)
+    }
+
+    /// What it said about damaged bytes.
+    pub(super) fn damage(&mut self) -> Option<String> {
+        self.damage.take()
+    }
 }
 
 unsafe extern "C" fn on_error(
@@ -78,9 +109,16 @@ unsafe extern "C" fn on_error(
         // is still open, for it is calling.
         let handler = unsafe { &*handler.cast::<Handler>() };
         handler.panic.lock().get_or_insert_with(|| text.clone());
+        handler.panicked.store(true, Ordering::Release);
     }
     // A thread that is being torn down has nobody left to tell.
-    let _ = LAST.try_with(|last| *last.borrow_mut() = Some((code, text)));
+    let _ = HEARD.try_with(|heard| {
+        let mut heard = heard.borrow_mut();
+        if text.contains("checksum error") || text.contains("fatal read error") {
+            heard.damage.get_or_insert_with(|| text.clone());
+        }
+        heard.last = Some((code, text));
+    });
     0
 }
 

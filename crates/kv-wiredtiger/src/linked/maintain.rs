@@ -10,9 +10,9 @@ use kv::{Compaction, Error, ErrorKind, Flow, Progress, Result, TreeId, TreeOptio
 
 use super::catalog::Tree;
 use super::config::TreeType;
-use super::engine::Shared;
 use super::error::Called;
 use super::session::Session;
+use super::shared::Shared;
 use super::{stats, sys};
 use crate::factory::NAME;
 
@@ -65,7 +65,7 @@ pub(super) fn drop_tree(shared: &Shared, name: &str) -> Result<()> {
         .read()
         .by_name(name)
         .ok_or_else(|| no_tree(name))?;
-    exclusively(shared, &tree, "drop", |session| {
+    exclusively(shared, &tree, "drop", PATIENCE_SHARED, |session| {
         session.drop_table(&tree.uri)
     })?;
     shared.catalog.write().remove(&tree);
@@ -79,43 +79,61 @@ pub(super) fn no_tree(name: &str) -> Error {
         .with_tree(name)
 }
 
-/// Check every tree.
+/// Check every tree: by the library's own check, or, where a snapshot has the table open, by
+/// reading all of it, which checks every page that is not in the cache.
 pub(super) fn verify(shared: &Shared) -> Result<()> {
     let _schema = shared.schema.lock();
     let trees = shared.catalog.read().trees();
     for tree in trees {
-        exclusively(shared, &tree, "verify", |session| session.verify(&tree.uri))?;
+        let checked = exclusively(shared, &tree, "verify", Duration::ZERO, |session| {
+            session.verify(&tree.uri)
+        });
+        match checked {
+            Err(e) if e.kind() == ErrorKind::Conflict => stats::read_all(shared, &tree)?,
+            result => result?,
+        }
     }
     Ok(())
 }
 
-/// Do `act` on a table that nobody has open, or say `Conflict`.
+/// Do `act` on a table that nobody has open, or say `Conflict` after waiting for `patience` while
+/// callers hold snapshots.
 fn exclusively(
     shared: &Shared,
     tree: &Tree,
     operation: &'static str,
+    patience: Duration,
+    act: impl Fn(&Session) -> Called<()>,
+) -> Result<()> {
+    shared.pool.want(tree.id);
+    let result = wait_for(shared, tree, operation, patience, act);
+    shared.pool.release();
+    result
+}
+
+fn wait_for(
+    shared: &Shared,
+    tree: &Tree,
+    operation: &'static str,
+    patience: Duration,
     act: impl Fn(&Session) -> Called<()>,
 ) -> Result<()> {
     let begun = stdx::time::now();
     let mut pause = Duration::from_micros(200);
+    // Waiting sessions have no cursor on the tree, and this one is one of them.
+    let lease = shared.own()?;
     loop {
-        shared.pool.forget(tree.id);
-        let alone = {
-            let mut lease = shared.own()?;
-            lease.forget(tree.id);
-            match act(lease.session()) {
-                Err(fault) if fault.is_busy() => shared.pool.lent() == 1,
-                result => {
-                    return result.map_err(|fault| {
-                        shared.failed_write(fault, operation).with_tree(&tree.name)
-                    });
-                }
+        match act(lease.session()) {
+            Err(fault) if fault.is_busy() => {}
+            result => {
+                return result
+                    .map_err(|fault| shared.failed_write(fault, operation).with_tree(&tree.name));
             }
-        };
-        let patience = if alone {
-            PATIENCE_ALONE
+        }
+        let patience = if shared.pool.has_callers() || shared.backing.is_locked() {
+            patience
         } else {
-            PATIENCE_SHARED
+            PATIENCE_ALONE
         };
         if patience <= begun.elapsed() {
             let message = "the tree is in use; end the snapshots, transactions and backups that \

@@ -9,8 +9,8 @@ use kv::{Error, Region, RegionKind, Result, StorageMap, TreeId};
 
 use super::catalog;
 use super::connection::c_string;
-use super::engine::Shared;
-use super::{engine, stats};
+use super::shared::Shared;
+use super::{shared, stats};
 use crate::factory::NAME;
 
 /// Draw the map.
@@ -49,7 +49,7 @@ fn add_file(shared: &Shared, map: &mut StorageMap, name: &str, length: u64) {
             continue;
         }
         map.regions.push(Region {
-            file: format!("{}/{name}", engine::HOME),
+            file: format!("{}/{name}", shared::HOME),
             offset,
             length,
             kind,

@@ -14,6 +14,7 @@ mod maintain;
 mod map;
 mod pool;
 mod session;
+mod shared;
 mod stats;
 mod sys;
 mod transaction;

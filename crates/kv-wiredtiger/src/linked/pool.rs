@@ -46,10 +46,20 @@ struct Slot {
     session: Session,
 }
 
+impl Slot {
+    fn forget(&mut self, tree: TreeId) {
+        self.cursors.retain(|cached| cached.tree != tree);
+    }
+}
+
 struct State {
     free: Vec<Slot>,
     /// Sessions lent out.
     lent: usize,
+    /// Of these, for snapshots and transactions of callers.
+    callers: usize,
+    /// The tree that somebody wants for itself: sessions come back without cursors on it.
+    wanted: Option<TreeId>,
 }
 
 /// The sessions of a store.
@@ -76,6 +86,8 @@ impl Pool {
             state: Mutex::new(State {
                 free: Vec::new(),
                 lent: 0,
+                callers: 0,
+                wanted: None,
             }),
             limit,
         }
@@ -104,10 +116,12 @@ impl Pool {
                 return Err(Error::new(ErrorKind::Full, message).with_engine(NAME));
             }
             state.lent += 1;
+            state.callers += usize::from(purpose == Purpose::Caller);
             state.free.pop()
         };
         let mut lease = Lease {
             pool: self,
+            purpose,
             slot: waiting,
         };
         if lease.slot.is_none() {
@@ -121,17 +135,24 @@ impl Pool {
         Ok(lease)
     }
 
-    /// How many sessions are lent out.
-    pub(super) fn lent(&self) -> usize {
-        self.state.lock().lent
+    /// Whether callers hold snapshots or transactions.
+    pub(super) fn has_callers(&self) -> bool {
+        0 < self.state.lock().callers
     }
 
-    /// Close the cursors that waiting sessions have open on `tree`.
-    pub(super) fn forget(&self, tree: TreeId) {
+    /// Close the cursors that waiting sessions have open on `tree`, now and, until
+    /// [`Pool::release`], whenever a session comes back. One tree at a time.
+    pub(super) fn want(&self, tree: TreeId) {
         let mut state = self.state.lock();
+        state.wanted = Some(tree);
         for slot in &mut state.free {
-            slot.cursors.retain(|cached| cached.tree != tree);
+            slot.forget(tree);
         }
+    }
+
+    /// End what [`Pool::want`] began.
+    pub(super) fn release(&self) {
+        self.state.lock().wanted = None;
     }
 
     /// Close all waiting sessions.
@@ -150,6 +171,7 @@ impl Pool {
 /// A session lent from the pool.
 pub(super) struct Lease<'p> {
     pool: &'p Pool,
+    purpose: Purpose,
     slot: Option<Slot>,
 }
 
@@ -204,11 +226,6 @@ impl Lease<'_> {
         cursors.push(Cached { tree, mode, cursor });
     }
 
-    /// Close the cursors this session has open on `tree`.
-    pub(super) fn forget(&mut self, tree: TreeId) {
-        self.slot_mut().cursors.retain(|cached| cached.tree != tree);
-    }
-
     /// Close the session instead of giving it back, because its state is unknown.
     pub(super) fn discard(&mut self) {
         self.slot = None;
@@ -217,9 +234,13 @@ impl Lease<'_> {
 
 impl Drop for Lease<'_> {
     fn drop(&mut self) {
-        let slot = self.slot.take();
+        let mut slot = self.slot.take();
         let mut state = self.pool.state.lock();
+        if let (Some(slot), Some(tree)) = (&mut slot, state.wanted) {
+            slot.forget(tree);
+        }
         state.lent -= 1;
+        state.callers -= usize::from(self.purpose == Purpose::Caller);
         state.free.extend(slot);
     }
 }

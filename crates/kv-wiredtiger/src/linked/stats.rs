@@ -4,19 +4,20 @@ use std::collections::BTreeMap;
 use std::ffi::{CStr, CString, c_int};
 
 use kv::{
-    CacheStats, Count, Cursor as _, Direction, EngineStats, IoCount, IoReason, KeyRange, Result,
-    Snapshot as _, StallCount, StatScope, TreeId, TreeStats,
+    CacheStats, Count, Cursor as _, Direction, EngineStats, Error, ErrorKind, IoCount, IoReason,
+    KeyRange, Result, Snapshot as _, StallCount, StatScope, TreeId, TreeStats,
 };
 
 use super::catalog::Tree;
 use super::config::TreeType;
 use super::connection::c_string;
-use super::engine::Shared;
 use super::error::Called;
 use super::pool::Purpose;
 use super::session::Session;
+use super::shared::Shared;
 use super::sys;
 use super::view::View;
+use crate::factory::NAME;
 
 /// Entries that `StatScope::Quick` reads before it estimates the rest.
 const QUICK_ENTRIES: u64 = 2_000;
@@ -220,6 +221,24 @@ pub(super) fn tree(shared: &Shared, id: TreeId, scope: StatScope) -> Result<Tree
         // grow beyond any on disk.
         mean_fill: None,
     })
+}
+
+/// Read all entries of a tree and check that their keys ascend.
+pub(super) fn read_all(shared: &Shared, tree: &Tree) -> Result<()> {
+    let view = View::begin(shared, Purpose::Own)?;
+    let mut walk = view.walk(tree.id, KeyRange::ALL, Direction::Forward)?;
+    let mut last = Vec::new();
+    while walk.advance()? {
+        if walk.key() <= last.as_slice() {
+            return Err(Error::new(ErrorKind::Corrupt, "the keys do not ascend")
+                .with_engine(NAME)
+                .with_tree(&tree.name)
+                .with_key(walk.key()));
+        }
+        last.clear();
+        last.extend_from_slice(walk.key());
+    }
+    Ok(())
 }
 
 /// What a scan of the first entries of a tree found.

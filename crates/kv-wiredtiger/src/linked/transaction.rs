@@ -25,6 +25,15 @@ impl Snapshot for WtTransaction<'_> {
         self.view.get_into(tree, key, value)
     }
 
+    fn get_many(
+        &self,
+        tree: TreeId,
+        keys: &[&[u8]],
+        visit: &mut dyn FnMut(usize, Option<&[u8]>),
+    ) -> Result<()> {
+        self.view.get_many(tree, keys, visit)
+    }
+
     fn cursor(
         &self,
         tree: TreeId,

@@ -15,9 +15,9 @@ use kv::{
 
 use super::catalog;
 use super::cursor::Cursor;
-use super::engine::Shared;
 use super::error::Fault;
 use super::pool::{Lease, Mode, Purpose};
+use super::shared::Shared;
 use super::sys;
 use super::walk::Walk;
 
@@ -237,6 +237,27 @@ impl Snapshot for View<'_> {
             self.give_back(tree, Mode::Overwrite, cursor);
         }
         result.map_err(|fault| self.error(fault, "get").with_key(key))
+    }
+
+    fn get_many(
+        &self,
+        tree: TreeId,
+        keys: &[&[u8]],
+        visit: &mut dyn FnMut(usize, Option<&[u8]>),
+    ) -> Result<()> {
+        self.check("get")?;
+        let mut cursor = self.lend(tree, Mode::Overwrite)?;
+        for (index, key) in keys.iter().enumerate() {
+            let read = if !key.is_empty() && cursor.search(key).map_err(|f| self.error(f, "get"))? {
+                Some(cursor.value().map_err(|f| self.error(f, "get"))?)
+            } else {
+                None
+            };
+            visit(index, read);
+        }
+        cursor.reset().map_err(|fault| self.error(fault, "get"))?;
+        self.give_back(tree, Mode::Overwrite, cursor);
+        Ok(())
     }
 
     fn cursor(

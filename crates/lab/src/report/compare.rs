@@ -1,9 +1,9 @@
 //! Is a difference a difference? The one place that decides it.
 //!
-//! The interval of a ratio is taken from the ends of the two intervals: its low end is the low end of
-//! one over the high end of the other. That is wider than a bootstrap of the ratio, never narrower. A
-//! difference counts only when the interval excludes 1 and its size is above the noise floor, when
-//! one is known.
+//! The interval of a ratio is taken from the ends of the two intervals: its low end is the low end
+//! of one over the high end of the other. That is wider than a bootstrap of the ratio, never
+//! narrower. A difference counts only when the interval excludes 1 and its size is above the noise
+//! floor, when one is known.
 
 use crate::record::Estimate;
 
@@ -60,7 +60,11 @@ impl Ratio {
             return None;
         }
         // A divisor that may be zero leaves the high end open.
-        let high = if b.low > 0.0 { a.high / b.low } else { f64::INFINITY };
+        let high = if b.low > 0.0 {
+            a.high / b.low
+        } else {
+            f64::INFINITY
+        };
         let low = if b.high > 0.0 { a.low / b.high } else { 0.0 };
         Some(Ratio {
             median: a.median / b.median,
@@ -100,18 +104,13 @@ impl Ratio {
         said
     }
 
-    /// `1.84x (95 % 1.60 to 2.01)`.
-    pub(crate) fn text(&self) -> String {
-        let high = if self.high.is_finite() {
-            times(self.high)
+    /// `95 % interval 1.60 to 2.01`.
+    pub(crate) fn interval(&self) -> String {
+        if self.high.is_finite() {
+            format!("95 % interval {} to {}", times(self.low), times(self.high))
         } else {
-            "open".to_owned()
-        };
-        format!(
-            "{}x (95 % interval {} to {high})",
-            times(self.median),
-            times(self.low)
-        )
+            format!("95 % interval from {}", times(self.low))
+        }
     }
 }
 
@@ -164,6 +163,6 @@ mod tests {
         assert_eq!(Ratio::of(&estimate(f64::NAN, 1.0, 1.0), &one), None);
         let open = Ratio::of(&one, &estimate(0.0, 0.5, 1.0)).unwrap();
         assert!(open.high.is_infinite() && !open.counts(None));
-        assert!(open.text().contains("open"));
+        assert_eq!(open.interval(), "95 % interval from 1.00");
     }
 }

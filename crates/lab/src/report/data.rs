@@ -1,5 +1,5 @@
-//! The numbers inside the page: compact JSON columns, from which the browser draws, and from which it
-//! makes the CSV and JSON files for download.
+//! The numbers inside the page: compact JSON columns, from which the browser draws, and from which
+//! it makes the CSV and JSON files for download.
 //!
 //! Invariant: nothing in the text can end the script element it stands in: `<`, `>` and `&` are
 //! written as JSON escapes. Above [`PLAIN_MAX`] the text is gzip in base64.
@@ -18,7 +18,8 @@ use super::ReportError;
 use super::model::{CellView, StepView, View};
 use super::plots::{self, Knee, Panel, Spectrum};
 
-/// The most bytes of JSON put into the page as they are; more are compressed.
+/// The most bytes of JSON and drawings together with which the JSON stays as it is; above that it
+/// is compressed.
 pub(crate) const PLAIN_MAX: usize = 1 << 20;
 
 /// The most rows of one series put into the page. A standard run of an hour fits; longer ones are
@@ -70,7 +71,12 @@ pub(crate) struct StepData {
 
 /// How many seconds are put together into one row of the page: 1 when all fit.
 pub(crate) fn grouping(view: &View<'_>) -> usize {
-    let lengths = || view.steps.iter().flat_map(|s| &s.cells).map(|c| c.record.series.len());
+    let lengths = || {
+        view.steps
+            .iter()
+            .flat_map(|s| &s.cells)
+            .map(|c| c.record.series.len())
+    };
     let longest = lengths().max().unwrap_or(0);
     let total: usize = lengths().sum();
     longest
@@ -148,14 +154,17 @@ fn cell_value(cell: &CellView<'_>, group: usize) -> Value {
     for name in COLUMNS {
         let values: Vec<Value> = rows
             .iter()
-            .map(|r| plots::value(r, name).map_or(Value::Null, number))
+            .map(|r| plots::value(r, name).map_or(Value::Null, |v| column_number(name, v)))
             .collect();
         if values.iter().any(|v| !v.is_null()) {
             columns.insert(name.to_owned(), Value::Array(values));
         }
     }
     for (name, of) in [
-        ("phase", (|r: &SeriesRow| r.phase.clone()) as fn(&SeriesRow) -> String),
+        (
+            "phase",
+            (|r: &SeriesRow| r.phase.clone()) as fn(&SeriesRow) -> String,
+        ),
         ("activity", |r: &SeriesRow| r.activity.clone()),
     ] {
         columns.insert(name.to_owned(), runs(rows.iter().map(of)));
@@ -230,23 +239,38 @@ fn join(rows: &[SeriesRow]) -> Option<SeriesRow> {
     Some(out)
 }
 
-/// A number with six digits that count, whole ones exact.
+/// A number of a column: rows are exact, the rest has five digits that count.
+fn column_number(column: &str, value: f64) -> Value {
+    number(if column == "rows" {
+        value
+    } else {
+        rounded(value)
+    })
+}
+
+fn rounded(value: f64) -> f64 {
+    format!("{value:.4e}").parse().unwrap_or(value)
+}
+
+/// A number with six digits that count; whole ones are exact.
 fn number(value: f64) -> Value {
     if !value.is_finite() {
         return Value::Null;
     }
     if value.fract() == 0.0 && value.abs() < 9e15 {
         let text = format!("{value:.0}");
-        return text.parse::<i64>().map_or(Value::Null, |n| Value::Number(n.into()));
+        return text
+            .parse::<i64>()
+            .map_or(Value::Null, |n| Value::Number(n.into()));
     }
-    let rounded: f64 = format!("{value:.5e}").parse().unwrap_or(value);
-    Number::from_f64(rounded).map_or(Value::Null, Value::Number)
+    let short: f64 = format!("{value:.5e}").parse().unwrap_or(value);
+    Number::from_f64(short).map_or(Value::Null, Value::Number)
 }
 
-/// Makes a document ready to stand in a script element.
-pub(crate) fn pack(document: &Value) -> Result<Packed, ReportError> {
+/// Makes a document ready to stand in a script element, in a page with so many bytes of drawings.
+pub(crate) fn pack(document: &Value, drawings: usize) -> Result<Packed, ReportError> {
     let text = serde_json::to_string(document)?;
-    if text.len() > PLAIN_MAX {
+    if text.len() + drawings > PLAIN_MAX {
         let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
         encoder.write_all(text.as_bytes())?;
         return Ok(Packed {
@@ -285,7 +309,7 @@ mod tests {
     #[test]
     fn text_cannot_end_its_element_and_stays_the_same_json() {
         let value = json!({"name": "</script><!--\u{2028}&"});
-        let packed = pack(&value).unwrap();
+        let packed = pack(&value, 0).unwrap();
         assert!(!packed.gzip && !packed.text.contains('<') && !packed.text.contains('&'));
         assert_eq!(serde_json::from_str::<Value>(&packed.text).unwrap(), value);
     }
@@ -293,11 +317,13 @@ mod tests {
     #[test]
     fn large_documents_are_compressed_and_come_back() {
         let value = json!(vec!["row"; PLAIN_MAX / 4]);
-        let packed = pack(&value).unwrap();
+        let packed = pack(&value, 0).unwrap();
         assert!(packed.gzip && packed.text.len() < 100_000);
         let bytes = STANDARD.decode(packed.text).unwrap();
         let mut text = String::new();
-        flate2::read::GzDecoder::new(&bytes[..]).read_to_string(&mut text).unwrap();
+        flate2::read::GzDecoder::new(&bytes[..])
+            .read_to_string(&mut text)
+            .unwrap();
         assert_eq!(serde_json::from_str::<Value>(&text).unwrap(), value);
     }
 
@@ -306,6 +332,14 @@ mod tests {
         assert_eq!(number(12_345_678_901.0).to_string(), "12345678901");
         assert_eq!(number(1.0 / 3.0).to_string(), "0.333333");
         assert_eq!(number(f64::NAN), Value::Null);
+        assert_eq!(
+            column_number("write_bytes", 123_456_789.0).to_string(),
+            "123460000"
+        );
+        assert_eq!(
+            column_number("rows", 123_456_789.0).to_string(),
+            "123456789"
+        );
     }
 
     #[test]
@@ -317,9 +351,15 @@ mod tests {
             write_bytes: Some(100),
             ..SeriesRow::default()
         };
-        let joined = thin(&[row(1.0, 10.0, 5.0), row(2.0, 30.0, 2.0), row(3.0, 7.0, 1.0)], 2);
+        let joined = thin(
+            &[row(1.0, 10.0, 5.0), row(2.0, 30.0, 2.0), row(3.0, 7.0, 1.0)],
+            2,
+        );
         assert_eq!(joined.len(), 2);
-        assert_eq!((joined[0].t, joined[0].rate, joined[0].max_ms), (2.0, 20.0, Some(5.0)));
+        assert_eq!(
+            (joined[0].t, joined[0].rate, joined[0].max_ms),
+            (2.0, 20.0, Some(5.0))
+        );
         assert_eq!(joined[0].write_bytes, Some(100));
     }
 }

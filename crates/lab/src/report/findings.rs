@@ -53,6 +53,7 @@ pub(crate) struct League {
     pub(crate) step: String,
     pub(crate) href: String,
     pub(crate) about: String,
+    pub(crate) unit: String,
     pub(crate) rows: Vec<Rank>,
     pub(crate) tags: Vec<String>,
 }
@@ -99,7 +100,14 @@ fn ranking(view: &View<'_>, step: &StepView<'_>) -> Vec<(usize, f64)> {
 
 /// The ratio of a metric of two targets, when both have an interval.
 pub(crate) fn ratio(step: &StepView<'_>, metric: &str, a: usize, b: usize) -> Option<Ratio> {
-    let estimate = |t: usize| step.results.get(t).copied().flatten()?.estimates.get(metric);
+    let estimate = |t: usize| {
+        step.results
+            .get(t)
+            .copied()
+            .flatten()?
+            .estimates
+            .get(metric)
+    };
     Ratio::of(estimate(a)?, estimate(b)?)
 }
 
@@ -109,9 +117,10 @@ fn fastest(view: &View<'_>, step: &StepView<'_>) -> Option<(Finding, Option<usiz
     let name = view.name(first);
     let Some((second, _)) = ranked.get(1).copied() else {
         let text = format!(
-            "{name} ran {} at {} rows/s; there is no other valid target to compare with.",
+            "{name} ran {} at {} {}; there is no other valid target to compare with.",
             step.plan.name,
-            format::number(rate)
+            format::number(rate),
+            step.unit()
         );
         return Some((note("note", "note", text, &step.id), None));
     };
@@ -119,33 +128,42 @@ fn fastest(view: &View<'_>, step: &StepView<'_>) -> Option<(Finding, Option<usiz
     let floor = view.floor("rate_mean");
     let Some(ratio) = ratio(step, "rate_mean", first, second) else {
         let text = format!(
-            "{}: {name} ran at {} rows/s, the most; without intervals nothing more can be said.",
+            "{}: {name} ran at {} {}, the most; without intervals nothing more can be said.",
             step.plan.name,
-            format::number(rate)
+            format::number(rate),
+            step.unit()
         );
         return Some((note("note", "note", text, &step.id), None));
     };
     let word = ratio.word(Better::Higher, floor);
     let text = match word {
         Word::Faster => format!(
-            "{}: {name} is faster than every other valid target: {} rows/s, {} that of {other}, \
-             the next.",
+            "{}: {name} is faster than every other valid target: {} {}, {}\u{d7} the rate of \
+             {other}, the next ({}).",
             step.plan.name,
             format::number(rate),
-            ratio.text()
+            step.unit(),
+            times(ratio.median),
+            ratio.interval()
         ),
         _ => format!(
-            "{}: no difference between {name} and {other}: ratio {}.",
+            "{}: no difference between {name} and {other}: ratio {} ({}).",
             step.plan.name,
-            ratio.text()
+            times(ratio.median),
+            ratio.interval()
         ),
     };
     let mut finding = note(word.text(), word.class(), text, &step.id);
-    finding.tags = ratio.caveats(floor).into_iter().map(str::to_owned).collect();
+    finding.tags = ratio
+        .caveats(floor)
+        .into_iter()
+        .map(str::to_owned)
+        .collect();
     Some((finding, (word == Word::Faster).then_some(first)))
 }
 
-/// Which cost per row goes with the difference between the two fastest targets.
+/// Which cost per row goes with the difference between the two fastest targets; nothing where
+/// queries were compared, for the costs are per row written.
 fn explanation(view: &View<'_>, step: &StepView<'_>) -> Option<Finding> {
     const COSTS: [(&str, &str); 4] = [
         ("device_write_bytes_per_row", "bytes written"),
@@ -153,6 +171,9 @@ fn explanation(view: &View<'_>, step: &StepView<'_>) -> Option<Finding> {
         ("cpu_us_per_row", "CPU"),
         ("switches_per_row", "context switches"),
     ];
+    if step.queries() {
+        return None;
+    }
     let ranked = ranking(view, step);
     let (first, second) = (ranked.first()?.0, ranked.get(1)?.0);
     let rates = ratio(step, "rate_mean", first, second)?;
@@ -216,6 +237,8 @@ fn cliffs(view: &View<'_>) -> Vec<Finding> {
     let mut found = Vec::new();
     for step in &view.steps {
         let mut holds = Vec::new();
+        let shape = if step.queries() { "time" } else { "knee" };
+        let href = format!("{}-{shape}", step.id);
         for (target, _) in ranking(view, step) {
             let first = step.metric(target, "rate_first_tenth").filter(|v| *v > 0.0);
             let last = step.metric(target, "rate_last_tenth");
@@ -228,13 +251,14 @@ fn cliffs(view: &View<'_>) -> Vec<Finding> {
                 continue;
             }
             let text = format!(
-                "{name} falls off the cliff in {}: its last tenth ran at {} rows/s, {} of its \
+                "{name} falls off the cliff in {}: its last tenth ran at {} {}, {} of its \
                  first tenth.",
                 step.plan.name,
                 format::number(last),
+                step.unit(),
                 format::percent(share)
             );
-            found.push(note("cliff", "bad", text, &format!("{}-knee", step.id)));
+            found.push(note("cliff", "bad", text, &href));
         }
         if !holds.is_empty() && view.steps.len() <= 3 {
             let text = format!(
@@ -242,7 +266,7 @@ fn cliffs(view: &View<'_>) -> Vec<Finding> {
                 step.plan.name,
                 holds.join(", ")
             );
-            found.push(note("flat", "note", text, &format!("{}-knee", step.id)));
+            found.push(note("flat", "note", text, &href));
         }
     }
     found
@@ -262,11 +286,12 @@ fn stops(view: &View<'_>) -> Vec<Finding> {
             }
             let stalled = step.metric(target, "stall_seconds").unwrap_or(0.0);
             let text = format!(
-                "{} stops in {}: its worst second did {} rows against a median second of {}; {} s \
-                 were stalls.",
+                "{} stops in {}: its worst second ran at {} {} against a median second of {}; \
+                 {} s were stalls.",
                 view.name(target),
                 step.plan.name,
-                format::number(worst),
+                format::fixed(worst, 0),
+                step.unit(),
                 format::number(median),
                 format::fixed(stalled, 0)
             );
@@ -279,7 +304,11 @@ fn stops(view: &View<'_>) -> Vec<Finding> {
 /// Write amplification of the step that wrote the most.
 fn amplification(view: &View<'_>) -> Option<Finding> {
     let step = view.steps.iter().max_by_key(|s| {
-        s.cells.iter().map(|c| c.summary.logical_bytes).max().unwrap_or(0)
+        s.cells
+            .iter()
+            .map(|c| c.summary.logical_bytes)
+            .max()
+            .unwrap_or(0)
     })?;
     let mut all: Vec<(f64, usize)> = (0..view.targets.len())
         .filter(|t| step.usable(*t))
@@ -293,7 +322,11 @@ fn amplification(view: &View<'_>) -> Option<Finding> {
     if said.is_empty() {
         return None;
     }
-    let text = format!("Write amplification in {}: {}.", step.plan.name, said.join(", "));
+    let text = format!(
+        "Write amplification in {}: {}.",
+        step.plan.name,
+        said.join(", ")
+    );
     Some(note("cost", "note", text, &format!("{}-rum", step.id)))
 }
 
@@ -366,7 +399,11 @@ fn league(view: &View<'_>, step: &StepView<'_>) -> League {
         .fold(0.8, f64::min)
         .max(1.0 / 1024.0);
     let mut tags: Vec<String> = Vec::new();
-    for caveat in pairs.iter().filter_map(|p| p.1).flat_map(|r| r.caveats(floor)) {
+    for caveat in pairs
+        .iter()
+        .filter_map(|p| p.1)
+        .flat_map(|r| r.caveats(floor))
+    {
         if !tags.iter().any(|t| t == caveat) {
             tags.push(caveat.to_owned());
         }
@@ -381,6 +418,7 @@ fn league(view: &View<'_>, step: &StepView<'_>) -> League {
         step: step.plan.name.clone(),
         href: step.id.clone(),
         about: step.plan.about.clone(),
+        unit: step.unit().to_owned(),
         rows,
         tags,
     }
@@ -399,7 +437,10 @@ fn rank(
     let (word, class) = match ratio {
         _ if !step.usable(target) => (Word::Invalid.text(), Word::Invalid.class()),
         _ if best => ("reference", "ref"),
-        Some(r) => (r.word(Better::Higher, floor).text(), r.word(Better::Higher, floor).class()),
+        Some(r) => (
+            r.word(Better::Higher, floor).text(),
+            r.word(Better::Higher, floor).class(),
+        ),
         None => (format::MISSING, "invalid"),
     };
     let spark = step
@@ -407,7 +448,8 @@ fn rank(
         .iter()
         .find(|c| c.target == target && c.shown)
         .map(|c| {
-            let points: Vec<_> = c.record.series.iter().map(|r| (r.t, Some(r.rate))).collect();
+            let load = c.record.series.iter().filter(|r| r.phase != "settle");
+            let points: Vec<_> = load.map(|r| (r.t, Some(step.rate(r)))).collect();
             svg::sparkline(&points, color, &format!("rate of {name} over time"))
         });
     let mark = ratio.filter(|_| !best).map(|r| {
@@ -418,7 +460,12 @@ fn rank(
             floor: floor.unwrap_or(0.0),
             color,
         };
-        svg::mark(&mark, least, 1.25, &format!("{name}: {}", r.text()))
+        svg::mark(
+            &mark,
+            least,
+            1.25,
+            &format!("{name}: {}, {}", times(r.median), r.interval()),
+        )
     });
     let shown = ratio.filter(|_| !best);
     Rank {

@@ -9,7 +9,11 @@ use serde_json::json;
 use stdx::ByteSize;
 
 use crate::envelope::Limits;
-use crate::record::*;
+use crate::record::{
+    Ended, EnvelopeLine, EnvelopeRecord, Estimate, Integrity, IntervalRow, Latency, LoadKind, Main,
+    Manifest, Plan, Preset, RunRecord, RunSummary, SCHEMA, SeriesRow, Stall, StepPlan, StepRecord,
+    StepState, StepStatus, StepSummary, TargetRecord, TargetSpec, TargetStepSummary,
+};
 
 /// What kind of run is made.
 pub(super) struct Shape {
@@ -64,13 +68,17 @@ fn series(target: usize, repeat: u32, seconds: u32, enforced: bool) -> Vec<Serie
     let mut out = Vec::new();
     for t in 1..=seconds + 12 {
         let load = t <= seconds;
-        let r = if load { rate(target, repeat, t, seconds) } else { 0.0 };
+        let r = if load {
+            rate(target, repeat, t, seconds)
+        } else {
+            0.0
+        };
         rows += r;
         let n = noise(u64::from(t) + 977 * target as u64);
         let write = [9_000.0, 2_600.0, 5_200.0][target] * if load { r } else { 4000.0 };
         let read = [4_200.0, 300.0, 1_900.0][target] * r * f64::from(t) / f64::from(seconds);
         out.push(SeriesRow {
-            t: f64::from(t) + 0.0007 * f64::from(target as u32),
+            t: f64::from(t) + 0.0007 * target as f64,
             phase: if load { "load" } else { "settle" }.into(),
             rows: whole(rows),
             rate: r,
@@ -93,7 +101,12 @@ fn series(target: usize, repeat: u32, seconds: u32, enforced: bool) -> Vec<Serie
             file_bytes: Some(whole(rows * [460.0, 190.0, 310.0][target])),
             debt_bytes: Some(whole(4e7 + 5e7 * n)),
             errors: 0,
-            activity: if target == 1 && r < 100.0 { "flush+compaction" } else { "" }.into(),
+            activity: if target == 1 && r < 100.0 {
+                "flush+compaction"
+            } else {
+                ""
+            }
+            .into(),
         });
     }
     out
@@ -104,7 +117,8 @@ fn histogram(target: usize, scale: f64) -> Histogram<u64> {
     for i in 0..20_000_u64 {
         let u = noise(i * 17 + target as u64).max(1e-6);
         let tail = [0.55, 0.85, 0.62][target];
-        h.record(whole(scale * (0.4 + u.powf(-tail))).max(1)).unwrap();
+        h.record(whole(scale * (0.4 + u.powf(-tail))).max(1))
+            .unwrap();
     }
     h
 }
@@ -140,7 +154,9 @@ fn intervals(target: usize, series: &[SeriesRow]) -> Vec<IntervalRow> {
 }
 
 fn stalls(series: &[SeriesRow]) -> Vec<Stall> {
-    let slow = series.iter().filter(|r| r.phase == "load" && r.rate < 100.0);
+    let slow = series
+        .iter()
+        .filter(|r| r.phase == "load" && r.rate < 100.0);
     let mut out: Vec<Stall> = Vec::new();
     for row in slow {
         match out.last_mut() {
@@ -152,7 +168,10 @@ fn stalls(series: &[SeriesRow]) -> Vec<Stall> {
                 start: row.t - 1.0,
                 seconds: 1.0,
                 rate_min: row.rate,
-                causes: vec!["compaction: level 0 full".into(), "I/O pressure 38 %".into()],
+                causes: vec![
+                    "compaction: level 0 full".into(),
+                    "I/O pressure 38 %".into(),
+                ],
             }),
         }
     }
@@ -160,14 +179,32 @@ fn stalls(series: &[SeriesRow]) -> Vec<Stall> {
 }
 
 fn tenth(series: &[SeriesRow], last: bool) -> f64 {
-    let rates: Vec<f64> = series.iter().filter(|r| r.phase == "load").map(|r| r.rate).collect();
+    let rates: Vec<f64> = series
+        .iter()
+        .filter(|r| r.phase == "load")
+        .map(|r| r.rate)
+        .collect();
     let n = rates.len() / 10;
-    let part = if last { &rates[rates.len() - n..] } else { &rates[..n] };
+    let part = if last {
+        &rates[rates.len() - n..]
+    } else {
+        &rates[..n]
+    };
     part.iter().sum::<f64>() / n as f64
 }
 
-fn summary(shape: &Shape, target: usize, repeat: u32, step: &str, rows: &[SeriesRow]) -> StepSummary {
-    let load: Vec<f64> = rows.iter().filter(|r| r.phase == "load").map(|r| r.rate).collect();
+fn summary(
+    shape: &Shape,
+    target: usize,
+    repeat: u32,
+    step: &str,
+    rows: &[SeriesRow],
+) -> StepSummary {
+    let load: Vec<f64> = rows
+        .iter()
+        .filter(|r| r.phase == "load")
+        .map(|r| r.rate)
+        .collect();
     let written: u64 = rows.iter().filter_map(|r| r.write_bytes).sum();
     let total = rows.last().unwrap().rows;
     let valid = target != 2 || repeat != 1;
@@ -178,7 +215,12 @@ fn summary(shape: &Shape, target: usize, repeat: u32, step: &str, rows: &[Series
         target: shape.names[target].into(),
         repeat,
         step: step.into(),
-        ended: if target == 0 { Ended::Time } else { Ended::Operations },
+        main: Main::Rows,
+        ended: if target == 0 {
+            Ended::Time
+        } else {
+            Ended::Operations
+        },
         rows: total,
         rows_deleted: 0,
         seconds: load.len() as f64,
@@ -189,7 +231,15 @@ fn summary(shape: &Shape, target: usize, repeat: u32, step: &str, rows: &[Series
         median_second: sorted[sorted.len() / 2],
         stall_seconds: load.iter().filter(|r| **r < 100.0).count() as u64,
         rate_target: None,
-        latency_ms: Latency { count: 20_000, mean: 3.0, p50: 2.0, p90: 9.0, p99: 44.0, p999: 300.0, max: 1900.0 },
+        latency_ms: Latency {
+            count: 20_000,
+            mean: 3.0,
+            p50: 2.0,
+            p90: 9.0,
+            p99: 44.0,
+            p999: 300.0,
+            max: 1900.0,
+        },
         queries: None,
         device_write_bytes: Some(written),
         device_read_bytes: Some(rows.iter().filter_map(|r| r.read_bytes).sum()),
@@ -219,10 +269,20 @@ fn summary(shape: &Shape, target: usize, repeat: u32, step: &str, rows: &[Series
         settle_cut: false,
         settle_write_bytes: Some(48_000_000),
         intervals: intervals(target, rows),
-        integrity: Integrity { checked: true, rows_expected: total, rows_found: total, faults: vec![], seconds: 2.0 },
+        integrity: Integrity {
+            checked: true,
+            rows_expected: total,
+            rows_found: total,
+            faults: vec![],
+            seconds: 2.0,
+        },
         valid,
         invalid_reason: (!valid).then(|| "17 of 1,000 sampled rows were missing".to_owned()),
-        warnings: if target == 1 { vec!["settling was cut after 12 s".to_owned()] } else { vec![] },
+        warnings: if target == 1 {
+            vec!["settling was cut after 12 s".to_owned()]
+        } else {
+            vec![]
+        },
     }
 }
 
@@ -238,12 +298,21 @@ fn result(all: &[&StepSummary]) -> TargetStepSummary {
         ("worst_second", |s| Some(s.worst_second)),
         ("stall_seconds", |s| Some(s.stall_seconds as f64)),
         ("latency_p50_ms", |s| Some(s.latency_ms.p50)),
-        ("latency_p99_ms", |s| Some(s.latency_ms.p99 * (1.0 + s.rate_mean / 1e5))),
+        ("latency_p99_ms", |s| {
+            Some(s.latency_ms.p99 * (1.0 + s.rate_mean / 1e5))
+        }),
         ("settle_seconds", |s| Some(s.settle_seconds)),
         ("debt_bytes", |s| s.debt_bytes.map(|v| v as f64)),
-        ("space_amplification", |s| Some(s.file_bytes as f64 / s.live_bytes as f64)),
-        ("cpu_us_per_row", |s| Some(1e6 * s.cpu_seconds / s.rows as f64)),
-        ("write_amplification", |s| s.device_write_bytes.map(|v| v as f64 / s.logical_bytes as f64)),
+        ("space_amplification", |s| {
+            Some(s.file_bytes as f64 / s.live_bytes as f64)
+        }),
+        ("cpu_us_per_row", |s| {
+            Some(1e6 * s.cpu_seconds / s.rows as f64)
+        }),
+        ("write_amplification", |s| {
+            s.device_write_bytes
+                .map(|v| v as f64 / s.logical_bytes as f64)
+        }),
     ];
     let valid: Vec<_> = all.iter().filter(|s| s.valid).collect();
     let mut metrics: BTreeMap<String, Option<f64>> = BTreeMap::new();
@@ -254,18 +323,36 @@ fn result(all: &[&StepSummary]) -> TargetStepSummary {
         if let Some(median) = median {
             let repeats = u32::try_from(values.len()).unwrap();
             let (low, high) = (median * 0.97, median * 1.04);
-            estimates.insert(name.to_owned(), Estimate { median, low, high, repeats });
+            estimates.insert(
+                name.to_owned(),
+                Estimate {
+                    median,
+                    low,
+                    high,
+                    repeats,
+                },
+            );
         }
     };
     for (name, of) in plain {
         put(name, valid.iter().filter_map(|s| of(s)).collect());
     }
-    let written = valid.iter().filter_map(|s| per_row(s.device_write_bytes, s));
+    let written = valid
+        .iter()
+        .filter_map(|s| per_row(s.device_write_bytes, s));
     put("device_write_bytes_per_row", written.collect());
     let read = valid.iter().filter_map(|s| per_row(s.device_read_bytes, s));
     put("device_read_bytes_per_row", read.collect());
-    put("switches_per_row", valid.iter().filter_map(|s| per_row(s.switches, s)).collect());
-    let read = valid.iter().map(|s| s.device_read_bytes.unwrap() as f64 / s.logical_bytes as f64);
+    put(
+        "switches_per_row",
+        valid
+            .iter()
+            .filter_map(|s| per_row(s.switches, s))
+            .collect(),
+    );
+    let read = valid
+        .iter()
+        .map(|s| s.device_read_bytes.unwrap() as f64 / s.logical_bytes as f64);
     put("read_amplification", read.collect());
     metrics.insert("latency_max_ms".to_owned(), None);
     TargetStepSummary {
@@ -286,7 +373,11 @@ fn envelope(enforced: bool) -> EnvelopeRecord {
         effective: requested.filter(|_| covered),
         note: note.to_owned(),
     };
-    let why = if enforced { "" } else { "no permission to write the cgroup's limit" };
+    let why = if enforced {
+        ""
+    } else {
+        "no permission to write the cgroup's limit"
+    };
     EnvelopeRecord {
         mode: if enforced { "cgroup v1" } else { "none" }.to_owned(),
         enforced,
@@ -320,23 +411,40 @@ fn manifest(shape: &Shape) -> Manifest {
         created: "2026-11-21T19:05:00Z".to_owned(),
         lab_version: "0.1.0".to_owned(),
         commit: "511d2b2".to_owned(),
-        command: ["romanesco", "lab", "run", "iibench-classic", "-t", "lmdb,rocksdb", "--label", "it's <b>"]
-            .map(str::to_owned)
-            .to_vec(),
+        command: [
+            "romanesco",
+            "lab",
+            "run",
+            "iibench-classic",
+            "-t",
+            "lmdb,rocksdb",
+            "--label",
+            "it's <b>",
+        ]
+        .map(str::to_owned)
+        .to_vec(),
         plan: Plan {
             experiment: "iibench-classic".to_owned(),
             preset: Preset::Quick,
             targets: shape
                 .names
                 .iter()
-                .map(|n| TargetSpec { name: (*n).to_owned(), engine: "lmdb".to_owned(), options: BTreeMap::new() })
+                .map(|n| TargetSpec {
+                    name: (*n).to_owned(),
+                    engine: "lmdb".to_owned(),
+                    options: BTreeMap::new(),
+                })
                 .collect(),
             steps: steps.collect(),
             cells: vec![],
             seed: 42,
             repeats: shape.repeats,
             clients: 1,
-            limits: Limits { memory: Some(ByteSize(384 << 20)), read_iops: Some(1000), ..Limits::default() },
+            limits: Limits {
+                memory: Some(ByteSize(384 << 20)),
+                read_iops: Some(1000),
+                ..Limits::default()
+            },
             cache: ByteSize(128 << 20),
             durability: Durability::Interval,
             interval_ms: 100,
@@ -344,7 +452,7 @@ fn manifest(shape: &Shape) -> Manifest {
             direct_io: true,
             threads: 2,
             settle_max: 60.0,
-            params: json!({"rows": 1_200_000, "indexes": 3, "payload": {"bytes": 1000, "compressible": 0.9}}),
+            params: json!({"rows": 1_200_000, "indexes": 3, "payload": {"bytes": 1000}}),
             data_bytes: 1_300_000_000,
             disk_bytes: 4_000_000_000,
             seconds_estimate: 1300.0,
@@ -368,14 +476,23 @@ fn target(shape: &Shape, i: usize) -> TargetRecord {
         name: shape.names[i].to_owned(),
         engine: ["lmdb", "rocksdb", "betree"][i].to_owned(),
         version: ["0.9.33", "10.4.2", "0.1.0"][i].to_owned(),
-        license: ["OpenLDAP Public License 2.8", "Apache-2.0 or GPL-2.0", "MIT or Apache-2.0"][i].to_owned(),
+        license: [
+            "OpenLDAP Public License 2.8",
+            "Apache-2.0 or GPL-2.0",
+            "MIT or Apache-2.0",
+        ][i]
+            .to_owned(),
         ours: i == 2,
         options: vec![
             ("map_size".to_owned(), "64G".to_owned()),
             ("write_buffer".to_owned(), "32M".to_owned()),
             ("compaction".to_owned(), "universal".to_owned()),
         ],
-        changed: if i == 1 { vec!["compaction".to_owned()] } else { vec![] },
+        changed: if i == 1 {
+            vec!["compaction".to_owned()]
+        } else {
+            vec![]
+        },
         cache_bytes: 128 << 20,
         durability: "log written at commit, synced every 100 ms".to_owned(),
         compression: if i == 0 { "none" } else { "fast" }.to_owned(),
@@ -438,8 +555,14 @@ pub(super) fn run(shape: &Shape) -> RunRecord {
             steps: steps.iter().filter_map(|s| s.summary.clone()).collect(),
         },
         steps,
-        discarded: vec![("004_lmdb_r2_load".to_owned(), "the machine was restarted".to_owned())],
-        noise: shape.floor.map(|f| vec![("rate_mean".to_owned(), f)]).unwrap_or_default(),
+        discarded: vec![(
+            "004_lmdb_r2_load".to_owned(),
+            "the machine was restarted".to_owned(),
+        )],
+        noise: shape
+            .floor
+            .map(|f| vec![("rate_mean".to_owned(), f)])
+            .unwrap_or_default(),
         host_warnings: vec!["the CPU governor is powersave: rates may drift".to_owned()],
     }
 }

@@ -23,7 +23,11 @@ pub(crate) fn number(value: f64) -> String {
     } else if size >= 0.001 {
         4
     } else {
-        return if size < 1e-9 { "0".to_owned() } else { format!("{value:.1e}") };
+        return if size < 1e-9 {
+            "0".to_owned()
+        } else {
+            format!("{value:.1e}")
+        };
     };
     let text = format!("{value:.digits$}");
     if size == 0.0 { "0".to_owned() } else { text }
@@ -73,7 +77,11 @@ pub(crate) fn short(value: f64) -> String {
     };
     let text = format!("{scaled:.3}");
     let text = text.trim_end_matches('0').trim_end_matches('.');
-    let text = if text.is_empty() || text == "-0" { "0" } else { text };
+    let text = if text.is_empty() || text == "-0" {
+        "0"
+    } else {
+        text
+    };
     format!("{text}{unit}")
 }
 
@@ -83,7 +91,11 @@ pub(crate) fn quantile(x: f64) -> String {
         return "0 %".to_owned();
     }
     let percent = 100.0 * (1.0 - 1.0 / x);
-    let digits = if x < 101.0 { 0.0 } else { (x.log10() - 2.0).ceil() };
+    let digits = if x < 101.0 {
+        0.0
+    } else {
+        (x.log10() - 2.0).ceil()
+    };
     let mut text = percent.to_string();
     for n in 0_u8..9 {
         if f64::from(n) >= digits {

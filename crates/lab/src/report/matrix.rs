@@ -1,8 +1,8 @@
 //! The summary matrix: metrics down, targets across, absolute and relative.
 //!
 //! Every cell carries its comparison with the best of its row and with each target, so that the
-//! reader chooses the baseline; nothing is computed in the browser. A cell is coloured only when the
-//! difference counts and is above 5 %; invalid ones are grey and in no comparison.
+//! reader chooses the baseline; nothing is computed in the browser. A cell is coloured only when
+//! the difference counts and is above 5 %; invalid ones are grey and in no comparison.
 
 use serde::Serialize;
 
@@ -35,7 +35,8 @@ pub(crate) struct Row {
     pub(crate) label: String,
     pub(crate) unit: String,
     pub(crate) about: String,
-    pub(crate) better: &'static str,
+    /// Which way is better, and whether the noise floor is known.
+    pub(crate) note: String,
     /// Set on the first row of a group.
     pub(crate) group: String,
     pub(crate) entries: Vec<Entry>,
@@ -66,20 +67,25 @@ pub(crate) fn matrix(view: &View<'_>, step: &StepView<'_>) -> Matrix {
     let mut rows = Vec::new();
     let mut group = "";
     for metric in &METRICS {
-        let known = targets.clone().any(|t| step.metric(t, metric.name).is_some());
+        let known = targets
+            .clone()
+            .any(|t| step.metric(t, metric.name).is_some());
         let optional = metric.name.starts_with("query");
-        if !known && optional {
+        if optional && (!known || step.queries()) {
             continue;
         }
+        let (label, unit) = named(step, metric);
         rows.push(Row {
-            label: metric.label.to_owned(),
-            unit: metric.unit.to_owned(),
+            label,
+            unit,
             about: metric.about.to_owned(),
-            better: match metric.better {
-                Better::Higher => "higher is better",
-                Better::Lower => "lower is better",
-            },
-            group: if metric.group == group { "" } else { metric.group }.to_owned(),
+            note: row_note(view, metric),
+            group: if metric.group == group {
+                ""
+            } else {
+                metric.group
+            }
+            .to_owned(),
             entries: entries(view, step, metric),
         });
         group = metric.group;
@@ -93,6 +99,30 @@ pub(crate) fn matrix(view: &View<'_>, step: &StepView<'_>) -> Matrix {
     }
 }
 
+fn row_note(view: &View<'_>, metric: &Metric) -> String {
+    let better = match metric.better {
+        Better::Higher => "Higher is better.",
+        Better::Lower => "Lower is better.",
+    };
+    match view.floor(metric.name) {
+        Some(floor) => format!("{better} Noise floor {}.", format::percent(floor)),
+        None => format!("{better} Uncalibrated: its noise floor is not known."),
+    }
+}
+
+/// Label and unit: in query steps rates and latencies are those of queries.
+fn named(step: &StepView<'_>, metric: &Metric) -> (String, String) {
+    if !step.queries() {
+        return (metric.label.to_owned(), metric.unit.to_owned());
+    }
+    let unit = if metric.unit == "rows/s" {
+        step.unit()
+    } else {
+        metric.unit
+    };
+    (metric.label.replace("Commit", "Query"), unit.to_owned())
+}
+
 fn head(view: &View<'_>, step: &StepView<'_>, target: usize) -> Head {
     let record = view.targets.get(target).and_then(|t| t.record);
     let result = step.results.get(target).copied().flatten();
@@ -103,7 +133,10 @@ fn head(view: &View<'_>, step: &StepView<'_>, target: usize) -> Head {
         Some(r) if step.missed_rate(target).is_some() => {
             format!("missed its rate, {} repeats", r.repeats)
         }
-        Some(r) => format!("invalid, {} of {} repeats valid", r.repeats_valid, r.repeats),
+        Some(r) => format!(
+            "invalid, {} of {} repeats valid",
+            r.repeats_valid, r.repeats
+        ),
     };
     Head {
         name: view.name(target).to_owned(),
@@ -166,16 +199,21 @@ fn relation(
     let Some(base) = base.filter(|b| step.usable(*b) && step.usable(target)) else {
         return say(String::new(), "");
     };
-    let (Some(a), Some(b)) = (step.metric(target, metric.name), step.metric(base, metric.name))
-    else {
+    let (Some(a), Some(b)) = (
+        step.metric(target, metric.name),
+        step.metric(base, metric.name),
+    ) else {
         return say(String::new(), "");
     };
     if target == base {
         return say("1".to_owned(), "ref");
     }
     if b <= 0.0 {
-        let text = if a == b { "=" } else { "" };
-        return say(text.to_owned(), "same");
+        return if a > b {
+            above_zero(step, metric, target, base)
+        } else {
+            say("1".to_owned(), "same")
+        };
     }
     let text = format!("{}\u{d7}", times(a / b));
     let floor = view.floor(metric.name);
@@ -187,5 +225,26 @@ fn relation(
         Word::Faster if large => say(text, "good"),
         Word::Slower if large => say(text, "bad"),
         _ => say(text, "same"),
+    }
+}
+
+/// A relation to a baseline of zero: no ratio, but intervals that may be apart.
+fn above_zero(step: &StepView<'_>, metric: &Metric, target: usize, base: usize) -> Relation {
+    let ends = |t: usize| {
+        let result = step.results.get(t).copied().flatten()?;
+        result.estimates.get(metric.name).map(|e| (e.low, e.high))
+    };
+    let apart = match (ends(target), ends(base)) {
+        (Some((low, _)), Some((_, high))) => low > high,
+        _ => false,
+    };
+    let class = match metric.better {
+        _ if !apart => "same",
+        Better::Higher => "good",
+        Better::Lower => "bad",
+    };
+    Relation {
+        text: "above 0".to_owned(),
+        class: class.to_owned(),
     }
 }

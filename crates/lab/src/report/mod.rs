@@ -1,8 +1,8 @@
 //! The report of a run: one HTML file that needs no network.
 //!
-//! Data flow: [`RunRecord`] -> `model` (targets, steps, the repeat to show) -> `findings`, `matrix`,
-//! `steps`, `sections` (plain data) -> the templates in `assets/`. Numbers are compared in `compare`
-//! and nowhere else; the browser only draws.
+//! Data flow: [`RunRecord`] -> `model` (targets, steps, the repeat to show) -> `findings`,
+//! `matrix`, `steps`, `sections` (plain data) -> the templates in `assets/`. Numbers are compared
+//! in `compare` and nowhere else; the browser only draws.
 //!
 //! I1: nothing in the page is loaded from elsewhere (its content security policy forbids it).
 //! I2: every text of a record is escaped: by the templates, by [`svg::escape`], or by `data`.
@@ -128,7 +128,8 @@ pub fn render(run: &RunRecord) -> Result<String, ReportError> {
         .enumerate()
         .map(|(i, step)| steps::part(&view, step, i))
         .unzip();
-    let packed = data::pack(&data::document(&view, &numbers)?)?;
+    let drawings = parts.iter().map(steps::StepPart::drawn_bytes).sum();
+    let packed = data::pack(&data::document(&view, &numbers)?, drawings)?;
     let page = Page {
         manifest: &run.manifest,
         command: shell(&run.manifest.command),
@@ -137,7 +138,11 @@ pub fn render(run: &RunRecord) -> Result<String, ReportError> {
         nav: places(&parts),
         verdict: findings::verdict(&view),
         tested: sections::tested(&view),
-        matrices: view.steps.iter().map(|s| matrix::matrix(&view, s)).collect(),
+        matrices: view
+            .steps
+            .iter()
+            .map(|s| matrix::matrix(&view, s))
+            .collect(),
         steps: parts,
         stalls: sections::stalls(&view),
         environment: sections::environment(&view),
@@ -159,7 +164,10 @@ pub fn render(run: &RunRecord) -> Result<String, ReportError> {
 fn templates() -> Result<Environment<'static>, ReportError> {
     let mut environment = Environment::new();
     environment.set_undefined_behavior(UndefinedBehavior::Strict);
-    let syntax = SyntaxConfig::builder().trim_blocks(true).lstrip_blocks(true).build()?;
+    let syntax = SyntaxConfig::builder()
+        .trim_blocks(true)
+        .lstrip_blocks(true)
+        .build()?;
     environment.set_syntax(syntax);
     for (name, text) in TEMPLATES {
         environment.add_template(name, text)?;

@@ -5,7 +5,8 @@
 use hdrhistogram::Histogram;
 
 use crate::record::{
-    RunRecord, StepPlan, StepRecord, StepState, StepSummary, TargetRecord, TargetStepSummary,
+    Main, RunRecord, SeriesRow, StepPlan, StepRecord, StepState, StepSummary, TargetRecord,
+    TargetStepSummary,
 };
 
 use super::svg;
@@ -104,7 +105,10 @@ impl<'a> View<'a> {
     /// The noise floor of a metric, when the host was calibrated for it.
     pub(crate) fn floor(&self, metric: &str) -> Option<f64> {
         let floors = &self.run.noise;
-        floors.iter().find(|(name, _)| name == metric).map(|(_, f)| *f)
+        floors
+            .iter()
+            .find(|(name, _)| name == metric)
+            .map(|(_, f)| *f)
     }
 
     /// What every section must say about limits that are not in force; empty when all are.
@@ -114,7 +118,11 @@ impl<'a> View<'a> {
             let lines = &step.envelope.lines;
             let mut said = step.envelope.warnings.clone();
             for line in lines.iter().filter(|l| l.requested != l.effective) {
-                let note = if line.note.is_empty() { "not in force" } else { &line.note };
+                let note = if line.note.is_empty() {
+                    "not in force"
+                } else {
+                    &line.note
+                };
                 said.push(format!("{}: {note}", line.limit));
             }
             if said.is_empty() {
@@ -159,7 +167,8 @@ impl<'a> StepView<'a> {
             .iter()
             .map(|t| {
                 let all = &run.summary.results;
-                all.iter().find(|r| r.target == t.name && r.step == plan.name)
+                all.iter()
+                    .find(|r| r.target == t.name && r.step == plan.name)
             })
             .collect();
         StepView {
@@ -180,7 +189,35 @@ impl<'a> StepView<'a> {
     /// A metric of a target over all repeats.
     pub(crate) fn metric(&self, target: usize, name: &str) -> Option<f64> {
         let result = self.results.get(target).copied().flatten()?;
-        result.metrics.get(name).copied().flatten().filter(|v| v.is_finite())
+        result
+            .metrics
+            .get(name)
+            .copied()
+            .flatten()
+            .filter(|v| v.is_finite())
+    }
+
+    /// Whether the step measures queries; otherwise it measures rows written.
+    pub(crate) fn queries(&self) -> bool {
+        self.cells.iter().any(|c| c.summary.main == Main::Queries)
+    }
+
+    /// The unit of its rates.
+    pub(crate) fn unit(&self) -> &'static str {
+        if self.queries() {
+            "queries/s"
+        } else {
+            "rows/s"
+        }
+    }
+
+    /// The rate of a second, of what the step measures.
+    pub(crate) fn rate(&self, row: &SeriesRow) -> f64 {
+        if self.queries() {
+            row.query_rate
+        } else {
+            row.rate
+        }
     }
 
     /// Whether the numbers of a target may be used: every repeat valid, no missed rate.
@@ -189,12 +226,15 @@ impl<'a> StepView<'a> {
         result.is_some_and(|r| r.valid) && self.missed_rate(target).is_none()
     }
 
-    /// The share of the asked rate that was reached, when it is below 95 % in some repeat.
+    /// The share of the asked rate of rows that was reached, when it is below 95 % in some repeat.
     pub(crate) fn missed_rate(&self, target: usize) -> Option<f64> {
         self.cells
             .iter()
             .filter(|c| c.target == target)
-            .filter_map(|c| c.summary.rate_target.map(|t| c.summary.rate_mean / t))
+            .filter_map(|c| {
+                let asked = c.summary.rate_target.filter(|t| *t > 0.0)?;
+                Some(c.summary.rows as f64 / c.summary.seconds.max(1e-9) / asked)
+            })
             .filter(|share| *share < 0.95)
             .min_by(f64::total_cmp)
     }
@@ -202,13 +242,23 @@ impl<'a> StepView<'a> {
     /// Why a target's numbers may not be used.
     pub(crate) fn invalid_reasons(&self, target: usize) -> Vec<String> {
         let mut reasons = Vec::new();
-        for cell in self.cells.iter().filter(|c| c.target == target && !c.summary.valid) {
-            let why = cell.summary.invalid_reason.as_deref().unwrap_or("no reason given");
+        for cell in self
+            .cells
+            .iter()
+            .filter(|c| c.target == target && !c.summary.valid)
+        {
+            let why = cell
+                .summary
+                .invalid_reason
+                .as_deref()
+                .unwrap_or("no reason given");
             reasons.push(format!("repeat {}: {why}", cell.repeat));
         }
         if let Some(share) = self.missed_rate(target) {
             let share = super::format::percent(share);
-            reasons.push(format!("reached {share} of the rate asked for (95 % is the least)"));
+            reasons.push(format!(
+                "reached {share} of the rate asked for (95 % is the least)"
+            ));
         }
         reasons
     }
@@ -221,7 +271,11 @@ impl<'a> StepView<'a> {
         let mut merged: Option<Histogram<u64>> = None;
         for cell in cells().filter(|c| c.summary.valid || !any_valid) {
             let record = cell.record;
-            let one = if queries { &record.query_histogram } else { &record.histogram };
+            let one = if queries {
+                &record.query_histogram
+            } else {
+                &record.histogram
+            };
             let Some(one) = one.as_ref().filter(|h| !h.is_empty()) else {
                 continue;
             };
@@ -252,6 +306,12 @@ fn typical(cells: &[CellView<'_>], target: usize) -> Option<u32> {
 /// A name as an anchor: letters, digits and dots of ASCII stay, the rest become dashes.
 pub(crate) fn anchor(name: &str) -> String {
     name.chars()
-        .map(|c| if c.is_ascii_alphanumeric() || c == '.' { c } else { '-' })
+        .map(|c| {
+            if c.is_ascii_alphanumeric() || c == '.' {
+                c
+            } else {
+                '-'
+            }
+        })
         .collect()
 }

@@ -32,16 +32,43 @@ pub(crate) struct Tested {
 pub(crate) fn tested(view: &View<'_>) -> Tested {
     let plan = &view.run.manifest.plan;
     let (class, ratio) = data_class(view);
-    let live = view.run.summary.steps.iter().map(|s| s.live_bytes).max().unwrap_or(0);
-    let rows = view.run.summary.steps.iter().map(|s| s.rows).max().unwrap_or(0);
-    let memory = plan.limits.memory.map_or("none".to_owned(), |m| m.to_string());
+    let live = view
+        .run
+        .summary
+        .steps
+        .iter()
+        .map(|s| s.live_bytes)
+        .max()
+        .unwrap_or(0);
+    let rows = view
+        .run
+        .summary
+        .steps
+        .iter()
+        .map(|s| s.rows)
+        .max()
+        .unwrap_or(0);
+    let memory = plan
+        .limits
+        .memory
+        .map_or("none".to_owned(), |m| m.to_string());
     let facts = [
         ("Experiment", plan.experiment.clone()),
         ("Preset", plan.preset.to_string()),
-        ("Steps", plan.steps.iter().map(|s| s.name.as_str()).collect::<Vec<_>>().join(", ")),
+        (
+            "Steps",
+            plan.steps
+                .iter()
+                .map(|s| s.name.as_str())
+                .collect::<Vec<_>>()
+                .join(", "),
+        ),
         ("Rows, largest step", format::count(rows)),
         ("Live data, measured", format::bytes(live as f64)),
-        ("Live data, planned", format::bytes(plan.data_bytes.min(1 << 62) as f64)),
+        (
+            "Live data, planned",
+            format::bytes(plan.data_bytes.min(1 << 62) as f64),
+        ),
         ("Memory cap", memory),
         ("Engine cache", plan.cache.to_string()),
         ("Clients", plan.clients.to_string()),
@@ -69,7 +96,10 @@ pub(crate) fn tested(view: &View<'_>) -> Tested {
             .filter(|t| !t.notes.is_empty())
             .map(|t| (t.name.clone(), t.notes.clone()))
             .collect(),
-        ours: records().filter(|t| t.ours).map(|t| t.name.clone()).collect(),
+        ours: records()
+            .filter(|t| t.ours)
+            .map(|t| t.name.clone())
+            .collect(),
         warnings,
     }
 }
@@ -91,7 +121,7 @@ fn data_class(view: &View<'_>) -> (String, String) {
         _ if data <= cache => "cached",
         Some(cap) if data > cap => "I/O-bound",
         Some(_) => "cached (by the page cache)",
-        None => "not decided: without a cap the page cache may hold everything",
+        None => "cached or I/O-bound: not decided, without a cap the page cache may hold all",
     };
     (class.to_owned(), ratio)
 }
@@ -110,7 +140,11 @@ fn envelopes(view: &View<'_>) -> Vec<Table> {
         .into_iter()
         .enumerate()
         .map(|(i, (envelope, steps))| {
-            let word = if envelope.enforced { "enforced" } else { "NOT enforced" };
+            let word = if envelope.enforced {
+                "enforced"
+            } else {
+                "NOT enforced"
+            };
             let whose = if alone {
                 "all steps".to_owned()
             } else {
@@ -130,7 +164,11 @@ fn envelopes(view: &View<'_>) -> Vec<Table> {
                 table.push(vec![
                     Cell::text(&line.limit),
                     Cell::num(text(line.requested)),
-                    if missing { effective.class("bad") } else { effective },
+                    if missing {
+                        effective.class("bad")
+                    } else {
+                        effective
+                    },
                     Cell::text(&line.note),
                 ]);
             }
@@ -174,7 +212,11 @@ fn fairness(view: &View<'_>) -> Table {
             .filter(|(k, _)| record.changed.contains(k))
             .map(|(k, v)| format!("{k}={v}"))
             .collect();
-        let changed = if changed.is_empty() { "none".to_owned() } else { changed.join(", ") };
+        let changed = if changed.is_empty() {
+            "none".to_owned()
+        } else {
+            changed.join(", ")
+        };
         let owner = if record.ours { "our own engine" } else { "" };
         table.push(vec![
             name.sub(owner),
@@ -195,11 +237,14 @@ fn yes(value: bool) -> String {
     if value { "yes" } else { "no" }.to_owned()
 }
 
-/// Section 5: every stall of every repeat; the longest first.
+/// The most stalls in the list; all are in the data.
+const STALLS_MAX: usize = 200;
+
+/// Section 5: the stalls of all repeats, the longest first.
 pub(crate) fn stalls(view: &View<'_>) -> Table {
-    let mut table = Table::new("stall-list", "Stalls, the longest first")
+    let mut table = Table::new("stall-list", "")
         .texts(&["target", "step"])
-        .numbers(&["repeat", "from s", "length s", "lowest rows/s"])
+        .numbers(&["repeat", "from s", "length s", "lowest rate/s"])
         .texts(&["cause, most likely first"]);
     let mut all: Vec<_> = view
         .steps
@@ -208,7 +253,12 @@ pub(crate) fn stalls(view: &View<'_>) -> Table {
         .flat_map(|(s, c)| c.record.stalls.iter().map(move |stall| (s, c, stall)))
         .collect();
     all.sort_by(|a, b| b.2.seconds.total_cmp(&a.2.seconds));
-    for (step, cell, stall) in all {
+    table.caption = if all.len() > STALLS_MAX {
+        format!("The {STALLS_MAX} longest of {} stalls", all.len())
+    } else {
+        "Stalls, the longest first".to_owned()
+    };
+    for (step, cell, stall) in all.into_iter().take(STALLS_MAX) {
         let causes = if stall.causes.is_empty() {
             Cell::text("nothing was seen").class("na")
         } else {
@@ -243,30 +293,45 @@ pub(crate) fn environment(view: &View<'_>) -> Environment {
         flatten("", value, &mut table);
         table
     };
-    let mut discarded = Table::new("discarded", "Steps discarded, failed or unfinished")
-        .texts(&["step", "reason"]);
-    let lost = view.run.discarded.iter().map(|(d, r)| (d.as_str(), r.clone()));
+    let mut discarded =
+        Table::new("discarded", "Steps discarded, failed or unfinished").texts(&["step", "reason"]);
+    let lost = view
+        .run
+        .discarded
+        .iter()
+        .map(|(d, r)| (d.as_str(), r.clone()));
     for (directory, reason) in lost.chain(view.failed.iter().map(|(d, r)| (*d, r.clone()))) {
         discarded.push(vec![Cell::text(directory), Cell::text(reason)]);
     }
     let options = view.run.targets.iter().enumerate().map(|(i, target)| {
         let caption = format!("Options of {}", target.name);
-        let mut table = Table::new(format!("options-{i}"), caption)
-            .texts(&["option", "in force", "differs from the default"]);
+        let mut table = Table::new(format!("options-{i}"), caption).texts(&[
+            "option",
+            "in force",
+            "differs from the default",
+        ]);
         for (name, value) in &target.options {
             let changed = target.changed.contains(name);
             let differs = Cell::text(if changed { "changed" } else { "" });
             table.push(vec![
                 Cell::text(name),
                 Cell::text(value).class("code"),
-                if changed { differs.class("warn") } else { differs },
+                if changed {
+                    differs.class("warn")
+                } else {
+                    differs
+                },
             ]);
         }
         table
     });
     Environment {
         host: flat("host", "The machine", &view.run.manifest.host),
-        params: flat("params", "Parameters of the experiment", &view.run.manifest.plan.params),
+        params: flat(
+            "params",
+            "Parameters of the experiment",
+            &view.run.manifest.plan.params,
+        ),
         options: options.collect(),
         discarded,
     }
@@ -332,7 +397,13 @@ pub(crate) struct Method {
 pub(crate) fn method(view: &View<'_>, grouping: usize) -> Method {
     let mut clients = Table::new("measuring-cost", "Cost of measuring, and steadiness")
         .texts(&["target", "step"])
-        .numbers(&["repeat", "client CPU", "lab CPU", "lab memory", "rows checked"])
+        .numbers(&[
+            "repeat",
+            "client CPU",
+            "lab CPU",
+            "lab memory",
+            "rows checked",
+        ])
         .texts(&["device bytes from", "steady"]);
     let mut client_warning = false;
     let mut sources: Vec<&str> = Vec::new();
@@ -361,7 +432,7 @@ pub(crate) fn method(view: &View<'_>, grouping: usize) -> Method {
                 Cell::num(format::bytes(s.lab_rss_bytes as f64)),
                 Cell::num(checked),
                 Cell::text(&s.device_source),
-                Cell::text(steady::judge(&cell.record.series).text()),
+                Cell::text(steady::judge(&cell.record.series, |r| step.rate(r)).text()),
             ]);
         }
     }
@@ -387,7 +458,10 @@ fn floors(view: &View<'_>) -> Table {
         swatch: None,
     });
     for (name, floor) in &view.run.noise {
-        let label = METRICS.iter().find(|m| m.name == name).map_or(name.as_str(), |m| m.label);
+        let label = METRICS
+            .iter()
+            .find(|m| m.name == name)
+            .map_or(name.as_str(), |m| m.label);
         table.push(vec![Cell::text(label), Cell::num(format::percent(*floor))]);
     }
     table

@@ -27,13 +27,13 @@ impl Steady {
     }
 }
 
-/// Judges the load phase of a series. Windows are counted from its end, so that a late change
+/// Judges the load phase of a series by what `rate` takes from a second. Windows are counted from its end, so that a late change
 /// cannot hide behind an early calm.
-pub(crate) fn judge(series: &[SeriesRow]) -> Steady {
+pub(crate) fn judge(series: &[SeriesRow], rate: impl Fn(&SeriesRow) -> f64) -> Steady {
     let load: Vec<(f64, f64)> = series
         .iter()
         .filter(|r| r.phase != "settle")
-        .map(|r| (r.t, r.rate))
+        .map(|r| (r.t, rate(r)))
         .collect();
     if load.len() < WINDOW * WINDOWS {
         return Steady::TooShort;
@@ -81,12 +81,19 @@ mod tests {
             .collect()
     }
 
+    fn judged(series: &[SeriesRow]) -> Steady {
+        judge(series, |r| r.rate)
+    }
+
     #[test]
     fn a_flat_end_is_steady_and_a_slope_is_not() {
-        assert_eq!(judge(&series(|_| 100.0, 59)), Steady::TooShort);
-        assert_eq!(judge(&series(|_| 100.0, 90)), Steady::Since(0.0));
-        assert_eq!(judge(&series(|t| 1000.0 - 5.0 * f64::from(t), 120)), Steady::Never);
+        assert_eq!(judged(&series(|_| 100.0, 59)), Steady::TooShort);
+        assert_eq!(judged(&series(|_| 100.0, 90)), Steady::Since(0.0));
+        assert_eq!(
+            judged(&series(|t| 1000.0 - 5.0 * f64::from(t), 120)),
+            Steady::Never
+        );
         let cliff = |t| if t < 50 { 1000.0 } else { 100.0 };
-        assert_eq!(judge(&series(cliff, 150)), Steady::Since(60.0));
+        assert_eq!(judged(&series(cliff, 150)), Steady::Since(60.0));
     }
 }

@@ -1,4 +1,4 @@
-//! The section of one step: the published-style interval table, plots, response-time buckets, costs.
+//! The section of one step: published-style interval table, plots, response-time buckets, costs.
 
 use serde::Serialize;
 
@@ -12,7 +12,7 @@ use super::tables::{Cell, Column, Table};
 
 /// The static drawings of all steps together have about this many points per line, so that a run of
 /// many steps stays small.
-const POINTS_TOTAL: usize = 1500;
+const POINTS_TOTAL: usize = 900;
 
 /// What the template needs of a step.
 #[derive(Debug, Serialize)]
@@ -35,6 +35,15 @@ pub(crate) struct StepPart {
     pub(crate) warnings: Vec<String>,
 }
 
+impl StepPart {
+    /// Bytes of its drawings.
+    pub(crate) fn drawn_bytes(&self) -> usize {
+        let groups = [&self.time, &self.shapes, &self.costs, &self.amplification];
+        let figures = groups.into_iter().flatten().chain(&self.reasons);
+        figures.map(|f| f.drawing.len()).sum()
+    }
+}
+
 /// Makes the section and the numbers for the browser.
 pub(crate) fn part(view: &View<'_>, step: &StepView<'_>, index: usize) -> (StepPart, StepData) {
     let data = StepData {
@@ -43,8 +52,11 @@ pub(crate) fn part(view: &View<'_>, step: &StepView<'_>, index: usize) -> (StepP
         commits: plots::spectra(view, step, false),
         queries: plots::spectra(view, step, true),
     };
-    let points = (POINTS_TOTAL / view.steps.len().max(1)).clamp(80, 300);
-    let time = data.panels.iter().map(|p| plots::time_figure(view, step, p, points));
+    let points = (POINTS_TOTAL / view.steps.len().max(1)).clamp(60, 300);
+    let time = data
+        .panels
+        .iter()
+        .map(|p| plots::time_figure(view, step, p, points));
     let shapes = [
         plots::knee_figure(view, step, &data.knees),
         Some(plots::density_figure(view, step)),
@@ -52,12 +64,17 @@ pub(crate) fn part(view: &View<'_>, step: &StepView<'_>, index: usize) -> (StepP
         plots::spectrum_figure(view, step, &data.queries, true),
     ];
     let some = |names: &[&str]| -> Vec<Figure> {
-        names.iter().filter_map(|n| plots::bars(view, step, n)).collect()
+        names
+            .iter()
+            .filter_map(|n| plots::bars(view, step, n))
+            .collect()
     };
     let mut repeats: Vec<u32> = step.cells.iter().map(|c| c.repeat).collect();
     repeats.sort_unstable();
     repeats.dedup();
-    let buckets = [false, true].into_iter().filter_map(|q| buckets(view, step, q));
+    let buckets = [false, true]
+        .into_iter()
+        .filter_map(|q| buckets(view, step, q));
     let part = StepPart {
         index,
         id: step.id.clone(),
@@ -65,7 +82,11 @@ pub(crate) fn part(view: &View<'_>, step: &StepView<'_>, index: usize) -> (StepP
         about: step.plan.about.clone(),
         asked: asked(step),
         repeats,
-        intervals: step.shown().iter().filter_map(|c| intervals(view, step, c)).collect(),
+        intervals: step
+            .shown()
+            .iter()
+            .filter_map(|c| intervals(view, step, c))
+            .collect(),
         time: time.collect(),
         shapes: shapes.into_iter().flatten().collect(),
         buckets: buckets.collect(),
@@ -75,7 +96,11 @@ pub(crate) fn part(view: &View<'_>, step: &StepView<'_>, index: usize) -> (StepP
             "cpu_us_per_row",
             "switches_per_row",
         ]),
-        amplification: some(&["write_amplification", "read_amplification", "space_amplification"]),
+        amplification: some(&[
+            "write_amplification",
+            "read_amplification",
+            "space_amplification",
+        ]),
         reasons: plots::reasons(view, step),
         warnings: warnings(view, step),
     };
@@ -98,8 +123,16 @@ fn asked(step: &StepView<'_>) -> String {
     } else {
         String::new()
     };
-    let settle = if plan.settle { "; settles afterwards" } else { "" };
-    let timed = step.cells.iter().filter(|c| c.summary.ended == Ended::Time).count();
+    let settle = if plan.settle {
+        "; settles afterwards"
+    } else {
+        ""
+    };
+    let timed = step
+        .cells
+        .iter()
+        .filter(|c| c.summary.ended == Ended::Time)
+        .count();
     let ended = match timed {
         0 => "every run did all its operations".to_owned(),
         n if n == step.cells.len() => "every run was ended by its time".to_owned(),
@@ -160,7 +193,11 @@ fn intervals(view: &View<'_>, step: &StepView<'_>, cell: &CellView<'_>) -> Optio
 
 fn interval(row: &IntervalRow, device: bool, queries: bool) -> Vec<Cell> {
     let known = |value: f64, is: bool, digits: usize| {
-        let text = if is { format::fixed(value, digits) } else { format::MISSING.to_owned() };
+        let text = if is {
+            format::fixed(value, digits)
+        } else {
+            format::MISSING.to_owned()
+        };
         Cell::num(text)
     };
     let seconds = row.seconds.max(1e-9);
@@ -204,7 +241,11 @@ fn buckets(view: &View<'_>, step: &StepView<'_>, queries: bool) -> Option<Table>
         format!("Response times of a {what}: share in each bucket (upper ends)"),
     )
     .texts(&["target"]);
-    let labels: Vec<&str> = BUCKETS.iter().map(|b| b.0).chain(["gt", "max ms", "count"]).collect();
+    let labels: Vec<&str> = BUCKETS
+        .iter()
+        .map(|b| b.0)
+        .chain(["gt", "max ms", "count"])
+        .collect();
     table.columns.extend(labels.into_iter().map(|l| Column {
         label: l.to_owned(),
         number: true,

@@ -43,10 +43,6 @@ impl Cell {
         }
     }
 
-    pub(crate) fn maybe(value: Option<f64>) -> Cell {
-        Cell::num(format::maybe(value))
-    }
-
     pub(crate) fn target(name: &str, color: usize) -> Cell {
         Cell {
             text: name.to_owned(),
@@ -124,24 +120,6 @@ impl Table {
         debug_assert_eq!(row.len(), self.columns.len(), "table {}", self.id);
         self.rows.push(row);
     }
-
-    /// Leaves out columns of numbers in which no row has one.
-    pub(crate) fn without_empty(mut self) -> Table {
-        let keep: Vec<bool> = self
-            .columns
-            .iter()
-            .enumerate()
-            .map(|(i, c)| {
-                let known = |row: &Vec<Cell>| row.get(i).is_some_and(|c| c.text != format::MISSING);
-                !c.number || self.rows.iter().any(known)
-            })
-            .collect();
-        retain(&mut self.columns, &keep);
-        for row in &mut self.rows {
-            retain(row, &keep);
-        }
-        self
-    }
 }
 
 fn column(label: &str, number: bool) -> Column {
@@ -151,9 +129,4 @@ fn column(label: &str, number: bool) -> Column {
         title: String::new(),
         swatch: None,
     }
-}
-
-fn retain<T>(items: &mut Vec<T>, keep: &[bool]) {
-    let mut flags = keep.iter();
-    items.retain(|_| flags.next().copied().unwrap_or(true));
 }

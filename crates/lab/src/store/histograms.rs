@@ -30,14 +30,13 @@ pub(super) fn write(
     let length = Duration::from_secs_f64(seconds.clamp(0.0, 1e9));
     let written = builder
         .begin_log_with(&mut bytes, &mut serializer)
-        .and_then(|mut log| {
+        .map(|mut log| {
             for (tag, histogram) in [(MAIN, main), (QUERY, query)] {
                 if let Some(histogram) = histogram {
                     // Memory does not fail to be written.
                     let _ = log.write_histogram(histogram, Duration::ZERO, length, Tag::new(tag));
                 }
             }
-            Ok(())
         });
     written.expect("writing to memory does not fail");
     bytes

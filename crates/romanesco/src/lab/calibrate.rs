@@ -17,9 +17,11 @@ use stdx::ByteSize;
 use super::{Show, listen, program};
 
 #[derive(clap::Args)]
-#[command(after_help = "The result is kept for this host, and every later run takes a copy: a \
+#[command(
+    after_help = "The result is kept for this host, and every later run takes a copy: a \
 difference below the noise floor is called \"no difference\".\n\nExample: romanesco lab calibrate \
---aa 5 --target lmdb")]
+--aa 5 --target lmdb"
+)]
 pub(crate) struct Args {
     /// How often the same thing is measured
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(2..=50))]
@@ -91,7 +93,10 @@ fn measure(args: &Args, name: &str, out: &std::path::Path) -> Result<Calibration
 }
 
 fn print(calibration: &Calibration) {
-    println!("A/A noise floor of {} over {} repeats", calibration.target, calibration.repeats);
+    println!(
+        "A/A noise floor of {} over {} repeats",
+        calibration.target, calibration.repeats
+    );
     for (metric, floor) in &calibration.noise {
         println!("  {metric:<28} {:>6.1} %", floor * 100.0);
     }

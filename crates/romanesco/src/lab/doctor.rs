@@ -7,8 +7,10 @@ use lab::doctor::{Doctor, Status, render, worst};
 use lab::target::factories;
 
 #[derive(clap::Args)]
-#[command(after_help = "Exit code: 0 when runs are possible, 2 when something fails.\n\nExample: \
-romanesco lab doctor --data-dir /mnt/nvme")]
+#[command(
+    after_help = "Exit code: 0 when runs are possible, 2 when something fails.\n\nExample: \
+romanesco lab doctor --data-dir /mnt/nvme"
+)]
 pub(crate) struct Args {
     /// Where the engines' data would go
     #[arg(long, default_value = ".", env = "LAB_DATA_DIR")]
@@ -25,5 +27,9 @@ pub(crate) fn run(args: &Args) -> Result<u8> {
     } else {
         println!("{}", render(&findings, None));
     }
-    Ok(if worst(&findings) == Status::Fail { 2 } else { 0 })
+    Ok(if worst(&findings) == Status::Fail {
+        2
+    } else {
+        0
+    })
 }

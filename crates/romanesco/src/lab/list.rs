@@ -71,7 +71,12 @@ fn print_target(factory: &dyn kv::Factory) {
         (false, Some(feature)) => format!("not compiled in: build with --features {feature}"),
         (false, None) => "not compiled in".to_owned(),
     };
-    println!("  {:<16} {} ({state}; {})", factory.name(), factory.about(), factory.license());
+    println!(
+        "  {:<16} {} ({state}; {})",
+        factory.name(),
+        factory.about(),
+        factory.license()
+    );
     for option in factory.options() {
         let default = option.default;
         println!(
@@ -88,9 +93,9 @@ fn print_target(factory: &dyn kv::Factory) {
 fn print_json(shown: &dyn Fn(What) -> bool) {
     let mut all = serde_json::Map::new();
     if shown(What::Experiments) {
-        let list = experiments().iter().map(|e| {
-            json!({ "name": e.name, "about": e.about, "source": e.source, "params": e.params })
-        });
+        let list = experiments().iter().map(
+            |e| json!({ "name": e.name, "about": e.about, "source": e.source, "params": e.params }),
+        );
         all.insert("experiments".to_owned(), list.collect());
     }
     if shown(What::Targets) {
@@ -105,9 +110,7 @@ fn print_json(shown: &dyn Fn(What) -> bool) {
     }
     if shown(What::Presets) {
         let list = experiments().iter().flat_map(|e| {
-            Preset::ALL.map(
-                |p| json!({ "experiment": e.name, "preset": p, "sizes": (e.sizes)(p) }),
-            )
+            Preset::ALL.map(|p| json!({ "experiment": e.name, "preset": p, "sizes": (e.sizes)(p) }))
         });
         all.insert("presets".to_owned(), list.collect());
     }

@@ -118,5 +118,9 @@ fn conclude(out: &Path, summary: &lab::record::RunSummary, show: Show) -> Result
     } else if !show.quiet {
         eprintln!("report: {}", path.display());
     }
-    Ok(if summary.complete && summary.valid { 0 } else { 2 })
+    Ok(if summary.complete && summary.valid {
+        0
+    } else {
+        2
+    })
 }

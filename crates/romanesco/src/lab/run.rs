@@ -18,9 +18,11 @@ use super::{Show, Switch, conclude, listen, program};
 const CONFIG: &str = "lab.toml";
 
 #[derive(clap::Args)]
-#[command(after_help = "Settings come from flags, then LAB_* variables, then lab.toml, then the \
+#[command(
+    after_help = "Settings come from flags, then LAB_* variables, then lab.toml, then the \
 preset.\n\nExample: romanesco lab run iibench-classic -t lmdb,rocksdb:compaction=universal \
---preset quick --mem 256M --out out/first")]
+--preset quick --mem 256M --out out/first"
+)]
 pub(crate) struct Args {
     /// The experiment (see `lab list`)
     experiment: Option<String>,
@@ -153,7 +155,11 @@ pub(crate) fn run(args: Args) -> Result<u8> {
 
 impl Args {
     fn settings(self) -> Result<Settings> {
-        let targets = self.targets.as_deref().map(target::parse_targets).transpose()?;
+        let targets = self
+            .targets
+            .as_deref()
+            .map(target::parse_targets)
+            .transpose()?;
         Ok(Settings {
             preset: self.preset,
             scale: self.scale,
@@ -212,20 +218,24 @@ fn rate(text: &str) -> Result<f64, String> {
     if text == "max" {
         return Ok(f64::INFINITY);
     }
-    text.parse().map_err(|_| format!("not a rate: {text:?}; use rows per second, or max"))
+    text.parse()
+        .map_err(|_| format!("not a rate: {text:?}; use rows per second, or max"))
 }
 
 fn settle(text: &str) -> Result<f64, String> {
     if text == "auto" {
         return Ok(f64::INFINITY);
     }
-    text.parse().map_err(|_| format!("not a time: {text:?}; use seconds, or auto"))
+    text.parse()
+        .map_err(|_| format!("not a time: {text:?}; use seconds, or auto"))
 }
 
 fn arrival(text: &str) -> Result<bool, String> {
     match text {
         "poisson" => Ok(true),
         "uniform" => Ok(false),
-        _ => Err(format!("not an arrival process: {text:?}; use poisson or uniform")),
+        _ => Err(format!(
+            "not an arrival process: {text:?}; use poisson or uniform"
+        )),
     }
 }

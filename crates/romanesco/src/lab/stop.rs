@@ -16,7 +16,10 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args) -> Result<u8> {
     store::read_manifest(&args.run)?;
     if !store::in_use(&args.run) {
-        return Err(Error::new(format!("no romanesco works on {}", args.run.display())));
+        return Err(Error::new(format!(
+            "no romanesco works on {}",
+            args.run.display()
+        )));
     }
     let path = args.run.join(store::PID);
     let text = fs::read_to_string(&path).map_err(|e| Error::io("read", &path, &e))?;

@@ -44,16 +44,27 @@ fn line(record: &RunRecord, in_use: bool) -> String {
     let plan = &record.manifest.plan;
     let all = plan.cells.len() * plan.steps.len();
     let done = record.steps.iter().filter(|s| s.summary.is_some()).count();
-    let failed = record.steps.iter().filter(|s| s.status.state == StepState::Failed).count();
+    let failed = record
+        .steps
+        .iter()
+        .filter(|s| s.status.state == StepState::Failed)
+        .count();
     let mut parts = vec![format!("{}  steps {done}/{all}", record.manifest.run)];
     if failed > 0 {
         parts.push(format!("{failed} failed"));
     }
-    let running = record.steps.iter().find(|s| s.status.state == StepState::Running);
+    let running = record
+        .steps
+        .iter()
+        .find(|s| s.status.state == StepState::Running);
     match running.and_then(|s| Some((s, s.series.last()?))) {
         Some((step, row)) => {
             parts.push(format!("{} at {}", step.directory, seconds(row.t)));
-            parts.push(format!("{} rows, {}/s", count(row.rows as f64), count(row.rate)));
+            parts.push(format!(
+                "{} rows, {}/s",
+                count(row.rows as f64),
+                count(row.rate)
+            ));
             parts.extend(row.cgroup_memory.map(|m| format!("mem {}", ByteSize(m))));
             parts.extend(row.file_bytes.map(|b| format!("files {}", ByteSize(b))));
         }

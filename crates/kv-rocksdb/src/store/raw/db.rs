@@ -80,10 +80,7 @@ impl Db {
         });
         let families = handles
             .into_iter()
-            .map(|raw| Family {
-                raw: NonNull::new(raw).expect("every family was opened"),
-                db: Arc::clone(&db),
-            })
+            .map(|raw| Family::new(raw, &db))
             .collect();
         Ok((db, families))
     }
@@ -115,10 +112,7 @@ impl Db {
             let options = options.as_raw_ptr();
             ffi::rocksdb_create_column_family(self.base(), options, name.as_ptr(), e)
         })?;
-        Ok(Family {
-            raw: NonNull::new(raw).expect("created without an error"),
-            db: Arc::clone(self),
-        })
+        Ok(Family::new(raw, self))
     }
 
     /// Drop a family: it is gone for writers; readers that hold it go on.
@@ -129,10 +123,10 @@ impl Db {
 
     /// An iterator over `family`.
     pub(crate) fn iter<'a>(&'a self, options: ReadOptions<'a>, family: &Family) -> Iter<'a> {
-        // SAFETY: R2: `'a` keeps the database; the iterator references the family's data itself.
+        // SAFETY: R2: `'a` keeps the database, the iterator keeps the family.
         unsafe {
             let raw = ffi::rocksdb_create_iterator_cf(self.base(), options.raw(), family.raw());
-            Iter::new(raw, options)
+            Iter::new(raw, options, family.clone())
         }
     }
 
@@ -279,15 +273,18 @@ impl Drop for Db {
 }
 
 /// A family of keys. Holding it keeps its data readable, even when it has been dropped.
-pub(crate) struct Family {
+#[derive(Clone)]
+pub(crate) struct Family(Arc<Handle>);
+
+struct Handle {
     raw: NonNull<ffi::rocksdb_column_family_handle_t>,
     db: Arc<Db>,
 }
 
 // SAFETY: RocksDB's handles may be used from any thread, and from several at once.
-unsafe impl Send for Family {}
+unsafe impl Send for Handle {}
 // SAFETY: as above.
-unsafe impl Sync for Family {}
+unsafe impl Sync for Handle {}
 
 impl Family {
     /// A property that is a number.
@@ -295,7 +292,7 @@ impl Family {
         let mut value = 0_u64;
         // SAFETY: R1.
         let found = unsafe {
-            let db = self.db.base();
+            let db = self.0.db.base();
             ffi::rocksdb_property_int_cf(db, self.raw(), name.as_ptr(), &raw mut value)
         };
         (found == 0).then_some(value)
@@ -305,24 +302,31 @@ impl Family {
     pub(crate) fn text(&self, name: &CStr) -> Option<String> {
         // SAFETY: R1.
         let text =
-            unsafe { ffi::rocksdb_property_value_cf(self.db.base(), self.raw(), name.as_ptr()) };
+            unsafe { ffi::rocksdb_property_value_cf(self.0.db.base(), self.raw(), name.as_ptr()) };
         (!text.is_null()).then(|| take_string(text))
     }
 
     /// The database it belongs to.
     pub(crate) fn db(&self) -> &Db {
-        &self.db
+        &self.0.db
+    }
+
+    fn new(raw: *mut ffi::rocksdb_column_family_handle_t, db: &Arc<Db>) -> Family {
+        Family(Arc::new(Handle {
+            raw: NonNull::new(raw).expect("a family is made without an error"),
+            db: Arc::clone(db),
+        }))
     }
 
     pub(super) fn raw(&self) -> *mut ffi::rocksdb_column_family_handle_t {
-        self.raw.as_ptr()
+        self.0.raw.as_ptr()
     }
 }
 
-impl Drop for Family {
+impl Drop for Handle {
     fn drop(&mut self) {
         // SAFETY: R1; the database is still open.
-        unsafe { ffi::rocksdb_column_family_handle_destroy(self.raw()) }
+        unsafe { ffi::rocksdb_column_family_handle_destroy(self.raw.as_ptr()) }
     }
 }
 

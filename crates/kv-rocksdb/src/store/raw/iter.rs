@@ -7,13 +7,15 @@ use std::slice;
 
 use librocksdb_sys as ffi;
 
-use super::{ReadOptions, Status, chars, check};
+use super::{Family, ReadOptions, Status, chars, check};
 
 /// An iterator over one family, confined to the bounds of its read options.
 pub(crate) struct Iter<'a> {
     raw: NonNull<ffi::rocksdb_iterator_t>,
     /// Declared after `raw`: RocksDB refers to the options until the iterator is gone.
     options: ReadOptions<'a>,
+    /// Declared after `raw`: RocksDB asks the family's handle for its number at every seek.
+    _family: Family,
     source: PhantomData<&'a ()>,
 }
 
@@ -23,11 +25,13 @@ impl<'a> Iter<'a> {
     pub(super) unsafe fn new(
         raw: *mut ffi::rocksdb_iterator_t,
         options: ReadOptions<'a>,
+        family: Family,
     ) -> Iter<'a> {
         Iter {
             raw: NonNull::new(raw)
                 .expect("RocksDB makes an iterator, if need be one with an error"),
             options,
+            _family: family,
             source: PhantomData,
         }
     }

@@ -1,14 +1,14 @@
 //! A thin, safe layer over RocksDB's C interface and our shim: owners with destructors, borrows
 //! with lifetimes, and errors as [`Status`].
 //!
-//! The crate `rocksdb` builds options and caches for us; it is not used for the store itself because
-//! its transactions have no untracked writes, fix the write options at the beginning, and cannot
-//! write a batch with range deletes.
+//! The crate `rocksdb` builds options and caches for us; it is not used for the store itself
+//! because its transactions have no untracked writes and fix the write options at the beginning,
+//! and because it cannot write a batch with range deletes beside transactions.
 //!
 //! Invariants:
 //! - R1. A pointer in an owner is not null and is freed once, by the owner's `Drop`.
 //! - R2. Whatever RocksDB refers to outlives the reference: families hold the [`Db`], iterators own
-//!   their read options (and these their bounds) and borrow what they read from.
+//!   their read options (and these their bounds) and their family, and borrow what they read from.
 
 mod batch;
 mod db;

@@ -195,14 +195,14 @@ impl<'d> Txn<'d> {
     /// An iterator over the transaction's view of `family`.
     pub(crate) fn iter<'t>(&'t self, options: ReadOptions<'t>, family: &Family) -> Iter<'t> {
         debug_assert!(std::ptr::eq(family.db(), self.db));
-        // SAFETY: R2: `'t` keeps the transaction; the iterator references the family's data itself.
+        // SAFETY: R2: `'t` keeps the transaction, the iterator keeps the family.
         unsafe {
             let raw = ffi::rocksdb_transaction_create_iterator_cf(
                 self.raw(),
                 options.raw(),
                 family.raw(),
             );
-            Iter::new(raw, options)
+            Iter::new(raw, options, family.clone())
         }
     }
 

@@ -15,6 +15,8 @@ pub struct Bar {
     pub interval: Option<(f64, f64)>,
     /// The number written beside it.
     pub text: String,
+    /// Drawn pale: the number may not be used.
+    pub pale: bool,
 }
 
 /// Bars of one quantity from zero, to be read against each other.
@@ -26,9 +28,9 @@ pub struct Bars {
     pub bars: Vec<Bar>,
 }
 
-const WIDTH: f64 = 340.0;
-const NAME: f64 = 96.0;
-const NUMBER: f64 = 62.0;
+const WIDTH: f64 = 250.0;
+const NAME: f64 = 78.0;
+const NUMBER: f64 = 54.0;
 const ROW: f64 = 24.0;
 
 impl Bars {
@@ -46,13 +48,22 @@ impl Bars {
         for (i, bar) in self.bars.iter().enumerate() {
             let y = ROW * i as f64 + 2.0;
             let mid = y + ROW / 2.0;
-            canvas.text((NAME - 7.0, mid + 3.0), Anchor::End, "t", &clip(&bar.label, 15));
-            canvas.rect((NAME, y + 4.0), (WIDTH - NUMBER - NAME, ROW - 10.0), "track");
+            canvas.text(
+                (NAME - 7.0, mid + 3.0),
+                Anchor::End,
+                "t",
+                &clip(&bar.label, 12),
+            );
+            canvas.rect(
+                (NAME, y + 4.0),
+                (WIDTH - NUMBER - NAME, ROW - 10.0),
+                "track",
+            );
             if let Some(value) = bar.value {
                 canvas.titled_rect(
                     (NAME, y + 4.0),
                     ((x.map(value) - NAME).max(1.0), ROW - 10.0),
-                    &format!("f{}", bar.color),
+                    &format!("f{}{}", bar.color, if bar.pale { " pale" } else { "" }),
                     &format!("{}: {}", bar.label, bar.text),
                 );
             }
@@ -63,7 +74,12 @@ impl Bars {
                 canvas.line((a, at - 3.0), (a, at + 3.0), "wk");
                 canvas.line((b, at - 3.0), (b, at + 3.0), "wk");
             }
-            canvas.text((WIDTH - NUMBER + 6.0, mid + 3.0), Anchor::Start, "num", &bar.text);
+            canvas.text(
+                (WIDTH - NUMBER + 6.0, mid + 3.0),
+                Anchor::Start,
+                "num",
+                &bar.text,
+            );
         }
         canvas.finish(&self.label)
     }
@@ -116,7 +132,12 @@ impl Stacks {
         for (i, stack) in self.stacks.iter().enumerate() {
             let y = ROW * i as f64 + 2.0;
             let text_y = y + ROW / 2.0 + 3.0;
-            canvas.text((NAME - 7.0, text_y), Anchor::End, "t", &clip(&stack.label, 15));
+            canvas.text(
+                (NAME - 7.0, text_y),
+                Anchor::End,
+                "t",
+                &clip(&stack.label, 12),
+            );
             let mut at = NAME;
             for part in &stack.segments {
                 let length = x.map(part.value);
@@ -162,6 +183,7 @@ mod tests {
                 value: None,
                 interval: None,
                 text: "n/a".into(),
+                pale: false,
             }],
         }
         .render();

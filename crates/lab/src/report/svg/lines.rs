@@ -1,5 +1,6 @@
 //! Line charts: series over time, over rows, or over the quantile, with bands and limits.
 
+use super::bars::clip;
 use super::{Anchor, Canvas, Scale, extent};
 use crate::report::format;
 
@@ -57,17 +58,19 @@ pub struct LineChart {
     pub bands: Vec<Band>,
     /// A horizontal limit with its name.
     pub limit: Option<(f64, String)>,
+    /// Its width in units of the drawing; 0 for the usual 640.
+    pub width: f64,
     /// The most points of a line in the drawing; more are thinned to the least and greatest of each
     /// stretch, so that no peak is lost.
     pub points_max: usize,
 }
 
-const WIDTH: f64 = 640.0;
-const HEIGHT: f64 = 200.0;
+const USUAL_WIDTH: f64 = 640.0;
+const HEIGHT: f64 = 208.0;
 const LEFT: f64 = 52.0;
 const RIGHT: f64 = 8.0;
 const TOP: f64 = 18.0;
-const BOTTOM: f64 = 30.0;
+const BOTTOM: f64 = 37.0;
 
 impl LineChart {
     /// The drawing.
@@ -75,7 +78,8 @@ impl LineChart {
     pub fn render(&self) -> String {
         let rows = self.legend_rows();
         let height = HEIGHT + 14.0 * rows;
-        let mut canvas = Canvas::new(WIDTH, height);
+        let right = self.right();
+        let mut canvas = Canvas::new(right + RIGHT, height);
         let (x, y) = self.scales();
         self.axes(&mut canvas, &x, &y);
         for band in &self.bands {
@@ -97,10 +101,14 @@ impl LineChart {
         }
         if let Some((value, name)) = &self.limit {
             let at = y.map(*value);
-            canvas.line((LEFT, at), (WIDTH - RIGHT, at), "lim");
-            canvas.text((WIDTH - RIGHT, at - 3.0), Anchor::End, "limt", name);
+            canvas.line((LEFT, at), (right, at), "lim");
+            canvas.text((right, at - 3.0), Anchor::End, "limt", name);
         }
-        let most = if self.points_max == 0 { 300 } else { self.points_max };
+        let most = if self.points_max == 0 {
+            300
+        } else {
+            self.points_max
+        };
         for line in &self.lines {
             let path: Vec<_> = thin(&line.points, &x, most)
                 .into_iter()
@@ -113,10 +121,21 @@ impl LineChart {
         canvas.finish(&self.label)
     }
 
+    /// Where the plotting area ends.
+    fn right(&self) -> f64 {
+        let width = if self.width > 0.0 {
+            self.width
+        } else {
+            USUAL_WIDTH
+        };
+        width - RIGHT
+    }
+
     fn scales(&self) -> (Scale, Scale) {
+        let right = self.right();
         let points = || self.lines.iter().flat_map(|l| l.points.iter());
         let across = extent(points().map(|p| p.0));
-        let span = (LEFT, WIDTH - RIGHT);
+        let span = (LEFT, right);
         let x = if self.x_quantile {
             Scale::log((1.0, across.1), span)
         } else {
@@ -138,11 +157,16 @@ impl LineChart {
     }
 
     fn axes(&self, canvas: &mut Canvas, x: &Scale, y: &Scale) {
-        let floor = HEIGHT - BOTTOM;
+        let (floor, right) = (HEIGHT - BOTTOM, self.right());
         for tick in y.ticks(4) {
             let at = y.map(tick);
-            canvas.line((LEFT, at), (WIDTH - RIGHT, at), "grid");
-            canvas.text((LEFT - 5.0, at + 3.5), Anchor::End, "t", &format::short(tick));
+            canvas.line((LEFT, at), (right, at), "grid");
+            canvas.text(
+                (LEFT - 5.0, at + 3.5),
+                Anchor::End,
+                "t",
+                &format::short(tick),
+            );
         }
         for tick in x.ticks(8) {
             let at = x.map(tick);
@@ -154,14 +178,9 @@ impl LineChart {
             };
             canvas.text((at, floor + 15.0), Anchor::Middle, "t", &text);
         }
-        canvas.line((LEFT, floor), (WIDTH - RIGHT, floor), "ax");
+        canvas.line((LEFT, floor), (right, floor), "ax");
         canvas.text((4.0, 11.0), Anchor::Start, "t u", &self.y_label);
-        canvas.text(
-            (WIDTH - RIGHT, HEIGHT - 4.0),
-            Anchor::End,
-            "t u",
-            &self.x_label,
-        );
+        canvas.text((right, HEIGHT - 4.0), Anchor::End, "t u", &self.x_label);
     }
 
     fn legend_rows(&self) -> f64 {
@@ -171,8 +190,14 @@ impl LineChart {
 
     /// The names of the lines, three in a row below the axis.
     fn legend(&self, canvas: &mut Canvas) {
-        let step = (WIDTH - LEFT - RIGHT) / 3.0;
-        for (i, line) in self.lines.iter().filter(|l| !l.label.is_empty()).enumerate() {
+        let step = (self.right() - LEFT) / 3.0;
+        let letters = if step > 250.0 { 40 } else { 26 };
+        for (i, line) in self
+            .lines
+            .iter()
+            .filter(|l| !l.label.is_empty())
+            .enumerate()
+        {
             let at = (
                 LEFT + step * (i % 3) as f64,
                 HEIGHT + 8.0 + 14.0 * (i / 3) as f64,
@@ -183,13 +208,18 @@ impl LineChart {
                 (at.0 + 18.0, at.1 - 4.0),
                 &format!("ln k{}{dash}", line.color),
             );
-            canvas.text((at.0 + 23.0, at.1), Anchor::Start, "t", &line.label);
+            canvas.text(
+                (at.0 + 23.0, at.1),
+                Anchor::Start,
+                "t",
+                &clip(&line.label, letters),
+            );
         }
     }
 }
 
-/// Points mapped to x coordinates and thinned to about `most`: each stretch of x keeps its least and
-/// its greatest value in their order. A stretch without values is a gap.
+/// Points mapped to x coordinates and thinned to about `most`: each stretch of x keeps its least
+/// and its greatest value in their order. A stretch without values is a gap.
 pub(super) fn thin(
     points: &[(f64, Option<f64>)],
     x: &Scale,

@@ -2,8 +2,8 @@
 //! and the only form of bars and densities.
 //!
 //! Colours are classes (`k3` strokes, `f3` fills with series colour 3), so that one drawing serves
-//! the dark and the light theme; [`standalone`] puts the colours of the light theme into the file for
-//! use outside the report. Invariant: every text from outside goes through [`escape`].
+//! the dark and the light theme; [`standalone`] puts the colours of the light theme into the file
+//! for use outside the report. Invariant: every text from outside goes through [`escape`].
 
 mod bars;
 mod forest;
@@ -56,7 +56,7 @@ pub fn standalone(svg: &str) -> String {
         "<style>text{font:11px system-ui,sans-serif;fill:#444}.grid{stroke:#ddd}\
          .ax{stroke:#999}.ln{fill:none;stroke-width:1.5}.da{stroke-dasharray:4 3}\
          .ar{opacity:.18}.bd{opacity:.14}.lim{stroke:#b3261e;stroke-dasharray:6 3}\
-         .track{fill:#eee}.wk{stroke:#222}.num{fill:#111}",
+         .track{fill:#eee}.wk{stroke:#222}.num{fill:#111}.pale{opacity:.3}",
     );
     for (i, c) in PALETTE.iter().enumerate() {
         let _ = write!(style, ".k{i}{{stroke:{c}}}.f{i}{{fill:{c}}}");
@@ -147,19 +147,30 @@ impl Canvas {
         );
     }
 
-    /// A path of already mapped points; `None` lifts the pen.
+    /// A path of already mapped points; `None` lifts the pen. Steps are relative, which is half as
+    /// long; they are taken between rounded points, so that errors do not add up.
     pub(crate) fn path(&mut self, points: &[Option<(f64, f64)>], class: &str, close: bool) {
         let mut d = String::new();
-        let mut down = false;
+        let mut last: Option<(f64, f64)> = None;
         for point in points {
-            match point {
-                Some((x, y)) => {
-                    d.push(if down { 'L' } else { 'M' });
-                    let _ = write!(d, "{} {}", coord(*x), coord(*y));
-                    down = true;
+            let Some(at) = point.map(|(x, y)| (tenths(x), tenths(y))) else {
+                last = None;
+                continue;
+            };
+            match last {
+                None => {
+                    let _ = write!(d, "M{} {}l0 0", coord(at.0), coord(at.1));
                 }
-                None => down = false,
+                Some(from) => {
+                    for step in [at.0 - from.0, at.1 - from.1].map(coord) {
+                        if !step.starts_with('-') {
+                            d.push(' ');
+                        }
+                        d.push_str(&step);
+                    }
+                }
             }
+            last = Some(at);
         }
         if d.is_empty() {
             return;
@@ -179,6 +190,10 @@ impl Canvas {
             self.body
         )
     }
+}
+
+fn tenths(value: f64) -> f64 {
+    (value * 10.0).round() / 10.0
 }
 
 /// A coordinate in tenths, as short as it gets.
@@ -231,6 +246,20 @@ mod tests {
         assert!(svg.contains("&lt;/script&gt;&lt;b a=&#39;&quot;&#39;&gt;&amp;"));
         assert!(svg.contains("x=\"1\" y=\"0\""), "{svg}");
         assert!(svg.contains("aria-label=\"x&quot;y\""));
+    }
+
+    #[test]
+    fn paths_are_relative_and_lift_the_pen_at_gaps() {
+        let mut canvas = Canvas::new(1.0, 1.0);
+        let points = [(0.0, 9.0), (1.04, 8.0), (2.0, 8.46)].map(Some);
+        let mut all = points.to_vec();
+        all.extend([None, Some((5.0, 5.0))]);
+        canvas.path(&all, "c", false);
+        assert!(
+            canvas.body.contains("d=\"M0 9l0 0 1-1 1 0.5M5 5l0 0\""),
+            "{}",
+            canvas.body
+        );
     }
 
     #[test]

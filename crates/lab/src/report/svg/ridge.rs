@@ -29,8 +29,8 @@ pub struct Ridges {
     pub ridges: Vec<Ridge>,
 }
 
-const WIDTH: f64 = 460.0;
-const NAME: f64 = 96.0;
+const WIDTH: f64 = 400.0;
+const NAME: f64 = 78.0;
 const ROW: f64 = 58.0;
 const GRID: u32 = 120;
 
@@ -41,18 +41,28 @@ impl Ridges {
         let floor = ROW * self.ridges.len() as f64 + 4.0;
         let mut canvas = Canvas::new(WIDTH, floor + 32.0);
         let all = extent(self.ridges.iter().flat_map(|r| r.values.iter().copied()));
-        let domain = (0.0, all.1 * 1.05);
+        let domain = (0.0, all.1 * 1.15);
         let x = Scale::linear(domain, (NAME, WIDTH - 12.0));
         for tick in x.ticks(5) {
             let at = x.map(tick);
             canvas.line((at, 4.0), (at, floor), "grid");
-            canvas.text((at, floor + 14.0), Anchor::Middle, "t", &format::short(tick));
+            canvas.text(
+                (at, floor + 14.0),
+                Anchor::Middle,
+                "t",
+                &format::short(tick),
+            );
         }
         canvas.text((WIDTH - 12.0, floor + 28.0), Anchor::End, "t u", &self.unit);
         for (i, ridge) in self.ridges.iter().enumerate() {
             let base = ROW * (i + 1) as f64;
             canvas.line((NAME, base), (WIDTH - 12.0, base), "ax");
-            canvas.text((NAME - 7.0, base - 6.0), Anchor::End, "t", &clip(&ridge.label, 15));
+            canvas.text(
+                (NAME - 7.0, base - 6.0),
+                Anchor::End,
+                "t",
+                &clip(&ridge.label, 12),
+            );
             let curve = density(&ridge.values, domain);
             let peak = curve.iter().map(|p| p.1).fold(0.0, f64::max);
             if peak <= 0.0 {
@@ -60,7 +70,10 @@ impl Ridges {
                 continue;
             }
             let y = Scale::linear((0.0, peak), (base, base - ROW + 8.0));
-            let line: Vec<_> = curve.iter().map(|p| Some((x.map(p.0), y.map(p.1)))).collect();
+            let line: Vec<_> = curve
+                .iter()
+                .map(|p| Some((x.map(p.0), y.map(p.1))))
+                .collect();
             let mut shape = vec![Some((x.map(domain.0), base))];
             shape.extend(line.iter().copied());
             shape.push(Some((x.map(domain.1), base)));
@@ -68,7 +81,11 @@ impl Ridges {
             canvas.path(&line, &format!("ln k{}", ridge.color), false);
             if let Some(median) = format::median(&ridge.values) {
                 let at = x.map(median);
-                canvas.line((at, base - ROW + 8.0), (at, base), &format!("ln k{} da", ridge.color));
+                canvas.line(
+                    (at, base - ROW + 8.0),
+                    (at, base),
+                    &format!("ln k{} da", ridge.color),
+                );
             }
         }
         canvas.finish(&self.label)

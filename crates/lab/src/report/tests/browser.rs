@@ -24,7 +24,11 @@ struct SelfCheck {
 /// The browser, or `None` when its absence was allowed.
 fn chromium() -> Option<String> {
     let name = env::var("CHROMIUM").unwrap_or_else(|_| "chromium".to_owned());
-    if Command::new(&name).arg("--version").output().is_ok_and(|o| o.status.success()) {
+    if Command::new(&name)
+        .arg("--version")
+        .output()
+        .is_ok_and(|o| o.status.success())
+    {
         return Some(name);
     }
     if env::var("ROMANESCO_NO_CHROMIUM").as_deref() == Ok("1") {
@@ -37,7 +41,7 @@ fn chromium() -> Option<String> {
     );
 }
 
-fn check(browser: &str, page: &Path, profile: &Path, width: u32) -> SelfCheck {
+fn check(browser: &str, page: &Path, profile: &Path) -> SelfCheck {
     let output = Command::new(browser)
         .args([
             "--headless",
@@ -52,7 +56,7 @@ fn check(browser: &str, page: &Path, profile: &Path, width: u32) -> SelfCheck {
             "--dump-dom",
         ])
         .arg(format!("--user-data-dir={}", profile.display()))
-        .arg(format!("--window-size={width},900"))
+        .arg("--window-size=1280,900")
         .arg(format!("file://{}#selfcheck", page.display()))
         .output()
         .expect("the browser starts");
@@ -66,6 +70,12 @@ fn check(browser: &str, page: &Path, profile: &Path, width: u32) -> SelfCheck {
     serde_json::from_str(&attribute.replace("&quot;", "\"").replace("&amp;", "&")).unwrap()
 }
 
+/// A page that shows another one as wide as a telephone and passes on what it says: windows of a
+/// headless browser do not get that narrow.
+const TELEPHONE: &str = "<!doctype html><meta charset=utf-8><script>\
+    addEventListener('message', e => { document.documentElement.dataset.selfcheck = e.data; });\
+    </script><iframe src='report.html#selfcheck' width=390 height=844></iframe>";
+
 fn draws(shape: &Shape) {
     let Some(browser) = chromium() else {
         return;
@@ -74,18 +84,36 @@ fn draws(shape: &Shape) {
     let path = dir.path().join("report.html");
     fs::write(&path, render(&run(shape)).unwrap()).unwrap();
     if let Ok(keep) = env::var("ROMANESCO_REPORT_DIR") {
-        let name = if shape.enforced { "capped.html" } else { "uncapped.html" };
+        let name = if shape.enforced {
+            "capped.html"
+        } else {
+            "uncapped.html"
+        };
         fs::copy(&path, Path::new(&keep).join(name)).expect("the page is kept to be looked at");
     }
-    for width in [1280, 390] {
-        let profile = dir.path().join(format!("profile-{width}"));
-        let found = check(&browser, &path, &profile, width);
-        println!("{width} px: {found:?}");
+    let narrow = dir.path().join("telephone.html");
+    fs::write(&narrow, TELEPHONE).unwrap();
+    for (page, least, most) in [(&path, 1200, 1280), (&narrow, 370, 390)] {
+        let profile = dir.path().join(format!("profile-{most}"));
+        let found = check(&browser, page, &profile);
+        println!("{most} px: {found:?}");
         assert_eq!(found.errors, Vec::<String>::new());
+        assert!(
+            (least..=most).contains(&found.width),
+            "{} px wide",
+            found.width
+        );
         assert!(found.drawn > 0);
-        assert_eq!(found.canvases, found.drawn, "blank canvases at {width} px");
-        assert_eq!(found.canvases, found.figures, "missing canvases at {width} px");
-        assert!(found.overflow <= 0, "the page is wider than {} px", found.width);
+        assert_eq!(found.canvases, found.drawn, "blank canvases at {most} px");
+        assert_eq!(
+            found.canvases, found.figures,
+            "missing canvases at {most} px"
+        );
+        assert!(
+            found.overflow <= 0,
+            "the page is wider than {} px",
+            found.width
+        );
     }
 }
 

@@ -1,6 +1,6 @@
 //! What the page says, without a browser.
 
-use crate::record::RunRecord;
+use crate::record::{Main, RunRecord};
 use crate::report::fixture::{Shape, run};
 use crate::report::{ReportError, render};
 
@@ -21,8 +21,16 @@ fn section<'a>(page: &'a str, id: &str) -> &'a str {
 fn markup(page: &str) -> String {
     let mut out = String::new();
     let mut rest = page;
-    while let Some(start) = ["<script", "<style"].iter().filter_map(|t| rest.find(t)).min() {
-        let tag = if rest[start..].starts_with("<script") { "</script>" } else { "</style>" };
+    while let Some(start) = ["<script", "<style"]
+        .iter()
+        .filter_map(|t| rest.find(t))
+        .min()
+    {
+        let tag = if rest[start..].starts_with("<script") {
+            "</script>"
+        } else {
+            "</style>"
+        };
         out.push_str(&rest[..start]);
         rest = &rest[start..];
         rest = &rest[rest.find(tag).unwrap() + tag.len()..];
@@ -64,7 +72,10 @@ fn a_difference_below_the_floor_is_no_difference() {
     };
     let page = page(&shape);
     let verdict = section(&page, "verdict");
-    assert!(verdict.contains("no difference between rocksdb and lmdb"), "{verdict}");
+    assert!(
+        verdict.contains("no difference between rocksdb and lmdb"),
+        "{verdict}"
+    );
     assert!(!verdict.contains("is faster"));
 }
 
@@ -95,7 +106,7 @@ fn limits_not_in_force_are_said_in_every_section() {
     let sections = page.matches("<section ").count();
     assert_eq!(page.matches("limits not in force</span>").count(), sections);
     assert!(page.contains("NOT enforced"));
-    assert!(page.contains("not decided: without a cap"));
+    assert!(page.contains("not decided, without a cap"));
 }
 
 #[test]
@@ -106,9 +117,18 @@ fn names_from_users_cannot_become_markup() {
     };
     let page = page(&shape);
     assert!(!page.contains("<script>alert"), "a name became an element");
-    assert!(!markup(&page).contains("\"onload=\""), "a name left its attribute");
-    assert_eq!(page.matches("<script").count(), page.matches("</script>").count());
-    assert!(page.contains("it&#x27;\\&#x27;&#x27;s &lt;b&gt;"), "the command is quoted");
+    assert!(
+        !markup(&page).contains("\"onload=\""),
+        "a name left its attribute"
+    );
+    assert_eq!(
+        page.matches("<script").count(),
+        page.matches("</script>").count()
+    );
+    assert!(
+        page.contains("it&#x27;\\&#x27;&#x27;s &lt;b&gt;"),
+        "the command is quoted"
+    );
 }
 
 #[test]
@@ -123,11 +143,66 @@ fn the_page_loads_nothing_and_is_small() {
     println!("3 targets x 3 repeats x 900 s: {megabytes:.2} MB");
     assert!(megabytes < 2.0, "{megabytes} MB");
     let html = markup(&page);
-    for forbidden in [" src=", "url(", "@import", "<link", "href=\"http", "href=\"//"] {
+    for forbidden in [
+        " src=",
+        "url(",
+        "@import",
+        "<link",
+        "href=\"http",
+        "href=\"//",
+    ] {
         assert!(!html.contains(forbidden), "{forbidden}");
     }
     assert!(page.contains("default-src 'none'"));
-    assert!(page.contains("application/gzip"), "such a run is compressed");
+    assert!(
+        page.contains("application/gzip"),
+        "such a run is compressed"
+    );
+}
+
+#[test]
+fn query_steps_show_their_queries() {
+    let mut record = run(&Shape {
+        steps: vec!["qr100"],
+        ..Shape::default()
+    });
+    for step in &mut record.steps {
+        step.summary.as_mut().unwrap().main = Main::Queries;
+    }
+    let page = render(&record).unwrap();
+    let verdict = section(&page, "verdict");
+    assert!(verdict.contains(" queries&#x2f;s, "), "{verdict}");
+    assert!(!verdict.contains("Per row"), "costs per row are of inserts");
+    let summary = section(&page, "summary");
+    assert!(
+        summary.contains("Query p99") && !summary.contains("Commit"),
+        "{summary}"
+    );
+    let step = section(&page, "step-qr100");
+    let (rate, queries) = (
+        step.find("Rows in the background"),
+        step.find("Query rate, 1-sec"),
+    );
+    assert!(
+        queries.unwrap() < rate.unwrap(),
+        "what is measured comes first"
+    );
+    assert!(!step.contains("the knee"));
+}
+
+#[test]
+fn a_missed_rate_makes_a_target_unusable() {
+    let mut record = run(&Shape::default());
+    for step in &mut record.steps {
+        let summary = step.summary.as_mut().unwrap();
+        if summary.target == "rocksdb" {
+            summary.rate_target = Some(summary.rows as f64 / summary.seconds * 2.0);
+        }
+    }
+    let page = render(&record).unwrap();
+    let verdict = section(&page, "verdict");
+    assert!(verdict.contains("rocksdb in load may not be used: reached 50 % of the rate"));
+    assert!(section(&page, "summary").contains("missed its rate"));
 }
 
 #[test]
@@ -135,7 +210,9 @@ fn many_steps_stay_small_too() {
     let shape = Shape {
         repeats: 3,
         seconds: 60,
-        steps: vec!["l.i0", "l.x", "l.i1", "l.i2", "qr100", "qp100", "qr500", "qp500", "qr1000"],
+        steps: vec![
+            "l.i0", "l.x", "l.i1", "l.i2", "qr100", "qp100", "qr500", "qp500", "qr1000",
+        ],
         ..Shape::default()
     };
     let page = page(&shape);
@@ -159,7 +236,11 @@ fn every_link_leads_somewhere_and_no_anchor_is_doubled() {
     ids.sort_unstable();
     let doubled: Vec<_> = ids.windows(2).filter(|w| w[0] == w[1]).collect();
     assert!(doubled.is_empty(), "{doubled:?}");
-    for link in html.split("href=\"#").skip(1).filter_map(|r| r.split('"').next()) {
+    for link in html
+        .split("href=\"#")
+        .skip(1)
+        .filter_map(|r| r.split('"').next())
+    {
         assert!(ids.binary_search(&link).is_ok(), "#{link} leads nowhere");
     }
 }
@@ -184,5 +265,8 @@ fn a_run_without_any_finished_step_still_makes_a_page() {
 fn another_schema_is_refused() {
     let mut record = run(&Shape::default());
     record.manifest.schema = 99;
-    assert!(matches!(render(&record), Err(ReportError::Schema { found: 99, .. })));
+    assert!(matches!(
+        render(&record),
+        Err(ReportError::Schema { found: 99, .. })
+    ));
 }

@@ -1,0 +1,162 @@
+//! What the engine, its snapshots and its background thread share, and how commits become durable.
+//!
+//! Lock order: `schema`, `backing` or `turn` (no thread takes two of them), then the catalog, then
+//! the group's and the pool's; the last three are held for a few instructions only.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use kv::{Durability, Error, ErrorKind, Result, TreeId};
+use stdx::sync::{Mutex, RwLock};
+
+use super::catalog::{Catalog, Tree};
+use super::config::Config;
+use super::error::Fault;
+use super::group::Group;
+use super::pool::{Lease, Pool, Purpose};
+use super::session::{LogSync, Session};
+use crate::factory::NAME;
+
+/// WiredTiger's home below the store's directory.
+pub(super) const HOME: &str = "db";
+
+/// What the engine and its background thread share.
+pub(super) struct Shared {
+    pub(super) pool: Pool,
+    pub(super) catalog: RwLock<Catalog>,
+    pub(super) config: Config,
+    pub(super) home: PathBuf,
+    /// Held while tables are created, dropped or checked.
+    pub(super) schema: Mutex<()>,
+    /// Held while the store is copied.
+    pub(super) backing: Mutex<()>,
+    /// Commits at `Durability::Interval` wait for a sync.
+    pub(super) unsynced: AtomicBool,
+    /// A sync failed: writes are refused until the store is opened again.
+    poisoned: AtomicBool,
+    /// Held by the batch that is being repeated, so that batches do not chase each other.
+    pub(super) turn: Mutex<()>,
+    /// Where commits at `Durability::Group` meet.
+    group: Group,
+}
+
+impl Shared {
+    /// What an open store starts with.
+    pub(super) fn new(pool: Pool, catalog: Catalog, config: Config, home: PathBuf) -> Shared {
+        Shared {
+            pool,
+            catalog: RwLock::new(catalog),
+            config,
+            home,
+            schema: Mutex::new(()),
+            backing: Mutex::new(()),
+            unsynced: AtomicBool::new(false),
+            poisoned: AtomicBool::new(false),
+            turn: Mutex::new(()),
+            group: Group::default(),
+        }
+    }
+
+    /// A session for the engine's own work.
+    pub(super) fn own(&self) -> Result<Lease<'_>> {
+        self.pool.take(Purpose::Own)
+    }
+
+    /// `Closed` when the library has panicked or a sync has failed.
+    pub(super) fn check_writable(&self) -> Result<()> {
+        let connection = self.pool.connection();
+        if !connection.panicked() && !self.poisoned.load(Ordering::Acquire) {
+            return Ok(());
+        }
+        let why = connection.panic();
+        let why = why.unwrap_or_else(|| "a sync failed".to_owned());
+        let message = format!("the store is closed for writes ({why}); open it again");
+        Err(Error::new(ErrorKind::Closed, message).with_engine(NAME))
+    }
+
+    /// The error of a call that writes to files. A failure of the operating system or of the
+    /// library closes the store for writes: what reached the disk is unknown.
+    pub(super) fn failed_write(&self, fault: Fault, operation: &'static str) -> Error {
+        let panic = fault.is_panic();
+        let error = fault.into_error(operation);
+        if panic || matches!(error.kind(), ErrorKind::Io | ErrorKind::Closed) {
+            self.poisoned.store(true, Ordering::Release);
+        }
+        error
+    }
+
+    /// The error of a failed flush of the log. It closes the store for writes whatever the reason:
+    /// commits have been seen that may never become durable.
+    fn failed_flush(&self, fault: Fault) -> Error {
+        self.poisoned.store(true, Ordering::Release);
+        fault.into_error("log flush")
+    }
+
+    /// Refuse a durability that needs the log when there is none.
+    pub(super) fn check_durability(&self, durability: Durability) -> Result<()> {
+        if self.config.log || durability == Durability::None {
+            return Ok(());
+        }
+        let message = format!(
+            "durability {durability} needs the log; open the store with log=true or commit at none"
+        );
+        Err(Error::new(ErrorKind::Unsupported, message).with_engine(NAME))
+    }
+
+    /// Commit the session's transaction. An error of the commit itself leaves nothing of it; after
+    /// that, a flush that fails closes the store for writes.
+    pub(super) fn commit(&self, session: &Session, durability: Durability) -> Result<()> {
+        let commit = |sync| {
+            let result = session.commit(sync);
+            result.map_err(|fault| self.failed_write(fault, "commit"))
+        };
+        let flush = |sync| {
+            let result = session.log_flush(sync);
+            result.map_err(|fault| self.failed_flush(fault))
+        };
+        if !self.config.log {
+            return commit(None);
+        }
+        match durability {
+            Durability::Sync => commit(Some(LogSync::Synced)),
+            Durability::None => commit(Some(LogSync::Buffered)),
+            Durability::Group => {
+                commit(Some(LogSync::Buffered))?;
+                self.group.wait(|| flush(true), || self.check_writable())
+            }
+            Durability::Interval => {
+                commit(Some(LogSync::Buffered))?;
+                // Out of this process's memory, so that its end loses nothing.
+                flush(false)?;
+                self.unsynced.store(true, Ordering::Release);
+                Ok(())
+            }
+        }
+    }
+
+    /// Make all commits so far durable.
+    pub(super) fn sync(&self) -> Result<()> {
+        self.check_writable()?;
+        let lease = self.own()?;
+        if self.config.log {
+            self.unsynced.store(false, Ordering::Release);
+            let flushed = lease.session().log_flush(true);
+            return flushed.map_err(|fault| self.failed_flush(fault));
+        }
+        let result = lease.session().checkpoint();
+        result.map_err(|fault| self.failed_write(fault, "checkpoint"))
+    }
+
+    /// Make all commits so far durable in the tables.
+    pub(super) fn checkpoint(&self) -> Result<()> {
+        self.check_writable()?;
+        let lease = self.own()?;
+        let result = lease.session().checkpoint();
+        result.map_err(|fault| self.failed_write(fault, "checkpoint"))
+    }
+
+    pub(super) fn tree(&self, id: TreeId) -> Result<Arc<Tree>> {
+        self.catalog.read().by_id(id)
+    }
+}
