@@ -83,7 +83,12 @@ fn is_stalled(before: &[f64], rate: f64) -> bool {
     let window = before
         .get(before.len().saturating_sub(rule.window)..)
         .unwrap_or(before);
-    WINDOW_MIN <= window.len() && median(window).is_some_and(|m| rate < rule.fraction * m)
+    let limit = |rate: f64| rule.fraction * rate;
+    // A rate not below the limit of any second is not below that of their median: most seconds are
+    // done without sorting, which a display that asks every few seconds of a run of days needs.
+    WINDOW_MIN <= window.len()
+        && window.iter().any(|&before| rate < limit(before))
+        && median(window).is_some_and(|m| rate < limit(m))
 }
 
 fn stall(run: &[Second<'_>]) -> Stall {
