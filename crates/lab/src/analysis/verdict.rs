@@ -1,8 +1,8 @@
 //! Is one side different from the other? Numbers first, then a word.
 //!
 //! V1. The effect is the ratio of medians over repeats.
-//! V2. Its 95 % interval is a bootstrap over repeats; for a single repeat of the mean rate over blocks
-//!     of 5 seconds within the run, marked so.
+//! V2. Its 95 % interval is a bootstrap over repeats; for a single repeat of the mean rate over
+//!     blocks of 5 seconds within the run, marked so.
 //! V3. "No difference" if the interval holds 1 or the effect is below the noise floor.
 //! V4. Where no ratio can be formed (a base of 0), sides differ when their ranges do not overlap.
 //! V5. Without repeats and without an interval there is no verdict.
@@ -150,7 +150,8 @@ fn by_range(new: &Sample, base: &Sample) -> Difference {
     }
 }
 
-/// The word for a difference of a metric; `None` where the metric does not judge or nothing is known.
+/// The word for a difference of a metric; `None` where the metric does not judge or nothing is
+/// known.
 pub(super) fn word(metric: &Metric, difference: Difference) -> Option<Verdict> {
     let is_rate = metric.unit == "1/s";
     match (metric.better, difference) {
