@@ -149,7 +149,8 @@ fn wait_for(
 }
 
 /// Compact a whole tree: WiredTiger has no compaction of a range. A B-tree's file gives free space
-/// at its end back to the system; an LSM merges its chunks into one.
+/// at its end back to the system; an LSM merges its chunks into one, or gives up (`Cancelled`) after
+/// a second while snapshots are open that keep it from that.
 pub(super) fn compact(
     shared: &Shared,
     tree: TreeId,
@@ -158,7 +159,8 @@ pub(super) fn compact(
     shared.check_writable()?;
     let tree = shared.tree(tree)?;
     let total_bytes = stats::file_bytes(shared, &tree)?;
-    let mut slice = COMPACT_SLICE;
+    let lsm = tree.tree_type == TreeType::Lsm;
+    let mut slice = if lsm { 1 } else { COMPACT_SLICE };
     loop {
         let begun = Progress {
             done_bytes: 0,
@@ -170,6 +172,10 @@ pub(super) fn compact(
         let lease = shared.own()?;
         match lease.session().compact(&tree.uri, slice) {
             Ok(()) => break,
+            // An LSM cannot write out a chunk whose changes a snapshot pins, and waits for it.
+            Err(fault) if fault.is_timeout() && lsm && shared.pool.has_callers() => {
+                return Ok(Compaction::Cancelled);
+            }
             // The next slice goes on with what is left.
             Err(fault) if fault.is_timeout() => slice = (2 * slice).min(COMPACT_SLICE_MAX),
             Err(fault) => {

@@ -1,10 +1,10 @@
 //! The commands of `romanesco lab`, one file each.
 
 mod calibrate;
-// mod check;
-// mod compare;
+mod check;
+mod compare;
 mod doctor;
-// mod export;
+mod export;
 mod list;
 mod report;
 mod resume;
@@ -38,13 +38,13 @@ pub(crate) enum Command {
     /// Stop a run in order; it can be resumed
     Stop(stop::Args),
     /// Compare runs, or the targets of one run
-    // Compare(compare::Args),
+    Compare(compare::Args),
     /// Write the report of a run as one HTML file
     Report(report::Args),
     /// Compare a run with a base and fail on regressions (for CI)
-    // Check(check::Args),
+    Check(check::Args),
     /// Write a run's results in another format
-    // Export(export::Args),
+    Export(export::Args),
     /// Serve one target (started by the lab itself)
     #[command(hide = true)]
     Worker,
@@ -61,10 +61,10 @@ impl Command {
             Command::Resume(args) => resume::run(&args),
             Command::Watch(args) => watch::run(&args),
             Command::Stop(args) => stop::run(&args),
-            // Command::Compare(args) => compare::run(&args),
+            Command::Compare(args) => compare::run(&args),
             Command::Report(args) => report::run(&args),
-            // Command::Check(args) => check::run(&args),
-            // Command::Export(args) => export::run(&args),
+            Command::Check(args) => check::run(&args),
+            Command::Export(args) => export::run(&args),
             Command::Worker => Ok(lab::worker::serve()),
         }
     }
