@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 use super::difference::{forbidding, notable};
 use super::rule::{Rule, Threshold};
 use super::side::Side;
-use super::verdict::{Difference, Judgement, floor, judge};
+use super::verdict::{Difference, Judgement, few_repeats, floor, judge};
 use crate::error::{Error, Result};
 use crate::record::{RunRecord, SCHEMA};
 
@@ -243,6 +243,10 @@ fn step_lines(
                 .push(format!("{name}: {target} {step}: {fault}"));
         }
     }
+    let few = few_repeats(new.repeats(), old.repeats());
+    check
+        .notes
+        .extend(few.filter(|few| !check.notes.contains(few)));
     for rule in rules {
         let metric = rule.metric;
         let floor = floor([&run.noise, &base.noise], metric.name);

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::difference::{forbidding, notable};
 use super::metric::{Better, METRICS, Metric};
 use super::side::Side;
-use super::verdict::{Verdict, floor, judge, word};
+use super::verdict::{Verdict, few_repeats, floor, judge, word};
 use crate::error::{Error, Result, unknown};
 use crate::record::{RunRecord, SCHEMA};
 
@@ -102,9 +102,11 @@ pub fn compare(runs: &[RunRecord], base: Option<&str>, force: bool) -> Result<Co
         };
         for step in steps(base, contender) {
             let sides = [base, contender].map(|c| Side::of(c.record, c.target, step));
+            let [old, new] = &sides;
             for (side, c) in sides.iter().zip([base, contender]) {
                 warnings.extend(side_warnings(side, step, &label(c)));
             }
+            warnings.extend(few_repeats(new.repeats(), old.repeats()));
             let noise = [base, contender].map(|c| c.record.noise.as_slice());
             pairs.push(pair(step, [label(base), label(contender)], &sides, noise));
         }

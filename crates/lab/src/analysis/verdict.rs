@@ -184,10 +184,42 @@ pub(super) fn floor(noise: [&[(String, f64)]; 2], metric: &str) -> f64 {
         .unwrap_or(DEFAULT_FLOOR)
 }
 
+/// What few repeats are worth: the share of equal pairs whose repeats do not overlap by chance
+/// alone, 2 / (n + m over n), in words; `None` with a single repeat (told elsewhere) or when it is
+/// at most 5 %. Such a pair differs by its interval, and only the noise floor stands against the
+/// error.
+pub(super) fn few_repeats(new: u32, base: u32) -> Option<String> {
+    if new.min(base) < 2 {
+        return None;
+    }
+    let mut orders = 1.0;
+    for i in 1..=new.min(base) {
+        orders *= f64::from(new.max(base) + i) / f64::from(i);
+    }
+    let percent = 200.0 / orders;
+    (5.0 < percent).then(|| {
+        format!(
+            "with {new} and {base} repeats {percent:.0} % of equal metrics do not overlap by \
+             chance; trust differences well above the noise floor, or repeat more often"
+        )
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use stdx::Rng;
+
+    #[test]
+    fn few_repeats_are_told_of() {
+        let percent = |n, m| few_repeats(n, m).map(|t| t.split(' ').nth(5).unwrap().to_owned());
+        assert_eq!(percent(2, 2).as_deref(), Some("33"));
+        assert_eq!(percent(3, 3).as_deref(), Some("10"));
+        assert_eq!(percent(2, 3), percent(3, 2));
+        // 2 of 70.
+        assert_eq!(percent(4, 4), None);
+        assert_eq!(percent(1, 9), None);
+    }
 
     fn sample(repeats: &[f64]) -> Sample {
         Sample {
