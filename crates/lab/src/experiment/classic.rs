@@ -37,7 +37,7 @@ fn sizes(preset: Preset) -> Sizes {
         Preset::Quick => Sizes {
             rows: 2_400_000,
             memory_mib: 128,
-            cache_mib: 48,
+            cache_mib: 32,
             load_seconds: 150.0,
             query_seconds: 0.0,
             repeats: 1,

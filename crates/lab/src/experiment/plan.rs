@@ -10,6 +10,7 @@ use super::{Experiment, Params, Sizes};
 use crate::envelope::Limits;
 use crate::error::{Error, Result};
 use crate::record::{Cell, LoadKind, Plan, Preset, StepPlan, TargetSpec};
+use crate::store::file_name;
 use crate::target;
 use crate::workload::iibench::{Generator, RowParams};
 
@@ -87,6 +88,7 @@ pub fn plan(experiment: &Experiment, settings: &Settings, out: &Path) -> Result<
         keep_data: settings.keep_data.unwrap_or(false),
     };
     check_numbers(&plan)?;
+    check_names(&plan)?;
     plan.seconds_estimate = estimate(&plan);
     Ok(plan)
 }
@@ -209,6 +211,18 @@ fn check_numbers(plan: &Plan) -> Result<()> {
             && !(rate > 0.0 && rate < 1e9)
         {
             return fault(format!("--rate {rate}: rows per second, above 0"));
+        }
+    }
+    Ok(())
+}
+
+/// Two targets must not share a file name.
+fn check_names(plan: &Plan) -> Result<()> {
+    let names: Vec<String> = plan.targets.iter().map(|t| file_name(&t.name)).collect();
+    for (index, name) in names.iter().enumerate() {
+        if names.iter().take(index).any(|n| n == name) {
+            let text = format!("two targets would both be called {name} in file names: rename one");
+            return Err(Error::new(text));
         }
     }
     Ok(())

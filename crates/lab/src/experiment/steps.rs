@@ -38,7 +38,7 @@ fn sizes(preset: Preset) -> Sizes {
     };
     match preset {
         Preset::Smoke => of(60_000, 128, 32, 8.0, 1.0),
-        Preset::Quick => of(1_000_000, 128, 48, 90.0, 15.0),
+        Preset::Quick => of(1_000_000, 128, 32, 90.0, 15.0),
         Preset::Standard => of(20_000_000, 512, 256, 1200.0, 120.0),
         Preset::Published => of(800_000_000, 32 << 10, 24 << 10, 20.0 * 86_400.0, 1800.0),
     }

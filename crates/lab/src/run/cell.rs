@@ -20,21 +20,22 @@ use crate::load::decode_histogram;
 use crate::record::{Cell, EnvelopeRecord, Integrity, Main, Plan, SeriesRow, StepPlan, TargetSpec};
 use crate::sample::{OsSample, Sampler, self_usage};
 use crate::store::{StepDir, file_name};
+use crate::target;
 use crate::worker::protocol::{Event, Finished, Open, Request, Step};
 use crate::workload::iibench::Work;
 
 /// Do all steps of a cell. On an error its step is marked failed, and the worker ends.
 pub(super) fn run(runner: &mut Runner<'_>, cell: Cell) -> Result<()> {
     let plan = runner.manifest.plan.clone();
-    let target = plan
+    let spec = plan
         .targets
         .get(cell.target)
         .ok_or_else(|| Error::new("a cell has no target"))?;
     let dir = plan
         .data_dir
-        .join(format!("{}-r{}", file_name(&target.name), cell.repeat));
+        .join(format!("{}-r{}", file_name(&spec.name), cell.repeat));
     clear(&dir)?;
-    let result = with_worker(runner, &plan, cell, target, &dir);
+    let result = with_worker(runner, &plan, cell, spec, &dir);
     if !plan.keep_data {
         clear(&dir)?;
     }
@@ -52,7 +53,7 @@ fn with_worker(
     runner: &mut Runner<'_>,
     plan: &Plan,
     cell: Cell,
-    target: &TargetSpec,
+    spec: &TargetSpec,
     dir: &Path,
 ) -> Result<()> {
     vfs::ensure_dir(dir).map_err(|e| Error::io("create", dir, &e))?;
@@ -71,13 +72,14 @@ fn with_worker(
         runner.progress.warning(warning);
     }
     let log = runner.run.path().join("worker.log");
-    let worker = Worker::start(&runner.program, &log, &envelope)?;
+    let environment = target::factory(&spec.engine)?.environment();
+    let worker = Worker::start(&runner.program, environment, &log, &envelope)?;
     let sampler = Sampler::new(worker.pid(), &envelope, dir, device);
     let mut lap = Lap {
         runner,
         plan,
         cell,
-        target,
+        target: spec,
         envelope,
         record,
         worker,

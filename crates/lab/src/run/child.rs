@@ -29,11 +29,17 @@ pub(super) struct Worker {
 
 impl Worker {
     /// Start the worker and admit it to its envelope before it opens anything.
-    pub(super) fn start(program: &Path, log: &Path, envelope: &Envelope) -> Result<Worker> {
+    pub(super) fn start(
+        program: &Path,
+        environment: &[(&str, &str)],
+        log: &Path,
+        envelope: &Envelope,
+    ) -> Result<Worker> {
         let stderr = OpenOptions::new().create(true).append(true).open(log);
         let stderr = stderr.map_err(|e| Error::io("create", log, &e))?;
         let mut child = Command::new(program)
             .args(["lab", "worker"])
+            .envs(environment.iter().copied())
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(stderr)
