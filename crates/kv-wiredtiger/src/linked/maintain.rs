@@ -149,8 +149,8 @@ fn wait_for(
 }
 
 /// Compact a whole tree: WiredTiger has no compaction of a range. A B-tree's file gives free space
-/// at its end back to the system; an LSM merges its chunks into one, or gives up (`Cancelled`) after
-/// a second while snapshots are open that keep it from that.
+/// at its end back to the system; an LSM merges its chunks into one, or gives up (`Cancelled`)
+/// after a second while snapshots are open that keep it from that.
 pub(super) fn compact(
     shared: &Shared,
     tree: TreeId,

@@ -1,4 +1,5 @@
-//! `iibench-classic`: the insert benchmark as published in 2014: one load with three secondary indexes,
+//! `iibench-classic`: the insert benchmark as published in 2014: one load with three secondary
+//! indexes,
 //! an interval table, and the question whether the rate stays flat when data outgrow memory.
 
 use super::{Experiment, Params, Sizes};

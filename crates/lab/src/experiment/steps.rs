@@ -1,5 +1,6 @@
 //! `iibench-steps`: the insert benchmark as run today: load without indexes, build them, insert and
-//! delete at a constant size in smaller and smaller transactions, then query under background writes.
+//! delete at a constant size in smaller and smaller transactions, then query under background
+//! writes.
 
 use super::{Experiment, Params, Sizes};
 use crate::record::{LoadKind, Preset, StepPlan};

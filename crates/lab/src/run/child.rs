@@ -112,8 +112,8 @@ impl Worker {
             .unwrap_or(0);
         if killed > 0 {
             return Error::new(
-                "the kernel killed the worker because it needed more memory than --mem allows: raise \
-                 --mem or lower --cache",
+                "the kernel killed the worker because it needed more memory than --mem allows: \
+                 raise --mem or lower --cache",
             );
         }
         let status = status.map_or("it did not end".to_owned(), |s| s.to_string());

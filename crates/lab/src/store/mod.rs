@@ -179,8 +179,8 @@ pub fn read_manifest(path: &Path) -> Result<Manifest> {
             .and_then(|v| v.as_str())
             .unwrap_or("unknown");
         return Err(Error::new(format!(
-            "{} was written by another version ({found}, romanesco {by}); this program reads schema \
-             {SCHEMA}: use that version, or run the experiment again",
+            "{} was written by another version ({found}, romanesco {by}); this program reads \
+             schema {SCHEMA}: use that version, or run the experiment again",
             path.display()
         ))
         .meaning(Failure::Tool));

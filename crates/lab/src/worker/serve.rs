@@ -14,8 +14,8 @@ use super::protocol::{Event, Request, Tick};
 use super::session::{Session, text};
 use super::{step, verify};
 
-/// Serve requests from standard input until it closes or `close` is asked. Returns the program's exit
-/// code: 0 after `close`, 1 after a failed request.
+/// Serve requests from standard input until it closes or `close` is asked. Returns the program's
+/// exit code: 0 after `close`, 1 after a failed request.
 #[must_use]
 pub fn serve() -> u8 {
     // When the lab dies the worker must not go on loading the machine.
