@@ -16,7 +16,7 @@ use super::progress::Second;
 use super::summary::{Ending, summarize};
 use crate::analysis;
 use crate::envelope::{Envelope, Mode, data_device};
-use crate::error::{Error, Result};
+use crate::error::{Error, Failure, Result};
 use crate::load::decode_histogram;
 use crate::record::{Cell, EnvelopeRecord, Integrity, Main, Plan, SeriesRow, StepPlan, TargetSpec};
 use crate::sample::{OsSample, Sampler, SelfUsage, self_usage};
@@ -32,15 +32,20 @@ pub(super) fn run(runner: &mut Runner<'_>, cell: Cell) -> Result<()> {
         .targets
         .get(cell.target)
         .ok_or_else(|| Error::new("a cell has no target"))?;
-    let dir = plan
-        .data_dir
-        .join(format!("{}-r{}", file_name(&spec.name), cell.repeat));
+    let dir = directory(&plan, cell);
     clear(&dir)?;
     let result = with_worker(runner, &plan, cell, spec, &dir);
     if !plan.keep_data {
         clear(&dir)?;
     }
     result
+}
+
+/// Where the data of a cell go.
+pub(super) fn directory(plan: &Plan, cell: Cell) -> PathBuf {
+    let target = plan.targets.get(cell.target);
+    let name = target.map_or(String::new(), |t| file_name(&t.name));
+    plan.data_dir.join(format!("{name}-r{}", cell.repeat))
 }
 
 fn clear(dir: &Path) -> Result<()> {
@@ -131,7 +136,7 @@ impl Lap<'_, '_, '_> {
 
     /// Send a request and wait for the event that ends it.
     fn ask(&mut self, request: &Request) -> Result<Event> {
-        self.worker.ask(request)?;
+        self.worker.ask(request, &self.envelope)?;
         loop {
             let event = self.worker.event(self.runner.interrupt, &self.envelope)?;
             if !matches!(event, Event::Tick(_) | Event::Interval(_)) {
@@ -141,7 +146,13 @@ impl Lap<'_, '_, '_> {
     }
 
     fn with_target(&self, error: &Error) -> Error {
-        let message = format!("{}: {}", self.target.name, error.message);
+        let name = &self.target.name;
+        // Engines name themselves.
+        let message = if error.message.starts_with(&format!("{name}: ")) {
+            error.message.clone()
+        } else {
+            format!("{name}: {}", error.message)
+        };
         Error {
             message,
             failure: error.failure,
@@ -160,7 +171,7 @@ impl Lap<'_, '_, '_> {
             Ok(done) => done.keep(self, step, dir),
             Err(e) if self.runner.interrupt.is_set() => Err(e),
             Err(e) => {
-                let e = self.with_target(&e);
+                let e = self.with_target(&e).meaning(Failure::Invalid);
                 dir.fail(&e.message)?;
                 Err(e)
             }
@@ -251,7 +262,7 @@ impl Talk<'_> {
         watch: &mut Watch<'_>,
         observer: &mut Observer<'_>,
     ) -> Result<Event> {
-        self.worker.ask(request)?;
+        self.worker.ask(request, self.envelope)?;
         loop {
             match self.worker.event(self.interrupt, self.envelope)? {
                 Event::Tick(tick) => watch.second(observer, *tick)?,

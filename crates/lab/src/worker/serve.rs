@@ -2,6 +2,7 @@
 
 use std::io::{self, BufRead, Write};
 use std::process;
+use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
@@ -21,6 +22,12 @@ pub fn serve() -> u8 {
     // When the lab dies the worker must not go on loading the machine.
     if let Err(e) = set_parent_process_death_signal(Some(Signal::KILL)) {
         eprintln!("romanesco lab worker: not told when the lab ends: {e}");
+    }
+    // A Ctrl-C reaches the whole terminal; the lab decides when the worker ends.
+    for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
+        if let Err(e) = signal_hook::flag::register(signal, Arc::default()) {
+            eprintln!("romanesco lab worker: a Ctrl-C will end it at once: {e}");
+        }
     }
     let out = Mutex::new(io::stdout());
     let emit = |event: Event| {

@@ -55,7 +55,7 @@ pub(crate) fn run(args: &Args) -> Result<u8> {
     let path = calibration.keep()?;
     if !args.show.quiet && !args.show.json {
         print(&calibration);
-        println!("kept in {}", path.display());
+        say!("kept in {}", path.display());
     }
     Ok(0)
 }
@@ -93,14 +93,15 @@ fn measure(args: &Args, name: &str, out: &std::path::Path) -> Result<Calibration
 }
 
 fn print(calibration: &Calibration) {
-    println!(
+    say!(
         "A/A noise floor of {} over {} repeats",
-        calibration.target, calibration.repeats
+        calibration.target,
+        calibration.repeats
     );
     for (metric, floor) in &calibration.noise {
-        println!("  {metric:<28} {:>6.1} %", floor * 100.0);
+        say!("  {metric:<28} {:>6.1} %", floor * 100.0);
     }
     if let Some(device) = &calibration.device {
-        println!("device {}", store::pretty(device));
+        say!("device {}", store::pretty(device));
     }
 }
