@@ -4,6 +4,7 @@
 //! interrupted is done again from its first step, because its data are gone or half-written; its
 //! earlier steps are then marked discarded.
 
+pub mod caps;
 mod cell;
 mod child;
 mod interrupt;
