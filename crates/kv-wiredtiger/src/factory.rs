@@ -131,8 +131,8 @@ pub(crate) fn capabilities(options: &EngineOptions) -> Capabilities {
         blind_writes: false,
         cheap_range_delete: false,
         drop_with_readers: false,
-        // Compacting an LSM first writes out its newest chunk, which waits for as long as a snapshot
-        // pins a change in it, and it waits in whole seconds.
+        // Compacting an LSM first writes out its newest chunk; that waits, in whole seconds, for as
+        // long as a snapshot pins a change in it.
         compaction: options.own.get("type").is_none_or(|text| text != LSM),
         backup: true,
         storage_map: true,

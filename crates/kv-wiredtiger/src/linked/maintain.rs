@@ -151,9 +151,9 @@ fn wait_for(
 /// Compact a whole tree: WiredTiger has no compaction of a range. The file gives free space at its
 /// end back to the system.
 ///
-/// Only B-trees are compacted. For an LSM the library waits until its newest chunk is on disk, which
-/// does not happen while a snapshot pins a change in it; so it is refused, in a store opened for
-/// B-trees too.
+/// Only B-trees are compacted. For an LSM the library waits until its newest chunk is on disk,
+/// which does not happen while a snapshot pins a change in it; so it is refused, in a store opened
+/// for B-trees too.
 pub(super) fn compact(
     shared: &Shared,
     tree: TreeId,
