@@ -10,14 +10,15 @@ use super::{Experiment, Params, Sizes};
 use crate::envelope::Limits;
 use crate::error::{Error, Result};
 use crate::record::{Cell, LoadKind, Plan, Preset, StepPlan, TargetSpec};
+use crate::store::file_name;
 use crate::target;
 use crate::workload::iibench::{Generator, RowParams};
 
 /// Default seed of all data.
 const SEED: u64 = 42;
 
-/// Disk space a store may need per logical byte: random inserts leave B-trees about 69 % full, and an
-/// LSM holds old and new runs while it merges.
+/// Disk space a store may need per logical byte: random inserts leave B-trees about 69 % full, and
+/// an LSM holds old and new runs while it merges.
 const DISK_PER_BYTE: f64 = 2.5;
 
 /// Rates assumed for the estimate of a run's duration, in rows per second.
@@ -87,6 +88,7 @@ pub fn plan(experiment: &Experiment, settings: &Settings, out: &Path) -> Result<
         keep_data: settings.keep_data.unwrap_or(false),
     };
     check_numbers(&plan)?;
+    check_names(&plan)?;
     plan.seconds_estimate = estimate(&plan);
     Ok(plan)
 }
@@ -174,8 +176,8 @@ fn check_cache(cache: ByteSize, limits: &Limits) -> Result<()> {
     }
     match limits.memory {
         Some(memory) if cache.bytes() > memory.bytes() / 4 * 3 => Err(Error::new(format!(
-            "--cache {cache} leaves too little of --mem {memory} for everything else: at most three \
-             quarters of it"
+            "--cache {cache} leaves too little of --mem {memory} for everything else: at most \
+             three quarters of it"
         ))),
         _ => Ok(()),
     }
@@ -209,6 +211,18 @@ fn check_numbers(plan: &Plan) -> Result<()> {
             && !(rate > 0.0 && rate < 1e9)
         {
             return fault(format!("--rate {rate}: rows per second, above 0"));
+        }
+    }
+    Ok(())
+}
+
+/// Two targets must not share a file name.
+fn check_names(plan: &Plan) -> Result<()> {
+    let names: Vec<String> = plan.targets.iter().map(|t| file_name(&t.name)).collect();
+    for (index, name) in names.iter().enumerate() {
+        if names.iter().take(index).any(|n| n == name) {
+            let text = format!("two targets would both be called {name} in file names: rename one");
+            return Err(Error::new(text));
         }
     }
     Ok(())

@@ -204,7 +204,11 @@ impl Runner<'_> {
     fn steps_of(&self, cell: Cell) -> Result<Vec<(String, StepStatus)>> {
         let prefix = self.prefix(cell);
         let all = self.run.steps()?;
-        let mine = |name: &str| name.get(3..).is_some_and(|rest| rest.starts_with(&prefix));
+        let mine = |name: &str| {
+            name.find('_')
+                .and_then(|i| name.get(i..))
+                .is_some_and(|rest| rest.starts_with(&prefix))
+        };
         let live = |status: &StepStatus| status.state != StepState::Discarded;
         Ok(all
             .into_iter()

@@ -1,5 +1,5 @@
-//! What the lab and its worker say to each other: JSON, one message a line, requests on the worker's
-//! standard input and events on its standard output.
+//! What the lab and its worker say to each other: JSON, one message a line, requests on the
+//! worker's standard input and events on its standard output.
 
 use std::path::PathBuf;
 

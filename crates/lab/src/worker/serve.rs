@@ -14,8 +14,8 @@ use super::protocol::{Event, Request, Tick};
 use super::session::{Session, text};
 use super::{step, verify};
 
-/// Serve requests from standard input until it closes or `close` is asked. Returns the program's exit
-/// code: 0 after `close`, 1 after a failed request.
+/// Serve requests from standard input until it closes or `close` is asked. Returns the program's
+/// exit code: 0 after `close`, 1 after a failed request.
 #[must_use]
 pub fn serve() -> u8 {
     // When the lab dies the worker must not go on loading the machine.
@@ -86,10 +86,10 @@ fn settle(
     let result = thread::scope(|scope| {
         let work = scope.spawn(|| session.engine.settle(limit));
         let mut next = 1.0;
-        while !work.is_finished() {
-            time::sleep(Duration::from_millis(20));
+        loop {
+            let done = work.is_finished();
             let t = start.elapsed().as_secs_f64();
-            if t >= next {
+            if done || t >= next {
                 next = t.floor() + 1.0;
                 let stats = session.engine.stats().unwrap_or_default();
                 emit(Event::Tick(Box::new(Tick {
@@ -98,6 +98,10 @@ fn settle(
                     ..Tick::default()
                 })));
             }
+            if done {
+                break;
+            }
+            time::sleep(Duration::from_millis(20));
         }
         work.join()
     });

@@ -9,8 +9,10 @@ use lab::{Failure, Result, store};
 const DEFAULT_RULES: [&str; 2] = ["rate_mean<-5%", "write_amplification>+5%"];
 
 #[derive(clap::Args)]
-#[command(after_help = "Exit code: 0 ok, 1 regression, 2 invalid run, 3 error.\n\nExample: romanesco \
-lab check out/after --base out/before --fail-if 'ips<-5%' --fail-if 'stall_seconds>0'")]
+#[command(
+    after_help = "Exit code: 0 ok, 1 regression, 2 invalid run, 3 error.\n\nExample: romanesco \
+lab check out/after --base out/before --fail-if 'ips<-5%' --fail-if 'stall_seconds>0'"
+)]
 pub(crate) struct Args {
     /// The results directory
     run: PathBuf,
@@ -30,7 +32,10 @@ pub(crate) fn run(args: &Args) -> Result<u8> {
     let (run, base) = (store::load(&args.run)?, store::load(&args.base)?);
     let mut rules = args.fail_if.clone();
     if rules.is_empty() {
-        rules = DEFAULT_RULES.iter().map(|r| r.parse()).collect::<Result<_, String>>()?;
+        rules = DEFAULT_RULES
+            .iter()
+            .map(|r| r.parse())
+            .collect::<Result<_, String>>()?;
     }
     let check = analysis::check(&run, &base, &rules)?;
     if args.json {

@@ -22,7 +22,11 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args) -> Result<u8> {
-    let runs = args.runs.iter().map(|run| store::load(run)).collect::<Result<Vec<_>>>()?;
+    let runs = args
+        .runs
+        .iter()
+        .map(|run| store::load(run))
+        .collect::<Result<Vec<_>>>()?;
     let comparison = analysis::compare(&runs, args.base.as_deref(), args.force)?;
     if args.json {
         println!("{}", serde_json::json!(comparison));
