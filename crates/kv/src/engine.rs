@@ -66,8 +66,8 @@ pub trait Engine: Send + Sync {
     /// conflicts; elsewhere the engine repeats it until it is through.
     ///
     /// # Errors
-    /// `Invalid` for a key or value beyond the limits or a dropped tree (nothing is applied); `Full`,
-    /// `Closed`, `Io`.
+    /// `Invalid` for a key or value beyond the limits or a dropped tree (nothing is applied);
+    /// `Full`, `Closed`, `Io`.
     fn write(&self, batch: &Batch, durability: Durability) -> Result<()>;
 
     /// Make everything committed so far durable in the tree files, so that opening needs (next to)
@@ -199,8 +199,8 @@ pub trait Snapshot {
     ) -> Result<Box<dyn Cursor + '_>>;
 }
 
-/// A walk through a range. It stands before the first entry until [`Cursor::advance`] is called, and
-/// sees what its snapshot sees, whatever is written meanwhile.
+/// A walk through a range. It stands before the first entry until [`Cursor::advance`] is called,
+/// and sees what its snapshot sees, whatever is written meanwhile.
 pub trait Cursor {
     /// Go to the next entry in the cursor's direction. False at the end; after that it stays false.
     ///

@@ -35,6 +35,12 @@ pub trait Factory: Send + Sync {
     /// Its own options.
     fn options(&self) -> &'static [OptionDoc];
 
+    /// Variables a process of its own should be started with to run this engine well, such as the
+    /// allocator's settings. The laboratory sets them and says so; a server may.
+    fn environment(&self) -> &'static [(&'static str, &'static str)] {
+        &[]
+    }
+
     /// Open the store in `directory`, creating both when missing.
     ///
     /// # Errors

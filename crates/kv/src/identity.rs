@@ -28,11 +28,12 @@ pub struct Identity {
     pub options: String,
 }
 
-/// Check that `directory` is `engine`'s or empty, and make it the engine's if it is empty. `options`
-/// are recorded at creation only; the identity that stands is returned.
+/// Check that `directory` is `engine`'s or empty, and make it the engine's if it is empty.
+/// `options` are recorded at creation only; the identity that stands is returned.
 ///
 /// # Errors
-/// `Invalid`, naming both engines, when the directory is another engine's; or when it holds files but
+/// `Invalid`, naming both engines, when the directory is another engine's; or when it holds files
+/// but
 /// no identity; or when its format is newer than `format`. `Corrupt` when the file cannot be read
 /// as an identity. `Io`, `Full`.
 pub fn claim(

@@ -1,5 +1,5 @@
-//! Errors of the laboratory: a sentence that says what happened, to what, and what to do next, and the
-//! exit code of the program.
+//! Errors of the laboratory: a sentence that says what happened, to what, and what to do next, and
+//! the exit code of the program.
 
 use std::io;
 use std::path::Path;

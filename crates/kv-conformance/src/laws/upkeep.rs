@@ -114,8 +114,13 @@ pub(crate) fn verify_finds_nothing_wrong(lab: &mut Bench<'_>) {
     verify();
     let before = db.begin_read().unwrap();
     fill_numbered(&*db, t, 100, b"newer");
-    verify();
+    if let Err(e) = db.verify() {
+        // An engine that needs the trees for itself may ask to end the snapshot first.
+        let known = [ErrorKind::Unsupported, ErrorKind::Conflict];
+        assert!(known.contains(&e.kind()), "{e}");
+    }
     drop(before);
+    verify();
     assert_eq!(all(&*db, t).len(), expected.len() + 3);
 }
 

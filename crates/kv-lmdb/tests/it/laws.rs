@@ -10,7 +10,7 @@ fn other_options() -> EngineOptions {
     let mut options = EngineOptions::default();
     let own = [
         ("interval", "nosync"),
-        ("readahead", "off"),
+        ("readahead", "on"),
         ("backup", "compact"),
         ("trees", "4096"),
     ];

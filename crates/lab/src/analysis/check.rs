@@ -1,10 +1,10 @@
 //! Checking a run against a base: has anything got worse than the rules allow?
 //!
-//! C1. A relative rule finds a regression when the change is beyond its threshold *and* told from noise
-//!     (the module `verdict`: interval and floor). A threshold within the noise never fails by chance
-//!     alone.
-//! C2. With a single repeat on a side there is no interval between runs: the threshold decides alone,
-//!     and the line says so.
+//! C1. A relative rule finds a regression when the change is beyond its threshold *and* told from
+//!     noise (the module `verdict`: interval and floor). A threshold within the noise never fails
+//!     by chance alone.
+//! C2. With a single repeat on a side there is no interval between runs: the threshold decides
+//!     alone, and the line says so.
 //! C3. An absolute rule (`stall_seconds>0`) is a limit on the median of the run; the base does not
 //!     matter.
 //! C4. A run that is not complete, has wrong answers or failed is invalid, and so is a check whose
@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 use super::difference::{forbidding, notable};
 use super::rule::{Rule, Threshold};
 use super::side::Side;
-use super::verdict::{Difference, Judgement, floor, judge};
+use super::verdict::{Difference, Judgement, few_repeats, floor, judge};
 use crate::error::{Error, Result};
 use crate::record::{RunRecord, SCHEMA};
 
@@ -142,8 +142,8 @@ pub fn check(run: &RunRecord, base: &RunRecord, rules: &[Rule]) -> Result<Check>
     let found = forbidding(&base.manifest.plan, &run.manifest.plan);
     if !found.is_empty() {
         return Err(Error::new(format!(
-            "{base_name} and {name} do not compare: {}; run the experiment with the settings of the \
-             base",
+            "{base_name} and {name} do not compare: {}; run the experiment with the settings of \
+             the base",
             found.join("; ")
         )));
     }
@@ -243,6 +243,10 @@ fn step_lines(
                 .push(format!("{name}: {target} {step}: {fault}"));
         }
     }
+    let few = few_repeats(new.repeats(), old.repeats());
+    check
+        .notes
+        .extend(few.filter(|few| !check.notes.contains(few)));
     for rule in rules {
         let metric = rule.metric;
         let floor = floor([&run.noise, &base.noise], metric.name);

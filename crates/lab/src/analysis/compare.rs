@@ -1,14 +1,14 @@
 //! Comparing targets of one run, or runs with each other.
 //!
-//! Each target is set against a base: of one run the first target, of several runs the target of the
-//! same name in the first run; or what the caller names.
+//! Each target is set against a base: of one run the first target, of several runs the target of
+//! the same name in the first run; or what the caller names.
 
 use serde::{Deserialize, Serialize};
 
 use super::difference::{forbidding, notable};
 use super::metric::{Better, METRICS, Metric};
 use super::side::Side;
-use super::verdict::{Verdict, floor, judge, word};
+use super::verdict::{Verdict, few_repeats, floor, judge, word};
 use crate::error::{Error, Result, unknown};
 use crate::record::{RunRecord, SCHEMA};
 
@@ -82,11 +82,12 @@ struct Contender<'a> {
 }
 
 /// Compare the targets of one run, or of several. `base` names a target (of the first run that has
-/// it), a run (its targets are then the bases of their namesakes), or `run/target`; by default it is
-/// the first run of several, the first target of one. With `force` differing plans are only warned of.
+/// it), a run (its targets are then the bases of their namesakes), or `run/target`; by default it
+/// is the first run of several, the first target of one. With `force` differing plans are only
+/// warned of.
 ///
-/// # Errors
-/// When there is nothing to compare, the base is unknown, or plans differ in what matters (named).
+/// # Errors When there is nothing to compare, the base is unknown, or plans differ in what matters
+/// (named).
 pub fn compare(runs: &[RunRecord], base: Option<&str>, force: bool) -> Result<Comparison> {
     let names = run_names(runs);
     let mut warnings = plans(runs, &names, force)?;
@@ -101,9 +102,11 @@ pub fn compare(runs: &[RunRecord], base: Option<&str>, force: bool) -> Result<Co
         };
         for step in steps(base, contender) {
             let sides = [base, contender].map(|c| Side::of(c.record, c.target, step));
+            let [old, new] = &sides;
             for (side, c) in sides.iter().zip([base, contender]) {
                 warnings.extend(side_warnings(side, step, &label(c)));
             }
+            warnings.extend(few_repeats(new.repeats(), old.repeats()));
             let noise = [base, contender].map(|c| c.record.noise.as_slice());
             pairs.push(pair(step, [label(base), label(contender)], &sides, noise));
         }
@@ -287,7 +290,7 @@ fn side_warnings(side: &Side, step: &str, label: &str) -> Vec<String> {
     }
     if side.repeats() == 1 {
         warnings.push(format!(
-            "{label} {step}: a single repeat; only rate_mean has an interval, and that within the run"
+            "{label} {step}: a single repeat; only rate_mean has an interval, within the run"
         ));
     }
     if side.cut {

@@ -1,4 +1,5 @@
-//! The metrics of a step: one table of names, units and directions, and the numbers of a step by name.
+//! The metrics of a step: one table of names, units and directions, and the numbers of a step by
+//! name.
 //!
 //! "Per row" is per main operation of the step: rows written, or queries of a query step.
 

@@ -19,6 +19,8 @@ mod summary;
 mod verdict;
 
 #[cfg(test)]
+mod documented;
+#[cfg(test)]
 pub(crate) mod fixture;
 
 pub use check::{Check, CheckLine, CheckVerdict, Outcome, check};

@@ -10,9 +10,9 @@ use crate::record::StepSummary;
 const FLOOR_MIN: f64 = 0.005;
 
 /// The floor of each metric from A/A repeats of one target: half of (largest - least) / median,
-/// relative (0.03 = 3 %), at least 0.5 %; the largest over the steps when there are several. Left out
-/// are metrics measured in fewer than 2 valid repeats, and those whose median is 0 while their values
-/// differ: no relative floor is known for them.
+/// relative (0.03 = 3 %), at least 0.5 %; the largest over the steps when there are several. Left
+/// out are metrics measured in fewer than 2 valid repeats, and those whose median is 0 while their
+/// values differ: no relative floor is known for them.
 #[must_use]
 pub fn noise_floor(repeats: &[StepSummary]) -> BTreeMap<String, f64> {
     let mut steps: BTreeMap<&str, Vec<BTreeMap<String, Option<f64>>>> = BTreeMap::new();

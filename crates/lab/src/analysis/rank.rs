@@ -1,7 +1,7 @@
 //! The Mann-Whitney test: do two sets of repeats come from the same distribution?
 //!
-//! The exact distribution of U where no values are equal, otherwise the normal approximation with the
-//! correction for ties and continuity (Mann and Whitney, 1947; Lehmann, Nonparametrics, 1975).
+//! The exact distribution of U where no values are equal, otherwise the normal approximation with
+//! the correction for ties and continuity (Mann and Whitney, 1947; Lehmann, Nonparametrics, 1975).
 
 /// Repeats of a side below which the test says nothing.
 const SIDE_MIN: usize = 5;
@@ -43,8 +43,8 @@ fn tie_term(a: &[f64], b: &[f64]) -> f64 {
     groups.map(|t| t.powi(3) - t).sum()
 }
 
-/// Twice the probability that U is at most `u`: counts of the ways to reach each U, row by row of the
-/// Gaussian binomial coefficients.
+/// Twice the probability that U is at most `u`: counts of the ways to reach each U, row by row of
+/// the Gaussian binomial coefficients.
 fn exact(m: usize, n: usize, u: f64) -> f64 {
     // ways[k]: choices of some of `m` places so far whose ranks sum to U = k.
     let most = m * n;

@@ -37,8 +37,8 @@ pub struct SecondStats {
     pub steady: Option<bool>,
 }
 
-/// The statistics of a step's whole seconds; of all its rows of phase `load` (of all rows when there
-/// is none) when it has no whole second. Zeros for an empty series.
+/// The statistics of a step's whole seconds; of all its rows of phase `load` (of all rows when
+/// there is none) when it has no whole second. Zeros for an empty series.
 #[must_use]
 pub fn second_stats(series: &[SeriesRow], main: Main) -> SecondStats {
     let rates = main_rates(series, main);
@@ -53,7 +53,8 @@ pub fn second_stats(series: &[SeriesRow], main: Main) -> SecondStats {
     }
 }
 
-/// The main rate of each whole second, in order; of what rows there are when there is no whole second.
+/// The main rate of each whole second, in order; of what rows there are when there is no whole
+/// second.
 #[must_use]
 pub fn main_rates(series: &[SeriesRow], main: Main) -> Vec<f64> {
     let whole = whole_seconds(series, main);

@@ -1,11 +1,12 @@
 //! Stalls, by the frozen definition ([`StallRule::FROZEN`]).
 //!
 //! S1. Only whole seconds of the load count (see the module `second`).
-//! S2. A second is a stall second when its main rate is 0, or below 10 % of the median of the up to 30
-//!     whole seconds before it.
+//! S2. A second is a stall second when its main rate is 0, or below 10 % of the median of the up to
+//!     30 whole seconds before it.
 //! S3. With fewer than 5 seconds before it there is no median: then only a rate of 0 is a stall.
 //! S4. A stalled second enters the window like any other. A lasting drop is so a stall for about 15
-//!     seconds and from then on the new rate; a standstill stays a stall as long as it lasts, by the 0.
+//!     seconds and from then on the new rate; a standstill stays a stall as long as it lasts, by
+//!     the 0.
 //! S5. A load whose main rate is never above 0 has no stalls: there is no rate to fall from.
 //! S6. A stall is a run of stall seconds.
 
@@ -83,7 +84,12 @@ fn is_stalled(before: &[f64], rate: f64) -> bool {
     let window = before
         .get(before.len().saturating_sub(rule.window)..)
         .unwrap_or(before);
-    WINDOW_MIN <= window.len() && median(window).is_some_and(|m| rate < rule.fraction * m)
+    let limit = |rate: f64| rule.fraction * rate;
+    // A rate not below the limit of any second is not below that of their median: most seconds are
+    // done without sorting, which a display that asks every few seconds of a run of days needs.
+    WINDOW_MIN <= window.len()
+        && window.iter().any(|&before| rate < limit(before))
+        && median(window).is_some_and(|m| rate < limit(m))
 }
 
 fn stall(run: &[Second<'_>]) -> Stall {
@@ -99,8 +105,8 @@ fn stall(run: &[Second<'_>]) -> Stall {
     }
 }
 
-/// What was seen in at least a third of a stall's seconds, most often seen first; of what was seen as
-/// often, the engine's own words before the pressure they bring about.
+/// What was seen in at least a third of a stall's seconds, most often seen first; of what was seen
+/// as often, the engine's own words before the pressure they bring about.
 fn causes(run: &[Second<'_>]) -> Vec<String> {
     let mut seen: Vec<(String, usize)> = Vec::new();
     for second in run {

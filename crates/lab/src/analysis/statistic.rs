@@ -19,8 +19,8 @@ pub(super) struct Interval {
     pub(super) high: f64,
 }
 
-/// Quantile `q` (0 to 1) with linear interpolation between the two nearest values (type 7 of Hyndman
-/// and Fan, 1996: what R and numpy do). `None` when empty.
+/// Quantile `q` (0 to 1) with linear interpolation between the two nearest values (type 7 of
+/// Hyndman and Fan, 1996: what R and numpy do). `None` when empty.
 pub(super) fn quantile(values: &[f64], q: f64) -> Option<f64> {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
@@ -51,8 +51,8 @@ pub(super) fn mean(values: &[f64]) -> Option<f64> {
     (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
 }
 
-/// The coefficient of variation: standard deviation (of the sample, n - 1) by mean. `None` for fewer
-/// than 2 values or a mean of 0.
+/// The coefficient of variation: standard deviation (of the sample, n - 1) by mean. `None` for
+/// fewer than 2 values or a mean of 0.
 pub(super) fn variation(values: &[f64]) -> Option<f64> {
     let mean = mean(values)?;
     if values.len() < 2 || mean == 0.0 {
@@ -97,17 +97,17 @@ pub(super) fn resampled_medians(values: &[f64], seed: u64) -> Vec<f64> {
     (0..RESAMPLES).filter_map(|_| one()).collect()
 }
 
-/// The interval of new / base, from resampled numbers of each side. `None` when a side has none or a
-/// base is 0.
+/// The interval of new / base, from resampled numbers of each side. `None` when a side has none or
+/// a base is 0.
 pub(super) fn ratio_interval(new: &[f64], base: &[f64]) -> Option<Interval> {
     let ratio = |(new, base): (&f64, &f64)| (*base != 0.0).then_some(new / base);
     let ratios: Option<Vec<f64>> = new.iter().zip(base).map(ratio).collect();
     central(&ratios?)
 }
 
-/// Block-bootstrap means: [`RESAMPLES`] means of runs of `block` neighbours drawn from `values` (the
-/// moving-block bootstrap of Kuensch, 1989). Blocks keep what neighbouring seconds have in common.
-/// Empty when there are fewer than 2 blocks.
+/// Block-bootstrap means: [`RESAMPLES`] means of runs of `block` neighbours drawn from `values`
+/// (the moving-block bootstrap of Kuensch, 1989). Blocks keep what neighbouring seconds have in
+/// common. Empty when there are fewer than 2 blocks.
 pub(super) fn block_means(values: &[f64], block: usize, seed: u64) -> Vec<f64> {
     if block == 0 || values.len() < block.saturating_mul(2) {
         return Vec::new();
@@ -170,7 +170,8 @@ mod tests {
 
     #[test]
     fn the_interval_of_few_repeats_is_their_range() {
-        // With 3 values the least is the median of a resample with probability 7/27, far above 2.5 %.
+        // With 3 values the least is the median of a resample with probability 7/27, far above 2.5
+        // %.
         let found = median_interval(&[10.0, 12.0, 11.0]).unwrap();
         assert_eq!(
             found,

@@ -120,8 +120,8 @@ fn number(n: usize) -> u32 {
     u32::try_from(n).unwrap_or(u32::MAX)
 }
 
-/// The table of `summary.csv`: a line for each target and step, a column for each metric; empty cells
-/// are what was not measured.
+/// The table of `summary.csv`: a line for each target and step, a column for each metric; empty
+/// cells are what was not measured.
 #[must_use]
 pub fn summary_table(summary: &RunSummary) -> String {
     let mut writer = csv::Writer::from_writer(Vec::new());

@@ -1,8 +1,8 @@
 //! Is one side different from the other? Numbers first, then a word.
 //!
 //! V1. The effect is the ratio of medians over repeats.
-//! V2. Its 95 % interval is a bootstrap over repeats; for a single repeat of the mean rate over blocks
-//!     of 5 seconds within the run, marked so.
+//! V2. Its 95 % interval is a bootstrap over repeats; for a single repeat of the mean rate over
+//!     blocks of 5 seconds within the run, marked so.
 //! V3. "No difference" if the interval holds 1 or the effect is below the noise floor.
 //! V4. Where no ratio can be formed (a base of 0), sides differ when their ranges do not overlap.
 //! V5. Without repeats and without an interval there is no verdict.
@@ -150,7 +150,8 @@ fn by_range(new: &Sample, base: &Sample) -> Difference {
     }
 }
 
-/// The word for a difference of a metric; `None` where the metric does not judge or nothing is known.
+/// The word for a difference of a metric; `None` where the metric does not judge or nothing is
+/// known.
 pub(super) fn word(metric: &Metric, difference: Difference) -> Option<Verdict> {
     let is_rate = metric.unit == "1/s";
     match (metric.better, difference) {
@@ -183,10 +184,42 @@ pub(super) fn floor(noise: [&[(String, f64)]; 2], metric: &str) -> f64 {
         .unwrap_or(DEFAULT_FLOOR)
 }
 
+/// What few repeats are worth: the share of equal pairs whose repeats do not overlap by chance
+/// alone, 2 / (n + m over n), in words; `None` with a single repeat (told elsewhere) or when it is
+/// at most 5 %. Such a pair differs by its interval, and only the noise floor stands against the
+/// error.
+pub(super) fn few_repeats(new: u32, base: u32) -> Option<String> {
+    if new.min(base) < 2 {
+        return None;
+    }
+    let mut orders = 1.0;
+    for i in 1..=new.min(base) {
+        orders *= f64::from(new.max(base) + i) / f64::from(i);
+    }
+    let percent = 200.0 / orders;
+    (5.0 < percent).then(|| {
+        format!(
+            "with {new} and {base} repeats {percent:.0} % of equal metrics do not overlap by \
+             chance; trust differences well above the noise floor, or repeat more often"
+        )
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use stdx::Rng;
+
+    #[test]
+    fn few_repeats_are_told_of() {
+        let percent = |n, m| few_repeats(n, m).map(|t| t.split(' ').nth(5).unwrap().to_owned());
+        assert_eq!(percent(2, 2).as_deref(), Some("33"));
+        assert_eq!(percent(3, 3).as_deref(), Some("10"));
+        assert_eq!(percent(2, 3), percent(3, 2));
+        // 2 of 70.
+        assert_eq!(percent(4, 4), None);
+        assert_eq!(percent(1, 9), None);
+    }
 
     fn sample(repeats: &[f64]) -> Sample {
         Sample {

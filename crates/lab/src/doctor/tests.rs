@@ -1,3 +1,5 @@
+//! Tests of the doctor: findings on made-up machines.
+
 use kv::{Capabilities, Engine, EngineOptions, OptionDoc};
 
 use super::*;

@@ -1,3 +1,5 @@
+//! Tests of the envelope: fake cgroup trees, and real ones where there are rights.
+
 use std::fs;
 use std::io::Write;
 use std::process::{Child, Command, Stdio};

@@ -1,4 +1,5 @@
-//! `iibench-classic`: the insert benchmark as published in 2014: one load with three secondary indexes,
+//! `iibench-classic`: the insert benchmark as published in 2014: one load with three secondary
+//! indexes,
 //! an interval table, and the question whether the rate stays flat when data outgrow memory.
 
 use super::{Experiment, Params, Sizes};
@@ -37,8 +38,8 @@ fn sizes(preset: Preset) -> Sizes {
         Preset::Quick => Sizes {
             rows: 2_400_000,
             memory_mib: 128,
-            cache_mib: 48,
-            load_seconds: 150.0,
+            cache_mib: 32,
+            load_seconds: 240.0,
             query_seconds: 0.0,
             repeats: 1,
         },

@@ -17,8 +17,8 @@ use crate::workload::iibench::{Generator, RowParams};
 /// Default seed of all data.
 const SEED: u64 = 42;
 
-/// Disk space a store may need per logical byte: random inserts leave B-trees about 69 % full, and an
-/// LSM holds old and new runs while it merges.
+/// Disk space a store may need per logical byte: random inserts leave B-trees about 69 % full, and
+/// an LSM holds old and new runs while it merges.
 const DISK_PER_BYTE: f64 = 2.5;
 
 /// Rates assumed for the estimate of a run's duration, in rows per second.
@@ -197,8 +197,8 @@ fn check_cache(cache: ByteSize, limits: &Limits) -> Result<()> {
     }
     match limits.memory {
         Some(memory) if cache.bytes() > memory.bytes() / 4 * 3 => Err(Error::new(format!(
-            "--cache {cache} leaves too little of --mem {memory} for everything else: at most three \
-             quarters of it"
+            "--cache {cache} leaves too little of --mem {memory} for everything else: at most \
+             three quarters of it"
         ))),
         _ => Ok(()),
     }

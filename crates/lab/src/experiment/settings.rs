@@ -1,5 +1,5 @@
-//! What a user may set for a run, from flags, `LAB_*` variables or `lab.toml`; everything else comes
-//! from the preset.
+//! What a user may set for a run, from flags, `LAB_*` variables or `lab.toml`; everything else
+//! comes from the preset.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;

@@ -1,5 +1,6 @@
 //! `iibench-steps`: the insert benchmark as run today: load without indexes, build them, insert and
-//! delete at a constant size in smaller and smaller transactions, then query under background writes.
+//! delete at a constant size in smaller and smaller transactions, then query under background
+//! writes.
 
 use super::{Experiment, Params, Sizes};
 use crate::record::{LoadKind, Preset, StepPlan};
@@ -38,7 +39,7 @@ fn sizes(preset: Preset) -> Sizes {
     };
     match preset {
         Preset::Smoke => of(60_000, 128, 32, 8.0, 1.0),
-        Preset::Quick => of(1_000_000, 128, 48, 90.0, 15.0),
+        Preset::Quick => of(1_000_000, 128, 32, 90.0, 15.0),
         Preset::Standard => of(20_000_000, 512, 256, 1200.0, 120.0),
         Preset::Published => of(800_000_000, 32 << 10, 24 << 10, 20.0 * 86_400.0, 1800.0),
     }

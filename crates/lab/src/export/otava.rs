@@ -1,7 +1,8 @@
 //! The CSV of Apache Otava, which finds changes in a history of results
 //! (<https://otava.apache.org>): `time`, `commit`, then a column for each metric.
 //!
-//! Rows of several runs may be put one below the other as long as the targets and steps are the same.
+//! Rows of several runs may be put one below the other as long as the targets and steps are the
+//! same.
 
 use std::collections::BTreeMap;
 

@@ -1,3 +1,5 @@
+//! Tests of the facts of a host.
+
 use super::*;
 
 #[test]

@@ -27,8 +27,8 @@ impl Steady {
     }
 }
 
-/// Judges the load phase of a series by what `rate` takes from a second. Windows are counted from its end, so that a late change
-/// cannot hide behind an early calm.
+/// Judges the load phase of a series by what `rate` takes from a second. Windows are counted from
+/// its end, so that a late change cannot hide behind an early calm.
 pub(crate) fn judge(series: &[SeriesRow], rate: impl Fn(&SeriesRow) -> f64) -> Steady {
     let load: Vec<(f64, f64)> = series
         .iter()

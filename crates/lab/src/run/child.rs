@@ -30,11 +30,17 @@ pub(super) struct Worker {
 
 impl Worker {
     /// Start the worker and admit it to its envelope before it opens anything.
-    pub(super) fn start(program: &Path, log: &Path, envelope: &Envelope) -> Result<Worker> {
+    pub(super) fn start(
+        program: &Path,
+        environment: &[(&str, &str)],
+        log: &Path,
+        envelope: &Envelope,
+    ) -> Result<Worker> {
         let stderr = OpenOptions::new().create(true).append(true).open(log);
         let stderr = stderr.map_err(|e| Error::io("create", log, &e))?;
         let mut child = Command::new(program)
             .args(["lab", "worker"])
+            .envs(environment.iter().copied())
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(stderr)
@@ -108,14 +114,14 @@ impl Worker {
             .unwrap_or(0);
         if killed > 0 {
             return Error::new(
-                "the kernel killed the worker because it needed more memory than --mem allows: raise \
-                 --mem or lower --cache",
+                "the kernel killed the worker because it needed more memory than --mem allows: \
+                 raise --mem or lower --cache",
             );
         }
         let status = status.map_or("it did not end".to_owned(), |s| s.to_string());
         Error::new(format!(
-            "the worker ended unexpectedly ({status}); see {}, then begin again with `romanesco lab \
-             resume`",
+            "the worker ended unexpectedly ({status}); see {}, then begin again with `romanesco \
+             lab resume`",
             self.log.display()
         ))
     }

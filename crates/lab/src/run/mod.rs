@@ -4,6 +4,7 @@
 //! interrupted is done again from its first step, because its data are gone or half-written; its
 //! earlier steps are then marked discarded.
 
+pub mod caps;
 mod cell;
 mod child;
 mod interrupt;
@@ -274,7 +275,11 @@ impl Runner<'_> {
     fn steps_of(&self, cell: Cell) -> Result<Vec<(String, StepStatus)>> {
         let prefix = self.prefix(cell);
         let all = self.run.steps()?;
-        let mine = |name: &str| name.get(3..).is_some_and(|rest| rest.starts_with(&prefix));
+        let mine = |name: &str| {
+            name.find('_')
+                .and_then(|i| name.get(i..))
+                .is_some_and(|rest| rest.starts_with(&prefix))
+        };
         let live = |status: &StepStatus| status.state != StepState::Discarded;
         Ok(all
             .into_iter()

@@ -34,74 +34,90 @@ pub(super) struct Ending<'a> {
     pub events: Option<MemoryEvents>,
 }
 
+/// The summary of a step.
 pub(super) fn summarize(
     m: &Measured,
     ending: &Ending<'_>,
     histogram: &Histogram<u64>,
     beside: Option<&Histogram<u64>>,
 ) -> StepSummary {
-    let f = &m.finished;
     let total = m.end.since(&m.first);
-    let settle = m.end.since(&m.loaded);
-    let seconds = analysis::second_stats(&m.series, m.main);
-    let done = match m.main {
-        Main::Rows => f.rows,
-        Main::Queries => f.queries,
-    };
     let rate_target = rate_target(ending.step);
-    let faults = faults(&f.wrong, &m.integrity);
-    StepSummary {
+    let faults = faults(&m.finished.wrong, &m.integrity);
+    let mut summary = StepSummary {
         schema: SCHEMA,
         target: ending.target.name.clone(),
         repeat: ending.repeat,
         step: ending.step.name.clone(),
         main: m.main,
-        ended: f.ended,
-        rows: f.rows,
-        rows_deleted: f.rows_deleted,
-        seconds: f.seconds,
-        rate_mean: if f.seconds > 0.0 {
-            done as f64 / f.seconds
-        } else {
-            0.0
-        },
-        rate_first_tenth: f.rate_first_tenth,
-        rate_last_tenth: f.rate_last_tenth,
-        worst_second: seconds.worst,
-        median_second: seconds.median,
-        stall_seconds: seconds.stall_seconds,
         rate_target,
         latency_ms: latency_of(histogram),
         queries: queries(m, histogram, beside),
-        device_write_bytes: total.device.map(|d| d.write_bytes),
-        device_read_bytes: total.device.map(|d| d.read_bytes),
-        device_write_ios: total.device.map(|d| d.writes),
-        device_read_ios: total.device.map(|d| d.reads),
-        device_source: source_name(total.device_source),
-        process_write_bytes: total.process_io.map(|io| io.write_bytes),
-        written_by_reason: by_reason(&m.stats_before, &m.stats_after),
-        logical_bytes: f.logical_bytes,
-        live_bytes: f.live_bytes,
-        file_bytes: m.end.data.map_or(0, |d| d.allocated_bytes),
-        file_bytes_max: m.file_max,
-        cpu_seconds: cpu(&total),
-        cpu_system_seconds: total.cpu_system_s.unwrap_or(0.0),
-        client_cpu_seconds: f.client_cpu_seconds,
-        lab_cpu_seconds: m.lab.0.zip(m.lab.1).map_or(0.0, |(a, b)| b.cpu_s - a.cpu_s),
-        lab_rss_bytes: m.lab.1.and_then(|u| u.rss_peak_bytes).unwrap_or(0),
-        switches: total.switches.map(|s| s.voluntary + s.involuntary),
-        rss_max: m.rss_max,
-        cgroup_memory_max: m.cgroup_max,
-        debt_bytes: m.debt,
-        settle_seconds: m.settled.0,
-        settle_cut: m.settled.1,
-        settle_write_bytes: settle.device.map(|d| d.write_bytes),
         intervals: m.intervals.clone(),
         integrity: m.integrity.clone(),
         valid: faults.is_empty(),
         invalid_reason: (!faults.is_empty()).then(|| faults.join("; ")),
         warnings: warnings(m, ending, rate_target, &total),
-    }
+        ..StepSummary::default()
+    };
+    rates(&mut summary, m);
+    input_output(&mut summary, m, &total);
+    costs(&mut summary, m, &total);
+    summary
+}
+
+fn rates(summary: &mut StepSummary, m: &Measured) {
+    let f = &m.finished;
+    let seconds = analysis::second_stats(&m.series, m.main);
+    let done = match m.main {
+        Main::Rows => f.rows,
+        Main::Queries => f.queries,
+    };
+    summary.ended = f.ended;
+    summary.rows = f.rows;
+    summary.rows_deleted = f.rows_deleted;
+    summary.seconds = f.seconds;
+    summary.rate_mean = if f.seconds > 0.0 {
+        done as f64 / f.seconds
+    } else {
+        0.0
+    };
+    summary.rate_first_tenth = f.rate_first_tenth;
+    summary.rate_last_tenth = f.rate_last_tenth;
+    summary.worst_second = seconds.worst;
+    summary.median_second = seconds.median;
+    summary.stall_seconds = seconds.stall_seconds;
+}
+
+fn input_output(summary: &mut StepSummary, m: &Measured, total: &OsDelta) {
+    let f = &m.finished;
+    let settle = m.end.since(&m.loaded);
+    summary.device_write_bytes = total.device.map(|d| d.write_bytes);
+    summary.device_read_bytes = total.device.map(|d| d.read_bytes);
+    summary.device_write_ios = total.device.map(|d| d.writes);
+    summary.device_read_ios = total.device.map(|d| d.reads);
+    summary.device_source = source_name(total.device_source);
+    summary.process_write_bytes = total.process_io.map(|io| io.write_bytes);
+    summary.written_by_reason = by_reason(&m.stats_before, &m.stats_after);
+    summary.logical_bytes = f.logical_bytes;
+    summary.live_bytes = f.live_bytes;
+    summary.file_bytes = m.end.data.map_or(0, |d| d.allocated_bytes);
+    summary.file_bytes_max = m.file_max;
+    summary.debt_bytes = m.debt;
+    summary.settle_seconds = m.settled.0;
+    summary.settle_cut = m.settled.1;
+    summary.settle_write_bytes = settle.device.map(|d| d.write_bytes);
+}
+
+fn costs(summary: &mut StepSummary, m: &Measured, total: &OsDelta) {
+    summary.cpu_seconds = cpu(total);
+    summary.cpu_system_seconds = total.cpu_system_s.unwrap_or(0.0);
+    summary.client_cpu_seconds = m.finished.client_cpu_seconds;
+    summary.lab_cpu_seconds = m.lab.0.zip(m.lab.1).map_or(0.0, |(a, b)| b.cpu_s - a.cpu_s);
+    summary.lab_rss_bytes = m.lab.1.and_then(|u| u.rss_peak_bytes).unwrap_or(0);
+    summary.switches = total.switches.map(|s| s.voluntary + s.involuntary);
+    summary.rss_max = m.rss_max;
+    summary.cgroup_memory_max = m.cgroup_max;
 }
 
 fn cpu(delta: &OsDelta) -> f64 {

@@ -86,5 +86,8 @@ fn notes(plan: &Plan, factory: &dyn Factory) -> Vec<String> {
     if !can.persistent {
         notes.push("keeps nothing on disk".to_owned());
     }
+    for (name, value) in factory.environment() {
+        notes.push(format!("its process runs with {name}={value}"));
+    }
     notes
 }

@@ -1,3 +1,5 @@
+//! Tests of samples and their differences.
+
 use std::fs::{self, File};
 use std::io::Write;
 use std::process::{Command, Stdio};

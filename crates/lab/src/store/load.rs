@@ -13,7 +13,8 @@ use crate::record::{RunRecord, RunSummary, SCHEMA, StepRecord, StepState, StepSt
 /// Read a run with all its records. Steps that are not done come without a summary.
 ///
 /// # Errors
-/// When the directory is no run or of another schema, or a record that should be there is not whole.
+/// When the directory is no run or of another schema, or a record that should be there is not
+/// whole.
 pub fn load(path: &Path) -> Result<RunRecord> {
     let manifest = read_manifest(path)?;
     let mut steps = Vec::new();

@@ -204,8 +204,8 @@ pub fn read_manifest(path: &Path) -> Result<Manifest> {
             .and_then(|v| v.as_str())
             .unwrap_or("unknown");
         return Err(Error::new(format!(
-            "{} was written by another version (schema {schema}, romanesco {by}); this program reads schema \
-             {SCHEMA}: use that version, or run the experiment again",
+            "{} was written by another version (schema {schema}, romanesco {by}); this program \
+             reads schema {SCHEMA}: use that version, or run the experiment again",
             path.display()
         ))
         .meaning(Failure::Tool));
@@ -226,6 +226,14 @@ pub(crate) fn read_json<T: DeserializeOwned>(path: &Path) -> Result<T> {
         .map_err(|e| Error::new(format!("{} is damaged: {e}; {RESTORE}", path.display())))
 }
 
+/// The number before the first `_` of a step directory's name.
+fn step_number(name: &str) -> u64 {
+    name.split('_')
+        .next()
+        .and_then(|n| n.parse().ok())
+        .unwrap_or(u64::MAX)
+}
+
 fn step_names(path: &Path) -> Result<Vec<String>> {
     let steps = path.join("steps");
     let entries = fs::read_dir(&steps).map_err(|e| Error::io("read", &steps, &e))?;
@@ -233,7 +241,7 @@ fn step_names(path: &Path) -> Result<Vec<String>> {
         .filter_map(|e| e.ok()?.file_name().into_string().ok())
         .filter(|name| name.starts_with(|c: char| c.is_ascii_digit()))
         .collect();
-    names.sort();
+    names.sort_by_key(|name| (step_number(name), name.clone()));
     Ok(names)
 }
 

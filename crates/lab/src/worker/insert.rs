@@ -72,7 +72,8 @@ impl<'a> Inserter<'a> {
         }
     }
 
-    /// Insert until the rows or the time are used up. `main`: the commits are what the step measures.
+    /// Insert until the rows or the time are used up. `main`: the commits are what the step
+    /// measures.
     fn run(&mut self, kind: LoadKind, main: bool) {
         let shared = self.shared;
         let clients = shared.plan.clients;
@@ -133,8 +134,8 @@ impl<'a> Inserter<'a> {
         }
     }
 
-    /// Delete the oldest `count` rows as a database would: read them by primary key, then delete them
-    /// and their index entries in one transaction.
+    /// Delete the oldest `count` rows as a database would: read them by primary key, then delete
+    /// them and their index entries in one transaction.
     fn delete_oldest(&mut self, count: u64) -> Result<(), String> {
         let shared = self.shared;
         let session = shared.session;

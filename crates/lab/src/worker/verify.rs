@@ -1,5 +1,5 @@
-//! Is the store what the workload's model says? Every row is made again and compared; the index trees
-//! are compared by number and by the sum of the hashes of their keys.
+//! Is the store what the workload's model says? Every row is made again and compared; the index
+//! trees are compared by number and by the sum of the hashes of their keys.
 
 use kv::{Direction, KeyRange, TreeId};
 use stdx::{hash, time};

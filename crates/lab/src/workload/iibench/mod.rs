@@ -4,8 +4,8 @@
 //! primary key, with three secondary indexes. Row `i` is a pure function of the seed and `i`, so
 //! the rows that should be in a store need not be remembered: a check makes them again.
 //!
-//! On an embedded engine a row is one entry in the primary tree and one in each index tree. Integers
-//! are big-endian and prices are non-negative, so that byte order is value order.
+//! On an embedded engine a row is one entry in the primary tree and one in each index tree.
+//! Integers are big-endian and prices are non-negative, so that byte order is value order.
 
 mod payload;
 mod row;

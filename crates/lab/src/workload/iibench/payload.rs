@@ -21,8 +21,8 @@ pub struct Payload {
 }
 
 impl Payload {
-    /// 128 bytes, half of them constant: with it a row and its index entries have 236 bytes, close to
-    /// what the 2014 article's figures imply.
+    /// 128 bytes, half of them constant: with it a row and its index entries have 236 bytes, close
+    /// to what the 2014 article's figures imply.
     pub const CLASSIC: Payload = Payload {
         min: 128,
         max: 128,

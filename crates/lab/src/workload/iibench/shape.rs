@@ -16,8 +16,8 @@ pub enum Shape {
     /// date, customer), with price an integer below 500: the third index has only 500 places where
     /// it grows. 20, 20 and 24 bytes.
     Current,
-    /// All three keys lead with a uniformly random 64-bit number of their own: no locality anywhere.
-    /// 20, 24 and 28 bytes.
+    /// All three keys lead with a uniformly random 64-bit number of their own: no locality
+    /// anywhere. 20, 24 and 28 bytes.
     Uniform,
 }
 
