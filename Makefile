@@ -58,7 +58,8 @@ test: ## all a change must pass: format, tidy, lints, documentation, tests
 	$(call banner,documentation)
 	RUSTDOCFLAGS=-Dwarnings cargo doc --no-deps --workspace --features $(engines)
 	$(call banner,tests)
-	cargo test --workspace --features $(engines)
+	cargo test --workspace --doc --features $(engines)
+	cargo test --workspace --lib --bins --tests --features $(engines)
 
 bench: all-engines ## run the insert benchmark on every engine (long), print its report's path
 	$(call lab_run,bench,iibench-classic --preset standard -t lmdb$(comma)rocksdb$(comma)wiredtiger)
