@@ -168,7 +168,9 @@ impl Lap<'_, '_, '_> {
         dir.write_envelope(&self.record)?;
         self.runner.progress.step(self.plan, self.cell, step);
         match self.measure(step, &mut dir) {
-            Ok(done) => done.keep(self, step, dir),
+            Ok(done) => done
+                .keep(self, step, dir)
+                .map_err(|e| self.with_target(&e).meaning(Failure::Invalid)),
             Err(e) if self.runner.interrupt.is_set() => Err(e),
             Err(e) => {
                 let e = self.with_target(&e).meaning(Failure::Invalid);

@@ -120,8 +120,8 @@ impl Worker {
         }
         let status = status.map_or("it did not end".to_owned(), |s| s.to_string());
         Error::new(format!(
-            "the worker ended unexpectedly ({status}); see {}, then begin again with `romanesco lab \
-             resume`",
+            "the worker ended unexpectedly ({status}); see {}, then begin again with `romanesco \
+             lab resume`",
             self.log.display()
         ))
     }

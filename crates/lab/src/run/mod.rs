@@ -12,6 +12,8 @@ mod observe;
 mod progress;
 mod summary;
 mod target_record;
+#[cfg(test)]
+mod tests;
 
 pub use interrupt::Interrupt;
 pub use progress::{Progress, Second, Silent};

@@ -192,15 +192,20 @@ pub fn read_manifest(path: &Path) -> Result<Manifest> {
         ))
     })?;
     let schema = value.get("schema").and_then(serde_json::Value::as_u64);
-    if schema != Some(u64::from(SCHEMA)) {
-        let found = schema.map_or("no schema".to_owned(), |s| format!("schema {s}"));
+    let schema = schema.ok_or_else(|| {
+        let file = file.display();
+        Error::new(format!(
+            "{file} is no manifest: it has no schema; {RESTORE}"
+        ))
+    })?;
+    if schema != u64::from(SCHEMA) {
         let by = value
             .get("lab_version")
             .and_then(|v| v.as_str())
             .unwrap_or("unknown");
         return Err(Error::new(format!(
-            "{} was written by another version ({found}, romanesco {by}); this program reads \
-             schema {SCHEMA}: use that version, or run the experiment again",
+            "{} was written by another version (schema {schema}, romanesco {by}); this program \
+             reads schema {SCHEMA}: use that version, or run the experiment again",
             path.display()
         ))
         .meaning(Failure::Tool));

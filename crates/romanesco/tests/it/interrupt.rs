@@ -11,8 +11,8 @@ use crate::program::{Place, Running, lives, send, wait_for};
 const STEPS: &str = "run iibench-steps -t lmdb --rows 2000 --time 0.35 --settle 0.2 --out run";
 
 /// One slow step a target.
-const SLOW: &str = "run iibench-classic -t lmdb,memory --rows 20000 --rate 2000 --batch 20 --time 2 \
-                    --settle 0.2 --out run";
+const SLOW: &str = "run iibench-classic -t lmdb,memory --rows 20000 --rate 2000 --batch 20 \
+                    --time 2 --settle 0.2 --out run";
 
 /// A run of [`STEPS`] in its fifth step.
 fn stopped_half_way(place: &Place) -> Running {

@@ -31,9 +31,11 @@ fn unknown_names_are_answered_with_the_nearest() {
     refused("run --out o", &["lab run iibench-classic"]);
 }
 
-#[cfg(not(feature = "rocksdb"))]
 #[test]
 fn an_engine_that_is_not_compiled_in_names_its_feature() {
+    if lab::target::factory("rocksdb").unwrap().available() {
+        return;
+    }
     refused(
         "run iibench-classic -t rocksdb --out o",
         &["--features rocksdb"],
