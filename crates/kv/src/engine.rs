@@ -63,7 +63,9 @@ pub trait Engine: Send + Sync {
     fn begin_write(&self) -> Result<Box<dyn Transaction + '_>>;
 
     /// Apply a batch atomically and without reading. Where `blind_writes` is true it never
-    /// conflicts; elsewhere the engine repeats it until it is through.
+    /// conflicts; elsewhere the engine repeats it until it is through. Whether a batch counts as a
+    /// first committer, so that an open transaction that writes one of its keys gets `Conflict`, is
+    /// the engine's choice.
     ///
     /// # Errors
     /// `Invalid` for a key or value beyond the limits or a dropped tree (nothing is applied);
@@ -136,7 +138,8 @@ pub trait Engine: Send + Sync {
     /// Check the stored structures as far as the engine can.
     ///
     /// # Errors
-    /// `Corrupt`, naming what is wrong; `Unsupported` when the engine has no such check.
+    /// `Corrupt`, naming what is wrong; `Unsupported` when the engine has no such check; `Conflict`
+    /// beside an open snapshot, where the engine needs the trees for itself: end it and ask again.
     fn verify(&self) -> Result<()> {
         Err(Error::unsupported(
             self.name(),
@@ -209,7 +212,8 @@ pub trait Cursor {
     fn advance(&mut self) -> Result<bool>;
 
     /// Go to the first entry at or beyond `key` in the cursor's direction, within its range. It may
-    /// also go back. False when there is none.
+    /// also go back. False when there is none: the cursor is then at its end, where
+    /// [`Cursor::advance`] stays false until another seek finds an entry.
     ///
     /// # Errors
     /// `Corrupt`, `Io`.
@@ -236,14 +240,18 @@ pub trait Transaction: Snapshot {
     /// `Conflict` (here or at commit); `Invalid` beyond the limits, and the transaction may go on.
     fn put(&mut self, tree: TreeId, key: &[u8], value: &[u8]) -> Result<()>;
 
-    /// Remove `key`; says whether it was there. Takes part in conflict detection.
+    /// Remove `key`; says whether it was there. Takes part in conflict detection; whether the
+    /// delete of an absent key counts as a write of it there is the engine's choice.
     ///
     /// # Errors
-    /// `Conflict`.
+    /// `Conflict`. A key beyond the limits gives false or `Invalid`, as the engine chooses, and the
+    /// transaction may go on.
     fn delete(&mut self, tree: TreeId, key: &[u8]) -> Result<bool>;
 
     /// Set `key` to `value` without reading and, where the capability `blind_writes` is true,
-    /// without conflict detection: for keys that are derived from keys that take part.
+    /// without conflict detection: for keys that are derived from keys that take part. Inside the
+    /// transaction it is an own write like any other: it is visible there, and of several writes of
+    /// one key, blind or not, the last wins.
     ///
     /// # Errors
     /// As [`Transaction::put`].
@@ -255,8 +263,9 @@ pub trait Transaction: Snapshot {
     /// As [`Transaction::put`].
     fn delete_blind(&mut self, tree: TreeId, key: &[u8]) -> Result<()>;
 
-    /// Remove the keys of `range` that this transaction sees. Whether keys that others insert into
-    /// the range meanwhile are removed or conflict is the engine's choice.
+    /// Remove the keys of `range` that this transaction sees. One of them that another transaction
+    /// has changed meanwhile is removed all the same, or is a conflict. Whether keys that others
+    /// insert into the range meanwhile stay, are removed or conflict is the engine's choice.
     ///
     /// # Errors
     /// `Conflict`.

@@ -49,7 +49,8 @@ pub struct EngineOptions {
     /// How long between checkpoints, for engines that have them (default 10 s).
     pub checkpoint: Duration,
     /// Whether a redo log is kept (default true). Without one, every commit is at
-    /// `Durability::None` and the stronger levels are refused with `Unsupported`.
+    /// `Durability::None` and the stronger levels are refused with `Unsupported`, also by engines
+    /// that never have a log.
     pub log: bool,
     /// Bypass the page cache of the operating system where the engine can (default false).
     pub direct_io: bool,

@@ -25,7 +25,7 @@ pub enum IoReason {
     Meta,
 }
 
-/// Bytes and operations for one reason since the engine was opened.
+/// Bytes and operations for one reason since the engine was opened. Neither ever falls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct IoCount {
     /// The reason.
@@ -45,13 +45,14 @@ pub struct CacheStats {
     pub used_bytes: u64,
     /// Of that, what must still be written, in bytes.
     pub dirty_bytes: u64,
-    /// Lookups answered.
+    /// Lookups answered, since the engine was opened; never falls.
     pub hits: u64,
-    /// Lookups that went to the disk.
+    /// Lookups that went to the disk, since the engine was opened; never falls.
     pub misses: u64,
 }
 
-/// Time that callers spent waiting, for one reason.
+/// Time that callers spent waiting, for one reason, since the engine was opened. Neither number
+/// ever falls.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StallCount {
     /// The reason, in the engine's words: `memtable_limit`, `cache_full`, ...
@@ -79,7 +80,7 @@ pub struct EngineStats {
     /// The background work going on now, in words a stall can be blamed on: `checkpoint`,
     /// `compaction`, `flush`. Empty when idle or unknown.
     pub activity: Vec<String>,
-    /// Anything else, by the engine's own names.
+    /// Anything else, by the engine's own names: counters that only grow, and gauges that may fall.
     pub counters: BTreeMap<String, u64>,
 }
 
@@ -100,7 +101,8 @@ impl EngineStats {
 pub enum StatScope {
     /// Only what is cheap: an estimate is fine.
     Quick,
-    /// Exact where it can be had, even by reading the whole tree.
+    /// Exact where it can be had, even by reading the whole tree. The count of entries is always
+    /// exact.
     Exact,
 }
 

@@ -3,7 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 /// The handle of an open tree: valid in the engine that gave it, until the tree is dropped or the
-/// engine is closed. A handle is never given to another tree while the engine is open.
+/// engine is closed. A handle is never given to another tree while the engine is open. One that
+/// the engine never gave is answered with `Invalid`, as one whose tree was dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct TreeId(pub u32);
 

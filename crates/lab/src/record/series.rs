@@ -2,8 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
-/// One second of a step. Byte and operation counts are those of this second; memory, size and debt
-/// are as at its end. Empty cells are what could not be measured.
+/// One second of a step. Rates and counts (of operations, bytes, switches) are scaled to one
+/// second, since a row may cover more or less time than that; `rows` is a sum since the step began;
+/// memory, size and debt are as at the end of the row. Empty cells are what could not be measured.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct SeriesRow {
     /// Seconds since the step began, at the end of this row.
