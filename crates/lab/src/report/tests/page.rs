@@ -257,7 +257,7 @@ fn a_run_without_any_finished_step_still_makes_a_page() {
         step.status.message = Some("the worker was killed".to_owned());
     }
     let page = render(&record).unwrap();
-    assert!(page.contains("No step of this run came to its end."));
+    assert!(page.contains("No step of this run came to its end"));
     assert!(page.contains("the worker was killed"));
 }
 
