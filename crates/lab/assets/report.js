@@ -101,7 +101,7 @@ function base(host, unit, options) {
   return {
     width: Math.max(200, host.clientWidth),
     height: wide ? 250 : 190,
-    padding: [8, options.right || 8, 0, 0],
+    padding: [8, options.right || 16, 0, 0],
     cursor: { dataIdx: nearest, points: { size: 5 }, drag: { x: true, y: false, setScale: true },
       sync: options.sync ? { key: options.sync, setSeries: false } : undefined },
     legend: { live: true },
@@ -146,7 +146,7 @@ function timePlot(host, stepIndex, step, panel) {
       if (!column) { return; }
       var phase = words(cell.columns.phase), back = panel.flow ? doc.group / 2 : 0;
       tables.push([cell.columns.t.map(function (t) { return t - back; }), column.map(function (v, i) {
-        var hidden = v === null || (log && !panel.main && v <= 0) || (panel.load_only && phase[i] === "settle");
+        var hidden = v === null || (log && !panel.main && v <= 0) || (panel.load_only && (phase[i] === "settle" || (cell.whole && i >= cell.whole)));
         return hidden ? null : v / panel.div;
       })]);
       series.push({ label: label(cell, stepIndex, panel.dashed[0] ? part[0][1] : ""), stroke: color(cell.target),

@@ -178,8 +178,15 @@ fn cell_value(cell: &CellView<'_>, group: usize) -> Value {
         .iter()
         .map(|s| json!([number(s.start), number(s.seconds)]))
         .collect();
+    // Rows put together have no last one that is cut off.
+    let whole = if group == 1 {
+        cell.whole_seconds().count()
+    } else {
+        0
+    };
     json!({
         "target": cell.target,
+        "whole": whole,
         "repeat": cell.repeat,
         "shown": cell.shown,
         "valid": cell.summary.valid,

@@ -208,7 +208,11 @@ fn summary(
         target: shape.names[target].into(),
         repeat,
         step: step.into(),
-        ended: Ended::Operations,
+        ended: if target == 0 {
+            Ended::Time
+        } else {
+            Ended::Operations
+        },
         latency_ms: latency(rows),
         device_source: if shape.enforced { "cgroup" } else { "device" }.into(),
         intervals: intervals(target, rows),

@@ -1,8 +1,9 @@
 //! The summary matrix: metrics down, targets across, absolute and relative.
 //!
 //! Every cell carries its comparison with the best of its row and with each target, so that the
-//! reader chooses the baseline; nothing is computed in the browser. A cell is coloured exactly when
-//! [`crate::analysis`] calls it better or worse; invalid ones are grey and in no comparison.
+//! reader chooses the baseline; nothing is computed in the browser. A cell is coloured when
+//! [`crate::analysis`] calls it better or worse by more than 5 %; invalid ones are grey and in no
+//! comparison.
 
 use serde::Serialize;
 
@@ -12,6 +13,9 @@ use super::compare::{class, times};
 use super::format;
 use super::metrics::{SHOWN, Shown};
 use super::model::{StepView, View};
+
+/// Differences up to this are not coloured, even when they are told from noise.
+const COLOURED: f64 = 0.05;
 
 /// A relation to one baseline.
 #[derive(Clone, Debug, Serialize)]
@@ -204,8 +208,10 @@ fn relation(
         return say("1".to_owned(), "ref");
     }
     let row = view.compared(step, metric.name, target, base);
-    let verdict = row.and_then(|r| r.verdict);
-    let text = match row.and_then(|r| r.ratio) {
+    let ratio = row.and_then(|r| r.ratio);
+    let small = ratio.is_some_and(|r| (r - 1.0).abs() <= COLOURED);
+    let verdict = row.and_then(|r| r.verdict).filter(|_| !small);
+    let text = match ratio {
         Some(ratio) => format!("{}\u{d7}", times(ratio)),
         None if b < a => "above 0".to_owned(),
         None => "1".to_owned(),

@@ -4,7 +4,7 @@
 
 use hdrhistogram::Histogram;
 
-use crate::analysis::ComparisonRow;
+use crate::analysis::{ComparisonRow, main_rates};
 use crate::record::{
     Main, RunRecord, SeriesRow, StepPlan, StepRecord, StepState, StepSummary, TargetRecord,
     TargetStepSummary,
@@ -31,6 +31,17 @@ pub(crate) struct CellView<'a> {
     pub(crate) shown: bool,
     pub(crate) record: &'a StepRecord,
     pub(crate) summary: &'a StepSummary,
+}
+
+impl<'a> CellView<'a> {
+    /// The whole seconds of its load, as [`main_rates`] takes them: the last row of a load is cut
+    /// off where the load ended, and its rate is of too short a time to be drawn.
+    pub(crate) fn whole_seconds(&self) -> impl Iterator<Item = &'a SeriesRow> + use<'a> {
+        let series = &self.record.series;
+        let whole = main_rates(series, self.summary.main).len();
+        let load = series.iter().filter(|r| r.phase != "settle");
+        load.take(whole)
+    }
 }
 
 /// One step of the plan with what came of it.
@@ -300,9 +311,10 @@ impl<'a> StepView<'a> {
             reasons.push(format!("repeat {}: {why}", cell.repeat));
         }
         if let Some(share) = self.missed_rate(target) {
-            let share = super::format::percent(share);
+            // A decimal more than elsewhere: 94.6 % is not 95 %.
             reasons.push(format!(
-                "reached {share} of the rate asked for (95 % is the least)"
+                "reached {:.1} % of the rate asked for (95 % is the least)",
+                100.0 * share
             ));
         }
         reasons

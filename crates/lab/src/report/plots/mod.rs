@@ -290,9 +290,13 @@ fn lines(view: &View<'_>, panel: &Panel, cell: &CellView<'_>) -> Vec<svg::Line> 
     let name = view.name(cell.target);
     let back = if panel.flow { 0.5 } else { 0.0 };
     let line = |((column, word), dashed): ((&str, &str), bool)| {
-        let rows = cell.record.series.iter();
+        let rows: Vec<&SeriesRow> = if panel.load_only {
+            cell.whole_seconds().collect()
+        } else {
+            cell.record.series.iter().collect()
+        };
         let points: Vec<_> = rows
-            .filter(|r| !panel.load_only || r.phase != "settle")
+            .into_iter()
             .map(|r| (r.t - back, value(r, column).map(|v| v / panel.div)))
             .collect();
         points.iter().any(|p| p.1.is_some()).then(|| svg::Line {
@@ -334,7 +338,7 @@ fn time_note(panel: &Panel) -> String {
         note.push("Shaded: stall seconds, in the colour of their target.".to_owned());
     }
     if panel.main && panel.log {
-        note.push("Logarithmic, for rates far apart; nothing is drawn at its foot.".to_owned());
+        note.push("Logarithmic, for rates far apart; zero stands at the foot.".to_owned());
     }
     note.join(" ")
 }
@@ -346,8 +350,8 @@ const FAR: f64 = 30.0;
 /// the fastest target's seconds against the 10th of the slowest one's.
 pub(crate) fn far_apart(step: &StepView<'_>) -> bool {
     let ends = |cell: &&CellView<'_>| {
-        let load = cell.record.series.iter().filter(|r| r.phase != "settle");
-        let rates: Vec<f64> = load.map(|r| step.rate(r)).filter(|r| 0.0 < *r).collect();
+        let rates = cell.whole_seconds().map(|r| step.rate(r));
+        let rates: Vec<f64> = rates.filter(|r| 0.0 < *r).collect();
         let at = |q| format::quantile_of(&rates, q);
         Some((at(0.1)?, at(0.9)?))
     };

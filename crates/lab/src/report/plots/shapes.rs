@@ -5,7 +5,7 @@ use hdrhistogram::Histogram;
 use super::{Figure, far_apart};
 use crate::report::clock::Clock;
 use crate::report::format;
-use crate::report::model::{StepView, View};
+use crate::report::model::{CellView, StepView, View};
 use crate::report::svg;
 
 /// Rate over rows of one target: places in rows, median over the repeats, and their range.
@@ -240,13 +240,10 @@ pub(crate) fn density_figure(view: &View<'_>, step: &StepView<'_>) -> Option<Fig
 
 fn ridge(view: &View<'_>, step: &StepView<'_>, target: usize) -> svg::Ridge {
     let cells = step.cells.iter().filter(|c| c.target == target);
-    let rows = cells.flat_map(|c| &c.record.series);
+    let seconds = cells.flat_map(CellView::whole_seconds);
     svg::Ridge {
         label: view.name(target).to_owned(),
         color: view.color(target),
-        values: rows
-            .filter(|r| r.phase != "settle")
-            .map(|r| step.rate(r))
-            .collect(),
+        values: seconds.map(|r| step.rate(r)).collect(),
     }
 }

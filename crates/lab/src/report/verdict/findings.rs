@@ -84,23 +84,43 @@ fn unusable(view: &View<'_>) -> Vec<Finding> {
             found.push(Finding::new("invalid", "invalid", text, &step.id));
         }
     }
-    found.extend(view.failed.iter().map(|failure| {
+    found.extend(failed(view));
+    found
+}
+
+/// The failures; those of the repeats of a step for the same reason are one.
+fn failed(view: &View<'_>) -> Vec<Finding> {
+    let mut kinds: Vec<(String, Vec<u32>, &str)> = Vec::new();
+    for failure in &view.failed {
         let reason = failure.reason.trim_end_matches('.');
-        let text = match &failure.place {
-            Some(p) if view.run.manifest.plan.repeats < 2 => {
-                format!("{} failed in {}: {reason}.", view.name(p.target), p.step)
-            }
-            Some(p) => format!(
-                "{} failed in {}, repeat {}: {reason}.",
-                view.name(p.target),
-                p.step,
-                p.repeat
+        let (what, repeat) = match &failure.place {
+            Some(p) => (
+                format!("{} failed in {}", view.name(p.target), p.step),
+                vec![p.repeat],
             ),
-            None => format!("{} did not come to its end: {reason}.", failure.directory),
+            None => (
+                format!("{} did not come to its end", failure.directory),
+                Vec::new(),
+            ),
+        };
+        match kinds.iter_mut().find(|k| k.0 == what && k.2 == reason) {
+            Some(kind) => kind.1.extend(repeat),
+            None => kinds.push((what, repeat, reason)),
+        }
+    }
+    let planned = view.run.manifest.plan.repeats;
+    let finding = |(what, repeats, reason): (String, Vec<u32>, &str)| {
+        let numbers: Vec<String> = repeats.iter().map(u32::to_string).collect();
+        let text = match repeats.len() {
+            0 => format!("{what}: {reason}."),
+            _ if planned < 2 => format!("{what}: {reason}."),
+            1 => format!("{what}, repeat {}: {reason}.", numbers.concat()),
+            n if n >= planned as usize => format!("{what} in every repeat: {reason}."),
+            _ => format!("{what}, repeats {}: {reason}.", numbers.join(", ")),
         };
         Finding::new("failed", "invalid", text, "environment")
-    }));
-    found
+    };
+    kinds.into_iter().map(finding).collect()
 }
 
 fn fastest(view: &View<'_>, step: &StepView<'_>) -> Option<Finding> {

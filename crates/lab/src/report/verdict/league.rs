@@ -164,8 +164,8 @@ fn note(view: &View<'_>, step: &StepView<'_>, target: usize) -> String {
 fn spark(view: &View<'_>, step: &StepView<'_>, target: usize) -> Option<String> {
     let shown = step.shown();
     let cell = shown.iter().find(|c| c.target == target)?;
-    let load = cell.record.series.iter().filter(|r| r.phase != "settle");
-    let points: Vec<_> = load.map(|r| (r.t, Some(step.rate(r)))).collect();
+    let seconds = cell.whole_seconds();
+    let points: Vec<_> = seconds.map(|r| (r.t, Some(step.rate(r)))).collect();
     let label = format!("rate of {} over time", view.name(target));
     Some(svg::sparkline(&points, view.color(target), &label))
 }
