@@ -121,6 +121,9 @@ function log10Only(u, splits) {
   });
 }
 
+/* A single second makes no line: it is drawn as a point. */
+function alone(ys) { return ys.filter(function (v) { return v !== null && v !== undefined; }).length === 1; }
+
 /* On a logarithmic axis of rates a second without any stands at its foot. */
 function foot(columns) {
   var least = Infinity;
@@ -150,7 +153,7 @@ function timePlot(host, stepIndex, step, panel) {
         return hidden ? null : v / panel.div;
       })]);
       series.push({ label: label(cell, stepIndex, panel.dashed[0] ? part[0][1] : ""), stroke: color(cell.target),
-        width: part[1] ? 1 : 1.5, dash: part[1] ? [4, 3] : undefined, points: { show: false },
+        width: part[1] ? 1 : 1.5, dash: part[1] ? [4, 3] : undefined, points: { show: alone(tables[tables.length - 1][1]), size: 6, fill: color(cell.target) },
         value: function (u, v) { return num(v); } });
     });
   });

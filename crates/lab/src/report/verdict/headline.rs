@@ -70,7 +70,7 @@ fn of_many(view: &View<'_>, steps: &[StepView<'_>]) -> String {
                 contests.first().map_or("", |c| view.name(c.first))
             )
         }
-        [] => format!("In none of {all} steps is one target faster than every other"),
+        [] => format!("In none of {all} steps can a fastest target be told"),
         [one] if most == all => format!("{one} is the fastest in all {all} steps"),
         [one] => format!("{one} is the fastest in {most} of {all} steps"),
         several => {
