@@ -25,7 +25,7 @@ mod linked {
     const ERRNO: &str = "E(BUSY|TIMEDOUT|NOENT|INVAL|EXIST|NOSPC|DQUOT|NOMEM)";
 
     pub(super) fn bind() {
-        // 3.2 is the oldest release with the configuration strings in src/config.rs.
+        // 3.2 is the oldest release with the configuration strings in src/linked/config.rs.
         let library = pkg_config::Config::new()
             .range_version("3.2".."4")
             .probe("wiredtiger")

@@ -5,13 +5,14 @@
 ///
 /// The factory is an expression of type `&'static dyn kv::Factory` (such as `kv_lmdb::factory()`),
 /// the options one of type `kv::EngineOptions` (default: the defaults). Both may use whatever the
-/// module around the macro can.
+/// module around the macro can. `seeds = 8` after the options changes the number of random runs for
+/// an engine that is slow to open or to sync ([`Subject::with_seeds`](crate::Subject::with_seeds)).
 #[macro_export]
 macro_rules! conformance_tests {
     ($factory:expr $(,)?) => {
         $crate::conformance_tests!(conformance, $factory, $crate::kv::EngineOptions::default());
     };
-    ($module:ident, $factory:expr, $options:expr $(,)?) => {
+    ($module:ident, $factory:expr, $options:expr $(, seeds = $seeds:expr)? $(,)?) => {
         mod $module {
             #[allow(
                 unused_imports,
@@ -21,7 +22,9 @@ macro_rules! conformance_tests {
 
             fn subject() -> &'static $crate::Subject {
                 static SUBJECT: ::std::sync::LazyLock<$crate::Subject> =
-                    ::std::sync::LazyLock::new(|| $crate::Subject::new($factory, $options));
+                    ::std::sync::LazyLock::new(|| {
+                        $crate::Subject::new($factory, $options)$(.with_seeds($seeds))?
+                    });
                 &SUBJECT
             }
 

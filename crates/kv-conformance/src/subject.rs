@@ -5,10 +5,14 @@ use std::sync::OnceLock;
 
 use kv::{Capabilities, EngineOptions, Factory};
 
+/// Seeds of random runs by default.
+const SEEDS: u64 = 24;
+
 /// An engine and the options it is opened with.
 pub struct Subject {
     factory: &'static dyn Factory,
     options: EngineOptions,
+    seeds: u64,
     capabilities: OnceLock<Capabilities>,
 }
 
@@ -19,8 +23,22 @@ impl Subject {
         Subject {
             factory,
             options,
+            seeds: SEEDS,
             capabilities: OnceLock::new(),
         }
+    }
+
+    /// Run the random programs of `seeds` seeds instead of 24, where the environment does not ask
+    /// for others.
+    #[must_use]
+    pub fn with_seeds(self, seeds: u64) -> Subject {
+        Subject { seeds, ..self }
+    }
+
+    /// How many seeds of random runs there are by default.
+    #[must_use]
+    pub fn seeds(&self) -> u64 {
+        self.seeds
     }
 
     /// The factory.

@@ -9,6 +9,9 @@ use crate::library;
 /// The engine's name.
 pub(crate) const NAME: &str = "wiredtiger";
 
+/// The value of the option `type` that makes log-structured merge trees.
+pub(crate) const LSM: &str = "lsm";
+
 /// The longest key, in bytes. WiredTiger would take nearly 4 GiB, but keys longer than a tenth of a
 /// page are kept apart and read with extra I/O.
 const KEY_MAX: usize = 65_535;
@@ -23,7 +26,7 @@ static OPTIONS: [OptionDoc; 5] = [
         values: "btree|lsm",
         default: "btree",
         about: "what trees are created as: a B-tree, or a log-structured merge of B-trees, which \
-                writes less at random and reads more",
+                writes less at random, reads more and cannot be compacted on request",
     },
     OptionDoc {
         name: "leaf_page",
@@ -116,7 +119,8 @@ impl Factory for Wiredtiger {
     }
 }
 
-/// What the engine can do when opened with `options`.
+/// What the engine can do when opened with `options`. Options of its own that are wrong are refused
+/// by `open`, so they need not be told apart here.
 pub(crate) fn capabilities(options: &EngineOptions) -> Capabilities {
     Capabilities {
         limits: Limits {
@@ -133,7 +137,9 @@ pub(crate) fn capabilities(options: &EngineOptions) -> Capabilities {
         blind_writes: false,
         cheap_range_delete: false,
         drop_with_readers: false,
-        compaction: true,
+        // Compacting an LSM first writes out its newest chunk; that waits, in whole seconds, for as
+        // long as a snapshot pins a change in it.
+        compaction: options.own.get("type").is_none_or(|text| text != LSM),
         backup: true,
         storage_map: true,
         io_by_reason: true,

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
-use crate::probe::ProbeResult;
+use crate::probe::{CapCheck, ProbeResult};
 use crate::record::SCHEMA;
 use crate::store;
 
@@ -30,6 +30,8 @@ pub struct Calibration {
     pub noise: BTreeMap<String, f64>,
     /// What the device gives.
     pub device: Option<ProbeResult>,
+    /// Whether I/O caps hold here; empty when they cannot be put in force.
+    pub caps: Vec<CapCheck>,
 }
 
 impl Calibration {
@@ -40,6 +42,7 @@ impl Calibration {
         repeats: u32,
         noise: BTreeMap<String, f64>,
         device: Option<ProbeResult>,
+        caps: Vec<CapCheck>,
     ) -> Calibration {
         Calibration {
             schema: SCHEMA,
@@ -49,6 +52,7 @@ impl Calibration {
             repeats,
             noise,
             device,
+            caps,
         }
     }
 

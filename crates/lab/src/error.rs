@@ -63,6 +63,10 @@ impl Error {
             io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
                 "; name a place you may write with --out or --data-dir"
             }
+            io::ErrorKind::NotADirectory | io::ErrorKind::AlreadyExists if what == "create" => {
+                "; a part of that path is a file: name another place"
+            }
+            io::ErrorKind::NotFound if what == "create" => "; name another place",
             _ => "",
         };
         Error::new(format!("cannot {what} {}: {source}{next}", path.display()))

@@ -1,5 +1,15 @@
 //! `romanesco`: the one program. Today it holds the laboratory.
 
+/// Print a line on standard output; a reader that is gone is no error.
+macro_rules! say {
+    ($($text:tt)*) => { ::lab::display::say(&format!($($text)*)) };
+}
+
+/// Print a line on standard error.
+macro_rules! note {
+    ($($text:tt)*) => { ::lab::display::note(&format!($($text)*)) };
+}
+
 mod lab;
 
 use std::process::ExitCode;
@@ -33,7 +43,7 @@ fn main() -> ExitCode {
     match command.run() {
         Ok(code) => ExitCode::from(code),
         Err(error) => {
-            eprintln!("romanesco: {error}");
+            note!("romanesco: {error}");
             ExitCode::from(error.failure.exit_code())
         }
     }

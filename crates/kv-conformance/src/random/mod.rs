@@ -26,9 +26,6 @@ use crate::subject::Subject;
 use runner::run;
 use step::FRAME;
 
-/// Seeds run by default.
-const SEEDS: u64 = 24;
-
 /// Time after which a part of the default seeds begins no further one.
 const TIME: Duration = Duration::from_secs(30);
 
@@ -51,8 +48,9 @@ pub const PARTS: u64 = 4;
 /// Run one part of the seeds on `subject`. `test` is the path of the calling test and `package` its
 /// package, for the line that reproduces a failure.
 ///
-/// `ROMANESCO_SEEDS=n` runs `n` seeds instead of 24, however long it takes; `ROMANESCO_TAPE=hex`
-/// runs one tape instead. By default a part ends after half a minute, but not before two seeds.
+/// `ROMANESCO_SEEDS=n` runs `n` seeds instead of the subject's, however long it takes;
+/// `ROMANESCO_TAPE=hex` runs one tape instead. By default a part ends after half a minute, but not
+/// before two seeds.
 ///
 /// # Panics
 /// At the first run that differs from the model.
@@ -71,7 +69,7 @@ pub fn random_runs(subject: &Subject, package: &str, test: &str, part: u64) {
             text.parse().expect("ROMANESCO_SEEDS is a number"),
             Duration::MAX,
         ),
-        Err(_) => (SEEDS, TIME),
+        Err(_) => (subject.seeds(), TIME),
     };
     let begin = stdx::time::now();
     let mut ran = 0;

@@ -7,7 +7,7 @@ use std::time::Duration;
 use kv::{Codec, EngineOptions, Error, ErrorKind, Result};
 use stdx::ByteSize;
 
-use crate::factory::NAME;
+use crate::factory::{LSM, NAME};
 
 /// Sessions for the engine's own work (checkpoints, statistics, batches) beside those that callers
 /// hold, and again as many for the library's threads: at most 20 for eviction, 20 for LSM, 3 for
@@ -60,7 +60,7 @@ impl Config {
     pub(super) fn new(options: &EngineOptions) -> Result<Config> {
         let tree_type = match options.own.get("type").map(String::as_str) {
             None | Some("btree") => TreeType::Btree,
-            Some("lsm") => TreeType::Lsm,
+            Some(LSM) => TreeType::Lsm,
             Some(other) => return Err(bad("type", other, "btree or lsm")),
         };
         let leaf_page = page(options, "leaf_page", ByteSize::kib(32))?;

@@ -148,9 +148,12 @@ fn wait_for(
     }
 }
 
-/// Compact a whole tree: WiredTiger has no compaction of a range. A B-tree's file gives free space
-/// at its end back to the system; an LSM merges its chunks into one, or gives up (`Cancelled`)
-/// after a second while snapshots are open that keep it from that.
+/// Compact a whole tree: WiredTiger has no compaction of a range. The file gives free space at its
+/// end back to the system.
+///
+/// Only B-trees are compacted. For an LSM the library waits until its newest chunk is on disk,
+/// which does not happen while a snapshot pins a change in it; so it is refused, in a store opened
+/// for B-trees too.
 pub(super) fn compact(
     shared: &Shared,
     tree: TreeId,
@@ -158,9 +161,16 @@ pub(super) fn compact(
 ) -> Result<Compaction> {
     shared.check_writable()?;
     let tree = shared.tree(tree)?;
+    if shared.config.tree_type == TreeType::Lsm || tree.tree_type == TreeType::Lsm {
+        let message = "WiredTiger does not end compacting an LSM while a snapshot pins its newest \
+                       chunk; use settle, which waits for the merges that are due";
+        return Err(Error::new(ErrorKind::Unsupported, message)
+            .with_engine(NAME)
+            .with_operation("compact")
+            .with_tree(&tree.name));
+    }
     let total_bytes = stats::file_bytes(shared, &tree)?;
-    let lsm = tree.tree_type == TreeType::Lsm;
-    let mut slice = if lsm { 1 } else { COMPACT_SLICE };
+    let mut slice = COMPACT_SLICE;
     loop {
         let begun = Progress {
             done_bytes: 0,
@@ -172,10 +182,6 @@ pub(super) fn compact(
         let lease = shared.own()?;
         match lease.session().compact(&tree.uri, slice) {
             Ok(()) => break,
-            // An LSM cannot write out a chunk whose changes a snapshot pins, and waits for it.
-            Err(fault) if fault.is_timeout() && lsm && shared.pool.has_callers() => {
-                return Ok(Compaction::Cancelled);
-            }
             // The next slice goes on with what is left.
             Err(fault) if fault.is_timeout() => slice = (2 * slice).min(COMPACT_SLICE_MAX),
             Err(fault) => {

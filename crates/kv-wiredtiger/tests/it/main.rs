@@ -40,8 +40,15 @@ mod laws {
         }
     }
 
-    kv_conformance::conformance_tests!(btree, kv_wiredtiger::factory(), EngineOptions::default());
-    kv_conformance::conformance_tests!(lsm_trees, kv_wiredtiger::factory(), lsm());
-    kv_conformance::conformance_tests!(small_cache, kv_wiredtiger::factory(), small());
-    kv_conformance::conformance_tests!(without_log, kv_wiredtiger::factory(), no_log());
+    // Each store opened or reopened costs some 35 syncs, and a random program reopens often: two
+    // programs in each part for each way to open the store.
+    kv_conformance::conformance_tests!(
+        btree,
+        kv_wiredtiger::factory(),
+        EngineOptions::default(),
+        seeds = 8
+    );
+    kv_conformance::conformance_tests!(lsm_trees, kv_wiredtiger::factory(), lsm(), seeds = 8);
+    kv_conformance::conformance_tests!(small_cache, kv_wiredtiger::factory(), small(), seeds = 8);
+    kv_conformance::conformance_tests!(without_log, kv_wiredtiger::factory(), no_log(), seeds = 8);
 }

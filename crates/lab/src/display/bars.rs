@@ -56,6 +56,14 @@ impl Bars {
     }
 }
 
+impl Drop for Bars {
+    fn drop(&mut self) {
+        // What is printed next, perhaps an error, finds a clean terminal.
+        self.step.finish_and_clear();
+        self.run.finish_and_clear();
+    }
+}
+
 impl Default for Bars {
     fn default() -> Bars {
         Bars::new()

@@ -11,7 +11,7 @@ use crate::run::{Progress, Second};
 pub struct Json;
 
 fn print(value: &Value) {
-    println!("{value}");
+    super::say(&value.to_string());
 }
 
 impl Progress for Json {

@@ -2,6 +2,7 @@
 
 use stdx::units::{count, seconds};
 
+use super::note;
 use super::text::{eta, plan_text, second_line, step_line};
 use crate::record::{Cell, Manifest, Plan, RunSummary, StepPlan, StepSummary};
 use crate::run::{Progress, Second};
@@ -20,27 +21,27 @@ pub struct Lines {
 
 impl Progress for Lines {
     fn begin(&mut self, manifest: &Manifest) {
-        eprintln!("{}", plan_text(&manifest.plan));
+        note(&plan_text(&manifest.plan));
     }
 
     fn skipped(&mut self, plan: &Plan, cell: Cell) {
-        eprintln!("{}: done before", cell_name(plan, cell));
+        note(&format!("{}: done before", cell_name(plan, cell)));
     }
 
     fn cell(&mut self, plan: &Plan, cell: Cell, index: usize) {
-        eprintln!(
+        note(&format!(
             "[{}/{}] {}",
             index + 1,
             plan.cells.len(),
             cell_name(plan, cell)
-        );
+        ));
     }
 
     fn step(&mut self, plan: &Plan, cell: Cell, step: &StepPlan) {
         self.prefix = format!("{} {}", cell_name(plan, cell), step.name);
         self.seconds_max = step.seconds_max;
         self.last = 0.0;
-        eprintln!("{}: {}", self.prefix, step.about);
+        note(&format!("{}: {}", self.prefix, step.about));
     }
 
     fn second(&mut self, second: &Second) {
@@ -53,37 +54,37 @@ impl Progress for Lines {
         } else {
             String::new()
         };
-        eprintln!(
+        note(&format!(
             "{} {:>5}  {}{of}  {}  eta {}",
             self.prefix,
             seconds(second.t),
             count(second.done as f64),
             second_line(second),
             seconds(eta(second, self.seconds_max))
-        );
+        ));
     }
 
     fn verifying(&mut self) {
-        eprintln!("{}: checking the data", self.prefix);
+        note(&format!("{}: checking the data", self.prefix));
     }
 
     fn step_end(&mut self, summary: &StepSummary) {
-        eprintln!("{}", step_line(summary));
+        note(&step_line(summary));
         for warning in &summary.warnings {
-            eprintln!("  warning: {warning}");
+            note(&format!("  warning: {warning}"));
         }
     }
 
     fn warning(&mut self, text: &str) {
         if !self.warned.iter().any(|w| w == text) {
             self.warned.push(text.to_owned());
-            eprintln!("warning: {text}");
+            note(&format!("warning: {text}"));
         }
     }
 
     fn end(&mut self, summary: &RunSummary) {
         if !summary.valid {
-            eprintln!("the run has invalid results");
+            note("the run has invalid results");
         }
     }
 }

@@ -10,7 +10,7 @@ pub use json::Json;
 pub use lines::Lines;
 pub use text::{plan_text, step_line};
 
-use std::io::{IsTerminal, stderr};
+use std::io::{IsTerminal, Write, stderr, stdout};
 
 use crate::run::{Progress, Silent};
 
@@ -23,6 +23,19 @@ pub enum Style {
     Json,
     /// Nothing.
     Quiet,
+}
+
+/// Print text and a line's end on standard output. A reader that is gone (`| head`) is no error.
+pub fn say(text: &str) {
+    let mut out = stdout().lock();
+    // Nobody reads any more; the work itself goes on.
+    let _ = writeln!(out, "{text}").and_then(|()| out.flush());
+}
+
+/// Print a line on standard error, where it may be closed as well.
+pub fn note(text: &str) {
+    // As for `say`.
+    let _ = writeln!(stderr(), "{text}");
 }
 
 /// The display of that style.

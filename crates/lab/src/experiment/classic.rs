@@ -39,7 +39,7 @@ fn sizes(preset: Preset) -> Sizes {
             rows: 2_400_000,
             memory_mib: 128,
             cache_mib: 32,
-            load_seconds: 150.0,
+            load_seconds: 240.0,
             query_seconds: 0.0,
             repeats: 1,
         },

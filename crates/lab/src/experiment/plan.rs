@@ -1,6 +1,6 @@
 //! From settings to a plan: every number that decides what a run does, resolved and checked.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use kv::{Codec, Durability};
 use stdx::ByteSize;
@@ -76,19 +76,16 @@ pub fn plan(experiment: &Experiment, settings: &Settings, out: &Path) -> Result<
         threads: settings.threads.unwrap_or(2),
         settle_max: settings
             .settle
+            .filter(|s| *s != f64::INFINITY)
             .unwrap_or_else(|| settle_seconds(sizes.rows)),
         params: serde_json::to_value(rows).expect("plain data"),
         data_bytes,
         disk_bytes: whole(data_bytes as f64 * DISK_PER_BYTE) + (256 << 20),
         seconds_estimate: 0.0,
-        data_dir: settings
-            .data_dir
-            .clone()
-            .unwrap_or_else(|| out.join("data")),
+        data_dir: data_dir(settings, out)?,
         keep_data: settings.keep_data.unwrap_or(false),
     };
     check_numbers(&plan)?;
-    check_names(&plan)?;
     plan.seconds_estimate = estimate(&plan);
     Ok(plan)
 }
@@ -146,6 +143,7 @@ fn params(experiment: &Experiment, settings: &Settings) -> Result<Params> {
 
 fn targets(settings: &Settings) -> Result<Vec<TargetSpec>> {
     if let Some(targets) = &settings.targets {
+        check_names(targets)?;
         return Ok(targets.clone());
     }
     let names = target::defaults();
@@ -155,6 +153,29 @@ fn targets(settings: &Settings) -> Result<Vec<TargetSpec>> {
         ));
     }
     Ok(target::parse_targets(&names.join(","))?)
+}
+
+/// Files are named after targets, so their names must differ there as well.
+fn check_names(targets: &[TargetSpec]) -> Result<()> {
+    for (index, target) in targets.iter().enumerate() {
+        let file = file_name(&target.name);
+        let mut before = targets.iter().take(index);
+        if before.any(|t| file_name(&t.name) == file) {
+            return Err(Error::new(format!(
+                "two targets are called {:?}: give one another name",
+                target.name
+            )));
+        }
+    }
+    Ok(())
+}
+
+fn data_dir(settings: &Settings, out: &Path) -> Result<PathBuf> {
+    let dir = settings.data_dir.clone();
+    let dir = dir.unwrap_or_else(|| out.join("data"));
+    // `lab resume` may be called from elsewhere.
+    std::path::absolute(&dir)
+        .map_err(|e| Error::new(format!("--data-dir {:?}: {e}", dir.display().to_string())))
 }
 
 fn limits(sizes: &Sizes, settings: &Settings) -> Limits {
@@ -216,22 +237,11 @@ fn check_numbers(plan: &Plan) -> Result<()> {
     Ok(())
 }
 
-/// Two targets must not share a file name.
-fn check_names(plan: &Plan) -> Result<()> {
-    let names: Vec<String> = plan.targets.iter().map(|t| file_name(&t.name)).collect();
-    for (index, name) in names.iter().enumerate() {
-        if names.iter().take(index).any(|n| n == name) {
-            let text = format!("two targets would both be called {name} in file names: rename one");
-            return Err(Error::new(text));
-        }
-    }
-    Ok(())
-}
-
 /// Load steps follow `--rate`; query steps are closed-loop by their definition.
 fn pace(step: &mut StepPlan, settings: &Settings) {
     let loads = step.work.get("work").and_then(|w| w.as_str()) == Some("load");
-    if let Some(rate) = settings.rate.filter(|_| loads) {
+    let rate = settings.rate.filter(|r| loads && *r != f64::INFINITY);
+    if let Some(rate) = rate {
         step.load = LoadKind::Open {
             rate,
             poisson: settings.poisson.unwrap_or(true),

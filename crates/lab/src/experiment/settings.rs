@@ -38,7 +38,7 @@ pub struct Settings {
     pub clients: Option<u32>,
     /// Engine background threads.
     pub threads: Option<u32>,
-    /// Rows per second for loads, open loop; `None`: as fast as they go.
+    /// Rows per second for loads, open loop; infinite: as fast as they go (the default).
     pub rate: Option<f64>,
     /// Whether open-loop arrivals are a Poisson process.
     pub poisson: Option<bool>,
@@ -48,7 +48,8 @@ pub struct Settings {
     pub repeats: Option<u32>,
     /// The seed.
     pub seed: Option<u64>,
-    /// The most seconds of a settle phase; 0: no settling.
+    /// The most seconds of a settle phase; 0: no settling; infinite: by the number of rows (the
+    /// default).
     pub settle: Option<f64>,
     /// Compression class.
     pub codec: Option<Codec>,
@@ -122,7 +123,7 @@ impl Settings {
     /// # Errors
     /// A sentence with the line.
     pub fn from_toml(text: &str) -> Result<Settings, String> {
-        let file: File = toml::from_str(text).map_err(|e| e.to_string())?;
+        let file: File = toml::from_str(text).map_err(|e| sentence(text, &e))?;
         let targets = if file.target.is_empty() {
             None
         } else {
@@ -170,6 +171,15 @@ impl Settings {
             targets,
         })
     }
+}
+
+/// An error of the parser in one line.
+fn sentence(text: &str, error: &toml::de::Error) -> String {
+    let before = error.span().and_then(|span| text.get(..span.start));
+    let line = before.map_or(String::new(), |b| {
+        format!("line {}: ", b.matches('\n').count() + 1)
+    });
+    format!("{line}{}", error.message().replace('\n', "; "))
 }
 
 /// A value that is written as text.

@@ -37,6 +37,16 @@ impl Marks {
         self.points.push((seconds, done));
     }
 
+    /// Note that the last of `done` operations ended at `seconds`, which may lie before later looks
+    /// that saw no more operations.
+    pub fn finish(&mut self, seconds: f64, done: u64) {
+        while self.points.len() > 1 && self.points.last().is_some_and(|&(_, n)| n >= done) {
+            self.points.pop();
+        }
+        let (last, _) = self.last();
+        self.push(seconds.max(last + 1e-6), done);
+    }
+
     /// When `done` operations were done, interpolated between the pairs; `None` if never.
     #[must_use]
     pub fn time_of(&self, done: u64) -> Option<f64> {
@@ -81,6 +91,17 @@ mod tests {
         assert_eq!(marks.time_of(201), None);
         assert_eq!(marks.rate(0, 100), Some(100.0));
         assert_eq!(marks.rate(100, 200), Some(50.0));
+    }
+
+    #[test]
+    fn idle_looks_after_the_end_do_not_count() {
+        let mut marks = Marks::default();
+        marks.push(1.0, 100);
+        marks.push(1.5, 150);
+        marks.push(2.0, 150);
+        marks.finish(1.25, 150);
+        assert_eq!(marks.last(), (1.25, 150));
+        assert_eq!(marks.rate(100, 150), Some(200.0));
     }
 
     #[test]

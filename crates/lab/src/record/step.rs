@@ -8,10 +8,11 @@ use super::interval::IntervalRow;
 use super::latency::{Latency, QuerySummary};
 
 /// Why a step ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Ended {
     /// All its operations were done.
+    #[default]
     Operations,
     /// Its time was up first.
     Time,
@@ -44,7 +45,7 @@ pub struct Integrity {
 }
 
 /// One step of one target in one repeat. Rates are main operations per second.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct StepSummary {
     /// [`super::SCHEMA`].
     pub schema: u32,

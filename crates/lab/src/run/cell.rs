@@ -10,15 +10,16 @@ use kv::{EngineOptions, EngineStats};
 
 use super::Runner;
 use super::child::Worker;
+use super::interrupt::Interrupt;
 use super::observe::{Observer, envelope_record};
 use super::progress::Second;
 use super::summary::{Ending, summarize};
 use crate::analysis;
 use crate::envelope::{Envelope, Mode, data_device};
-use crate::error::{Error, Result};
+use crate::error::{Error, Failure, Result};
 use crate::load::decode_histogram;
 use crate::record::{Cell, EnvelopeRecord, Integrity, Main, Plan, SeriesRow, StepPlan, TargetSpec};
-use crate::sample::{OsSample, Sampler, self_usage};
+use crate::sample::{OsSample, Sampler, SelfUsage, self_usage};
 use crate::store::{StepDir, file_name};
 use crate::target;
 use crate::worker::protocol::{Event, Finished, Open, Request, Step};
@@ -31,15 +32,20 @@ pub(super) fn run(runner: &mut Runner<'_>, cell: Cell) -> Result<()> {
         .targets
         .get(cell.target)
         .ok_or_else(|| Error::new("a cell has no target"))?;
-    let dir = plan
-        .data_dir
-        .join(format!("{}-r{}", file_name(&spec.name), cell.repeat));
+    let dir = directory(&plan, cell);
     clear(&dir)?;
     let result = with_worker(runner, &plan, cell, spec, &dir);
     if !plan.keep_data {
         clear(&dir)?;
     }
     result
+}
+
+/// Where the data of a cell go.
+pub(super) fn directory(plan: &Plan, cell: Cell) -> PathBuf {
+    let target = plan.targets.get(cell.target);
+    let name = target.map_or(String::new(), |t| file_name(&t.name));
+    plan.data_dir.join(format!("{name}-r{}", cell.repeat))
 }
 
 fn clear(dir: &Path) -> Result<()> {
@@ -84,6 +90,7 @@ fn with_worker(
         record,
         worker,
         sampler,
+        stats: EngineStats::default(),
     };
     lap.open(dir)?;
     for step in &plan.steps {
@@ -108,6 +115,8 @@ struct Lap<'r, 'p, 'a> {
     record: EnvelopeRecord,
     worker: Worker,
     sampler: Sampler,
+    /// What the engine last said of itself.
+    stats: EngineStats,
 }
 
 impl Lap<'_, '_, '_> {
@@ -127,7 +136,7 @@ impl Lap<'_, '_, '_> {
 
     /// Send a request and wait for the event that ends it.
     fn ask(&mut self, request: &Request) -> Result<Event> {
-        self.worker.ask(request)?;
+        self.worker.ask(request, &self.envelope)?;
         loop {
             let event = self.worker.event(self.runner.interrupt, &self.envelope)?;
             if !matches!(event, Event::Tick(_) | Event::Interval(_)) {
@@ -137,7 +146,13 @@ impl Lap<'_, '_, '_> {
     }
 
     fn with_target(&self, error: &Error) -> Error {
-        let message = format!("{}: {}", self.target.name, error.message);
+        let name = &self.target.name;
+        // Engines name themselves.
+        let message = if error.message.starts_with(&format!("{name}: ")) {
+            error.message.clone()
+        } else {
+            format!("{name}: {}", error.message)
+        };
         Error {
             message,
             failure: error.failure,
@@ -153,10 +168,12 @@ impl Lap<'_, '_, '_> {
         dir.write_envelope(&self.record)?;
         self.runner.progress.step(self.plan, self.cell, step);
         match self.measure(step, &mut dir) {
-            Ok(done) => done.keep(self, step, dir),
+            Ok(done) => done
+                .keep(self, step, dir)
+                .map_err(|e| self.with_target(&e).meaning(Failure::Invalid)),
             Err(e) if self.runner.interrupt.is_set() => Err(e),
             Err(e) => {
-                let e = self.with_target(&e);
+                let e = self.with_target(&e).meaning(Failure::Invalid);
                 dir.fail(&e.message)?;
                 Err(e)
             }
@@ -171,71 +188,90 @@ impl Lap<'_, '_, '_> {
             Work::Load { .. } | Work::BuildIndexes => Main::Rows,
         };
         let lab_before = self_usage();
+        let progress = &mut *self.runner.progress;
         let mut watch = Watch {
             step,
             dir,
-            progress: &mut *self.runner.progress,
+            progress,
             stalls: 0,
         };
-        let mut observer = Observer::new(&mut self.sampler, main);
-        let stats_before = observer.stats().clone();
-        let request = Request::Step(Step {
-            work,
-            operations: step.operations,
-            seconds_max: step.seconds_max,
-            load: step.load,
-            clients: self.plan.clients,
-        });
-        self.worker.ask(&request)?;
-        let finished = loop {
-            match self.worker.event(self.runner.interrupt, &self.envelope)? {
-                Event::Tick(tick) => watch.second(&mut observer, *tick)?,
-                Event::Interval(interval) => observer.interval(&interval),
-                Event::Finished(finished) => break *finished,
-                other => return Err(unexpected(&other)),
-            }
+        let mut talk = Talk {
+            worker: &mut self.worker,
+            interrupt: self.runner.interrupt,
+            envelope: &self.envelope,
+        };
+        let stats = std::mem::take(&mut self.stats);
+        let mut observer = Observer::new(&mut self.sampler, main, stats);
+        let request = step_request(work, step, self.plan);
+        let finished = match talk.watched(&request, &mut watch, &mut observer)? {
+            Event::Finished(finished) => *finished,
+            other => return Err(unexpected(&other)),
         };
         let loaded = observer.sample();
         observer.settle(finished.seconds);
         let mut settled = (0.0, false);
         if step.settle {
-            self.worker.ask(&Request::Settle {
+            let request = Request::Settle {
                 seconds_max: self.plan.settle_max,
-            })?;
-            settled = loop {
-                match self.worker.event(self.runner.interrupt, &self.envelope)? {
-                    Event::Tick(tick) => watch.second(&mut observer, *tick)?,
-                    Event::Settled { seconds, cut } => break (seconds, cut),
-                    other => return Err(unexpected(&other)),
-                }
+            };
+            settled = match talk.watched(&request, &mut watch, &mut observer)? {
+                Event::Settled { seconds, cut } => (seconds, cut),
+                other => return Err(unexpected(&other)),
             };
         }
         let end = observer.sample();
-        let lab_after = self_usage();
+        self.stats = observer.stats().clone();
+        let lab = (lab_before, self_usage());
         watch.progress.verifying();
-        self.worker.ask(&Request::Verify)?;
-        let integrity = match self.worker.event(self.runner.interrupt, &self.envelope)? {
+        let integrity = match talk.watched(&Request::Verify, &mut watch, &mut observer)? {
             Event::Verified(integrity) => integrity,
             other => return Err(unexpected(&other)),
         };
-        Ok(Measured {
+        Ok(Measured::new(
             main,
-            stats_before,
-            stats_after: observer.stats().clone(),
-            first: observer.first.clone(),
-            loaded,
-            end,
-            series: std::mem::take(&mut observer.series),
-            intervals: std::mem::take(&mut observer.intervals),
-            rss_max: observer.rss_max,
-            cgroup_max: observer.cgroup_max,
-            file_max: observer.file_max,
-            debt: observer.debt,
+            observer,
+            (loaded, end),
             finished,
             settled,
             integrity,
-            lab: (lab_before, lab_after),
-        })
+            lab,
+        ))
+    }
+}
+
+fn step_request(work: Work, step: &StepPlan, plan: &Plan) -> Request {
+    Request::Step(Step {
+        work,
+        operations: step.operations,
+        seconds_max: step.seconds_max,
+        load: step.load,
+        clients: plan.clients,
+    })
+}
+
+/// The worker, with what may cut a conversation short.
+struct Talk<'a> {
+    worker: &'a mut Worker,
+    interrupt: &'a Interrupt,
+    envelope: &'a Envelope,
+}
+
+impl Talk<'_> {
+    /// Send a request and watch until the event that ends it.
+    fn watched(
+        &mut self,
+        request: &Request,
+        watch: &mut Watch<'_>,
+        observer: &mut Observer<'_>,
+    ) -> Result<Event> {
+        self.worker.ask(request, self.envelope)?;
+        loop {
+            match self.worker.event(self.interrupt, self.envelope)? {
+                Event::Tick(tick) => watch.second(observer, *tick)?,
+                Event::Interval(interval) => observer.interval(&interval),
+                last => return Ok(last),
+            }
+        }
     }
 }
 
@@ -306,13 +342,39 @@ pub(super) struct Measured {
     pub finished: Finished,
     pub settled: (f64, bool),
     pub integrity: Integrity,
-    pub lab: (
-        Option<crate::sample::SelfUsage>,
-        Option<crate::sample::SelfUsage>,
-    ),
+    pub lab: (Option<SelfUsage>, Option<SelfUsage>),
 }
 
 impl Measured {
+    fn new(
+        main: Main,
+        mut observer: Observer<'_>,
+        (loaded, end): (OsSample, OsSample),
+        finished: Finished,
+        settled: (f64, bool),
+        integrity: Integrity,
+        lab: (Option<SelfUsage>, Option<SelfUsage>),
+    ) -> Measured {
+        Measured {
+            main,
+            stats_before: observer.stats_before.clone(),
+            stats_after: observer.stats().clone(),
+            first: observer.first.clone(),
+            loaded,
+            end,
+            series: std::mem::take(&mut observer.series),
+            intervals: std::mem::take(&mut observer.intervals),
+            rss_max: observer.rss_max,
+            cgroup_max: observer.cgroup_max,
+            file_max: observer.file_max,
+            debt: observer.debt,
+            finished,
+            settled,
+            integrity,
+            lab,
+        }
+    }
+
     fn keep(self, lap: &mut Lap<'_, '_, '_>, step: &StepPlan, dir: StepDir) -> Result<()> {
         let histogram = decode(&self.finished.histogram)?;
         let beside = self

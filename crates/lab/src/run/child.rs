@@ -2,7 +2,7 @@
 
 use std::fs::OpenOptions;
 use std::io::{BufRead, BufReader, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::Duration;
@@ -25,6 +25,7 @@ pub(super) struct Worker {
     child: Child,
     requests: ChildStdin,
     events: Receiver<Event>,
+    log: PathBuf,
 }
 
 impl Worker {
@@ -69,6 +70,7 @@ impl Worker {
             child,
             requests,
             events,
+            log: log.to_owned(),
         };
         envelope
             .admit(worker.pid())
@@ -81,11 +83,11 @@ impl Worker {
     }
 
     /// Send a request.
-    pub(super) fn ask(&mut self, request: &Request) -> Result<()> {
+    pub(super) fn ask(&mut self, request: &Request, envelope: &Envelope) -> Result<()> {
         let line = serde_json::to_string(request).expect("requests are plain data");
-        writeln!(self.requests, "{line}")
-            .and_then(|()| self.requests.flush())
-            .map_err(|e| Error::new(format!("the worker does not listen any more: {e}")))
+        let sent = writeln!(self.requests, "{line}").and_then(|()| self.requests.flush());
+        // It does not listen any more, because it is gone.
+        sent.map_err(|_| self.death(envelope))
     }
 
     /// The next event. `Failed` events and the end of the worker are errors.
@@ -118,7 +120,9 @@ impl Worker {
         }
         let status = status.map_or("it did not end".to_owned(), |s| s.to_string());
         Error::new(format!(
-            "the worker ended unexpectedly ({status}); see worker.log"
+            "the worker ended unexpectedly ({status}); see {}, then begin again with `romanesco \
+             lab resume`",
+            self.log.display()
         ))
     }
 
@@ -136,7 +140,7 @@ impl Worker {
 
     /// Close the store and end the worker.
     pub(super) fn close(mut self, interrupt: &Interrupt, envelope: &Envelope) -> Result<()> {
-        self.ask(&Request::Close)?;
+        self.ask(&Request::Close, envelope)?;
         let end = time::now() + CLOSE_MAX;
         while time::now() < end {
             if matches!(self.event(interrupt, envelope)?, Event::Closed) {

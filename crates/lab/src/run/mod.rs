@@ -4,6 +4,7 @@
 //! interrupted is done again from its first step, because its data are gone or half-written; its
 //! earlier steps are then marked discarded.
 
+pub mod caps;
 mod cell;
 mod child;
 mod interrupt;
@@ -11,10 +12,13 @@ mod observe;
 mod progress;
 mod summary;
 mod target_record;
+#[cfg(test)]
+mod tests;
 
 pub use interrupt::Interrupt;
 pub use progress::{Progress, Second, Silent};
 
+use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::analysis;
@@ -60,9 +64,9 @@ pub fn run(
     progress: &mut dyn Progress,
     interrupt: &Interrupt,
 ) -> Result<RunSummary> {
+    prepare(&plan, &begin)?;
     let manifest = manifest(plan, &begin)?;
     let run = RunDir::create(begin.out, &manifest)?;
-    check_space(&manifest.plan, begin.force)?;
     let env = begin.out.join("env");
     capture_env(&env, &manifest.plan.data_dir).map_err(|e| Error::io("write", &env, &e))?;
     copy_calibration(&run)?;
@@ -115,10 +119,11 @@ fn manifest(plan: Plan, begin: &Begin<'_>) -> Result<Manifest> {
     if let Some(object) = host.as_object_mut() {
         object.insert("warnings".to_owned(), facts.warnings().into());
     }
-    let name = begin
-        .out
+    let path = begin.out.canonicalize();
+    let path = path.map_err(|e| Error::io("examine", begin.out, &e))?;
+    let name = path
         .file_name()
-        .map_or(String::new(), |n| n.to_string_lossy().into_owned());
+        .map_or("run".to_owned(), |n| n.to_string_lossy().into_owned());
     Ok(Manifest {
         schema: SCHEMA,
         run: name,
@@ -131,10 +136,36 @@ fn manifest(plan: Plan, begin: &Begin<'_>) -> Result<Manifest> {
     })
 }
 
+/// Refuse what cannot work, before anything is written.
+fn prepare(plan: &Plan, begin: &Begin<'_>) -> Result<()> {
+    store::check_new(begin.out)?;
+    check_space(plan, begin.force)?;
+    for cell in &plan.cells {
+        let dir = cell::directory(plan, *cell);
+        if dir.exists() {
+            return Err(Error::new(format!(
+                "{} is there already, perhaps the data of another run: remove it, or name another \
+                 --data-dir",
+                dir.display()
+            )));
+        }
+    }
+    // Data elsewhere: find out now whether they can be written there.
+    if !plan.data_dir.exists() && !within(&plan.data_dir, begin.out) {
+        vfs::ensure_dir(&plan.data_dir).map_err(|e| Error::io("create", &plan.data_dir, &e))?;
+    }
+    Ok(())
+}
+
+/// Whether the data are below the results directory.
+fn within(data: &Path, out: &Path) -> bool {
+    std::path::absolute(out).is_ok_and(|out| data.starts_with(out))
+}
+
 fn check_space(plan: &Plan, force: bool) -> Result<()> {
     let dir = &plan.data_dir;
-    vfs::ensure_dir(dir).map_err(|e| Error::io("create", dir, &e))?;
-    let free = vfs::free_bytes(dir).map_err(|e| Error::io("examine", dir, &e))?;
+    let there = dir.ancestors().find(|d| d.exists()).unwrap_or(dir);
+    let free = vfs::free_bytes(there).map_err(|e| Error::io("examine", there, &e))?;
     // One cell's data stand at a time, unless they are kept.
     let cells = if plan.keep_data {
         plan.cells.len() as u64
@@ -162,6 +193,22 @@ fn copy_calibration(run: &RunDir) -> Result<()> {
 
 impl Runner<'_> {
     fn go(mut self) -> Result<RunSummary> {
+        let result = self.cells();
+        self.remove_data_dir();
+        result
+    }
+
+    /// Remove the directory of the data if it is ours and empty: a place the user named stays.
+    fn remove_data_dir(&self) {
+        let dir = &self.manifest.plan.data_dir;
+        if self.manifest.plan.keep_data || !within(dir, self.run.path()) {
+            return;
+        }
+        // Not empty or not there: nothing to tidy up.
+        let _ = fs::remove_dir(dir);
+    }
+
+    fn cells(&mut self) -> Result<RunSummary> {
         remove_stale(&self.cgroups);
         self.run
             .write_text("pid", &std::process::id().to_string())?;
@@ -175,23 +222,47 @@ impl Runner<'_> {
             }
             self.discard(*cell)?;
             self.progress.cell(&self.manifest.plan, *cell, index);
-            outcome = cell::run(&mut self, *cell);
+            outcome = cell::run(self, *cell);
             if self.interrupt.is_set() {
                 let resume = self.run.path().display();
                 let message = format!("interrupted; go on with `romanesco lab resume {resume}`");
                 return Err(Error::new(message).meaning(Failure::Interrupted));
             }
             if let Err(e) = &outcome {
+                self.note_failure(*cell, &e.message)?;
                 self.progress.warning(&e.message);
             }
             self.summarize()?;
         }
         let summary = self.summarize()?;
         self.progress.end(&summary);
-        if let (Err(e), true) = (outcome, summary.steps.is_empty()) {
-            return Err(e);
+        // Nothing was even begun: the fault lies in what was asked for.
+        match outcome {
+            Err(e) if e.failure == Failure::Tool && summary.steps.is_empty() => Err(e),
+            _ => Ok(summary),
         }
-        Ok(summary)
+    }
+
+    /// Make sure that the results say why the cell is not done, wherever it failed.
+    fn note_failure(&self, cell: Cell, message: &str) -> Result<()> {
+        let steps = self.steps_of(cell)?;
+        if steps.iter().any(|(_, s)| s.state == StepState::Failed) {
+            return Ok(());
+        }
+        let plan = &self.manifest.plan;
+        match (steps.last(), plan.steps.first()) {
+            (Some((name, _)), _) => {
+                let message = Some(message.to_owned());
+                self.run.set_status(name, StepState::Failed, message)
+            }
+            (None, Some(first)) => {
+                let target = plan.targets.get(cell.target);
+                let name = target.map_or("", |t| t.name.as_str());
+                let step = self.run.begin_step(name, cell.repeat, &first.name)?;
+                step.fail(message)
+            }
+            (None, None) => Ok(()),
+        }
     }
 
     fn prefix(&self, cell: Cell) -> String {

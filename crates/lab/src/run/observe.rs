@@ -14,6 +14,8 @@ pub(super) struct Observer<'a> {
     last: OsSample,
     last_interval: OsSample,
     last_tick: Tick,
+    /// What the engine had last said of itself before the step.
+    pub(super) stats_before: kv::EngineStats,
     /// Seconds of load before settling began.
     offset: f64,
     settling: bool,
@@ -27,7 +29,11 @@ pub(super) struct Observer<'a> {
 
 impl<'a> Observer<'a> {
     /// Begin to watch.
-    pub(super) fn new(sampler: &'a mut Sampler, main: Main) -> Observer<'a> {
+    pub(super) fn new(
+        sampler: &'a mut Sampler,
+        main: Main,
+        stats_before: kv::EngineStats,
+    ) -> Observer<'a> {
         let first = sampler.sample();
         Observer {
             sampler,
@@ -36,6 +42,7 @@ impl<'a> Observer<'a> {
             last_interval: first.clone(),
             first,
             last_tick: Tick::default(),
+            stats_before,
             offset: 0.0,
             settling: false,
             series: Vec::new(),

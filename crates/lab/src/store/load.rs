@@ -7,7 +7,7 @@ use serde::de::DeserializeOwned;
 
 use super::step_dir::{ENGINE, ENVELOPE, HISTOGRAMS, SERIES, STALLS, SUMMARY};
 use super::{TARGETS, histograms, read_json, read_manifest, statuses};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::record::{RunRecord, RunSummary, SCHEMA, StepRecord, StepState, StepStatus};
 
 /// Read a run with all its records. Steps that are not done come without a summary.
@@ -28,7 +28,10 @@ pub fn load(path: &Path) -> Result<RunRecord> {
     }
     let file = path.join(super::SUMMARY);
     let summary = if file.exists() {
-        read_json(&file)?
+        read_json(&file).map_err(|e| {
+            let next = "or remove it: `romanesco lab resume` writes it again from the steps";
+            Error::new(format!("{}, {next}", e.message))
+        })?
     } else {
         RunSummary {
             schema: SCHEMA,

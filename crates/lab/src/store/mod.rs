@@ -32,6 +32,9 @@ pub const PID: &str = "pid";
 /// What was tested.
 pub const TARGETS: &str = "env/targets.json";
 
+/// What to do about a damaged record.
+const RESTORE: &str = "restore it from a copy, or run the experiment again";
+
 /// A run's directory, held by this process.
 #[derive(Debug)]
 pub struct RunDir {
@@ -45,15 +48,7 @@ impl RunDir {
     /// # Errors
     /// When it holds anything already, or cannot be written.
     pub fn create(path: &Path, manifest: &Manifest) -> Result<RunDir> {
-        let empty = vfs::is_empty(path).map_err(|e| Error::io("read", path, &e))?;
-        if !empty {
-            let next = if path.join(MANIFEST).exists() {
-                "it holds a run: go on with it by `romanesco lab resume`, or name another --out"
-            } else {
-                "it is not empty and holds no run: name another --out"
-            };
-            return Err(Error::new(format!("cannot use {}: {next}", path.display())));
-        }
+        check_new(path)?;
         let steps = path.join("steps");
         vfs::ensure_dir(&steps).map_err(|e| Error::io("create", &steps, &e))?;
         let env = path.join("env");
@@ -118,7 +113,11 @@ impl RunDir {
     /// # Errors
     /// The operating system's.
     pub fn begin_step(&self, target: &str, repeat: u32, step: &str) -> Result<StepDir> {
-        let number = step_names(&self.path)?.len() + 1;
+        let number = step_names(&self.path)?
+            .iter()
+            .filter_map(|name| name.split('_').next()?.parse::<u32>().ok())
+            .max()
+            .map_or(1, |last| last.saturating_add(1));
         let name = format!(
             "{number:03}_{}_r{repeat}_{}",
             file_name(target),
@@ -142,6 +141,27 @@ impl RunDir {
     pub fn set_status(&self, step: &str, state: StepState, message: Option<String>) -> Result<()> {
         let path = self.path.join("steps").join(step).join(step_dir::STATUS);
         write_json(&path, &status(state, message))
+    }
+}
+
+/// Refuse a directory that holds anything already.
+///
+/// # Errors
+/// A sentence that says what is there.
+pub fn check_new(path: &Path) -> Result<()> {
+    let cannot = |next| Err(Error::new(format!("cannot use {}: {next}", path.display())));
+    if path.is_file() {
+        return cannot("it is a file: name another --out");
+    }
+    if path.join(MANIFEST).exists() {
+        return cannot(
+            "it holds a run: go on with it by `romanesco lab resume`, or name another --out",
+        );
+    }
+    match vfs::is_empty(path) {
+        Ok(true) => Ok(()),
+        Ok(false) => cannot("it is not empty and holds no run: name another --out"),
+        Err(e) => Err(Error::io("create", path, &e)),
     }
 }
 
@@ -172,21 +192,26 @@ pub fn read_manifest(path: &Path) -> Result<Manifest> {
         ))
     })?;
     let schema = value.get("schema").and_then(serde_json::Value::as_u64);
-    if schema != Some(u64::from(SCHEMA)) {
-        let found = schema.map_or("no schema".to_owned(), |s| format!("schema {s}"));
+    let schema = schema.ok_or_else(|| {
+        let file = file.display();
+        Error::new(format!(
+            "{file} is no manifest: it has no schema; {RESTORE}"
+        ))
+    })?;
+    if schema != u64::from(SCHEMA) {
         let by = value
             .get("lab_version")
             .and_then(|v| v.as_str())
             .unwrap_or("unknown");
         return Err(Error::new(format!(
-            "{} was written by another version ({found}, romanesco {by}); this program reads \
-             schema {SCHEMA}: use that version, or run the experiment again",
+            "{} was written by another version (schema {schema}, romanesco {by}); this program \
+             reads schema {SCHEMA}: use that version, or run the experiment again",
             path.display()
         ))
         .meaning(Failure::Tool));
     }
     serde_json::from_value(value)
-        .map_err(|e| Error::new(format!("{} is not a manifest: {e}", file.display())))
+        .map_err(|e| Error::new(format!("{} is no manifest: {e}; {RESTORE}", file.display())))
 }
 
 pub(crate) fn write_json(path: &Path, record: &impl Serialize) -> Result<()> {
@@ -198,7 +223,7 @@ pub(crate) fn write_json(path: &Path, record: &impl Serialize) -> Result<()> {
 pub(crate) fn read_json<T: DeserializeOwned>(path: &Path) -> Result<T> {
     let bytes = fs::read(path).map_err(|e| Error::io("read", path, &e))?;
     serde_json::from_slice(&bytes)
-        .map_err(|e| Error::new(format!("{} cannot be understood: {e}", path.display())))
+        .map_err(|e| Error::new(format!("{} is damaged: {e}; {RESTORE}", path.display())))
 }
 
 /// The number before the first `_` of a step directory's name.
@@ -273,5 +298,5 @@ pub fn pretty(record: &impl Serialize) -> String {
 /// Whether a process works on the run in `path` right now.
 #[must_use]
 pub fn in_use(path: &Path) -> bool {
-    DirLock::acquire(path).is_err()
+    DirLock::acquire(path).is_err_and(|e| e.kind() == io::ErrorKind::WouldBlock)
 }

@@ -6,6 +6,8 @@ use std::path::PathBuf;
 use kv::{Durability, EngineOptions, EngineStats};
 use serde::{Deserialize, Serialize};
 
+use crate::envelope::Limits;
+use crate::probe::CapCheck;
 use crate::record::{Ended, Integrity, LoadKind};
 use crate::workload::iibench::{RowParams, Work};
 
@@ -24,6 +26,16 @@ pub enum Request {
     },
     /// Compare the store with the workload's model. Ends with `verified`.
     Verify,
+    /// Measure every I/O cap of `limits` from within the envelope; no store is needed. Ends with
+    /// `caps`.
+    Caps {
+        /// Where to put the file that is read and written.
+        directory: PathBuf,
+        /// The caps.
+        limits: Limits,
+        /// Seconds for each cap.
+        seconds: f64,
+    },
     /// Close the store and end. Ends with `closed`.
     Close,
 }
@@ -79,6 +91,11 @@ pub enum Event {
     },
     /// The check ended.
     Verified(Integrity),
+    /// What the device did under each cap.
+    Caps {
+        /// One check per cap.
+        checks: Vec<CapCheck>,
+    },
     /// The store is closed.
     Closed,
     /// The request failed; the worker ends.

@@ -2,6 +2,7 @@
 
 use std::io::{self, BufRead, Write};
 use std::process;
+use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
@@ -13,6 +14,7 @@ use stdx::time;
 use super::protocol::{Event, Request, Tick};
 use super::session::{Session, text};
 use super::{step, verify};
+use crate::probe::check_caps;
 
 /// Serve requests from standard input until it closes or `close` is asked. Returns the program's
 /// exit code: 0 after `close`, 1 after a failed request.
@@ -21,6 +23,12 @@ pub fn serve() -> u8 {
     // When the lab dies the worker must not go on loading the machine.
     if let Err(e) = set_parent_process_death_signal(Some(Signal::KILL)) {
         eprintln!("romanesco lab worker: not told when the lab ends: {e}");
+    }
+    // A Ctrl-C reaches the whole terminal; the lab decides when the worker ends.
+    for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
+        if let Err(e) = signal_hook::flag::register(signal, Arc::default()) {
+            eprintln!("romanesco lab worker: a Ctrl-C will end it at once: {e}");
+        }
     }
     let out = Mutex::new(io::stdout());
     let emit = |event: Event| {
@@ -67,12 +75,25 @@ fn answer(
         }
         return Ok(Event::Closed);
     }
+    if let Request::Caps {
+        directory,
+        limits,
+        seconds,
+    } = &request
+    {
+        let duration = Duration::from_secs_f64(seconds.clamp(0.1, 60.0));
+        let checks = check_caps(directory, limits, duration);
+        let checks = checks.map_err(|e| format!("{}: {e}", directory.display()))?;
+        return Ok(Event::Caps { checks });
+    }
     let open = session.as_mut().ok_or("no store is open")?;
     match request {
         Request::Step(plan) => step::run(open, &plan, &emit).map(|f| Event::Finished(Box::new(f))),
         Request::Settle { seconds_max } => settle(open, seconds_max, emit),
         Request::Verify => Ok(Event::Verified(verify::verify(open))),
-        Request::Open(_) | Request::Close => Err("handled before".to_owned()),
+        Request::Open(_) | Request::Caps { .. } | Request::Close => {
+            Err("handled before".to_owned())
+        }
     }
 }
 
@@ -86,10 +107,10 @@ fn settle(
     let result = thread::scope(|scope| {
         let work = scope.spawn(|| session.engine.settle(limit));
         let mut next = 1.0;
-        while !work.is_finished() {
-            time::sleep(Duration::from_millis(20));
+        loop {
+            let done = work.is_finished();
             let t = start.elapsed().as_secs_f64();
-            if t >= next {
+            if done || t >= next {
                 next = t.floor() + 1.0;
                 let stats = session.engine.stats().unwrap_or_default();
                 emit(Event::Tick(Box::new(Tick {
@@ -98,6 +119,10 @@ fn settle(
                     ..Tick::default()
                 })));
             }
+            if done {
+                break;
+            }
+            time::sleep(Duration::from_millis(20));
         }
         work.join()
     });

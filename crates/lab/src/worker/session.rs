@@ -100,7 +100,7 @@ pub(super) fn text(error: kv::Error) -> String {
         }
         below = source.source();
     }
-    if error.kind() == ErrorKind::Full {
+    if error.kind() == ErrorKind::Full && !text.contains("make room") {
         text.push_str("; free some space or choose a smaller --preset or --scale");
     }
     text

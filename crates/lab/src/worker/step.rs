@@ -36,6 +36,8 @@ pub(super) struct Shared<'a> {
     pub entries: AtomicU64,
     pub logical_bytes: AtomicU64,
     client_cpu_ns: AtomicU64,
+    /// When the last client of the main operation ended, in microseconds since `start`.
+    ended_us: AtomicU64,
     stop: AtomicBool,
     timed_out: AtomicBool,
     error: Mutex<Option<String>>,
@@ -98,6 +100,12 @@ impl Shared<'_> {
             Work::Query { .. } => self.queries.load(Ordering::Relaxed),
             Work::Load { .. } | Work::BuildIndexes => self.rows.load(Ordering::Relaxed),
         }
+    }
+
+    /// A client of the main operation ended.
+    fn ended(&self) {
+        let us = u64::try_from(self.start.elapsed().as_micros()).unwrap_or(u64::MAX);
+        self.ended_us.fetch_max(us, Ordering::Relaxed);
     }
 
     fn client_cpu(&self) -> f64 {
@@ -181,6 +189,7 @@ fn shared<'a>(session: &'a Session, plan: &'a Step) -> Shared<'a> {
         entries: AtomicU64::new(0),
         logical_bytes: AtomicU64::new(0),
         client_cpu_ns: AtomicU64::new(0),
+        ended_us: AtomicU64::new(0),
         stop: AtomicBool::new(false),
         timed_out: AtomicBool::new(false),
         error: Mutex::new(None),
@@ -198,7 +207,10 @@ fn clients_of<'a>(shared: &'a Shared<'a>) -> Vec<(String, Body<'a>)> {
     match shared.plan.work {
         Work::Load { queries, .. } => {
             for client in 0..count {
-                let body = move || insert::load(shared, client);
+                let body = move || {
+                    insert::load(shared, client);
+                    shared.ended();
+                };
                 clients.push((format!("load-{client}"), Box::new(body)));
             }
             if let Some(queries) = queries {
@@ -207,11 +219,18 @@ fn clients_of<'a>(shared: &'a Shared<'a>) -> Vec<(String, Body<'a>)> {
             }
         }
         Work::BuildIndexes => {
-            clients.push(("build".to_owned(), Box::new(move || build::indexes(shared))));
+            let body = move || {
+                build::indexes(shared);
+                shared.ended();
+            };
+            clients.push(("build".to_owned(), Box::new(body)));
         }
         Work::Query { point, .. } => {
             for client in 0..count {
-                let body = move || query::closed(shared, client, point);
+                let body = move || {
+                    query::closed(shared, client, point);
+                    shared.ended();
+                };
                 clients.push((format!("query-{client}"), Box::new(body)));
                 let body = move || insert::background(shared, client);
                 clients.push((format!("write-{client}"), Box::new(body)));
@@ -306,13 +325,13 @@ impl<'a> Ticker<'a> {
         }
     }
 
-    /// The last look; returns when the last operation ended, as far as the marks tell.
+    /// The last look; returns when the last operation ended, in seconds.
     fn finish(&mut self, emit: &dyn Fn(Event)) -> f64 {
-        let t = self.elapsed();
-        self.marks.push(t, self.shared.done());
+        let ended = self.shared.ended_us.load(Ordering::Relaxed) as f64 / 1e6;
+        self.marks.finish(ended, self.shared.done());
         self.intervals(emit);
-        emit(Event::Tick(Box::new(self.tick(t))));
-        self.marks.time_of(self.shared.done()).unwrap_or(t)
+        emit(Event::Tick(Box::new(self.tick(self.elapsed()))));
+        ended
     }
 
     fn tick(&self, t: f64) -> Tick {

@@ -120,3 +120,83 @@ impl Check {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use kv::{Batch, Durability};
+
+    use super::*;
+    use crate::record::LoadKind;
+    use crate::worker::protocol::{Open, Step};
+    use crate::worker::step;
+    use crate::workload::iibench::{Payload, RowParams, Shape, Work};
+
+    /// A store with 500 rows.
+    fn loaded(dir: &Path) -> Session {
+        let mut session = Session::open(&Open {
+            engine: "memory".to_owned(),
+            directory: dir.to_owned(),
+            options: kv::EngineOptions::default(),
+            durability: Durability::None,
+            rows: RowParams {
+                seed: 3,
+                shape: Shape::Classic,
+                payload: Payload::CLASSIC,
+            },
+        })
+        .unwrap();
+        let plan = Step {
+            work: Work::Load {
+                batch: 100,
+                indexes: true,
+                deletes: false,
+                interval_rows: 100,
+                queries: None,
+            },
+            operations: 500,
+            seconds_max: 1e6,
+            load: LoadKind::Closed,
+            clients: 1,
+        };
+        let finished = step::run(&mut session, &plan, &|_| ()).unwrap();
+        assert_eq!((finished.rows, finished.logical_bytes), (500, 500 * 236));
+        session
+    }
+
+    /// What is said after one entry was changed behind the workload's back.
+    fn faults(corrupt: impl FnOnce(&Session, &Row, &mut Batch)) -> String {
+        let dir = tempfile::tempdir().unwrap();
+        let session = loaded(dir.path());
+        assert_eq!(verify(&session).faults, Vec::<String>::new());
+        let mut row = Row::default();
+        session.generator.row(123, &mut row);
+        let mut batch = Batch::new();
+        corrupt(&session, &row, &mut batch);
+        session.engine.write(&batch, Durability::None).unwrap();
+        verify(&session).faults.join("; ")
+    }
+
+    #[test]
+    fn every_change_behind_the_workload_is_found() {
+        let lost = faults(|s, row, batch| batch.delete(s.rows, &row.key));
+        assert!(lost.contains("instead of row 123"), "{lost}");
+        let changed = faults(|s, row, batch| batch.put(s.rows, &row.key, b"other"));
+        assert!(changed.contains("row 123 has a wrong value"), "{changed}");
+        let more = faults(|s, _, batch| batch.put(s.rows, &[0xFF; 8], b""));
+        assert!(
+            more.contains("501 rows") || more.contains("instead of"),
+            "{more}"
+        );
+        let index = |s: &Session| s.indexes.unwrap()[1];
+        let key = |row: &Row| row.index_keys().nth(1).unwrap().to_vec();
+        let short = faults(|s, row, batch| batch.delete(index(s), &key(row)));
+        assert!(short.contains("index 2 has 499 entries"), "{short}");
+        let swapped = faults(|s, row, batch| {
+            batch.delete(index(s), &key(row));
+            batch.put(index(s), b"planted", b"");
+        });
+        assert!(swapped.contains("index 2 has wrong keys"), "{swapped}");
+    }
+}

@@ -7,14 +7,24 @@ use std::time::Duration;
 
 use lab::analysis;
 use lab::calibrate::Calibration;
+use lab::envelope::Limits;
 use lab::experiment::{self, Settings};
 use lab::probe::DeviceProbe;
 use lab::record::{Preset, StepSummary};
-use lab::run::Begin;
+use lab::run::{Begin, caps};
 use lab::{Error, Failure, Result, store, target};
 use stdx::ByteSize;
 
 use super::{Show, listen, program};
+
+/// Caps low enough for every disk to reach, one of each kind.
+const CAPS: Limits = Limits {
+    memory: None,
+    read_iops: Some(300),
+    write_iops: Some(200),
+    read_bps: Some(30 << 20),
+    write_bps: Some(20 << 20),
+};
 
 #[derive(clap::Args)]
 #[command(
@@ -55,7 +65,7 @@ pub(crate) fn run(args: &Args) -> Result<u8> {
     let path = calibration.keep()?;
     if !args.show.quiet && !args.show.json {
         print(&calibration);
-        println!("kept in {}", path.display());
+        say!("kept in {}", path.display());
     }
     Ok(0)
 }
@@ -64,6 +74,14 @@ fn measure(args: &Args, name: &str, out: &std::path::Path) -> Result<Calibration
     vfs::ensure_dir(out).map_err(|e| Error::io("create", out, &e))?;
     // A place without direct I/O (tmpfs) has no device to probe; the noise floor still counts.
     let device = DeviceProbe::run(out, Duration::from_secs(2), ByteSize::mib(256)).ok();
+    let interrupt = listen()?;
+    let caps = match caps::check(&program()?, out, &CAPS, 2.0, &interrupt) {
+        Ok(checks) => checks,
+        Err(error) => {
+            eprintln!("warning: I/O caps were not checked: {error}");
+            Vec::new()
+        }
+    };
     let run_dir = out.join("run");
     let settings = Settings {
         preset: Some(Preset::Smoke),
@@ -81,7 +99,7 @@ fn measure(args: &Args, name: &str, out: &std::path::Path) -> Result<Calibration
         force: false,
     };
     let mut display = args.show.display();
-    let summary = lab::run::run(plan, begin, display.as_mut(), &listen()?)?;
+    let summary = lab::run::run(plan, begin, display.as_mut(), &interrupt)?;
     let repeats: Vec<StepSummary> = summary.steps.into_iter().filter(|s| s.valid).collect();
     if repeats.len() < 2 {
         let error = Error::new("too few valid repeats to know the noise; see the messages above");
@@ -89,18 +107,26 @@ fn measure(args: &Args, name: &str, out: &std::path::Path) -> Result<Calibration
     }
     let noise = analysis::noise_floor(&repeats);
     let count = u32::try_from(repeats.len()).unwrap_or(u32::MAX);
-    Ok(Calibration::new(name, count, noise, device))
+    Ok(Calibration::new(name, count, noise, device, caps))
 }
 
 fn print(calibration: &Calibration) {
-    println!(
+    say!(
         "A/A noise floor of {} over {} repeats",
-        calibration.target, calibration.repeats
+        calibration.target,
+        calibration.repeats
     );
     for (metric, floor) in &calibration.noise {
-        println!("  {metric:<28} {:>6.1} %", floor * 100.0);
+        say!("  {metric:<28} {:>6.1} %", floor * 100.0);
+    }
+    for check in &calibration.caps {
+        let (limit, cap, ratio) = (check.limit, check.cap, check.ratio);
+        say!(
+            "cap on {limit} of {cap}: {:.0} measured, {ratio:.3} of it",
+            check.measured
+        );
     }
     if let Some(device) = &calibration.device {
-        println!("device {}", store::pretty(device));
+        say!("device {}", store::pretty(device));
     }
 }

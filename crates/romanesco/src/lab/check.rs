@@ -39,9 +39,9 @@ pub(crate) fn run(args: &Args) -> Result<u8> {
     }
     let check = analysis::check(&run, &base, &rules)?;
     if args.json {
-        println!("{}", serde_json::json!(check));
+        say!("{}", serde_json::json!(check));
     } else {
-        println!("{}", check.render());
+        say!("{}", check.render());
     }
     Ok(match check.outcome() {
         Outcome::Ok => 0,

@@ -29,9 +29,9 @@ pub(crate) fn run(args: &Args) -> Result<u8> {
         .collect::<Result<Vec<_>>>()?;
     let comparison = analysis::compare(&runs, args.base.as_deref(), args.force)?;
     if args.json {
-        println!("{}", serde_json::json!(comparison));
+        say!("{}", serde_json::json!(comparison));
     } else {
-        println!("{}", comparison.render());
+        say!("{}", comparison.render());
     }
     Ok(0)
 }

@@ -23,9 +23,9 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args) -> Result<u8> {
     let findings = Doctor::default().examine(&args.data_dir, &factories());
     if args.json {
-        println!("{}", serde_json::json!(findings));
+        say!("{}", serde_json::json!(findings));
     } else {
-        println!("{}", render(&findings, None));
+        say!("{}", render(&findings, None));
     }
     Ok(if worst(&findings) == Status::Fail {
         2

@@ -24,7 +24,7 @@ pub(crate) fn run(args: &Args) -> Result<u8> {
         Some(path) => {
             vfs::write_atomic(path, text.as_bytes()).map_err(|e| Error::io("write", path, &e))?;
         }
-        None => print!("{text}"),
+        None => say!("{}", text.trim_end_matches('\n')),
     }
     Ok(0)
 }

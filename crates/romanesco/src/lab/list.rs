@@ -33,24 +33,24 @@ pub(crate) fn run(args: &Args) -> Result<u8> {
         return Ok(0);
     }
     if shown(What::Experiments) {
-        println!("experiments");
+        say!("experiments");
         for e in experiments() {
-            println!("  {:<16} {}", e.name, e.about);
-            println!("  {:<16} after {}", "", e.source);
+            say!("  {:<16} {}", e.name, e.about);
+            say!("  {:<16} after {}", "", e.source);
         }
     }
     if shown(What::Targets) {
-        println!("targets");
+        say!("targets");
         for factory in factories() {
             print_target(factory);
         }
     }
     if shown(What::Presets) {
-        println!("presets");
+        say!("presets");
         for e in experiments() {
             for preset in Preset::ALL {
                 let s = (e.sizes)(preset);
-                println!(
+                say!(
                     "  {:<16} {:<10} {:>8} rows, memory {}, cache {}, a load step at most {}",
                     e.name,
                     preset,
@@ -71,7 +71,7 @@ fn print_target(factory: &dyn kv::Factory) {
         (false, Some(feature)) => format!("not compiled in: build with --features {feature}"),
         (false, None) => "not compiled in".to_owned(),
     };
-    println!(
+    say!(
         "  {:<16} {} ({state}; {})",
         factory.name(),
         factory.about(),
@@ -79,14 +79,14 @@ fn print_target(factory: &dyn kv::Factory) {
     );
     for option in factory.options() {
         let default = option.default;
-        println!(
+        say!(
             "  {:<16}   {}:{}={} [default: {default}]",
             "",
             factory.name(),
             option.name,
             option.values
         );
-        println!("  {:<16}     {}", "", option.about);
+        say!("  {:<16}     {}", "", option.about);
     }
 }
 
@@ -114,5 +114,5 @@ fn print_json(shown: &dyn Fn(What) -> bool) {
         });
         all.insert("presets".to_owned(), list.collect());
     }
-    println!("{}", serde_json::Value::Object(all));
+    say!("{}", serde_json::Value::Object(all));
 }

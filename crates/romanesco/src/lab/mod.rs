@@ -114,9 +114,9 @@ fn listen() -> Result<Interrupt> {
 fn conclude(out: &Path, summary: &lab::record::RunSummary, show: Show) -> Result<u8> {
     let path = report::write(out, None)?;
     if show.json {
-        println!("{}", serde_json::json!({ "event": "report", "path": path }));
+        say!("{}", serde_json::json!({ "event": "report", "path": path }));
     } else if !show.quiet {
-        eprintln!("report: {}", path.display());
+        note!("report: {}", path.display());
     }
     Ok(if summary.complete && summary.valid {
         0

@@ -16,7 +16,7 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args) -> Result<u8> {
     let path = write(&args.run, args.out.as_deref())?;
-    println!("{}", path.display());
+    say!("{}", path.display());
     Ok(0)
 }
 

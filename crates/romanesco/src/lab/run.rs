@@ -133,9 +133,9 @@ pub(crate) fn run(args: Args) -> Result<u8> {
     let plan = experiment::plan(experiment, &settings, &out)?;
     if dry_run {
         if show.json {
-            println!("{}", serde_json::json!({ "event": "plan", "plan": plan }));
+            say!("{}", serde_json::json!({ "event": "plan", "plan": plan }));
         } else {
-            println!("{}", display::plan_text(&plan));
+            say!("{}", display::plan_text(&plan));
         }
         return Ok(0);
     }
@@ -173,12 +173,12 @@ impl Args {
             interval_ms: self.interval_ms,
             clients: self.clients,
             threads: self.threads,
-            rate: self.rate.filter(|r| r.is_finite()),
+            rate: self.rate,
             poisson: self.arrival,
             time: self.time,
             repeats: self.repeats,
             seed: self.seed,
-            settle: self.settle.filter(|s| s.is_finite()),
+            settle: self.settle,
             codec: self.codec,
             payload: self.payload,
             shape: self.index_shape,
@@ -218,16 +218,18 @@ fn rate(text: &str) -> Result<f64, String> {
     if text == "max" {
         return Ok(f64::INFINITY);
     }
-    text.parse()
-        .map_err(|_| format!("not a rate: {text:?}; use rows per second, or max"))
+    number(text).ok_or_else(|| format!("not a rate: {text:?}; use rows per second, or max"))
 }
 
 fn settle(text: &str) -> Result<f64, String> {
     if text == "auto" {
         return Ok(f64::INFINITY);
     }
-    text.parse()
-        .map_err(|_| format!("not a time: {text:?}; use seconds, or auto"))
+    number(text).ok_or_else(|| format!("not a time: {text:?}; use seconds, or auto"))
+}
+
+fn number(text: &str) -> Option<f64> {
+    text.parse().ok().filter(|n: &f64| n.is_finite())
 }
 
 fn arrival(text: &str) -> Result<bool, String> {

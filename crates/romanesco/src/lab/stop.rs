@@ -27,7 +27,7 @@ pub(crate) fn run(args: &Args) -> Result<u8> {
     let pid = pid.ok_or_else(|| Error::new(format!("{} holds no process id", path.display())))?;
     kill_process(pid, Signal::INT)
         .map_err(|e| Error::new(format!("cannot signal process {}: {e}", text.trim())))?;
-    println!(
+    say!(
         "asked process {} to stop; go on later with `romanesco lab resume {}`",
         text.trim(),
         args.run.display()

@@ -27,11 +27,21 @@ pub(crate) fn run(args: &Args) -> Result<u8> {
         let record = store::load(&args.run)?;
         let in_use = store::in_use(&args.run);
         for step in record.steps.iter().skip(told) {
-            let Some(summary) = &step.summary else { break };
-            println!("{}", display::step_line(summary));
+            match (&step.summary, step.status.state) {
+                (Some(summary), _) => say!("{}", display::step_line(summary)),
+                (None, StepState::Failed) => {
+                    let why = step
+                        .status
+                        .message
+                        .as_deref()
+                        .unwrap_or("no reason is known");
+                    say!("{} failed: {why}", step.directory);
+                }
+                (None, _) => break,
+            }
             told += 1;
         }
-        println!("{}", line(&record, in_use));
+        say!("{}", line(&record, in_use));
         if args.once || !in_use {
             let done = record.summary.complete && record.summary.valid;
             return Ok(if done || (args.once && in_use) { 0 } else { 2 });

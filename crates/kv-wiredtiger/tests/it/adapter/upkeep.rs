@@ -1,6 +1,7 @@
 //! Compaction, backup, checks and statistics.
 
 use std::fs;
+use std::path::Path;
 use std::time::Duration;
 
 use kv::{
@@ -52,19 +53,35 @@ fn compaction_gives_space_back_and_reports_both_ends() {
     assert_eq!(count(&*db, t), 2000);
 }
 
-#[test]
-fn compaction_cancelled_at_the_start_does_nothing() {
-    let dir = tempfile::tempdir().unwrap();
-    let db = open_with(dir.path(), &own(&[("type", "lsm")]));
-    let t = create(&*db, "t");
-    fill(&*db, t, 100, 10);
-    let ended = db.compact(t, KeyRange::ALL, &mut |_| Flow::Cancel).unwrap();
-    assert_eq!(ended, Compaction::Cancelled);
-    let ended = db
-        .compact(t, KeyRange::ALL, &mut |_| Flow::Continue)
-        .unwrap();
-    assert_eq!(ended, Compaction::Complete);
+/// Try to compact the tree `t` of the store, which is an LSM.
+fn check_refused(directory: &Path, options: &EngineOptions) {
+    let db = open_with(directory, options);
+    let t = db.open_tree("t").unwrap();
+    let _reader = db.begin_read().unwrap();
+    let mut heard = 0;
+    let mut watch = |_| {
+        heard += 1;
+        Flow::Continue
+    };
+    let error = db.compact(t, KeyRange::ALL, &mut watch).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Unsupported, "{error}");
+    assert_eq!((error.tree(), heard), (Some("t"), 0));
     assert_eq!(count(&*db, t), 100);
+}
+
+#[test]
+fn compacting_an_lsm_is_refused_however_the_store_is_opened() {
+    let dir = tempfile::tempdir().unwrap();
+    let lsm = own(&[("type", "lsm")]);
+    {
+        let db = open_with(dir.path(), &lsm);
+        assert!(!db.capabilities().compaction);
+        let t = create(&*db, "t");
+        fill(&*db, t, 100, 10);
+        db.close().unwrap();
+    }
+    check_refused(dir.path(), &lsm);
+    check_refused(dir.path(), &EngineOptions::default());
 }
 
 fn check_backup(options: &EngineOptions) {

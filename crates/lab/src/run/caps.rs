@@ -1,0 +1,47 @@
+//! Do the I/O caps hold? A worker inside an envelope measures them, one after the other.
+
+use std::path::Path;
+
+use super::child::Worker;
+use super::interrupt::Interrupt;
+use crate::envelope::{Cgroups, Envelope, Limits, data_device};
+use crate::error::{Error, Result};
+use crate::probe::CapCheck;
+use crate::worker::protocol::{Event, Request};
+
+/// Measure every cap of `limits` for `seconds` each, with a file in `directory`.
+///
+/// # Errors
+/// When the caps cannot be put in force, with the reason, or the device cannot be measured.
+pub fn check(
+    program: &Path,
+    directory: &Path,
+    limits: &Limits,
+    seconds: f64,
+    interrupt: &Interrupt,
+) -> Result<Vec<CapCheck>> {
+    let device = data_device(directory).ok();
+    let envelope = Envelope::create(&Cgroups::detect(), limits, device)
+        .map_err(|e| Error::new(e.to_string()))?;
+    if !envelope.status().fully_enforced() {
+        return Err(Error::new(envelope.status().to_string()));
+    }
+    let log = directory.join("worker.log");
+    let mut worker = Worker::start(program, &[], &log, &envelope)?;
+    let request = Request::Caps {
+        directory: directory.to_owned(),
+        limits: *limits,
+        seconds,
+    };
+    worker.ask(&request, &envelope)?;
+    let checks = match worker.event(interrupt, &envelope)? {
+        Event::Caps { checks } => checks,
+        other => {
+            return Err(Error::new(format!(
+                "the worker said out of turn: {other:?}"
+            )));
+        }
+    };
+    worker.close(interrupt, &envelope)?;
+    Ok(checks)
+}

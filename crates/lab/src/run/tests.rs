@@ -1,0 +1,152 @@
+//! Whole runs against a worker that says what the test wants.
+
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use super::{Begin, Interrupt, Silent, run};
+use crate::experiment::{self, Settings};
+use crate::load::encode_histogram;
+use crate::record::{Ended, Integrity, RunSummary};
+use crate::target;
+use crate::worker::protocol::{Event, Finished};
+
+fn finished(wrong: &[&str]) -> Event {
+    let histogram = hdrhistogram::Histogram::new(3).unwrap();
+    Event::Finished(Box::new(Finished {
+        ended: Ended::Operations,
+        rows: 2000,
+        rows_deleted: 0,
+        queries: 0,
+        query_entries: 0,
+        seconds: 1.0,
+        rate_first_tenth: 2000.0,
+        rate_last_tenth: 2000.0,
+        histogram: encode_histogram(&histogram),
+        query_histogram: None,
+        client_cpu_seconds: 0.0,
+        logical_bytes: 2000 * 236,
+        live_bytes: 2000 * 236,
+        live_rows: 2000,
+        wrong: wrong.iter().map(|&w| w.to_owned()).collect(),
+    }))
+}
+
+fn verified(faults: &[&str]) -> Event {
+    Event::Verified(Integrity {
+        checked: true,
+        rows_expected: 2000,
+        rows_found: 2000,
+        faults: faults.iter().map(|&f| f.to_owned()).collect(),
+        seconds: 0.0,
+    })
+}
+
+/// A worker that answers every request with one line.
+fn worker(dir: &Path, step: &str, verify: &str) -> PathBuf {
+    let script = format!(
+        "#!/bin/sh\nwhile read -r line; do case \"$line\" in\n\
+         *'\"request\":\"open\"'*) echo '{{\"event\":\"opened\"}}' ;;\n\
+         *'\"request\":\"step\"'*) {step} ;;\n\
+         *'\"request\":\"verify\"'*) {verify} ;;\n\
+         *'\"request\":\"close\"'*) echo '{{\"event\":\"closed\"}}'; exit 0 ;;\n\
+         esac; done\n"
+    );
+    let path = dir.join("worker.sh");
+    // Written by another process: a test beside this one that starts a program meanwhile would
+    // inherit a handle to the file, and a file open for writing cannot be run.
+    let mut writer = Command::new("sh")
+        .args(["-c", "cat > \"$0\" && chmod 755 \"$0\""])
+        .arg(&path)
+        .stdin(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut input = writer.stdin.take().unwrap();
+    input.write_all(script.as_bytes()).unwrap();
+    drop(input);
+    assert!(writer.wait().unwrap().success());
+    path
+}
+
+fn say(event: &Event) -> String {
+    format!("echo '{}'", serde_json::to_string(event).unwrap())
+}
+
+/// A run of one target with that worker.
+fn run_with(step: &str, verify: &str) -> (tempfile::TempDir, RunSummary) {
+    let dir = tempfile::tempdir().unwrap();
+    let out = dir.path().join("run");
+    let settings = Settings {
+        rows: Some(2000),
+        settle: Some(0.0),
+        mem: Some(stdx::ByteSize(0)),
+        targets: Some(target::parse_targets("memory").unwrap()),
+        ..Settings::default()
+    };
+    let experiment = experiment::experiment("iibench-classic").unwrap();
+    let begin = Begin {
+        out: &out,
+        command: Vec::new(),
+        commit: String::new(),
+        program: worker(dir.path(), step, verify),
+        force: true,
+    };
+    let plan = experiment::plan(experiment, &settings, &out).unwrap();
+    let summary = run(plan, begin, &mut Silent, &Interrupt::default()).unwrap();
+    (dir, summary)
+}
+
+#[test]
+fn a_sound_answer_is_valid() {
+    let (_dir, summary) = run_with(&say(&finished(&[])), &say(&verified(&[])));
+    assert!(summary.complete && summary.valid);
+    assert_eq!(summary.steps[0].invalid_reason, None);
+}
+
+#[test]
+fn a_wrong_answer_makes_the_run_invalid() {
+    let (dir, summary) = run_with(
+        &say(&finished(&["query 7 gave 3 rows"])),
+        &say(&verified(&[])),
+    );
+    assert!(summary.complete && !summary.valid);
+    let reason = summary.steps[0].invalid_reason.as_deref().unwrap();
+    assert_eq!(reason, "wrong answer: query 7 gave 3 rows");
+    assert!(!summary.results[0].valid && summary.results[0].repeats_valid == 0);
+    let text = fs::read_to_string(dir.path().join("run/summary.json")).unwrap();
+    assert!(text.contains("wrong answer: query 7 gave 3 rows"));
+}
+
+#[test]
+fn a_lost_row_makes_the_run_invalid() {
+    let (dir, summary) = run_with(&say(&finished(&[])), &say(&verified(&["row 5 is missing"])));
+    assert!(summary.complete && !summary.valid);
+    let reason = summary.steps[0].invalid_reason.as_deref().unwrap();
+    assert_eq!(reason, "integrity: row 5 is missing");
+    let record = crate::store::load(&dir.path().join("run")).unwrap();
+    let html = crate::report::render(&record).unwrap();
+    assert!(html.contains("row 5 is missing"));
+}
+
+#[test]
+fn a_worker_that_fails_or_talks_nonsense_fails_the_step() {
+    let failed = Event::Failed {
+        message: "the engine is tired".to_owned(),
+    };
+    for (step, needle) in [
+        (say(&failed), "the engine is tired"),
+        (say(&Event::Closed), "out of turn"),
+        ("exit 3".to_owned(), "exit status: 3"),
+        (
+            say(&finished(&[])).replace("\"histogram\":\"", "\"histogram\":\"x"),
+            "histogram",
+        ),
+    ] {
+        let (dir, summary) = run_with(&format!("echo noise; {step}"), &say(&verified(&[])));
+        assert!(!summary.complete && summary.steps.is_empty());
+        let record = crate::store::load(&dir.path().join("run")).unwrap();
+        let message = record.steps[0].status.message.clone().unwrap();
+        assert!(message.contains(needle), "{needle}: {message}");
+    }
+}

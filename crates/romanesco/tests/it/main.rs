@@ -1,0 +1,15 @@
+//! The program, used as a user does: command lines in, exit codes, messages and files out. Nothing
+//! here asserts how fast anything is.
+#![expect(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    reason = "the whole crate is test code: a panic is how a test fails"
+)]
+
+mod damage;
+mod interrupt;
+mod options;
+mod program;
+mod results;
+mod surroundings;
+mod wrong;

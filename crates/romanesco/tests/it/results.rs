@@ -1,0 +1,166 @@
+//! What a run leaves: the figures of every step, the report, and every command that reads them.
+
+use serde_json::Value;
+
+use crate::program::Place;
+
+/// Figures every target and step must have.
+const FIGURES: [&str; 18] = [
+    "rows",
+    "rate_mean",
+    "rate_first_tenth",
+    "rate_last_tenth",
+    "worst_second",
+    "median_second",
+    "stall_seconds",
+    "latency_p50_ms",
+    "latency_p99_ms",
+    "latency_p999_ms",
+    "latency_max_ms",
+    "device_write_bytes",
+    "device_read_bytes",
+    "logical_bytes",
+    "file_bytes",
+    "cpu_seconds",
+    "settle_seconds",
+    "write_amplification",
+];
+
+#[test]
+fn a_classic_run_leaves_every_figure() {
+    let place = Place::new();
+    place
+        .lab("run iibench-classic -t memory,lmdb,null --rows 12000 --time 60 --settle 1 --out run")
+        .exits(0);
+    let summary = place.whole("run");
+    let results = summary["results"].as_array().unwrap();
+    assert_eq!(results.len(), 3);
+    for result in results {
+        assert_eq!(result["valid"], true);
+        for name in FIGURES {
+            // A machine may have no counters of its device; the field is there all the same.
+            let field = result
+                .get(name)
+                .unwrap_or_else(|| panic!("no {name} in {result:#}"));
+            assert!(field.is_number() || name.contains("device") || name.contains("amplif"));
+        }
+        assert_eq!(result["rows"], 12_000.0);
+        assert_eq!(result["logical_bytes"], 12_000.0 * 236.0);
+    }
+    for step in summary["steps"].as_array().unwrap() {
+        check_step(step);
+    }
+    assert_eq!(place.count("run", "done"), 3);
+}
+
+fn check_step(step: &Value) {
+    let target = step["target"].as_str().unwrap();
+    let checked = target != "null";
+    assert_eq!(step["ended"], "operations");
+    assert_eq!(step["integrity"]["checked"], checked);
+    assert_eq!(step["integrity"]["faults"], Value::Array(Vec::new()));
+    if checked {
+        assert_eq!(step["integrity"]["rows_found"], 12_000);
+    }
+    let intervals = step["intervals"].as_array().unwrap();
+    assert_eq!(intervals.len(), 12, "{target}");
+    let last = intervals.last().unwrap();
+    assert_eq!(last["rows"], 12_000);
+    let mut before = 0;
+    for interval in intervals {
+        let now = interval["rows"].as_u64().unwrap();
+        assert_eq!(now - before, 1000);
+        before = now;
+    }
+    // The lab beside the worker: it samples once a second and holds no data.
+    let cpu = step["lab_cpu_seconds"].as_f64().unwrap();
+    let seconds = step["seconds"].as_f64().unwrap() + step["settle_seconds"].as_f64().unwrap();
+    assert!((0.0..=seconds + 5.0).contains(&cpu), "{cpu} s of CPU");
+    let memory = step["lab_rss_bytes"].as_u64().unwrap();
+    assert!((1 << 20..256 << 20).contains(&memory), "{memory} bytes");
+}
+
+#[test]
+fn the_steps_keep_the_size_constant() {
+    let place = Place::new();
+    place
+        .lab("run iibench-steps -t lmdb --rows 4000 --time 0.4 --settle 1 --out run --mem 0")
+        .exits(0);
+    let summary = place.whole("run");
+    let steps = summary["steps"].as_array().unwrap();
+    let names: Vec<&str> = steps.iter().map(|s| s["step"].as_str().unwrap()).collect();
+    let expected = [
+        "l.i0", "l.x", "l.i1", "l.i2", "qr100", "qp100", "qr500", "qp500", "qr1000", "qp1000",
+    ];
+    assert_eq!(names, expected);
+    for step in steps {
+        assert_eq!(step["valid"], true, "{step:#}");
+        assert_eq!(step["integrity"]["checked"], true);
+        if step["step"] == "l.i0" || step["step"] == "l.x" {
+            continue;
+        }
+        assert_eq!(step["rows"], step["rows_deleted"], "{step:#}");
+        assert_eq!(step["integrity"]["rows_found"], 4000, "{step:#}");
+    }
+    for step in &steps[4..] {
+        assert_eq!(step["main"], "queries");
+        assert!(step["queries"]["queries"].as_u64().unwrap() > 0);
+    }
+}
+
+#[test]
+fn every_command_reads_the_results() {
+    let place = Place::new();
+    place
+        .lab("run iibench-classic -t memory,null --rows 2000 --settle 0 --out run --quiet")
+        .exits(0);
+    for format in ["json", "csv", "tsv", "md", "hgrm", "otava"] {
+        let text = place
+            .lab(&format!("export run --format {format}"))
+            .exits(0)
+            .out;
+        assert!(
+            text.contains("memory") || format == "hgrm",
+            "{format}: {text}"
+        );
+    }
+    place.lab("export run --format csv -o run.csv").exits(0);
+    assert!(place.text("run.csv").contains("rate_mean"));
+    let compared = place.lab("compare run --base null").exits(0).out;
+    assert!(compared.contains("rate_mean") && compared.contains("x"));
+    place.lab("check run --base run").exits(0);
+    let strict = "check run --base run --fail-if rows>5 --json";
+    let verdict: Value = serde_json::from_str(&place.lab(strict).exits(1).out).unwrap();
+    assert!(verdict.is_object());
+    let watched = place.lab("watch run --once").exits(0).out;
+    assert!(watched.contains("steps 2/2  complete"), "{watched}");
+    place.lab("report run -o first.html").exits(0);
+    assert!(place.text("first.html").contains("<html"));
+    place
+        .lab("stop run")
+        .refuses(3, &["no romanesco works on run"]);
+    // A finished run is not done again.
+    let again = place.lab("resume run").exits(0).err;
+    assert_eq!(again.matches("done before").count(), 2, "{again}");
+    place.lab("list").exits(0);
+    let listed = place.lab("list --json").exits(0).out;
+    assert!(serde_json::from_str::<Value>(&listed).unwrap()["targets"].is_array());
+    let doctor = place.lab("doctor --json");
+    assert!(
+        serde_json::from_str::<Value>(&doctor.out)
+            .unwrap()
+            .is_array()
+    );
+}
+
+#[test]
+fn a_calibration_goes_into_later_runs() {
+    let place = Place::new();
+    let ran = place.lab("calibrate --aa 2 --target null").exits(0);
+    assert!(ran.out.contains("A/A noise floor of null"), "{}", ran.out);
+    assert_eq!(place.names("."), ["state"]);
+    place
+        .lab("run iibench-classic -t null --rows 2000 --settle 0 --out run")
+        .exits(0);
+    assert!(place.json("run/calibration.json")["noise"].is_object());
+}

@@ -1,0 +1,123 @@
+//! Machines that lack something: disk space, control groups.
+
+use std::fs;
+use std::process::Command;
+
+use crate::program::{Place, finish, is_root};
+
+/// A file system of 24 MiB, unmounted when dropped.
+struct SmallDisk(std::path::PathBuf);
+
+impl SmallDisk {
+    /// `None`, said aloud, where this process may not mount.
+    fn mount(place: &Place) -> Option<SmallDisk> {
+        let dir = place.path("small");
+        fs::create_dir(&dir).unwrap();
+        let mut mount = Command::new("mount");
+        mount
+            .args(["-t", "tmpfs", "-o", "size=24m", "tmpfs"])
+            .arg(&dir);
+        let mounted = is_root() && mount.output().is_ok_and(|o| o.status.success());
+        if !mounted {
+            eprintln!("cannot mount a small disk here: only the check of free space is tested");
+        }
+        mounted.then_some(SmallDisk(dir))
+    }
+}
+
+impl Drop for SmallDisk {
+    fn drop(&mut self) {
+        let status = Command::new("umount").arg("-l").arg(&self.0).status();
+        assert!(status.is_ok_and(|s| s.success()), "cannot unmount");
+    }
+}
+
+#[test]
+fn a_disk_that_is_too_small_is_refused_before_anything_is_made() {
+    let place = Place::new();
+    // No disk has room for the published size; no mount is needed for this.
+    let mut line = "run iibench-classic -t null --preset published --rows 900000000000 --out run";
+    let disk = SmallDisk::mount(&place);
+    if disk.is_some() {
+        line = "run iibench-classic -t null --rows 100000 --data-dir small --out run";
+    }
+    place
+        .lab(line)
+        .refuses(3, &["free", "may need", "--data-dir", "--force"]);
+    assert!(!place.path("run").exists());
+    assert_eq!(place.names("small"), [""; 0]);
+}
+
+#[test]
+fn a_full_disk_fails_its_target_only() {
+    let place = Place::new();
+    let Some(_disk) = SmallDisk::mount(&place) else {
+        return;
+    };
+    let ran = place
+        .lab(
+            "run iibench-classic -t lmdb,null --rows 100000 --settle 0 --data-dir small --out run \
+             --force",
+        )
+        .exits(2);
+    assert!(ran.err.contains("no room left on the disk"), "{}", ran.err);
+    let statuses = place.statuses("run");
+    assert_eq!(
+        (statuses[0].1.as_str(), statuses[1].1.as_str()),
+        ("failed", "done")
+    );
+    assert!(statuses[0].2.contains("small") && statuses[0].2.contains("no room left"));
+    assert_eq!(place.json("run/summary.json")["complete"], false);
+    assert_eq!(place.names("small"), [""; 0], "data were left");
+    assert!(place.text("run/report.html").contains("no room left"));
+    place.lab("export run").exits(0);
+    place.lab("watch run --once").exits(2);
+}
+
+#[test]
+fn without_control_groups_the_run_says_that_nothing_was_capped() {
+    let place = Place::new();
+    let run = "lab run iibench-classic -t memory --rows 2000 --settle 0 --mem 128M --out run";
+    let mut hidden = place.outside("unshare");
+    let script = format!(
+        "mount -t tmpfs none /sys/fs/cgroup || exit 77; exec {} {run}",
+        env!("CARGO_BIN_EXE_romanesco")
+    );
+    hidden.args(["-m", "sh", "-c", &script]);
+    if !is_root() {
+        eprintln!("control groups cannot be hidden here: nothing is tested");
+        return;
+    }
+    let ran = finish(hidden);
+    if ran.code == 77 || ran.err.contains("unshare") {
+        eprintln!("control groups cannot be hidden here: {}", ran.err);
+        return;
+    }
+    let ran = ran.exits(0);
+    assert!(ran.err.contains("memory was not capped"), "{}", ran.err);
+    let summary = place.whole("run");
+    let warning = summary["steps"][0]["warnings"][0].as_str().unwrap();
+    assert!(
+        warning.contains("memory was not capped: no control group"),
+        "{warning}"
+    );
+    assert!(
+        place
+            .text("run/report.html")
+            .contains("memory was not capped")
+    );
+}
+
+#[test]
+fn a_small_memory_cap_is_enforced_or_told() {
+    let place = Place::new();
+    place
+        .lab("run iibench-classic -t lmdb --rows 2000 --settle 0 --mem 64M --cache 8M --out run")
+        .exits(0);
+    place.whole("run");
+    let envelope = place.json("run/steps/001_lmdb_r1_load/envelope.json");
+    let memory = &envelope["lines"][0];
+    assert_eq!(memory["requested"], 64 << 20);
+    let told = memory["effective"].is_number() || memory["note"] != "";
+    assert!(told, "{envelope:#}");
+}
