@@ -101,7 +101,7 @@ function base(host, unit, options) {
   return {
     width: Math.max(200, host.clientWidth),
     height: wide ? 250 : 190,
-    padding: [8, options.right || 8, 0, 0],
+    padding: [8, options.right || 16, 0, 0],
     cursor: { dataIdx: nearest, points: { size: 5 }, drag: { x: true, y: false, setScale: true },
       sync: options.sync ? { key: options.sync, setSeries: false } : undefined },
     legend: { live: true },
@@ -121,7 +121,27 @@ function log10Only(u, splits) {
   });
 }
 
+/* A single second makes no line: it is drawn as a point. */
+function alone(ys) { return ys.filter(function (v) { return v !== null && v !== undefined; }).length === 1; }
+
+/* On a logarithmic axis of rates a second without any stands at its foot. */
+function foot(columns) {
+  var least = Infinity;
+  columns.forEach(function (ys) { ys.forEach(function (v) { if (v > 0 && v < least) { least = v; } }); });
+  return least === Infinity ? 1 : Math.pow(10, Math.floor(Math.log10(least)));
+}
+function raise(columns) {
+  var low = foot(columns);
+  return columns.map(function (ys) { return ys.map(function (v) { return v === null || v === undefined || v > low ? v : low; }); });
+}
+function decades(u, lo, hi) {
+  if (lo === null || hi === null) { return [1, 10]; }
+  var a = Math.floor(Math.log10(lo) + 1e-9), b = Math.ceil(Math.log10(hi) - 1e-9);
+  return [Math.pow(10, a), Math.pow(10, Math.max(b, a + 1))];
+}
+
 function timePlot(host, stepIndex, step, panel) {
+  var log = panel.main ? state[stepIndex].log : panel.log;
   var cells = shown(step, stepIndex), tables = [], series = [{ label: "second", value: function (u, v) { return v === null ? "\u2013" : String(Math.ceil(v)); } }];
   cells.forEach(function (cell) {
     [[panel.solid, false], [panel.dashed, true]].forEach(function (part) {
@@ -129,11 +149,11 @@ function timePlot(host, stepIndex, step, panel) {
       if (!column) { return; }
       var phase = words(cell.columns.phase), back = panel.flow ? doc.group / 2 : 0;
       tables.push([cell.columns.t.map(function (t) { return t - back; }), column.map(function (v, i) {
-        var hidden = v === null || (panel.log && v <= 0) || (panel.load_only && phase[i] === "settle");
+        var hidden = v === null || (log && !panel.main && v <= 0) || (panel.load_only && (phase[i] === "settle" || (cell.whole && i >= cell.whole)));
         return hidden ? null : v / panel.div;
       })]);
       series.push({ label: label(cell, stepIndex, panel.dashed[0] ? part[0][1] : ""), stroke: color(cell.target),
-        width: part[1] ? 1 : 1.5, dash: part[1] ? [4, 3] : undefined, points: { show: false },
+        width: part[1] ? 1 : 1.5, dash: part[1] ? [4, 3] : undefined, points: { show: alone(tables[tables.length - 1][1]), size: 6, fill: color(cell.target) },
         value: function (u, v) { return num(v); } });
     });
   });
@@ -173,17 +193,21 @@ function timePlot(host, stepIndex, step, panel) {
   if (panel.main) { hooks.drawAxes = [bands]; }
   if (panel.cap && doc.cap) { hooks.draw = [limit]; }
   var top = panel.cap && doc.cap ? doc.cap / panel.div : 0;
-  var y = panel.log ? { distr: 3 } : { range: function (u, lo, hi) { return [0, Math.max(hi || 1, top) * 1.06]; } };
+  if (log && panel.main) {
+    var raised = raise(tables.map(function (t) { return t[1]; }));
+    tables.forEach(function (t, i) { t[1] = raised[i]; });
+  }
+  var y = log ? { distr: 3, range: panel.main ? decades : undefined } : { range: function (u, lo, hi) { return [0, Math.max(hi || 1, top) * 1.06]; } };
   var options = base(host, panel.unit, {
     sync: "step" + stepIndex, scales: { x: { time: false }, y: y }, hooks: hooks,
-    yfilter: panel.log ? log10Only : undefined
+    yfilter: log ? log10Only : undefined
   });
   options.series = series;
   return new uPlot(options, uPlot.join(tables), host);
 }
 
 function kneePlot(host, stepIndex, step) {
-  var tables = [], series = [{ label: "rows", value: function (u, v) { return v === null ? "\u2013" : tick(v); } }], bands = [];
+  var log = state[stepIndex].log, tables = [], series = [{ label: "rows", value: function (u, v) { return v === null ? "\u2013" : tick(v); } }], bands = [];
   step.knee.forEach(function (k) {
     if (state[stepIndex].off[k.target]) { return; }
     var stroke = color(k.target), at = series.length;
@@ -197,7 +221,8 @@ function kneePlot(host, stepIndex, step) {
   if (!tables.length) { return null; }
   var options = base(host, "rows/s", {
     xvalues: function (u, vs) { return vs.map(tick); },
-    scales: { x: { time: false }, y: { range: function (u, lo, hi) { return [0, (hi || 1) * 1.06]; } } }
+    yfilter: log ? log10Only : undefined,
+    scales: { x: { time: false }, y: log ? { distr: 3, range: decades } : { range: function (u, lo, hi) { return [0, (hi || 1) * 1.06]; } } }
   });
   options.series = series;
   options.bands = bands;
@@ -294,6 +319,13 @@ function controls() {
         .forEach(function (o) { make("option", o[1], select).value = o[0]; });
       select.addEventListener("change", function () { state[index].repeat = select.value; redraw(index); });
     }
+    var scale = button("Log rates", box, function () {
+      state[index].log = !state[index].log;
+      scale.setAttribute("aria-pressed", String(state[index].log));
+      redraw(index);
+    });
+    scale.className = "scale";
+    scale.setAttribute("aria-pressed", String(state[index].log));
     make("span", "Drag to zoom, double-click to reset.", box);
   });
 }
@@ -465,7 +497,7 @@ function check() {
 
 function start(value) {
   doc = value;
-  state = doc.steps.map(function () { return { repeat: "median", off: {} }; });
+  state = doc.steps.map(function (step) { return { repeat: "median", off: {}, log: step.log }; });
   controls();
   schedule($("[data-kind]"));
   downloads();

@@ -1,117 +1,78 @@
-//! Is a difference a difference? The one place that decides it.
-//!
-//! The interval of a ratio is taken from the ends of the two intervals: its low end is the low end
-//! of one over the high end of the other. That is wider than a bootstrap of the ratio, never
-//! narrower. A difference counts only when the interval excludes 1 and its size is above the noise
-//! floor, when one is known.
+//! What the page says of two targets, taken from [`crate::analysis::compare`]: the same numbers and
+//! words that `romanesco lab compare` prints. Nothing is judged here.
 
-use crate::record::Estimate;
+use std::collections::BTreeMap;
 
-use super::metrics::Better;
+use crate::analysis::{ComparisonRow, Pair, Verdict, compare};
+use crate::record::RunRecord;
 
-/// The words of a verdict.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Word {
-    Faster,
-    Slower,
-    NoDifference,
-    Invalid,
+use super::format;
+
+/// Every target of a run against every other one, by step.
+#[derive(Default)]
+pub(crate) struct Comparisons {
+    /// By step, target and base.
+    pairs: BTreeMap<(String, String, String), Pair>,
 }
 
-impl Word {
-    /// As printed.
-    pub(crate) fn text(self) -> &'static str {
-        match self {
-            Word::Faster => "faster",
-            Word::Slower => "slower",
-            Word::NoDifference => "no difference",
-            Word::Invalid => "invalid",
+impl Comparisons {
+    pub(crate) fn of(run: &RunRecord) -> Comparisons {
+        let mut pairs = BTreeMap::new();
+        for base in &run.manifest.plan.targets {
+            // A run of one target has nothing to compare, and says so in its headline.
+            let Ok(found) = compare(std::slice::from_ref(run), Some(&base.name), true) else {
+                continue;
+            };
+            for pair in found.pairs {
+                let key = (pair.step.clone(), pair.target.clone(), pair.base.clone());
+                pairs.insert(key, pair);
+            }
         }
+        Comparisons { pairs }
     }
 
-    /// As a style class.
-    pub(crate) fn class(self) -> &'static str {
-        match self {
-            Word::Faster => "good",
-            Word::Slower => "bad",
-            Word::NoDifference => "same",
-            Word::Invalid => "invalid",
-        }
+    /// A metric of `target` against `base`; `None` when neither has it.
+    pub(crate) fn row(
+        &self,
+        step: &str,
+        metric: &str,
+        target: &str,
+        base: &str,
+    ) -> Option<&ComparisonRow> {
+        let key = (step.to_owned(), target.to_owned(), base.to_owned());
+        let rows = &self.pairs.get(&key)?.rows;
+        rows.iter().find(|row| row.metric == metric)
     }
 }
 
-/// A ratio with its conservative 95 % interval.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Ratio {
-    pub(crate) median: f64,
-    pub(crate) low: f64,
-    pub(crate) high: f64,
-    /// The fewer repeats of the two.
-    pub(crate) repeats: u32,
+/// The style class of a verdict; without one nothing is claimed.
+pub(crate) fn class(verdict: Option<Verdict>) -> &'static str {
+    match verdict {
+        Some(Verdict::Faster | Verdict::Better) => "good",
+        Some(Verdict::Slower | Verdict::Worse) => "bad",
+        Some(Verdict::Invalid) => "invalid",
+        Some(Verdict::NoDifference) | None => "same",
+    }
 }
 
-impl Ratio {
-    /// `a` over `b`; `None` when a number is missing, negative, or the divisor is zero.
-    pub(crate) fn of(a: &Estimate, b: &Estimate) -> Option<Ratio> {
-        let finite = [a.median, a.low, a.high, b.median, b.low, b.high]
-            .iter()
-            .all(|v| v.is_finite() && *v >= 0.0);
-        if !finite || b.median <= 0.0 {
-            return None;
-        }
-        // A divisor that may be zero leaves the high end open.
-        let high = if b.low > 0.0 {
-            a.high / b.low
-        } else {
-            f64::INFINITY
-        };
-        let low = if b.high > 0.0 { a.low / b.high } else { 0.0 };
-        Some(Ratio {
-            median: a.median / b.median,
-            low,
-            high,
-            repeats: a.repeats.min(b.repeats),
-        })
-    }
+/// `95 % interval 1.60 to 2.01`; `None` where no interval is known.
+pub(crate) fn interval(row: &ComparisonRow) -> Option<String> {
+    let (low, high) = (row.low?, row.high?);
+    Some(format!("95 % interval {} to {}", times(low), times(high)))
+}
 
-    /// Whether the difference counts.
-    pub(crate) fn counts(&self, floor: Option<f64>) -> bool {
-        let excludes_one = self.low > 1.0 || self.high < 1.0;
-        excludes_one && (self.median - 1.0).abs() > floor.unwrap_or(0.0)
+/// What weakens a comparison, in words for a badge. `floor_known`: the host was calibrated for the
+/// metric.
+pub(crate) fn caveats(row: &ComparisonRow, floor_known: bool) -> Vec<String> {
+    let mut said = Vec::new();
+    if !floor_known {
+        let floor = format::percent(row.floor);
+        said.push(format!("uncalibrated: floor of {floor} assumed"));
     }
-
-    /// The verdict on the numerator.
-    pub(crate) fn word(&self, better: Better, floor: Option<f64>) -> Word {
-        if !self.counts(floor) {
-            return Word::NoDifference;
-        }
-        if (self.median > 1.0) == (better == Better::Higher) {
-            Word::Faster
-        } else {
-            Word::Slower
-        }
+    if row.within_run {
+        said.push("within-run".to_owned());
     }
-
-    /// What weakens the verdict, in words for a badge.
-    pub(crate) fn caveats(&self, floor: Option<f64>) -> Vec<&'static str> {
-        let mut said = Vec::new();
-        if floor.is_none() {
-            said.push("uncalibrated");
-        }
-        if self.repeats <= 1 {
-            said.push("within-run");
-        }
-        said
-    }
-
-    /// `95 % interval 1.60 to 2.01`.
-    pub(crate) fn interval(&self) -> String {
-        if self.high.is_finite() {
-            format!("95 % interval {} to {}", times(self.low), times(self.high))
-        } else {
-            format!("95 % interval from {}", times(self.low))
-        }
-    }
+    said
 }
 
 /// A ratio's number with the digits that count.
@@ -122,8 +83,10 @@ pub(crate) fn times(value: f64) -> String {
         1
     } else if value >= 0.1 || value == 0.0 {
         2
-    } else {
+    } else if value >= 0.01 {
         3
+    } else {
+        return format::number(value);
     };
     format!("{value:.digits$}")
 }
@@ -131,38 +94,45 @@ pub(crate) fn times(value: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::analysis::fixture::{run, step};
 
-    fn estimate(low: f64, median: f64, high: f64) -> Estimate {
-        Estimate {
-            median,
-            low,
-            high,
-            repeats: 3,
+    #[test]
+    fn the_page_compares_as_the_command_does() {
+        let mut steps: Vec<_> = (1..)
+            .zip([100.0, 101.0, 102.0])
+            .map(|(r, rate): (u32, f64)| step("lmdb", r, rate))
+            .collect();
+        steps.extend(
+            (1..)
+                .zip([130.0, 131.0, 132.0])
+                .map(|(r, rate)| step("rocksdb", r, rate)),
+        );
+        let record = run("r", &["lmdb", "rocksdb"], 3, steps);
+        let command = compare(std::slice::from_ref(&record), None, false).unwrap();
+        let page = Comparisons::of(&record);
+        for row in &command.pairs[0].rows {
+            let here = page.row("load", &row.metric, "rocksdb", "lmdb");
+            assert_eq!(here, Some(row));
         }
+        let back = page.row("load", "rate_mean", "lmdb", "rocksdb").unwrap();
+        assert_eq!(back.verdict, Some(Verdict::Slower));
+        assert_eq!(class(back.verdict), "bad");
+        assert!(interval(back).unwrap().starts_with("95 % interval 0.7"));
+        assert_eq!(
+            caveats(back, false),
+            ["uncalibrated: floor of 2.0 % assumed"]
+        );
     }
 
     #[test]
-    fn a_difference_must_exclude_one_and_exceed_the_floor() {
-        let fast = estimate(190.0, 200.0, 210.0);
-        let slow = estimate(95.0, 100.0, 105.0);
-        let ratio = Ratio::of(&fast, &slow).unwrap();
-        assert!((ratio.low - 190.0 / 105.0).abs() < 1e-12);
-        assert!((ratio.high - 210.0 / 95.0).abs() < 1e-12);
-        assert_eq!(ratio.word(Better::Higher, None), Word::Faster);
-        assert_eq!(ratio.word(Better::Lower, None), Word::Slower);
-        assert_eq!(ratio.word(Better::Higher, Some(1.5)), Word::NoDifference);
-
-        let near = Ratio::of(&estimate(95.0, 101.0, 110.0), &slow).unwrap();
-        assert_eq!(near.word(Better::Higher, Some(0.01)), Word::NoDifference);
+    fn a_run_of_one_target_has_no_comparisons() {
+        let record = run("r", &["lmdb"], 1, vec![step("lmdb", 1, 100.0)]);
+        assert!(Comparisons::of(&record).pairs.is_empty());
     }
 
     #[test]
-    fn strange_numbers_make_no_ratio() {
-        let one = estimate(1.0, 1.0, 1.0);
-        assert_eq!(Ratio::of(&one, &estimate(0.0, 0.0, 0.0)), None);
-        assert_eq!(Ratio::of(&estimate(f64::NAN, 1.0, 1.0), &one), None);
-        let open = Ratio::of(&one, &estimate(0.0, 0.5, 1.0)).unwrap();
-        assert!(open.high.is_infinite() && !open.counts(None));
-        assert_eq!(open.interval(), "95 % interval from 1.00");
+    fn ratios_keep_the_digits_that_count() {
+        let said = [1479.4, 93.28, 1.664, 0.0176, 0.00612, 0.0].map(times);
+        assert_eq!(said, ["1479", "93.3", "1.66", "0.018", "0.0061", "0.00"]);
     }
 }

@@ -67,6 +67,8 @@ pub(crate) struct StepData {
     pub(crate) knees: Vec<Knee>,
     pub(crate) commits: Vec<Spectrum>,
     pub(crate) queries: Vec<Spectrum>,
+    /// Rates are drawn on a logarithmic axis at first.
+    pub(crate) log: bool,
 }
 
 /// How many seconds are put together into one row of the page: 1 when all fit.
@@ -141,6 +143,7 @@ fn step_value(step: &StepView<'_>, data: &StepData, group: usize) -> Value {
         "name": step.plan.name,
         "id": step.id,
         "panels": data.panels,
+        "log": data.log,
         "cells": step.cells.iter().map(|c| cell_value(c, group)).collect::<Vec<_>>(),
         "knee": knees,
         "spectrum": spectra(&data.commits),
@@ -175,8 +178,15 @@ fn cell_value(cell: &CellView<'_>, group: usize) -> Value {
         .iter()
         .map(|s| json!([number(s.start), number(s.seconds)]))
         .collect();
+    // Rows put together have no last one that is cut off.
+    let whole = if group == 1 {
+        cell.whole_seconds().count()
+    } else {
+        0
+    };
     json!({
         "target": cell.target,
+        "whole": whole,
         "repeat": cell.repeat,
         "shown": cell.shown,
         "valid": cell.summary.valid,

@@ -8,11 +8,12 @@ use kv::{Codec, Durability};
 use serde_json::json;
 use stdx::ByteSize;
 
+use crate::analysis::{METRICS, main_rates, summarize};
 use crate::envelope::Limits;
 use crate::record::{
-    Ended, EnvelopeLine, EnvelopeRecord, Estimate, Integrity, IntervalRow, Latency, LoadKind, Main,
-    Manifest, Plan, Preset, RunRecord, RunSummary, SCHEMA, SeriesRow, Stall, StepPlan, StepRecord,
-    StepState, StepStatus, StepSummary, TargetRecord, TargetSpec, TargetStepSummary,
+    Ended, EnvelopeLine, EnvelopeRecord, Integrity, IntervalRow, Latency, LoadKind, Manifest, Plan,
+    Preset, RunRecord, SCHEMA, SeriesRow, Stall, StepPlan, StepRecord, StepState, StepStatus,
+    StepSummary, TargetRecord, TargetSpec,
 };
 
 /// What kind of run is made.
@@ -200,74 +201,20 @@ fn summary(
     step: &str,
     rows: &[SeriesRow],
 ) -> StepSummary {
-    let load: Vec<f64> = rows
-        .iter()
-        .filter(|r| r.phase == "load")
-        .map(|r| r.rate)
-        .collect();
-    let written: u64 = rows.iter().filter_map(|r| r.write_bytes).sum();
     let total = rows.last().unwrap().rows;
     let valid = target != 2 || repeat != 1;
-    let mut sorted = load.clone();
-    sorted.sort_by(f64::total_cmp);
-    StepSummary {
+    let base = StepSummary {
         schema: SCHEMA,
         target: shape.names[target].into(),
         repeat,
         step: step.into(),
-        main: Main::Rows,
         ended: if target == 0 {
             Ended::Time
         } else {
             Ended::Operations
         },
-        rows: total,
-        rows_deleted: 0,
-        seconds: load.len() as f64,
-        rate_mean: load.iter().sum::<f64>() / load.len() as f64,
-        rate_first_tenth: tenth(rows, false),
-        rate_last_tenth: tenth(rows, true),
-        worst_second: sorted[0],
-        median_second: sorted[sorted.len() / 2],
-        stall_seconds: load.iter().filter(|r| **r < 100.0).count() as u64,
-        rate_target: None,
-        latency_ms: Latency {
-            count: 20_000,
-            mean: 3.0,
-            p50: 2.0,
-            p90: 9.0,
-            p99: 44.0,
-            p999: 300.0,
-            max: 1900.0,
-        },
-        queries: None,
-        device_write_bytes: Some(written),
-        device_read_bytes: Some(rows.iter().filter_map(|r| r.read_bytes).sum()),
-        device_write_ios: Some(9000),
-        device_read_ios: Some(8000),
+        latency_ms: latency(rows),
         device_source: if shape.enforced { "cgroup" } else { "device" }.into(),
-        process_write_bytes: Some(written),
-        written_by_reason: BTreeMap::from([
-            ("log".to_owned(), written / 5),
-            ("flush".to_owned(), written / 4),
-            ("merge".to_owned(), written / 2),
-        ]),
-        logical_bytes: total * 320,
-        live_bytes: total * 300,
-        file_bytes: rows.last().unwrap().file_bytes.unwrap(),
-        file_bytes_max: rows.last().unwrap().file_bytes.unwrap() + 1000,
-        cpu_seconds: rows.iter().filter_map(|r| r.cpu).sum(),
-        cpu_system_seconds: 12.0,
-        client_cpu_seconds: rows.iter().filter_map(|r| r.cpu_client).sum(),
-        lab_cpu_seconds: 1.3,
-        lab_rss_bytes: 24_000_000,
-        switches: Some(210_000),
-        rss_max: Some(160_000_000),
-        cgroup_memory_max: Some(402_653_184),
-        debt_bytes: Some(61_000_000),
-        settle_seconds: 12.0,
-        settle_cut: false,
-        settle_write_bytes: Some(48_000_000),
         intervals: intervals(target, rows),
         integrity: Integrity {
             checked: true,
@@ -283,86 +230,72 @@ fn summary(
         } else {
             vec![]
         },
+        ..crate::analysis::fixture::step(shape.names[target], repeat, 1.0)
+    };
+    measured(rates(base, rows), rows)
+}
+
+/// Latencies without a greatest one: an engine may not tell it.
+fn latency(rows: &[SeriesRow]) -> Latency {
+    let rate = rows.iter().map(|r| r.rate).sum::<f64>() / rows.len() as f64;
+    Latency {
+        count: 20_000,
+        mean: 3.0,
+        p50: 2.0,
+        p90: 9.0,
+        p99: 44.0 * (1.0 + rate / 1e5),
+        p999: 300.0,
+        max: f64::NAN,
     }
 }
 
-/// Metrics as the lab computes them, from the summaries of the repeats.
-fn result(all: &[&StepSummary]) -> TargetStepSummary {
-    let per_row = |v: Option<u64>, s: &StepSummary| v.map(|v| v as f64 / s.rows as f64);
-    type Of = fn(&StepSummary) -> Option<f64>;
-    let plain: [(&str, Of); 13] = [
-        ("rate_mean", |s| Some(s.rate_mean)),
-        ("rate_first_tenth", |s| Some(s.rate_first_tenth)),
-        ("rate_last_tenth", |s| Some(s.rate_last_tenth)),
-        ("median_second", |s| Some(s.median_second)),
-        ("worst_second", |s| Some(s.worst_second)),
-        ("stall_seconds", |s| Some(s.stall_seconds as f64)),
-        ("latency_p50_ms", |s| Some(s.latency_ms.p50)),
-        ("latency_p99_ms", |s| {
-            Some(s.latency_ms.p99 * (1.0 + s.rate_mean / 1e5))
-        }),
-        ("settle_seconds", |s| Some(s.settle_seconds)),
-        ("debt_bytes", |s| s.debt_bytes.map(|v| v as f64)),
-        ("space_amplification", |s| {
-            Some(s.file_bytes as f64 / s.live_bytes as f64)
-        }),
-        ("cpu_us_per_row", |s| {
-            Some(1e6 * s.cpu_seconds / s.rows as f64)
-        }),
-        ("write_amplification", |s| {
-            s.device_write_bytes
-                .map(|v| v as f64 / s.logical_bytes as f64)
-        }),
-    ];
-    let valid: Vec<_> = all.iter().filter(|s| s.valid).collect();
-    let mut metrics: BTreeMap<String, Option<f64>> = BTreeMap::new();
-    let mut estimates = BTreeMap::new();
-    let mut put = |name: &str, values: Vec<f64>| {
-        let median = super::format::median(&values);
-        metrics.insert(name.to_owned(), median);
-        if let Some(median) = median {
-            let repeats = u32::try_from(values.len()).unwrap();
-            let (low, high) = (median * 0.97, median * 1.04);
-            estimates.insert(
-                name.to_owned(),
-                Estimate {
-                    median,
-                    low,
-                    high,
-                    repeats,
-                },
-            );
-        }
-    };
-    for (name, of) in plain {
-        put(name, valid.iter().filter_map(|s| of(s)).collect());
+fn rates(summary: StepSummary, rows: &[SeriesRow]) -> StepSummary {
+    let load: Vec<f64> = rows
+        .iter()
+        .filter(|r| r.phase == "load")
+        .map(|r| r.rate)
+        .collect();
+    let mut sorted = load.clone();
+    sorted.sort_by(f64::total_cmp);
+    StepSummary {
+        rows: rows.last().unwrap().rows,
+        seconds: load.len() as f64,
+        rate_mean: load.iter().sum::<f64>() / load.len() as f64,
+        rate_first_tenth: tenth(rows, false),
+        rate_last_tenth: tenth(rows, true),
+        worst_second: sorted[0],
+        median_second: sorted[sorted.len() / 2],
+        stall_seconds: load.iter().filter(|r| **r < 100.0).count() as u64,
+        ..summary
     }
-    let written = valid
-        .iter()
-        .filter_map(|s| per_row(s.device_write_bytes, s));
-    put("device_write_bytes_per_row", written.collect());
-    let read = valid.iter().filter_map(|s| per_row(s.device_read_bytes, s));
-    put("device_read_bytes_per_row", read.collect());
-    put(
-        "switches_per_row",
-        valid
-            .iter()
-            .filter_map(|s| per_row(s.switches, s))
-            .collect(),
-    );
-    let read = valid
-        .iter()
-        .map(|s| s.device_read_bytes.unwrap() as f64 / s.logical_bytes as f64);
-    put("read_amplification", read.collect());
-    metrics.insert("latency_max_ms".to_owned(), None);
-    TargetStepSummary {
-        target: all[0].target.clone(),
-        step: all[0].step.clone(),
-        repeats_valid: u32::try_from(valid.len()).unwrap(),
-        repeats: u32::try_from(all.len()).unwrap(),
-        valid: valid.len() == all.len(),
-        metrics,
-        estimates,
+}
+
+fn measured(summary: StepSummary, rows: &[SeriesRow]) -> StepSummary {
+    let written: u64 = rows.iter().filter_map(|r| r.write_bytes).sum();
+    let total = summary.rows;
+    let files = rows.last().unwrap().file_bytes.unwrap();
+    StepSummary {
+        device_write_bytes: Some(written),
+        device_read_bytes: Some(rows.iter().filter_map(|r| r.read_bytes).sum()),
+        process_write_bytes: Some(written),
+        written_by_reason: BTreeMap::from([
+            ("log".to_owned(), written / 5),
+            ("flush".to_owned(), written / 4),
+            ("merge".to_owned(), written / 2),
+        ]),
+        logical_bytes: total * 320,
+        live_bytes: total * 300,
+        file_bytes: files,
+        file_bytes_max: files + 1000,
+        cpu_seconds: rows.iter().filter_map(|r| r.cpu).sum(),
+        client_cpu_seconds: rows.iter().filter_map(|r| r.cpu_client).sum(),
+        lab_cpu_seconds: 1.3,
+        lab_rss_bytes: 24_000_000,
+        switches: Some(210_000),
+        debt_bytes: Some(61_000_000),
+        settle_seconds: 12.0,
+        settle_write_bytes: Some(48_000_000),
+        ..summary
     }
 }
 
@@ -396,15 +329,6 @@ fn envelope(enforced: bool) -> EnvelopeRecord {
 }
 
 fn manifest(shape: &Shape) -> Manifest {
-    let steps = shape.steps.iter().map(|name| StepPlan {
-        name: (*name).to_owned(),
-        about: "Insert rows in key order of arrival with three secondary indexes.".to_owned(),
-        work: json!({}),
-        operations: 1_200_000,
-        seconds_max: 200.0,
-        load: LoadKind::Closed,
-        settle: true,
-    });
     Manifest {
         schema: SCHEMA,
         run: "2026-11-21T190500_iibench-classic_ab12".to_owned(),
@@ -423,42 +347,7 @@ fn manifest(shape: &Shape) -> Manifest {
         ]
         .map(str::to_owned)
         .to_vec(),
-        plan: Plan {
-            experiment: "iibench-classic".to_owned(),
-            preset: Preset::Quick,
-            targets: shape
-                .names
-                .iter()
-                .map(|n| TargetSpec {
-                    name: (*n).to_owned(),
-                    engine: "lmdb".to_owned(),
-                    options: BTreeMap::new(),
-                })
-                .collect(),
-            steps: steps.collect(),
-            cells: vec![],
-            seed: 42,
-            repeats: shape.repeats,
-            clients: 1,
-            limits: Limits {
-                memory: Some(ByteSize(384 << 20)),
-                read_iops: Some(1000),
-                ..Limits::default()
-            },
-            cache: ByteSize(128 << 20),
-            durability: Durability::Interval,
-            interval_ms: 100,
-            codec: Codec::Fast,
-            direct_io: true,
-            threads: 2,
-            settle_max: 60.0,
-            params: json!({"rows": 1_200_000, "indexes": 3, "payload": {"bytes": 1000}}),
-            data_bytes: 1_300_000_000,
-            disk_bytes: 4_000_000_000,
-            seconds_estimate: 1300.0,
-            data_dir: PathBuf::from("/data/lab"),
-            keep_data: false,
-        },
+        plan: plan(shape),
         host: json!({
             "cpu": {"model": "Example CPU", "cores": 2},
             "kernel": "6.1.0",
@@ -468,6 +357,54 @@ fn manifest(shape: &Shape) -> Manifest {
             "scheduler": "none",
             "psi": null
         }),
+    }
+}
+
+fn plan(shape: &Shape) -> Plan {
+    let steps = shape.steps.iter().map(|name| StepPlan {
+        name: (*name).to_owned(),
+        about: "Insert rows in key order of arrival with three secondary indexes.".to_owned(),
+        work: json!({}),
+        operations: 1_200_000,
+        seconds_max: 200.0,
+        load: LoadKind::Closed,
+        settle: true,
+    });
+    Plan {
+        experiment: "iibench-classic".to_owned(),
+        preset: Preset::Quick,
+        targets: shape
+            .names
+            .iter()
+            .map(|n| TargetSpec {
+                name: (*n).to_owned(),
+                engine: "lmdb".to_owned(),
+                options: BTreeMap::new(),
+            })
+            .collect(),
+        steps: steps.collect(),
+        cells: vec![],
+        seed: 42,
+        repeats: shape.repeats,
+        clients: 1,
+        limits: Limits {
+            memory: Some(ByteSize(384 << 20)),
+            read_iops: Some(1000),
+            ..Limits::default()
+        },
+        cache: ByteSize(128 << 20),
+        durability: Durability::Interval,
+        interval_ms: 100,
+        codec: Codec::Fast,
+        direct_io: true,
+        threads: 2,
+        settle_max: 60.0,
+        params: json!({"rows": 1_200_000, "indexes": 3, "payload": {"bytes": 1000}}),
+        data_bytes: 1_300_000_000,
+        disk_bytes: 4_000_000_000,
+        seconds_estimate: 1300.0,
+        data_dir: PathBuf::from("/data/lab"),
+        keep_data: false,
     }
 }
 
@@ -531,29 +468,19 @@ pub(super) fn run(shape: &Shape) -> RunRecord {
             }
         }
     }
-    let mut results = Vec::new();
-    for name in shape.names {
-        for step in &shape.steps {
-            let all: Vec<_> = steps
-                .iter()
-                .filter_map(|s| s.summary.as_ref())
-                .filter(|s| s.target == name && s.step == *step)
-                .collect();
-            results.push(result(&all));
-        }
-    }
+    let done: Vec<_> = steps
+        .iter()
+        .map(|s| {
+            let summary = s.summary.clone().unwrap();
+            let rates = main_rates(&s.series, summary.main);
+            (summary, rates)
+        })
+        .collect();
+    let manifest = manifest(shape);
     RunRecord {
-        manifest: manifest(shape),
         targets: (0..3).map(|i| target(shape, i)).collect(),
-        summary: RunSummary {
-            schema: SCHEMA,
-            run: "2026-11-21T190500_iibench-classic_ab12".to_owned(),
-            experiment: "iibench-classic".to_owned(),
-            complete: true,
-            valid: false,
-            results,
-            steps: steps.iter().filter_map(|s| s.summary.clone()).collect(),
-        },
+        summary: summarize(&manifest, &done, true),
+        manifest,
         steps,
         discarded: vec![(
             "004_lmdb_r2_load".to_owned(),
@@ -561,7 +488,7 @@ pub(super) fn run(shape: &Shape) -> RunRecord {
         )],
         noise: shape
             .floor
-            .map(|f| vec![("rate_mean".to_owned(), f)])
+            .map(|f| METRICS.map(|m| (m.name.to_owned(), f)).to_vec())
             .unwrap_or_default(),
         host_warnings: vec!["the CPU governor is powersave: rates may drift".to_owned()],
     }

@@ -1,16 +1,21 @@
 //! The summary matrix: metrics down, targets across, absolute and relative.
 //!
 //! Every cell carries its comparison with the best of its row and with each target, so that the
-//! reader chooses the baseline; nothing is computed in the browser. A cell is coloured only when
-//! the difference counts and is above 5 %; invalid ones are grey and in no comparison.
+//! reader chooses the baseline; nothing is computed in the browser. A cell is coloured when
+//! [`crate::analysis`] calls it better or worse by more than 5 %; invalid ones are grey and in no
+//! comparison.
 
 use serde::Serialize;
 
-use super::compare::{Word, times};
-use super::findings::ratio;
+use crate::analysis::Better;
+
+use super::compare::{class, times};
 use super::format;
-use super::metrics::{Better, METRICS, Metric};
+use super::metrics::{SHOWN, Shown};
 use super::model::{StepView, View};
+
+/// Differences up to this are not coloured, even when they are told from noise.
+const COLOURED: f64 = 0.05;
 
 /// A relation to one baseline.
 #[derive(Clone, Debug, Serialize)]
@@ -65,8 +70,8 @@ pub(crate) struct Matrix {
 pub(crate) fn matrix(view: &View<'_>, step: &StepView<'_>) -> Matrix {
     let targets = 0..view.targets.len();
     let mut rows = Vec::new();
-    let mut group = "";
-    for metric in &METRICS {
+    let mut group = String::new();
+    for metric in &SHOWN {
         let known = targets
             .clone()
             .any(|t| step.metric(t, metric.name).is_some());
@@ -74,21 +79,20 @@ pub(crate) fn matrix(view: &View<'_>, step: &StepView<'_>) -> Matrix {
         if optional && (!known || step.queries()) {
             continue;
         }
-        let (label, unit) = named(step, metric);
+        let own = metric.group(step.queries());
         rows.push(Row {
-            label,
-            unit,
-            about: metric.about.to_owned(),
+            label: metric.label(step.queries()),
+            unit: metric.unit(step.queries()),
+            about: metric.about().to_owned(),
             note: row_note(view, metric),
-            group: if metric.group == group {
-                ""
+            group: if own == group {
+                String::new()
             } else {
-                metric.group
-            }
-            .to_owned(),
+                own.clone()
+            },
             entries: entries(view, step, metric),
         });
-        group = metric.group;
+        group = own;
     }
     let heads = targets.map(|t| head(view, step, t)).collect();
     Matrix {
@@ -99,28 +103,16 @@ pub(crate) fn matrix(view: &View<'_>, step: &StepView<'_>) -> Matrix {
     }
 }
 
-fn row_note(view: &View<'_>, metric: &Metric) -> String {
-    let better = match metric.better {
+fn row_note(view: &View<'_>, metric: &Shown) -> String {
+    let better = match metric.better() {
         Better::Higher => "Higher is better.",
         Better::Lower => "Lower is better.",
+        Better::Neither => "It describes, it does not judge.",
     };
     match view.floor(metric.name) {
         Some(floor) => format!("{better} Noise floor {}.", format::percent(floor)),
-        None => format!("{better} Uncalibrated: its noise floor is not known."),
+        None => format!("{better} Uncalibrated: a noise floor of 2 % is assumed."),
     }
-}
-
-/// Label and unit: in query steps rates and latencies are those of queries.
-fn named(step: &StepView<'_>, metric: &Metric) -> (String, String) {
-    if !step.queries() {
-        return (metric.label.to_owned(), metric.unit.to_owned());
-    }
-    let unit = if metric.unit == "rows/s" {
-        step.unit()
-    } else {
-        metric.unit
-    };
-    (metric.label.replace("Commit", "Query"), unit.to_owned())
 }
 
 fn head(view: &View<'_>, step: &StepView<'_>, target: usize) -> Head {
@@ -128,15 +120,17 @@ fn head(view: &View<'_>, step: &StepView<'_>, target: usize) -> Head {
     let result = step.results.get(target).copied().flatten();
     let valid = step.usable(target);
     let validity = match result {
-        None => "not run".to_owned(),
         Some(r) if valid => format!("valid, {} of {} repeats", r.repeats_valid, r.repeats),
         Some(r) if step.missed_rate(target).is_some() => {
             format!("missed its rate, {} repeats", r.repeats)
         }
-        Some(r) => format!(
-            "invalid, {} of {} repeats valid",
-            r.repeats_valid, r.repeats
+        Some(r) if 0 < r.repeats => format!(
+            "{}, {} of {} repeats valid",
+            step.standing(view, target),
+            r.repeats_valid,
+            view.run.manifest.plan.repeats
         ),
+        _ => step.standing(view, target),
     };
     Head {
         name: view.name(target).to_owned(),
@@ -147,12 +141,17 @@ fn head(view: &View<'_>, step: &StepView<'_>, target: usize) -> Head {
     }
 }
 
-fn entries(view: &View<'_>, step: &StepView<'_>, metric: &Metric) -> Vec<Entry> {
+fn entries(view: &View<'_>, step: &StepView<'_>, metric: &Shown) -> Vec<Entry> {
     let targets = 0..view.targets.len();
-    let usable = || targets.clone().filter(|t| step.usable(*t));
+    // What keeps nothing is no store: it is not the best of anything.
+    let usable = || {
+        targets
+            .clone()
+            .filter(|t| step.usable(*t) && !view.ceiling(*t))
+    };
     let values = usable().filter_map(|t| Some((t, step.metric(t, metric.name)?)));
-    let best = match metric.better {
-        Better::Higher => values.max_by(|a, b| a.1.total_cmp(&b.1)),
+    let best = match metric.better() {
+        Better::Higher | Better::Neither => values.max_by(|a, b| a.1.total_cmp(&b.1)),
         Better::Lower => values.min_by(|a, b| a.1.total_cmp(&b.1)),
     }
     .map(|b| b.0);
@@ -176,7 +175,7 @@ fn entries(view: &View<'_>, step: &StepView<'_>, metric: &Metric) -> Vec<Entry> 
         .collect()
 }
 
-fn interval(step: &StepView<'_>, metric: &Metric, target: usize) -> String {
+fn interval(step: &StepView<'_>, metric: &Shown, target: usize) -> String {
     let result = step.results.get(target).copied().flatten();
     let estimate = result.and_then(|r| r.estimates.get(metric.name));
     estimate.map_or(String::new(), |e| {
@@ -188,7 +187,7 @@ fn interval(step: &StepView<'_>, metric: &Metric, target: usize) -> String {
 fn relation(
     view: &View<'_>,
     step: &StepView<'_>,
-    metric: &Metric,
+    metric: &Shown,
     target: usize,
     base: Option<usize>,
 ) -> Relation {
@@ -208,43 +207,14 @@ fn relation(
     if target == base {
         return say("1".to_owned(), "ref");
     }
-    if b <= 0.0 {
-        return if a > b {
-            above_zero(step, metric, target, base)
-        } else {
-            say("1".to_owned(), "same")
-        };
-    }
-    let text = format!("{}\u{d7}", times(a / b));
-    let floor = view.floor(metric.name);
-    let Some(ratio) = ratio(step, metric.name, target, base) else {
-        return say(text, "same");
+    let row = view.compared(step, metric.name, target, base);
+    let ratio = row.and_then(|r| r.ratio);
+    let small = ratio.is_some_and(|r| (r - 1.0).abs() <= COLOURED);
+    let verdict = row.and_then(|r| r.verdict).filter(|_| !small);
+    let text = match ratio {
+        Some(ratio) => format!("{}\u{d7}", times(ratio)),
+        None if b < a => "above 0".to_owned(),
+        None => "1".to_owned(),
     };
-    let large = ratio.median > 1.05 || ratio.median < 0.95;
-    match ratio.word(metric.better, floor) {
-        Word::Faster if large => say(text, "good"),
-        Word::Slower if large => say(text, "bad"),
-        _ => say(text, "same"),
-    }
-}
-
-/// A relation to a baseline of zero: no ratio, but intervals that may be apart.
-fn above_zero(step: &StepView<'_>, metric: &Metric, target: usize, base: usize) -> Relation {
-    let ends = |t: usize| {
-        let result = step.results.get(t).copied().flatten()?;
-        result.estimates.get(metric.name).map(|e| (e.low, e.high))
-    };
-    let apart = match (ends(target), ends(base)) {
-        (Some((low, _)), Some((_, high))) => low > high,
-        _ => false,
-    };
-    let class = match metric.better {
-        _ if !apart => "same",
-        Better::Higher => "good",
-        Better::Lower => "bad",
-    };
-    Relation {
-        text: "above 0".to_owned(),
-        class: class.to_owned(),
-    }
+    say(text, class(verdict))
 }

@@ -1,27 +1,27 @@
 //! The report of a run: one HTML file that needs no network.
 //!
-//! Data flow: [`RunRecord`] -> `model` (targets, steps, the repeat to show) -> `findings`,
+//! Data flow: [`RunRecord`] -> `model` (targets, steps, the repeat to show) -> `verdict`,
 //! `matrix`, `steps`, `sections` (plain data) -> the templates in `assets/`. Numbers are compared
-//! in `compare` and nowhere else; the browser only draws.
+//! in [`crate::analysis`] and nowhere else; the browser only draws.
 //!
 //! I1: nothing in the page is loaded from elsewhere (its content security policy forbids it).
 //! I2: every text of a record is escaped: by the templates, by [`svg::escape`], or by `data`.
 //! I3: a number that was not measured is `n/a`, never empty and never zero.
 //! I4: limits that are not in force are said in every section.
 
+mod clock;
 mod compare;
 mod data;
-mod findings;
 mod format;
 mod matrix;
 mod metrics;
 mod model;
 mod plots;
 mod sections;
-mod steady;
 mod steps;
 pub mod svg;
 mod tables;
+mod verdict;
 
 #[cfg(test)]
 mod fixture;
@@ -91,7 +91,7 @@ struct Page<'a> {
     complete: bool,
     uncapped: Vec<String>,
     nav: Vec<Place>,
-    verdict: findings::Verdict,
+    verdict: verdict::Verdict,
     tested: sections::Tested,
     matrices: Vec<matrix::Matrix>,
     steps: Vec<steps::StepPart>,
@@ -136,7 +136,7 @@ pub fn render(run: &RunRecord) -> Result<String, ReportError> {
         complete: run.summary.complete,
         uncapped: view.uncapped(),
         nav: places(&parts),
-        verdict: findings::verdict(&view),
+        verdict: verdict::verdict(&view),
         tested: sections::tested(&view),
         matrices: view
             .steps

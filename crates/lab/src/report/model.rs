@@ -4,11 +4,14 @@
 
 use hdrhistogram::Histogram;
 
+use crate::analysis::{ComparisonRow, main_rates};
 use crate::record::{
     Main, RunRecord, SeriesRow, StepPlan, StepRecord, StepState, StepSummary, TargetRecord,
     TargetStepSummary,
 };
+use crate::store::file_name;
 
+use super::compare::Comparisons;
 use super::svg;
 
 /// A target of the run.
@@ -30,6 +33,17 @@ pub(crate) struct CellView<'a> {
     pub(crate) summary: &'a StepSummary,
 }
 
+impl<'a> CellView<'a> {
+    /// The whole seconds of its load, as [`main_rates`] takes them: the last row of a load is cut
+    /// off where the load ended, and its rate is of too short a time to be drawn.
+    pub(crate) fn whole_seconds(&self) -> impl Iterator<Item = &'a SeriesRow> + use<'a> {
+        let series = &self.record.series;
+        let whole = main_rates(series, self.summary.main).len();
+        let load = series.iter().filter(|r| r.phase != "settle");
+        load.take(whole)
+    }
+}
+
 /// One step of the plan with what came of it.
 pub(crate) struct StepView<'a> {
     pub(crate) plan: &'a StepPlan,
@@ -41,14 +55,29 @@ pub(crate) struct StepView<'a> {
     pub(crate) results: Vec<Option<&'a TargetStepSummary>>,
 }
 
+/// What a step's directory stands for.
+pub(crate) struct Place<'a> {
+    pub(crate) target: usize,
+    pub(crate) repeat: u32,
+    pub(crate) step: &'a str,
+}
+
+/// A step that failed or did not come to an end.
+pub(crate) struct Failure<'a> {
+    pub(crate) directory: &'a str,
+    /// `None` when the directory is none of the plan.
+    pub(crate) place: Option<Place<'a>>,
+    pub(crate) reason: String,
+}
+
 /// The run.
 pub(crate) struct View<'a> {
     pub(crate) run: &'a RunRecord,
     pub(crate) targets: Vec<Target<'a>>,
     /// The steps that have at least one done cell.
     pub(crate) steps: Vec<StepView<'a>>,
-    /// Directory and reason of steps that failed or did not come to an end.
-    pub(crate) failed: Vec<(&'a str, String)>,
+    pub(crate) failed: Vec<Failure<'a>>,
+    comparisons: Comparisons,
 }
 
 impl<'a> View<'a> {
@@ -73,23 +102,31 @@ impl<'a> View<'a> {
             .map(|plan| StepView::new(run, plan, &targets))
             .filter(|step| !step.cells.is_empty())
             .collect();
-        let failed = run
-            .steps
-            .iter()
-            .filter(|s| s.status.state != StepState::Done || s.summary.is_none())
-            .map(|s| {
-                let reason = s.status.message.clone().unwrap_or_else(|| {
-                    format!("ended in state {:?}", s.status.state).to_lowercase()
-                });
-                (s.directory.as_str(), reason)
-            })
-            .collect();
         View {
             run,
             targets,
             steps,
-            failed,
+            failed: failures(run),
+            comparisons: Comparisons::of(run),
         }
+    }
+
+    /// A metric of `target` against `base` in a step; `None` when neither has it.
+    pub(crate) fn compared(
+        &self,
+        step: &StepView<'_>,
+        metric: &str,
+        target: usize,
+        base: usize,
+    ) -> Option<&ComparisonRow> {
+        let (target, base) = (self.name(target), self.name(base));
+        self.comparisons.row(&step.plan.name, metric, target, base)
+    }
+
+    /// Whether a target is the load generator's ceiling, which keeps nothing.
+    pub(crate) fn ceiling(&self, target: usize) -> bool {
+        let plan = &self.run.manifest.plan;
+        plan.targets.get(target).is_some_and(|t| t.engine == "null")
     }
 
     /// The name of a target by its index.
@@ -226,6 +263,25 @@ impl<'a> StepView<'a> {
         result.is_some_and(|r| r.valid) && self.missed_rate(target).is_none()
     }
 
+    /// How a target stands: `valid`, `invalid`, `failed`, `incomplete` (repeats are missing) or
+    /// `not run`.
+    pub(crate) fn standing(&self, view: &View<'_>, target: usize) -> String {
+        let failed = view.failed.iter().filter_map(|f| f.place.as_ref());
+        let here = |p: &&Place<'_>| p.target == target && p.step == self.plan.name;
+        if self.usable(target) {
+            "valid"
+        } else if !self.invalid_reasons(target).is_empty() {
+            "invalid"
+        } else if failed.filter(here).count() > 0 {
+            "failed"
+        } else if self.cells.iter().any(|c| c.target == target) {
+            "incomplete"
+        } else {
+            "not run"
+        }
+        .to_owned()
+    }
+
     /// The share of the asked rate of rows that was reached, when it is below 95 % in some repeat.
     pub(crate) fn missed_rate(&self, target: usize) -> Option<f64> {
         self.cells
@@ -255,9 +311,10 @@ impl<'a> StepView<'a> {
             reasons.push(format!("repeat {}: {why}", cell.repeat));
         }
         if let Some(share) = self.missed_rate(target) {
-            let share = super::format::percent(share);
+            // A decimal more than elsewhere: 94.6 % is not 95 %.
             reasons.push(format!(
-                "reached {share} of the rate asked for (95 % is the least)"
+                "reached {:.1} % of the rate asked for (95 % is the least)",
+                100.0 * share
             ));
         }
         reasons
@@ -286,6 +343,50 @@ impl<'a> StepView<'a> {
         }
         merged
     }
+}
+
+fn failures(run: &RunRecord) -> Vec<Failure<'_>> {
+    let lost = |s: &&StepRecord| s.status.state != StepState::Done || s.summary.is_none();
+    let lost = run.steps.iter().filter(lost);
+    lost.map(|record| failure(run, record)).collect()
+}
+
+fn failure<'a>(run: &'a RunRecord, record: &'a StepRecord) -> Failure<'a> {
+    let place = place(run, &record.directory);
+    let message = record.status.message.clone();
+    let mut reason = message
+        .unwrap_or_else(|| format!("ended in state {:?}", record.status.state).to_lowercase());
+    // The worker names its target; the report does so itself.
+    let target = place
+        .as_ref()
+        .and_then(|p| run.manifest.plan.targets.get(p.target));
+    if let Some(rest) = target.and_then(|t| reason.strip_prefix(&format!("{}: ", t.name))) {
+        reason = rest.to_owned();
+    }
+    Failure {
+        directory: &record.directory,
+        place,
+        reason,
+    }
+}
+
+/// A step that failed left no summary: it is known by its directory, `003_lmdb_r1_load`.
+fn place<'a>(run: &'a RunRecord, directory: &str) -> Option<Place<'a>> {
+    let plan = &run.manifest.plan;
+    let (_, named) = directory.split_once('_')?;
+    let steps = |target: usize| plan.steps.iter().map(move |s| (target, s.name.as_str()));
+    let pairs = (0..plan.targets.len()).flat_map(steps);
+    let all = pairs.flat_map(|(t, s)| (1..=plan.repeats).map(move |repeat| (t, s, repeat)));
+    let mut places = all.map(|(target, step, repeat)| Place {
+        target,
+        repeat,
+        step,
+    });
+    places.find(|p| {
+        let target = plan.targets.get(p.target).map_or("", |t| &t.name);
+        let repeat = p.repeat;
+        named == format!("{}_r{repeat}_{}", file_name(target), file_name(p.step))
+    })
 }
 
 /// The repeat to show: among valid ones (or all, when none is) the one with the median rate.

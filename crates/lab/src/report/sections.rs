@@ -3,12 +3,12 @@
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::record::EnvelopeRecord;
+use crate::analysis::second_stats;
+use crate::record::{EnvelopeRecord, StepSummary};
 
 use super::format;
-use super::metrics::METRICS;
-use super::model::View;
-use super::steady;
+use super::metrics::Shown;
+use super::model::{CellView, View};
 use super::tables::{Cell, Column, Table};
 
 /// A fact: its name and its value.
@@ -30,64 +30,11 @@ pub(crate) struct Tested {
 
 /// What was tested.
 pub(crate) fn tested(view: &View<'_>) -> Tested {
-    let plan = &view.run.manifest.plan;
     let (class, ratio) = data_class(view);
-    let live = view
-        .run
-        .summary
-        .steps
-        .iter()
-        .map(|s| s.live_bytes)
-        .max()
-        .unwrap_or(0);
-    let rows = view
-        .run
-        .summary
-        .steps
-        .iter()
-        .map(|s| s.rows)
-        .max()
-        .unwrap_or(0);
-    let memory = plan
-        .limits
-        .memory
-        .map_or("none".to_owned(), |m| m.to_string());
-    let facts = [
-        ("Experiment", plan.experiment.clone()),
-        ("Preset", plan.preset.to_string()),
-        (
-            "Steps",
-            plan.steps
-                .iter()
-                .map(|s| s.name.as_str())
-                .collect::<Vec<_>>()
-                .join(", "),
-        ),
-        ("Rows, largest step", format::count(rows)),
-        ("Live data, measured", format::bytes(live as f64)),
-        (
-            "Live data, planned",
-            format::bytes(plan.data_bytes.min(1 << 62) as f64),
-        ),
-        ("Memory cap", memory),
-        ("Engine cache", plan.cache.to_string()),
-        ("Clients", plan.clients.to_string()),
-        ("Repeats", plan.repeats.to_string()),
-        ("Durability", plan.durability.name().to_owned()),
-        ("Compression class", plan.codec.to_string()),
-        ("Direct I/O asked", yes(plan.direct_io)),
-        ("Engine threads", plan.threads.to_string()),
-        ("Seed", plan.seed.to_string()),
-    ];
-    let mut warnings = view.run.host_warnings.clone();
-    for warning in view.run.steps.iter().flat_map(|s| &s.envelope.warnings) {
-        if !warnings.contains(warning) {
-            warnings.push(warning.clone());
-        }
-    }
     let records = || view.run.targets.iter();
+    let facts = facts(view).into_iter();
     Tested {
-        facts: facts.into_iter().map(|(k, v)| (k.to_owned(), v)).collect(),
+        facts: facts.map(|(k, v)| (k.to_owned(), v)).collect(),
         class,
         ratio,
         envelopes: envelopes(view),
@@ -100,8 +47,52 @@ pub(crate) fn tested(view: &View<'_>) -> Tested {
             .filter(|t| t.ours)
             .map(|t| t.name.clone())
             .collect(),
-        warnings,
+        warnings: warnings(view),
     }
+}
+
+fn facts(view: &View<'_>) -> [(&'static str, String); 15] {
+    let plan = &view.run.manifest.plan;
+    let largest = |of: fn(&StepSummary) -> u64| {
+        let steps = view.run.summary.steps.iter();
+        steps.map(of).max().unwrap_or(0)
+    };
+    let steps: Vec<&str> = plan.steps.iter().map(|s| s.name.as_str()).collect();
+    let memory = plan.limits.memory;
+    let planned = plan.data_bytes as f64;
+    [
+        ("Experiment", plan.experiment.clone()),
+        ("Preset", plan.preset.to_string()),
+        ("Steps", steps.join(", ")),
+        ("Rows, largest step", format::count(largest(|s| s.rows))),
+        (
+            "Live data, measured",
+            format::bytes(largest(|s| s.live_bytes) as f64),
+        ),
+        ("Live data, planned", format::bytes(planned)),
+        (
+            "Memory cap",
+            memory.map_or("none".to_owned(), |m| m.to_string()),
+        ),
+        ("Engine cache", plan.cache.to_string()),
+        ("Clients", plan.clients.to_string()),
+        ("Repeats", plan.repeats.to_string()),
+        ("Durability", plan.durability.name().to_owned()),
+        ("Compression class", plan.codec.to_string()),
+        ("Direct I/O asked", yes(plan.direct_io)),
+        ("Engine threads", plan.threads.to_string()),
+        ("Seed", plan.seed.to_string()),
+    ]
+}
+
+fn warnings(view: &View<'_>) -> Vec<String> {
+    let mut warnings = view.run.host_warnings.clone();
+    for warning in view.run.steps.iter().flat_map(|s| &s.envelope.warnings) {
+        if !warnings.contains(warning) {
+            warnings.push(warning.clone());
+        }
+    }
+    warnings
 }
 
 /// Whether the data fit in memory, and the ratio data : cache : cap.
@@ -300,7 +291,8 @@ pub(crate) fn environment(view: &View<'_>) -> Environment {
         .discarded
         .iter()
         .map(|(d, r)| (d.as_str(), r.clone()));
-    for (directory, reason) in lost.chain(view.failed.iter().map(|(d, r)| (*d, r.clone()))) {
+    let failed = view.failed.iter().map(|f| (f.directory, f.reason.clone()));
+    for (directory, reason) in lost.chain(failed) {
         discarded.push(vec![Cell::text(directory), Cell::text(reason)]);
     }
     let options = view.run.targets.iter().enumerate().map(|(i, target)| {
@@ -432,7 +424,7 @@ pub(crate) fn method(view: &View<'_>, grouping: usize) -> Method {
                 Cell::num(format::bytes(s.lab_rss_bytes as f64)),
                 Cell::num(checked),
                 Cell::text(&s.device_source),
-                Cell::text(steady::judge(&cell.record.series, |r| step.rate(r)).text()),
+                Cell::text(steady(cell)),
             ]);
         }
     }
@@ -449,6 +441,15 @@ pub(crate) fn method(view: &View<'_>, grouping: usize) -> Method {
     }
 }
 
+/// Whether the rate of a cell came to rest.
+fn steady(cell: &CellView<'_>) -> &'static str {
+    match second_stats(&cell.record.series, cell.summary.main).steady {
+        Some(true) => "yes",
+        Some(false) => "no",
+        None => "too short to say",
+    }
+}
+
 fn floors(view: &View<'_>) -> Table {
     let mut table = Table::new("noise", "A/A noise floors of this host").texts(&["metric"]);
     table.columns.push(Column {
@@ -458,10 +459,7 @@ fn floors(view: &View<'_>) -> Table {
         swatch: None,
     });
     for (name, floor) in &view.run.noise {
-        let label = METRICS
-            .iter()
-            .find(|m| m.name == name)
-            .map_or(name.as_str(), |m| m.label);
+        let label = Shown::named(name).map_or(name.clone(), |m| m.label(false));
         table.push(vec![Cell::text(label), Cell::num(format::percent(*floor))]);
     }
     table

@@ -23,6 +23,8 @@ pub(crate) struct StepPart {
     pub(crate) about: String,
     /// What was asked for, and what ended it.
     pub(crate) asked: String,
+    /// What its costs are per: `row` or `query`.
+    pub(crate) operation: &'static str,
     pub(crate) repeats: Vec<u32>,
     /// One table per target.
     pub(crate) intervals: Vec<Table>,
@@ -51,60 +53,70 @@ pub(crate) fn part(view: &View<'_>, step: &StepView<'_>, index: usize) -> (StepP
         knees: plots::knees(view, step),
         commits: plots::spectra(view, step, false),
         queries: plots::spectra(view, step, true),
+        log: plots::far_apart(step),
     };
     let points = (POINTS_TOTAL / view.steps.len().max(1)).clamp(60, 300);
     let time = data
         .panels
         .iter()
         .map(|p| plots::time_figure(view, step, p, points));
-    let shapes = [
-        plots::knee_figure(view, step, &data.knees),
-        Some(plots::density_figure(view, step)),
-        plots::spectrum_figure(view, step, &data.commits, false),
-        plots::spectrum_figure(view, step, &data.queries, true),
-    ];
-    let some = |names: &[&str]| -> Vec<Figure> {
-        names
-            .iter()
-            .filter_map(|n| plots::bars(view, step, n))
-            .collect()
-    };
-    let mut repeats: Vec<u32> = step.cells.iter().map(|c| c.repeat).collect();
-    repeats.sort_unstable();
-    repeats.dedup();
-    let buckets = [false, true]
-        .into_iter()
-        .filter_map(|q| buckets(view, step, q));
+    let shown = step.shown();
+    let buckets = [false, true].map(|queries| buckets(view, step, queries));
     let part = StepPart {
         index,
         id: step.id.clone(),
         name: step.plan.name.clone(),
         about: step.plan.about.clone(),
         asked: asked(step),
-        repeats,
-        intervals: step
-            .shown()
+        operation: if step.queries() { "query" } else { "row" },
+        repeats: repeats(step),
+        intervals: shown
             .iter()
             .filter_map(|c| intervals(view, step, c))
             .collect(),
         time: time.collect(),
-        shapes: shapes.into_iter().flatten().collect(),
-        buckets: buckets.collect(),
-        costs: some(&[
-            "device_write_bytes_per_row",
-            "device_read_bytes_per_row",
-            "cpu_us_per_row",
-            "switches_per_row",
-        ]),
-        amplification: some(&[
-            "write_amplification",
-            "read_amplification",
-            "space_amplification",
-        ]),
+        shapes: shapes(view, step, &data),
+        buckets: buckets.into_iter().flatten().collect(),
+        costs: bars(view, step, &COSTS),
+        amplification: bars(view, step, &AMPLIFICATION),
         reasons: plots::reasons(view, step),
         warnings: warnings(view, step),
     };
     (part, data)
+}
+
+const COSTS: [&str; 4] = [
+    "device_write_bytes_per_row",
+    "device_read_bytes_per_row",
+    "cpu_us_per_row",
+    "switches_per_row",
+];
+const AMPLIFICATION: [&str; 3] = [
+    "write_amplification",
+    "read_amplification",
+    "space_amplification",
+];
+
+fn bars(view: &View<'_>, step: &StepView<'_>, metrics: &[&str]) -> Vec<Figure> {
+    let bars = metrics.iter().map(|name| plots::bars(view, step, name));
+    bars.flatten().collect()
+}
+
+fn shapes(view: &View<'_>, step: &StepView<'_>, data: &StepData) -> Vec<Figure> {
+    let shapes = [
+        plots::knee_figure(view, step, &data.knees),
+        plots::density_figure(view, step),
+        plots::spectrum_figure(view, step, &data.commits, false),
+        plots::spectrum_figure(view, step, &data.queries, true),
+    ];
+    shapes.into_iter().flatten().collect()
+}
+
+fn repeats(step: &StepView<'_>) -> Vec<u32> {
+    let mut repeats: Vec<u32> = step.cells.iter().map(|c| c.repeat).collect();
+    repeats.sort_unstable();
+    repeats.dedup();
+    repeats
 }
 
 /// The budget in words.

@@ -3,19 +3,20 @@
 use super::Figure;
 use crate::report::compare::times;
 use crate::report::format;
-use crate::report::metrics::metric;
+use crate::report::metrics::Shown;
 use crate::report::model::{StepView, View};
 use crate::report::svg;
 
 /// Bars of one metric.
 pub(crate) fn bars(view: &View<'_>, step: &StepView<'_>, name: &str) -> Option<Figure> {
-    let metric = metric(name)?;
+    let metric = Shown::named(name)?;
+    let unit = metric.unit(step.queries());
     let bars: Vec<svg::Bar> = (0..view.targets.len())
         .map(|t| {
             let value = step.metric(t, name).map(|v| v / metric.divisor);
             let result = step.results.get(t).copied().flatten();
             let estimate = result.and_then(|r| r.estimates.get(name));
-            let text = match (value, metric.unit) {
+            let text = match (value, unit.as_str()) {
                 (Some(v), "x") => format!("{}\u{d7}", times(v)),
                 (v, _) => format::maybe(v),
             };
@@ -34,23 +35,20 @@ pub(crate) fn bars(view: &View<'_>, step: &StepView<'_>, name: &str) -> Option<F
     if bars.iter().all(|b| b.value.is_none()) {
         return None;
     }
-    let unit = if metric.unit == "x" { "" } else { metric.unit };
-    let title = format!("{} {}", metric.label, unit);
+    let beside = if unit == "x" { "" } else { &unit };
+    let title = format!("{} {beside}", metric.label(step.queries()));
     Some(Figure {
         id: format!("{}-{}", step.id, name.replace('_', "-")),
         title: title.trim().to_owned(),
         note: if pale {
-            format!("{} Pale: invalid.", metric.about)
+            format!("{} Pale: invalid.", metric.about())
         } else {
-            metric.about.to_owned()
+            metric.about().to_owned()
         },
         kind: String::new(),
         panel: String::new(),
         drawing: svg::Bars {
-            label: format!(
-                "{} ({}), step {}",
-                metric.about, metric.unit, step.plan.name
-            ),
+            label: format!("{} ({unit}), step {}", metric.about(), step.plan.name),
             bars,
         }
         .render(),

@@ -10,7 +10,8 @@ use serde::Serialize;
 
 use crate::record::SeriesRow;
 
-use super::model::{StepView, View};
+use super::format;
+use super::model::{CellView, StepView, View};
 use super::svg;
 
 pub(crate) use costs::{bars, reasons};
@@ -219,6 +220,7 @@ pub(crate) fn panels(step: &StepView<'_>) -> Vec<Panel> {
         })
         .map(|p| Panel {
             main: p.id == main,
+            log: p.log || (p.id == main && far_apart(step)),
             title: match p.id {
                 "rate" if p.id == beside => "Rows in the background",
                 "queries" if p.id == main => "Query rate, 1-second resolution",
@@ -254,54 +256,24 @@ pub(crate) fn time_figure(
     panel: &Panel,
     points_max: usize,
 ) -> Figure {
-    let mut chart = svg::LineChart {
+    let shown = step.shown();
+    let cap = memory_cap(view).filter(|_| panel.cap);
+    let chart = svg::LineChart {
         label: format!("{} over time, step {}", panel.title, step.plan.name),
         x_label: "seconds".to_owned(),
         y_label: panel.unit.to_owned(),
         y_log: panel.log,
         width: if panel.main { 1000.0 } else { 0.0 },
         points_max,
+        lines: shown.iter().flat_map(|c| lines(view, panel, c)).collect(),
+        bands: if panel.main {
+            shown.iter().flat_map(|c| bands(view, c)).collect()
+        } else {
+            Vec::new()
+        },
+        limit: cap.map(|cap| (cap / panel.div, "limit".to_owned())),
         ..svg::LineChart::default()
     };
-    for cell in step.shown() {
-        let color = view.color(cell.target);
-        for (column, word, dashed) in [
-            (panel.solid.0, panel.solid.1, false),
-            (panel.dashed.0, panel.dashed.1, true),
-        ] {
-            let series = &cell.record.series;
-            let back = if panel.flow { 0.5 } else { 0.0 };
-            let points: Vec<_> = series
-                .iter()
-                .filter(|r| !panel.load_only || r.phase != "settle")
-                .map(|r| (r.t - back, value(r, column).map(|v| v / panel.div)))
-                .collect();
-            if points.iter().any(|p| p.1.is_some()) {
-                let name = view.name(cell.target);
-                chart.lines.push(svg::Line {
-                    label: match panel.dashed.1 {
-                        "" => name.to_owned(),
-                        _ => format!("{name} {word}"),
-                    },
-                    color,
-                    dashed,
-                    points,
-                });
-            }
-        }
-        if panel.main {
-            chart
-                .bands
-                .extend(cell.record.stalls.iter().map(|s| svg::Band {
-                    from: s.start,
-                    to: s.start + s.seconds,
-                    color,
-                }));
-        }
-    }
-    chart.limit = memory_cap(view)
-        .filter(|_| panel.cap)
-        .map(|cap| (cap / panel.div, "limit".to_owned()));
     Figure {
         id: format!("{}-{}", step.id, panel.id),
         title: panel.title.to_owned(),
@@ -313,18 +285,80 @@ pub(crate) fn time_figure(
     }
 }
 
-fn time_note(panel: &Panel) -> String {
-    let mut note = match panel.dashed.1 {
-        "" => String::new(),
-        dashed => format!("Solid: {}; dashed: {dashed}.", panel.solid.1),
+/// The lines of a target in a panel, those it has numbers for.
+fn lines(view: &View<'_>, panel: &Panel, cell: &CellView<'_>) -> Vec<svg::Line> {
+    let name = view.name(cell.target);
+    let back = if panel.flow { 0.5 } else { 0.0 };
+    let line = |((column, word), dashed): ((&str, &str), bool)| {
+        let rows: Vec<&SeriesRow> = if panel.load_only {
+            cell.whole_seconds().collect()
+        } else {
+            cell.record.series.iter().collect()
+        };
+        let points: Vec<_> = rows
+            .into_iter()
+            .map(|r| (r.t - back, value(r, column).map(|v| v / panel.div)))
+            .collect();
+        points.iter().any(|p| p.1.is_some()).then(|| svg::Line {
+            label: match panel.dashed.1 {
+                "" => name.to_owned(),
+                _ => format!("{name} {word}"),
+            },
+            color: view.color(cell.target),
+            dashed,
+            points,
+        })
     };
+    let columns = [(panel.solid, false), (panel.dashed, true)];
+    columns.into_iter().filter_map(line).collect()
+}
+
+/// The stalls of a target.
+fn bands<'c>(view: &View<'_>, cell: &'c CellView<'_>) -> impl Iterator<Item = svg::Band> + 'c {
+    let color = view.color(cell.target);
+    cell.record.stalls.iter().map(move |s| svg::Band {
+        from: s.start,
+        to: s.start + s.seconds,
+        color,
+    })
+}
+
+fn time_note(panel: &Panel) -> String {
+    let mut note: Vec<String> = Vec::new();
+    if !panel.dashed.1.is_empty() {
+        note.push(format!(
+            "Solid: {}; dashed: {}.",
+            panel.solid.1, panel.dashed.1
+        ));
+    }
     if !panel.load_only {
-        note.push_str(" Settling included.");
+        note.push("Settling included.".to_owned());
     }
     if panel.main {
-        note.push_str("Shaded: stall seconds, in the colour of their target.");
+        note.push("Shaded: stall seconds, in the colour of their target.".to_owned());
     }
-    note
+    if panel.main && panel.log {
+        note.push("Logarithmic, for rates far apart; zero stands at the foot.".to_owned());
+    }
+    note.join(" ")
+}
+
+/// Rates further apart than this are drawn on a logarithmic axis.
+const FAR: f64 = 30.0;
+
+/// Whether the rates of a step are too far apart for a common linear axis: the 90th percentile of
+/// the fastest target's seconds against the 10th of the slowest one's.
+pub(crate) fn far_apart(step: &StepView<'_>) -> bool {
+    let ends = |cell: &&CellView<'_>| {
+        let rates = cell.whole_seconds().map(|r| step.rate(r));
+        let rates: Vec<f64> = rates.filter(|r| 0.0 < *r).collect();
+        let at = |q| format::quantile_of(&rates, q);
+        Some((at(0.1)?, at(0.9)?))
+    };
+    let all: Vec<(f64, f64)> = step.shown().iter().filter_map(ends).collect();
+    let low = all.iter().map(|e| e.0).fold(f64::INFINITY, f64::min);
+    let high = all.iter().map(|e| e.1).fold(0.0, f64::max);
+    FAR * low < high
 }
 
 /// The memory limit in force, in bytes.

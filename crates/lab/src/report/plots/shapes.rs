@@ -2,9 +2,10 @@
 
 use hdrhistogram::Histogram;
 
-use super::Figure;
+use super::{Figure, far_apart};
+use crate::report::clock::Clock;
 use crate::report::format;
-use crate::report::model::{StepView, View};
+use crate::report::model::{CellView, StepView, View};
 use crate::report::svg;
 
 /// Rate over rows of one target: places in rows, median over the repeats, and their range.
@@ -48,23 +49,15 @@ pub(crate) fn knees(view: &View<'_>, step: &StepView<'_>) -> Vec<Knee> {
 }
 
 fn knee_points(step: &StepView<'_>, target: usize, width: f64) -> Vec<KneePoint> {
-    let cells: Vec<_> = step.cells.iter().filter(|c| c.target == target).collect();
-    let clocks: Vec<Vec<(f64, f64)>> = cells
-        .iter()
-        .map(|c| {
-            let load = c.record.series.iter().filter(|r| r.phase != "settle");
-            std::iter::once((0.0, 0.0))
-                .chain(load.map(|r| (r.rows as f64, r.t)))
-                .collect()
-        })
-        .collect();
+    let cells = step.cells.iter().filter(|c| c.target == target);
+    let clocks: Vec<Clock> = cells.map(|c| Clock::of(&c.record.series)).collect();
     let mut points = Vec::new();
     for part in 0..KNEE_PARTS {
         let (from, to) = (width * f64::from(part), width * f64::from(part + 1));
         let rates: Vec<f64> = clocks
             .iter()
             .filter_map(|clock| {
-                let seconds = time_at(clock, to)? - time_at(clock, from)?;
+                let seconds = clock.at(to)? - clock.at(from)?;
                 (seconds > 0.0).then(|| width / seconds)
             })
             .collect();
@@ -81,22 +74,6 @@ fn knee_points(step: &StepView<'_>, target: usize, width: f64) -> Vec<KneePoint>
     points
 }
 
-/// When so many rows were written, interpolated; `None` when they never were.
-fn time_at(clock: &[(f64, f64)], rows: f64) -> Option<f64> {
-    let after = clock.iter().position(|p| p.0 >= rows * (1.0 - 1e-9))?;
-    let (rows_after, t_after) = *clock.get(after)?;
-    let Some((rows_before, t_before)) = after.checked_sub(1).and_then(|i| clock.get(i)) else {
-        return Some(t_after);
-    };
-    let span = rows_after - rows_before;
-    let share = if span > 0.0 {
-        (rows - rows_before) / span
-    } else {
-        1.0
-    };
-    Some(t_before + share * (t_after - t_before))
-}
-
 /// The static drawing of the knee.
 pub(crate) fn knee_figure(view: &View<'_>, step: &StepView<'_>, knees: &[Knee]) -> Option<Figure> {
     if knees.is_empty() {
@@ -106,6 +83,7 @@ pub(crate) fn knee_figure(view: &View<'_>, step: &StepView<'_>, knees: &[Knee]) 
         label: format!("rate over rows, step {}", step.plan.name),
         x_label: "rows written in this step".to_owned(),
         y_label: "rows/s".to_owned(),
+        y_log: far_apart(step),
         ..svg::LineChart::default()
     };
     for knee in knees {
@@ -226,35 +204,46 @@ pub(crate) fn spectrum_figure(
     })
 }
 
-/// The density of the rates of single seconds.
-pub(crate) fn density_figure(view: &View<'_>, step: &StepView<'_>) -> Figure {
-    let ridges = (0..view.targets.len())
-        .map(|t| svg::Ridge {
-            label: view.name(t).to_owned(),
-            color: view.color(t),
-            values: step
-                .cells
-                .iter()
-                .filter(|c| c.target == t)
-                .flat_map(|c| &c.record.series)
-                .filter(|r| r.phase != "settle")
-                .map(|r| step.rate(r))
-                .collect(),
-        })
+/// Fewer seconds than this have no density worth drawing.
+const DENSITY_MIN: usize = 5;
+
+/// The density of the rates of single seconds; `None` when no target ran long enough.
+pub(crate) fn density_figure(view: &View<'_>, step: &StepView<'_>) -> Option<Figure> {
+    let ridges: Vec<svg::Ridge> = (0..view.targets.len())
+        .map(|t| ridge(view, step, t))
         .collect();
+    if ridges.iter().all(|r| r.values.len() < DENSITY_MIN) {
+        return None;
+    }
+    let log = far_apart(step);
     let drawing = svg::Ridges {
         label: format!("density of 1-second rates, step {}", step.plan.name),
         unit: step.unit().to_owned(),
+        log,
         ridges,
     }
     .render();
-    Figure {
+    let mut note = "All repeats; each ridge has its own height; dashed: median second.".to_owned();
+    if log {
+        note.push_str(" Logarithmic.");
+    }
+    Some(Figure {
         id: format!("{}-density", step.id),
         title: "Density of 1-second rates".to_owned(),
-        note: "All repeats; each ridge has its own height; dashed: median second.".to_owned(),
+        note,
         kind: String::new(),
         panel: String::new(),
         drawing,
         wide: false,
+    })
+}
+
+fn ridge(view: &View<'_>, step: &StepView<'_>, target: usize) -> svg::Ridge {
+    let cells = step.cells.iter().filter(|c| c.target == target);
+    let seconds = cells.flat_map(CellView::whole_seconds);
+    svg::Ridge {
+        label: view.name(target).to_owned(),
+        color: view.color(target),
+        values: seconds.map(|r| step.rate(r)).collect(),
     }
 }

@@ -116,6 +116,12 @@ impl LineChart {
                 .collect();
             let dash = if line.dashed { " da" } else { "" };
             canvas.path(&path, &format!("ln k{}{dash}", line.color), false);
+            let mut known = path.iter().flatten();
+            if let (Some(only), None) = (known.next(), known.next()) {
+                // A single second makes no line.
+                let corner = (only.0 - 2.5, only.1 - 2.5);
+                canvas.rect(corner, (5.0, 5.0), &format!("f{}", line.color));
+            }
         }
         self.legend(&mut canvas);
         canvas.finish(&self.label)
@@ -261,6 +267,22 @@ mod tests {
         assert!(thinned.len() <= 102, "{}", thinned.len());
         assert!(thinned.iter().any(|p| p.1 == Some(99.0)));
         assert!(thinned.iter().any(|p| p.1.is_none()));
+    }
+
+    #[test]
+    fn a_single_second_is_a_point() {
+        let chart = |points| LineChart {
+            lines: vec![Line {
+                color: 3,
+                points,
+                ..Line::default()
+            }],
+            ..LineChart::default()
+        };
+        let one = chart(vec![(0.5, Some(9.0)), (1.5, None)]).render();
+        assert!(one.contains("<rect class=\"f3\""), "{one}");
+        let two = chart(vec![(0.5, Some(9.0)), (1.5, Some(8.0))]).render();
+        assert!(!two.contains("<rect"), "{two}");
     }
 
     #[test]

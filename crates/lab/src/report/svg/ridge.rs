@@ -25,6 +25,8 @@ pub struct Ridges {
     pub label: String,
     /// The unit of the axis.
     pub unit: String,
+    /// Logarithmic axis: densities of decades; zeros stand at its lower end.
+    pub log: bool,
     /// The ridges from the top.
     pub ridges: Vec<Ridge>,
 }
@@ -40,55 +42,90 @@ impl Ridges {
     pub fn render(&self) -> String {
         let floor = ROW * self.ridges.len() as f64 + 4.0;
         let mut canvas = Canvas::new(WIDTH, floor + 32.0);
-        let all = extent(self.ridges.iter().flat_map(|r| r.values.iter().copied()));
-        let domain = (0.0, all.1 * 1.15);
+        let domain = self.domain();
         let x = Scale::linear(domain, (NAME, WIDTH - 12.0));
-        for tick in x.ticks(5) {
-            let at = x.map(tick);
+        for (place, text) in self.ticks(&x, domain) {
+            let at = x.map(place);
             canvas.line((at, 4.0), (at, floor), "grid");
-            canvas.text(
-                (at, floor + 14.0),
-                Anchor::Middle,
-                "t",
-                &format::short(tick),
-            );
+            canvas.text((at, floor + 14.0), Anchor::Middle, "t", &text);
         }
         canvas.text((WIDTH - 12.0, floor + 28.0), Anchor::End, "t u", &self.unit);
         for (i, ridge) in self.ridges.iter().enumerate() {
             let base = ROW * (i + 1) as f64;
-            canvas.line((NAME, base), (WIDTH - 12.0, base), "ax");
-            canvas.text(
-                (NAME - 7.0, base - 6.0),
-                Anchor::End,
-                "t",
-                &clip(&ridge.label, 12),
-            );
-            let curve = density(&ridge.values, domain);
-            let peak = curve.iter().map(|p| p.1).fold(0.0, f64::max);
-            if peak <= 0.0 {
-                canvas.text((NAME + 4.0, base - 6.0), Anchor::Start, "t", "n/a");
-                continue;
-            }
-            let y = Scale::linear((0.0, peak), (base, base - ROW + 8.0));
-            let line: Vec<_> = curve
-                .iter()
-                .map(|p| Some((x.map(p.0), y.map(p.1))))
-                .collect();
-            let mut shape = vec![Some((x.map(domain.0), base))];
-            shape.extend(line.iter().copied());
-            shape.push(Some((x.map(domain.1), base)));
-            canvas.path(&shape, &format!("ar f{}", ridge.color), true);
-            canvas.path(&line, &format!("ln k{}", ridge.color), false);
-            if let Some(median) = format::median(&ridge.values) {
-                let at = x.map(median);
-                canvas.line(
-                    (at, base - ROW + 8.0),
-                    (at, base),
-                    &format!("ln k{} da", ridge.color),
-                );
-            }
+            self.ridge(&mut canvas, ridge, (&x, domain), base);
         }
         canvas.finish(&self.label)
+    }
+
+    /// The ends of the axis; of decades as powers of ten.
+    fn domain(&self) -> (f64, f64) {
+        let values = self.ridges.iter().flat_map(|r| r.values.iter().copied());
+        let all = extent(values.filter(|v| !self.log || 0.0 < *v));
+        if !self.log {
+            return (0.0, all.1 * 1.15);
+        }
+        let low = all.0.max(1e-9).log10().floor();
+        (low, all.1.max(1e-9).log10().ceil().max(low + 1.0))
+    }
+
+    /// Where a value is on the axis.
+    fn place(&self, value: f64, domain: (f64, f64)) -> f64 {
+        if self.log {
+            value.max(1e-12).log10().max(domain.0)
+        } else {
+            value
+        }
+    }
+
+    /// The ticks with their texts.
+    fn ticks(&self, x: &Scale, domain: (f64, f64)) -> Vec<(f64, String)> {
+        let text = |place: f64| {
+            let value = if self.log { 10f64.powf(place) } else { place };
+            (place, format::short(value))
+        };
+        // A decade is one on a logarithmic axis, whatever its length.
+        let most = if self.log { domain.1 - domain.0 } else { 5.0 };
+        let whole = |place: &f64| !self.log || (place - place.round()).abs() < 1e-9;
+        let count = if most <= 3.0 { 3 } else { 5 };
+        x.ticks(count).into_iter().filter(whole).map(text).collect()
+    }
+
+    fn ridge(
+        &self,
+        canvas: &mut Canvas,
+        ridge: &Ridge,
+        (x, domain): (&Scale, (f64, f64)),
+        base: f64,
+    ) {
+        canvas.line((NAME, base), (WIDTH - 12.0, base), "ax");
+        let name = clip(&ridge.label, 12);
+        canvas.text((NAME - 7.0, base - 6.0), Anchor::End, "t", &name);
+        let places: Vec<f64> = ridge
+            .values
+            .iter()
+            .map(|v| self.place(*v, domain))
+            .collect();
+        let curve = density(&places, domain);
+        let peak = curve.iter().map(|p| p.1).fold(0.0, f64::max);
+        if peak <= 0.0 {
+            canvas.text((NAME + 4.0, base - 6.0), Anchor::Start, "t", "n/a");
+            return;
+        }
+        let y = Scale::linear((0.0, peak), (base, base - ROW + 8.0));
+        let line: Vec<_> = curve
+            .iter()
+            .map(|p| Some((x.map(p.0), y.map(p.1))))
+            .collect();
+        let mut shape = vec![Some((x.map(domain.0), base))];
+        shape.extend(line.iter().copied());
+        shape.push(Some((x.map(domain.1), base)));
+        canvas.path(&shape, &format!("ar f{}", ridge.color), true);
+        canvas.path(&line, &format!("ln k{}", ridge.color), false);
+        if let Some(median) = format::median(&places) {
+            let at = x.map(median);
+            let class = format!("ln k{} da", ridge.color);
+            canvas.line((at, base - ROW + 8.0), (at, base), &class);
+        }
     }
 }
 
@@ -138,10 +175,32 @@ mod tests {
     }
 
     #[test]
+    fn rates_of_different_decades_have_each_their_place() {
+        let ridge = |label: &str, value: f64| Ridge {
+            label: label.into(),
+            color: 0,
+            values: vec![value, value * 1.2, 0.0],
+        };
+        let ridges = Ridges {
+            label: "l".into(),
+            unit: "u".into(),
+            log: true,
+            ridges: vec![ridge("slow", 900.0), ridge("fast", 160_000.0)],
+        };
+        assert_eq!(ridges.domain(), (2.0, 6.0));
+        assert_eq!(ridges.place(0.0, (2.0, 6.0)), 2.0);
+        let svg = ridges.render();
+        for tick in ["100", "1000", "10k", "100k", "1M"] {
+            assert!(svg.contains(&format!(">{tick}</text>")), "{tick}: {svg}");
+        }
+    }
+
+    #[test]
     fn no_seconds_are_said_to_be_missing() {
         let svg = Ridges {
             label: "l".into(),
             unit: "u".into(),
+            log: false,
             ridges: vec![Ridge {
                 label: "a".into(),
                 color: 0,

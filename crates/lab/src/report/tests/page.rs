@@ -1,6 +1,7 @@
 //! What the page says, without a browser.
 
-use crate::record::{Main, RunRecord};
+use crate::analysis::{main_rates, summarize};
+use crate::record::{Main, RunRecord, StepRecord, StepState};
 use crate::report::fixture::{Shape, run};
 use crate::report::{ReportError, render};
 
@@ -201,7 +202,7 @@ fn a_missed_rate_makes_a_target_unusable() {
     }
     let page = render(&record).unwrap();
     let verdict = section(&page, "verdict");
-    assert!(verdict.contains("rocksdb in load may not be used: reached 50 % of the rate"));
+    assert!(verdict.contains("rocksdb in load may not be used: reached 50.0 % of the rate"));
     assert!(section(&page, "summary").contains("missed its rate"));
 }
 
@@ -253,12 +254,138 @@ fn a_run_without_any_finished_step_still_makes_a_page() {
     record.summary.complete = false;
     for step in &mut record.steps {
         step.summary = None;
-        step.status.state = crate::record::StepState::Failed;
+        step.status.state = StepState::Failed;
         step.status.message = Some("the worker was killed".to_owned());
     }
     let page = render(&record).unwrap();
-    assert!(page.contains("No step of this run came to its end."));
+    assert!(page.contains("No step of this run came to its end"));
     assert!(page.contains("the worker was killed"));
+}
+
+/// The verdict of a changed run, as text.
+fn verdict_of(change: impl FnOnce(&mut RunRecord)) -> String {
+    let mut record = run(&Shape::default());
+    change(&mut record);
+    let rates = |s: &StepRecord| {
+        let summary = s.summary.clone()?;
+        let rates = main_rates(&s.series, summary.main);
+        Some((summary, rates))
+    };
+    let done: Vec<_> = record.steps.iter().filter_map(rates).collect();
+    record.summary = summarize(&record.manifest, &done, true);
+    let page = render(&record).unwrap();
+    section(&page, "verdict").replace("\u{d7}", "x")
+}
+
+#[test]
+fn the_headline_says_who_won_and_what_befell_the_others() {
+    let verdict = verdict_of(|_| {});
+    assert!(
+        verdict.contains("rocksdb is faster than lmdb: "),
+        "{verdict}"
+    );
+    assert!(
+        verdict.contains("lmdb falls off the cliff; wiredtiger is invalid."),
+        "{verdict}"
+    );
+    let all_valid = |record: &mut RunRecord| {
+        for summary in record.steps.iter_mut().filter_map(|s| s.summary.as_mut()) {
+            summary.valid = true;
+        }
+    };
+    let verdict = verdict_of(all_valid);
+    assert!(
+        verdict.contains("No difference between rocksdb and wiredtiger"),
+        "{verdict}"
+    );
+    let verdict = verdict_of(|record| {
+        all_valid(record);
+        record.noise.iter_mut().for_each(|n| n.1 = 0.005);
+    });
+    assert!(
+        verdict.contains("rocksdb is the fastest: 1.02x the rate of wiredtiger, the next"),
+        "{verdict}"
+    );
+}
+
+#[test]
+fn a_target_stopped_by_time_is_held_against_the_rows_it_wrote() {
+    let verdict = verdict_of(|record| {
+        record.manifest.plan.steps[0].operations = 4_000_000;
+    });
+    assert!(
+        verdict.contains("lmdb falls off the cliff and was stopped by its time at"),
+        "{verdict}"
+    );
+    assert!(verdict.contains("of 4,000,000 rows"), "{verdict}");
+    assert!(verdict.contains("Over the first "), "{verdict}");
+    assert!(
+        !verdict.contains("rocksdb was stopped"),
+        "it ended by its operations"
+    );
+}
+
+#[test]
+fn a_failed_target_is_said_to_have_failed_once() {
+    let verdict = verdict_of(|record| {
+        for step in &mut record.steps {
+            if step.directory.contains("wiredtiger") {
+                step.summary = None;
+                step.status.state = StepState::Failed;
+                step.status.message = Some("wiredtiger: out of memory".to_owned());
+            }
+        }
+    });
+    let said = "wiredtiger failed in load in every repeat: out of memory.";
+    assert_eq!(verdict.matches(said).count(), 1, "{verdict}");
+    assert!(verdict.contains(">failed</span>"), "{verdict}");
+    assert!(!verdict.contains("may not be used"), "{verdict}");
+}
+
+#[test]
+fn the_generator_alone_wins_nothing() {
+    let verdict = verdict_of(|record| {
+        record.manifest.plan.targets[1].engine = "null".to_owned();
+    });
+    assert!(verdict.contains("lmdb ran at"), "{verdict}");
+    assert!(verdict.contains("rocksdb keeps nothing: "), "{verdict}");
+    assert!(verdict.contains(">ceiling</span>"), "{verdict}");
+    assert!(!verdict.contains("rocksdb is fast"), "{verdict}");
+}
+
+#[test]
+fn a_single_short_repeat_is_not_told_from_noise() {
+    let shape = Shape {
+        repeats: 1,
+        seconds: 4,
+        ..Shape::default()
+    };
+    let page = page(&shape);
+    let verdict = section(&page, "verdict");
+    assert!(
+        verdict.contains("too short to tell that from noise"),
+        "{verdict}"
+    );
+    assert!(verdict.contains(">not told</span>"), "{verdict}");
+    assert!(!verdict.contains(">slower<") && !verdict.contains("no cost per row"));
+}
+
+#[test]
+fn rates_far_apart_are_drawn_on_a_logarithmic_axis() {
+    let far = |share: f64| {
+        let mut record = run(&Shape::default());
+        for step in &mut record.steps {
+            let slow = step.directory.contains("lmdb");
+            for row in step.series.iter_mut().filter(|_| slow) {
+                row.rate *= share;
+            }
+        }
+        let page = render(&record).unwrap();
+        let rate = page.find("id=\"step-load-rate\"").unwrap();
+        page[rate..rate + 400].contains("Logarithmic")
+    };
+    assert!(far(0.01));
+    assert!(!far(1.0));
 }
 
 #[test]

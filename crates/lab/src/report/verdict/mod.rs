@@ -1,0 +1,37 @@
+//! The verdict card: what the data say, in a headline, a ranking per step and one line per finding.
+//!
+//! A target is called faster or slower only by [`crate::analysis`]; invalid results are named first
+//! and take part in no comparison; the generator's ceiling wins nothing.
+
+mod contest;
+mod cut;
+mod findings;
+mod headline;
+mod league;
+
+use serde::Serialize;
+
+use super::model::View;
+
+pub(crate) use findings::Finding;
+pub(crate) use league::League;
+
+/// The card.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Verdict {
+    pub(crate) headline: String,
+    /// What befell the targets; empty when nothing did.
+    pub(crate) beside: String,
+    pub(crate) findings: Vec<Finding>,
+    pub(crate) leagues: Vec<League>,
+}
+
+/// Reads the verdict from the data.
+pub(crate) fn verdict(view: &View<'_>) -> Verdict {
+    Verdict {
+        headline: headline::headline(view),
+        beside: headline::beside(view),
+        findings: findings::findings(view),
+        leagues: view.steps.iter().map(|s| league::league(view, s)).collect(),
+    }
+}
