@@ -171,7 +171,7 @@ impl Doctor {
                     return Finding::ok(AREA, what);
                 }
                 Finding::bad(Status::Warn, AREA, what).so(
-                    "reads and direct writes are capped, buffered writes are not",
+                    "reads, direct writes and syncs are capped, buffered writes are not",
                     "use direct I/O on every target, or boot with cgroup v2",
                 )
             }

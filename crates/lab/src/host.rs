@@ -152,9 +152,9 @@ fn chosen(text: &str) -> String {
     inside.map_or(text, |(word, _)| word).to_owned()
 }
 
-/// A hash of the machine id under a key of ours, as machine-id(5) asks of programs; of the host's
-/// name where there is no id.
-/// A stable name of this machine that does not give its machine id away: 16 hexadecimal digits.
+/// A stable name of this machine that does not give its machine id away: a hash of the id under a
+/// key of ours, as machine-id(5) asks of programs, or of the host's name where there is no id; 16
+/// hexadecimal digits.
 #[must_use]
 pub fn fingerprint() -> String {
     let id = line("/etc/machine-id")

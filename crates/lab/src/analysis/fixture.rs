@@ -43,6 +43,7 @@ pub(crate) fn step(target: &str, repeat: u32, rate: f64) -> StepSummary {
         median_second: rate,
         stall_seconds: 0,
         rate_target: None,
+        rate_missed: None,
         latency_ms: Latency {
             count: 10,
             p50: 1.0,

@@ -80,6 +80,9 @@ pub struct StepSummary {
     /// Rows per second asked for, in open-loop loads and in the background of query steps; below
     /// 95 % of it the step missed its target.
     pub rate_target: Option<f64>,
+    /// The share of `rate_target` that was reached, where it was missed (below 95 %, rows of
+    /// transactions that were not yet due counted as written): the target did not keep up.
+    pub rate_missed: Option<f64>,
     /// Latency of the main operation, from its intended start.
     pub latency_ms: Latency,
     /// Queries: the main operation of a query step, or those that ran beside a load.

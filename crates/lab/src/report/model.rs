@@ -287,11 +287,7 @@ impl<'a> StepView<'a> {
         self.cells
             .iter()
             .filter(|c| c.target == target)
-            .filter_map(|c| {
-                let asked = c.summary.rate_target.filter(|t| *t > 0.0)?;
-                Some(c.summary.rows as f64 / c.summary.seconds.max(1e-9) / asked)
-            })
-            .filter(|share| *share < 0.95)
+            .filter_map(|c| c.summary.rate_missed)
             .min_by(f64::total_cmp)
     }
 

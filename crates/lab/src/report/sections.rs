@@ -172,7 +172,7 @@ fn limit_text(limit: &str, value: Option<u64>) -> String {
     match value {
         None => "none".to_owned(),
         Some(v) if limit.contains("memory") => stdx::ByteSize(v).to_string(),
-        Some(v) if limit.contains("bytes") => format!("{}/s", format::bytes(v as f64)),
+        Some(v) if limit.ends_with("B/s") => format!("{}/s", format::bytes(v as f64)),
         Some(v) => format::count(v),
     }
 }

@@ -42,7 +42,6 @@ pub(super) fn summarize(
     beside: Option<&Histogram<u64>>,
 ) -> StepSummary {
     let total = m.end.since(&m.first);
-    let rate_target = rate_target(ending.step);
     let faults = faults(&m.finished.wrong, &m.integrity);
     let mut summary = StepSummary {
         schema: SCHEMA,
@@ -50,14 +49,15 @@ pub(super) fn summarize(
         repeat: ending.repeat,
         step: ending.step.name.clone(),
         main: m.main,
-        rate_target,
+        rate_target: rate_target(ending.step),
         latency_ms: latency_of(histogram),
         queries: queries(m, histogram, beside),
         intervals: m.intervals.clone(),
         integrity: m.integrity.clone(),
         valid: faults.is_empty(),
         invalid_reason: (!faults.is_empty()).then(|| faults.join("; ")),
-        warnings: warnings(m, ending, rate_target, &total),
+        rate_missed: rate_missed(m, ending),
+        warnings: warnings(m, ending, &total),
         ..StepSummary::default()
     };
     rates(&mut summary, m);
@@ -195,12 +195,15 @@ fn rows_not_due(plan: &Plan, step: &StepPlan) -> f64 {
     f64::from(batch) * f64::from(plan.clients)
 }
 
-fn warnings(
-    m: &Measured,
-    ending: &Ending<'_>,
-    rate_target: Option<f64>,
-    total: &OsDelta,
-) -> Vec<String> {
+/// The share of the rate asked for that was reached, if that is too little.
+fn rate_missed(m: &Measured, ending: &Ending<'_>) -> Option<f64> {
+    let f = &m.finished;
+    let asked = rate_target(ending.step)? * f.seconds;
+    let most = f.rows as f64 + rows_not_due(ending.plan, ending.step);
+    (most < asked * RATE_SHARE_MIN).then(|| f.rows as f64 / asked)
+}
+
+fn warnings(m: &Measured, ending: &Ending<'_>, total: &OsDelta) -> Vec<String> {
     let mut all = uncapped(ending.envelope);
     let f = &m.finished;
     if f.ended == Ended::Time && ending.step.operations > 0 {
@@ -216,10 +219,9 @@ fn warnings(
             "settling was cut off after {max:.0} s: background work was still owed"
         ));
     }
-    let seconds = f.seconds.max(1e-9);
-    let rate = f.rows as f64 / seconds;
-    let rate_max = (f.rows as f64 + rows_not_due(ending.plan, ending.step)) / seconds;
-    if let Some(target) = rate_target.filter(|t| rate_max < t * RATE_SHARE_MIN) {
+    if rate_missed(m, ending).is_some() {
+        let rate = f.rows as f64 / f.seconds.max(1e-9);
+        let target = rate_target(ending.step).unwrap_or(0.0);
         all.push(format!("{rate:.0} rows/s written of {target:.0} asked for"));
     }
     let cpu = cpu(total);

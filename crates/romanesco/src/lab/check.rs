@@ -19,7 +19,7 @@ pub(crate) struct Args {
     /// The results directory to compare with
     #[arg(long, value_name = "RUN")]
     base: PathBuf,
-    /// Fail if METRIC<-PERCENT%, METRIC>+PERCENT% or METRIC>VALUE [default: rate_mean<-5% and
+    /// Fail if METRIC<-PERCENT%, METRIC>+PERCENT%, METRIC<VALUE or METRIC>VALUE [default: rate_mean<-5% and
     /// write_amplification>+5%]
     #[arg(long, value_name = "RULE")]
     fail_if: Vec<Rule>,

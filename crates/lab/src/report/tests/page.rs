@@ -198,6 +198,7 @@ fn a_missed_rate_makes_a_target_unusable() {
         let summary = step.summary.as_mut().unwrap();
         if summary.target == "rocksdb" {
             summary.rate_target = Some(summary.rows as f64 / summary.seconds * 2.0);
+            summary.rate_missed = Some(0.5);
         }
     }
     let page = render(&record).unwrap();
