@@ -148,7 +148,7 @@ function timePlot(host, stepIndex, step, panel) {
       var column = cell.columns[part[0][0]];
       if (!column) { return; }
       var phase = words(cell.columns.phase), back = panel.flow ? doc.group / 2 : 0;
-      tables.push([cell.columns.t.map(function (t) { return t - back; }), column.map(function (v, i) {
+      tables.push([cell.columns.t.map(function (t) { return Math.max(t - back, t / 2); }), column.map(function (v, i) {
         var hidden = v === null || (log && !panel.main && v <= 0) || (panel.load_only && (phase[i] === "settle" || (cell.whole && i >= cell.whole)));
         return hidden ? null : v / panel.div;
       })]);

@@ -297,7 +297,12 @@ fn lines(view: &View<'_>, panel: &Panel, cell: &CellView<'_>) -> Vec<svg::Line> 
         };
         let points: Vec<_> = rows
             .into_iter()
-            .map(|r| (r.t - back, value(r, column).map(|v| v / panel.div)))
+            .map(|r| {
+                (
+                    (r.t - back).max(r.t / 2.0),
+                    value(r, column).map(|v| v / panel.div),
+                )
+            })
             .collect();
         points.iter().any(|p| p.1.is_some()).then(|| svg::Line {
             label: match panel.dashed.1 {
