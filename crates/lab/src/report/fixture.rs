@@ -318,7 +318,7 @@ fn envelope(enforced: bool) -> EnvelopeRecord {
             line("memory", Some(384 << 20), enforced, why),
             line("read IOPS", Some(1000), enforced, why),
             line("write IOPS", None, true, ""),
-            line("write bytes/s", None, true, ""),
+            line("write B/s", None, true, ""),
         ],
         warnings: if enforced {
             vec![]
