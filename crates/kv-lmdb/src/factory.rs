@@ -60,6 +60,11 @@ impl Factory for Lmdb {
         OPTIONS
     }
 
+    fn check(&self, options: &EngineOptions) -> Result<()> {
+        self.check_own(options)?;
+        Settings::read(options).map(|_| ())
+    }
+
     fn open(&self, directory: &Path, options: &EngineOptions) -> Result<Box<dyn Engine>> {
         self.check_own(options)?;
         engine::open(directory, options, Settings::read(options)?)

@@ -12,6 +12,11 @@ pub(crate) fn version() -> Option<String> {
     None
 }
 
+/// No value can be judged.
+pub(crate) fn check(_: &EngineOptions) -> Result<()> {
+    Ok(())
+}
+
 /// Always the factory's "not compiled in".
 pub(crate) fn open(
     factory: &dyn Factory,

@@ -127,6 +127,11 @@ impl Factory for RocksDb {
         OPTIONS
     }
 
+    fn check(&self, options: &EngineOptions) -> Result<()> {
+        self.check_own(options)?;
+        store::check(options)
+    }
+
     fn open(&self, directory: &Path, options: &EngineOptions) -> Result<Box<dyn Engine>> {
         store::open(self, directory, options)
     }

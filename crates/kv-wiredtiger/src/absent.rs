@@ -12,6 +12,11 @@ pub(crate) fn version() -> Option<String> {
     None
 }
 
+/// No value can be judged.
+pub(crate) fn check(_: &EngineOptions) -> Result<()> {
+    Ok(())
+}
+
 /// Open a store.
 pub(crate) fn open(_: &Path, _: &EngineOptions) -> Result<Box<dyn Engine>> {
     Err(crate::factory().missing())

@@ -113,6 +113,11 @@ impl Factory for Wiredtiger {
         &OPTIONS
     }
 
+    fn check(&self, options: &EngineOptions) -> Result<()> {
+        self.check_own(options)?;
+        library::check(options)
+    }
+
     fn open(&self, directory: &Path, options: &EngineOptions) -> Result<Box<dyn Engine>> {
         self.check_own(options)?;
         library::open(directory, options)

@@ -41,6 +41,15 @@ pub trait Factory: Send + Sync {
         &[]
     }
 
+    /// Refuse options that cannot be used, unknown names and values out of range alike, without
+    /// touching a file.
+    ///
+    /// # Errors
+    /// `Invalid`, naming the option.
+    fn check(&self, options: &EngineOptions) -> Result<()> {
+        self.check_own(options)
+    }
+
     /// Open the store in `directory`, creating both when missing.
     ///
     /// # Errors

@@ -74,6 +74,11 @@ pub(crate) fn version() -> Option<String> {
     Some(raw::version())
 }
 
+/// Refuse values of own options that cannot be used.
+pub(crate) fn check(options: &EngineOptions) -> Result<()> {
+    Settings::parse(options).map(|_| ())
+}
+
 /// Open the store in `directory`.
 pub(crate) fn open(
     factory: &dyn Factory,

@@ -43,6 +43,11 @@ struct Wiredtiger {
     _lock: DirLock,
 }
 
+/// Refuse values of own options that cannot be used.
+pub(crate) fn check(options: &EngineOptions) -> Result<()> {
+    Config::new(options).map(|_| ())
+}
+
 /// Open the store in `directory`.
 pub(crate) fn open(directory: &Path, options: &EngineOptions) -> Result<Box<dyn Engine>> {
     let config = Config::new(options)?;

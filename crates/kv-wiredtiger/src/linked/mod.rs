@@ -22,7 +22,7 @@ mod view;
 mod walk;
 
 pub(crate) use connection::version;
-pub(crate) use engine::open;
+pub(crate) use engine::{check, open};
 
 /// Whether the library is compiled in.
 pub(crate) const AVAILABLE: bool = true;

@@ -104,10 +104,15 @@ impl Factory for MemoryFactory {
         OPTIONS
     }
 
+    fn check(&self, options: &EngineOptions) -> Result<()> {
+        self.check_own(options)?;
+        limit(options).map(|_| ())
+    }
+
     /// `cache`, `codec`, `threads`, `direct_io`, `interval`, `checkpoint` and `size_max` mean
     /// nothing to this engine; its own option `limit` bounds its memory.
     fn open(&self, directory: &Path, options: &EngineOptions) -> Result<Box<dyn Engine>> {
-        self.check_own(options)?;
+        self.check(options)?;
         let limit = limit(options)?;
         identity::claim(directory, NAME, FORMAT, "")?;
         let lock = DirLock::acquire(directory).map_err(|e| refused(directory, e))?;

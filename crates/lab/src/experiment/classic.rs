@@ -36,9 +36,9 @@ fn sizes(preset: Preset) -> Sizes {
             repeats: 1,
         },
         Preset::Quick => Sizes {
-            rows: 2_400_000,
-            memory_mib: 128,
-            cache_mib: 32,
+            rows: 4_800_000,
+            memory_mib: 256,
+            cache_mib: 128,
             load_seconds: 240.0,
             query_seconds: 0.0,
             repeats: 1,

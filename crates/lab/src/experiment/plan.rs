@@ -357,7 +357,7 @@ mod tests {
     #[test]
     fn what_makes_no_sense_is_named() {
         assert!(fault(|s| s.mem = Some(ByteSize::mib(1))).contains("64"));
-        assert!(fault(|s| s.cache = Some(ByteSize::mib(127))).contains("--cache"));
+        assert!(fault(|s| s.cache = Some(ByteSize::mib(250))).contains("--cache"));
         assert!(fault(|s| s.scale = Some(0.0)).contains("--scale"));
         assert!(fault(|s| s.repeats = Some(0)).contains("--repeats"));
         assert!(fault(|s| s.batch = Some(0)).contains("--batch"));

@@ -17,6 +17,9 @@ use crate::worker::protocol::{Event, Request};
 /// How often a wait looks for an interrupt.
 const LOOK: Duration = Duration::from_millis(100);
 
+/// How long a worker may say nothing while it tells every second: beyond that it is stuck.
+const SILENCE_MAX: Duration = Duration::from_secs(600);
+
 /// How long a worker may take to close its store.
 const CLOSE_MAX: Duration = Duration::from_secs(120);
 
@@ -26,6 +29,8 @@ pub(super) struct Worker {
     requests: ChildStdin,
     events: Receiver<Event>,
     log: PathBuf,
+    /// Whether it is doing something it tells of every second.
+    telling: bool,
 }
 
 impl Worker {
@@ -71,6 +76,7 @@ impl Worker {
             requests,
             events,
             log: log.to_owned(),
+            telling: false,
         };
         envelope
             .admit(worker.pid())
@@ -84,6 +90,7 @@ impl Worker {
 
     /// Send a request.
     pub(super) fn ask(&mut self, request: &Request, envelope: &Envelope) -> Result<()> {
+        self.telling = matches!(request, Request::Step(_) | Request::Settle { .. });
         let line = serde_json::to_string(request).expect("requests are plain data");
         let sent = writeln!(self.requests, "{line}").and_then(|()| self.requests.flush());
         // It does not listen any more, because it is gone.
@@ -92,9 +99,16 @@ impl Worker {
 
     /// The next event. `Failed` events and the end of the worker are errors.
     pub(super) fn event(&mut self, interrupt: &Interrupt, envelope: &Envelope) -> Result<Event> {
+        let end = time::now() + SILENCE_MAX;
         loop {
             if interrupt.is_set() {
                 return Err(Error::new("interrupted").meaning(Failure::Interrupted));
+            }
+            if self.telling && time::now() > end {
+                let seconds = SILENCE_MAX.as_secs();
+                return Err(Error::new(format!(
+                    "the worker has said nothing for {seconds} s: it is stuck, and was ended"
+                )));
             }
             match self.events.recv_timeout(LOOK) {
                 Ok(Event::Failed { message }) => return Err(Error::new(message)),

@@ -88,7 +88,7 @@ fn check(targets: &[TargetSpec]) -> Result<(), String> {
             ..EngineOptions::default()
         };
         factory
-            .check_own(&options)
+            .check(&options)
             .map_err(|e| e.message().to_owned())?;
     }
     Ok(())
@@ -122,6 +122,8 @@ mod tests {
             ("memory:nonsense=1", "limit"),
             ("null,null", "twice"),
             ("memory:limit", "name=value"),
+            ("memory:limit=lots", "lots"),
+            ("lmdb:trees=0", "trees"),
             ("", "empty"),
         ] {
             let error = parse_targets(text).unwrap_err();
