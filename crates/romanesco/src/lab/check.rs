@@ -19,8 +19,8 @@ pub(crate) struct Args {
     /// The results directory to compare with
     #[arg(long, value_name = "RUN")]
     base: PathBuf,
-    /// Fail if METRIC<-PERCENT%, METRIC>+PERCENT%, METRIC<VALUE or METRIC>VALUE [default:
-    /// rate_mean<-5% and write_amplification>+5%]
+    /// Fail if a metric moved too far: `METRIC<-5%`, `METRIC>+5%`, or beyond a value: `METRIC>0`,
+    /// `METRIC<1000` [default: rate_mean<-5% and write_amplification>+5%]
     #[arg(long, value_name = "RULE")]
     fail_if: Vec<Rule>,
     /// Print JSON
