@@ -42,7 +42,7 @@ pub fn plan(experiment: &Experiment, settings: &Settings, out: &Path) -> Result<
     let targets = targets(settings)?;
     let limits = limits(&sizes, settings);
     limits.check().map_err(|e| Error::new(e.to_string()))?;
-    let cache = settings.cache.unwrap_or(ByteSize::mib(sizes.cache_mib));
+    let cache = cache(&sizes, settings);
     check_cache(cache, &limits)?;
     let mut steps = (experiment.steps)(&sizes, &params);
     for step in &mut steps {
@@ -189,6 +189,18 @@ fn limits(sizes: &Sizes, settings: &Settings) -> Limits {
         read_bps: read_bps.map(ByteSize::bytes),
         write_bps: write_bps.map(ByteSize::bytes),
     }
+}
+
+/// The preset's cache, or the same share of another cap.
+fn cache(sizes: &Sizes, settings: &Settings) -> ByteSize {
+    let preset = ByteSize::mib(sizes.cache_mib);
+    settings.cache.unwrap_or(match settings.mem {
+        Some(memory) if memory.bytes() > 0 => {
+            let share = sizes.cache_mib as f64 / sizes.memory_mib as f64;
+            ByteSize(whole(memory.bytes() as f64 * share))
+        }
+        _ => preset,
+    })
 }
 
 fn check_cache(cache: ByteSize, limits: &Limits) -> Result<()> {
@@ -363,6 +375,24 @@ mod tests {
         assert!(fault(|s| s.batch = Some(0)).contains("--batch"));
         assert!(fault(|s| s.rate = Some(-1.0)).contains("--rate"));
         assert!(fault(|s| s.rows = Some(5)).contains("too few"));
+    }
+
+    #[test]
+    fn another_cap_brings_its_share_of_cache() {
+        let experiment = experiment("iibench-classic").unwrap();
+        let with = |mem, cache| {
+            let settings = Settings {
+                mem,
+                cache,
+                ..settings()
+            };
+            plan(experiment, &settings, Path::new("out")).unwrap().cache
+        };
+        assert_eq!(with(None, None), ByteSize::mib(128));
+        assert_eq!(with(Some(ByteSize::mib(100)), None), ByteSize::mib(50));
+        assert_eq!(with(Some(ByteSize(0)), None), ByteSize::mib(128));
+        let small = Some(ByteSize::mib(16));
+        assert_eq!(with(Some(ByteSize::mib(100)), small), ByteSize::mib(16));
     }
 
     #[test]
