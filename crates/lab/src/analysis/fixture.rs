@@ -178,7 +178,6 @@ pub(crate) fn failed_step(directory: &str, message: &str) -> StepRecord {
         status: status(StepState::Failed, Some(message.to_owned())),
         summary: None,
         series: Vec::new(),
-        engine: Vec::new(),
         stalls: Vec::new(),
         histogram: None,
         query_histogram: None,

@@ -4,7 +4,7 @@ use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
 
 use super::manifest::Manifest;
-use super::series::{EngineCounter, SeriesRow};
+use super::series::SeriesRow;
 use super::stall::Stall;
 use super::status::StepStatus;
 use super::step::StepSummary;
@@ -65,7 +65,8 @@ pub struct TargetRecord {
     pub notes: Vec<String>,
 }
 
-/// One step with all its records.
+/// One step with its records, but for the counters of `engine.csv`: the largest of them, kept for
+/// other programs.
 #[derive(Clone, Debug)]
 pub struct StepRecord {
     /// The name of its directory: `003_lmdb_r1_load`.
@@ -76,8 +77,6 @@ pub struct StepRecord {
     pub summary: Option<StepSummary>,
     /// One row a second.
     pub series: Vec<SeriesRow>,
-    /// The engine's counters, once a second.
-    pub engine: Vec<EngineCounter>,
     /// The stalls.
     pub stalls: Vec<Stall>,
     /// Commit latency in microseconds.
@@ -88,7 +87,7 @@ pub struct StepRecord {
     pub envelope: EnvelopeRecord,
 }
 
-/// A run with all its records.
+/// A run with its records.
 #[derive(Clone, Debug)]
 pub struct RunRecord {
     /// What was planned.

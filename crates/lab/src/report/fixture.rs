@@ -460,7 +460,6 @@ pub(super) fn run(shape: &Shape) -> RunRecord {
                     summary: Some(summary(shape, i, repeat, name, &rows)),
                     stalls: stalls(&rows),
                     series: rows,
-                    engine: vec![],
                     histogram: Some(histogram(i, 900.0)),
                     query_histogram: Some(histogram(i, 150.0)),
                     envelope: envelope(shape.enforced),

@@ -71,17 +71,7 @@ pub fn run(
     capture_env(&env, &manifest.plan.data_dir).map_err(|e| Error::io("write", &env, &e))?;
     copy_calibration(&run)?;
     run.write_json(store::TARGETS, &target_record::all(&manifest.plan)?)?;
-    let program = begin.program;
-    let cgroups = Cgroups::detect();
-    Runner {
-        run,
-        manifest,
-        cgroups,
-        progress,
-        interrupt,
-        program,
-    }
-    .go()
+    Runner::new(run, manifest, begin.program, progress, interrupt).go()
 }
 
 /// Go on with a run that was interrupted.
@@ -95,16 +85,7 @@ pub fn resume(
     interrupt: &Interrupt,
 ) -> Result<RunSummary> {
     let (run, manifest) = RunDir::open(out)?;
-    let cgroups = Cgroups::detect();
-    Runner {
-        run,
-        manifest,
-        cgroups,
-        progress,
-        interrupt,
-        program,
-    }
-    .go()
+    Runner::new(run, manifest, program, progress, interrupt).go()
 }
 
 fn manifest(plan: Plan, begin: &Begin<'_>) -> Result<Manifest> {
@@ -188,6 +169,25 @@ fn copy_calibration(run: &RunDir) -> Result<()> {
     match crate::calibrate::stored() {
         Some(calibration) => run.write_json("calibration.json", &calibration),
         None => Ok(()),
+    }
+}
+
+impl<'a> Runner<'a> {
+    fn new(
+        run: RunDir,
+        manifest: Manifest,
+        program: PathBuf,
+        progress: &'a mut dyn Progress,
+        interrupt: &'a Interrupt,
+    ) -> Runner<'a> {
+        Runner {
+            run,
+            manifest,
+            cgroups: Cgroups::detect(),
+            progress,
+            interrupt,
+            program,
+        }
     }
 }
 

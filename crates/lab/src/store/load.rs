@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde::de::DeserializeOwned;
 
-use super::step_dir::{ENGINE, ENVELOPE, HISTOGRAMS, SERIES, STALLS, SUMMARY};
+use super::step_dir::{ENVELOPE, HISTOGRAMS, SERIES, STALLS, SUMMARY};
 use super::{TARGETS, histograms, read_json, read_manifest, statuses};
 use crate::error::{Error, Result};
 use crate::record::{RunRecord, RunSummary, SCHEMA, StepRecord, StepState, StepStatus};
@@ -76,7 +76,6 @@ fn load_step(path: &Path, name: String, status: StepStatus) -> Result<StepRecord
             None
         },
         series: table(&dir.join(SERIES)),
-        engine: table(&dir.join(ENGINE)),
         stalls: if done {
             read_json(&dir.join(STALLS))?
         } else {
