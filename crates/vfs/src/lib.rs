@@ -7,8 +7,10 @@ mod atomic;
 mod device;
 mod directory;
 mod lock;
+mod storage;
 
 pub use atomic::{sync_dir, write_atomic};
 pub use device::{DeviceId, device_of};
 pub use directory::{Usage, ensure_dir, free_bytes, is_empty, usage};
 pub use lock::DirLock;
+pub use storage::{File, Held, Open, Site, Vfs};

@@ -1,0 +1,17 @@
+//! A write-optimised storage engine: a tree of buckets, each with a buffer in memory, sorted runs
+//! of changes below it and a sorted base.
+
+mod buffer;
+mod cache;
+mod checkpoint;
+mod cursor;
+mod error;
+mod log;
+mod merge;
+mod page;
+mod run;
+mod space;
+mod types;
+
+pub use error::{Error, ErrorKind, Result};
+pub use types::{Seq, TreeId};

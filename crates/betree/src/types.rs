@@ -1,0 +1,69 @@
+//! The words every module uses: sequence numbers, identities, extents, entries.
+
+use std::fmt;
+
+/// The number of a commit. Commits are numbered 1, 2, 3, ... in the order in which they become
+/// visible; a snapshot of number `s` sees the commits up to and including `s`. 0 stands for "older
+/// than every snapshot there is or will be".
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Seq(pub u64);
+
+impl Seq {
+    /// Older than every snapshot there is or will be.
+    pub const ANCIENT: Seq = Seq(0);
+    /// Newer than every commit.
+    pub const MAX: Seq = Seq(u64::MAX);
+}
+
+impl fmt::Display for Seq {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(&self.0, f)
+    }
+}
+
+/// A tree of the store. Never given to another tree, in the whole life of the store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct TreeId(pub u32);
+
+/// A sorted run. Never given to another run, in the whole life of the store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct RunId(pub(crate) u64);
+
+/// The unit in which the data file is given out, in bytes: what a device writes atomically at best.
+pub(crate) const UNIT: u64 = 4096;
+
+/// A piece of the data file. Both numbers are multiples of [`UNIT`], in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct Extent {
+    /// Where it begins.
+    pub(crate) offset: u64,
+    /// How long it is; never 0.
+    pub(crate) len: u64,
+}
+
+impl Extent {
+    /// Where it ends.
+    pub(crate) fn end(self) -> u64 {
+        self.offset + self.len
+    }
+}
+
+/// What a version of a key says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub(crate) enum Op {
+    /// The key has a value.
+    Put = 0,
+    /// The key is absent (a tombstone). Its value is empty.
+    Delete = 1,
+}
+
+/// One version of one key, borrowed. Sorted sequences of entries are in ascending byte order of the
+/// keys and, for one key, from the newest version to the oldest (`seq` falls strictly).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Entry<'a> {
+    pub(crate) key: &'a [u8],
+    pub(crate) seq: Seq,
+    pub(crate) op: Op,
+    pub(crate) value: &'a [u8],
+}

@@ -1,0 +1,131 @@
+//! Storage as an engine of our own sees it: files and directories behind two traits, so that a
+//! simulated disk can stand in for the real one.
+//!
+//! Every call carries a [`Site`]: the place in the code it is made from, by name. Fault tests count
+//! on each site being named once; statistics count bytes by it.
+
+use std::io;
+use std::path::Path;
+use std::time::Duration;
+
+/// A place in the code that does input or output: `log.write`, `run.read`, ...
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Site(pub &'static str);
+
+/// How a file is opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Open {
+    /// Create it when it is missing (else: `NotFound`).
+    pub create: bool,
+    /// Bypass the page cache of the operating system where the file system can. Reads and writes
+    /// may then have any offset and length, but whole aligned 4 KiB blocks are the fast ones.
+    pub direct: bool,
+}
+
+/// An open file. Shared by any number of threads. Interrupted calls are repeated inside.
+pub trait File: Send + Sync {
+    /// Fill `buffer` from `offset`.
+    ///
+    /// # Errors
+    /// `UnexpectedEof` when the file ends before; the operating system's.
+    fn read_at(&self, site: Site, buffer: &mut [u8], offset: u64) -> io::Result<()>;
+
+    /// Write all of `bytes` at `offset`; the file grows as needed. Durable after [`File::sync`].
+    ///
+    /// # Errors
+    /// The operating system's; what has been written of `bytes` is then unknown.
+    fn write_at(&self, site: Site, bytes: &[u8], offset: u64) -> io::Result<()>;
+
+    /// Make all writes and the length durable (`fdatasync`).
+    ///
+    /// # Errors
+    /// The operating system's. What is durable is then unknown, and asking again proves nothing.
+    fn sync(&self, site: Site) -> io::Result<()>;
+
+    /// Cut or extend (with zeros).
+    ///
+    /// # Errors
+    /// The operating system's.
+    fn set_len(&self, site: Site, length: u64) -> io::Result<()>;
+
+    /// Reserve the bytes from `offset` on so that writes there cannot run out of space; the file
+    /// grows (with zeros) to hold them. What is there stays.
+    ///
+    /// # Errors
+    /// `StorageFull`; the operating system's.
+    fn allocate(&self, site: Site, offset: u64, length: u64) -> io::Result<()>;
+
+    /// The length in bytes.
+    ///
+    /// # Errors
+    /// The operating system's.
+    fn len(&self) -> io::Result<u64>;
+
+    /// Whether the file is empty.
+    ///
+    /// # Errors
+    /// The operating system's.
+    fn is_empty(&self) -> io::Result<bool> {
+        Ok(self.len()? == 0)
+    }
+
+    /// A hint: begin to write these bytes to the device. Promises nothing.
+    fn start_writeback(&self, _offset: u64, _length: u64) {}
+
+    /// A hint: these bytes will not be read soon; the operating system need not cache them.
+    fn forget(&self, _offset: u64, _length: u64) {}
+}
+
+/// A held directory; dropping it lets go.
+pub trait Held: Send + Sync {}
+
+/// A file system and a clock.
+pub trait Vfs: Send + Sync {
+    /// Open a file for reading and writing.
+    ///
+    /// # Errors
+    /// `NotFound`; the operating system's.
+    fn open(&self, site: Site, path: &Path, how: Open) -> io::Result<Box<dyn File>>;
+
+    /// Give a file another name, replacing what had it. Durable after [`Vfs::sync_dir`].
+    ///
+    /// # Errors
+    /// The operating system's.
+    fn rename(&self, site: Site, from: &Path, to: &Path) -> io::Result<()>;
+
+    /// Remove a file. Durable after [`Vfs::sync_dir`].
+    ///
+    /// # Errors
+    /// The operating system's.
+    fn remove(&self, site: Site, path: &Path) -> io::Result<()>;
+
+    /// Create a directory and its parents; fine when it exists.
+    ///
+    /// # Errors
+    /// The operating system's.
+    fn create_dir(&self, site: Site, directory: &Path) -> io::Result<()>;
+
+    /// The names of the files in a directory, sorted; a directory that is missing has none.
+    ///
+    /// # Errors
+    /// The operating system's.
+    fn list(&self, directory: &Path) -> io::Result<Vec<String>>;
+
+    /// Make creations, renamings and removals in a directory durable.
+    ///
+    /// # Errors
+    /// The operating system's.
+    fn sync_dir(&self, site: Site, directory: &Path) -> io::Result<()>;
+
+    /// Hold a directory for this handle alone.
+    ///
+    /// # Errors
+    /// `WouldBlock` when another handle, of this process or another, holds it.
+    fn hold(&self, directory: &Path) -> io::Result<Box<dyn Held>>;
+
+    /// The time since some fixed moment; never goes back.
+    fn now(&self) -> Duration;
+
+    /// Wait.
+    fn sleep(&self, duration: Duration);
+}
