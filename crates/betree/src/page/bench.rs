@@ -1,0 +1,1 @@
+//! What the page costs per key and byte; run by `benches/page.rs`.
