@@ -1,1 +1,5 @@
-//! To be written.
+//! Sorted runs: to be written.
+
+mod meta;
+
+pub(crate) use meta::RunMeta;
