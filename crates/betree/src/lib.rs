@@ -1,17 +1,32 @@
 //! A write-optimised storage engine: a tree of buckets, each with a buffer in memory, sorted runs
 //! of changes below it and a sorted base.
 
+mod batch;
 mod buffer;
 mod cache;
 mod checkpoint;
 mod cursor;
+mod durability;
 mod error;
+mod limits;
 mod log;
+mod map;
 mod merge;
+mod options;
 mod page;
 mod run;
 mod space;
+mod stats;
 mod types;
 
+pub use batch::{Batch, Change, Counts, Ops};
+pub use durability::Durability;
 pub use error::{Error, ErrorKind, Result};
+pub use limits::{COMMIT_MAX, KEY_MAX, NAME_MAX, TREES_MAX, VALUE_MAX};
+pub use map::{BucketMap, LogSegment, Region, RegionKind, StorageMap};
+pub use options::{Codec, Filter, Options};
+pub use stats::{
+    CacheStats, CheckpointStats, IoCount, IoReason, LogStats, Operations, SnapshotStats,
+    SpaceStats, Stats, TreeStats, Wait,
+};
 pub use types::{Seq, TreeId};
