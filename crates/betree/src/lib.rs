@@ -26,7 +26,7 @@ pub use limits::{COMMIT_MAX, KEY_MAX, NAME_MAX, TREES_MAX, VALUE_MAX};
 pub use map::{BucketMap, LogSegment, Region, RegionKind, StorageMap};
 pub use options::{Codec, Filter, Options};
 pub use stats::{
-    CacheStats, CheckpointStats, IoCount, IoReason, LogStats, Operations, SnapshotStats,
+    CacheStats, CheckpointStats, IoCount, IoReason, LogStats, Operations, Report, SnapshotStats,
     SpaceStats, Stats, TreeStats, Wait,
 };
 pub use types::{Seq, TreeId};

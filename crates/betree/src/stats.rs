@@ -240,6 +240,24 @@ pub struct TreeStats {
     pub base_bytes: u64,
 }
 
+/// What a check of the whole store has read and found sound.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Report {
+    /// Trees.
+    pub trees: u64,
+    /// Buckets.
+    pub buckets: u64,
+    /// Runs.
+    pub runs: u64,
+    /// Pages, fences and filters included.
+    pub pages: u64,
+    /// Entries in runs, all versions.
+    pub entries: u64,
+    /// Bytes read.
+    pub bytes: u64,
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -21,6 +21,8 @@ impl Options {
         number("bucket", self.bucket, range::BUCKET)?;
         number("page", self.page, range::PAGE)?;
         number("filter_bits", self.filter_bits, range::FILTER_BITS)?;
+        number("log_segment", self.log_segment, range::LOG_SEGMENT)?;
+        number("log_max", self.log_max, range::LOG_MAX)?;
         number(
             "checkpoint_bytes",
             self.checkpoint_bytes,
@@ -32,25 +34,12 @@ impl Options {
             self.transaction_max,
             range::TRANSACTION_MAX,
         )?;
-        self.validate_log()?;
         time("interval", self.interval, range::INTERVAL)?;
         let interval = self.checkpoint_interval;
         time("checkpoint_interval", interval, range::CHECKPOINT_INTERVAL)?;
         time("group_delay", self.group_delay, range::GROUP_DELAY)?;
         if let Some(age) = self.snapshot_max_age {
             time("snapshot_max_age", age, range::SNAPSHOT_MAX_AGE)?;
-        }
-        Ok(())
-    }
-
-    fn validate_log(&self) -> Result<()> {
-        number("log_segment", self.log_segment, range::LOG_SEGMENT)?;
-        number("log_max", self.log_max, range::LOG_MAX)?;
-        if self.log_max / 2 < self.log_segment {
-            let (max, segment) = (self.log_max, self.log_segment);
-            return Err(Error::invalid(format!(
-                "option log_max is {max}; it must hold two segments of {segment}"
-            )));
         }
         Ok(())
     }

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::{Codec, Filter, Options};
+use crate::types::UNIT;
 
 impl Options {
     /// The memory limit, in bytes.
@@ -71,10 +72,14 @@ impl Options {
         self.log
     }
 
-    /// The size of a segment of the log, in bytes.
+    /// The size of a segment of the log, in bytes: what was given, but no more than half of
+    /// [`Options::log_max`], and whole blocks of 4 KiB.
     #[must_use]
     pub fn log_segment(&self) -> u64 {
-        self.log_segment
+        let most = self.log_segment.min(self.log_max / 2);
+        let blocks = most / UNIT;
+        assert!(0 < blocks, "the least of both ranges is many blocks");
+        blocks * UNIT
     }
 
     /// The most log that recovery may have to read, in bytes.

@@ -94,15 +94,16 @@ impl Options {
         self
     }
 
-    /// The size of a segment of the log, in bytes. Default 64 MiB; 64 KiB to 4 GiB. Segments are
-    /// preallocated and given back whole; smaller ones are changed more often.
+    /// The size of a segment of the log, in bytes. Default 64 MiB; 64 KiB to 4 GiB, and in effect
+    /// at most half of `log_max`. Segments are preallocated and given back whole; smaller ones are
+    /// changed more often.
     #[must_use]
     pub fn with_log_segment(mut self, bytes: u64) -> Options {
         self.log_segment = bytes;
         self
     }
 
-    /// The most log that recovery may have to read, in bytes. Default 1 GiB; two segments to
+    /// The most log that recovery may have to read, in bytes. Default 1 GiB; 128 KiB to
     /// 16 TiB. Above it the oldest buffers are flushed, however small they are: less means faster
     /// recovery and more, smaller flushes.
     #[must_use]

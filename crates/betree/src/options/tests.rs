@@ -48,7 +48,7 @@ fn mistakes_are_named_with_their_range() {
         (base().with_page(1), "page"),
         (base().with_filter_bits(99), "filter_bits"),
         (base().with_log_segment(1), "log_segment"),
-        (base().with_log_max(1 << 20), "two segments"),
+        (base().with_log_max(1), "log_max"),
         (base().with_interval(Duration::ZERO), "interval is 0ns"),
         (
             base().with_checkpoint_interval(Duration::ZERO),
@@ -84,6 +84,15 @@ fn what_is_set_is_got() {
     assert_eq!((options.filter(), options.filter_bits()), (Filter::All, 10));
     assert_eq!((options.direct_io(), options.seed()), (true, Some(9)));
     assert_eq!(options.snapshot_max_age(), None);
+}
+
+#[test]
+fn two_segments_fit_into_the_log() {
+    let options = Options::default().with_log_max(200 << 10);
+    options.validate().unwrap();
+    assert_eq!(options.log_segment(), 100 << 10);
+    let options = options.with_log_segment((64 << 10) + 1);
+    assert_eq!(options.log_segment(), 64 << 10);
 }
 
 #[test]
