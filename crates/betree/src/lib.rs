@@ -1,6 +1,7 @@
 //! A write-optimised storage engine: a tree of buckets, each with a buffer in memory, sorted runs
 //! of changes below it and a sorted base.
 
+mod arena;
 mod buffer;
 mod cache;
 mod checkpoint;

@@ -1,1 +1,26 @@
-//! To be written.
+//! Runs: immutable sorted pieces of a tree in the data file.
+//!
+//! Written once by a [`RunWriter`], read by point ([`Run::get`]), in both directions
+//! ([`RunCursor`]) and from end to end ([`RunScan`]), checked by [`Run::verify`].
+//!
+//! ```text
+//! | page 0 | page 1 | ... | page n-1 | fence block | filter block | zeros to a whole unit |
+//! 0                                  ^ fence_offset  ^ filter_offset                     ^ extents
+//! ```
+//!
+//! Pages are packed back to back, so a page may begin and end anywhere, and lie in two extents.
+//! The fence block finds the page of a key; the filter block, if there is one, says that a key is
+//! not in the run. Both are read when first needed and live in the cache.
+
+mod meta;
+
+pub(crate) use meta::RunMeta;
+
+/// Which way a cursor goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Direction {
+    /// From smaller keys to larger.
+    Forward,
+    /// From larger keys to smaller.
+    Backward,
+}
