@@ -15,4 +15,7 @@ mod space;
 mod types;
 
 pub use error::{Error, ErrorKind, Result};
+pub use page::Codec;
+#[doc(hidden)]
+pub use page::bench as page_bench;
 pub use types::{Seq, TreeId};
