@@ -73,7 +73,7 @@ impl Town {
         };
         Arc::new(Town {
             state: Mutex::new(state),
-            runs: Runs::new(),
+            runs: Runs::new(64 << 10),
         })
     }
 
@@ -127,7 +127,7 @@ impl Town {
         bucket.view.buffers.pop();
         let kept = forget(sorted(versions), oldest, false);
         if !kept.is_empty() {
-            bucket.view.deltas.insert(0, self.runs.make(&kept));
+            bucket.view.deltas.insert(0, self.runs.make_small(&kept));
             bucket.deltas.insert(0, kept);
         }
     }
@@ -148,7 +148,7 @@ impl Town {
         for chunk in keys.chunks(keys.len().div_ceil(pieces).max(1)) {
             let held = |version: &&Version| chunk.binary_search(&&*version.key).is_ok();
             let piece: Vec<Version> = bucket.base.iter().filter(held).cloned().collect();
-            runs.push(self.runs.make(&piece));
+            runs.push(self.runs.make_small(&piece));
         }
         bucket.view.base = Arc::from(runs);
         bucket.view.deltas.clear();
