@@ -24,6 +24,7 @@ mod types;
 mod work;
 
 pub use batch::{Batch, Change, Counts, Ops};
+pub use db::{Cursor, Db, Snapshot, Transaction};
 pub use durability::Durability;
 pub use error::{Error, ErrorKind, Result};
 pub use limits::{COMMIT_MAX, KEY_MAX, NAME_MAX, TREES_MAX, VALUE_MAX};
@@ -36,4 +37,5 @@ pub use stats::{
     CacheStats, CheckpointStats, IoCount, IoReason, LogStats, Operations, Report, SnapshotStats,
     SpaceStats, Stats, TreeStats, Wait,
 };
+pub use tree::TreeOptions;
 pub use types::{Seq, TreeId};

@@ -85,6 +85,11 @@ impl Catalog {
         self.trees.read().by_id.values().cloned().collect()
     }
 
+    /// How many trees there are.
+    pub(crate) fn len(&self) -> usize {
+        self.trees.read().by_id.len()
+    }
+
     /// The next number.
     pub(crate) fn next_id(&self) -> u32 {
         self.trees.read().next

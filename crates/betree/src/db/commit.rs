@@ -17,7 +17,7 @@ use super::plan::Plan;
 use crate::batch::Batch;
 use crate::durability::Durability;
 use crate::error::{Error, ErrorKind, Result};
-use crate::limits::COMMIT_MAX;
+use crate::limits::{COMMIT_MAX, KEY_MAX, VALUE_MAX};
 use crate::log::Position;
 use crate::types::Seq;
 
@@ -35,6 +35,28 @@ const ROOM_WAIT: Duration = Duration::from_millis(10);
 pub(crate) type Check<'a> = &'a mut dyn FnMut(&Committer) -> Result<()>;
 
 impl Core {
+    /// Commit a batch.
+    pub(crate) fn write(&self, batch: &Batch, durability: Durability) -> Result<()> {
+        if batch.is_empty() {
+            self.check_durability(durability)?;
+            return self.health.check_writable();
+        }
+        if batch.counts().range_deletes == 0 {
+            return self.commit(batch, durability, &mut |_| Ok(())).map(|_| ());
+        }
+        self.check_durability(durability)?;
+        self.wait_for_memory(batch.payload().len())?;
+        let position = {
+            let mut committer = self.commit.lock();
+            self.health.check_writable()?;
+            let batch = self.expand(batch, committer.last)?;
+            check_sizes(&batch)?;
+            let plan = Plan::new(self, batch.ops(), batch.len())?;
+            self.enter(&mut committer, &batch, &plan)?
+        };
+        self.make_durable(position, durability)
+    }
+
     /// Commit `batch`, which has no range deletes, if `check` agrees.
     pub(crate) fn commit(
         &self,
@@ -44,34 +66,39 @@ impl Core {
     ) -> Result<Seq> {
         self.check_durability(durability)?;
         self.health.check_writable()?;
-        if COMMIT_MAX < batch.encoded().len() {
-            let message = format!(
-                "a commit has at most {COMMIT_MAX} bytes, this one {}; split it",
-                batch.encoded().len()
-            );
-            return Err(Error::invalid(message));
-        }
-        let mut plan = Plan::new(self, batch)?;
-        self.wait_for_memory(batch.encoded().len())?;
+        check_sizes(batch)?;
+        let mut plan = Plan::new(self, batch.ops(), batch.len())?;
+        self.wait_for_memory(batch.payload().len())?;
         let (seq, position) = {
             let mut committer = self.commit.lock();
             self.health.check_writable()?;
             if !plan.is_current(self)? {
-                plan = Plan::new(self, batch)?;
+                plan = Plan::new(self, batch.ops(), batch.len())?;
             }
             check(&committer)?;
-            let seq = Seq(committer.last.0 + 1);
-            let position = self.append(seq, &[&[RECORD_BATCH], batch.encoded()])?;
-            self.apply(&plan, seq);
-            committer.last = seq;
-            self.snapshots.publish(seq);
-            self.freeze_when_full(&committer);
-            (seq, position)
+            let position = self.enter(&mut committer, batch, &plan)?;
+            (committer.last, position)
         };
-        self.counters.commits.add(1);
-        self.counters.user_bytes.add(batch.byte_len() as u64);
         self.make_durable(position, durability)?;
         Ok(seq)
+    }
+
+    /// Log, apply and publish, under the commit lock, with a current plan.
+    fn enter(
+        &self,
+        committer: &mut Committer,
+        batch: &Batch,
+        plan: &Plan<'_>,
+    ) -> Result<Option<Position>> {
+        let seq = Seq(committer.last.0 + 1);
+        let position = self.append(seq, &[&[RECORD_BATCH], batch.payload()])?;
+        self.apply(plan, seq);
+        committer.last = seq;
+        self.snapshots.publish(seq);
+        self.freeze_when_full(seq);
+        self.counters.commits.add(1);
+        self.counters.user_bytes.add(batch.byte_len() as u64);
+        Ok(position)
     }
 
     /// Append a record to the log, if there is one. Under the commit lock.
@@ -89,7 +116,7 @@ impl Core {
     /// Push the operations of `plan` as commit `seq`, under the commit lock; freeze buffers that
     /// have grown beyond what one flush should take.
     pub(crate) fn apply(&self, plan: &Plan<'_>, seq: Seq) {
-        let most = self.options.buffer_max();
+        let most = self.tuning.buffer_max;
         let mut large = Vec::new();
         plan.apply(self, seq, |tree, bucket, bytes| {
             if most < bytes {
@@ -111,12 +138,27 @@ impl Core {
             return Ok(());
         };
         if durability < Durability::Group {
-            return Ok(());
+            return log.write_ready().inspect_err(|e| self.health.poison(e));
         }
         let start = self.vfs.now();
         let result = log.sync_to(position);
         self.counters.log_sync.add(self.vfs.now().saturating_sub(start));
         result.inspect_err(|e| self.health.poison(e))
+    }
+
+    /// Make everything committed so far durable.
+    pub(crate) fn sync_log(&self) -> Result<()> {
+        self.health.check_writable()?;
+        match &self.log {
+            Some(log) => log.sync().inspect_err(|e| self.health.poison(e)),
+            None => self.checkpoint(),
+        }
+    }
+
+    /// What closing does last.
+    pub(crate) fn shut_down(&self) -> Result<()> {
+        self.merges.abandon();
+        self.sync_log()
     }
 
     /// Refuse a level that cannot be had.
@@ -163,4 +205,19 @@ impl Core {
         }
         Ok(())
     }
+}
+
+fn check_sizes(batch: &Batch) -> Result<()> {
+    let checks = [
+        ("a commit", batch.payload().len(), COMMIT_MAX),
+        ("a key", batch.longest_key(), KEY_MAX),
+        ("a value", batch.longest_value(), VALUE_MAX),
+    ];
+    for (what, length, most) in checks {
+        if most < length {
+            let message = format!("{what} has at most {most} bytes, this one has {length}");
+            return Err(Error::invalid(message));
+        }
+    }
+    Ok(())
 }

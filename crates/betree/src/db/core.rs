@@ -18,12 +18,16 @@ use super::health::Health;
 use super::memory::Memory;
 use super::recent::Recent;
 use super::snapshots::{Horizon, Snapshots};
+use super::tuning::Tuning;
 use crate::log::Log;
 use crate::options::Options;
 use crate::run::RunStore;
 use crate::space::Space;
 use crate::types::{RunId, Seq};
-use crate::work::{Checkpoints, FlushQueue, Merges, Sharing};
+use crate::work::{Checkpoints, FlushQueue, Merges, Sharing, Timers};
+
+/// The name of the data file.
+pub(crate) const DATA_FILE: &str = "data.betree";
 
 /// What the commit lock guards, beside the order of commits itself.
 pub(crate) struct Committer {
@@ -53,6 +57,8 @@ pub(crate) struct Core {
     pub(crate) health: Health,
     pub(crate) counters: Counters,
     pub(crate) wake: Wake,
+    pub(crate) timers: Timers,
+    pub(crate) tuning: Tuning,
     next_run: AtomicU64,
 }
 
@@ -70,22 +76,27 @@ pub(crate) struct Parts {
     pub(crate) checkpoints: Checkpoints,
     pub(crate) last: Seq,
     pub(crate) next_run: u64,
+    /// Of what is drawn, unless the options say.
+    pub(crate) seed: u64,
 }
 
 impl Core {
     /// A store of these parts.
     pub(crate) fn new(parts: Parts) -> Core {
         let options = parts.options;
+        let tuning = Tuning::new(&options);
         Core {
             snapshots: Snapshots::new(parts.last, options.snapshot_max_age()),
-            memory: Memory::new(options.buffer_limit()),
-            merges: Merges::new(options.seed()),
+            memory: Memory::new(tuning.buffers),
+            merges: Merges::new(options.seed().unwrap_or(parts.seed)),
             queue: FlushQueue::default(),
             recent: Recent::new(),
             commit: Mutex::new(Committer { last: parts.last }),
             health: Health::default(),
             counters: Counters::default(),
             wake: Wake::default(),
+            timers: Timers::default(),
+            tuning,
             vfs: parts.vfs,
             directory: parts.directory,
             file: parts.file,
@@ -113,6 +124,11 @@ impl Core {
     /// What flushes and merges must keep, as of now.
     pub(crate) fn horizon(&self) -> Horizon {
         self.snapshots.horizon(self.vfs.now())
+    }
+
+    /// The data file.
+    pub(crate) fn data_path(&self) -> PathBuf {
+        self.directory.join(DATA_FILE)
     }
 
     /// Whether background threads do the work; else whoever needs it done steps.

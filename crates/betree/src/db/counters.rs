@@ -52,6 +52,8 @@ pub(crate) struct Counters {
     /// Commits that waited for a sync of the log.
     pub(crate) log_sync: Wait,
     pub(crate) commits: Counter,
+    pub(crate) gets: Counter,
+    pub(crate) cursors: Counter,
     pub(crate) conflicts: Counter,
     pub(crate) flushes: Counter,
     pub(crate) appends: Counter,

@@ -84,6 +84,19 @@ impl Memory {
         self.drain.store(new.max(1), Ordering::Relaxed);
     }
 
+    /// Frozen buffers of `bytes` were thrown away.
+    pub(crate) fn forget_frozen(&self, bytes: usize) {
+        let before = self.frozen.fetch_sub(bytes, Ordering::Relaxed);
+        assert!(bytes <= before, "what is thrown away was frozen");
+        self.forget_active(bytes);
+    }
+
+    /// Active buffers of `bytes` were thrown away.
+    pub(crate) fn forget_active(&self, bytes: usize) {
+        let before = self.buffered.fetch_sub(bytes, Ordering::Relaxed);
+        assert!(bytes <= before, "what is thrown away was buffered");
+    }
+
     /// Whether the fullest buffer should be frozen: memory is getting full, and not already by
     /// buffers that wait for their flush.
     pub(crate) fn wants_freeze(&self) -> bool {

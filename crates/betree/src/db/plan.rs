@@ -4,9 +4,8 @@
 use std::sync::Arc;
 
 use super::core::Core;
-use crate::batch::{Batch, Operation};
-use crate::error::{Error, Result};
-use crate::limits::{KEY_MAX, VALUE_MAX};
+use crate::batch::{Change, Ops};
+use crate::error::Result;
 use crate::tree::{Bucket, Routing, Tree};
 use crate::types::{Op, Seq, TreeId};
 
@@ -37,24 +36,23 @@ pub(crate) struct Plan<'b> {
 }
 
 impl<'b> Plan<'b> {
-    /// Plan `batch`, which has no range deletes.
+    /// Plan about `count` changes, none of them a range delete.
     ///
     /// # Errors
-    /// `Invalid` for a dropped tree, or a key or value beyond the limits.
-    pub(crate) fn new(core: &Core, batch: &'b Batch) -> Result<Plan<'b>> {
+    /// `Invalid` for a dropped tree.
+    pub(crate) fn new(core: &Core, changes: Ops<'b>, count: usize) -> Result<Plan<'b>> {
         let mut plan = Plan {
             targets: Vec::with_capacity(4),
-            steps: Vec::with_capacity(batch.len()),
+            steps: Vec::with_capacity(count),
             slots: 0,
         };
         let mut last = 0;
-        for operation in batch.ops() {
-            let (tree, op, key, value) = match operation {
-                Operation::Put { tree, key, value } => (tree, Op::Put, key, value),
-                Operation::Delete { tree, key } => (tree, Op::Delete, key, &[][..]),
-                Operation::DeleteRange { .. } => unreachable!("range deletes are expanded before"),
+        for change in changes {
+            let (tree, op, key, value) = match change {
+                Change::Put { tree, key, value } => (tree, Op::Put, key, value),
+                Change::Delete { tree, key } => (tree, Op::Delete, key, &[][..]),
+                Change::DeleteRange { .. } => unreachable!("range deletes are expanded before"),
             };
-            check_sizes(key, value)?;
             last = plan.target(core, tree, last)?;
             let target = plan.targets.get(last).expect("target gives an index");
             let bucket = u32::try_from(target.routing.find(key)).expect("buckets fit in memory");
@@ -159,16 +157,4 @@ impl<'b> Plan<'b> {
             visit(&target.tree, bucket, after);
         }
     }
-}
-
-fn check_sizes(key: &[u8], value: &[u8]) -> Result<()> {
-    if KEY_MAX < key.len() {
-        let message = format!("a key has at most {KEY_MAX} bytes, this one {}", key.len());
-        return Err(Error::invalid(message).with_key(key));
-    }
-    if VALUE_MAX < value.len() {
-        let message = format!("a value has at most {VALUE_MAX} bytes, this one {}", value.len());
-        return Err(Error::invalid(message).with_key(key));
-    }
-    Ok(())
 }

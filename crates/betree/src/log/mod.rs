@@ -55,6 +55,7 @@ mod commit;
 pub(crate) mod format;
 mod group;
 mod options;
+mod presence;
 mod recover;
 mod segment;
 mod sites;

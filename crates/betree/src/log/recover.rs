@@ -19,7 +19,7 @@ use super::upkeep::SPARES;
 use super::{Log, sites};
 
 impl Log {
-    /// Make the log of a new store: records are numbered from 1.
+    /// Make the log of a store that has none: records are numbered from `first`.
     ///
     /// # Errors
     /// `Exists` when the directory holds a log with records; `Full`; `Io`.
@@ -27,8 +27,10 @@ impl Log {
         vfs: Arc<dyn Vfs>,
         directory: &Path,
         store: u128,
+        first: Seq,
         options: LogOptions,
     ) -> Result<Log> {
+        assert!(Seq::ANCIENT < first, "records are numbered from 1");
         let options = options.rounded();
         let place = Place {
             vfs: &*vfs,
@@ -38,7 +40,7 @@ impl Log {
         };
         clear(&place)?;
         let segment = place.prepare(1, options.segment, None)?;
-        let state = State::new(segment, options.buffer, Seq::ANCIENT, Seq(1));
+        let state = State::new(segment, options.buffer, Seq(first.0 - 1), first);
         Ok(Log::with(vfs, directory, store, options, state))
     }
 

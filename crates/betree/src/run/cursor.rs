@@ -270,7 +270,7 @@ impl RunCursor {
     /// The pages to read at once: `index` and those beyond it, more the farther the cursor has
     /// come, up to one that is cached.
     fn window(&self, fence: &Fence, index: u32) -> Result<Range<u32>> {
-        let limit = (16 << 10u64).checked_shl(self.turned).map_or(AHEAD_MAX, |it| it.min(AHEAD_MAX));
+        let limit = (16_u64 << 10).checked_shl(self.turned).map_or(AHEAD_MAX, |it| it.min(AHEAD_MAX));
         let own = self.run.span(fence, index)?;
         let mut pages = index..index + 1;
         loop {

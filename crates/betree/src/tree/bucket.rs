@@ -50,6 +50,8 @@ pub(crate) struct State {
     pub(crate) merging: bool,
     /// A merge failed on damaged bytes: it is not tried again until the store is opened again.
     pub(crate) broken: bool,
+    /// The tree was dropped and nobody reads it: what work under way brings is thrown away.
+    pub(crate) dropped: bool,
 }
 
 impl State {
@@ -118,6 +120,7 @@ impl Bucket {
             flushing: false,
             merging: false,
             broken: false,
+            dropped: false,
         };
         Bucket {
             lo,

@@ -7,6 +7,7 @@ mod bucket;
 mod routing;
 mod tree;
 
-pub(crate) use bucket::{Bucket, Frozen, State};
+pub(crate) use bucket::{Bucket, State};
 pub(crate) use routing::Routing;
-pub(crate) use tree::{Tree, TreeOptions};
+pub(crate) use tree::Tree;
+pub use tree::TreeOptions;

@@ -15,7 +15,6 @@ use vfs::Site;
 
 use super::queue::Taken;
 use super::restructure::Part;
-use crate::buffer::SortedBuffer;
 use crate::db::Core;
 use crate::error::Result;
 use crate::merge::{Retention, Source};
@@ -36,14 +35,12 @@ impl Core {
             return Ok(false);
         };
         let start = self.vfs.now();
-        let sorted = taken.job.buffer.sorted();
         for bucket in &taken.buckets {
-            if let Err(error) = self.flush_into(&taken, &sorted, bucket) {
+            if let Err(error) = self.flush_into(&taken, bucket) {
                 self.queue.put_back(taken);
                 return Err(error);
             }
         }
-        drop(sorted);
         let took = self.vfs.now().saturating_sub(start);
         self.finish_flush(taken, took);
         Ok(true)
@@ -59,9 +56,10 @@ impl Core {
     }
 
     /// Flush what belongs to `bucket`, unless that was done by an attempt before.
-    fn flush_into(&self, taken: &Taken, sorted: &SortedBuffer, bucket: &Arc<Bucket>) -> Result<()> {
+    fn flush_into(&self, taken: &Taken, bucket: &Arc<Bucket>) -> Result<()> {
         let job = &taken.job;
-        let source = sorted.range(&bucket.lo, bucket.hi.as_deref());
+        // Sorted once; a bucket takes its part.
+        let source = job.buffer.sorted().range(&bucket.lo, bucket.hi.as_deref());
         let append = {
             let state = bucket.state();
             let Some(oldest) = state.frozen.last() else {
@@ -111,9 +109,9 @@ impl Core {
             } else {
                 options.delta_codec()
             },
-            page_raw: options.page(),
+            page_raw: self.tuning.page,
             // What is appended is found by its range alone.
-            filter_bits: if append { 0 } else { options.filter_bits_for(tree.options) },
+            filter_bits: if append { 0 } else { self.tuning.delta_filter_bits(tree.options) },
             site: WRITE,
         }
     }
@@ -137,6 +135,10 @@ impl Core {
         let Some(run) = run else {
             return;
         };
+        if state.dropped {
+            run.retire();
+            return;
+        }
         let append = state.deltas.is_empty() && state.runs_end_before(&run.meta().min_key);
         if !append {
             self.counters.delta_bytes.add(run.meta().bytes);

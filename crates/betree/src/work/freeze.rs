@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use super::queue::Job;
-use crate::db::{Committer, Core};
+use crate::db::Core;
 use crate::tree::{Bucket, State, Tree};
 use crate::types::Seq;
 
@@ -49,12 +49,13 @@ impl Core {
     }
 
     /// Freeze the fullest buffers while memory wants it, under the commit lock.
-    pub(crate) fn freeze_when_full(&self, committer: &Committer) {
+    /// `through` is the newest commit.
+    pub(crate) fn freeze_when_full(&self, through: Seq) {
         while self.memory.wants_freeze() {
             let Some((tree, bucket)) = self.fullest() else {
                 return;
             };
-            self.freeze(&tree, &bucket, committer.last);
+            self.freeze(&tree, &bucket, through);
         }
     }
 

@@ -139,7 +139,8 @@ impl Core {
         let (deltas, base) = {
             let mut state = bucket.state();
             let nothing = state.deltas.is_empty() && state.base.len() < 2;
-            if state.retired || state.merging || state.broken || nothing {
+            let busy = state.retired || state.merging || state.broken || state.dropped;
+            if busy || nothing {
                 return Ok(None);
             }
             state.merging = true;
@@ -246,8 +247,8 @@ impl Core {
     fn merge_options(&self) -> RunOptions {
         RunOptions {
             codec: self.options.codec(),
-            page_raw: self.options.page(),
-            filter_bits: self.options.base_filter_bits(),
+            page_raw: self.tuning.page,
+            filter_bits: self.tuning.base_filter_bits,
             site: WRITE,
         }
     }
@@ -258,6 +259,13 @@ impl Core {
         let committer = self.commit.lock();
         let mut state = job.bucket.state();
         assert!(state.merging && !state.retired, "a bucket under a merge is not replaced");
+        if state.dropped {
+            state.merging = false;
+            drop(state);
+            job.outputs.iter().for_each(|run| run.retire());
+            self.merges.running.fetch_sub(1, Ordering::Relaxed);
+            return None;
+        }
         if 1 < job.outputs.len() && state.flushing {
             drop(state);
             return Some(job);

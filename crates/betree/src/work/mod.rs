@@ -20,4 +20,5 @@ pub(crate) use checkpoint::Checkpoints;
 pub(crate) use merge::Merges;
 pub(crate) use queue::FlushQueue;
 pub(crate) use sharing::Sharing;
+pub(crate) use step::Timers;
 pub(crate) use threads::Threads;

@@ -57,7 +57,7 @@ impl Core {
         let runs = state.deltas.len();
         let heat = 1.0 + f64::from(bucket.heat()) / HEAT_UNIT;
         let score = deltas / all.max(1.0) * (1.0 + RUN_WEIGHT * runs as f64) * heat;
-        Some((score, self.options.k_cap() <= runs))
+        Some((score, self.tuning.k_cap <= runs))
     }
 
     /// Bytes the lane may still rewrite; negative when it is ahead.
@@ -70,7 +70,7 @@ impl Core {
     /// is worth two rewrites of a bucket for each thread and eight further deltas, then in
     /// proportion, so that the debt is bounded without a stop.
     pub(crate) fn merge_delay(&self, bytes: usize) -> Duration {
-        let slack = self.options.merge_slack();
+        let slack = self.tuning.merge_slack;
         let debt = self.merge_allowance();
         let merged = self.counters.merged_bytes.get() as f64;
         if debt <= slack || merged <= 0.0 {
