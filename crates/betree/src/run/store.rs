@@ -99,7 +99,9 @@ pub(crate) struct RunStore {
 
 impl fmt::Debug for RunStore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("RunStore").field("path", &self.path).finish_non_exhaustive()
+        f.debug_struct("RunStore")
+            .field("path", &self.path)
+            .finish_non_exhaustive()
     }
 }
 
@@ -144,7 +146,9 @@ impl RunStore {
                 self.file.allocate(sites::ALLOCATE, offset, length)
             })
         };
-        let ahead = (extent.end() / 8).clamp(GROW_MIN, GROW_MAX).next_multiple_of(UNIT);
+        let ahead = (extent.end() / 8)
+            .clamp(GROW_MIN, GROW_MAX)
+            .next_multiple_of(UNIT);
         let granted = match self.space.backed() {
             backed if extent.end() <= backed => Ok(()),
             // Nearly full: what is needed may still be had where room ahead may not.
@@ -159,8 +163,14 @@ impl RunStore {
 
     /// Write `bytes` at `offset` of the file, and have the device begin with it.
     pub(super) fn write(&self, site: Site, bytes: &[u8], offset: u64) -> Result<()> {
-        assert!(offset.is_multiple_of(UNIT), "runs are written in whole units");
-        assert!((bytes.len() as u64).is_multiple_of(UNIT), "runs are written in whole units");
+        assert!(
+            offset.is_multiple_of(UNIT),
+            "runs are written in whole units"
+        );
+        assert!(
+            (bytes.len() as u64).is_multiple_of(UNIT),
+            "runs are written in whole units"
+        );
         let written = self.file.write_at(site, bytes, offset);
         written.map_err(|source| Error::io("write a run", &self.path, source))?;
         self.file.start_writeback(offset, bytes.len() as u64);
