@@ -227,6 +227,7 @@ impl RunCursor {
             Direction::Forward => 0,
             Direction::Backward => page.len() - 1,
         };
+        debug_assert!(self.slot < page.len(), "I1: the cursor is on an entry");
         self.index = next;
         self.page = Some(page);
         Ok(())
@@ -251,6 +252,7 @@ impl RunCursor {
         let id = self.run.meta().id;
         let cache = self.run.store().cache();
         if let Some(page) = self.ahead.pop_front() {
+            assert!(0 < page.len(), "I1: pages have entries");
             cache.insert_page(id, index, Arc::clone(&page));
             return Ok(page);
         }
@@ -267,6 +269,10 @@ impl RunCursor {
         if self.direction == Direction::Backward {
             read.make_contiguous().reverse();
         }
+        assert!(
+            self.ahead.is_empty(),
+            "I2: what was read ahead has been used up"
+        );
         let page = read.pop_front().expect("a window has a page");
         self.ahead = read;
         cache.insert_page(id, index, Arc::clone(&page));
@@ -279,6 +285,7 @@ impl RunCursor {
         let limit = AHEAD_MIN
             .saturating_mul(1 << self.turned.min(32))
             .min(AHEAD_MAX);
+        assert!(AHEAD_AFTER <= self.turned, "only long scans read ahead");
         let own = self.run.span(fence, index)?;
         let mut pages = index..index + 1;
         loop {

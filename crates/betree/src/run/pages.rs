@@ -86,10 +86,6 @@ impl PageReader {
         self.at = self.end;
     }
 
-    pub(super) fn run(&self) -> &Arc<Run> {
-        &self.run
-    }
-
     /// The logical offset of the next page.
     pub(super) fn offset(&self) -> u64 {
         self.at

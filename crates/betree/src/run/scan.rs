@@ -72,6 +72,10 @@ impl RunScan {
             if self.limit < self.page.len() {
                 self.reader.stop();
             }
+            debug_assert!(
+                self.limit <= self.page.len(),
+                "I1: the limit is within the page"
+            );
         }
         Ok(())
     }

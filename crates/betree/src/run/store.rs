@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -134,10 +134,6 @@ impl RunStore {
         &self.space
     }
 
-    pub(super) fn path(&self) -> &Path {
-        &self.path
-    }
-
     /// An extent of `len` bytes that the file system has granted.
     pub(super) fn allocate(&self, len: u64) -> Result<Extent> {
         let extent = self.space.allocate(len);
@@ -208,7 +204,10 @@ impl RunStore {
                 Ok(())
             }
             Err(source) if source.kind() == io::ErrorKind::UnexpectedEof => {
-                let message = format!("the file ends within run {}, at offset {at}", meta.id.0);
+                let message = format!(
+                    "the file ends within run {}, at file offset {at}",
+                    meta.id.0
+                );
                 Err(self.corrupt(meta, message))
             }
             Err(source) => {

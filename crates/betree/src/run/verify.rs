@@ -122,6 +122,7 @@ impl Walk<'_> {
 
     fn end(self) -> Result<()> {
         let (meta, found) = (self.run.meta(), &self.found);
+        assert!(found.tombstones <= found.entries, "tombstones are entries");
         let max_key = self.last.as_ref().map(|(key, _)| key.as_slice());
         let wrong = if found.entries != meta.entries {
             "entries"

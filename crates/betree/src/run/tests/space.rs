@@ -3,10 +3,14 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use super::rig::{Rig, TREE, Version, options};
+use vfs::{File, Open, RealVfs, Site, Vfs};
+
+use super::rig::{DATA_START, Rig, TREE, Version, options};
+use crate::cache::Cache;
 use crate::error::ErrorKind;
 use crate::merge::Source;
-use crate::run::{Direction, RunWriter, sites};
+use crate::run::{Direction, RunStore, RunWriter, sites};
+use crate::space::Space;
 use crate::types::{Op, RunId, Seq, UNIT};
 
 fn incompressible(seed: u64, len: usize) -> Vec<u8> {
@@ -181,4 +185,45 @@ fn a_run_is_the_same_bytes_each_time() {
         drop(writer.finish().unwrap());
     }
     assert!(Arc::ptr_eq(&a.file, &a.file) && *a.file.bytes.lock() == *b.file.bytes.lock());
+}
+
+#[test]
+fn runs_on_a_real_file_read_as_they_were_written() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("data.betree");
+    for direct in [false, true] {
+        let how = Open {
+            create: true,
+            direct,
+        };
+        let file = RealVfs::new().open(Site("test"), &path, how).unwrap();
+        let file: Arc<dyn File> = file.into();
+        let space = Arc::new(Space::new(DATA_START));
+        let cache = Arc::new(Cache::new(1 << 20));
+        let store = RunStore::new(file, &path, Arc::clone(&space), cache);
+        let versions = rows(3000, 700);
+        let mut writers: Vec<RunWriter> = (1..4)
+            .map(|id| RunWriter::new(&store, TREE, RunId(id), options(4000, 10)))
+            .collect();
+        for version in &versions {
+            for writer in &mut writers {
+                writer.push(version.entry()).unwrap();
+            }
+        }
+        for writer in writers {
+            let run = writer.finish().unwrap();
+            run.verify().unwrap();
+            let mut value = Vec::new();
+            for version in &versions {
+                let found = run.get(&version.key, Seq::MAX, &mut value).unwrap();
+                assert_eq!(found, Some((Seq(0), Op::Put)));
+                assert_eq!(value, version.value);
+            }
+            let mut scan = run.scan(sites::MERGE_READ).unwrap();
+            for version in &versions {
+                assert_eq!(scan.current(), Some(version.entry()));
+                scan.advance().unwrap();
+            }
+        }
+    }
 }
