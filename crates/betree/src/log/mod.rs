@@ -14,8 +14,9 @@
 //! * **I2** A group lies in one segment, begins at a multiple of 4 KiB, and is written once, to
 //!   blocks no group of this segment's number was written to. So no write touches a block that
 //!   holds a record written before, synced or not.
-//! * **I3** A segment's number rises and is never used twice. Its name and header are durable before
-//!   its first group is written. Checksums are seeded with store and number, so what a file held
+//! * **I3** A segment's number rises and is never used twice. Its length is durable before its
+//!   header is written, its name and header before its first group is,
+//!   and before the next segment is made. Checksums are seeded with store and number, so what a file held
 //!   under another number, or in another store, does not decode.
 //! * **I4** A group header says up to which record everything was synced *before* the group was
 //!   written. It is evidence: a valid group proves that those records were durable.
