@@ -58,7 +58,7 @@ mod group;
 mod options;
 mod recover;
 mod segment;
-mod sites;
+pub(crate) mod sites;
 mod state;
 mod survey;
 mod upkeep;

@@ -34,6 +34,9 @@ enum Name {
     Drop(PathBuf),
 }
 
+/// Called by the next sync that somebody waits for, while it is under way.
+type Hook = Arc<dyn Fn() + Send + Sync>;
+
 #[derive(Clone, Default)]
 struct Inner {
     nodes: Vec<Node>,
@@ -47,6 +50,7 @@ struct Inner {
     fault: Option<(&'static str, u64, io::ErrorKind)>,
     space: Option<u64>,
     clock: u64,
+    hook: Option<Hook>,
 }
 
 /// The disk; clones share it.
@@ -71,6 +75,10 @@ impl Disk {
     /// Let the `nth` call (from 0) of `site` fail.
     pub(super) fn fail(&self, site: &'static str, nth: u64, kind: io::ErrorKind) {
         self.0.lock().fault = Some((site, nth, kind));
+    }
+
+    pub(super) fn during_sync(&self, hook: Hook) {
+        self.0.lock().hook = Some(hook);
     }
 
     /// Bytes that may be allocated from now on.
@@ -240,6 +248,12 @@ impl File for Handle {
 
     fn sync(&self, site: Site) -> io::Result<()> {
         self.disk.call(site)?;
+        if site.0 == "log.sync" {
+            let hook = self.disk.0.lock().hook.take();
+            if let Some(hook) = hook {
+                hook();
+            }
+        }
         let mut inner = self.disk.0.lock();
         let node = &mut inner.nodes[self.node];
         node.durable = node.visible.clone();
