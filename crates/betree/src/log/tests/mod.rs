@@ -47,8 +47,10 @@ fn create(disk: &Disk) -> Result<Log> {
     Log::create(Arc::new(disk.clone()), Path::new(DIRECTORY), STORE, small())
 }
 
+type Records = Vec<(u64, Vec<u8>)>;
+
 /// Recover; every record replayed with its number.
-fn recover(disk: &Disk, from: u64) -> Result<(Log, Vec<(u64, Vec<u8>)>)> {
+fn recover(disk: &Disk, from: u64) -> Result<(Log, Records)> {
     let mut records = Vec::new();
     let log = Log::recover(
         Arc::new(disk.clone()),
@@ -121,7 +123,7 @@ fn records_larger_than_buffer_and_segment() {
     let disk = Disk::default();
     let log = create(&disk).unwrap();
     let sizes = [0, 1, 8 << 10, 63 << 10, 64 << 10, 1 << 20, 3, 5 << 20, 9000];
-    let bytes = |i: usize| vec![i as u8; sizes[i % sizes.len()]];
+    let bytes = |i: usize| vec![u8::try_from(i).unwrap(); sizes[i % sizes.len()]];
     for i in 0..27 {
         append(&log, &bytes(i)).unwrap();
     }
