@@ -1,6 +1,7 @@
 //! Checkpoints: durable, consistent states of the whole store.
 //!
-//! - [`superblock`](Superblock): four slots at the front of the data file; the newest names the image;
+//! - [`superblock`](Superblock): four slots at the front of the data file; the newest names the
+//!   image;
 //! - [`Image`]: the catalog, written whole into an extent of its own;
 //! - [`write`](fn@write) and [`read`]: the protocol between the two.
 

@@ -7,7 +7,7 @@
 //!    every run the image names becomes durable.
 //! 4. It writes the superblock's first two slots and syncs: the checkpoint is committed. Then the
 //!    other two, and syncs.
-//! 5. Only now `Space::checkpoint_durable`: what no longer is named may be given out again.
+//! 5. Only now `Space::finish_checkpoint`: what no longer is named may be given out again.
 //!
 //! A failure in 1 to 3 leaves the store as it was, and the image's extent free. After a failure in
 //! 4 either checkpoint may be the newest, so nothing is freed.
@@ -39,8 +39,9 @@ const BLOCK: usize = 4096;
 /// extent of the last image is freed with what was released before the capture.
 ///
 /// # Errors
-/// `Full` when there is no room for the image: the store goes on as it was. `Io`: what is durable is
-/// unknown, and the store must be closed for writes (so a sync that fails for lack of room is `Io`).
+/// `Full` when there is no room for the image: the store goes on as it was. `Io`: what is durable
+/// is unknown, and the store must be closed for writes (so a sync that fails for lack of room is
+/// `Io`).
 pub(crate) fn write(
     file: &dyn File,
     path: &Path,
@@ -76,7 +77,7 @@ pub(crate) fn write(
         space.discard(&[extent]);
         // The reserve may have been drawn on; what was just freed can serve again.
         let refuse = |_, _| Err(io::Error::from(io::ErrorKind::StorageFull));
-        // Growing is refused, so this can only fail by leaving the reserve as it is.
+        // An error says that it could be longer if the file grew.
         let _ = space.set_reserve(reserve_for(last), refuse);
         return Err(error);
     }
@@ -90,10 +91,8 @@ pub(crate) fn write(
         next_tree: image.next_tree,
     };
     superblock::write(file, path, &next)?;
-    space.checkpoint_durable(epoch);
-    if let Some(old) = last.image {
-        space.discard(&[old.extent()]);
-    }
+    let old: Vec<Extent> = last.image.map(ImagePlace::extent).into_iter().collect();
+    space.finish_checkpoint(epoch, &old, reserve_for(&next));
     Ok(next)
 }
 
@@ -116,10 +115,11 @@ pub(super) fn sync_failed(operation: &'static str, path: &Path, error: io::Error
     Error::io(operation, path, io::Error::other(error))
 }
 
-/// Keep room aside for the checkpoint after `last`; to be called at open and after each checkpoint.
+/// Keep room aside for the checkpoint after `last`, growing the file for it if need be; to be
+/// called at open and after each checkpoint.
 ///
 /// # Errors
-/// `Full`: a smaller reserve, or none, is kept. Not fatal; try again after the next checkpoint.
+/// `Full`: the reserve is what could be had. Not fatal; try again after the next checkpoint.
 pub(crate) fn keep_reserve(
     file: &dyn File,
     path: &Path,

@@ -32,12 +32,16 @@ struct State {
     crashes: Vec<Vec<u8>>,
     /// Writes and allocations beyond this length fail.
     limit: Option<u64>,
-    /// Calls until syncs fail.
+    /// Every sync fails.
     sync_fails: bool,
 }
 
+fn at(offset: u64) -> usize {
+    usize::try_from(offset).unwrap()
+}
+
 fn put(bytes: &mut Vec<u8>, offset: u64, new: &[u8]) {
-    let at = usize::try_from(offset).unwrap();
+    let at = at(offset);
     let end = bytes.len().max(at + new.len());
     bytes.resize(end, 0);
     bytes[at..at + new.len()].copy_from_slice(new);
@@ -57,7 +61,7 @@ impl State {
                         2 => index % 8 < 4,
                         3 => index % 8 >= 4,
                         4 => index < 8,
-                        _ => hash::hash64_seeded(&index.to_le_bytes(), *offset) % 2 == 0,
+                        _ => hash::hash64_seeded(&index.to_le_bytes(), *offset) & 1 == 0,
                     };
                     if kept {
                         put(&mut image, offset + index * 512, sector);
@@ -72,7 +76,7 @@ impl State {
 impl File for Disk {
     fn read_at(&self, _: Site, buffer: &mut [u8], offset: u64) -> io::Result<()> {
         let state = self.state.lock();
-        let at = usize::try_from(offset).unwrap();
+        let at = at(offset);
         let found = state.bytes.get(at..at + buffer.len());
         buffer.copy_from_slice(found.ok_or(io::ErrorKind::UnexpectedEof)?);
         Ok(())
@@ -104,7 +108,7 @@ impl File for Disk {
     }
 
     fn set_len(&self, _: Site, length: u64) -> io::Result<()> {
-        let length = usize::try_from(length).unwrap();
+        let length = at(length);
         self.state.lock().bytes.resize(length, 0);
         Ok(())
     }
@@ -115,7 +119,7 @@ impl File for Disk {
         if state.limit.is_some_and(|limit| limit < end) {
             return Err(io::ErrorKind::StorageFull.into());
         }
-        let end = usize::try_from(end).unwrap().max(state.bytes.len());
+        let end = at(end).max(state.bytes.len());
         state.bytes.resize(end, 0);
         Ok(())
     }
@@ -141,6 +145,7 @@ impl Disk {
     }
 }
 
+const SLOTS_LEN: usize = 4 * 4096;
 const STORE: u128 = 0x0011_2233_4455_6677_8899_aabb_ccdd_eeff;
 
 fn path() -> &'static Path {
@@ -300,7 +305,7 @@ fn image(number: u64) -> Image {
 /// A store with checkpoint 6, its superblock, and space.
 fn store() -> (Disk, Superblock, crate::space::Space) {
     let mut bytes = fresh();
-    bytes.resize(14 * UNIT as usize, 7);
+    bytes.resize(14 * 4096, 7);
     let disk = Disk::of(bytes);
     let (first, none) = read(&disk, path()).unwrap();
     assert_eq!((first.number, none), (0, None));
@@ -315,6 +320,7 @@ fn store() -> (Disk, Superblock, crate::space::Space) {
 fn a_checkpoint_is_read_back() {
     let (disk, six, space) = store();
     assert_eq!(read(&disk, path()).unwrap(), (six.clone(), Some(image(6))));
+    space.set_reserve(0, |_, _| Ok(())).unwrap();
     let again = rebuild_space(disk.len().unwrap(), &six, Some(&image(6))).unwrap();
     assert_eq!(again.used_bytes(), space.used_bytes());
     assert_eq!(again.free_list(), space.free_list());
@@ -326,10 +332,7 @@ fn a_checkpoint_is_read_back() {
         }
         let one = Disk::of(bytes);
         assert_eq!(read(&one, path()).unwrap().0, six);
-        assert_eq!(
-            one.bytes()[..DATA_START as usize],
-            disk.bytes()[..DATA_START as usize]
-        );
+        assert_eq!(one.bytes()[..SLOTS_LEN], disk.bytes()[..SLOTS_LEN]);
     }
 }
 
@@ -396,19 +399,33 @@ fn a_power_loss_while_slots_are_repaired_leaves_one_that_serves() {
 #[test]
 fn on_a_full_disk_the_reserve_carries_checkpoint_after_checkpoint() {
     let (disk, mut last, space) = store();
-    keep_reserve(&disk, path(), &space, &last).unwrap();
-    disk.state.lock().limit = Some(disk.len().unwrap());
-    while space.largest_free() > 0 {
-        space.allocate(space.largest_free());
-    }
-    for number in 7..20 {
+    let mut tape = Tape::from_seed(1, 200);
+    let mut long = |number| {
+        let mut image = image(number);
+        image.trees[0].name = "n".repeat(60_000 + tape.index(1000));
+        image
+    };
+    let take_all = || {
+        while space.largest_free() > 0 {
+            space.allocate(space.largest_free());
+        }
+    };
+    for number in 7..9 {
         let epoch = space.begin_checkpoint();
-        last = write(&disk, path(), &space, &last, epoch, &image(number)).unwrap();
-        // As small as the image is, the reserve is a fixed sum above it: growing fails, which is
-        // no matter.
+        last = write(&disk, path(), &space, &last, epoch, &long(number)).unwrap();
+        keep_reserve(&disk, path(), &space, &last).unwrap();
+    }
+    disk.state.lock().limit = Some(space.backed());
+    for number in 9..60 {
+        take_all();
+        let epoch = space.begin_checkpoint();
+        let image = long(number);
+        last = write(&disk, path(), &space, &last, epoch, &image).unwrap();
+        // Whoever is first takes what the checkpoint freed, but for the reserve.
+        take_all();
         let kept = keep_reserve(&disk, path(), &space, &last);
         assert!(kept.is_ok() || kept.unwrap_err().kind() == ErrorKind::Full);
-        assert_eq!(read(&disk, path()).unwrap().1, Some(image(number)));
+        assert_eq!(read(&disk, path()).unwrap().1, Some(image));
     }
 }
 
@@ -446,10 +463,10 @@ fn an_image_that_is_not_the_superblocks_is_refused() {
     put(&mut stale, place.offset, &image(5).encode());
     refused(stale, "another checksum");
     let mut flipped = disk.bytes();
-    flipped[place.offset as usize + 70] ^= 1;
+    flipped[at(place.offset) + 70] ^= 1;
     refused(flipped, "wrong checksum");
     let mut cut = disk.bytes();
-    cut.truncate((place.offset + place.length) as usize - 1);
+    cut.truncate(at(place.offset + place.length) - 1);
     refused(cut, "beyond the end of the file");
     let renumbered = Superblock { number: 8, ..six };
     let mut other = disk.bytes();

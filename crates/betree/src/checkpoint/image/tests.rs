@@ -127,9 +127,10 @@ fn refused(bytes: &[u8]) -> String {
 
 #[test]
 fn random_images_come_back() {
-    for seed in 0..500 {
+    for seed in 0..500_u16 {
         println!("seed {seed}");
-        let image = image(&mut Tape::from_seed(seed, 40 * (seed as usize % 40)));
+        let length = 40 * usize::from(seed % 40);
+        let image = image(&mut Tape::from_seed(seed.into(), length));
         let bytes = image.encode();
         assert_eq!(Image::decode(&bytes).unwrap(), image);
     }
