@@ -1,0 +1,7 @@
+//! Cursors and point reads over whole trees, against a model.
+
+mod fixture;
+mod laws;
+mod merging;
+mod town;
+mod under_change;
