@@ -18,4 +18,5 @@ pub use error::{Error, ErrorKind, Result};
 pub use page::Codec;
 #[doc(hidden)]
 pub use page::bench as page_bench;
+pub use run::Direction;
 pub use types::{Seq, TreeId};
