@@ -5,10 +5,13 @@ use std::collections::BTreeMap;
 
 use super::*;
 
-/// Key and seq (newest first) to what was pushed last.
+/// Key and seq, newest first.
+type Place = (Vec<u8>, Reverse<Seq>);
+
+/// What was pushed last, by place.
 #[derive(Default)]
 pub(super) struct Model {
-    versions: BTreeMap<(Vec<u8>, Reverse<Seq>), (Op, Vec<u8>)>,
+    versions: BTreeMap<Place, (Op, Vec<u8>)>,
 }
 
 impl Model {
