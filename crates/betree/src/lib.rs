@@ -2,6 +2,8 @@
 //! of changes below it and a sorted base.
 
 mod arena;
+#[doc(hidden)]
+pub mod bench_kernel;
 mod buffer;
 mod cache;
 mod checkpoint;
