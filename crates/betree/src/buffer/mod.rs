@@ -9,8 +9,8 @@
 //! - I3: once frozen, a buffer never changes; it is read without its lock.
 //! - I4: `bytes`, `entries`, `first_seq` and `last_seq` are exact whenever no guard is held.
 //!
-//! Lock: `core`, held for a batch of pushes or one read, never across input or output. It is a leaf:
-//! no other lock is taken under it. Sorting a frozen buffer happens outside of it.
+//! Lock: `core`, held for a batch of pushes or one read, never across input or output. It is a
+//! leaf: no other lock is taken under it. Sorting a frozen buffer happens outside of it.
 
 mod frozen;
 mod index;
@@ -56,6 +56,8 @@ pub(crate) struct Buffer {
 struct Core {
     store: Store,
     index: Index,
+    /// Memory held by the index.
+    index_held: usize,
     /// Seq of the last push.
     last: Seq,
     frozen: bool,
@@ -150,6 +152,7 @@ impl Buffer {
         let Core { store, index, .. } = &mut *core;
         let found = index.get(store, key, snapshot);
         let found = found.map(|entry| copy(entry, value));
+        core.index_held = core.index.held();
         self.count(&core);
         found
     }
@@ -182,6 +185,7 @@ impl Buffer {
         }
         let Core { store, index, .. } = &mut *core;
         scan::window(store, index.lanes(store), range, out);
+        core.index_held = core.index.held();
         self.count(&core);
     }
 
@@ -195,8 +199,9 @@ impl Buffer {
     }
 
     /// Bring `bytes` up to date.
+    #[inline]
     fn count(&self, core: &Core) {
-        let held = core.store.held() + core.index.held();
+        let held = core.store.held() + core.index_held;
         self.bytes.store(held, Ordering::Relaxed);
     }
 }
