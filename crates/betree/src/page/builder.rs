@@ -8,8 +8,8 @@ use std::mem;
 
 use super::compress::Compressor;
 use super::header::{
-    FRONT, HEADER_LEN, Header, KEY_LENGTHS, MAX_ENTRIES, MAX_KEY, MAX_RAW, OPS, SEQS, TEMPLATE,
-    TRAILER_LEN, VALUE_LENGTHS,
+    FRONT, HEADER_LEN, Header, KEY_LENGTHS, MAX_ENTRIES, MAX_KEPT, MAX_KEY, MAX_RAW, OPS, SEQS,
+    TEMPLATE, TRAILER_LEN, VALUE_LENGTHS,
 };
 use super::template::Template;
 use super::{Codec, PageIdent, front, planes};
@@ -179,7 +179,7 @@ impl PageBuilder {
             // The suffixes are there already.
             self.packed.extend_from_slice(&self.values.bytes);
             &self.packed
-        } else if template {
+        } else if header.has(TEMPLATE) {
             &self.packed
         } else {
             &self.values.bytes
@@ -202,13 +202,17 @@ impl PageBuilder {
         u32::try_from(header.stored).expect("a page is below 4 GiB")
     }
 
-    /// Drop all entries, keep the memory.
+    /// Drop all entries, keep the memory unless it is very much.
     fn clear(&mut self) {
+        debug_assert!(self.entries <= MAX_ENTRIES, "a page within its limits");
         self.entries = 0;
         self.keys.clear();
         self.values.clear();
         self.seqs.clear();
         self.ops.clear();
+        self.packed.clear();
+        self.packed.shrink_to(MAX_KEPT);
+        self.compressor.shrink(MAX_KEPT);
     }
 
     fn follows(&self, entry: &Entry<'_>) -> bool {
@@ -335,6 +339,7 @@ impl Spans {
 
     fn clear(&mut self) {
         self.bytes.clear();
+        self.bytes.shrink_to(MAX_KEPT);
         self.ends.clear();
         mem::take(&mut self.width);
         mem::take(&mut self.last);

@@ -23,6 +23,9 @@ pub(super) const MAX_ENTRIES: usize = 1 << 20;
 /// 32 KiB) that arrives when the page is almost full, with room to spare.
 pub(super) const MAX_RAW: usize = 96 << 20;
 
+/// The most memory kept for the next page, of each kind: a huge value's is given back.
+pub(super) const MAX_KEPT: usize = 4 << 20;
+
 /// The longest key.
 pub(super) const MAX_KEY: usize = (32 << 10) - 1;
 

@@ -45,14 +45,14 @@ mod tests {
 
     #[test]
     fn rows_become_columns() {
+        let byte = |square, i, j| u8::try_from(64 * square + 8 * i + j).unwrap();
         let rows: [Pair; 8] = std::array::from_fn(|i| {
-            let row = |square| std::array::from_fn(|j| (square + 16 * i + j) as u8);
-            [0, 8].map(|square| u64::from_le_bytes(row(square)))
+            [0, 1].map(|square| u64::from_le_bytes(std::array::from_fn(|j| byte(square, i, j))))
         });
         for (j, column) in transpose(rows).into_iter().enumerate() {
             for (square, word) in column.into_iter().enumerate() {
-                for (i, byte) in word.to_le_bytes().into_iter().enumerate() {
-                    assert_eq!(usize::from(byte), 8 * square + 16 * i + j);
+                for (i, found) in word.to_le_bytes().into_iter().enumerate() {
+                    assert_eq!(found, byte(square, i, j));
                 }
             }
         }

@@ -12,7 +12,8 @@ use std::mem;
 
 use super::bytes::{Reader, load};
 use super::header::{
-    FRONT, HEADER_LEN, Header, KEY_LENGTHS, OPS, SEQS, TEMPLATE, TRAILER_LEN, VALUE_LENGTHS,
+    FRONT, HEADER_LEN, Header, KEY_LENGTHS, MAX_KEPT, OPS, SEQS, TEMPLATE, TRAILER_LEN,
+    VALUE_LENGTHS,
 };
 use super::template::Template;
 use super::{PageError, PageIdent, compress, front, planes, stored_len};
@@ -220,6 +221,9 @@ impl Page {
     fn clear(&mut self) {
         // What keys and values are decoded over need not be cleared: it is overwritten, all of it.
         self.entries = 0;
+        if MAX_KEPT < self.packed.capacity() {
+            self.packed = Vec::new();
+        }
         self.ops.clear();
         self.key_starts.clear();
         self.value_starts.clear();
