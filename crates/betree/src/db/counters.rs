@@ -20,7 +20,10 @@ impl Wait {
 
     /// How often, and how many microseconds in all.
     pub(crate) fn get(&self) -> (u64, u64) {
-        (self.count.load(Ordering::Relaxed), self.micros.load(Ordering::Relaxed))
+        (
+            self.count.load(Ordering::Relaxed),
+            self.micros.load(Ordering::Relaxed),
+        )
     }
 }
 

@@ -152,10 +152,16 @@ impl Bucket {
         if state.active.entries() == 0 {
             return None;
         }
-        let skip = self.hi.as_deref().map_or(0, |hi| shared_prefix(&self.lo, hi));
+        let skip = self
+            .hi
+            .as_deref()
+            .map_or(0, |hi| shared_prefix(&self.lo, hi));
         let full = std::mem::replace(&mut state.active, Arc::new(Buffer::new(skip)));
         full.freeze();
-        assert!(full.last_seq() <= Some(through), "I3: nothing newer is in the buffer");
+        assert!(
+            full.last_seq() <= Some(through),
+            "I3: nothing newer is in the buffer"
+        );
         let buffer = Arc::clone(&full);
         state.frozen.insert(0, Frozen { buffer, through });
         Some(full)

@@ -29,7 +29,10 @@ impl Core {
     ) -> Option<Job> {
         assert!(!state.retired, "a bucket is replaced once");
         assert!(!state.flushing, "a bucket is not replaced under a flush");
-        assert!(parts.first().is_some_and(|p| p.lo == bucket.lo), "the parts begin where it does");
+        assert!(
+            parts.first().is_some_and(|p| p.lo == bucket.lo),
+            "the parts begin where it does"
+        );
         let job = self.freeze_state(tree, bucket, state, committer.last);
         for run in &state.deltas {
             self.sharing.add(run.meta().id, parts.len() - 1);
