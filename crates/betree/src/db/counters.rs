@@ -62,6 +62,8 @@ pub(crate) struct Counters {
     pub(crate) appends: Counter,
     pub(crate) merges: Counter,
     pub(crate) splits: Counter,
+    /// Empty buckets whose range went to a neighbour.
+    pub(crate) absorbed: Counter,
     pub(crate) checkpoints: Counter,
     pub(crate) image_bytes: Counter,
     pub(crate) flush_nanos: Counter,

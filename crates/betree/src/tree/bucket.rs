@@ -65,6 +65,17 @@ impl State {
         self.base.iter().map(|r| r.meta().bytes).sum()
     }
 
+    /// Whether it holds nothing at all.
+    pub(crate) fn is_empty(&self) -> bool {
+        let buffered = !self.frozen.is_empty() || 0 < self.active.entries();
+        !buffered && self.deltas.is_empty() && self.base.is_empty()
+    }
+
+    /// Whether no work is under way that would miss a replacement.
+    pub(crate) fn is_free(&self) -> bool {
+        !self.retired && !self.flushing && !self.merging && !self.dropped
+    }
+
     /// Bytes of memory that its buffers hold.
     pub(crate) fn buffer_bytes(&self) -> usize {
         let frozen: usize = self.frozen.iter().map(|f| f.buffer.bytes()).sum();

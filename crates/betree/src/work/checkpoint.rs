@@ -91,7 +91,10 @@ impl Core {
     /// A number that grows whenever the catalog changes.
     fn changes(&self) -> u64 {
         let counters = &self.counters;
-        counters.flushes.get() + counters.merges.get() + counters.splits.get()
+        counters.flushes.get()
+            + counters.merges.get()
+            + counters.splits.get()
+            + counters.absorbed.get()
     }
 
     /// Make a checkpoint, after one that is being made.

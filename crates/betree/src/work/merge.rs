@@ -318,9 +318,13 @@ impl Core {
         } else {
             frozen = self.replace(&committer, &job.tree, &job.bucket, &mut state, parts);
         }
+        let empty = !state.retired && state.is_empty();
         drop(state);
         self.enqueue(frozen);
         drop(committer);
+        if empty {
+            self.absorb(&job.tree, &job.bucket);
+        }
         for run in job.deltas.iter().chain(job.base.iter()) {
             self.sharing.remove(run);
         }
