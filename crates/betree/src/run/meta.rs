@@ -54,6 +54,19 @@ impl RunMeta {
         *self.min_key <= *key && *key <= *self.max_key
     }
 
+    /// Where a logical offset is in the file, and how many bytes from there on lie together.
+    pub(super) fn locate(&self, offset: u64) -> Option<(u64, u64)> {
+        let mut before = 0;
+        for extent in &self.extents {
+            let within = offset.checked_sub(before)?;
+            if within < extent.len {
+                return Some((extent.offset + within, extent.len - within));
+            }
+            before += extent.len;
+        }
+        None
+    }
+
     /// Check I1 to I3, for a description that comes from disk.
     ///
     /// # Errors

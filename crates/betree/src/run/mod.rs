@@ -12,9 +12,29 @@
 //! The fence block finds the page of a key; the filter block, if there is one, says that a key is
 //! not in the run. Both are read when first needed and live in the cache.
 
+mod block;
+mod cursor;
+mod fence;
+mod filter;
+mod handle;
 mod meta;
+mod pages;
+mod scan;
+mod store;
+mod verify;
+mod writer;
 
+#[cfg(test)]
+mod tests;
+
+pub(crate) use cursor::RunCursor;
+pub(crate) use fence::Fence;
+pub(crate) use filter::Filter;
+pub(crate) use handle::Run;
 pub(crate) use meta::RunMeta;
+pub(crate) use scan::RunScan;
+pub(crate) use store::{RunStore, RunTraffic, Traffic, sites};
+pub(crate) use writer::{RunOptions, RunWriter};
 
 /// Which way a cursor goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
