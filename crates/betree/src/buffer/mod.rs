@@ -8,8 +8,9 @@
 //! - I2: of the versions of one key with one seq, the last pushed counts, for every reader.
 //! - I3: once frozen, a buffer never changes; it is read without its lock.
 //! - I4: `bytes`, `entries`, `first_seq` and `last_seq` are exact whenever no guard is held.
-//! - I5: `bytes` counts the entries, not their order, which takes 16 bytes for each entry that a read
-//!   or a flush sorted, and twice that for a moment while runs are merged. A freeze frees it.
+//! - I5: `bytes` counts the entries, not their order, which takes 16 bytes for each entry that a
+//!   read or a flush sorted, and twice that for a moment while runs are merged. A freeze frees what
+//!   reads took.
 //!
 //! Lock: `core`, held for a batch of pushes or one read, never across input or output. It is a
 //! leaf: no other lock is taken under it. Sorting a frozen buffer happens outside of it.
@@ -157,8 +158,7 @@ impl Buffer {
         }
         let Core { store, index, .. } = &mut *core;
         let found = index.get(store, key, snapshot);
-        let found = found.map(|entry| copy(entry, value));
-        found
+        found.map(|entry| copy(entry, value))
     }
 
     /// Copy the next `limit` keys from `from` on, in the direction, up to `to`: of each the newest
