@@ -46,6 +46,7 @@ pub(crate) struct Buffer {
     core: Mutex<Core>,
     /// Set once, under the lock.
     frozen: OnceLock<Arc<Frozen>>,
+    /// Of the core, until frozen.
     bytes: AtomicUsize,
     entries: AtomicUsize,
     first: AtomicU64,
@@ -94,9 +95,12 @@ impl Buffer {
         BufferGuard { buffer: self, core }
     }
 
-    /// Memory held, in bytes.
+    /// Memory held, in bytes. Takes no lock.
     pub(crate) fn bytes(&self) -> usize {
-        self.bytes.load(Ordering::Relaxed)
+        match self.frozen.get() {
+            Some(frozen) => frozen.held(),
+            None => self.bytes.load(Ordering::Relaxed),
+        }
     }
 
     /// Versions pushed.
@@ -123,7 +127,6 @@ impl Buffer {
         core.frozen = true;
         core.index = Index::default();
         let frozen = Arc::new(Frozen::new(mem::take(&mut core.store)));
-        self.bytes.store(frozen.held(), Ordering::Relaxed);
         assert_eq!(frozen.store.len(), self.entries(), "I4: entries");
         let first = self.frozen.set(frozen).is_ok();
         assert!(first, "I3: frozen once");
@@ -193,9 +196,7 @@ impl Buffer {
     pub(crate) fn sorted(&self) -> SortedBuffer {
         let frozen = self.frozen.get();
         let frozen = frozen.expect("I3: only a frozen buffer is sorted");
-        let sorted = SortedBuffer::new(Arc::clone(frozen));
-        self.bytes.store(frozen.held(), Ordering::Relaxed);
-        sorted
+        SortedBuffer::new(Arc::clone(frozen))
     }
 
     /// Bring `bytes` up to date.

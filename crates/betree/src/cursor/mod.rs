@@ -25,5 +25,5 @@ mod visible;
 mod walk;
 mod windowed;
 
-pub(crate) use view::{At, Buckets, View, get};
+pub(crate) use view::{At, Buckets, View, get, newest};
 pub(crate) use walk::MergeCursor;

@@ -65,26 +65,36 @@ pub(crate) trait Buckets {
 pub(crate) fn get(view: &View, key: &[u8], snapshot: Seq, value: &mut Vec<u8>) -> Result<bool> {
     debug_assert!(view.holds(key), "the key belongs to another bucket");
     value.clear();
-    let found = find(view, key, snapshot, value)?;
+    let found = find(view, key, snapshot, value)?.map(|(_, op)| op);
     if found != Some(Op::Put) {
         value.clear();
     }
     Ok(found == Some(Op::Put))
 }
 
+/// The commit of the newest version of `key`, a tombstone included; 0 for one that is older than
+/// all snapshots.
+///
+/// # Errors
+/// `Corrupt`, `Io`.
+pub(crate) fn newest(view: &View, key: &[u8]) -> Result<Option<Seq>> {
+    let mut value = Vec::new();
+    Ok(find(view, key, Seq::MAX, &mut value)?.map(|(seq, _)| seq))
+}
+
 /// What the newest version says that `snapshot` sees of `key`.
-fn find(view: &View, key: &[u8], snapshot: Seq, value: &mut Vec<u8>) -> Result<Option<Op>> {
+fn find(view: &View, key: &[u8], snapshot: Seq, value: &mut Vec<u8>) -> Result<Option<(Seq, Op)>> {
     for buffer in &view.buffers {
         if let Some((seq, op)) = buffer.get(key, snapshot, value) {
             debug_assert!(seq <= snapshot, "a buffer answers within the snapshot");
-            return Ok(Some(op));
+            return Ok(Some((seq, op)));
         }
     }
     let below = view.base.partition_point(|run| *run.meta().max_key < *key);
     for run in view.deltas.iter().chain(view.base.get(below)) {
         if let Some((seq, op)) = run.get(key, snapshot, value)? {
             debug_assert!(seq <= snapshot, "a run answers within the snapshot");
-            return Ok(Some(op));
+            return Ok(Some((seq, op)));
         }
     }
     Ok(None)

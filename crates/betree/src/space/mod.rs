@@ -6,8 +6,8 @@
 //!
 //! # Epochs
 //! An extent that the last durable image names must not be overwritten before another image that
-//! does not name it is durable. So [`Space::release`] marks extents as *pending* under the number of
-//! the next checkpoint to begin; [`Space::begin_checkpoint`], called in the moment the image is
+//! does not name it is durable. So [`Space::release`] marks extents as *pending* under the number
+//! of the next checkpoint to begin; [`Space::begin_checkpoint`], called in the moment the image is
 //! captured, returns that number and steps it; [`Space::checkpoint_durable`] frees what was
 //! released under this number or an earlier one. What is released after the capture waits for a
 //! later checkpoint, since this image may name it. A checkpoint that failed is never declared
@@ -21,20 +21,22 @@
 //! system: a reserve beyond what `File::allocate` has granted would be a hope. Hence `backed`, the
 //! length up to which the file is known to be granted: it grows only by [`Space::back`] and
 //! [`Space::set_reserve`], which call `File::allocate` through a closure and count what succeeded.
-//! When the reserve cannot be backed the old one stays, and the caller gets `StorageFull`.
+//! When that fails the reserve is what can be had, and the caller gets `StorageFull`.
 //!
 //! The arithmetic: after a checkpoint of an image of `n` bytes, ask for `n + n / 4 + 64 KiB`: the
-//! image grows by about 150 bytes for each new run, and a reserve is needed exactly when the disk is
-//! full and nothing grows much. Setting it again after every checkpoint moves the reserve to where
-//! the image before the last one lay: it was released when the last one became durable. In the
-//! steady state three such extents exist: the image, the one before it (pending) and the reserve.
+//! image grows by about 150 bytes for each new run, and a reserve is needed exactly when the disk
+//! is full and nothing grows much. A checkpoint that drew on the reserve frees the image before it,
+//! and [`Space::finish_checkpoint`] makes that the new reserve in the same step, before anyone else
+//! can have it. So even on a full disk two extents as long as an image take turns; while there is
+//! room there is a third, the reserve proper.
 //! Other extents may lie beyond `backed` until their owner backs them, for which chunks of many
-//! megabytes are cheapest; when that or the write fails with `StorageFull`, the owner discards them.
+//! megabytes are cheapest; when that or the write fails with `StorageFull`, the owner discards
+//! them.
 //!
 //! # Invariants
 //! - I1: `data_start + used + free + pending + reserved = end`, after every call.
-//! - I2: no byte is in two of used, free, pending and reserved. What is freed lies below the end and
-//!   overlaps nothing free, pending or reserved.
+//! - I2: no byte is in two of used, free, pending and reserved. What is freed lies below the end
+//!   and overlaps nothing free, pending or reserved.
 //! - I3: no hole ends at `end`: the end sinks instead.
 //! - I4: the reserve lies below `backed`.
 //! - I5: a pending extent's epoch is later than every durable one.
@@ -113,8 +115,8 @@ impl Space {
         self.change(|state| state.allocate(round_up(len)))
     }
 
-    /// The same for a checkpoint: what the file system has granted goes first, then the reserve, and
-    /// only a request longer than that grows the file.
+    /// The same for a checkpoint: what the file system has granted goes first, then the reserve,
+    /// and only a request longer than that grows the file.
     pub(crate) fn allocate_reserved(&self, len: u64) -> Extent {
         self.change(|state| state.allocate_reserved(round_up(len)))
     }
@@ -150,11 +152,21 @@ impl Space {
 
     /// The image captured at `epoch` is durable: what was released before is free. Once per epoch.
     pub(crate) fn checkpoint_durable(&self, epoch: Epoch) {
+        self.change(|state| state.durable(epoch));
+    }
+
+    /// The same when the image of `epoch` is named by the superblock: also frees `extents`, those
+    /// of the image before it, and makes the reserve `bytes` long, or as long as can be without
+    /// growing the file, before anyone else gets what is freed.
+    pub(crate) fn finish_checkpoint(&self, epoch: Epoch, extents: &[Extent], bytes: u64) {
         self.change(|state| {
-            assert!(epoch < state.epoch, "I5: {epoch:?} has not begun");
-            for extent in state.pending.take_up_to(epoch) {
+            state.durable(epoch);
+            for &extent in extents {
+                state.leave_used(extent);
                 state.free(extent);
             }
+            // An error says that it could be longer if the file grew.
+            let _ = state.set_reserve(bytes);
         });
     }
 
@@ -162,7 +174,8 @@ impl Space {
     /// `allocate` is `File::allocate` (offset, length), called when the file must grow for it.
     ///
     /// # Errors
-    /// Those of `allocate`; the reserve is then what it was.
+    /// Those of `allocate`; the reserve is then as long as can be without growing the file, and not
+    /// shorter than it was.
     pub(crate) fn set_reserve(
         &self,
         bytes: u64,
@@ -287,12 +300,7 @@ impl State {
     }
 
     fn allocate_reserved(&mut self, len: u64) -> Extent {
-        let granted = self.holes.take(len, self.backed);
-        let granted = granted.or_else(|| {
-            let fits = self.end.checked_add(len)? <= self.backed;
-            fits.then(|| self.grow(len))
-        });
-        if let Some(extent) = granted {
+        if let Some(extent) = self.take_granted(len) {
             self.used += len;
             return extent;
         }
@@ -307,6 +315,15 @@ impl State {
             }
             _ => self.allocate(len),
         }
+    }
+
+    /// `len` bytes that the file system has granted, outside of the reserve.
+    fn take_granted(&mut self, len: u64) -> Option<Extent> {
+        let hole = self.holes.take(len, self.backed);
+        hole.or_else(|| {
+            let fits = self.end.checked_add(len)? <= self.backed;
+            fits.then(|| self.grow(len))
+        })
     }
 
     fn set_reserve(&mut self, bytes: u64) -> Result<(), u64> {
@@ -328,17 +345,27 @@ impl State {
         if wanted == 0 {
             return Ok(());
         }
-        let mut found = self.holes.take(wanted, self.backed);
-        if found.is_none() && self.end.saturating_add(wanted) <= self.backed {
-            found = Some(self.grow(wanted));
+        // Freed first, so that it may grow in its place.
+        if let Some(old) = old {
+            self.free(old);
         }
-        self.reserve = found.or(old);
-        match (found, old) {
-            (None, _) => return Err(self.end.saturating_add(wanted)),
-            (Some(_), Some(old)) => self.free(old),
-            (Some(_), None) => {}
+        let least = old.map_or(0, |old| old.len);
+        let tail = self.backed.saturating_sub(self.end) / UNIT * UNIT;
+        let longest = self.holes.largest().max(tail).min(wanted);
+        let mut tries = [wanted, longest, least].into_iter();
+        self.reserve = tries.find_map(|len| (len > 0).then(|| self.take_granted(len))?);
+        assert!(least <= self.reserved(), "I4: the old reserve was backed");
+        if self.reserved() < wanted {
+            return Err(self.end.saturating_add(wanted));
         }
         Ok(())
+    }
+
+    fn durable(&mut self, epoch: Epoch) {
+        assert!(epoch < self.epoch, "I5: {epoch:?} has not begun");
+        for extent in self.pending.take_up_to(epoch) {
+            self.free(extent);
+        }
     }
 
     /// `len` bytes at the end.

@@ -28,6 +28,20 @@ fn memory_per_small_key_is_about_its_bytes_and_16() {
     assert_eq!(buffer.last_seq(), Some(Seq(count / 100 - 1)));
     let each = buffer.bytes() as f64 / count as f64;
     assert!((36.0..44.0).contains(&each), "{each} bytes");
+    let before = buffer.bytes();
+    let found = buffer.get(b"", Seq::MAX, &mut Vec::new());
+    assert_eq!(found, None);
+    let reads = buffer.bytes() - before;
+    buffer.freeze();
+    assert!(
+        buffer.bytes() <= before,
+        "a freeze gives back what reads took, {reads}"
+    );
+    let _ = buffer.sorted();
+    assert!(
+        before + 16 * buffer.entries() <= buffer.bytes(),
+        "the order is counted"
+    );
 }
 
 #[test]
