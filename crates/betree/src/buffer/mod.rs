@@ -31,7 +31,7 @@ use stdx::sync::{Mutex, MutexGuard};
 
 pub(crate) use frozen::SortedBuffer;
 pub(crate) use window::Window;
-pub(crate) use writes::{Write, WriteSet};
+pub(crate) use writes::WriteSet;
 
 use crate::run::Direction;
 use crate::types::{Entry, Op, Seq};
@@ -133,6 +133,7 @@ impl Buffer {
     }
 
     /// True once frozen.
+    #[cfg(test)]
     pub(crate) fn is_frozen(&self) -> bool {
         self.frozen.get().is_some()
     }
