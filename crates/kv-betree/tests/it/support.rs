@@ -35,7 +35,7 @@ pub(crate) fn refused<T>(result: Result<T>) -> Error {
 pub(crate) fn fill(engine: &dyn Engine, tree: TreeId, count: u32) {
     let mut batch = Batch::new();
     for n in 0..count {
-        batch.put(tree, &n.to_be_bytes(), &[n as u8; 100]);
+        batch.put(tree, &n.to_be_bytes(), &[b'v'; 100]);
         if n % 100 == 99 || n + 1 == count {
             engine.write(&batch, Durability::None).unwrap();
             batch.clear();
