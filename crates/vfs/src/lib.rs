@@ -1,16 +1,19 @@
 //! The only code that calls the operating system for storage.
 //!
-//! What is here is what the adapters and the laboratory need: atomic small files, directory locks
-//! and sizes. Everything returns `std::io::Result`; callers add the path to their own errors.
+//! The adapters and the laboratory need atomic small files, directory locks and sizes; an engine of
+//! our own stands on the traits [`Vfs`] and [`File`], which [`RealVfs`] implements. Everything
+//! returns `std::io::Result`; callers add the path to their own errors.
 
 mod atomic;
 mod device;
 mod directory;
 mod lock;
+mod real;
 mod storage;
 
 pub use atomic::{sync_dir, write_atomic};
 pub use device::{DeviceId, device_of};
 pub use directory::{Usage, ensure_dir, free_bytes, is_empty, usage};
 pub use lock::DirLock;
+pub use real::RealVfs;
 pub use storage::{File, Held, Open, Site, Vfs};

@@ -1,1 +1,20 @@
-//! To be written.
+//! Checkpoints: durable, consistent states of the whole store.
+//!
+//! - [`superblock`](Superblock): four slots at the front of the data file; the newest names the
+//!   image;
+//! - [`Image`]: the catalog, written whole into an extent of its own;
+//! - [`write`](fn@write) and [`read`]: the protocol between the two.
+
+mod bytes;
+mod image;
+mod protocol;
+mod superblock;
+
+#[cfg(test)]
+mod tests;
+
+pub(crate) use self::image::{BucketImage, Image, TreeFlags, TreeImage};
+pub(crate) use self::protocol::{keep_reserve, read, rebuild_space, write};
+pub(crate) use self::superblock::{
+    DATA_START, FORMAT, ImagePlace, Superblock, create, read_newest,
+};

@@ -1,1 +1,129 @@
-//! To be written.
+//! The redo log: every commit, in order, before anything else knows of it.
+//!
+//! A log is a row of segment files of a size given beforehand, preallocated, and used again under a
+//! new number when released. Records are appended to a group in memory; a leader writes the group
+//! at a block boundary with one call and syncs for all who wait, while the next group fills in a
+//! second buffer. An append waits only when both buffers are full, or for a missing segment. A
+//! record longer than a buffer is streamed as a group of its own; one longer than a segment gets a
+//! segment of its own.
+//!
+//! # Invariants
+//!
+//! * **I1** Records are numbered without gaps, in log order. The number of a record follows from
+//!   its group's first number and is stored in it all the same.
+//! * **I2** A group lies in one segment, begins at a multiple of 4 KiB, and is written once, to
+//!   blocks no group of this segment's number was written to. So no write touches a block that
+//!   holds a record written before, synced or not.
+//! * **I3** A segment's number rises and is never used twice. Its length is durable before its
+//!   header is written, its name and header before its first group is,
+//!   and before the next segment is made. Checksums are seeded with store and number, so what a
+//!   file held under another number, or in another store, does not decode.
+//! * **I4** A group header says up to which record everything was synced *before* the group was
+//!   written. It is evidence: a valid group proves that those records were durable.
+//! * **I5** Before the first group of a segment is written, all earlier segments are synced. One
+//!   file needs a sync at any time, and a segment that holds a group proves the ones before whole.
+//! * **I6** One leader at a time writes and syncs; it holds no lock while it does.
+//! * **I7** After a failed write or sync nothing is written again: what is on disk is unknown, and
+//!   a second sync that succeeds proves nothing. The log is poisoned until it is opened again.
+//!
+//! # Why a torn tail is safe, and damage is not taken for one
+//!
+//! After a crash the groups written since the last sync may each be there, missing or torn, in any
+//! combination. Recovery reads from group to group and stops at the first that does not decode.
+//! Everything acknowledged was synced, so lies before (I2: no later write could hurt it). The rest
+//! is cut: it was never acknowledged. If instead an acknowledged group was damaged, recovery stops
+//! at it just the same; but then it looks for evidence (I4) in the rest of that segment and in all
+//! later ones. A valid group that says the missing record was durable turns the cut into
+//! [`ErrorKind::Corrupt`]. What was synced last, with nothing written since, leaves no evidence in
+//! the log: damage to that alone looks like a torn tail. A checkpoint bounds it: recovery is told
+//! what the checkpoint covers, and the store checks that the log reaches its last record.
+//!
+//! What was cut may still hold valid groups. So that they never come back, a recovered log goes on
+//! in a *new* segment whose groups say from which record on earlier segments are void. Records
+//! whose durability has no evidence are copied there first: after a failed sync the operating
+//! system may show bytes that the device does not have.
+//!
+//! # Locks
+//!
+//! One mutex, `state`, held for a copy at most, never across I/O. `append` runs under the commit
+//! lock of the store, which is taken before; everything else may be called from any thread.
+//!
+//! [`ErrorKind::Corrupt`]: crate::ErrorKind::Corrupt
+
+mod append;
+mod chain;
+mod commit;
+pub(crate) mod format;
+mod group;
+mod options;
+mod presence;
+mod recover;
+mod segment;
+pub(crate) mod sites;
+mod state;
+mod survey;
+mod upkeep;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use stdx::sync::{Condvar, Mutex};
+use vfs::Vfs;
+
+pub(crate) use options::{LogOptions, LogStats, Position};
+
+use crate::types::Seq;
+
+use segment::Place;
+use state::State;
+
+/// The redo log of one store, open for appending.
+pub(crate) struct Log {
+    vfs: Arc<dyn Vfs>,
+    directory: PathBuf,
+    store: u128,
+    options: LogOptions,
+    state: Mutex<State>,
+    /// Notified when a group was written or synced, a segment was made, or the log was poisoned.
+    changed: Condvar,
+}
+
+impl Log {
+    /// The newest record known durable.
+    pub(crate) fn durable(&self) -> Seq {
+        self.state.lock().durable
+    }
+
+    /// The newest record appended.
+    pub(crate) fn appended(&self) -> Seq {
+        self.state.lock().appended
+    }
+
+    /// Whether a write or sync failed: every append and sync is refused until the store is opened
+    /// again.
+    pub(crate) fn poisoned(&self) -> bool {
+        self.state.lock().poison.is_some()
+    }
+
+    /// Bytes in all segments not yet released.
+    pub(crate) fn bytes_held(&self) -> u64 {
+        self.state.lock().bytes_held()
+    }
+
+    /// What it has done since it was opened.
+    pub(crate) fn stats(&self) -> LogStats {
+        self.state.lock().stats
+    }
+
+    fn place(&self) -> Place<'_> {
+        Place {
+            vfs: &*self.vfs,
+            directory: &self.directory,
+            store: self.store,
+            direct: self.options.direct,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,1 +1,46 @@
-//! To be written.
+//! Runs: immutable sorted pieces of a tree in the data file.
+//!
+//! Written once by a [`RunWriter`], read by point ([`Run::get`]), in both directions
+//! ([`RunCursor`]) and from end to end ([`RunScan`]), checked by [`Run::verify`].
+//!
+//! ```text
+//! | page 0 | page 1 | ... | page n-1 | fence block | filter block | zeros to a whole unit |
+//! 0                                  ^ fence_offset  ^ filter_offset                     ^ extents
+//! ```
+//!
+//! Pages are packed back to back, so a page may begin and end anywhere, and lie in two extents.
+//! The fence block finds the page of a key; the filter block, if there is one, says that a key is
+//! not in the run. Both are read when first needed and live in the cache.
+
+mod block;
+mod cursor;
+mod fence;
+mod filter;
+mod handle;
+mod meta;
+mod pages;
+mod scan;
+mod store;
+mod verify;
+mod writer;
+
+#[cfg(test)]
+mod tests;
+
+pub(crate) use cursor::RunCursor;
+pub(crate) use fence::Fence;
+pub(crate) use filter::Filter;
+pub(crate) use handle::Run;
+pub(crate) use meta::RunMeta;
+pub(crate) use scan::RunScan;
+pub(crate) use store::{RunStore, RunTraffic, Traffic, sites};
+pub(crate) use writer::{RunOptions, RunWriter};
+
+/// Which way a cursor goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Direction {
+    /// From smaller keys to larger.
+    Forward,
+    /// From larger keys to smaller.
+    Backward,
+}

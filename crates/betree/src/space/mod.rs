@@ -1,1 +1,445 @@
-//! To be written.
+//! The allocator of the data file: which extents are in use, free, or waiting for a checkpoint.
+//!
+//! Extents are given out in units of 4 KiB, first fit at the lowest address, so that the data stays
+//! at the front of the file and its end can be cut off. Nothing of this is on disk: at open it is
+//! rebuilt from the extents that the image names ([`Space::rebuild`]).
+//!
+//! # Epochs
+//! An extent that the last durable image names must not be overwritten before another image that
+//! does not name it is durable. So [`Space::release`] marks extents as *pending* under the number
+//! of the next checkpoint to begin; [`Space::begin_checkpoint`], called in the moment the image is
+//! captured, returns that number and steps it; [`Space::checkpoint_durable`] frees what was
+//! released under this number or an earlier one. What is released after the capture waits for a
+//! later checkpoint, since this image may name it. A checkpoint that failed is never declared
+//! durable, and the next one frees its share. [`Space::discard`] is for extents that no image ever
+//! named: they are free at once.
+//!
+//! # The reserve: a full disk must not prevent a checkpoint
+//! A checkpoint writes one thing that needs space, the image (the superblock has its place). So an
+//! extent as long as an image is kept aside, and only [`Space::allocate_reserved`] draws on it. For
+//! the promise to hold on a full disk that extent must already be backed by blocks of the file
+//! system: a reserve beyond what `File::allocate` has granted would be a hope. Hence `backed`, the
+//! length up to which the file is known to be granted: it grows only by [`Space::back`] and
+//! [`Space::set_reserve`], which call `File::allocate` through a closure and count what succeeded.
+//! When that fails the reserve is what can be had, and the caller gets `StorageFull`.
+//!
+//! The arithmetic: after a checkpoint of an image of `n` bytes, ask for `n + n / 4 + 64 KiB`: the
+//! image grows by about 150 bytes for each new run, and a reserve is needed exactly when the disk
+//! is full and nothing grows much. A checkpoint that drew on the reserve frees the image before it,
+//! and [`Space::finish_checkpoint`] makes that the new reserve in the same step, before anyone else
+//! can have it. So even on a full disk two extents as long as an image take turns; while there is
+//! room there is a third, the reserve proper.
+//! Other extents may lie beyond `backed` until their owner backs them, for which chunks of many
+//! megabytes are cheapest; when that or the write fails with `StorageFull`, the owner discards
+//! them.
+//!
+//! # Invariants
+//! - I1: `data_start + used + free + pending + reserved = end`, after every call.
+//! - I2: no byte is in two of used, free, pending and reserved. What is freed lies below the end
+//!   and overlaps nothing free, pending or reserved.
+//! - I3: no hole ends at `end`: the end sinks instead.
+//! - I4: the reserve lies below `backed`.
+//! - I5: a pending extent's epoch is later than every durable one.
+//!
+//! The mutex `state` guards all of it. It is a leaf: no other lock is taken under it, and no I/O
+//! happens under it but the cut of the file's tail. The mutex `length` is taken before it by those
+//! that change the file's length (`back`, `set_reserve`, `cut`), and held across that I/O: of two
+//! that ran at once, one could count as granted what the other has cut.
+
+mod holes;
+mod lowest;
+mod pending;
+mod rebuild;
+
+#[cfg(test)]
+mod tests;
+
+use std::io;
+
+use stdx::sync::Mutex;
+
+use self::holes::Holes;
+use self::pending::Pending;
+pub(crate) use self::rebuild::Owner;
+use crate::types::{Extent, UNIT};
+
+/// The number of a checkpoint that has begun, in the life of one [`Space`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Epoch(u64);
+
+/// The allocator; see the module documentation.
+#[derive(Debug)]
+pub(crate) struct Space {
+    /// Held while the file's length changes.
+    length: Mutex<()>,
+    state: Mutex<State>,
+}
+
+#[derive(Debug)]
+struct State {
+    data_start: u64,
+    /// Where the last extent that is not free ends.
+    end: u64,
+    /// The file system has granted the file's bytes up to here.
+    backed: u64,
+    used: u64,
+    holes: Holes,
+    pending: Pending,
+    reserve: Option<Extent>,
+    /// What is released now waits for this checkpoint, the next to begin.
+    epoch: Epoch,
+}
+
+impl Space {
+    /// Nothing is used; the first usable byte is at `data_start` (whole units).
+    pub(crate) fn new(data_start: u64) -> Space {
+        assert_eq!(data_start % UNIT, 0, "data begins at a whole unit");
+        Space {
+            length: Mutex::new(()),
+            state: Mutex::new(State {
+                data_start,
+                end: data_start,
+                backed: data_start,
+                used: 0,
+                holes: Holes::new(),
+                pending: Pending::new(),
+                reserve: None,
+                epoch: Epoch(1),
+            }),
+        }
+    }
+
+    /// An extent of `len` bytes (not 0), rounded up to whole units: the lowest that fits, else at
+    /// the end of the file. Never touches the reserve.
+    pub(crate) fn allocate(&self, len: u64) -> Extent {
+        self.change(|state| state.allocate(round_up(len)))
+    }
+
+    /// The same for a checkpoint: what the file system has granted goes first, then the reserve,
+    /// and only a request longer than that grows the file.
+    pub(crate) fn allocate_reserved(&self, len: u64) -> Extent {
+        self.change(|state| state.allocate_reserved(round_up(len)))
+    }
+
+    /// Free extents (or whole units of them) that no image has ever named.
+    pub(crate) fn discard(&self, extents: &[Extent]) {
+        self.change(|state| {
+            for &extent in extents {
+                state.leave_used(extent);
+                state.free(extent);
+            }
+        });
+    }
+
+    /// Free extents once the next checkpoint to begin (or one after it) is durable.
+    pub(crate) fn release(&self, extents: &[Extent]) {
+        self.change(|state| {
+            for &extent in extents {
+                state.leave_used(extent);
+                state.pending.insert(extent, state.epoch);
+            }
+        });
+    }
+
+    /// To be called in the moment the image is captured: no extent released before is named by it.
+    pub(crate) fn begin_checkpoint(&self) -> Epoch {
+        self.change(|state| {
+            let begun = state.epoch;
+            state.epoch = Epoch(begun.0 + 1);
+            begun
+        })
+    }
+
+    /// The image captured at `epoch` is durable: what was released before is free. Once per epoch.
+    pub(crate) fn checkpoint_durable(&self, epoch: Epoch) {
+        self.change(|state| state.durable(epoch));
+    }
+
+    /// The same when the image of `epoch` is named by the superblock: also frees `extents`, those
+    /// of the image before it, and makes the reserve `bytes` long, or as long as can be without
+    /// growing the file, before anyone else gets what is freed.
+    pub(crate) fn finish_checkpoint(&self, epoch: Epoch, extents: &[Extent], bytes: u64) {
+        self.change(|state| {
+            state.durable(epoch);
+            for &extent in extents {
+                state.leave_used(extent);
+                state.free(extent);
+            }
+            // An error says that it could be longer if the file grew.
+            let _ = state.set_reserve(bytes);
+        });
+    }
+
+    /// Keep `bytes` aside for [`Space::allocate_reserved`], in place of the reserve there is.
+    /// `allocate` is `File::allocate` (offset, length), called when the file must grow for it.
+    ///
+    /// # Errors
+    /// Those of `allocate`; the reserve is then as long as can be without growing the file, and not
+    /// shorter than it was.
+    pub(crate) fn set_reserve(
+        &self,
+        bytes: u64,
+        mut allocate: impl FnMut(u64, u64) -> io::Result<()>,
+    ) -> io::Result<()> {
+        let _length = self.length.lock();
+        // Again: others may take what was just granted before the reserve does.
+        while let Err(length) = self.change(|state| state.set_reserve(bytes)) {
+            self.grant(length, &mut allocate)?;
+        }
+        Ok(())
+    }
+
+    /// Have the file system grant the file's bytes up to `length`, if it has not: `allocate` is
+    /// `File::allocate` (offset, length).
+    ///
+    /// # Errors
+    /// Those of `allocate`.
+    pub(crate) fn back(
+        &self,
+        length: u64,
+        mut allocate: impl FnMut(u64, u64) -> io::Result<()>,
+    ) -> io::Result<()> {
+        if length <= self.backed() {
+            return Ok(());
+        }
+        let _length = self.length.lock();
+        self.grant(length, &mut allocate)
+    }
+
+    /// Under the lock `length`.
+    fn grant(
+        &self,
+        length: u64,
+        allocate: &mut impl FnMut(u64, u64) -> io::Result<()>,
+    ) -> io::Result<()> {
+        let backed = self.backed();
+        if backed < length {
+            allocate(backed, length - backed)?;
+            self.change(|state| state.backed = length);
+        }
+        Ok(())
+    }
+
+    /// The length up to which the file system has granted the file's bytes.
+    pub(crate) fn backed(&self) -> u64 {
+        self.state.lock().backed
+    }
+
+    /// Cut the file to its end and `keep` bytes more, if it is longer: `set_len` is given the new
+    /// length, and is not called when there is nothing to cut.
+    ///
+    /// # Errors
+    /// Those of `set_len`.
+    pub(crate) fn cut(
+        &self,
+        keep: u64,
+        set_len: impl FnOnce(u64) -> io::Result<()>,
+    ) -> io::Result<()> {
+        let _length = self.length.lock();
+        // Under the lock: an extent given out meanwhile could be written before the cut, and lost.
+        let mut state = self.state.lock();
+        let length = state.end.saturating_add(round_up(keep));
+        if state.backed <= length {
+            return Ok(());
+        }
+        // Counted first: after a failed cut it is unknown what is still granted.
+        state.backed = length;
+        state.check();
+        set_len(length)
+    }
+
+    /// Where the last extent ends that is used, pending or reserved: the file may be cut here.
+    pub(crate) fn end(&self) -> u64 {
+        self.state.lock().end
+    }
+
+    /// Bytes free below the end.
+    pub(crate) fn free_bytes(&self) -> u64 {
+        self.state.lock().holes.bytes()
+    }
+
+    /// Bytes waiting for a checkpoint.
+    pub(crate) fn pending_bytes(&self) -> u64 {
+        self.state.lock().pending.bytes()
+    }
+
+    /// Bytes in use.
+    pub(crate) fn used_bytes(&self) -> u64 {
+        self.state.lock().used
+    }
+
+    /// Bytes kept aside for a checkpoint.
+    pub(crate) fn reserved_bytes(&self) -> u64 {
+        self.state.lock().reserved()
+    }
+
+    /// The free extents, by ascending offset.
+    pub(crate) fn free_list(&self) -> Vec<Extent> {
+        self.state.lock().holes.iter().collect()
+    }
+
+    /// The length of the longest free extent, 0 when there is none.
+    pub(crate) fn largest_free(&self) -> u64 {
+        self.state.lock().holes.largest()
+    }
+
+    fn change<T>(&self, change: impl FnOnce(&mut State) -> T) -> T {
+        let mut state = self.state.lock();
+        let result = change(&mut state);
+        state.check();
+        result
+    }
+}
+
+impl State {
+    fn allocate(&mut self, len: u64) -> Extent {
+        let fit = self.holes.take(len, u64::MAX);
+        let extent = fit.unwrap_or_else(|| self.grow(len));
+        self.used += len;
+        extent
+    }
+
+    fn allocate_reserved(&mut self, len: u64) -> Extent {
+        if let Some(extent) = self.take_granted(len) {
+            self.used += len;
+            return extent;
+        }
+        match self.reserve {
+            Some(reserve) if len <= reserve.len => {
+                self.reserve = after(reserve, len);
+                self.used += len;
+                Extent {
+                    offset: reserve.offset,
+                    len,
+                }
+            }
+            _ => self.allocate(len),
+        }
+    }
+
+    /// `len` bytes that the file system has granted, outside of the reserve.
+    fn take_granted(&mut self, len: u64) -> Option<Extent> {
+        let hole = self.holes.take(len, self.backed);
+        hole.or_else(|| {
+            let fits = self.end.checked_add(len)? <= self.backed;
+            fits.then(|| self.grow(len))
+        })
+    }
+
+    fn set_reserve(&mut self, bytes: u64) -> Result<(), u64> {
+        let wanted = if bytes == 0 { 0 } else { round_up(bytes) };
+        let old = self.reserve.take();
+        if let Some(old) = old
+            && wanted <= old.len
+        {
+            // The front stays, so the reserve is never moved for being long enough.
+            self.reserve = (wanted > 0).then_some(Extent {
+                offset: old.offset,
+                len: wanted,
+            });
+            if let Some(rest) = after(old, wanted) {
+                self.free(rest);
+            }
+            return Ok(());
+        }
+        if wanted == 0 {
+            return Ok(());
+        }
+        // Freed first, so that it may grow in its place.
+        if let Some(old) = old {
+            self.free(old);
+        }
+        let least = old.map_or(0, |old| old.len);
+        let tail = self.backed.saturating_sub(self.end) / UNIT * UNIT;
+        let longest = self.holes.largest().max(tail).min(wanted);
+        let mut tries = [wanted, longest, least].into_iter();
+        self.reserve = tries.find_map(|len| (len > 0).then(|| self.take_granted(len))?);
+        assert!(least <= self.reserved(), "I4: the old reserve was backed");
+        if self.reserved() < wanted {
+            return Err(self.end.saturating_add(wanted));
+        }
+        Ok(())
+    }
+
+    fn durable(&mut self, epoch: Epoch) {
+        assert!(epoch < self.epoch, "I5: {epoch:?} has not begun");
+        for extent in self.pending.take_up_to(epoch) {
+            self.free(extent);
+        }
+    }
+
+    /// `len` bytes at the end.
+    fn grow(&mut self, len: u64) -> Extent {
+        let offset = self.end;
+        let end = offset.checked_add(len);
+        self.end = end.expect("a file has less than 2^63 bytes");
+        Extent { offset, len }
+    }
+
+    /// `extent` is no longer used, and must become something else.
+    fn leave_used(&mut self, extent: Extent) {
+        assert!(UNIT <= extent.len, "{extent:?} is empty");
+        assert_eq!(extent.offset % UNIT, 0, "{extent:?} begins within a unit");
+        assert_eq!(extent.len % UNIT, 0, "{extent:?} ends within a unit");
+        assert!(self.data_start <= extent.offset, "{extent:?} is no data");
+        assert!(
+            extent.end() <= self.end,
+            "I2: {extent:?} was never given out"
+        );
+        assert!(
+            !self.holes.overlaps(extent),
+            "I2: {extent:?} is free already"
+        );
+        assert!(
+            !self.pending.overlaps(extent),
+            "I2: {extent:?} is released already"
+        );
+        let reserve = self.reserve.is_some_and(|reserve| overlap(reserve, extent));
+        assert!(!reserve, "I2: {extent:?} is reserved");
+        assert!(extent.len <= self.used, "I1: more freed than used");
+        self.used -= extent.len;
+    }
+
+    /// `extent` is nothing now; make it free. At the end of the file, the end sinks.
+    fn free(&mut self, extent: Extent) {
+        self.holes.insert(extent);
+        if let Some(last) = self.holes.take_ending_at(self.end) {
+            self.end = last.offset;
+        }
+    }
+
+    fn reserved(&self) -> u64 {
+        self.reserve.map_or(0, |reserve| reserve.len)
+    }
+
+    /// The invariants that cost nothing to check.
+    fn check(&self) {
+        let sum = self.used + self.holes.bytes() + self.pending.bytes() + self.reserved();
+        assert_eq!(self.data_start + sum, self.end, "I1: bytes are lost");
+        if let Some(reserve) = self.reserve {
+            assert!(
+                reserve.end() <= self.backed,
+                "I4: the reserve is not backed"
+            );
+        }
+    }
+}
+
+/// What is left of `extent` after its first `len` bytes.
+fn after(extent: Extent, len: u64) -> Option<Extent> {
+    assert!(len <= extent.len, "{len} bytes of {extent:?}");
+    (len < extent.len).then(|| Extent {
+        offset: extent.offset + len,
+        len: extent.len - len,
+    })
+}
+
+fn overlap(a: Extent, b: Extent) -> bool {
+    a.offset < b.end() && b.offset < a.end()
+}
+
+/// `len` in whole units. Asking for nothing, or for more than a file can have, is a mistake.
+fn round_up(len: u64) -> u64 {
+    let rounded = len.checked_next_multiple_of(UNIT);
+    rounded.expect("a file has less than 2^63 bytes")
+}

@@ -1,0 +1,109 @@
+//! The writes of one transaction: a buffer without a lock, of one owner.
+//!
+//! The stamps of the store, commit numbers in a buffer, hold the mark `checked` here; there are no
+//! versions, the last write of a key is the one that counts.
+
+use std::ops::Bound;
+
+use stdx::sync::Mutex;
+
+use super::index::Index;
+use super::scan::{self, Range};
+use super::store::Store;
+use super::window::Window;
+use crate::run::Direction;
+use crate::types::{Op, Seq};
+
+/// One write, as it was pushed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Write<'a> {
+    pub(crate) op: Op,
+    pub(crate) key: &'a [u8],
+    pub(crate) value: &'a [u8],
+    /// The key is to be checked against the commits of others.
+    pub(crate) checked: bool,
+}
+
+/// See the module documentation.
+#[derive(Debug)]
+pub(crate) struct WriteSet {
+    store: Store,
+    /// A lock, since reads sort: a transaction is read through shared references, cursors among
+    /// them.
+    index: Mutex<Index>,
+}
+
+impl Default for WriteSet {
+    fn default() -> WriteSet {
+        WriteSet::new()
+    }
+}
+
+impl WriteSet {
+    /// No writes, and no memory held.
+    pub(crate) fn new() -> WriteSet {
+        WriteSet {
+            store: Store::new(0),
+            index: Mutex::new(Index::default()),
+        }
+    }
+
+    /// Add a write; it counts in place of earlier ones of the same key.
+    pub(crate) fn push(&mut self, op: Op, key: &[u8], value: &[u8], checked: bool) {
+        assert!(op == Op::Put || value.is_empty(), "a delete has no value");
+        self.store.push(u64::from(checked), 0, op, key, value);
+    }
+
+    /// The last write of `key`: its value, appended to nothing, replaces what `value` held.
+    pub(crate) fn get(&self, key: &[u8], value: &mut Vec<u8>) -> Option<Op> {
+        let mut index = self.index.lock();
+        let entry = index.get(&self.store, key, Seq::MAX)?;
+        value.clear();
+        value.extend_from_slice(entry.value);
+        Some(entry.op)
+    }
+
+    /// Copy the next `limit` keys from `from` on, in the direction, up to `to`: of each the last
+    /// write. Their `seq` says nothing.
+    pub(crate) fn window(
+        &self,
+        direction: Direction,
+        from: Bound<&[u8]>,
+        to: Bound<&[u8]>,
+        limit: usize,
+        out: &mut Window,
+    ) {
+        let range = Range {
+            direction,
+            from,
+            to,
+            snapshot: Seq::MAX,
+            limit,
+        };
+        let mut index = self.index.lock();
+        scan::window(&self.store, index.lanes(&self.store), range, out);
+    }
+
+    /// All writes in the order of the pushes, replaced ones too.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = Write<'_>> {
+        self.store.refs(0).map(|r| {
+            let entry = self.store.entry(r.address());
+            Write {
+                op: entry.op,
+                key: entry.key,
+                value: entry.value,
+                checked: entry.seq != Seq(0),
+            }
+        })
+    }
+
+    /// Pushes so far.
+    pub(crate) fn entries(&self) -> usize {
+        self.store.len()
+    }
+
+    /// Memory held, in bytes.
+    pub(crate) fn bytes(&self) -> usize {
+        self.store.held() + self.index.lock().held()
+    }
+}

@@ -1,0 +1,132 @@
+//! The base of a bucket as a source: runs with disjoint key ranges, one after the other.
+//!
+//! Invariants:
+//! - I1: the runs are ascending and disjoint, so that all versions of a key are in one run.
+//! - I2: while it is not at its end, the run `at` is open and stands on an entry.
+//!
+//! Runs are opened as they are reached: a walk that ends in the first never reads the others.
+
+use std::ops::Bound;
+use std::sync::Arc;
+
+use super::bounds::{self, Edge};
+use super::source::Source;
+use super::visible::Visible;
+use crate::error::Result;
+use crate::run::{Direction, Run, RunCursor};
+use crate::types::{Entry, Seq};
+
+/// The runs of a base as one source.
+pub(super) struct Base {
+    runs: Arc<[Arc<Run>]>,
+    direction: Direction,
+    snapshot: Seq,
+    limit: Edge,
+    at: usize,
+    open: Option<Visible<RunCursor>>,
+}
+
+/// What `snapshot` sees of `run`.
+pub(super) fn visible(run: &Arc<Run>, direction: Direction, snapshot: Seq) -> Visible<RunCursor> {
+    let max_seq = run.meta().max_seq;
+    Visible::new(run.cursor(direction), direction, snapshot, max_seq)
+}
+
+impl Base {
+    /// What `snapshot` sees of `runs` in `direction`, up to `limit`.
+    pub(super) fn new(
+        runs: &Arc<[Arc<Run>]>,
+        direction: Direction,
+        snapshot: Seq,
+        limit: Edge,
+    ) -> Base {
+        let disjoint = |pair: &[Arc<Run>]| match pair {
+            [one, next] => one.meta().max_key < next.meta().min_key,
+            _ => true,
+        };
+        debug_assert!(runs.windows(2).all(disjoint), "I1: a base is disjoint");
+        Base {
+            runs: Arc::clone(runs),
+            direction,
+            snapshot,
+            limit,
+            at: 0,
+            open: None,
+        }
+    }
+
+    /// The index of the first run, in the direction, that can hold keys within `from`.
+    fn first(&self, from: Bound<&[u8]>) -> Option<usize> {
+        match self.direction {
+            Direction::Forward => {
+                let passed = |run: &Arc<Run>| !bounds::after(&run.meta().max_key, from);
+                Some(self.runs.partition_point(passed))
+            }
+            Direction::Backward => {
+                let reached = |run: &Arc<Run>| bounds::before(&run.meta().min_key, from);
+                self.runs.partition_point(reached).checked_sub(1)
+            }
+        }
+    }
+
+    /// Open the run `at` and those after it, until one has a visible entry within `from`.
+    fn enter(&mut self, mut at: Option<usize>, from: Bound<&[u8]>) -> Result<()> {
+        while let Some(run) = at.and_then(|index| self.runs.get(index)) {
+            let within = match self.direction {
+                Direction::Forward => {
+                    bounds::before(&run.meta().min_key, bounds::lend(&self.limit))
+                }
+                Direction::Backward => {
+                    bounds::after(&run.meta().max_key, bounds::lend(&self.limit))
+                }
+            };
+            if !within {
+                break;
+            }
+            let index = at.expect("a run was found at it");
+            let mut cursor = match self.open.take() {
+                Some(open) if self.at == index => open,
+                _ => visible(run, self.direction, self.snapshot),
+            };
+            cursor.seek(from)?;
+            let empty = cursor.entry().is_none();
+            self.at = index;
+            self.open = Some(cursor);
+            if !empty {
+                return Ok(());
+            }
+            at = self.after(index);
+        }
+        self.open = None;
+        Ok(())
+    }
+
+    /// The index of the run after `index` in the direction.
+    fn after(&self, index: usize) -> Option<usize> {
+        match self.direction {
+            Direction::Forward => Some(index + 1),
+            Direction::Backward => index.checked_sub(1),
+        }
+    }
+}
+
+impl Source for Base {
+    fn seek(&mut self, from: Bound<&[u8]>) -> Result<()> {
+        self.enter(self.first(from), from)
+    }
+
+    #[inline]
+    fn entry(&self) -> Option<Entry<'_>> {
+        self.open.as_ref()?.entry()
+    }
+
+    #[inline]
+    fn advance(&mut self) -> Result<()> {
+        let open = self.open.as_mut().expect("I2: it stands on an entry");
+        open.advance()?;
+        if open.entry().is_some() {
+            return Ok(());
+        }
+        self.enter(self.after(self.at), Bound::Unbounded)
+    }
+}

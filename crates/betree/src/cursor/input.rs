@@ -1,0 +1,149 @@
+//! The sources of a bucket's merge: own writes, buffers, deltas, base.
+
+use std::ops::Bound;
+use std::sync::Arc;
+
+use super::base::{self, Base};
+use super::bounds::{self, Edge};
+use super::merge::Merge;
+use super::source::Source;
+use super::view::View;
+use super::visible::{Versions, Visible};
+use super::windowed::{Seen, Windowed};
+use crate::buffer::{Buffer, WriteSet};
+use crate::error::Result;
+use crate::run::{Direction, Run, RunCursor};
+use crate::types::{Entry, Seq};
+
+/// One source of a bucket.
+pub(super) enum Input<'a> {
+    /// The transaction's own writes.
+    Own(Windowed<&'a WriteSet>),
+    /// A buffer.
+    Buffer(Windowed<Seen>),
+    /// A run of changes.
+    Delta(Visible<RunCursor>),
+    /// The base.
+    Base(Base),
+}
+
+impl Source for Input<'_> {
+    fn seek(&mut self, from: Bound<&[u8]>) -> Result<()> {
+        match self {
+            Input::Own(own) => own.seek(from),
+            Input::Buffer(buffer) => buffer.seek(from),
+            Input::Delta(run) => run.seek(from),
+            Input::Base(base) => base.seek(from),
+        }
+    }
+
+    #[inline]
+    fn entry(&self) -> Option<Entry<'_>> {
+        match self {
+            Input::Base(base) => base.entry(),
+            Input::Buffer(buffer) => buffer.entry(),
+            Input::Delta(run) => run.entry(),
+            Input::Own(own) => own.entry(),
+        }
+    }
+
+    #[inline]
+    fn advance(&mut self) -> Result<()> {
+        match self {
+            Input::Base(base) => base.advance(),
+            Input::Buffer(buffer) => buffer.advance(),
+            Input::Delta(run) => run.advance(),
+            Input::Own(own) => own.advance(),
+        }
+    }
+}
+
+impl Versions for RunCursor {
+    #[inline]
+    fn seek(&mut self, from: Bound<&[u8]>) -> Result<()> {
+        RunCursor::seek(self, from)
+    }
+
+    #[inline]
+    fn entry(&self) -> Option<Entry<'_>> {
+        RunCursor::entry(self)
+    }
+
+    #[inline]
+    fn advance(&mut self) -> Result<()> {
+        RunCursor::advance(self)
+    }
+}
+
+/// What a walk reads of one bucket.
+pub(super) struct Reading<'a> {
+    pub(super) own: Option<&'a WriteSet>,
+    pub(super) snapshot: Seq,
+    pub(super) direction: Direction,
+    /// Nothing less is read, of the bucket or by the cursor.
+    pub(super) lower: Edge,
+    /// Nothing greater is read.
+    pub(super) upper: Edge,
+}
+
+impl<'a> Reading<'a> {
+    /// The merge of what `view` holds within the bounds.
+    pub(super) fn merge(&self, view: &View) -> Merge<Input<'a>> {
+        let most = view.buffers.len() + view.deltas.len() + 2;
+        let mut inputs = Vec::with_capacity(most);
+        if let Some(own) = self.own.filter(|own| 0 < own.entries()) {
+            let windows = Windowed::new(own, self.direction, self.limit().clone());
+            inputs.push(Input::Own(windows));
+        }
+        for buffer in view.buffers.iter().filter(|buffer| self.sees(buffer)) {
+            let seen = Seen {
+                buffer: Arc::clone(buffer),
+                snapshot: self.snapshot,
+            };
+            let windows = Windowed::new(seen, self.direction, self.limit().clone());
+            inputs.push(Input::Buffer(windows));
+        }
+        let mut overhang = false;
+        for run in view.deltas.iter().filter(|run| self.meets(run)) {
+            overhang |= self.exceeds(run);
+            let visible = base::visible(run, self.direction, self.snapshot);
+            inputs.push(Input::Delta(visible));
+        }
+        if view.base.iter().any(|run| self.meets(run)) {
+            let mut met = view.base.iter().filter(|run| self.meets(run));
+            overhang |= met.any(|run| self.exceeds(run));
+            let limit = self.limit().clone();
+            let base = Base::new(&view.base, self.direction, self.snapshot, limit);
+            inputs.push(Input::Base(base));
+        }
+        Merge::new(inputs, self.direction, &self.lower, &self.upper, overhang)
+    }
+
+    /// Where the walk ends.
+    fn limit(&self) -> &Edge {
+        match self.direction {
+            Direction::Forward => &self.upper,
+            Direction::Backward => &self.lower,
+        }
+    }
+
+    /// Whether the snapshot sees anything of `buffer`. All commits it sees have been applied, so
+    /// that what is empty for it stays so.
+    fn sees(&self, buffer: &Buffer) -> bool {
+        buffer.first_seq().is_some_and(|seq| seq <= self.snapshot)
+    }
+
+    /// Whether `run` can hold keys within the bounds.
+    fn meets(&self, run: &Run) -> bool {
+        bounds::after(&run.meta().max_key, bounds::lend(&self.lower))
+            && bounds::before(&run.meta().min_key, bounds::lend(&self.upper))
+    }
+
+    /// Whether `run` has keys beyond the end of the walk.
+    fn exceeds(&self, run: &Run) -> bool {
+        match self.direction {
+            Direction::Forward => !bounds::before(&run.meta().max_key, bounds::lend(&self.upper)),
+            Direction::Backward => !bounds::after(&run.meta().min_key, bounds::lend(&self.lower)),
+        }
+    }
+}

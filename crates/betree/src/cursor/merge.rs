@@ -1,0 +1,277 @@
+//! The merge of a bucket's sources: the newest source that has a key says what it is.
+//!
+//! Each source's current key is represented by 8 of its bytes (those after the bytes that all keys
+//! of the range share), as a number that ascends in the direction of the walk; whole keys are
+//! compared only where two numbers are equal. There are seldom more than a handful of sources, so
+//! the least head is found by looking at all; and while the source that was least stays below the
+//! second least of then (`second`) not even that is needed. A single source is walked alone.
+//!
+//! Invariants:
+//! - I1: `heads` names each source that stands on an entry once, newest first.
+//! - I2: while an entry is current, `winner` is the newest of the heads with the least key, and
+//!   `tied` are the others with that key, ascending; if none is tied, `second` is the one with the
+//!   least key but the winner's, if there is one.
+//! - I3: what was current stays so, and borrowed, until the next call of `next` or `seek`.
+//! - I4: entries beyond `limit` are never current.
+
+#![expect(
+    clippy::indexing_slicing,
+    reason = "heads name sources by index (I1), winner and tied are indexes of heads (I2)"
+)]
+
+use std::cmp::Ordering;
+use std::ops::Bound;
+
+use super::bounds::{self, Edge};
+use super::source::Source;
+use crate::error::Result;
+use crate::run::Direction;
+use crate::types::{Entry, Op};
+
+/// The sources of one bucket as one.
+pub(super) struct Merge<S> {
+    sources: Vec<S>,
+    heads: Vec<Head>,
+    winner: usize,
+    tied: Vec<usize>,
+    second: usize,
+    standing: bool,
+    direction: Direction,
+    limit: Edge,
+    prefix: Vec<u8>,
+}
+
+/// A source that stands on an entry.
+#[derive(Clone, Copy)]
+struct Head {
+    order: u64,
+    source: usize,
+}
+
+impl<S: Source> Merge<S> {
+    /// Merge `sources`, newest first, whose keys are within `lower` and `upper`, or beyond the one
+    /// of these where the walk ends if `overhang`. Stands nowhere until sought.
+    pub(super) fn new(
+        sources: Vec<S>,
+        direction: Direction,
+        lower: &Edge,
+        upper: &Edge,
+        overhang: bool,
+    ) -> Merge<S> {
+        let (low, high) = (bounds::lend(lower), bounds::lend(upper));
+        let limit = match direction {
+            _ if !overhang => Bound::Unbounded,
+            Direction::Forward => upper.clone(),
+            Direction::Backward => lower.clone(),
+        };
+        let shared = bounds::shared(low, high);
+        let prefix = match low {
+            Bound::Included(key) | Bound::Excluded(key) => &key[..shared],
+            Bound::Unbounded => &[],
+        };
+        Merge {
+            heads: Vec::with_capacity(sources.len()),
+            sources,
+            winner: 0,
+            tied: Vec::new(),
+            second: 0,
+            standing: false,
+            direction,
+            limit,
+            prefix: prefix.to_vec(),
+        }
+    }
+
+    /// Stand before the first entry within `from`.
+    pub(super) fn seek(&mut self, from: Bound<&[u8]>) -> Result<()> {
+        self.heads.clear();
+        self.tied.clear();
+        self.standing = false;
+        for source in 0..self.sources.len() {
+            self.sources[source].seek(from)?;
+            if let Some(order) = self.order(source) {
+                self.heads.push(Head { order, source });
+            }
+        }
+        Ok(())
+    }
+
+    /// Go to the next entry that is not a tombstone. False at the end.
+    #[inline]
+    pub(super) fn next(&mut self) -> Result<bool> {
+        loop {
+            if self.standing {
+                self.leave()?;
+            } else {
+                self.select();
+            }
+            let Some(head) = self.heads.get(self.winner) else {
+                assert!(self.heads.is_empty(), "I2: a head wins while there is one");
+                self.standing = false;
+                return Ok(false);
+            };
+            self.standing = true;
+            let entry = self.sources[head.source].entry().expect("I1");
+            if !self.allows(entry.key) {
+                self.end();
+                return Ok(false);
+            }
+            if entry.op == Op::Put {
+                return Ok(true);
+            }
+        }
+    }
+
+    /// The current entry.
+    #[inline]
+    pub(super) fn entry(&self) -> Option<Entry<'_>> {
+        if !self.standing {
+            return None;
+        }
+        let head = self.heads.get(self.winner)?;
+        self.sources[head.source].entry()
+    }
+
+    /// Move the sources that stand on the current key beyond it, and find the new least head.
+    #[inline]
+    fn leave(&mut self) -> Result<()> {
+        if !self.tied.is_empty() {
+            return self.leave_all();
+        }
+        let head = self.heads[self.winner];
+        self.sources[head.source].advance()?;
+        if self.heads.len() == 1 {
+            if self.sources[head.source].entry().is_none() {
+                self.heads.clear();
+            }
+            return Ok(());
+        }
+        if !self.refresh(self.winner) || !self.precedes(self.winner, self.second) {
+            self.select();
+        }
+        Ok(())
+    }
+
+    /// As `leave`, when several sources stand on the current key.
+    #[inline(never)]
+    fn leave_all(&mut self) -> Result<()> {
+        // From the last on, so that a head that goes does not move those still to be looked at.
+        while let Some(index) = self.tied.pop() {
+            debug_assert!(self.winner < index, "I2: the winner is the newest");
+            self.sources[self.heads[index].source].advance()?;
+            self.refresh(index);
+        }
+        self.sources[self.heads[self.winner].source].advance()?;
+        self.refresh(self.winner);
+        self.select();
+        Ok(())
+    }
+
+    /// Note where the source of the head `index` stands now. False when it is at its end.
+    #[inline]
+    fn refresh(&mut self, index: usize) -> bool {
+        let order = self.order(self.heads[index].source);
+        match order {
+            Some(order) => self.heads[index].order = order,
+            None => drop(self.heads.remove(index)),
+        }
+        order.is_some()
+    }
+
+    /// Find the least head, what ties with it and what comes next.
+    fn select(&mut self) {
+        self.tied.clear();
+        self.winner = 0;
+        let mut second = None;
+        for index in 1..self.heads.len() {
+            match self.compare(index, self.winner) {
+                Ordering::Less => {
+                    second = Some(self.winner);
+                    self.tied.clear();
+                    self.winner = index;
+                }
+                Ordering::Equal => self.tied.push(index),
+                Ordering::Greater => {
+                    if second.is_none_or(|second| self.precedes(index, second)) {
+                        second = Some(index);
+                    }
+                }
+            }
+        }
+        self.second = second.unwrap_or(self.winner);
+    }
+
+    /// Whether the head `one` comes before the head `other` in the direction of the walk.
+    #[inline]
+    fn precedes(&self, one: usize, other: usize) -> bool {
+        self.compare(one, other) == Ordering::Less
+    }
+
+    /// Compare the keys of two heads, in the direction of the walk.
+    #[inline]
+    fn compare(&self, one: usize, other: usize) -> Ordering {
+        let (one, other) = (self.heads[one], self.heads[other]);
+        let order = one.order.cmp(&other.order);
+        order.then_with(|| self.compare_keys(one.source, other.source))
+    }
+
+    /// Compare the whole keys of two sources, in the direction of the walk.
+    #[inline(never)]
+    fn compare_keys(&self, one: usize, other: usize) -> Ordering {
+        let key = |source: usize| self.sources[source].entry().expect("I1").key;
+        let order = key(one).cmp(key(other));
+        match self.direction {
+            Direction::Forward => order,
+            Direction::Backward => order.reverse(),
+        }
+    }
+
+    /// The head of a source; none when it has no more entries here.
+    #[inline]
+    fn order(&self, source: usize) -> Option<u64> {
+        let key = self.sources[source].entry()?.key;
+        let skip = self.prefix.len();
+        if 0 < skip && key.get(..skip) != Some(self.prefix.as_slice()) {
+            // Beyond the limit, as all entries that follow: keys within share the prefix.
+            debug_assert!(
+                !self.allows(key),
+                "I4: a key within the limit lacks the prefix"
+            );
+            return None;
+        }
+        let order = head(&key[skip..]);
+        Some(match self.direction {
+            Direction::Forward => order,
+            Direction::Backward => !order,
+        })
+    }
+
+    /// Whether `key` is within the limit.
+    #[inline]
+    fn allows(&self, key: &[u8]) -> bool {
+        match (self.direction, &self.limit) {
+            (_, Bound::Unbounded) => true,
+            (Direction::Forward, limit) => bounds::before(key, bounds::lend(limit)),
+            (Direction::Backward, limit) => bounds::after(key, bounds::lend(limit)),
+        }
+    }
+
+    /// No source has more entries within the limit.
+    fn end(&mut self) {
+        self.heads.clear();
+        self.tied.clear();
+        self.standing = false;
+    }
+}
+
+/// The first 8 bytes as a number of the same order; keys that are shorter count as continued by
+/// zeros, so that equal numbers say nothing.
+#[inline]
+fn head(key: &[u8]) -> u64 {
+    if let Some(bytes) = key.first_chunk::<8>() {
+        return u64::from_be_bytes(*bytes);
+    }
+    let mut bytes = [0; 8];
+    bytes[..key.len()].copy_from_slice(key);
+    u64::from_be_bytes(bytes)
+}

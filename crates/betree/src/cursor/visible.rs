@@ -1,0 +1,238 @@
+//! One version of each key of a sequence of all versions: what a snapshot sees.
+//!
+//! Invariants:
+//! - I1: the entry it stands on is the newest version of its key that the snapshot sees.
+//! - I2: going forward the inner cursor stands on that entry; going backward it has passed all
+//!   versions of the key, and the entry is a copy - unless every key has one version that all see
+//!   (`plain`), when the inner cursor's entry is the entry in both directions.
+
+use std::ops::Bound;
+
+use super::source::Source;
+use crate::error::Result;
+use crate::run::Direction;
+use crate::types::{Entry, Op, Seq};
+
+/// A cursor over all versions of a sorted sequence, both ways: backward is forward reversed, so the
+/// oldest version of a key comes first there.
+pub(super) trait Versions {
+    /// Stand on the first entry within `from`.
+    fn seek(&mut self, from: Bound<&[u8]>) -> Result<()>;
+
+    /// The entry it stands on.
+    fn entry(&self) -> Option<Entry<'_>>;
+
+    /// Go on to the next entry.
+    fn advance(&mut self) -> Result<()>;
+}
+
+/// What a snapshot sees of `C`.
+pub(super) struct Visible<C> {
+    inner: C,
+    snapshot: Seq,
+    plain: bool,
+    direction: Direction,
+    held: Held,
+}
+
+/// A copy of the current entry (backward), or of the key that is being passed (forward).
+struct Held {
+    full: bool,
+    key: Vec<u8>,
+    value: Vec<u8>,
+    seq: Seq,
+    op: Op,
+}
+
+impl<C: Versions> Visible<C> {
+    /// What `snapshot` sees of `inner`, whose largest seq is `max_seq`.
+    pub(super) fn new(inner: C, direction: Direction, snapshot: Seq, max_seq: Seq) -> Visible<C> {
+        let held = Held {
+            full: false,
+            key: Vec::new(),
+            value: Vec::new(),
+            seq: Seq::ANCIENT,
+            op: Op::Put,
+        };
+        Visible {
+            inner,
+            snapshot,
+            // Seqs of one key fall strictly, so a key has at most one version of seq 0.
+            plain: max_seq == Seq::ANCIENT,
+            direction,
+            held,
+        }
+    }
+
+    /// Forward: pass the versions that the snapshot does not see.
+    fn settle(&mut self) -> Result<()> {
+        while let Some(entry) = self.inner.entry() {
+            if entry.seq <= self.snapshot {
+                break;
+            }
+            self.inner.advance()?;
+        }
+        Ok(())
+    }
+
+    /// Forward: pass the older versions of the current key.
+    fn pass(&mut self) -> Result<()> {
+        let Some(entry) = self.inner.entry() else {
+            return Ok(());
+        };
+        if entry.seq == Seq::ANCIENT {
+            return self.inner.advance();
+        }
+        self.held.key.clear();
+        self.held.key.extend_from_slice(entry.key);
+        loop {
+            self.inner.advance()?;
+            let same = |entry: Entry<'_>| entry.key == self.held.key;
+            if !self.inner.entry().is_some_and(same) {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Backward: take the newest visible version of the next key that has one.
+    fn take(&mut self) -> Result<()> {
+        self.held.full = false;
+        while let Some(entry) = self.inner.entry() {
+            if self.held.full && entry.key != self.held.key {
+                break;
+            }
+            if entry.seq <= self.snapshot {
+                debug_assert!(
+                    !self.held.full || self.held.seq < entry.seq,
+                    "I1: versions come from the oldest on"
+                );
+                self.held.copy(entry);
+            }
+            self.inner.advance()?;
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn copies(&self) -> bool {
+        !self.plain && self.direction == Direction::Backward
+    }
+}
+
+impl Held {
+    fn copy(&mut self, entry: Entry<'_>) {
+        if !self.full {
+            self.key.clear();
+            self.key.extend_from_slice(entry.key);
+        }
+        self.value.clear();
+        self.value.extend_from_slice(entry.value);
+        self.seq = entry.seq;
+        self.op = entry.op;
+        self.full = true;
+    }
+}
+
+impl<C: Versions> Source for Visible<C> {
+    fn seek(&mut self, from: Bound<&[u8]>) -> Result<()> {
+        self.inner.seek(from)?;
+        match (self.plain, self.direction) {
+            (true, _) => Ok(()),
+            (false, Direction::Forward) => self.settle(),
+            (false, Direction::Backward) => self.take(),
+        }
+    }
+
+    #[inline]
+    fn entry(&self) -> Option<Entry<'_>> {
+        if !self.copies() {
+            return self.inner.entry();
+        }
+        self.held.full.then_some(Entry {
+            key: &self.held.key,
+            seq: self.held.seq,
+            op: self.held.op,
+            value: &self.held.value,
+        })
+    }
+
+    #[inline]
+    fn advance(&mut self) -> Result<()> {
+        if self.plain {
+            return self.inner.advance();
+        }
+        match self.direction {
+            Direction::Forward => {
+                self.pass()?;
+                self.settle()
+            }
+            Direction::Backward => self.take(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{Memory, Version};
+    use super::*;
+
+    fn versions() -> Vec<Version> {
+        let version = |key: &str, seq, op| Version::new(key.as_bytes(), seq, op, &[seq as u8]);
+        vec![
+            version("a", 7, Op::Put),
+            version("a", 4, Op::Delete),
+            version("a", 0, Op::Put),
+            version("b", 9, Op::Put),
+            version("c", 3, Op::Put),
+            version("c", 2, Op::Put),
+            version("d", 0, Op::Delete),
+        ]
+    }
+
+    fn seen(direction: Direction, snapshot: u64, from: Bound<&[u8]>) -> String {
+        let memory = Memory::new(versions(), direction);
+        let mut visible = Visible::new(memory, direction, Seq(snapshot), Seq(9));
+        visible.seek(from).unwrap();
+        let mut text = String::new();
+        while let Some(entry) = visible.entry() {
+            let key = str::from_utf8(entry.key).unwrap();
+            text += &format!(
+                "{key}{}{} ",
+                entry.seq,
+                if entry.op == Op::Put { "" } else { "-" }
+            );
+            visible.advance().unwrap();
+        }
+        text.trim_end().to_owned()
+    }
+
+    #[test]
+    fn each_key_shows_its_newest_visible_version() {
+        let all = |snapshot| seen(Direction::Forward, snapshot, Bound::Unbounded);
+        assert_eq!(all(9), "a7 b9 c3 d0-");
+        assert_eq!(all(8), "a7 c3 d0-");
+        assert_eq!(all(6), "a4- c3 d0-");
+        assert_eq!(all(2), "a0 c2 d0-");
+        assert_eq!(all(0), "a0 d0-");
+    }
+
+    #[test]
+    fn backward_is_forward_reversed() {
+        for snapshot in 0..=10 {
+            let forward = seen(Direction::Forward, snapshot, Bound::Unbounded);
+            let backward = seen(Direction::Backward, snapshot, Bound::Unbounded);
+            let reversed: Vec<&str> = forward.split(' ').rev().collect();
+            assert_eq!(backward, reversed.join(" "), "snapshot {snapshot}");
+        }
+    }
+
+    #[test]
+    fn seeks_land_on_visible_versions() {
+        let up = |from| seen(Direction::Forward, 8, from);
+        let down = |from| seen(Direction::Backward, 8, from);
+        assert_eq!(up(Bound::Included(b"b")), "c3 d0-");
+        assert_eq!(up(Bound::Excluded(b"c")), "d0-");
+        assert_eq!(down(Bound::Included(b"b")), "a7");
+        assert_eq!(down(Bound::Excluded(b"a")), "");
+    }
+}

@@ -1,0 +1,325 @@
+//! The cursor over a tree: from bucket to bucket, each merged.
+//!
+//! Invariants:
+//! - I1: it stands before the first entry until it is advanced or sought; keys then come strictly
+//!   ascending (forward) or descending (backward), within the cursor's bounds, until the next seek.
+//! - I2: a bucket is left only when all of its keys have been passed. So the next one is entered at
+//!   the bound of the last, whatever has become of the division into buckets meanwhile, and no key
+//!   comes twice or is left out.
+//! - I3: the bucket that is entered holds the bound it is entered at.
+//! - I4: what it stands on does not change while it stands there: buckets are held as views.
+//!
+//! A cursor belongs to one thread at a time and takes no lock but those inside buffers and cache.
+
+use std::ops::Bound;
+use std::sync::Arc;
+
+use super::bounds::{self, Edge};
+use super::input::{Input, Reading};
+use super::merge::Merge;
+use super::view::{At, Buckets, View};
+use crate::buffer::WriteSet;
+use crate::error::{Error, ErrorKind, Result};
+use crate::run::Direction;
+use crate::types::Seq;
+
+/// A walk through the keys of a tree that a snapshot sees, with a transaction's own writes on top.
+pub(crate) struct MergeCursor<'a> {
+    buckets: Arc<dyn Buckets + Send + Sync>,
+    own: Option<&'a WriteSet>,
+    snapshot: Seq,
+    start: Edge,
+    end: Edge,
+    direction: Direction,
+    state: State,
+    place: Option<Place<'a>>,
+    /// The last key, kept only to check I1 in debug builds.
+    last: Vec<u8>,
+}
+
+/// Where a cursor stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Before,
+    Entry,
+    End,
+    /// Reading failed, with an error of this kind.
+    Failed(ErrorKind),
+}
+
+/// The bucket a cursor is in.
+struct Place<'a> {
+    lo: Arc<[u8]>,
+    hi: Option<Arc<[u8]>>,
+    merge: Merge<Input<'a>>,
+}
+
+impl<'a> MergeCursor<'a> {
+    /// A cursor before the first entry within `start` and `end` in `direction`, of what `snapshot`
+    /// sees of `buckets` with the writes of `own` on top. Reads nothing yet.
+    pub(crate) fn new(
+        buckets: Arc<dyn Buckets + Send + Sync>,
+        own: Option<&'a WriteSet>,
+        snapshot: Seq,
+        start: Bound<&[u8]>,
+        end: Bound<&[u8]>,
+        direction: Direction,
+    ) -> MergeCursor<'a> {
+        MergeCursor {
+            buckets,
+            own,
+            snapshot,
+            start: bounds::own(start),
+            end: bounds::own(end),
+            direction,
+            state: State::Before,
+            place: None,
+            last: Vec::new(),
+        }
+    }
+
+    /// Go to the next entry. False at the end; after that it stays false.
+    ///
+    /// # Errors
+    /// `Corrupt`, `Io`, those of the buckets. The cursor then goes on only after a seek.
+    #[inline]
+    pub(crate) fn advance(&mut self) -> Result<bool> {
+        match (self.state, self.place.as_mut()) {
+            (State::Entry, Some(place)) => match place.merge.next() {
+                Ok(true) => {
+                    self.check_order();
+                    Ok(true)
+                }
+                Ok(false) => self.leave(),
+                Err(error) => self.arrive(Err(error)),
+            },
+            _ => self.begin(),
+        }
+    }
+
+    /// Go to the first entry at or beyond `key` in the cursor's direction, within its bounds; it
+    /// may also go back. False when there is none: the cursor is then at its end.
+    ///
+    /// # Errors
+    /// As [`MergeCursor::advance`].
+    pub(crate) fn seek(&mut self, key: &[u8]) -> Result<bool> {
+        let from = match (self.direction, &self.start, &self.end) {
+            (Direction::Forward, start @ (Bound::Included(low) | Bound::Excluded(low)), _)
+                if *key <= **low =>
+            {
+                start.clone()
+            }
+            (Direction::Backward, _, end @ (Bound::Included(high) | Bound::Excluded(high)))
+                if **high <= *key =>
+            {
+                end.clone()
+            }
+            _ => Bound::Included(Arc::from(key)),
+        };
+        self.restart(from)
+    }
+
+    /// The key of the current entry. Empty when there is none.
+    #[inline]
+    pub(crate) fn key(&self) -> &[u8] {
+        match (self.state, &self.place) {
+            (State::Entry, Some(place)) => place.merge.entry().map_or(&[], |entry| entry.key),
+            _ => &[],
+        }
+    }
+
+    /// The value of the current entry. Empty when there is none.
+    #[inline]
+    pub(crate) fn value(&self) -> &[u8] {
+        match (self.state, &self.place) {
+            (State::Entry, Some(place)) => place.merge.entry().map_or(&[], |entry| entry.value),
+            _ => &[],
+        }
+    }
+
+    /// `advance` where there is no current entry.
+    #[inline(never)]
+    fn begin(&mut self) -> Result<bool> {
+        match self.state {
+            State::End => Ok(false),
+            State::Failed(kind) => Err(Error::new(
+                kind,
+                "the cursor stopped at an earlier error: seek, or make another",
+            )),
+            State::Before | State::Entry => {
+                assert_eq!(self.state, State::Before, "I1: an entry is in a bucket");
+                self.restart(self.first().clone())
+            }
+        }
+    }
+
+    /// Walk from `from` on, which is within the cursor's bounds on the side it begins at.
+    fn restart(&mut self, from: Edge) -> Result<bool> {
+        self.last.clear();
+        let (here, limit) = (bounds::lend(&from), bounds::lend(self.limit()));
+        let nothing = match self.direction {
+            Direction::Forward => bounds::crossed(here, limit),
+            Direction::Backward => bounds::crossed(limit, here),
+        };
+        let found = if nothing { Ok(false) } else { self.walk(from) };
+        self.arrive(found)
+    }
+
+    /// Leave the bucket, whose keys have all been passed, for those after it.
+    #[inline(never)]
+    fn leave(&mut self) -> Result<bool> {
+        let found = match self.beyond() {
+            Some(from) => self.walk(from),
+            None => Ok(false),
+        };
+        self.arrive(found)
+    }
+
+    /// Note how a step has ended.
+    fn arrive(&mut self, found: Result<bool>) -> Result<bool> {
+        self.state = match &found {
+            Ok(true) => State::Entry,
+            Ok(false) => State::End,
+            Err(error) => State::Failed(error.kind()),
+        };
+        if found.is_err() {
+            // Its sources may stand anywhere.
+            self.place = None;
+        }
+        if self.state == State::Entry {
+            self.check_order();
+        }
+        found
+    }
+
+    /// Find the first entry within `from`, in its bucket or those after it.
+    fn walk(&mut self, mut from: Edge) -> Result<bool> {
+        loop {
+            if !self.reaches(bounds::lend(&from)) {
+                self.place = None;
+                let Some(view) = self.view(bounds::lend(&from))? else {
+                    return Ok(false);
+                };
+                self.place = Some(self.enter(&view));
+                assert!(
+                    self.reaches(bounds::lend(&from)),
+                    "I3: the bucket does not hold the bound {from:?}"
+                );
+            }
+            let place = self.place.as_mut().expect("entered above");
+            place.merge.seek(bounds::lend(&from))?;
+            if place.merge.next()? {
+                return Ok(true);
+            }
+            match self.beyond() {
+                Some(next) => from = next,
+                None => return Ok(false),
+            }
+        }
+    }
+
+    /// Ask for the bucket where a walk from `from` begins.
+    fn view(&self, from: Bound<&[u8]>) -> Result<Option<View>> {
+        let at = match (self.direction, from) {
+            (Direction::Forward, Bound::Unbounded) => At::First,
+            (Direction::Backward, Bound::Unbounded) => At::Last,
+            (Direction::Backward, Bound::Excluded(key)) => At::Before(key),
+            (_, Bound::Included(key) | Bound::Excluded(key)) => At::Key(key),
+        };
+        self.buckets.view(at)
+    }
+
+    /// The place of a walk through `view`.
+    fn enter(&self, view: &View) -> Place<'a> {
+        let reading = Reading {
+            own: self.own,
+            snapshot: self.snapshot,
+            direction: self.direction,
+            lower: bounds::later(&self.start, &view.lo),
+            upper: bounds::sooner(&self.end, view.hi.as_ref()),
+        };
+        Place {
+            lo: Arc::clone(&view.lo),
+            hi: view.hi.clone(),
+            merge: reading.merge(view),
+        }
+    }
+
+    /// Whether a walk from `from` begins in the bucket the cursor is in.
+    fn reaches(&self, from: Bound<&[u8]>) -> bool {
+        let Some(Place { lo, hi, .. }) = &self.place else {
+            return false;
+        };
+        let within = |key: &[u8]| **lo <= *key && hi.as_deref().is_none_or(|hi| key < hi);
+        match (self.direction, from) {
+            (Direction::Forward, Bound::Unbounded) => lo.is_empty(),
+            (Direction::Backward, Bound::Unbounded) => hi.is_none(),
+            (Direction::Backward, Bound::Excluded(key)) => {
+                **lo < *key && hi.as_deref().is_none_or(|hi| key <= hi)
+            }
+            (_, Bound::Included(key) | Bound::Excluded(key)) => within(key),
+        }
+    }
+
+    /// Where the walk goes on after the bucket it is in; none where the cursor's range ends in it.
+    fn beyond(&self) -> Option<Edge> {
+        let place = self.place.as_ref()?;
+        let from = match self.direction {
+            Direction::Forward => Bound::Included(Arc::clone(place.hi.as_ref()?)),
+            Direction::Backward => Bound::Excluded(Arc::clone(&place.lo)),
+        };
+        let nothing = match self.direction {
+            Direction::Forward => bounds::crossed(bounds::lend(&from), bounds::lend(&self.end)),
+            Direction::Backward => bounds::crossed(bounds::lend(&self.start), bounds::lend(&from)),
+        };
+        (!nothing).then_some(from)
+    }
+
+    /// The bound the walk begins at.
+    fn first(&self) -> &Edge {
+        match self.direction {
+            Direction::Forward => &self.start,
+            Direction::Backward => &self.end,
+        }
+    }
+
+    /// The bound the walk ends at.
+    fn limit(&self) -> &Edge {
+        match self.direction {
+            Direction::Forward => &self.end,
+            Direction::Backward => &self.start,
+        }
+    }
+
+    /// Check I1 in debug builds: the order, and the bounds.
+    #[inline]
+    fn check_order(&mut self) {
+        if !cfg!(debug_assertions) {
+            return;
+        }
+        let mut last = std::mem::take(&mut self.last);
+        let key = self.key();
+        let ordered = match self.direction {
+            _ if last.is_empty() => true,
+            Direction::Forward => *last < *key,
+            Direction::Backward => *key < *last,
+        };
+        assert!(
+            ordered,
+            "I1: {:?} after {:?}",
+            key.escape_ascii(),
+            last.escape_ascii()
+        );
+        assert!(
+            bounds::after(key, bounds::lend(&self.start)),
+            "I1: before the start"
+        );
+        assert!(
+            bounds::before(key, bounds::lend(&self.end)),
+            "I1: after the end"
+        );
+        last.clear();
+        last.extend_from_slice(key);
+        self.last = last;
+    }
+}

@@ -1,0 +1,149 @@
+//! The trees of a store, by name and by number.
+//!
+//! - I1. A number is never given twice.
+//! - I2. A dropped tree stays until no snapshot is left that saw it; then its runs are retired.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use stdx::sync::RwLock;
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::tree::Tree;
+use crate::types::{Seq, TreeId};
+
+#[derive(Default)]
+struct Trees {
+    by_id: BTreeMap<TreeId, Arc<Tree>>,
+    by_name: BTreeMap<String, TreeId>,
+    /// Dropped, with the commit that dropped it.
+    dropped: BTreeMap<TreeId, (Arc<Tree>, Seq)>,
+    next: u32,
+}
+
+/// The trees.
+pub(crate) struct Catalog {
+    trees: RwLock<Trees>,
+}
+
+impl Catalog {
+    /// A catalog of these trees; new ones are numbered from `next`.
+    pub(crate) fn new(trees: Vec<Arc<Tree>>, next: u32) -> Catalog {
+        let mut all = Trees {
+            next,
+            ..Trees::default()
+        };
+        for tree in trees {
+            assert!(tree.id.0 < next, "I1: numbers are given in order");
+            all.by_name.insert(tree.name.clone(), tree.id);
+            all.by_id.insert(tree.id, tree);
+        }
+        Catalog {
+            trees: RwLock::new(all),
+        }
+    }
+
+    /// The tree, as a writer sees it.
+    pub(crate) fn tree(&self, id: TreeId) -> Result<Arc<Tree>> {
+        match self.trees.read().by_id.get(&id) {
+            Some(tree) => Ok(Arc::clone(tree)),
+            None => Err(unknown(id)),
+        }
+    }
+
+    /// The tree, as a snapshot of `seq` sees it.
+    pub(crate) fn tree_at(&self, id: TreeId, seq: Seq) -> Result<Arc<Tree>> {
+        let trees = self.trees.read();
+        if let Some(tree) = trees.by_id.get(&id) {
+            return Ok(Arc::clone(tree));
+        }
+        match trees.dropped.get(&id) {
+            Some((tree, dropped)) if seq < *dropped => Ok(Arc::clone(tree)),
+            _ => Err(unknown(id)),
+        }
+    }
+
+    /// The tree of that name.
+    pub(crate) fn by_name(&self, name: &str) -> Result<Arc<Tree>> {
+        let trees = self.trees.read();
+        let tree = trees.by_name.get(name).and_then(|id| trees.by_id.get(id));
+        tree.cloned().ok_or_else(|| missing(name))
+    }
+
+    /// Whether there is a tree of that name.
+    pub(crate) fn has(&self, name: &str) -> bool {
+        self.trees.read().by_name.contains_key(name)
+    }
+
+    /// All names in byte order.
+    pub(crate) fn names(&self) -> Vec<String> {
+        self.trees.read().by_name.keys().cloned().collect()
+    }
+
+    /// All trees that are not dropped.
+    pub(crate) fn all(&self) -> Vec<Arc<Tree>> {
+        self.trees.read().by_id.values().cloned().collect()
+    }
+
+    /// How many trees there are.
+    pub(crate) fn len(&self) -> usize {
+        self.trees.read().by_id.len()
+    }
+
+    /// The next number.
+    pub(crate) fn next_id(&self) -> u32 {
+        self.trees.read().next
+    }
+
+    /// Enter a tree, under the commit lock.
+    pub(crate) fn insert(&self, tree: Arc<Tree>) {
+        let mut trees = self.trees.write();
+        trees.next = trees.next.max(tree.id.0 + 1);
+        let before = trees.by_name.insert(tree.name.clone(), tree.id);
+        assert!(before.is_none(), "the name was free");
+        let before = trees.by_id.insert(tree.id, tree);
+        assert!(before.is_none(), "I1: a number is never given twice");
+    }
+
+    /// Drop a tree by the commit `seq`, under the commit lock.
+    pub(crate) fn drop_tree(&self, id: TreeId, seq: Seq) {
+        let mut trees = self.trees.write();
+        if let Some(tree) = trees.by_id.remove(&id) {
+            trees.by_name.remove(&tree.name);
+            trees.dropped.insert(id, (tree, seq));
+        }
+    }
+
+    /// Take out the dropped trees that no snapshot at or after `oldest` sees (I2).
+    pub(crate) fn forgotten(&self, oldest: Option<Seq>) -> Vec<Arc<Tree>> {
+        if self.trees.read().dropped.is_empty() {
+            return Vec::new();
+        }
+        let mut trees = self.trees.write();
+        let gone = |dropped: Seq| oldest.is_none_or(|oldest| dropped <= oldest);
+        let ids: Vec<TreeId> = trees
+            .dropped
+            .iter()
+            .filter(|(_, (_, dropped))| gone(*dropped))
+            .map(|(id, _)| *id)
+            .collect();
+        let taken = ids.into_iter().filter_map(|id| trees.dropped.remove(&id));
+        taken.map(|(tree, _)| tree).collect()
+    }
+
+    /// Dropped trees that are still read.
+    pub(crate) fn lingering(&self) -> Vec<Arc<Tree>> {
+        let trees = self.trees.read();
+        trees.dropped.values().map(|(tree, _)| Arc::clone(tree)).collect()
+    }
+}
+
+fn unknown(id: TreeId) -> Error {
+    let message = format!("there is no tree {}: it was dropped, or is of another store", id.0);
+    Error::new(ErrorKind::Invalid, message)
+}
+
+fn missing(name: &str) -> Error {
+    let message = format!("there is no tree {name:?}; create it first");
+    Error::new(ErrorKind::NotFound, message)
+}

@@ -1,0 +1,223 @@
+//! How a commit becomes durable and visible.
+//!
+//! 1. Outside of any lock: wait if memory is filling ([`super::memory`]), plan where each operation
+//!    goes ([`super::plan`]).
+//! 2. Under the commit lock: take the next number; append to the log's buffer in memory; push into
+//!    the buffers of the buckets; let readers see it; freeze buffers that are full.
+//! 3. Outside again: wait until the log is durable, as the level asks.
+//!
+//! - I1. Commits are numbered, logged, applied and made visible in one order.
+//! - I2. What cannot be logged is not applied: an error from step 2 leaves nothing behind.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::core::{Committer, Core};
+use super::plan::Plan;
+use crate::batch::Batch;
+use crate::durability::Durability;
+use crate::error::{Error, ErrorKind, Result};
+use crate::limits::{COMMIT_MAX, KEY_MAX, VALUE_MAX};
+use crate::log::Position;
+use crate::types::Seq;
+
+/// The first byte of a log record: what the rest is.
+pub(crate) const RECORD_BATCH: u8 = 1;
+/// A tree was created.
+pub(crate) const RECORD_CREATE: u8 = 2;
+/// A tree was dropped.
+pub(crate) const RECORD_DROP: u8 = 3;
+
+/// How long a commit waits for room before it looks again.
+const ROOM_WAIT: Duration = Duration::from_millis(10);
+
+/// A check made under the commit lock, before anything is logged.
+pub(crate) type Check<'a> = &'a mut dyn FnMut(&Committer) -> Result<()>;
+
+impl Core {
+    /// Commit a batch.
+    pub(crate) fn write(&self, batch: &Batch, durability: Durability) -> Result<()> {
+        if batch.is_empty() {
+            self.check_durability(durability)?;
+            return self.health.check_writable();
+        }
+        if batch.counts().range_deletes == 0 {
+            return self.commit(batch, durability, &mut |_| Ok(())).map(|_| ());
+        }
+        self.check_durability(durability)?;
+        self.wait_for_memory(batch.payload().len())?;
+        let position = {
+            let mut committer = self.commit.lock();
+            self.health.check_writable()?;
+            let batch = self.expand(batch, committer.last)?;
+            check_sizes(&batch)?;
+            let plan = Plan::new(self, batch.ops(), batch.len())?;
+            self.enter(&mut committer, &batch, &plan)?
+        };
+        self.make_durable(position, durability)
+    }
+
+    /// Commit `batch`, which has no range deletes, if `check` agrees.
+    pub(crate) fn commit(
+        &self,
+        batch: &Batch,
+        durability: Durability,
+        check: Check<'_>,
+    ) -> Result<Seq> {
+        self.check_durability(durability)?;
+        self.health.check_writable()?;
+        check_sizes(batch)?;
+        let mut plan = Plan::new(self, batch.ops(), batch.len())?;
+        self.wait_for_memory(batch.payload().len())?;
+        let (seq, position) = {
+            let mut committer = self.commit.lock();
+            self.health.check_writable()?;
+            if !plan.is_current(self)? {
+                plan = Plan::new(self, batch.ops(), batch.len())?;
+            }
+            check(&committer)?;
+            let position = self.enter(&mut committer, batch, &plan)?;
+            (committer.last, position)
+        };
+        self.make_durable(position, durability)?;
+        Ok(seq)
+    }
+
+    /// Log, apply and publish, under the commit lock, with a current plan.
+    fn enter(
+        &self,
+        committer: &mut Committer,
+        batch: &Batch,
+        plan: &Plan<'_>,
+    ) -> Result<Option<Position>> {
+        let seq = Seq(committer.last.0 + 1);
+        let position = self.append(seq, &[&[RECORD_BATCH], batch.payload()])?;
+        self.apply(plan, seq);
+        committer.last = seq;
+        self.snapshots.publish(seq);
+        self.freeze_when_full(seq);
+        self.counters.commits.add(1);
+        self.counters.user_bytes.add(batch.byte_len() as u64);
+        Ok(position)
+    }
+
+    /// Append a record to the log, if there is one. Under the commit lock.
+    pub(crate) fn append(&self, seq: Seq, parts: &[&[u8]]) -> Result<Option<Position>> {
+        match &self.log {
+            None => Ok(None),
+            Some(log) => log.append(seq, parts).map(Some).inspect_err(|e| {
+                if e.kind() != ErrorKind::Full {
+                    self.health.poison(e);
+                }
+            }),
+        }
+    }
+
+    /// Push the operations of `plan` as commit `seq`, under the commit lock; freeze buffers that
+    /// have grown beyond what one flush should take.
+    pub(crate) fn apply(&self, plan: &Plan<'_>, seq: Seq) {
+        let most = self.tuning.buffer_max;
+        let mut large = Vec::new();
+        plan.apply(self, seq, |tree, bucket, bytes| {
+            if most < bytes {
+                large.push((Arc::clone(tree), Arc::clone(bucket)));
+            }
+        });
+        for (tree, bucket) in large {
+            self.freeze(&tree, &bucket, seq);
+        }
+    }
+
+    /// Wait until the log is durable up to `position`, as far as `durability` asks.
+    pub(crate) fn make_durable(
+        &self,
+        position: Option<Position>,
+        durability: Durability,
+    ) -> Result<()> {
+        let (Some(log), Some(position)) = (&self.log, position) else {
+            return Ok(());
+        };
+        if durability < Durability::Group {
+            return log.write_ready().inspect_err(|e| self.health.poison(e));
+        }
+        let start = self.vfs.now();
+        let result = log.sync_to(position);
+        self.counters.log_sync.add(self.vfs.now().saturating_sub(start));
+        result.inspect_err(|e| self.health.poison(e))
+    }
+
+    /// Make everything committed so far durable.
+    pub(crate) fn sync_log(&self) -> Result<()> {
+        self.health.check_writable()?;
+        match &self.log {
+            Some(log) => log.sync().inspect_err(|e| self.health.poison(e)),
+            None => self.checkpoint(),
+        }
+    }
+
+    /// What closing does last.
+    pub(crate) fn shut_down(&self) -> Result<()> {
+        self.merges.abandon();
+        self.sync_log()
+    }
+
+    /// Refuse a level that cannot be had.
+    pub(crate) fn check_durability(&self, durability: Durability) -> Result<()> {
+        if self.log.is_some() || durability == Durability::None {
+            return Ok(());
+        }
+        let message = "opened without a log, so only durability none can be had; commit at none, \
+                       or open with a log";
+        Err(Error::invalid(message))
+    }
+
+    /// Back-pressure: nothing while there is room, then ever longer sleeps, and at the limit a wait
+    /// for room.
+    fn wait_for_memory(&self, bytes: usize) -> Result<()> {
+        while self.memory.is_full() {
+            self.health.check_writable()?;
+            let start = self.vfs.now();
+            if self.has_threads() {
+                if let Some(trouble) = self.health.trouble() {
+                    return Err(trouble);
+                }
+                self.wake.work();
+                self.wake.wait_for_room(ROOM_WAIT);
+            } else {
+                self.make_room()?;
+            }
+            self.counters.memory_full.add(self.vfs.now().saturating_sub(start));
+        }
+        if !self.has_threads() {
+            return Ok(());
+        }
+        // What a byte of the batch takes in a buffer, roughly: slots and growth.
+        let pressure = self.memory.delay(bytes * 2);
+        let debt = self.merge_delay(bytes);
+        if let Some(sleep) = self.memory.owe(pressure + debt) {
+            self.vfs.sleep(sleep);
+            let wait = if debt < pressure {
+                &self.counters.pressure
+            } else {
+                &self.counters.merge_debt
+            };
+            wait.add(sleep);
+        }
+        Ok(())
+    }
+}
+
+fn check_sizes(batch: &Batch) -> Result<()> {
+    let checks = [
+        ("a commit", batch.payload().len(), COMMIT_MAX),
+        ("a key", batch.longest_key(), KEY_MAX),
+        ("a value", batch.longest_value(), VALUE_MAX),
+    ];
+    for (what, length, most) in checks {
+        if most < length {
+            let message = format!("{what} has at most {most} bytes, this one has {length}");
+            return Err(Error::invalid(message));
+        }
+    }
+    Ok(())
+}

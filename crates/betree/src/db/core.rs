@@ -1,0 +1,178 @@
+//! The store behind all its handles.
+//!
+//! Lock order, outermost first: checkpoint, commit, flush queue, a bucket's state, a buffer. The
+//! register of snapshots, the catalog and the space allocator are leaves: nothing is locked under
+//! them. No lock but the checkpoint's is held across input or output; the log has its own.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use stdx::sync::{Condvar, Mutex};
+use vfs::{File, Vfs};
+
+use super::catalog::Catalog;
+use super::counters::Counters;
+use super::health::Health;
+use super::memory::Memory;
+use super::recent::Recent;
+use super::snapshots::{Horizon, Snapshots};
+use super::tuning::Tuning;
+use crate::log::Log;
+use crate::options::Options;
+use crate::run::RunStore;
+use crate::space::Space;
+use crate::types::{RunId, Seq};
+use crate::work::{Checkpoints, FlushQueue, Merges, Sharing, Timers};
+
+/// The name of the data file.
+pub(crate) const DATA_FILE: &str = "data.betree";
+
+/// What the commit lock guards, beside the order of commits itself.
+pub(crate) struct Committer {
+    /// The newest commit.
+    pub(crate) last: Seq,
+}
+
+/// The store.
+pub(crate) struct Core {
+    pub(crate) options: Options,
+    pub(crate) vfs: Arc<dyn Vfs>,
+    pub(crate) directory: PathBuf,
+    pub(crate) file: Arc<dyn File>,
+    pub(crate) space: Arc<Space>,
+    pub(crate) runs: Arc<RunStore>,
+    /// `None` when the store keeps no log.
+    pub(crate) log: Option<Log>,
+    pub(crate) catalog: Catalog,
+    pub(crate) snapshots: Snapshots,
+    pub(crate) recent: Recent,
+    pub(crate) memory: Memory,
+    pub(crate) queue: FlushQueue,
+    pub(crate) merges: Merges,
+    pub(crate) sharing: Sharing,
+    pub(crate) checkpoints: Checkpoints,
+    pub(crate) commit: Mutex<Committer>,
+    pub(crate) health: Health,
+    pub(crate) counters: Counters,
+    pub(crate) wake: Wake,
+    pub(crate) timers: Timers,
+    pub(crate) tuning: Tuning,
+    next_run: AtomicU64,
+}
+
+/// The parts a store is made of when it is opened.
+pub(crate) struct Parts {
+    pub(crate) options: Options,
+    pub(crate) vfs: Arc<dyn Vfs>,
+    pub(crate) directory: PathBuf,
+    pub(crate) file: Arc<dyn File>,
+    pub(crate) space: Arc<Space>,
+    pub(crate) runs: Arc<RunStore>,
+    pub(crate) log: Option<Log>,
+    pub(crate) catalog: Catalog,
+    pub(crate) sharing: Sharing,
+    pub(crate) checkpoints: Checkpoints,
+    pub(crate) last: Seq,
+    pub(crate) next_run: u64,
+    /// Of what is drawn, unless the options say.
+    pub(crate) seed: u64,
+}
+
+impl Core {
+    /// A store of these parts.
+    pub(crate) fn new(parts: Parts) -> Core {
+        let options = parts.options;
+        let tuning = Tuning::new(&options);
+        Core {
+            snapshots: Snapshots::new(parts.last, options.snapshot_max_age()),
+            memory: Memory::new(tuning.buffers),
+            merges: Merges::new(options.seed().unwrap_or(parts.seed)),
+            queue: FlushQueue::default(),
+            recent: Recent::new(),
+            commit: Mutex::new(Committer { last: parts.last }),
+            health: Health::default(),
+            counters: Counters::default(),
+            wake: Wake::default(),
+            timers: Timers::default(),
+            tuning,
+            vfs: parts.vfs,
+            directory: parts.directory,
+            file: parts.file,
+            space: parts.space,
+            runs: parts.runs,
+            log: parts.log,
+            catalog: parts.catalog,
+            sharing: parts.sharing,
+            checkpoints: parts.checkpoints,
+            next_run: AtomicU64::new(parts.next_run),
+            options,
+        }
+    }
+
+    /// A number for a new run.
+    pub(crate) fn next_run(&self) -> RunId {
+        RunId(self.next_run.fetch_add(1, Ordering::Relaxed))
+    }
+
+    /// The number the next run will get: every run there is has a smaller one.
+    pub(crate) fn peek_run(&self) -> u64 {
+        self.next_run.load(Ordering::Relaxed)
+    }
+
+    /// What flushes and merges must keep, as of now.
+    pub(crate) fn horizon(&self) -> Horizon {
+        self.snapshots.horizon(self.vfs.now())
+    }
+
+    /// The data file.
+    pub(crate) fn data_path(&self) -> PathBuf {
+        self.directory.join(DATA_FILE)
+    }
+
+    /// Whether background threads do the work; else whoever needs it done steps.
+    pub(crate) fn has_threads(&self) -> bool {
+        0 < self.options.threads()
+    }
+}
+
+/// Wakes background threads, and commits that wait for room.
+#[derive(Default)]
+pub(crate) struct Wake {
+    lock: Mutex<()>,
+    work: Condvar,
+    room: Condvar,
+}
+
+impl Wake {
+    /// There is work.
+    pub(crate) fn work(&self) {
+        self.work.notify_one();
+    }
+
+    /// Every thread should look.
+    pub(crate) fn everyone(&self) {
+        let _guard = self.lock.lock();
+        self.work.notify_all();
+        self.room.notify_all();
+    }
+
+    /// There is room in the buffers.
+    pub(crate) fn room(&self) {
+        self.room.notify_all();
+    }
+
+    /// Wait for work, no longer than `limit`. A wake-up between the last look and this wait may be
+    /// missed: the limit bounds what that costs.
+    pub(crate) fn wait_for_work(&self, limit: Duration) {
+        let mut guard = self.lock.lock();
+        self.work.wait_for(&mut guard, limit);
+    }
+
+    /// Wait for room, no longer than `limit`.
+    pub(crate) fn wait_for_room(&self, limit: Duration) {
+        let mut guard = self.lock.lock();
+        self.room.wait_for(&mut guard, limit);
+    }
+}

@@ -1,0 +1,72 @@
+//! Counters of waits and of background work, for statistics. Relaxed: they order nothing.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+/// How often, and how long in all.
+#[derive(Default)]
+pub(crate) struct Wait {
+    count: AtomicU64,
+    micros: AtomicU64,
+}
+
+impl Wait {
+    /// Count one wait.
+    pub(crate) fn add(&self, time: Duration) {
+        self.count.fetch_add(1, Ordering::Relaxed);
+        let micros = u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
+        self.micros.fetch_add(micros, Ordering::Relaxed);
+    }
+
+    /// How often, and how many microseconds in all.
+    pub(crate) fn get(&self) -> (u64, u64) {
+        (self.count.load(Ordering::Relaxed), self.micros.load(Ordering::Relaxed))
+    }
+}
+
+/// A number that only grows.
+#[derive(Default)]
+pub(crate) struct Counter(AtomicU64);
+
+impl Counter {
+    /// Add `n`.
+    pub(crate) fn add(&self, n: u64) {
+        self.0.fetch_add(n, Ordering::Relaxed);
+    }
+
+    /// The number.
+    pub(crate) fn get(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// All counters.
+#[derive(Default)]
+pub(crate) struct Counters {
+    /// Commits slowed down because buffers are filling.
+    pub(crate) pressure: Wait,
+    /// Commits slowed down because merges are behind.
+    pub(crate) merge_debt: Wait,
+    /// Commits that waited for room in the buffers.
+    pub(crate) memory_full: Wait,
+    /// Commits that waited for a sync of the log.
+    pub(crate) log_sync: Wait,
+    pub(crate) commits: Counter,
+    pub(crate) gets: Counter,
+    pub(crate) cursors: Counter,
+    pub(crate) conflicts: Counter,
+    pub(crate) flushes: Counter,
+    pub(crate) appends: Counter,
+    pub(crate) merges: Counter,
+    pub(crate) splits: Counter,
+    pub(crate) checkpoints: Counter,
+    pub(crate) image_bytes: Counter,
+    pub(crate) flush_nanos: Counter,
+    pub(crate) merge_nanos: Counter,
+    /// Bytes of keys and values that commits brought.
+    pub(crate) user_bytes: Counter,
+    /// Encoded bytes flushed as deltas: what the merge lane is paced by.
+    pub(crate) delta_bytes: Counter,
+    /// Encoded bytes that merges wrote.
+    pub(crate) merged_bytes: Counter,
+}

@@ -1,0 +1,215 @@
+//! The handle of an open store.
+
+use std::ops::Bound;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use stdx::sync::Mutex;
+use vfs::{Held, RealVfs, Vfs};
+
+use super::core::Core;
+use super::snapshot::Snapshot;
+use super::transaction::Transaction;
+use crate::batch::Batch;
+use crate::durability::Durability;
+use crate::error::{Error, Result};
+use crate::options::Options;
+use crate::tree::TreeOptions;
+use crate::types::TreeId;
+use crate::work::Threads;
+
+/// An open store: named trees of keys and values in byte order, written atomically across trees,
+/// read at snapshots. Shared by any number of threads.
+///
+/// ```
+/// use betree::{Db, Durability, Options, TreeOptions};
+///
+/// # let directory = tempfile::tempdir()?;
+/// let db = Db::open(directory.path(), Options::balanced().with_memory(64 << 20))?;
+/// let tree = db.create_tree("fruit", TreeOptions::default())?;
+/// let mut transaction = db.begin()?;
+/// transaction.insert(tree, b"apple", b"red")?;
+/// transaction.commit(Durability::Sync)?;
+/// assert_eq!(db.begin_read()?.get(tree, b"apple")?, Some(b"red".to_vec()));
+/// db.close()?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub struct Db {
+    core: Arc<Core>,
+    threads: Mutex<Option<Threads>>,
+    /// Last, so that the directory is let go when nothing writes to it any more.
+    _held: Box<dyn Held>,
+}
+
+impl Db {
+    /// Open the store in `directory`, making both when missing.
+    ///
+    /// # Errors
+    /// `Invalid` for options out of range (named), a directory that is open elsewhere, or a store
+    /// of another format; `Corrupt` when what must be there is not; `Io`, `Full`.
+    pub fn open(directory: &Path, options: Options) -> Result<Db> {
+        Db::open_with(Arc::new(RealVfs::new()), directory, options)
+    }
+
+    /// Open a store on a file system and clock of the caller's: for simulations.
+    ///
+    /// # Errors
+    /// As [`Db::open`].
+    #[expect(clippy::needless_pass_by_value, reason = "an owner of both, as Db::open")]
+    pub fn open_with(vfs: Arc<dyn Vfs>, directory: &Path, options: Options) -> Result<Db> {
+        let (core, held) = super::open::open(&vfs, directory, &options)?;
+        let core = Arc::new(core);
+        let threads = Threads::start(&core)
+            .map_err(|e| Error::io("start background threads", directory, e))?;
+        Ok(Db {
+            core,
+            threads: Mutex::new(Some(threads)),
+            _held: held,
+        })
+    }
+
+    /// Create a tree; durable when this returns.
+    ///
+    /// # Errors
+    /// `Exists`; `Invalid` for a name that is empty or too long ([`crate::NAME_MAX`]); `Full`,
+    /// `Closed`, `Io`.
+    pub fn create_tree(&self, name: &str, options: TreeOptions) -> Result<TreeId> {
+        self.core.create_tree(name, options)
+    }
+
+    /// The tree of that name.
+    ///
+    /// # Errors
+    /// `NotFound`.
+    pub fn open_tree(&self, name: &str) -> Result<TreeId> {
+        self.core.health.check_open()?;
+        self.core.catalog.by_name(name).map(|tree| tree.id)
+    }
+
+    /// Drop a tree; durable when this returns. Snapshots that see it go on reading it; the space
+    /// comes back when the last of them is gone.
+    ///
+    /// # Errors
+    /// `NotFound`; `Full`, `Closed`, `Io`.
+    pub fn drop_tree(&self, name: &str) -> Result<()> {
+        self.core.drop_tree(name)
+    }
+
+    /// The names of all trees, in byte order.
+    ///
+    /// # Errors
+    /// `Closed`.
+    pub fn trees(&self) -> Result<Vec<String>> {
+        self.core.health.check_open()?;
+        Ok(self.core.catalog.names())
+    }
+
+    /// A snapshot of all trees as of now.
+    ///
+    /// # Errors
+    /// `Closed`.
+    pub fn begin_read(&self) -> Result<Snapshot> {
+        Snapshot::new(&self.core)
+    }
+
+    /// A transaction on a snapshot of now.
+    ///
+    /// # Errors
+    /// `Closed`.
+    pub fn begin(&self) -> Result<Transaction> {
+        Transaction::new(&self.core)
+    }
+
+    /// Apply a batch atomically, without reading (but for range deletes, which are written out as
+    /// deletes of the keys there are). It does not conflict with transactions.
+    ///
+    /// # Errors
+    /// `Invalid` for a dropped tree, a key, value or batch beyond the limits, or a durability that
+    /// a store without a log cannot give; `Full`, `Closed`, `Io`. Nothing is applied then, but after
+    /// a failed sync the batch may be visible though not durable, and the store is closed for
+    /// writes.
+    pub fn write(&self, batch: &Batch, durability: Durability) -> Result<()> {
+        self.core.write(batch, durability)
+    }
+
+    /// Make a checkpoint now: opening the store needs next to no log after it.
+    ///
+    /// # Errors
+    /// `Full`, `Closed`; `Io`: after a failed sync the store is closed for writes.
+    pub fn checkpoint(&self) -> Result<()> {
+        self.core.checkpoint()
+    }
+
+    /// Make everything committed so far durable, whatever level it was committed at.
+    ///
+    /// # Errors
+    /// As [`Db::checkpoint`].
+    pub fn sync_log(&self) -> Result<()> {
+        self.core.sync_log()
+    }
+
+    /// Do all work that is owed: flush, merge every bucket to one run a key, make a checkpoint, cut
+    /// the data file. False when `limit` passed before all was done.
+    ///
+    /// # Errors
+    /// As [`Db::checkpoint`]; `Corrupt`.
+    pub fn settle(&self, limit: Duration) -> Result<bool> {
+        self.core.settle(limit)
+    }
+
+    /// Merge the buckets of a range of keys. `watch` gets the bytes done and to do and says whether
+    /// to go on. False when it did not.
+    ///
+    /// # Errors
+    /// `Invalid` for a dropped tree; as [`Db::settle`].
+    pub fn compact(
+        &self,
+        tree: TreeId,
+        start: Bound<&[u8]>,
+        end: Bound<&[u8]>,
+        watch: &mut dyn FnMut(u64, u64) -> bool,
+    ) -> Result<bool> {
+        self.core.compact(tree, start, end, watch)
+    }
+
+    /// One unit of background work, for a store opened with no threads: false when there is none
+    /// now. With threads it helps them.
+    ///
+    /// # Errors
+    /// What the work failed on; it will be tried again, except after a failed sync.
+    pub fn step(&self) -> Result<bool> {
+        self.core.step()
+    }
+
+    /// Close: stop the threads, make what is committed durable, let go of the directory. Dropping
+    /// does the same, but hides the error. Snapshots and transactions that are still there answer
+    /// `Closed`.
+    ///
+    /// # Errors
+    /// As [`Db::checkpoint`].
+    pub fn close(self) -> Result<()> {
+        self.shut()
+    }
+
+    fn shut(&self) -> Result<()> {
+        let Some(mut threads) = self.threads.lock().take() else {
+            return Ok(());
+        };
+        threads.stop();
+        let result = if self.core.health.is_poisoned() {
+            self.core.health.check_writable()
+        } else {
+            self.core.shut_down()
+        };
+        self.core.health.close();
+        result
+    }
+}
+
+impl Drop for Db {
+    fn drop(&mut self) {
+        // Whoever wants to know calls close.
+        let _ = self.shut();
+    }
+}

@@ -1,0 +1,88 @@
+//! Whether the store takes writes, and why not.
+//!
+//! - I1. After a failed sync nothing is ever acknowledged again: what is durable is unknown, and
+//!   asking again proves nothing. The store stays readable; opening it again recovers what is.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use stdx::sync::Mutex;
+
+use crate::error::{Error, ErrorKind, Result};
+
+/// The state of the store as a whole.
+#[derive(Default)]
+pub(crate) struct Health {
+    closed: AtomicBool,
+    poisoned: AtomicBool,
+    /// What poisoned it, for the message.
+    cause: Mutex<Option<String>>,
+    /// What the background work failed on last, until it succeeds again.
+    trouble: Mutex<Option<(ErrorKind, String)>>,
+    in_trouble: AtomicBool,
+}
+
+impl Health {
+    /// Refuse when the store is closed.
+    pub(crate) fn check_open(&self) -> Result<()> {
+        if self.closed.load(Ordering::Acquire) {
+            return Err(Error::new(ErrorKind::Closed, "the store is closed; open it again"));
+        }
+        Ok(())
+    }
+
+    /// Refuse when the store is closed, or closed for writes.
+    pub(crate) fn check_writable(&self) -> Result<()> {
+        self.check_open()?;
+        if !self.poisoned.load(Ordering::Acquire) {
+            return Ok(());
+        }
+        let cause = self.cause.lock();
+        let cause = cause.as_deref().unwrap_or("unknown");
+        let message = format!("closed for writes since an error ({cause}); open the store again");
+        Err(Error::new(ErrorKind::Closed, message))
+    }
+
+    /// Close for writes, for ever (I1).
+    pub(crate) fn poison(&self, error: &Error) {
+        let mut cause = self.cause.lock();
+        if cause.is_none() {
+            *cause = Some(error.to_string());
+        }
+        self.poisoned.store(true, Ordering::Release);
+    }
+
+    /// Whether it is closed for writes by an error.
+    pub(crate) fn is_poisoned(&self) -> bool {
+        self.poisoned.load(Ordering::Acquire)
+    }
+
+    /// Close. False when it was closed before.
+    pub(crate) fn close(&self) -> bool {
+        !self.closed.swap(true, Ordering::AcqRel)
+    }
+
+    /// Background work failed, and will be tried again.
+    pub(crate) fn worry(&self, error: &Error) {
+        *self.trouble.lock() = Some((error.kind(), error.to_string()));
+        self.in_trouble.store(true, Ordering::Release);
+    }
+
+    /// Background work went well.
+    pub(crate) fn relax(&self) {
+        if self.in_trouble.load(Ordering::Acquire) {
+            *self.trouble.lock() = None;
+            self.in_trouble.store(false, Ordering::Release);
+        }
+    }
+
+    /// What background work fails on.
+    pub(crate) fn trouble(&self) -> Option<Error> {
+        if !self.in_trouble.load(Ordering::Acquire) {
+            return None;
+        }
+        let trouble = self.trouble.lock();
+        let (kind, message) = trouble.as_ref()?;
+        let message = format!("memory is full and cannot be flushed: {message}");
+        Some(Error::new(*kind, message))
+    }
+}

@@ -1,0 +1,175 @@
+//! The governor of memory for write buffers, and the back-pressure that follows from it.
+//!
+//! The memory given to the engine is divided once: a share for write buffers (active and frozen), a
+//! fixed allowance for work in flight (sorting, encoding, merging), the rest for the page cache,
+//! which also holds fences and filters. Each part has a hard limit of its own, so the sum has one.
+//!
+//! ```text
+//!  buffered bytes   0 ......... 70 % ......... 85 % .................. 100 %
+//!                   |  nothing   |  fullest      |  commits wait a       |  commits wait
+//!                   |            |  is flushed   |  little, then more    |  for room
+//! ```
+
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::time::Duration;
+
+/// Above this share of the limit the fullest buffers are frozen and flushed.
+const FREEZE_PERCENT: usize = 70;
+/// Above this share commits wait in proportion.
+const WAIT_PERCENT: usize = 85;
+/// Waits shorter than this are owed until they add up: a sleep costs about 60 microseconds itself.
+const LEAST_SLEEP: Duration = Duration::from_micros(200);
+/// No single commit waits longer than this before it looks again.
+const MOST_SLEEP: Duration = Duration::from_millis(5);
+
+/// Bytes in write buffers, against their limit.
+pub(crate) struct Memory {
+    limit: usize,
+    buffered: AtomicUsize,
+    frozen: AtomicUsize,
+    /// Bytes a second that flushes free, smoothed; 0 until the first.
+    drain: AtomicU64,
+    /// Nanoseconds of waiting that commits owe.
+    owed: AtomicU64,
+}
+
+impl Memory {
+    /// A governor of `limit` bytes.
+    pub(crate) fn new(limit: usize) -> Memory {
+        assert!(0 < limit, "there is room for buffers");
+        Memory {
+            limit,
+            buffered: AtomicUsize::new(0),
+            frozen: AtomicUsize::new(0),
+            drain: AtomicU64::new(0),
+            owed: AtomicU64::new(0),
+        }
+    }
+
+    /// The hard limit in bytes.
+    pub(crate) fn limit(&self) -> usize {
+        self.limit
+    }
+
+    /// Bytes in all write buffers.
+    pub(crate) fn buffered(&self) -> usize {
+        self.buffered.load(Ordering::Relaxed)
+    }
+
+    /// Of these, bytes in frozen buffers.
+    pub(crate) fn frozen(&self) -> usize {
+        self.frozen.load(Ordering::Relaxed)
+    }
+
+    /// A buffer has grown by `bytes`.
+    pub(crate) fn grow(&self, bytes: usize) {
+        self.buffered.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    /// A buffer of `bytes` was frozen.
+    pub(crate) fn freeze(&self, bytes: usize) {
+        self.frozen.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    /// A frozen buffer of `bytes` is flushed, which took `took`.
+    pub(crate) fn flushed(&self, bytes: usize, took: Duration) {
+        let before = self.frozen.fetch_sub(bytes, Ordering::Relaxed);
+        assert!(bytes <= before, "what is flushed was frozen");
+        let before = self.buffered.fetch_sub(bytes, Ordering::Relaxed);
+        assert!(bytes <= before, "what is flushed was buffered");
+        let micros = u64::try_from(took.as_micros()).unwrap_or(u64::MAX).max(1);
+        let rate = (bytes as u64).saturating_mul(1_000_000) / micros;
+        let old = self.drain.load(Ordering::Relaxed);
+        let new = if old == 0 { rate } else { (old * 7 + rate) / 8 };
+        self.drain.store(new.max(1), Ordering::Relaxed);
+    }
+
+    /// Frozen buffers of `bytes` were thrown away.
+    pub(crate) fn forget_frozen(&self, bytes: usize) {
+        let before = self.frozen.fetch_sub(bytes, Ordering::Relaxed);
+        assert!(bytes <= before, "what is thrown away was frozen");
+        self.forget_active(bytes);
+    }
+
+    /// Active buffers of `bytes` were thrown away.
+    pub(crate) fn forget_active(&self, bytes: usize) {
+        let before = self.buffered.fetch_sub(bytes, Ordering::Relaxed);
+        assert!(bytes <= before, "what is thrown away was buffered");
+    }
+
+    /// Whether the fullest buffer should be frozen: memory is getting full, and not already by
+    /// buffers that wait for their flush.
+    pub(crate) fn wants_freeze(&self) -> bool {
+        let buffered = self.buffered();
+        let waiting = self.frozen();
+        self.limit / 100 * FREEZE_PERCENT < buffered && waiting < self.limit / 8
+    }
+
+    /// Whether commits must wait until something is flushed.
+    pub(crate) fn is_full(&self) -> bool {
+        self.limit <= self.buffered()
+    }
+
+    /// How long a commit of `bytes` should sleep now, so that what comes in matches what the
+    /// flushes free: zero below 85 % of the limit, twice the time to drain `bytes` near 100 %.
+    pub(crate) fn delay(&self, bytes: usize) -> Duration {
+        let threshold = self.limit / 100 * WAIT_PERCENT;
+        let over = self.buffered().saturating_sub(threshold);
+        let drain = self.drain.load(Ordering::Relaxed);
+        if over == 0 || drain == 0 {
+            return Duration::ZERO;
+        }
+        let span = (self.limit - threshold).max(1) as f64;
+        let pressure = (2.0 * over as f64 / span).min(2.0);
+        Duration::from_secs_f64(bytes as f64 / drain as f64 * pressure)
+    }
+
+    /// Add to what commits owe; the sleep to take now, if it is worth one.
+    pub(crate) fn owe(&self, delay: Duration) -> Option<Duration> {
+        if delay.is_zero() {
+            return None;
+        }
+        let nanos = u64::try_from(delay.as_nanos()).unwrap_or(u64::MAX);
+        let owed = self.owed.fetch_add(nanos, Ordering::Relaxed).saturating_add(nanos);
+        let owed = Duration::from_nanos(owed);
+        if owed < LEAST_SLEEP {
+            return None;
+        }
+        self.owed.store(0, Ordering::Relaxed);
+        Some(owed.min(MOST_SLEEP))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn back_pressure_grows_without_a_step() {
+        let memory = Memory::new(1000);
+        memory.grow(700);
+        memory.freeze(100);
+        memory.flushed(100, Duration::from_secs(1));
+        assert_eq!(memory.delay(100), Duration::ZERO);
+        let mut last = Duration::ZERO;
+        for _ in 0..5 {
+            memory.grow(60);
+            let delay = memory.delay(100);
+            assert!(last <= delay);
+            last = delay;
+        }
+        assert!(Duration::from_millis(500) < last && last <= Duration::from_secs(2));
+        assert!(!memory.is_full());
+        memory.grow(100);
+        assert!(memory.is_full());
+    }
+
+    #[test]
+    fn short_waits_are_owed_until_they_add_up() {
+        let memory = Memory::new(1000);
+        assert_eq!(memory.owe(Duration::from_micros(150)), None);
+        let sleep = memory.owe(Duration::from_micros(150)).unwrap();
+        assert_eq!(sleep, Duration::from_micros(300));
+        assert_eq!(memory.owe(Duration::from_micros(10)), None);
+    }
+}

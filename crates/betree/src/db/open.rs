@@ -1,0 +1,267 @@
+//! Opening a store: making one, or recovering what is durable.
+//!
+//! 1. The newest superblock names the image; the image names every run. The space between the runs
+//!    is free: there is no map of free space on disk that could be wrong.
+//! 2. The log is replayed from where the image says. A bucket skips what its runs have already; the
+//!    rest goes into its buffer as it did the first time, and is flushed when memory fills.
+//! 3. A store that was opened with a log and is now opened without (or the other way) makes a
+//!    checkpoint at once, so that what the log held is in the image.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+
+use vfs::{Held, Open, Site, Vfs};
+
+use super::catalog::Catalog;
+use super::commit::{RECORD_BATCH, RECORD_CREATE, RECORD_DROP};
+use super::core::{Core, DATA_FILE, Parts};
+use super::ddl;
+use crate::batch::Batch;
+use crate::cache::Cache;
+use crate::checkpoint::{self, BucketImage, Image, Superblock, TreeImage};
+use crate::error::{Error, ErrorKind, Result};
+use crate::log::{Log, LogOptions};
+use crate::options::Options;
+use crate::run::{Run, RunStore};
+use crate::tree::{Bucket, Tree, TreeOptions};
+use crate::types::{RunId, Seq};
+use crate::work::{Checkpoints, Sharing};
+
+/// Open the store in `directory`, making it when there is none.
+pub(crate) fn open(
+    vfs: &Arc<dyn Vfs>,
+    directory: &Path,
+    options: &Options,
+) -> Result<(Core, Box<dyn Held>)> {
+    options.validate()?;
+    vfs.create_dir(Site("open.create_dir"), directory)
+        .map_err(|e| Error::io("create the directory", directory, e))?;
+    let held = vfs.hold(directory).map_err(|e| {
+        if e.kind() != std::io::ErrorKind::WouldBlock {
+            return Error::io("lock the directory", directory, e);
+        }
+        let message = "the store is open in another process or by another handle of this one; \
+                       close it there, or name another directory";
+        Error::invalid(message).with_path(directory)
+    })?;
+    let path = directory.join(DATA_FILE);
+    let names = vfs
+        .list(directory)
+        .map_err(|e| Error::io("list the directory", directory, e))?;
+    if !names.iter().any(|name| name == DATA_FILE) {
+        let store = new_store_id(&**vfs);
+        if options.log() {
+            Log::create(Arc::clone(vfs), directory, store, Seq(1), log_options(options))?;
+        }
+        checkpoint::create(&**vfs, &path, &Superblock::first(store))?;
+    }
+    let core = recover(vfs, directory, options)?;
+    Ok((core, held))
+}
+
+/// An identity no other store has: hashes of the clock and of addresses the system randomises.
+fn new_store_id(vfs: &dyn Vfs) -> u128 {
+    let wall = stdx::time::wall().as_nanos();
+    let here = std::ptr::from_ref(vfs).cast::<()>() as usize;
+    let mut bytes = Vec::with_capacity(64);
+    bytes.extend_from_slice(&wall.to_le_bytes());
+    bytes.extend_from_slice(&vfs.now().as_nanos().to_le_bytes());
+    bytes.extend_from_slice(&here.to_le_bytes());
+    bytes.extend_from_slice(&std::process::id().to_le_bytes());
+    let high = stdx::hash::hash64_seeded(&bytes, 1);
+    let low = stdx::hash::hash64_seeded(&bytes, 2);
+    u128::from(high) << 64 | u128::from(low)
+}
+
+fn log_options(options: &Options) -> LogOptions {
+    let buffer = options.shares().log / 2;
+    LogOptions {
+        segment: options.log_segment(),
+        buffer: usize::try_from(buffer).unwrap_or(usize::MAX),
+        group_delay: options.group_delay(),
+        direct: options.direct_io(),
+    }
+}
+
+fn recover(vfs: &Arc<dyn Vfs>, directory: &Path, options: &Options) -> Result<Core> {
+    let path = directory.join(DATA_FILE);
+    let how = Open {
+        create: false,
+        direct: options.direct_io(),
+    };
+    let io = |e| Error::io("open the data file", &path, e);
+    let file: Arc<dyn vfs::File> = Arc::from(vfs.open(Site("data.open"), &path, how).map_err(io)?);
+    let (superblock, image) = checkpoint::read(&*file, &path)?;
+    let length = file.len().map_err(io)?;
+    let space = checkpoint::rebuild_space(length, &superblock, image.as_ref())
+        .map_err(|e| e.with_path(&path))?;
+    let space = Arc::new(space);
+    let cache = Arc::new(Cache::new(options.shares().cache));
+    let runs = RunStore::new(Arc::clone(&file), &path, Arc::clone(&space), cache);
+    let sharing = Sharing::default();
+    let trees = image.as_ref().map_or_else(Vec::new, |i| trees(i, &runs, &sharing));
+    let log_from = superblock.log_from;
+    let store = superblock.store;
+    let mut core = Core::new(Parts {
+        options: options.clone(),
+        vfs: Arc::clone(vfs),
+        directory: directory.to_owned(),
+        file,
+        space,
+        runs,
+        log: None,
+        catalog: Catalog::new(trees, superblock.next_tree.max(1)),
+        sharing,
+        last: superblock.last_seq,
+        next_run: superblock.next_run.0,
+        checkpoints: Checkpoints::new(superblock, vfs.now()),
+        #[expect(clippy::cast_possible_truncation, reason = "any 64 bits of it serve")]
+        seed: store as u64,
+    });
+    core.log = open_log(&core, store, log_from)?;
+    Ok(core)
+}
+
+/// The log, replayed; `None` when the options want none.
+fn open_log(core: &Core, store: u128, from: Seq) -> Result<Option<Log>> {
+    let directory = &core.directory;
+    let covered = core.commit.lock().last;
+    let has_log = Log::exists(&*core.vfs, directory)?;
+    let logged = core.checkpoints.superblock().log_from <= covered;
+    if !has_log && logged && Seq(0) < covered && core.options.log() {
+        // The image says that commits it covers are (partly) in the log only.
+        let message = "the log is missing: its segments hold commits that the data file does not; \
+                       put them back, or restore a backup";
+        return Err(Error::corrupt(message).with_path(directory));
+    }
+    let options = log_options(&core.options);
+    let vfs = Arc::clone(&core.vfs);
+    if !has_log {
+        if !core.options.log() {
+            return Ok(None);
+        }
+        return Log::create(vfs, directory, store, Seq(covered.0 + 1), options).map(Some);
+    }
+    core.commit.lock().last = Seq(from.0.max(1) - 1);
+    let mut replay = |seq: Seq, payload: &[u8]| replay(core, seq, payload);
+    let log = Log::recover(vfs, directory, store, from, options, &mut replay)?;
+    let reached = log.appended();
+    if reached < covered {
+        let message = format!(
+            "the log ends at commit {reached}, but the data file holds commit {covered}: the end \
+             of the log is missing; put the newest segment back, or restore a backup"
+        );
+        return Err(Error::corrupt(message).with_path(directory));
+    }
+    assert_eq!(core.commit.lock().last, reached, "the log was replayed to its end");
+    if core.options.log() {
+        return Ok(Some(log));
+    }
+    // What it held must be in the image before it goes; the next commits will not be in it.
+    drop(log);
+    core.checkpoint()?;
+    Log::remove(&*core.vfs, directory)?;
+    Ok(None)
+}
+
+/// Do a commit again.
+fn replay(core: &Core, seq: Seq, payload: &[u8]) -> Result<()> {
+    let (kind, rest) = payload
+        .split_first()
+        .ok_or_else(|| Error::corrupt(format!("commit {seq} in the log is empty")))?;
+    while core.memory.is_full() {
+        core.make_room()?;
+    }
+    match *kind {
+        RECORD_BATCH => replay_batch(core, seq, rest)?,
+        RECORD_CREATE => ddl::replay_create(core, seq, rest)?,
+        RECORD_DROP => ddl::replay_drop(core, seq, rest)?,
+        other => {
+            let message = format!("commit {seq} in the log is of unknown kind {other}");
+            return Err(Error::corrupt(message));
+        }
+    }
+    // Of a bucket that is flushed now everything up to this commit is in runs, not more: the commit
+    // lock's number follows the replay.
+    let mut committer = core.commit.lock();
+    committer.last = seq;
+    if core.snapshots.visible() < seq {
+        core.snapshots.publish(seq);
+    }
+    core.freeze_when_full(seq);
+    Ok(())
+}
+
+/// Push what the buckets do not have yet. Trees that are gone were dropped later.
+fn replay_batch(core: &Core, seq: Seq, payload: &[u8]) -> Result<()> {
+    use crate::batch::Change;
+    use crate::types::Op;
+    for change in Batch::decode(payload).map_err(|e| in_commit(seq, &e))? {
+        let (tree, op, key, value) = match change {
+            Change::Put { tree, key, value } => (tree, Op::Put, key, value),
+            Change::Delete { tree, key } => (tree, Op::Delete, key, &[][..]),
+            Change::DeleteRange { .. } => {
+                let message = "a range delete is logged as deletes of its keys";
+                return Err(in_commit(seq, &Error::corrupt(message)));
+            }
+        };
+        let Ok(tree) = core.catalog.tree(tree) else {
+            continue;
+        };
+        let routing = tree.routing();
+        let bucket = routing.bucket(key);
+        let active = {
+            let state = bucket.state();
+            if seq <= state.flushed {
+                continue;
+            }
+            Arc::clone(&state.active)
+        };
+        let before = active.bytes();
+        active.push(seq, op, key, value);
+        core.memory.grow(active.bytes() - before);
+    }
+    Ok(())
+}
+
+fn in_commit(seq: Seq, error: &Error) -> Error {
+    Error::new(ErrorKind::Corrupt, format!("commit {seq} in the log: {error}"))
+}
+
+/// The trees of an image. The image is consistent: decoding has checked it.
+fn trees(image: &Image, store: &Arc<RunStore>, sharing: &Sharing) -> Vec<Arc<Tree>> {
+    let open = |meta: &crate::run::RunMeta| (meta.id, Run::open(store, meta.clone()));
+    let runs: BTreeMap<RunId, Arc<Run>> = image.runs.iter().map(open).collect();
+    let mut named: BTreeMap<RunId, usize> = BTreeMap::new();
+    for tree in &image.trees {
+        for bucket in &tree.buckets {
+            for id in bucket.deltas.iter().chain(&bucket.base) {
+                *named.entry(*id).or_insert(0) += 1;
+            }
+        }
+    }
+    for (id, count) in named {
+        sharing.add(id, count - 1);
+    }
+    let make = |tree: &TreeImage| Arc::new(make_tree(tree, &runs));
+    image.trees.iter().map(make).collect()
+}
+
+fn make_tree(tree: &TreeImage, runs: &BTreeMap<RunId, Arc<Run>>) -> Tree {
+    let find = |id: &RunId| Arc::clone(runs.get(id).expect("the image was checked"));
+    let ends = tree.buckets.iter().skip(1).map(|b| Some(Arc::from(&*b.lo)));
+    let make = |(bucket, hi): (&BucketImage, Option<Arc<[u8]>>)| {
+        let deltas = bucket.deltas.iter().map(find).collect();
+        let base = bucket.base.iter().map(find).collect();
+        let lo = Arc::from(&*bucket.lo);
+        Arc::new(Bucket::with_runs(lo, hi, bucket.flushed, deltas, base))
+    };
+    let buckets = tree.buckets.iter().zip(ends.chain([None])).map(make).collect();
+    let options = TreeOptions {
+        ascending: tree.flags.ascending,
+        point_lookups: tree.flags.point_lookups,
+    };
+    // It was there before every snapshot that will be.
+    Tree::with_buckets(tree.id, tree.name.clone(), options, Seq::ANCIENT, buckets)
+}

@@ -1,0 +1,143 @@
+//! What snapshots, transactions and their cursors read through: the store and a registered moment.
+
+use std::ops::Bound;
+use std::sync::Arc;
+
+use super::core::Core;
+use super::snapshots::Ticket;
+use crate::buffer::WriteSet;
+use crate::cursor::{self, At, Buckets, MergeCursor};
+use crate::error::Result;
+use crate::run::Direction;
+use crate::types::{Seq, TreeId};
+
+/// A registered snapshot; dropping it lets go of what only it sees.
+pub(crate) struct Reader {
+    pub(crate) core: Arc<Core>,
+    ticket: Ticket,
+}
+
+impl Reader {
+    /// A snapshot of now.
+    pub(crate) fn new(core: &Arc<Core>) -> Result<Arc<Reader>> {
+        core.health.check_open()?;
+        let ticket = core.snapshots.enter(core.vfs.now());
+        Ok(Arc::new(Reader {
+            core: Arc::clone(core),
+            ticket,
+        }))
+    }
+
+    /// The newest commit it sees.
+    pub(crate) fn seq(&self) -> Seq {
+        self.ticket.seq
+    }
+
+    /// Whether what was just read can be trusted to have been complete.
+    pub(crate) fn check(&self) -> Result<()> {
+        self.core.health.check_open()?;
+        self.ticket.check()
+    }
+
+    /// Read `key` into `value`. False when it is absent.
+    pub(crate) fn get_into(&self, tree: TreeId, key: &[u8], value: &mut Vec<u8>) -> Result<bool> {
+        self.core.counters.gets.add(1);
+        let tree = self.core.catalog.tree_at(tree, self.seq())?;
+        let view = tree.view(At::Key(key))?.expect("every key has a bucket");
+        let found = cursor::get(&view, key, self.seq(), value);
+        let found = found.map_err(|e| e.with_tree(&tree.name))?;
+        self.check()?;
+        Ok(found)
+    }
+
+    /// A walk through a tree with `own` writes on top.
+    pub(crate) fn cursor<'a>(
+        self: &Arc<Self>,
+        tree: TreeId,
+        own: Option<&'a WriteSet>,
+        start: Bound<&[u8]>,
+        end: Bound<&[u8]>,
+        direction: Direction,
+    ) -> Result<Cursor<'a>> {
+        self.check()?;
+        self.core.counters.cursors.add(1);
+        let tree = self.core.catalog.tree_at(tree, self.seq())?;
+        let walk = MergeCursor::new(tree, own, self.seq(), start, end, direction);
+        Ok(Cursor {
+            walk,
+            reader: Arc::clone(self),
+        })
+    }
+}
+
+impl Drop for Reader {
+    fn drop(&mut self) {
+        self.core.snapshots.leave(&self.ticket);
+    }
+}
+
+/// A walk through the keys of a tree between two bounds, in one direction. It stands before the
+/// first entry until [`Cursor::advance`] is called, and sees what its snapshot sees, whatever is
+/// written, flushed, merged or split meanwhile.
+///
+/// ```
+/// use std::ops::Bound;
+/// use betree::{Batch, Db, Direction, Durability, Options, TreeOptions};
+///
+/// # let directory = tempfile::tempdir()?;
+/// let db = Db::open(directory.path(), Options::default())?;
+/// let tree = db.create_tree("fruit", TreeOptions::default())?;
+/// let mut batch = Batch::new();
+/// batch.put(tree, b"apple", b"red");
+/// batch.put(tree, b"plum", b"blue");
+/// db.write(&batch, Durability::Sync)?;
+/// let snapshot = db.begin_read()?;
+/// let mut cursor =
+///     snapshot.cursor(tree, Bound::Included(b"b"), Bound::Unbounded, Direction::Forward)?;
+/// assert!(cursor.advance()?);
+/// assert_eq!((cursor.key(), cursor.value()), (&b"plum"[..], &b"blue"[..]));
+/// assert!(!cursor.advance()?);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub struct Cursor<'a> {
+    walk: MergeCursor<'a>,
+    reader: Arc<Reader>,
+}
+
+impl Cursor<'_> {
+    /// Go to the next entry. False at the end; after that it stays false.
+    ///
+    /// # Errors
+    /// `Corrupt`, `Io`; `TooOld` when the snapshot was given up; `Closed`.
+    #[inline]
+    pub fn advance(&mut self) -> Result<bool> {
+        let found = self.walk.advance()?;
+        self.reader.check()?;
+        Ok(found)
+    }
+
+    /// Go to the first entry at or beyond `key` in the cursor's direction, within its bounds; it
+    /// may also go back. False when there is none: the cursor is then at its end.
+    ///
+    /// # Errors
+    /// As [`Cursor::advance`].
+    pub fn seek(&mut self, key: &[u8]) -> Result<bool> {
+        let found = self.walk.seek(key)?;
+        self.reader.check()?;
+        Ok(found)
+    }
+
+    /// The key of the current entry. Empty when there is none.
+    #[must_use]
+    #[inline]
+    pub fn key(&self) -> &[u8] {
+        self.walk.key()
+    }
+
+    /// The value of the current entry. Empty when there is none.
+    #[must_use]
+    #[inline]
+    pub fn value(&self) -> &[u8] {
+        self.walk.value()
+    }
+}

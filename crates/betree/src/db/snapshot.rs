@@ -1,0 +1,62 @@
+//! Read views.
+
+use std::ops::Bound;
+use std::sync::Arc;
+
+use super::core::Core;
+use super::reader::{Cursor, Reader};
+use crate::error::Result;
+use crate::run::Direction;
+use crate::types::{Seq, TreeId};
+
+/// A read view of all trees at one moment. It blocks nobody; while it lives, what it sees is kept.
+/// Made by [`crate::Db::begin_read`].
+pub struct Snapshot {
+    reader: Arc<Reader>,
+}
+
+impl Snapshot {
+    pub(crate) fn new(core: &Arc<Core>) -> Result<Snapshot> {
+        let reader = Reader::new(core)?;
+        Ok(Snapshot { reader })
+    }
+
+    /// The newest commit it sees.
+    #[must_use]
+    pub fn seq(&self) -> Seq {
+        self.reader.seq()
+    }
+
+    /// Read `key`.
+    ///
+    /// # Errors
+    /// As [`Snapshot::get_into`].
+    pub fn get(&self, tree: TreeId, key: &[u8]) -> Result<Option<Vec<u8>>> {
+        let mut value = Vec::new();
+        Ok(self.get_into(tree, key, &mut value)?.then_some(value))
+    }
+
+    /// Read `key` into `value` (cleared first). False when it is absent.
+    ///
+    /// # Errors
+    /// `Invalid` for a dropped tree; `TooOld` when the snapshot was given up
+    /// ([`crate::Options::with_snapshot_max_age`]); `Corrupt`, `Io`, `Closed`.
+    pub fn get_into(&self, tree: TreeId, key: &[u8], value: &mut Vec<u8>) -> Result<bool> {
+        self.reader.get_into(tree, key, value)
+    }
+
+    /// A cursor before the first entry between `start` and `end` in `direction`. It keeps the
+    /// snapshot alive by itself.
+    ///
+    /// # Errors
+    /// `Invalid` for a dropped tree; `TooOld`, `Closed`.
+    pub fn cursor(
+        &self,
+        tree: TreeId,
+        start: Bound<&[u8]>,
+        end: Bound<&[u8]>,
+        direction: Direction,
+    ) -> Result<Cursor<'static>> {
+        self.reader.cursor(tree, None, start, end, direction)
+    }
+}

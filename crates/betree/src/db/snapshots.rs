@@ -1,0 +1,172 @@
+//! The register of live snapshots: what flushes and merges must keep.
+//!
+//! - I1. A snapshot is in the register before anything it sees may be dropped: its number is taken
+//!   and entered under one lock, and whoever drops versions reads the register under that lock.
+//! - I2. A snapshot that has grown too old is out of the register and knows it: its reads fail.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+use stdx::sync::Mutex;
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::types::Seq;
+
+/// A registered snapshot, as its owner holds it.
+pub(crate) struct Ticket {
+    pub(crate) seq: Seq,
+    number: u64,
+    expired: Arc<AtomicBool>,
+}
+
+impl Ticket {
+    /// Refuse once the snapshot was given up. To be asked *after* a read: what was read is then
+    /// known to have been complete.
+    pub(crate) fn check(&self) -> Result<()> {
+        if !self.expired.load(Ordering::Acquire) {
+            return Ok(());
+        }
+        let message = "the snapshot is older than snapshot_max_age and was given up so that space \
+                       could be reused; take a new one";
+        Err(Error::new(ErrorKind::TooOld, message))
+    }
+}
+
+struct Live {
+    seq: Seq,
+    since: Duration,
+    expired: Arc<AtomicBool>,
+}
+
+/// All live snapshots.
+pub(crate) struct Snapshots {
+    live: Mutex<BTreeMap<u64, Live>>,
+    /// The newest commit that readers see.
+    visible: AtomicU64,
+    next: AtomicU64,
+    max_age: Option<Duration>,
+}
+
+/// What flushes and merges need to know.
+#[derive(Clone, Debug)]
+pub(crate) struct Horizon {
+    /// The live snapshots, ascending, each once.
+    pub(crate) snapshots: Vec<Seq>,
+    /// The newest commit that is visible.
+    pub(crate) now: Seq,
+}
+
+impl Snapshots {
+    pub(crate) fn new(visible: Seq, max_age: Option<Duration>) -> Snapshots {
+        Snapshots {
+            live: Mutex::new(BTreeMap::new()),
+            visible: AtomicU64::new(visible.0),
+            next: AtomicU64::new(0),
+            max_age,
+        }
+    }
+
+    /// The newest commit that readers see.
+    pub(crate) fn visible(&self) -> Seq {
+        Seq(self.visible.load(Ordering::Acquire))
+    }
+
+    /// Let readers see `seq`. Under the commit lock, after the commit is in the buffers.
+    pub(crate) fn publish(&self, seq: Seq) {
+        let before = self.visible.swap(seq.0, Ordering::Release);
+        assert!(before < seq.0, "commits become visible in order");
+    }
+
+    /// Enter a snapshot of now (I1).
+    pub(crate) fn enter(&self, now: Duration) -> Ticket {
+        let mut live = self.live.lock();
+        let seq = self.visible();
+        let number = self.next.fetch_add(1, Ordering::Relaxed);
+        let expired = Arc::new(AtomicBool::new(false));
+        live.insert(
+            number,
+            Live {
+                seq,
+                since: now,
+                expired: Arc::clone(&expired),
+            },
+        );
+        Ticket {
+            seq,
+            number,
+            expired,
+        }
+    }
+
+    /// Take a snapshot out of the register.
+    pub(crate) fn leave(&self, ticket: &Ticket) {
+        self.live.lock().remove(&ticket.number);
+    }
+
+    /// Give up the snapshots that are too old (I2); what must be kept for the others.
+    pub(crate) fn horizon(&self, now: Duration) -> Horizon {
+        let mut live = self.live.lock();
+        if let Some(max_age) = self.max_age {
+            live.retain(|_, snapshot| {
+                let keep = now.saturating_sub(snapshot.since) <= max_age;
+                if !keep {
+                    snapshot.expired.store(true, Ordering::Release);
+                }
+                keep
+            });
+        }
+        let mut snapshots: Vec<Seq> = live.values().map(|s| s.seq).collect();
+        snapshots.sort_unstable();
+        snapshots.dedup();
+        Horizon {
+            snapshots,
+            now: self.visible(),
+        }
+    }
+
+    /// The number of live snapshots and the age of the oldest.
+    pub(crate) fn count(&self, now: Duration) -> (usize, Duration) {
+        let live = self.live.lock();
+        let oldest = live.values().map(|s| now.saturating_sub(s.since)).max();
+        (live.len(), oldest.unwrap_or_default())
+    }
+
+    /// The oldest live snapshot.
+    pub(crate) fn oldest(&self) -> Option<Seq> {
+        self.live.lock().values().map(|s| s.seq).min()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_horizon_names_each_live_snapshot_once() {
+        let snapshots = Snapshots::new(Seq(4), None);
+        let a = snapshots.enter(Duration::ZERO);
+        let b = snapshots.enter(Duration::ZERO);
+        snapshots.publish(Seq(7));
+        let c = snapshots.enter(Duration::ZERO);
+        let horizon = snapshots.horizon(Duration::ZERO);
+        assert_eq!(horizon.snapshots, [Seq(4), Seq(7)]);
+        assert_eq!(horizon.now, Seq(7));
+        for ticket in [a, b, c] {
+            snapshots.leave(&ticket);
+        }
+        assert_eq!(snapshots.oldest(), None);
+    }
+
+    #[test]
+    fn a_snapshot_beyond_the_age_limit_is_given_up_and_says_so() {
+        let snapshots = Snapshots::new(Seq(1), Some(Duration::from_secs(10)));
+        let old = snapshots.enter(Duration::from_secs(0));
+        let young = snapshots.enter(Duration::from_secs(8));
+        let horizon = snapshots.horizon(Duration::from_secs(11));
+        assert_eq!(horizon.snapshots, [Seq(1)]);
+        assert_eq!(old.check().unwrap_err().kind(), ErrorKind::TooOld);
+        young.check().unwrap();
+    }
+}

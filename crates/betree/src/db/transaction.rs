@@ -1,0 +1,286 @@
+//! Transactions: a snapshot, and private writes put on top of the trees at commit.
+//!
+//! - I1. Of two transactions that wrote one key (not blind) and overlapped in time, the first to
+//!   commit wins; the other gets `Conflict`.
+//! - I2. Nothing of a transaction is in the trees before it commits, so there is nothing to undo.
+
+use std::collections::BTreeMap;
+use std::ops::Bound;
+use std::sync::Arc;
+
+use super::core::{Committer, Core};
+use super::reader::{Cursor, Reader};
+use crate::batch::Batch;
+use crate::buffer::WriteSet;
+use crate::cursor::{self, At, Buckets};
+use crate::durability::Durability;
+use crate::error::{Error, ErrorKind, Result};
+use crate::limits::{KEY_MAX, VALUE_MAX};
+use crate::run::Direction;
+use crate::types::{Op, Seq, TreeId};
+
+/// A unit of atomicity over any number of trees, at snapshot isolation: it reads its snapshot with
+/// its own writes on top. Dropping it gives up all changes. Made by [`crate::Db::begin`].
+pub struct Transaction {
+    reader: Arc<Reader>,
+    writes: BTreeMap<TreeId, WriteSet>,
+    bytes: u64,
+    /// It met a conflict; it cannot commit.
+    lost: bool,
+}
+
+impl Transaction {
+    pub(crate) fn new(core: &Arc<Core>) -> Result<Transaction> {
+        core.health.check_writable()?;
+        Ok(Transaction {
+            reader: Reader::new(core)?,
+            writes: BTreeMap::new(),
+            bytes: 0,
+            lost: false,
+        })
+    }
+
+    /// The newest commit its snapshot sees.
+    #[must_use]
+    pub fn seq(&self) -> Seq {
+        self.reader.seq()
+    }
+
+    /// Read `key`.
+    ///
+    /// # Errors
+    /// As [`crate::Snapshot::get_into`].
+    pub fn get(&self, tree: TreeId, key: &[u8]) -> Result<Option<Vec<u8>>> {
+        let mut value = Vec::new();
+        Ok(self.get_into(tree, key, &mut value)?.then_some(value))
+    }
+
+    /// Read `key` into `value` (cleared first). False when it is absent.
+    ///
+    /// # Errors
+    /// As [`crate::Snapshot::get_into`].
+    pub fn get_into(&self, tree: TreeId, key: &[u8], value: &mut Vec<u8>) -> Result<bool> {
+        let own = self.writes.get(&tree).and_then(|set| set.get(key, value));
+        match own {
+            Some(Op::Put) => Ok(true),
+            Some(Op::Delete) => {
+                value.clear();
+                Ok(false)
+            }
+            None => self.reader.get_into(tree, key, value),
+        }
+    }
+
+    /// A cursor as by [`crate::Snapshot::cursor`], over the snapshot with the own writes on top.
+    ///
+    /// # Errors
+    /// As [`crate::Snapshot::cursor`].
+    pub fn cursor(
+        &self,
+        tree: TreeId,
+        start: Bound<&[u8]>,
+        end: Bound<&[u8]>,
+        direction: Direction,
+    ) -> Result<Cursor<'_>> {
+        let own = self.writes.get(&tree);
+        self.reader.cursor(tree, own, start, end, direction)
+    }
+
+    /// Insert `key`; it must be absent.
+    ///
+    /// # Errors
+    /// `Exists`, and the transaction may go on; `Conflict`; `Invalid` beyond the limits.
+    pub fn insert(&mut self, tree: TreeId, key: &[u8], value: &[u8]) -> Result<()> {
+        self.check_write(tree, key, value, true)?;
+        let mut old = Vec::new();
+        if self.get_into(tree, key, &mut old)? {
+            let message = "the key exists already";
+            return Err(Error::new(ErrorKind::Exists, message).with_key(key));
+        }
+        self.push(tree, Op::Put, key, value, true)
+    }
+
+    /// Set `key` to `value`. Takes part in conflict detection.
+    ///
+    /// # Errors
+    /// `Conflict`; `Invalid` beyond the limits, and the transaction may go on.
+    pub fn put(&mut self, tree: TreeId, key: &[u8], value: &[u8]) -> Result<()> {
+        self.check_write(tree, key, value, true)?;
+        self.push(tree, Op::Put, key, value, true)
+    }
+
+    /// Remove `key`; says whether it was there. Takes part in conflict detection.
+    ///
+    /// # Errors
+    /// As [`Transaction::put`].
+    pub fn delete(&mut self, tree: TreeId, key: &[u8]) -> Result<bool> {
+        self.check_write(tree, key, &[], true)?;
+        let mut old = Vec::new();
+        let there = self.get_into(tree, key, &mut old)?;
+        self.push(tree, Op::Delete, key, &[], true)?;
+        Ok(there)
+    }
+
+    /// Set `key` to `value` without reading and without conflict detection: for keys that are
+    /// derived from keys that take part. Of several writes of one key the last wins.
+    ///
+    /// # Errors
+    /// `Invalid` beyond the limits.
+    pub fn put_blind(&mut self, tree: TreeId, key: &[u8], value: &[u8]) -> Result<()> {
+        self.check_write(tree, key, value, false)?;
+        self.push(tree, Op::Put, key, value, false)
+    }
+
+    /// Remove `key` without reading; see [`Transaction::put_blind`].
+    ///
+    /// # Errors
+    /// As [`Transaction::put_blind`].
+    pub fn delete_blind(&mut self, tree: TreeId, key: &[u8]) -> Result<()> {
+        self.check_write(tree, key, &[], false)?;
+        self.push(tree, Op::Delete, key, &[], false)
+    }
+
+    /// Remove every key between the bounds that this transaction sees, each as by
+    /// [`Transaction::delete`].
+    ///
+    /// # Errors
+    /// As [`Transaction::delete`].
+    pub fn delete_range(
+        &mut self,
+        tree: TreeId,
+        start: Bound<&[u8]>,
+        end: Bound<&[u8]>,
+    ) -> Result<()> {
+        self.check_write(tree, &[], &[], false)?;
+        let mut keys: Vec<Box<[u8]>> = Vec::new();
+        let mut cursor = self.cursor(tree, start, end, Direction::Forward)?;
+        while cursor.advance()? {
+            keys.push(cursor.key().into());
+        }
+        drop(cursor);
+        for key in keys {
+            self.push(tree, Op::Delete, &key, &[], true)?;
+        }
+        Ok(())
+    }
+
+    /// Commit.
+    ///
+    /// # Errors
+    /// On an error nothing of the transaction is visible, except after a failed sync (`Io`), when
+    /// it may be visible but not durable, and the store is closed for writes. `Conflict`: begin
+    /// again. `Full`, `Closed`.
+    pub fn commit(self, durability: Durability) -> Result<()> {
+        let core = Arc::clone(&self.reader.core);
+        core.check_durability(durability)?;
+        if self.lost {
+            core.counters.conflicts.add(1);
+            return Err(Error::new(
+                ErrorKind::Conflict,
+                "a write of this transaction met a conflict; begin again",
+            ));
+        }
+        let mut batch = Batch::new();
+        for (&tree, set) in &self.writes {
+            for write in set.iter() {
+                match write.op {
+                    Op::Put => batch.put(tree, write.key, write.value),
+                    Op::Delete => batch.delete(tree, write.key),
+                }
+            }
+        }
+        if batch.is_empty() {
+            return self.reader.check();
+        }
+        core.commit(&batch, durability, &mut |committer| self.check(committer))?;
+        Ok(())
+    }
+
+    /// Give up all changes; the same as dropping.
+    pub fn rollback(self) {}
+
+    /// I1, for all writes, under the commit lock; then they count as written by the next commit.
+    fn check(&self, committer: &Committer) -> Result<()> {
+        let core = &self.reader.core;
+        let snapshot = self.seq();
+        // A snapshot that was given up does not keep what the check below reads.
+        self.reader.check()?;
+        if snapshot < committer.last {
+            for (&tree, set) in &self.writes {
+                for write in set.iter().filter(|write| write.checked) {
+                    if self.is_newer(tree, write.key)? {
+                        core.counters.conflicts.add(1);
+                        return Err(conflict(write.key));
+                    }
+                }
+            }
+        }
+        let next = Seq(committer.last.0 + 1);
+        for (&tree, set) in &self.writes {
+            for write in set.iter().filter(|write| write.checked) {
+                core.recent.note(tree, write.key, next);
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether `key` was written by a commit after the snapshot.
+    fn is_newer(&self, tree: TreeId, key: &[u8]) -> Result<bool> {
+        let core = &self.reader.core;
+        if !core.recent.perhaps_newer(tree, key, self.seq()) {
+            return Ok(false);
+        }
+        let tree = core.catalog.tree(tree)?;
+        let view = tree.view(At::Key(key))?.expect("every key has a bucket");
+        let newest = cursor::newest(&view, key)?;
+        Ok(newest.is_some_and(|newest| self.seq() < newest))
+    }
+
+    /// What can be said of a write before it is made.
+    fn check_write(&mut self, tree: TreeId, key: &[u8], value: &[u8], checked: bool) -> Result<()> {
+        let core = &self.reader.core;
+        core.health.check_writable()?;
+        core.catalog.tree(tree)?;
+        if KEY_MAX < key.len() {
+            let message = format!("a key has at most {KEY_MAX} bytes, this one {}", key.len());
+            return Err(Error::invalid(message).with_key(key));
+        }
+        if VALUE_MAX < value.len() {
+            let length = value.len();
+            let message = format!("a value has at most {VALUE_MAX} bytes, this one {length}");
+            return Err(Error::invalid(message).with_key(key));
+        }
+        if checked && self.is_newer(tree, key)? {
+            self.lost = true;
+            return Err(conflict(key));
+        }
+        Ok(())
+    }
+
+    fn push(
+        &mut self,
+        tree: TreeId,
+        op: Op,
+        key: &[u8],
+        value: &[u8],
+        checked: bool,
+    ) -> Result<()> {
+        let bytes = (key.len() + value.len()) as u64 + 8;
+        let most = self.reader.core.options.transaction_max();
+        if most < self.bytes + bytes {
+            let message = format!(
+                "the transaction would hold more than transaction_max = {most} bytes; commit \
+                 what there is, or raise the limit"
+            );
+            return Err(Error::new(ErrorKind::Full, message));
+        }
+        self.bytes += bytes;
+        self.writes.entry(tree).or_default().push(op, key, value, checked);
+        Ok(())
+    }
+}
+
+fn conflict(key: &[u8]) -> Error {
+    let message = "another transaction wrote the key and was first; begin again";
+    Error::new(ErrorKind::Conflict, message).with_key(key)
+}

@@ -1,0 +1,58 @@
+//! Numbers that follow from the options.
+
+use crate::options::{Filter, Options};
+use crate::tree::TreeOptions;
+
+/// No buffer grows beyond this before it is flushed, however much memory there is: one flush then
+/// takes a tenth of a second of one core at most.
+const BUFFER_MAX: usize = 16 << 20;
+/// A buffer may hold at least this.
+const BUFFER_MIN: usize = 64 << 10;
+
+/// Derived numbers.
+#[derive(Clone, Debug)]
+pub(crate) struct Tuning {
+    /// Bytes of write buffers, the hard limit.
+    pub(crate) buffers: usize,
+    /// Bytes at which a single buffer is flushed.
+    pub(crate) buffer_max: usize,
+    /// Bytes of merges owed before commits are slowed down.
+    pub(crate) merge_slack: f64,
+    /// Bytes of keys and values in a page.
+    pub(crate) page: usize,
+    /// Deltas in a bucket that force a merge.
+    pub(crate) k_cap: usize,
+    /// Filter bits a key in the base.
+    pub(crate) base_filter_bits: u8,
+    filter: Filter,
+    filter_bits: u8,
+}
+
+impl Tuning {
+    /// The numbers of these options, which are valid.
+    pub(crate) fn new(options: &Options) -> Tuning {
+        let buffers = usize::try_from(options.shares().buffers).unwrap_or(usize::MAX);
+        let all = options.filter() == Filter::All;
+        Tuning {
+            buffers,
+            buffer_max: (buffers / 8).clamp(BUFFER_MIN, BUFFER_MAX),
+            // Half of what is buffered, or two buckets: what a burst may leave behind.
+            merge_slack: (buffers as f64 / 2.0).max(2.0 * options.bucket() as f64) * options.rho(),
+            page: usize::try_from(options.page()).unwrap_or(usize::MAX),
+            k_cap: usize::try_from(options.k_cap()).unwrap_or(usize::MAX),
+            base_filter_bits: if all { options.filter_bits() } else { 0 },
+            filter: options.filter(),
+            filter_bits: options.filter_bits(),
+        }
+    }
+
+    /// Filter bits a key in a delta of a tree.
+    pub(crate) fn delta_filter_bits(&self, tree: TreeOptions) -> u8 {
+        match self.filter {
+            Filter::None => 0,
+            Filter::All => self.filter_bits,
+            Filter::Auto if tree.point_lookups => self.filter_bits,
+            Filter::Auto => 0,
+        }
+    }
+}

@@ -1,0 +1,307 @@
+//! The bytes of the log: segment header, group header, record. Pure functions, no input or output.
+//!
+//! All numbers are little-endian. A segment is a file of 4 KiB blocks: block 0 holds the segment
+//! header, the groups follow back to back, each from a block boundary and padded with zeros to one.
+//!
+//! ```text
+//! segment header              group header                     record
+//!  0  8 magic "BETRLOG1"       0  4 magic "GRP1"                0  4 crc32c of 4.. to the end
+//!  8  4 crc32c of 12..64       4  4 crc32c of 8..64             4  4 length of the payload
+//! 12  4 version (1)            8  8 segment number              8  8 sequence number
+//! 16 16 store                 16  8 offset in the segment      16  . payload
+//! 32  8 segment number        24  8 number of the first record
+//! 40  8 size of the segment   32  8 durable: every record up
+//! 48 16 zero                        to this one was synced
+//!                                   before this group was written
+//!                             40  8 void: records from this on
+//!                                   in earlier segments do not count
+//!                             48  4 length with header, unpadded
+//!                             52  4 number of records
+//!                             56  8 zero (flags)
+//! ```
+//!
+//! The checksums of groups and records are seeded with the store and the number of the segment, so
+//! what a recycled file held in an earlier life never passes for new (I3).
+
+use thiserror::Error;
+
+use crate::types::Seq;
+
+/// What every group begins and ends at a multiple of.
+pub(crate) const BLOCK: u64 = 4096;
+/// Bytes of a segment header (in a block of its own).
+pub(crate) const SEGMENT_HEADER: usize = 64;
+/// Bytes of a group header.
+pub(crate) const GROUP_HEADER: usize = 64;
+/// Bytes before the payload of a record.
+pub(crate) const RECORD_HEADER: usize = 16;
+/// The longest payload: a commit of 1 GiB with what its encoding adds, and lengths fit 32 bits.
+pub(crate) const MAX_PAYLOAD: usize = 0x7FFF_0000;
+
+const SEGMENT_MAGIC: [u8; 8] = *b"BETRLOG1";
+const GROUP_MAGIC: [u8; 4] = *b"GRP1";
+const VERSION: u32 = 1;
+
+/// Why bytes are not what was looked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub(crate) enum Flaw {
+    /// The bytes end before.
+    #[error("the file ends")]
+    Short,
+    /// Never written, or overwritten.
+    #[error("no log data")]
+    Magic,
+    /// Changed since it was written.
+    #[error("the checksum is wrong")]
+    Checksum,
+    /// Written by another version.
+    #[error("format version {0} is unknown to this version")]
+    Version(u32),
+    /// The checksum is right, what it covers is not.
+    #[error("the {0} is impossible")]
+    Field(&'static str),
+}
+
+/// What block 0 of a segment says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct SegmentHeader {
+    /// The store's identity.
+    pub(crate) store: u128,
+    /// The segment's number: ascending, never used twice in a store.
+    pub(crate) number: u64,
+    /// Bytes reserved.
+    pub(crate) size: u64,
+}
+
+/// What begins a group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct GroupHeader {
+    /// The segment it is in.
+    pub(crate) segment: u64,
+    /// Where in the segment.
+    pub(crate) offset: u64,
+    /// The number of its first record; the others follow without gaps.
+    pub(crate) first: Seq,
+    /// Records up to this one were synced before this group was written.
+    pub(crate) durable: Seq,
+    /// Records from this on in earlier segments do not count.
+    pub(crate) void: Seq,
+    /// Bytes with this header, without padding.
+    pub(crate) length: u32,
+    /// Records in it.
+    pub(crate) count: u32,
+}
+
+/// One record, borrowed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Record<'a> {
+    pub(crate) seq: Seq,
+    pub(crate) payload: &'a [u8],
+}
+
+impl Record<'_> {
+    /// Bytes it takes in a group.
+    pub(crate) fn stored_len(&self) -> usize {
+        RECORD_HEADER + self.payload.len()
+    }
+}
+
+/// The seed of the checksums in one segment of one store.
+pub(crate) fn seed(store: u128, segment: u64) -> u32 {
+    crc32c::crc32c_append(crc32c::crc32c(&store.to_le_bytes()), &segment.to_le_bytes())
+}
+
+/// `length` rounded up to whole blocks.
+pub(crate) fn padded(length: u64) -> u64 {
+    length.next_multiple_of(BLOCK)
+}
+
+/// The header as stored.
+pub(crate) fn encode_segment(header: &SegmentHeader) -> [u8; SEGMENT_HEADER] {
+    let mut bytes = [0; SEGMENT_HEADER];
+    let (magic, rest) = bytes.split_at_mut(8);
+    magic.copy_from_slice(&SEGMENT_MAGIC);
+    let (sum, body) = rest.split_at_mut(4);
+    let mut at = Put(body);
+    at.put(&VERSION.to_le_bytes());
+    at.put(&header.store.to_le_bytes());
+    at.put(&header.number.to_le_bytes());
+    at.put(&header.size.to_le_bytes());
+    sum.copy_from_slice(&crc32c::crc32c(body).to_le_bytes());
+    bytes
+}
+
+/// Read a segment header from the beginning of `bytes`.
+pub(crate) fn decode_segment(bytes: &[u8]) -> Result<SegmentHeader, Flaw> {
+    let bytes = bytes.get(..SEGMENT_HEADER).ok_or(Flaw::Short)?;
+    let mut at = Get(bytes);
+    if at.take::<8>()? != SEGMENT_MAGIC {
+        return Err(Flaw::Magic);
+    }
+    let sum = at.u32()?;
+    if sum != crc32c::crc32c(at.0) {
+        return Err(Flaw::Checksum);
+    }
+    let version = at.u32()?;
+    if version != VERSION {
+        return Err(Flaw::Version(version));
+    }
+    let header = SegmentHeader {
+        store: u128::from_le_bytes(at.take()?),
+        number: at.u64()?,
+        size: at.u64()?,
+    };
+    if header.size < 2 * BLOCK || !header.size.is_multiple_of(BLOCK) {
+        return Err(Flaw::Field("size of the segment"));
+    }
+    Ok(header)
+}
+
+/// The header as stored; `seed` is that of its segment.
+pub(crate) fn encode_group(header: &GroupHeader, seed: u32) -> [u8; GROUP_HEADER] {
+    let mut bytes = [0; GROUP_HEADER];
+    let (magic, rest) = bytes.split_at_mut(4);
+    magic.copy_from_slice(&GROUP_MAGIC);
+    let (sum, body) = rest.split_at_mut(4);
+    let mut at = Put(body);
+    at.put(&header.segment.to_le_bytes());
+    at.put(&header.offset.to_le_bytes());
+    at.put(&header.first.0.to_le_bytes());
+    at.put(&header.durable.0.to_le_bytes());
+    at.put(&header.void.0.to_le_bytes());
+    at.put(&header.length.to_le_bytes());
+    at.put(&header.count.to_le_bytes());
+    sum.copy_from_slice(&crc32c::crc32c_append(seed, body).to_le_bytes());
+    bytes
+}
+
+/// Read the group header at the beginning of `bytes`, which is what `segment` holds at `offset`.
+pub(crate) fn decode_group(
+    bytes: &[u8],
+    seed: u32,
+    segment: u64,
+    offset: u64,
+) -> Result<GroupHeader, Flaw> {
+    let bytes = bytes.get(..GROUP_HEADER).ok_or(Flaw::Short)?;
+    let mut at = Get(bytes);
+    if at.take::<4>()? != GROUP_MAGIC {
+        return Err(Flaw::Magic);
+    }
+    let sum = at.u32()?;
+    if sum != crc32c::crc32c_append(seed, at.0) {
+        return Err(Flaw::Checksum);
+    }
+    let header = GroupHeader {
+        segment: at.u64()?,
+        offset: at.u64()?,
+        first: Seq(at.u64()?),
+        durable: Seq(at.u64()?),
+        void: Seq(at.u64()?),
+        length: at.u32()?,
+        count: at.u32()?,
+    };
+    if at.u64()? != 0 {
+        return Err(Flaw::Field("set of flags"));
+    }
+    if header.segment != segment || header.offset != offset {
+        return Err(Flaw::Field("place of the group"));
+    }
+    check_group(&header)?;
+    Ok(header)
+}
+
+fn check_group(header: &GroupHeader) -> Result<(), Flaw> {
+    let least = u64::from(header.count) * RECORD_HEADER as u64 + GROUP_HEADER as u64;
+    if header.count == 0 || u64::from(header.length) < least {
+        return Err(Flaw::Field("length of the group"));
+    }
+    let past = header.first.0.checked_add(u64::from(header.count));
+    if header.first == Seq::ANCIENT || past.is_none() {
+        return Err(Flaw::Field("sequence number"));
+    }
+    if header.first <= header.durable {
+        // A group is written for records that are not durable yet.
+        return Err(Flaw::Field("durable sequence number"));
+    }
+    Ok(())
+}
+
+/// The checksum of a record with this length, number and payload (given in parts).
+pub(crate) fn record_sum(seed: u32, fields: &[u8; 12], parts: &[&[u8]]) -> u32 {
+    parts
+        .iter()
+        .fold(crc32c::crc32c_append(seed, fields), |sum, part| {
+            crc32c::crc32c_append(sum, part)
+        })
+}
+
+/// The length and the number of a record as stored after its checksum.
+#[inline]
+pub(crate) fn record_fields(length: u32, seq: Seq) -> [u8; 12] {
+    let mut fields = [0; 12];
+    let (front, back) = fields.split_at_mut(4);
+    front.copy_from_slice(&length.to_le_bytes());
+    back.copy_from_slice(&seq.0.to_le_bytes());
+    fields
+}
+
+/// Read the record at the beginning of `bytes`.
+pub(crate) fn decode_record(bytes: &[u8], seed: u32) -> Result<Record<'_>, Flaw> {
+    let mut at = Get(bytes);
+    let sum = at.u32()?;
+    let covered = at.0;
+    let length = usize::try_from(at.u32()?).map_err(|_| Flaw::Short)?;
+    let seq = Seq(at.u64()?);
+    let payload = at.0.get(..length).ok_or(Flaw::Short)?;
+    let covered = covered.get(..12 + length).ok_or(Flaw::Short)?;
+    if sum != crc32c::crc32c_append(seed, covered) {
+        return Err(Flaw::Checksum);
+    }
+    Ok(Record { seq, payload })
+}
+
+/// Fill in the checksums of the records that lie back to back in `records`. They were laid down by
+/// this process, so a length that does not fit is a broken invariant, not a flaw.
+pub(crate) fn seal_records(mut records: &mut [u8], seed: u32) -> u32 {
+    let mut count = 0;
+    while !records.is_empty() {
+        let (head, rest) = records.split_at_mut(RECORD_HEADER);
+        let (sum, fields) = head.split_at_mut(4);
+        let length = Get(fields).u32().expect("12 bytes hold a length");
+        let length = usize::try_from(length).expect("a record in memory");
+        let (payload, rest) = rest.split_at_mut(length);
+        let fields = fields.first_chunk().expect("a record header has 12 more");
+        sum.copy_from_slice(&record_sum(seed, fields, &[payload]).to_le_bytes());
+        records = rest;
+        count += 1;
+    }
+    count
+}
+
+struct Put<'a>(&'a mut [u8]);
+
+impl Put<'_> {
+    fn put(&mut self, bytes: &[u8]) {
+        let (front, rest) = std::mem::take(&mut self.0).split_at_mut(bytes.len());
+        front.copy_from_slice(bytes);
+        self.0 = rest;
+    }
+}
+
+struct Get<'a>(&'a [u8]);
+
+impl Get<'_> {
+    fn take<const N: usize>(&mut self) -> Result<[u8; N], Flaw> {
+        let (front, rest) = self.0.split_first_chunk().ok_or(Flaw::Short)?;
+        self.0 = rest;
+        Ok(*front)
+    }
+
+    fn u32(&mut self) -> Result<u32, Flaw> {
+        Ok(u32::from_le_bytes(self.take()?))
+    }
+
+    fn u64(&mut self) -> Result<u64, Flaw> {
+        Ok(u64::from_le_bytes(self.take()?))
+    }
+}

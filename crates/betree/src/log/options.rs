@@ -1,0 +1,83 @@
+//! What a log is told and what it tells.
+
+use std::time::Duration;
+
+use crate::types::Seq;
+
+use super::format::{BLOCK, GROUP_HEADER, RECORD_HEADER};
+
+/// From how many bytes on a piece is worth a write of its own: below, the cost of the call shows;
+/// above, whoever writes it waits longer for nothing.
+const PIECE: usize = 256 << 10;
+
+/// How a log is kept.
+#[derive(Clone, Debug)]
+pub(crate) struct LogOptions {
+    /// Bytes of a segment, preallocated. Larger: fewer rotations, each of which syncs; smaller:
+    /// space comes back in smaller steps. Default 64 MiB: a rotation every half second at 128 MB/s.
+    pub(crate) segment: u64,
+    /// Bytes of each of the two buffers in memory. Default 8 MiB: what arrives at 100 MB/s while a
+    /// slow device syncs for 80 ms.
+    pub(crate) buffer: usize,
+    /// How long the leader of a group waits for others before it writes, when the group before had
+    /// more than one member. Default 0; worth it where a sync costs more than the wait.
+    pub(crate) group_delay: Duration,
+    /// Bypass the page cache. Default false: a write then returns without waiting for the device.
+    pub(crate) direct: bool,
+}
+
+impl Default for LogOptions {
+    fn default() -> LogOptions {
+        LogOptions {
+            segment: 64 << 20,
+            buffer: 8 << 20,
+            group_delay: Duration::ZERO,
+            direct: false,
+        }
+    }
+}
+
+impl LogOptions {
+    /// With sizes that work: whole blocks, room for a record.
+    pub(super) fn rounded(mut self) -> LogOptions {
+        self.segment = self.segment.next_multiple_of(BLOCK).max(2 * BLOCK);
+        let block = 4096;
+        self.buffer = self.buffer.next_multiple_of(block).max(block);
+        debug_assert!(GROUP_HEADER + RECORD_HEADER < self.buffer);
+        self
+    }
+
+    /// Bytes in the buffer from which on it is written.
+    pub(super) fn piece(&self) -> usize {
+        PIECE.min(self.buffer / 2)
+    }
+}
+
+/// A place in the log: `sync_to` it makes it and everything before it durable.
+///
+/// It is the number of the record, not a segment and an offset: numbers are given without gaps in
+/// log order, so they order places just as well, they can be compared with [`Seq`]s elsewhere
+/// (flushed, durable), and they do not change when recovery copies a record into another segment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Position(pub(crate) Seq);
+
+/// What a log has done since it was opened.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct LogStats {
+    /// Bytes written, headers and padding included.
+    pub(crate) bytes_written: u64,
+    /// Calls that wrote them.
+    pub(crate) writes: u64,
+    /// Syncs of segments, rotations included.
+    pub(crate) syncs: u64,
+    /// Syncs that somebody waited for.
+    pub(crate) groups: u64,
+    /// Waits those syncs ended; divided by `groups`: the size of a group.
+    pub(crate) group_commits: u64,
+    /// Time spent in `sync_to`, over all threads, in microseconds.
+    pub(crate) wait_micros: u64,
+    /// Segments begun.
+    pub(crate) segments: u64,
+    /// Times an append had to wait because both buffers were full or a segment was missing.
+    pub(crate) append_waits: u64,
+}

@@ -1,0 +1,44 @@
+//! Whether a directory holds a log, and taking it away.
+
+use std::path::Path;
+
+use vfs::Vfs;
+
+use super::segment::{Name, segment_path};
+use super::survey::names;
+use super::{Log, sites};
+use crate::error::{Error, Result};
+
+impl Log {
+    /// Whether `directory` holds segments of a log.
+    ///
+    /// # Errors
+    /// `Io`.
+    pub(crate) fn exists(vfs: &dyn Vfs, directory: &Path) -> Result<bool> {
+        let names = names(vfs, directory)?;
+        Ok(names.iter().any(|name| matches!(name, Name::Segment(_))))
+    }
+
+    /// Remove all segments, the oldest first, so that what an interruption leaves is the end of the
+    /// log. Nothing may need them any more.
+    ///
+    /// # Errors
+    /// `Io`.
+    pub(crate) fn remove(vfs: &dyn Vfs, directory: &Path) -> Result<()> {
+        let mut numbers: Vec<u64> = names(vfs, directory)?
+            .into_iter()
+            .filter_map(|name| match name {
+                Name::Segment(number) => Some(number),
+                _ => None,
+            })
+            .collect();
+        numbers.sort_unstable();
+        for number in numbers {
+            let path = segment_path(directory, number);
+            vfs.remove(sites::REMOVE, &path)
+                .map_err(|e| Error::io("removing a log segment", &path, e))?;
+        }
+        vfs.sync_dir(sites::DIRECTORY, directory)
+            .map_err(|e| Error::io("syncing the directory of the log", directory, e))
+    }
+}

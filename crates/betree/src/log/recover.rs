@@ -1,0 +1,233 @@
+//! Making a log and opening one after a crash.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use stdx::sync::{Condvar, Mutex};
+use vfs::Vfs;
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::types::Seq;
+
+use super::chain::{Chain, Replay};
+use super::format::{self, BLOCK};
+use super::options::LogOptions;
+use super::segment::{Name, Place, Spare, segment_path, spare_path};
+use super::state::{Held, State};
+use super::survey::{Survey, names};
+use super::upkeep::SPARES;
+use super::{Log, sites};
+
+impl Log {
+    /// Make the log of a store that has none: records are numbered from `first`.
+    ///
+    /// # Errors
+    /// `Exists` when the directory holds a log with records; `Full`; `Io`.
+    pub(crate) fn create(
+        vfs: Arc<dyn Vfs>,
+        directory: &Path,
+        store: u128,
+        first: Seq,
+        options: LogOptions,
+    ) -> Result<Log> {
+        assert!(Seq::ANCIENT < first, "records are numbered from 1");
+        let options = options.rounded();
+        let place = Place {
+            vfs: &*vfs,
+            directory,
+            store,
+            direct: options.direct,
+        };
+        clear(&place)?;
+        let segment = place.prepare(1, options.segment, None)?;
+        let state = State::new(segment, options.buffer, Seq(first.0 - 1), first);
+        Ok(Log::with(vfs, directory, store, options, state))
+    }
+
+    /// Open the log of a store: call `replay` for each record from `from` on, in order, then be
+    /// ready for appending. `from` is at most one more than the newest record that was durable when
+    /// the caller wrote it down. All records replayed are durable when this returns.
+    ///
+    /// # Errors
+    /// `Corrupt` when a record that was durable cannot be read, with file and offset; `Full` when
+    /// no new segment can be made; `Invalid` for a log of another format version; `Io`; what
+    /// `replay` returns.
+    pub(crate) fn recover(
+        vfs: Arc<dyn Vfs>,
+        directory: &Path,
+        store: u128,
+        from: Seq,
+        options: LogOptions,
+        replay: Replay<'_>,
+    ) -> Result<Log> {
+        let options = options.rounded();
+        let from = from.max(Seq(1));
+        let place = Place {
+            vfs: &*vfs,
+            directory,
+            store,
+            direct: options.direct,
+        };
+        let mut survey = Survey::take(&place)?;
+        if survey.newest() == 0 {
+            let message = "the log is missing: a store has at least one segment; restore a backup";
+            return Err(Error::corrupt(message).with_path(directory));
+        }
+        let limits = survey.limits();
+        let (end, durable, lasts) = replay_chain(&survey, store, from, &limits, replay)?;
+        // Records from here on are copied: nothing proves that they are durable.
+        let copy = from.max(Seq(durable.0 + 1)).min(end);
+        let number = survey.newest() + 1;
+        let mut spares = set_aside(&place, &mut survey, &lasts, options.segment)?;
+        let segment = place.prepare(number, options.segment, spares.pop().as_ref())?;
+        let mut state = State::new(segment, options.buffer, Seq(copy.0 - 1), end);
+        state.spares = spares;
+        hold(&mut state, &survey, &lasts);
+        let log = Log::with(Arc::clone(&vfs), directory, store, options, state);
+        log.copy(&survey, copy)?;
+        assert_eq!(log.appended().0 + 1, end.0, "the chain reads twice alike");
+        assert_eq!(log.durable(), log.appended(), "what was copied is synced");
+        Ok(log)
+    }
+
+    fn with(
+        vfs: Arc<dyn Vfs>,
+        directory: &Path,
+        store: u128,
+        options: LogOptions,
+        state: State,
+    ) -> Log {
+        Log {
+            vfs,
+            directory: directory.to_owned(),
+            store,
+            options,
+            state: Mutex::new(state),
+            changed: Condvar::new(),
+        }
+    }
+
+    /// Append the records from `copy` on again, and sync them.
+    fn copy(&self, survey: &Survey, copy: Seq) -> Result<()> {
+        let limits = survey.limits();
+        let mut append = |seq, payload: &[u8]| self.append(seq, &[payload]).map(|_| ());
+        let mut chain = Chain::new(self.store, copy);
+        for (found, limit) in survey.segments.iter().zip(limits) {
+            if copy < limit {
+                chain.follow(found, limit, &mut append)?;
+            }
+        }
+        self.sync()
+    }
+}
+
+/// Replay the chain; its end, what is proven durable, and the last record of each segment (none for
+/// a segment that holds no record of the chain).
+fn replay_chain(
+    survey: &Survey,
+    store: u128,
+    from: Seq,
+    limits: &[Seq],
+    replay: Replay<'_>,
+) -> Result<(Seq, Seq, Vec<Option<Seq>>)> {
+    let mut chain = Chain::new(store, from);
+    let mut lasts = Vec::new();
+    for (found, &limit) in survey.segments.iter().zip(limits) {
+        if limit <= from {
+            // All of it was released or is about to be.
+            lasts.push(Some(Seq(limit.0.saturating_sub(1))));
+            continue;
+        }
+        chain.follow(found, limit, replay)?;
+        let last = Seq(chain.end().0 - 1);
+        lasts.push(found.first.map(|_| last));
+    }
+    chain.judge()?;
+    Ok((chain.end(), chain.durable(), lasts))
+}
+
+/// Set the segments without records of the chain aside, and remove what spares are too many or of
+/// another size.
+fn set_aside(
+    place: &Place<'_>,
+    survey: &mut Survey,
+    lasts: &[Option<Seq>],
+    size: u64,
+) -> Result<Vec<Spare>> {
+    let mut spares = std::mem::take(&mut survey.spares);
+    for (found, _) in survey
+        .segments
+        .iter()
+        .zip(lasts)
+        .filter(|(_, last)| last.is_none())
+    {
+        spares.push(place.recycle(found.number)?);
+    }
+    let mut kept = Vec::new();
+    for spare in spares {
+        let length = place.open(sites::OPEN, &spare.path, false)?.len();
+        let length = length.map_err(|e| Error::io("opening a spare segment", &spare.path, e))?;
+        // One more than usual: one is used at once.
+        if length == size && kept.len() <= SPARES {
+            kept.push(spare);
+        } else {
+            place.remove(&spare.path)?;
+        }
+    }
+    Ok(kept)
+}
+
+/// The old segments stay until they are released.
+fn hold(state: &mut State, survey: &Survey, lasts: &[Option<Seq>]) {
+    let active = state.held.pop_back().expect("a new log holds its segment");
+    assert!(survey.newest() < active.number, "I3: numbers rise");
+    for (found, last) in survey.segments.iter().zip(lasts) {
+        if last.is_some() {
+            state.held.push_back(Held {
+                number: found.number,
+                size: found.length,
+                used: found.length,
+                last: *last,
+            });
+        }
+    }
+    state.held.push_back(active);
+}
+
+/// Remove what a creation that did not finish left behind; refuse if there are records.
+fn clear(place: &Place<'_>) -> Result<()> {
+    for name in names(place.vfs, place.directory)? {
+        let Name::Segment(number) = name else {
+            continue;
+        };
+        let path = segment_path(place.directory, number);
+        let file = place.open(sites::OPEN, &path, false)?;
+        let mut head = vec![0; usize::try_from(2 * BLOCK).expect("two blocks")];
+        let length = file
+            .len()
+            .map_err(|e| Error::io("opening a log segment", &path, e))?;
+        if length < head.len() as u64 {
+            continue;
+        }
+        file.read_at(sites::READ, &mut head, 0)
+            .map_err(|e| Error::io("reading the log", &path, e))?;
+        let Ok(header) = format::decode_segment(&head) else {
+            continue;
+        };
+        let seed = format::seed(header.store, number);
+        let group = head.get(4096..).unwrap_or_default();
+        if format::decode_group(group, seed, number, BLOCK).is_ok() {
+            let message = "there is a log with commits: open the store it belongs to, or choose \
+                           another directory";
+            return Err(Error::new(ErrorKind::Exists, message).with_path(&path));
+        }
+    }
+    for name in names(place.vfs, place.directory)? {
+        let path = match name {
+            Name::Segment(number) => segment_path(place.directory, number),
+            Name::Spare(number) => spare_path(place.directory, number),
+        };
+        place.remove(&path)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,32 @@
+//! Where the log does input and output, by name.
+
+use vfs::Site;
+
+/// Opening or creating the file of a new segment.
+pub(crate) const CREATE: Site = Site("log.create");
+/// Reserving the space of a new segment.
+pub(crate) const ALLOCATE: Site = Site("log.allocate");
+/// Writing the header block of a new segment.
+pub(crate) const HEADER: Site = Site("log.header");
+/// Making the length of a new segment durable.
+pub(crate) const LENGTH_SYNC: Site = Site("log.length.sync");
+/// Making the header of a new segment durable.
+pub(crate) const HEADER_SYNC: Site = Site("log.header.sync");
+/// Making the names of segments durable.
+pub(crate) const DIRECTORY: Site = Site("log.directory");
+/// Writing a group.
+pub(crate) const WRITE: Site = Site("log.write");
+/// Making groups durable for those who wait.
+pub(crate) const SYNC: Site = Site("log.sync");
+/// Making a full segment durable before the next one is written to.
+pub(crate) const ROTATE: Site = Site("log.rotate");
+/// Setting a released segment aside for reuse.
+pub(crate) const RECYCLE: Site = Site("log.recycle");
+/// Giving a spare segment its new number.
+pub(crate) const REUSE: Site = Site("log.reuse");
+/// Removing a segment or a spare one.
+pub(crate) const REMOVE: Site = Site("log.remove");
+/// Opening a segment at recovery.
+pub(crate) const OPEN: Site = Site("log.open");
+/// Reading at recovery.
+pub(crate) const READ: Site = Site("log.read");

@@ -1,0 +1,202 @@
+//! The segments recovery finds, and reading them.
+
+use std::path::{Path, PathBuf};
+
+use vfs::{File, Vfs};
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::types::Seq;
+
+use super::format::{self, BLOCK, Flaw, GROUP_HEADER, GroupHeader, SEGMENT_HEADER};
+use super::segment::{Name, Place, Spare, parse_name, segment_path, spare_path};
+use super::sites;
+
+/// Bytes read at once: small groups lie side by side.
+const WINDOW: usize = 1 << 20;
+
+/// A segment file that is there.
+pub(super) struct Found {
+    pub(super) number: u64,
+    pub(super) path: PathBuf,
+    pub(super) file: Box<dyn File>,
+    pub(super) length: u64,
+    /// Why the segment header does not decode, if it does not: the crash came while the segment
+    /// was made - or it is damaged.
+    pub(super) unborn: Option<Flaw>,
+    /// A later segment has its header: this one had, too (I3).
+    pub(super) outlived: bool,
+    /// The first group.
+    pub(super) first: Option<GroupHeader>,
+}
+
+/// All files of a log.
+pub(super) struct Survey {
+    /// Ascending by number.
+    pub(super) segments: Vec<Found>,
+    pub(super) spares: Vec<Spare>,
+}
+
+impl Survey {
+    /// Look at every file of the log in `place`.
+    pub(super) fn take(place: &Place<'_>) -> Result<Survey> {
+        let mut survey = Survey {
+            segments: Vec::new(),
+            spares: Vec::new(),
+        };
+        for name in names(place.vfs, place.directory)? {
+            match name {
+                Name::Segment(number) => {
+                    let path = segment_path(place.directory, number);
+                    let file = place.open(sites::OPEN, &path, false)?;
+                    survey.segments.push(look(place, number, path, file)?);
+                }
+                Name::Spare(number) => survey.spares.push(Spare {
+                    number,
+                    path: spare_path(place.directory, number),
+                }),
+            }
+        }
+        survey.segments.sort_by_key(|found| found.number);
+        let mut outlived = false;
+        for found in survey.segments.iter_mut().rev() {
+            found.outlived = outlived;
+            outlived |= found.unborn.is_none();
+        }
+        Ok(survey)
+    }
+
+    /// The largest number any file has; 0 if there is none.
+    pub(super) fn newest(&self) -> u64 {
+        let segments = self.segments.iter().map(|found| found.number);
+        let spares = self.spares.iter().map(|spare| spare.number);
+        segments.chain(spares).max().unwrap_or(0)
+    }
+
+    /// For each segment: records from this number on in it do not count, because a later segment
+    /// begins anew with them.
+    pub(super) fn limits(&self) -> Vec<Seq> {
+        let mut least = Seq::MAX;
+        let mut limits: Vec<Seq> = self
+            .segments
+            .iter()
+            .rev()
+            .map(|found| {
+                let limit = least;
+                least = found.first.map_or(least, |group| least.min(group.void));
+                limit
+            })
+            .collect();
+        limits.reverse();
+        limits
+    }
+}
+
+/// The log's files in `directory`.
+pub(super) fn names(vfs: &dyn Vfs, directory: &Path) -> Result<Vec<Name>> {
+    let names = vfs
+        .list(directory)
+        .map_err(|e| Error::io("listing the log segments", directory, e))?;
+    Ok(names.iter().filter_map(|name| parse_name(name)).collect())
+}
+
+fn look(place: &Place<'_>, number: u64, path: PathBuf, file: Box<dyn File>) -> Result<Found> {
+    let length = file
+        .len()
+        .map_err(|e| Error::io("opening a log segment", &path, e))?;
+    let mut found = Found {
+        number,
+        path,
+        file,
+        length,
+        unborn: None,
+        outlived: false,
+        first: None,
+    };
+    let mut reader = Reader::new(&found, place.store);
+    let header = reader.slice(0, SEGMENT_HEADER)?;
+    match header.map_or(Err(Flaw::Short), format::decode_segment) {
+        Err(Flaw::Version(version)) => {
+            let message = format!(
+                "the log is of format version {version}, which this version cannot read: use the \
+                 version that wrote it"
+            );
+            return Err(Error::new(ErrorKind::Invalid, message).with_path(&found.path));
+        }
+        Err(flaw) => found.unborn = Some(flaw),
+        Ok(header) if header.store != place.store => {
+            let message = format!(
+                "the log segment belongs to store {:032x}, not to {:032x}",
+                header.store, place.store
+            );
+            return Err(Error::corrupt(message).with_path(&found.path));
+        }
+        // A recycled file that got its name but not yet its header.
+        Ok(header) if header.number < number => found.unborn = Some(Flaw::Magic),
+        Ok(header) if number < header.number => {
+            let message = format!("the log segment was number {:x}: renamed?", header.number);
+            return Err(Error::corrupt(message).with_path(&found.path));
+        }
+        // I3: the length was durable before the header.
+        Ok(header) if length < header.size => {
+            let message = format!(
+                "the log segment ends at offset {length} instead of {}: it was cut",
+                header.size
+            );
+            return Err(Error::corrupt(message).with_path(&found.path));
+        }
+        Ok(_) => found.first = reader.group(BLOCK)?.ok(),
+    }
+    Ok(found)
+}
+
+/// Reads a segment through a window.
+pub(super) struct Reader<'a> {
+    found: &'a Found,
+    pub(super) seed: u32,
+    window: Vec<u8>,
+    at: u64,
+}
+
+impl<'a> Reader<'a> {
+    pub(super) fn new(found: &'a Found, store: u128) -> Reader<'a> {
+        Reader {
+            found,
+            seed: format::seed(store, found.number),
+            window: Vec::new(),
+            at: 0,
+        }
+    }
+
+    /// The `len` bytes from `offset`; none where the file ends before.
+    pub(super) fn slice(&mut self, offset: u64, len: usize) -> Result<Option<&[u8]>> {
+        let end = offset.saturating_add(len as u64);
+        if self.found.length < end {
+            return Ok(None);
+        }
+        let have = self.at + self.window.len() as u64;
+        if offset < self.at || have < end {
+            let whole = (self.found.length - offset).min(WINDOW.max(len) as u64);
+            let whole = usize::try_from(whole).expect("at most the window or a length in memory");
+            // What is read is of no use if this fails.
+            self.window.clear();
+            self.window.resize(whole, 0);
+            self.at = offset;
+            self.found
+                .file
+                .read_at(sites::READ, &mut self.window, offset)
+                .map_err(|e| Error::io("reading the log", &self.found.path, e))?;
+        }
+        let from = usize::try_from(offset - self.at).expect("inside the window");
+        let bytes = self.window.get(from..from + len);
+        Ok(Some(bytes.expect("the window covers it")))
+    }
+
+    /// The header of the group at `offset`, if there is one and the file holds all of it.
+    pub(super) fn group(&mut self, offset: u64) -> Result<Result<GroupHeader, Flaw>> {
+        let (seed, number) = (self.seed, self.found.number);
+        let bytes = self.slice(offset, GROUP_HEADER)?;
+        Ok(bytes
+            .ok_or(Flaw::Short)
+            .and_then(|bytes| format::decode_group(bytes, seed, number, offset)))
+    }
+}

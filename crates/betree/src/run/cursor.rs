@@ -1,0 +1,325 @@
+//! A cursor over all versions in a run, in either direction.
+//!
+//! Forward order is that of [`Entry`]: ascending keys, newest version first. Backward order is its
+//! exact reverse: descending keys, oldest version first.
+//!
+//! The cursor owns the page it is on, so entries are lent without a look into the cache, and so
+//! are those that a seek finds in the same page. A cursor that has gone through several pages that
+//! were not cached reads ahead, up to [`AHEAD_MAX`] at once; what it has read ahead it keeps, and
+//! puts into the cache as it gets there.
+//!
+//! Invariants:
+//! - I1: `slot` is below the length of the page exactly when there is a current entry.
+//! - I2: pages read ahead follow `index` in the direction of the cursor, the nearest first.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::ops::{Bound, Range};
+use std::sync::Arc;
+
+use super::{Direction, Fence, Run};
+use crate::error::Result;
+use crate::page::Page;
+use crate::types::{Entry, Seq};
+
+/// `slot` of a cursor that is on no entry.
+const NOWHERE: usize = usize::MAX;
+
+/// After this many pages one after the other a cursor reads ahead.
+const AHEAD_AFTER: u32 = 2;
+/// What is read at once, in stored bytes, doubles with each page from four times this
+const AHEAD_MIN: u64 = 16 << 10;
+/// up to this.
+const AHEAD_MAX: u64 = 256 << 10;
+
+/// A cursor over a run.
+pub(crate) struct RunCursor {
+    page: Option<Arc<Page>>,
+    slot: usize,
+    direction: Direction,
+    index: u32,
+    run: Arc<Run>,
+    fence: Option<Arc<Fence>>,
+    /// Pages gone through without a seek to another.
+    turned: u32,
+    ahead: VecDeque<Arc<Page>>,
+}
+
+impl fmt::Debug for RunCursor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RunCursor")
+            .field("run", &self.run.meta().id)
+            .field("direction", &self.direction)
+            .field("index", &self.index)
+            .field("slot", &self.slot)
+            .finish_non_exhaustive()
+    }
+}
+
+impl RunCursor {
+    pub(super) fn new(run: Arc<Run>, direction: Direction) -> RunCursor {
+        RunCursor {
+            page: None,
+            slot: NOWHERE,
+            direction,
+            index: 0,
+            run,
+            fence: None,
+            turned: 0,
+            ahead: VecDeque::new(),
+        }
+    }
+
+    /// The entry it is on.
+    #[inline]
+    pub(crate) fn entry(&self) -> Option<Entry<'_>> {
+        let page = self.page.as_ref()?;
+        if self.slot < page.len() {
+            Some(page.entry(self.slot))
+        } else {
+            None
+        }
+    }
+
+    /// Go to the first entry in the direction of the cursor whose key is within the bound: forward
+    /// that is at or after its key, backward at or before.
+    ///
+    /// # Errors
+    /// `Corrupt`, `Io`; the cursor is then on no entry.
+    pub(crate) fn seek(&mut self, bound: Bound<&[u8]>) -> Result<()> {
+        self.slot = NOWHERE;
+        if self.outside(bound) {
+            return Ok(());
+        }
+        match self.direction {
+            Direction::Forward => {
+                if !self.within(bound) {
+                    let index = self.first_candidate(bound)?;
+                    self.go(index)?;
+                }
+                let (slot, len) = self.boundary(bound);
+                self.slot = slot;
+                if slot == len { self.turn() } else { Ok(()) }
+            }
+            Direction::Backward => {
+                if !self.within(bound) {
+                    let index = self.last_candidate(bound)?;
+                    self.go(index)?;
+                }
+                match self.boundary(bound).0.checked_sub(1) {
+                    Some(slot) => {
+                        self.slot = slot;
+                        Ok(())
+                    }
+                    None => self.turn(),
+                }
+            }
+        }
+    }
+
+    /// Go to the next entry in the direction of the cursor; from none, to none.
+    ///
+    /// # Errors
+    /// `Corrupt`, `Io`; the cursor is then on no entry.
+    #[inline]
+    pub(crate) fn advance(&mut self) -> Result<()> {
+        let len = self.page.as_ref().map_or(0, |page| page.len());
+        if len <= self.slot {
+            return Ok(());
+        }
+        match self.direction {
+            Direction::Forward if self.slot + 1 < len => self.slot += 1,
+            Direction::Backward if 0 < self.slot => self.slot -= 1,
+            _ => return self.turn(),
+        }
+        Ok(())
+    }
+
+    /// Whether the run has nothing within the bound, as its smallest and largest key tell.
+    fn outside(&self, bound: Bound<&[u8]>) -> bool {
+        let meta = self.run.meta();
+        match (self.direction, bound) {
+            (_, Bound::Unbounded) => false,
+            (Direction::Forward, Bound::Included(key)) => *meta.max_key < *key,
+            (Direction::Forward, Bound::Excluded(key)) => *meta.max_key <= *key,
+            (Direction::Backward, Bound::Included(key)) => *key < *meta.min_key,
+            (Direction::Backward, Bound::Excluded(key)) => *key <= *meta.min_key,
+        }
+    }
+
+    /// Whether the page it has holds what a seek will find, judged by its own keys.
+    fn within(&self, bound: Bound<&[u8]>) -> bool {
+        let Some(page) = &self.page else {
+            return false;
+        };
+        let (first, last) = (page.key(0), page.key(page.len() - 1));
+        match bound {
+            Bound::Unbounded => false,
+            // Between two entries of this page lies the border "before all versions of the key",
+            Bound::Included(key) if self.direction == Direction::Forward => {
+                first < key && key <= last
+            }
+            Bound::Excluded(key) if self.direction == Direction::Backward => {
+                first < key && key <= last
+            }
+            // or the border "after all versions of the key".
+            Bound::Included(key) | Bound::Excluded(key) => first <= key && key < last,
+        }
+    }
+
+    /// The first page that may have an entry after the bound, when it is a lower bound; the page
+    /// after it begins with one.
+    fn first_candidate(&mut self, bound: Bound<&[u8]>) -> Result<u32> {
+        Ok(match bound {
+            Bound::Unbounded => 0,
+            Bound::Included(key) => self.fence()?.first_page(key),
+            Bound::Excluded(key) => self.fence()?.last_page(key),
+        })
+    }
+
+    /// The last page that may have an entry before the bound, when it is an upper bound; the page
+    /// before it ends with one.
+    fn last_candidate(&mut self, bound: Bound<&[u8]>) -> Result<u32> {
+        Ok(match bound {
+            Bound::Unbounded => self.run.meta().pages - 1,
+            Bound::Included(key) => self.fence()?.last_page(key),
+            Bound::Excluded(key) => self.fence()?.first_page(key),
+        })
+    }
+
+    /// How many entries of the page lie before the border that the bound is, and how many there
+    /// are. Forward the border is where the entries within the bound begin, backward where they
+    /// end.
+    fn boundary(&self, bound: Bound<&[u8]>) -> (usize, usize) {
+        let page = self.page.as_ref().expect("a seek goes to a page first");
+        let before = |key| page.lower_bound(key, Seq::MAX);
+        let after = |key: &[u8]| {
+            let oldest = page.lower_bound(key, Seq::ANCIENT);
+            // An ancient version is the last one of its key.
+            let ancient = oldest < page.len() && page.key(oldest) == key;
+            oldest + usize::from(ancient)
+        };
+        let border = match (self.direction, bound) {
+            (Direction::Forward, Bound::Unbounded) => 0,
+            (Direction::Backward, Bound::Unbounded) => page.len(),
+            (Direction::Forward, Bound::Included(key)) => before(key),
+            (Direction::Forward, Bound::Excluded(key)) => after(key),
+            (Direction::Backward, Bound::Included(key)) => after(key),
+            (Direction::Backward, Bound::Excluded(key)) => before(key),
+        };
+        (border, page.len())
+    }
+
+    /// To the next page in the direction of the cursor, and its first entry there.
+    #[cold]
+    fn turn(&mut self) -> Result<()> {
+        self.slot = NOWHERE;
+        let next = match self.direction {
+            Direction::Forward => Some(self.index + 1).filter(|it| *it < self.run.meta().pages),
+            Direction::Backward => self.index.checked_sub(1),
+        };
+        let Some(next) = next else {
+            return Ok(());
+        };
+        self.turned = self.turned.saturating_add(1);
+        let page = self.next_page(next)?;
+        self.slot = match self.direction {
+            Direction::Forward => 0,
+            Direction::Backward => page.len() - 1,
+        };
+        debug_assert!(self.slot < page.len(), "I1: the cursor is on an entry");
+        self.index = next;
+        self.page = Some(page);
+        Ok(())
+    }
+
+    /// Have the page of this number; forget what was read ahead of another.
+    fn go(&mut self, index: u32) -> Result<()> {
+        if self.page.is_some() && self.index == index {
+            return Ok(());
+        }
+        let fence = self.fence()?;
+        // I2: nothing read ahead for another place is kept.
+        self.turned = 0;
+        self.ahead.clear();
+        self.page = Some(self.run.page(&fence, index)?);
+        self.index = index;
+        Ok(())
+    }
+
+    /// The page that is next, from what was read ahead, the cache, or the file.
+    fn next_page(&mut self, index: u32) -> Result<Arc<Page>> {
+        let id = self.run.meta().id;
+        let cache = self.run.store().cache();
+        if let Some(page) = self.ahead.pop_front() {
+            assert!(0 < page.len(), "I1: pages have entries");
+            cache.insert_page(id, index, Arc::clone(&page));
+            return Ok(page);
+        }
+        let fence = self.fence()?;
+        if self.turned < AHEAD_AFTER {
+            return self.run.page(&fence, index);
+        }
+        let cache = self.run.store().cache();
+        if let Some(page) = cache.page(id, index) {
+            return Ok(page);
+        }
+        let pages = self.window(&fence, index)?;
+        let mut read = VecDeque::from(self.run.load_many(&fence, pages)?);
+        if self.direction == Direction::Backward {
+            read.make_contiguous().reverse();
+        }
+        assert!(
+            self.ahead.is_empty(),
+            "I2: what was read ahead has been used up"
+        );
+        let page = read.pop_front().expect("a window has a page");
+        self.ahead = read;
+        cache.insert_page(id, index, Arc::clone(&page));
+        Ok(page)
+    }
+
+    /// The pages to read at once: `index` and those beyond it, more the farther the cursor has
+    /// come, up to one that is cached.
+    fn window(&self, fence: &Fence, index: u32) -> Result<Range<u32>> {
+        let limit = AHEAD_MIN
+            .saturating_mul(1 << self.turned.min(32))
+            .min(AHEAD_MAX);
+        assert!(AHEAD_AFTER <= self.turned, "only long scans read ahead");
+        let own = self.run.span(fence, index)?;
+        let mut pages = index..index + 1;
+        loop {
+            let beyond = match self.direction {
+                Direction::Forward => Some(pages.end).filter(|it| *it < fence.pages()),
+                Direction::Backward => pages.start.checked_sub(1),
+            };
+            let Some(beyond) = beyond else {
+                return Ok(pages);
+            };
+            let span = self.run.span(fence, beyond)?;
+            let bytes = own.end.max(span.end) - own.start.min(span.start);
+            if limit < bytes
+                || self
+                    .run
+                    .store()
+                    .cache()
+                    .holds_page(self.run.meta().id, beyond)
+            {
+                return Ok(pages);
+            }
+            match self.direction {
+                Direction::Forward => pages.end += 1,
+                Direction::Backward => pages.start -= 1,
+            }
+        }
+    }
+
+    fn fence(&mut self) -> Result<Arc<Fence>> {
+        if let Some(fence) = &self.fence {
+            return Ok(Arc::clone(fence));
+        }
+        let fence = self.run.fence()?;
+        self.fence = Some(Arc::clone(&fence));
+        Ok(fence)
+    }
+}

@@ -1,0 +1,238 @@
+//! What all runs of a store share: the data file, its space, the cache, and counters.
+
+use std::fmt;
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use vfs::{File, Site};
+
+use super::RunMeta;
+use crate::cache::Cache;
+use crate::error::{Error, Result};
+use crate::space::Space;
+use crate::types::{Extent, UNIT};
+
+/// The places that read or write runs.
+pub(crate) mod sites {
+    use vfs::Site;
+
+    /// Writes of flushes.
+    pub(crate) const FLUSH_WRITE: Site = Site("flush.write");
+    /// Writes of merges.
+    pub(crate) const MERGE_WRITE: Site = Site("merge.write");
+    /// Sequential reads of merges.
+    pub(crate) const MERGE_READ: Site = Site("merge.read");
+    /// Pages for readers.
+    pub(crate) const PAGE_READ: Site = Site("page.read");
+    /// Fence and filter blocks.
+    pub(crate) const INDEX_READ: Site = Site("index.read");
+    /// Sequential reads of verification.
+    pub(crate) const VERIFY_READ: Site = Site("verify.read");
+    /// Growing the data file.
+    pub(crate) const ALLOCATE: Site = Site("run.allocate");
+}
+
+/// How far ahead of its use the file grows: an eighth of its length within these bounds, so that a
+/// small store stays small and a large one is granted space in long pieces.
+const GROW_MIN: u64 = 256 << 10;
+const GROW_MAX: u64 = 32 << 20;
+
+/// Operations and bytes of one site.
+#[derive(Debug, Default)]
+pub(crate) struct Traffic {
+    operations: AtomicU64,
+    bytes: AtomicU64,
+}
+
+impl Traffic {
+    /// Count one operation.
+    fn count(&self, bytes: usize) {
+        self.operations.fetch_add(1, Ordering::Relaxed);
+        self.bytes.fetch_add(bytes as u64, Ordering::Relaxed);
+    }
+
+    pub(crate) fn operations(&self) -> u64 {
+        self.operations.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn bytes(&self) -> u64 {
+        self.bytes.load(Ordering::Relaxed)
+    }
+}
+
+/// What has been read and written of runs since the store was opened, by site.
+#[derive(Debug, Default)]
+pub(crate) struct RunTraffic {
+    pub(crate) flush_write: Traffic,
+    pub(crate) merge_write: Traffic,
+    pub(crate) merge_read: Traffic,
+    pub(crate) page_read: Traffic,
+    /// Fence and filter blocks.
+    pub(crate) index_read: Traffic,
+    /// Verification, and whatever else reads or writes runs.
+    pub(crate) other: Traffic,
+}
+
+impl RunTraffic {
+    fn of(&self, site: Site) -> &Traffic {
+        match site {
+            sites::FLUSH_WRITE => &self.flush_write,
+            sites::MERGE_WRITE => &self.merge_write,
+            sites::MERGE_READ => &self.merge_read,
+            sites::PAGE_READ => &self.page_read,
+            sites::INDEX_READ => &self.index_read,
+            _ => &self.other,
+        }
+    }
+}
+
+/// The environment of runs.
+pub(crate) struct RunStore {
+    file: Arc<dyn File>,
+    path: PathBuf,
+    space: Arc<Space>,
+    cache: Arc<Cache>,
+    traffic: RunTraffic,
+}
+
+impl fmt::Debug for RunStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RunStore")
+            .field("path", &self.path)
+            .finish_non_exhaustive()
+    }
+}
+
+impl RunStore {
+    /// `file` is the data file; `path` is for errors.
+    pub(crate) fn new(
+        file: Arc<dyn File>,
+        path: impl Into<PathBuf>,
+        space: Arc<Space>,
+        cache: Arc<Cache>,
+    ) -> Arc<RunStore> {
+        Arc::new(RunStore {
+            file,
+            path: path.into(),
+            space,
+            cache,
+            traffic: RunTraffic::default(),
+        })
+    }
+
+    pub(crate) fn cache(&self) -> &Cache {
+        &self.cache
+    }
+
+    pub(crate) fn traffic(&self) -> &RunTraffic {
+        &self.traffic
+    }
+
+    pub(super) fn space(&self) -> &Space {
+        &self.space
+    }
+
+    /// An extent of `len` bytes that the file system has granted.
+    pub(super) fn allocate(&self, len: u64) -> Result<Extent> {
+        let extent = self.space.allocate(len);
+        let grant = |length: u64| {
+            self.space.back(length, |offset, length| {
+                self.file.allocate(sites::ALLOCATE, offset, length)
+            })
+        };
+        let ahead = (extent.end() / 8)
+            .clamp(GROW_MIN, GROW_MAX)
+            .next_multiple_of(UNIT);
+        let granted = match self.space.backed() {
+            backed if extent.end() <= backed => Ok(()),
+            // Nearly full: what is needed may still be had where room ahead may not.
+            _ => grant(extent.end() + ahead).or_else(|_| grant(extent.end())),
+        };
+        granted.map_err(|source| {
+            self.space.discard(&[extent]);
+            Error::io("grow the data file", &self.path, source)
+        })?;
+        Ok(extent)
+    }
+
+    /// Write `bytes` at `offset` of the file, and have the device begin with it.
+    pub(super) fn write(&self, site: Site, bytes: &[u8], offset: u64) -> Result<()> {
+        assert!(
+            offset.is_multiple_of(UNIT),
+            "runs are written in whole units"
+        );
+        assert!(
+            (bytes.len() as u64).is_multiple_of(UNIT),
+            "runs are written in whole units"
+        );
+        let written = self.file.write_at(site, bytes, offset);
+        written.map_err(|source| Error::io("write a run", &self.path, source))?;
+        self.file.start_writeback(offset, bytes.len() as u64);
+        self.traffic.of(site).count(bytes.len());
+        Ok(())
+    }
+
+    /// Fill `buffer` from the logical `offset` of a run.
+    pub(super) fn read(
+        &self,
+        site: Site,
+        meta: &RunMeta,
+        buffer: &mut [u8],
+        offset: u64,
+    ) -> Result<()> {
+        let (mut rest, mut offset) = (buffer, offset);
+        while !rest.is_empty() {
+            let Some((at, contiguous)) = meta.locate(offset) else {
+                let message = format!("run {} ends before its offset {offset}", meta.id.0);
+                return Err(self.corrupt(meta, message));
+            };
+            let len = usize::try_from(contiguous).map_or(rest.len(), |len| len.min(rest.len()));
+            let (piece, after) = rest.split_at_mut(len);
+            self.read_piece(site, meta, piece, at)?;
+            offset += len as u64;
+            rest = after;
+        }
+        Ok(())
+    }
+
+    fn read_piece(&self, site: Site, meta: &RunMeta, piece: &mut [u8], at: u64) -> Result<()> {
+        match self.file.read_at(site, piece, at) {
+            Ok(()) => {
+                self.traffic.of(site).count(piece.len());
+                Ok(())
+            }
+            Err(source) if source.kind() == io::ErrorKind::UnexpectedEof => {
+                let message = format!(
+                    "the file ends within run {}, at file offset {at}",
+                    meta.id.0
+                );
+                Err(self.corrupt(meta, message))
+            }
+            Err(source) => {
+                let error = Error::io("read a run", &self.path, source);
+                Err(error.with_tree(meta.tree.0.to_string()))
+            }
+        }
+    }
+
+    /// The operating system need not keep the logical bytes `[offset, offset + len)` of a run.
+    pub(super) fn forget(&self, meta: &RunMeta, offset: u64, len: u64) {
+        let (mut offset, mut len) = (offset, len);
+        while 0 < len
+            && let Some((at, contiguous)) = meta.locate(offset)
+        {
+            let piece = contiguous.min(len);
+            self.file.forget(at, piece);
+            offset += piece;
+            len -= piece;
+        }
+    }
+
+    /// Damage in a run; the message names the run and the place.
+    pub(super) fn corrupt(&self, meta: &RunMeta, message: String) -> Error {
+        let error = Error::corrupt(message).with_path(&self.path);
+        error.with_tree(meta.tree.0.to_string())
+    }
+}

@@ -1,0 +1,336 @@
+//! Writes a run.
+//!
+//! Pages collect in memory and go to the file in pieces of [`PIECE`] bytes at whole units. Extents
+//! are taken as they are needed, larger ones as the run grows; a run shorter than a piece takes
+//! one extent of just the units it needs. What is left of the last extent goes back at the end.
+//!
+//! Nothing is synced: a run must be named by no image that is not written after a sync of the data
+//! file. A writer that is dropped before the end gives all its extents back.
+//!
+//! Invariants:
+//! - I1: entries come in the order of [`Entry`], each key and version once.
+//! - I2: `written` is whole units; the logical bytes from there on are `out`.
+//! - I3: `allocated` is the sum of the extents, and at least `written`.
+
+use std::fmt;
+use std::mem;
+use std::sync::Arc;
+
+use vfs::Site;
+
+use super::block::{BlockIdent, BlockKind};
+use super::fence::FenceBuilder;
+use super::filter::key_hash;
+use super::meta::MAX_PAGES;
+use super::{Fence, Filter, Run, RunMeta, RunStore};
+use crate::error::Result;
+use crate::page::{Codec, PageBuilder, PageIdent};
+use crate::types::{Entry, Extent, Op, RunId, Seq, TreeId, UNIT};
+
+/// How much is written at once: half of what capped volumes count as two operations, and enough
+/// to keep a device busy.
+const PIECE: usize = 512 << 10;
+
+/// The first extent of a run longer than a piece, and the longest.
+const EXTENT_MIN: u64 = 1 << 20;
+const EXTENT_MAX: u64 = 4 << 20;
+
+/// How a run is written.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct RunOptions {
+    pub(crate) codec: Codec,
+    /// Bytes of keys and values to put into a page. A page of one entry may be longer.
+    pub(crate) page_raw: usize,
+    /// Bits of the filter for each key; 0 for no filter.
+    pub(crate) filter_bits: u8,
+    pub(crate) site: Site,
+}
+
+/// A run being written.
+pub(crate) struct RunWriter {
+    store: Arc<RunStore>,
+    options: RunOptions,
+    builder: PageBuilder,
+    fence: FenceBuilder,
+    /// A hash for each key, when there is to be a filter.
+    hashes: Vec<u64>,
+    out: Vec<u8>,
+    written: u64,
+    allocated: u64,
+    /// The last key of the page before.
+    last_key: Vec<u8>,
+    meta: RunMeta,
+}
+
+impl fmt::Debug for RunWriter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RunWriter")
+            .field("meta", &self.meta)
+            .finish_non_exhaustive()
+    }
+}
+
+impl RunWriter {
+    /// Begin run `id` of `tree`.
+    pub(crate) fn new(
+        store: &Arc<RunStore>,
+        tree: TreeId,
+        id: RunId,
+        options: RunOptions,
+    ) -> RunWriter {
+        assert!(0 < options.page_raw, "pages hold something");
+        RunWriter {
+            store: Arc::clone(store),
+            options,
+            builder: PageBuilder::new(options.codec),
+            fence: FenceBuilder::default(),
+            hashes: Vec::new(),
+            out: Vec::new(),
+            written: 0,
+            allocated: 0,
+            last_key: Vec::new(),
+            meta: RunMeta {
+                id,
+                tree,
+                extents: Vec::new(),
+                bytes: 0,
+                raw_bytes: 0,
+                entries: 0,
+                tombstones: 0,
+                pages: 0,
+                min_key: Box::default(),
+                max_key: Box::default(),
+                max_seq: Seq::ANCIENT,
+                fence_offset: 0,
+                fence_len: 0,
+                filter_offset: 0,
+                filter_len: 0,
+            },
+        }
+    }
+
+    /// Add the next entry.
+    ///
+    /// # Errors
+    /// `Full`, `Io`, after which the writer is good for nothing but to be dropped.
+    pub(crate) fn push(&mut self, entry: Entry<'_>) -> Result<()> {
+        let len = entry.key.len() + entry.value.len();
+        if !self.builder.is_empty() && self.options.page_raw < self.builder.raw_len() + len {
+            self.finish_page()?;
+        }
+        if self.builder.is_empty() {
+            self.begin_page(entry.key);
+        }
+        let meta = &mut self.meta;
+        meta.entries += 1;
+        meta.raw_bytes += len as u64;
+        meta.tombstones += u64::from(entry.op == Op::Delete);
+        meta.max_seq = meta.max_seq.max(entry.seq);
+        if self.options.filter_bits != 0 {
+            let hash = key_hash(entry.key);
+            // Versions of one key follow each other.
+            if self.hashes.last() != Some(&hash) {
+                self.hashes.push(hash);
+            }
+        }
+        self.builder.push(entry);
+        Ok(())
+    }
+
+    /// Bytes of finished pages.
+    pub(crate) fn stored_bytes(&self) -> u64 {
+        self.written + self.out.len() as u64
+    }
+
+    /// Bytes of keys and values pushed.
+    pub(crate) fn raw_bytes(&self) -> u64 {
+        self.meta.raw_bytes
+    }
+
+    /// Entries pushed.
+    pub(crate) fn entries(&self) -> u64 {
+        self.meta.entries
+    }
+
+    /// Write what is left and open the run, of which at least one entry has been pushed.
+    ///
+    /// # Errors
+    /// `Full`, `Io`; the extents have then gone back.
+    pub(crate) fn finish(mut self) -> Result<Arc<Run>> {
+        assert!(0 < self.meta.entries, "a run has an entry");
+        self.meta.max_key = self.builder.last_key().into();
+        self.finish_page()?;
+        self.meta.pages = self.fence.pages();
+        self.meta.fence_offset = self.stored_bytes();
+        let block = self.out.len();
+        self.meta.fence_len = self
+            .fence
+            .finish(self.ident(BlockKind::Fence), &mut self.out);
+        let fence = self.fence_again(block);
+        self.meta.filter_offset = self.stored_bytes();
+        let filter = self.filter();
+        self.meta.bytes = self.stored_bytes();
+        let padded = self
+            .out
+            .len()
+            .next_multiple_of(usize::try_from(UNIT).expect("4096"));
+        self.out.resize(padded, 0);
+        self.spill(1)?;
+        self.trim();
+        let meta = self.meta.clone();
+        // They are the run's now.
+        self.meta.extents.clear();
+        assert!(
+            meta.check().is_ok(),
+            "what is written is as it is described"
+        );
+        self.store.cache().insert_fence(meta.id, Arc::new(fence));
+        if let Some(filter) = filter {
+            self.store.cache().insert_filter(meta.id, Arc::new(filter));
+        }
+        Ok(Run::open(&self.store, meta))
+    }
+
+    fn ident(&self, kind: BlockKind) -> BlockIdent {
+        BlockIdent {
+            tree: self.meta.tree,
+            run: self.meta.id,
+            kind,
+        }
+    }
+
+    /// What a reader will make of the fence block at `block` of `out`.
+    fn fence_again(&self, block: usize) -> Fence {
+        let stored = self
+            .out
+            .get(block..)
+            .expect("it begins where the buffer ended");
+        let ident = self.ident(BlockKind::Fence);
+        let fence = Fence::decode(ident, stored, self.meta.pages, self.meta.fence_offset);
+        fence.expect("what is encoded can be decoded")
+    }
+
+    /// Make the filter and append its block.
+    fn filter(&mut self) -> Option<Filter> {
+        if self.options.filter_bits == 0 {
+            return None;
+        }
+        let filter = Filter::new(&self.hashes, self.options.filter_bits);
+        self.meta.filter_len = filter.encode(self.ident(BlockKind::Filter), &mut self.out);
+        Some(filter)
+    }
+
+    fn begin_page(&mut self, key: &[u8]) {
+        if self.fence.pages() == 0 {
+            self.meta.min_key = key.into();
+            self.fence.begin(None, key);
+        } else {
+            self.fence.begin(Some(&self.last_key), key);
+        }
+    }
+
+    fn finish_page(&mut self) -> Result<()> {
+        assert!(!self.builder.is_empty(), "pages are not empty");
+        assert!(self.fence.pages() < MAX_PAGES, "runs are cut long before");
+        self.last_key.clear();
+        self.last_key.extend_from_slice(self.builder.last_key());
+        let index = self.fence.pages();
+        let ident = PageIdent {
+            tree: self.meta.tree,
+            run: self.meta.id,
+            index,
+        };
+        let before = self.out.len();
+        let stored = self.builder.finish(ident, &mut self.out);
+        assert_eq!(before + stored as usize, self.out.len(), "pages are packed");
+        self.fence.end(stored);
+        self.spill(PIECE)
+    }
+
+    /// Write pieces until less than `least` bytes are left.
+    fn spill(&mut self, least: usize) -> Result<()> {
+        if self.out.len() < least {
+            return Ok(());
+        }
+        let out = mem::take(&mut self.out);
+        let mut rest = out.as_slice();
+        let mut result = Ok(());
+        while least <= rest.len() {
+            let (piece, after) = rest.split_at(rest.len().min(PIECE));
+            result = self.write(piece);
+            if result.is_err() {
+                break;
+            }
+            rest = after;
+        }
+        let done = out.len() - rest.len();
+        self.out = out;
+        self.out.drain(..done);
+        result
+    }
+
+    /// Write whole units at `written`.
+    fn write(&mut self, piece: &[u8]) -> Result<()> {
+        let end = self.written + piece.len() as u64;
+        while self.allocated < end {
+            self.grow(end - self.allocated)?;
+        }
+        let mut rest = piece;
+        while !rest.is_empty() {
+            let place = self.meta.locate(self.written);
+            let (at, contiguous) = place.expect("I3: the extents hold what is written");
+            let len = usize::try_from(contiguous).map_or(rest.len(), |len| len.min(rest.len()));
+            let (part, after) = rest.split_at(len);
+            self.store.write(self.options.site, part, at)?;
+            self.written += len as u64;
+            rest = after;
+        }
+        Ok(())
+    }
+
+    /// Take an extent of at least `needed` bytes. It is longer only when more will surely follow.
+    fn grow(&mut self, needed: u64) -> Result<()> {
+        let whole_piece = needed == PIECE as u64;
+        let len = if whole_piece {
+            self.allocated.clamp(EXTENT_MIN, EXTENT_MAX)
+        } else {
+            needed
+        };
+        let extent = self.store.allocate(len.max(needed))?;
+        self.allocated += extent.len;
+        match self.meta.extents.last_mut() {
+            Some(last) if last.end() == extent.offset => last.len += extent.len,
+            _ => self.meta.extents.push(extent),
+        }
+        Ok(())
+    }
+
+    /// Give back what is not used of the last extent.
+    fn trim(&mut self) {
+        let unused = self.allocated - self.written;
+        if unused == 0 {
+            return;
+        }
+        let last = self
+            .meta
+            .extents
+            .last_mut()
+            .expect("something was allocated");
+        assert!(unused < last.len, "an extent is taken when it is needed");
+        last.len -= unused;
+        self.allocated -= unused;
+        let tail = Extent {
+            offset: last.end(),
+            len: unused,
+        };
+        self.store.space().discard(&[tail]);
+    }
+}
+
+impl Drop for RunWriter {
+    fn drop(&mut self) {
+        if !self.meta.extents.is_empty() {
+            self.store.space().discard(&self.meta.extents);
+        }
+    }
+}

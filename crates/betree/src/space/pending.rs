@@ -1,0 +1,68 @@
+//! Extents that wait for a checkpoint before they may be given out again.
+//!
+//! Invariants:
+//! - I1: pending extents do not overlap.
+//! - I2: `bytes` is the sum of their lengths.
+//! - I3: all of an epoch leave together, and no epoch returns after it left.
+
+use std::collections::BTreeMap;
+
+use super::Epoch;
+use crate::types::Extent;
+
+/// Extents that wait; see the module documentation.
+#[derive(Debug)]
+pub(super) struct Pending {
+    /// By offset: the length, and the checkpoint waited for.
+    by_offset: BTreeMap<u64, (u64, Epoch)>,
+    bytes: u64,
+    /// Everything up to this epoch has left.
+    durable: Epoch,
+}
+
+impl Pending {
+    /// None.
+    pub(super) fn new() -> Pending {
+        Pending {
+            by_offset: BTreeMap::new(),
+            bytes: 0,
+            durable: Epoch(0),
+        }
+    }
+
+    /// Their lengths added up.
+    pub(super) fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// Whether one has a byte in common with `extent`.
+    pub(super) fn overlaps(&self, extent: Extent) -> bool {
+        let before = self.by_offset.range(..extent.end()).next_back();
+        before.is_some_and(|(&offset, &(len, _))| extent.offset < offset + len)
+    }
+
+    /// `extent` waits for the checkpoint `epoch`.
+    pub(super) fn insert(&mut self, extent: Extent, epoch: Epoch) {
+        assert!(self.durable < epoch, "I3: {epoch:?} is durable already");
+        assert!(!self.overlaps(extent), "I1: {extent:?} waits already");
+        self.by_offset.insert(extent.offset, (extent.len, epoch));
+        self.bytes += extent.len;
+    }
+
+    /// Take those that wait for `epoch` or an earlier checkpoint.
+    pub(super) fn take_up_to(&mut self, epoch: Epoch) -> Vec<Extent> {
+        let mut taken = Vec::new();
+        self.by_offset.retain(|&offset, &mut (len, waits)| {
+            let stays = epoch < waits;
+            if !stays {
+                taken.push(Extent { offset, len });
+            }
+            stays
+        });
+        let bytes: u64 = taken.iter().map(|extent| extent.len).sum();
+        assert!(bytes <= self.bytes, "I2: more taken than there is");
+        self.bytes -= bytes;
+        self.durable = self.durable.max(epoch);
+        taken
+    }
+}

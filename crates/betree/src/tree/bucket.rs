@@ -1,0 +1,217 @@
+//! A bucket: the unit of flushing, merging and splitting. It holds the keys from `lo` up to `hi`.
+//!
+//! ```text
+//!  writers -> active buffer --freeze--> frozen buffers --flush--> deltas --merge--> base
+//!             (memory)                  (memory)                 (runs)            (runs)
+//! ```
+//!
+//! - I1. Sources are ordered by age: whatever a newer source says of a key was committed after
+//!   whatever an older one says of it (active, frozen newest first, deltas newest first, base).
+//! - I2. The runs of the base are in key order and do not overlap within the bucket.
+//! - I3. `flushed` is a commit up to which everything of this bucket is in runs.
+//! - I4. A retired bucket never changes again; its content lives on in the buckets that replaced
+//!   it. Buffers and runs may be shared between buckets after a split: keys outside of the
+//!   bucket's own range do not count.
+//! - I5. The active buffer is replaced, and the bucket retired, under the commit lock only.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use stdx::sync::{Mutex, MutexGuard};
+
+use crate::buffer::Buffer;
+use crate::cursor::View;
+use crate::run::Run;
+use crate::types::Seq;
+
+/// A full buffer on its way to the disk.
+#[derive(Clone)]
+pub(crate) struct Frozen {
+    pub(crate) buffer: Arc<Buffer>,
+    /// The newest commit when the buffer was frozen: flushing it makes this the bucket's `flushed`.
+    pub(crate) through: Seq,
+}
+
+/// What a bucket holds at a moment.
+pub(crate) struct State {
+    /// Replaced by other buckets (I4).
+    pub(crate) retired: bool,
+    pub(crate) active: Arc<Buffer>,
+    /// Newest first.
+    pub(crate) frozen: Vec<Frozen>,
+    /// Newest first.
+    pub(crate) deltas: Vec<Arc<Run>>,
+    /// In key order.
+    pub(crate) base: Arc<[Arc<Run>]>,
+    pub(crate) flushed: Seq,
+    /// A flush is under way: the bucket must not be retired.
+    pub(crate) flushing: bool,
+    /// A merge is under way: no other may begin, and the bucket must not be retired by others.
+    pub(crate) merging: bool,
+    /// A merge failed on damaged bytes: it is not tried again until the store is opened again.
+    pub(crate) broken: bool,
+    /// The tree was dropped and nobody reads it: what work under way brings is thrown away.
+    pub(crate) dropped: bool,
+}
+
+impl State {
+    /// Bytes of all deltas.
+    pub(crate) fn delta_bytes(&self) -> u64 {
+        self.deltas.iter().map(|r| r.meta().bytes).sum()
+    }
+
+    /// Bytes of the base.
+    pub(crate) fn base_bytes(&self) -> u64 {
+        self.base.iter().map(|r| r.meta().bytes).sum()
+    }
+
+    /// Bytes of memory that its buffers hold.
+    pub(crate) fn buffer_bytes(&self) -> usize {
+        let frozen: usize = self.frozen.iter().map(|f| f.buffer.bytes()).sum();
+        self.active.bytes() + frozen
+    }
+
+    /// The oldest commit that is in memory only, if there is one.
+    pub(crate) fn oldest_unflushed(&self) -> Option<Seq> {
+        let buffers = self.frozen.iter().map(|f| &f.buffer).chain([&self.active]);
+        buffers.filter_map(|b| b.first_seq()).min()
+    }
+
+    /// Whether every key of the bucket that is in a run is below `key`.
+    pub(crate) fn runs_end_before(&self, key: &[u8]) -> bool {
+        let runs = self.deltas.iter().chain(self.base.iter());
+        runs.map(|r| &*r.meta().max_key).all(|max| max < key)
+    }
+}
+
+/// A bucket.
+pub(crate) struct Bucket {
+    /// Where it begins (inclusive).
+    pub(crate) lo: Arc<[u8]>,
+    /// Where it ends (exclusive); `None` for the last bucket of a tree.
+    pub(crate) hi: Option<Arc<[u8]>>,
+    state: Mutex<State>,
+    /// Reads that had to look into deltas since the last merge.
+    heat: AtomicU32,
+}
+
+impl Bucket {
+    /// An empty bucket that has everything up to `flushed`.
+    pub(crate) fn new(lo: Arc<[u8]>, hi: Option<Arc<[u8]>>, flushed: Seq) -> Bucket {
+        Bucket::with_runs(lo, hi, flushed, Vec::new(), Arc::from([]))
+    }
+
+    /// A bucket with these runs.
+    pub(crate) fn with_runs(
+        lo: Arc<[u8]>,
+        hi: Option<Arc<[u8]>>,
+        flushed: Seq,
+        deltas: Vec<Arc<Run>>,
+        base: Arc<[Arc<Run>]>,
+    ) -> Bucket {
+        let skip = hi.as_deref().map_or(0, |hi| shared_prefix(&lo, hi));
+        let state = State {
+            retired: false,
+            active: Arc::new(Buffer::new(skip)),
+            frozen: Vec::new(),
+            deltas,
+            base,
+            flushed,
+            flushing: false,
+            merging: false,
+            broken: false,
+            dropped: false,
+        };
+        Bucket {
+            lo,
+            hi,
+            state: Mutex::new(state),
+            heat: AtomicU32::new(0),
+        }
+    }
+
+    /// The state, locked. For pointer work only.
+    pub(crate) fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock()
+    }
+
+    /// Whether `key` belongs here.
+    pub(crate) fn holds(&self, key: &[u8]) -> bool {
+        *self.lo <= *key && self.hi.as_deref().is_none_or(|hi| key < hi)
+    }
+
+    /// The buffer that takes writes. Under the commit lock it stays the same.
+    pub(crate) fn active(&self) -> Arc<Buffer> {
+        Arc::clone(&self.state.lock().active)
+    }
+
+    /// Close the active buffer and begin another, under the commit lock. `through` is the newest
+    /// commit. `None` when it holds nothing.
+    pub(crate) fn freeze(&self, state: &mut State, through: Seq) -> Option<Arc<Buffer>> {
+        assert!(!state.retired, "I4: a retired bucket is not frozen");
+        if state.active.entries() == 0 {
+            return None;
+        }
+        let skip = self.hi.as_deref().map_or(0, |hi| shared_prefix(&self.lo, hi));
+        let full = std::mem::replace(&mut state.active, Arc::new(Buffer::new(skip)));
+        full.freeze();
+        assert!(full.last_seq() <= Some(through), "I3: nothing newer is in the buffer");
+        let buffer = Arc::clone(&full);
+        state.frozen.insert(0, Frozen { buffer, through });
+        Some(full)
+    }
+
+    /// The bucket as a reader sees it; `None` when it was replaced.
+    pub(crate) fn view(&self) -> Option<View> {
+        let state = self.state.lock();
+        if state.retired {
+            return None;
+        }
+        let mut buffers = Vec::new();
+        if 0 < state.active.entries() {
+            buffers.push(Arc::clone(&state.active));
+        }
+        buffers.extend(state.frozen.iter().map(|f| Arc::clone(&f.buffer)));
+        if !state.deltas.is_empty() {
+            // A hint for the choice of merges; lost counts do no harm.
+            self.heat.fetch_add(1, Ordering::Relaxed);
+        }
+        Some(View {
+            buffers,
+            deltas: state.deltas.clone(),
+            base: Arc::clone(&state.base),
+            lo: Arc::clone(&self.lo),
+            hi: self.hi.clone(),
+        })
+    }
+
+    /// Reads that met deltas since the last merge.
+    pub(crate) fn heat(&self) -> u32 {
+        self.heat.load(Ordering::Relaxed)
+    }
+
+    /// Forget the reads that met deltas.
+    pub(crate) fn cool(&self) {
+        self.heat.store(0, Ordering::Relaxed);
+    }
+}
+
+/// How many first bytes all keys of `[lo, hi)` share.
+fn shared_prefix(lo: &[u8], hi: &[u8]) -> usize {
+    let same = lo.iter().zip(hi).take_while(|(a, b)| a == b).count();
+    debug_assert!(same < hi.len() || lo == hi, "hi is above lo");
+    same
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_shared_prefix_is_shared_by_all_keys_between() {
+        assert_eq!(shared_prefix(b"abc1", b"abc9"), 3);
+        assert_eq!(shared_prefix(b"ab", b"b"), 0);
+        assert_eq!(shared_prefix(b"ab", b"abc"), 2);
+        assert_eq!(shared_prefix(b"", b"abc"), 0);
+    }
+}

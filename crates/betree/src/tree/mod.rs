@@ -1,0 +1,13 @@
+//! Trees: the routing from keys to buckets, and what a bucket holds.
+//!
+//! Lock order: commit lock, then a bucket's state, then a buffer. A routing is replaced only under
+//! the commit lock; a bucket's state is held for pointer work only, never across input or output.
+
+mod bucket;
+mod routing;
+mod tree;
+
+pub(crate) use bucket::{Bucket, State};
+pub(crate) use routing::Routing;
+pub(crate) use tree::Tree;
+pub use tree::TreeOptions;

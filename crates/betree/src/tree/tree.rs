@@ -1,0 +1,108 @@
+//! One tree: its name and its routing.
+
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
+
+use super::bucket::Bucket;
+use super::routing::Routing;
+use crate::cursor::{At, Buckets, View};
+use crate::error::Result;
+use crate::types::{Seq, TreeId};
+
+/// How a tree is created. Hints; every tree takes every key.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TreeOptions {
+    /// Keys arrive mostly in ascending order (default: false). Trades nothing: the engine finds out
+    /// by itself, bucket by bucket.
+    pub ascending: bool,
+    /// Point lookups of absent keys are common (default: false). With `filter = auto` the runs of
+    /// this tree get filters; trades memory and about 10 bits of disk space a key for lookups that
+    /// skip runs.
+    pub point_lookups: bool,
+}
+
+/// A tree.
+pub(crate) struct Tree {
+    pub(crate) id: TreeId,
+    pub(crate) name: String,
+    pub(crate) options: TreeOptions,
+    /// The commit that created it: older snapshots do not see the tree.
+    pub(crate) created: Seq,
+    routing: ArcSwap<Routing>,
+}
+
+impl Tree {
+    /// An empty tree.
+    pub(crate) fn new(id: TreeId, name: String, options: TreeOptions, created: Seq) -> Tree {
+        let bucket = Bucket::new(Arc::from([]), None, created);
+        Tree::with_buckets(id, name, options, created, vec![Arc::new(bucket)])
+    }
+
+    /// A tree of these buckets.
+    pub(crate) fn with_buckets(
+        id: TreeId,
+        name: String,
+        options: TreeOptions,
+        created: Seq,
+        buckets: Vec<Arc<Bucket>>,
+    ) -> Tree {
+        Tree {
+            id,
+            name,
+            options,
+            created,
+            routing: ArcSwap::from_pointee(Routing::new(buckets)),
+        }
+    }
+
+    /// The routing as it is now.
+    pub(crate) fn routing(&self) -> Arc<Routing> {
+        self.routing.load_full()
+    }
+
+    /// Put `new` in the place of the adjoining buckets `old`, under the commit lock. The caller
+    /// holds the states of `old` and retires them before it lets go, so that whoever comes late
+    /// finds them retired and the new routing in place.
+    pub(crate) fn replace(&self, old: &[Arc<Bucket>], new: Vec<Arc<Bucket>>) {
+        let routing = self.routing.load_full();
+        let first = old.first().expect("there is something to replace");
+        let at = routing.find(&first.lo);
+        let mut buckets = routing.buckets().to_vec();
+        for (index, bucket) in old.iter().enumerate() {
+            let there = buckets.get(at + index);
+            assert!(there.is_some_and(|b| Arc::ptr_eq(b, bucket)), "the buckets are in the routing");
+        }
+        buckets.splice(at..at + old.len(), new);
+        self.routing.store(Arc::new(Routing::new(buckets)));
+    }
+}
+
+impl Buckets for Tree {
+    fn view(&self, at: At<'_>) -> Result<Option<View>> {
+        loop {
+            let routing = self.routing.load();
+            let buckets = routing.buckets();
+            let bucket = match at {
+                At::First => buckets.first(),
+                At::Last => buckets.last(),
+                At::Key(key) => buckets.get(routing.find(key)),
+                At::Before(key) => {
+                    // The bucket of the greatest key below `key` begins below it.
+                    let index = routing.find(key);
+                    match buckets.get(index) {
+                        Some(bucket) if *bucket.lo < *key => Some(bucket),
+                        _ => index.checked_sub(1).and_then(|i| buckets.get(i)),
+                    }
+                }
+            };
+            let Some(bucket) = bucket else {
+                return Ok(None);
+            };
+            // None: replaced since the routing was loaded; the new routing is in place.
+            if let Some(view) = bucket.view() {
+                return Ok(Some(view));
+            }
+        }
+    }
+}

@@ -1,0 +1,170 @@
+//! The flush lane: a frozen buffer becomes a run.
+//!
+//! A flush sorts, drops versions that no snapshot sees, encodes and writes at most a few megabytes;
+//! it reads nothing, needs no merge before it and no other bucket. So inserts wait for processor
+//! time or for the device, never for each other's merges.
+//!
+//! When all keys of the buffer are above those in the bucket's runs, the run becomes part of the
+//! base at once: ascending keys are written once and never merged. A bucket that has grown beyond
+//! its size this way is cut there, so the next keys begin a bucket of their own.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use vfs::Site;
+
+use super::queue::Taken;
+use super::restructure::Part;
+use crate::db::Core;
+use crate::error::Result;
+use crate::merge::{Retention, Source};
+use crate::run::{Run, RunOptions, RunWriter};
+use crate::tree::{Bucket, Tree};
+use crate::types::{Entry, Seq};
+
+/// Where flushes write.
+const WRITE: Site = Site("flush.write");
+
+impl Core {
+    /// Flush one frozen buffer. False when none is waiting.
+    ///
+    /// # Errors
+    /// The device's; the buffer then waits again.
+    pub(crate) fn flush_one(&self) -> Result<bool> {
+        let Some(taken) = self.queue.take() else {
+            return Ok(false);
+        };
+        let start = self.vfs.now();
+        for bucket in &taken.buckets {
+            if let Err(error) = self.flush_into(&taken, bucket) {
+                self.queue.put_back(taken);
+                return Err(error);
+            }
+        }
+        let took = self.vfs.now().saturating_sub(start);
+        self.finish_flush(taken, took);
+        Ok(true)
+    }
+
+    fn finish_flush(&self, taken: Taken, took: Duration) {
+        self.memory.flushed(taken.job.bytes, took);
+        drop(taken);
+        self.queue.done();
+        self.counters.flushes.add(1);
+        self.counters.flush_nanos.add(u64::try_from(took.as_nanos()).unwrap_or(u64::MAX));
+        self.wake.room();
+    }
+
+    /// Flush what belongs to `bucket`, unless that was done by an attempt before.
+    fn flush_into(&self, taken: &Taken, bucket: &Arc<Bucket>) -> Result<()> {
+        let job = &taken.job;
+        // Sorted once; a bucket takes its part.
+        let source = job.buffer.sorted().range(&bucket.lo, bucket.hi.as_deref());
+        let append = {
+            let state = bucket.state();
+            let Some(oldest) = state.frozen.last() else {
+                return Ok(());
+            };
+            if !Arc::ptr_eq(&oldest.buffer, &job.buffer) {
+                return Ok(());
+            }
+            match source.current() {
+                None => false,
+                Some(entry) => state.deltas.is_empty() && state.runs_end_before(entry.key),
+            }
+        };
+        let run = self.write_run(&job.tree, source, append)?;
+        self.publish_flush(&job.tree, bucket, run, job.through);
+        Ok(())
+    }
+
+    /// Write the entries worth keeping; `None` when there are none.
+    fn write_run(
+        &self,
+        tree: &Arc<Tree>,
+        mut source: impl Source,
+        append: bool,
+    ) -> Result<Option<Arc<Run>>> {
+        let horizon = self.horizon();
+        let mut retention = Retention::new(horizon.snapshots, horizon.now, append);
+        let options = self.run_options(tree, append);
+        let mut writer = RunWriter::new(&self.runs, tree.id, self.next_run(), options);
+        while let Some(entry) = source.current() {
+            if let Some(seq) = retention.keep(entry) {
+                writer.push(Entry { seq, ..entry })?;
+            }
+            source.advance()?;
+        }
+        if writer.entries() == 0 {
+            return Ok(None);
+        }
+        writer.finish().map(Some)
+    }
+
+    fn run_options(&self, tree: &Tree, append: bool) -> RunOptions {
+        let options = &self.options;
+        RunOptions {
+            codec: if append {
+                options.codec()
+            } else {
+                options.delta_codec()
+            },
+            page_raw: self.tuning.page,
+            // What is appended is found by its range alone.
+            filter_bits: if append { 0 } else { self.tuning.delta_filter_bits(tree.options) },
+            site: WRITE,
+        }
+    }
+
+    /// The run in, the buffer out, in one step for readers.
+    fn publish_flush(
+        &self,
+        tree: &Arc<Tree>,
+        bucket: &Arc<Bucket>,
+        run: Option<Arc<Run>>,
+        through: Seq,
+    ) {
+        let committer = self.commit.lock();
+        let mut state = bucket.state();
+        assert!(!state.retired, "a bucket under a flush is not retired");
+        let flushed = state.frozen.pop().expect("the flushed buffer is the oldest");
+        assert_eq!(flushed.through, through, "I1 of the queue: in order of freezing");
+        state.flushing = false;
+        assert!(state.flushed <= through, "buffers are flushed in order");
+        state.flushed = through;
+        let Some(run) = run else {
+            return;
+        };
+        if state.dropped {
+            run.retire();
+            return;
+        }
+        let append = state.deltas.is_empty() && state.runs_end_before(&run.meta().min_key);
+        if !append {
+            self.counters.delta_bytes.add(run.meta().bytes);
+            state.deltas.insert(0, run);
+            return;
+        }
+        self.counters.appends.add(1);
+        let cut = !state.base.is_empty()
+            && !state.merging
+            && self.options.bucket() < state.base_bytes() + run.meta().bytes;
+        if !cut {
+            state.base = state.base.iter().cloned().chain([run]).collect();
+            return;
+        }
+        let parts = vec![
+            Part {
+                lo: Arc::clone(&bucket.lo),
+                base: state.base.to_vec(),
+            },
+            Part {
+                lo: Arc::from(&*run.meta().min_key),
+                base: vec![run],
+            },
+        ];
+        let job = self.replace(&committer, tree, bucket, &mut state, parts);
+        drop(state);
+        self.enqueue(job);
+    }
+}

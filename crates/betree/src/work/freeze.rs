@@ -1,0 +1,116 @@
+//! Which buffer is frozen, and when.
+//!
+//! The fullest first: with P buckets and M bytes of buffers a flush then takes 2M/P bytes, four
+//! times what sealing all of memory at once would give each bucket. But the oldest first when the
+//! log grows beyond its limit, because the oldest unflushed entry is what keeps the log.
+
+use std::sync::Arc;
+
+use super::queue::Job;
+use crate::db::Core;
+use crate::tree::{Bucket, State, Tree};
+use crate::types::Seq;
+
+impl Core {
+    /// Freeze the buffer of `bucket`, under the commit lock, and queue it.
+    pub(crate) fn freeze(&self, tree: &Arc<Tree>, bucket: &Arc<Bucket>, through: Seq) {
+        let job = self.freeze_state(tree, bucket, &mut bucket.state(), through);
+        self.enqueue(job);
+    }
+
+    /// Freeze the buffer in `state`, under the commit lock. What is returned is to be queued when
+    /// the state is let go, before the commit lock is.
+    pub(crate) fn freeze_state(
+        &self,
+        tree: &Arc<Tree>,
+        bucket: &Arc<Bucket>,
+        state: &mut State,
+        through: Seq,
+    ) -> Option<Job> {
+        let buffer = bucket.freeze(state, through)?;
+        let bytes = buffer.bytes();
+        self.memory.freeze(bytes);
+        Some(Job {
+            tree: Arc::clone(tree),
+            buffer,
+            lo: Arc::clone(&bucket.lo),
+            hi: bucket.hi.clone(),
+            through,
+            bytes,
+        })
+    }
+
+    /// Queue what was frozen.
+    pub(crate) fn enqueue(&self, job: Option<Job>) {
+        if let Some(job) = job {
+            self.queue.push(job);
+            self.wake.work();
+        }
+    }
+
+    /// Freeze the fullest buffers while memory wants it, under the commit lock.
+    /// `through` is the newest commit.
+    pub(crate) fn freeze_when_full(&self, through: Seq) {
+        while self.memory.wants_freeze() {
+            let Some((tree, bucket)) = self.fullest() else {
+                return;
+            };
+            self.freeze(&tree, &bucket, through);
+        }
+    }
+
+    /// Freeze every buffer that holds anything older than `before`, taking the commit lock.
+    pub(crate) fn freeze_older_than(&self, before: Seq) {
+        let committer = self.commit.lock();
+        for (tree, bucket) in self.buckets() {
+            let first = bucket.active().first_seq();
+            if first.is_some_and(|first| first < before) {
+                self.freeze(&tree, &bucket, committer.last);
+            }
+        }
+    }
+
+    /// Freeze the fullest buffer, taking the commit lock. False when all are empty.
+    pub(crate) fn freeze_fullest(&self) -> bool {
+        let committer = self.commit.lock();
+        match self.fullest() {
+            None => false,
+            Some((tree, bucket)) => {
+                self.freeze(&tree, &bucket, committer.last);
+                true
+            }
+        }
+    }
+
+    fn fullest(&self) -> Option<(Arc<Tree>, Arc<Bucket>)> {
+        let mut best = None;
+        let mut most = 0;
+        for tree in self.catalog.all() {
+            for bucket in tree.routing().buckets() {
+                let active = bucket.active();
+                if 0 < active.entries() && most < active.bytes() {
+                    most = active.bytes();
+                    best = Some((Arc::clone(&tree), Arc::clone(bucket)));
+                }
+            }
+        }
+        best
+    }
+
+    /// All buckets of all trees.
+    pub(crate) fn buckets(&self) -> Vec<(Arc<Tree>, Arc<Bucket>)> {
+        let mut all = Vec::new();
+        for tree in self.catalog.all() {
+            for bucket in tree.routing().buckets() {
+                all.push((Arc::clone(&tree), Arc::clone(bucket)));
+            }
+        }
+        all
+    }
+
+    /// The oldest commit that is in memory only, if there is one.
+    pub(crate) fn oldest_unflushed(&self) -> Option<Seq> {
+        let all = self.buckets();
+        all.iter().filter_map(|(_, b)| b.state().oldest_unflushed()).min()
+    }
+}

@@ -1,0 +1,313 @@
+//! The merge lane: the deltas and the base of a bucket become a new base.
+//!
+//! A merge goes on in slices of a few thousand entries, so that a flush never waits for one. When
+//! the new base is too large for one bucket it is cut at drawn points into several (unequal, so
+//! that buckets do not come due together). Whatever was flushed into the bucket meanwhile is newer
+//! than everything merged, and stays as it is.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+
+use stdx::rng::Rng;
+use stdx::sync::Mutex;
+use vfs::Site;
+
+use super::restructure::Part;
+use super::source::Chain;
+use crate::db::Core;
+use crate::error::{ErrorKind, Result};
+use crate::merge::{Merger, Retention, Source};
+use crate::run::{Run, RunOptions, RunWriter};
+use crate::tree::{Bucket, Tree};
+use crate::types::Entry;
+
+/// Where merges write.
+const WRITE: Site = Site("merge.write");
+
+/// Entries merged in one slice: about half a millisecond.
+const SLICE: usize = 8192;
+
+/// A merge under way.
+pub(crate) struct MergeJob {
+    tree: Arc<Tree>,
+    bucket: Arc<Bucket>,
+    deltas: Vec<Arc<Run>>,
+    base: Arc<[Arc<Run>]>,
+    merger: Merger<Chain>,
+    retention: Retention,
+    writer: Option<RunWriter>,
+    outputs: Vec<Arc<Run>>,
+    /// Encoded bytes at which a part ends, in turn; the last part has no end.
+    cuts: Vec<u64>,
+    last_key: Vec<u8>,
+    done: bool,
+}
+
+/// The state of the merge lane.
+pub(crate) struct Merges {
+    /// Merges that were begun and wait for a thread to go on with them.
+    paused: Mutex<Vec<MergeJob>>,
+    running: AtomicUsize,
+    rng: Mutex<Rng>,
+    /// Commits seen at the last look, to know whether the store is idle.
+    pub(super) seen: AtomicU64,
+}
+
+impl Merges {
+    /// A lane without merges, whose drawn numbers come from `seed`.
+    pub(crate) fn new(seed: u64) -> Merges {
+        Merges {
+            paused: Mutex::new(Vec::new()),
+            running: AtomicUsize::new(0),
+            rng: Mutex::new(Rng::new(seed)),
+            seen: AtomicU64::new(0),
+        }
+    }
+
+    /// Merges that were begun and did not end.
+    pub(crate) fn open(&self) -> usize {
+        self.running.load(Ordering::Relaxed)
+    }
+
+    /// Give up all merges that no thread is at.
+    pub(crate) fn abandon(&self) {
+        let jobs = std::mem::take(&mut *self.paused.lock());
+        self.running.fetch_sub(jobs.len(), Ordering::Relaxed);
+        for job in jobs {
+            job.bucket.state().merging = false;
+        }
+    }
+
+    /// A number drawn from `[low, high)`.
+    fn draw(&self, low: f64, high: f64) -> f64 {
+        low + (high - low) * self.rng.lock().unit()
+    }
+}
+
+impl Core {
+    /// Merge a slice: of a merge that was begun, or of a new one if `pick` finds a bucket. False
+    /// when there is nothing to merge.
+    ///
+    /// # Errors
+    /// The device's, or `Corrupt`; the merge is given up and its bucket left as it was.
+    pub(crate) fn merge_slice(
+        &self,
+        pick: impl FnOnce() -> Option<(Arc<Tree>, Arc<Bucket>)>,
+    ) -> Result<bool> {
+        let paused = self.merges.paused.lock().pop();
+        let mut job = match paused {
+            Some(job) => job,
+            None => match pick() {
+                None => return Ok(false),
+                Some((tree, bucket)) => match self.begin_merge(tree, bucket)? {
+                    None => return Ok(true),
+                    Some(job) => job,
+                },
+            },
+        };
+        let start = self.vfs.now();
+        let result = self.merge_some(&mut job);
+        let took = self.vfs.now().saturating_sub(start);
+        self.counters.merge_nanos.add(u64::try_from(took.as_nanos()).unwrap_or(u64::MAX));
+        match result {
+            Err(error) => {
+                self.end_merge(&job.bucket, error.kind() == ErrorKind::Corrupt);
+                return Err(error);
+            }
+            Ok(()) if !job.done => self.merges.paused.lock().push(job),
+            // A flush is under way in the bucket: publish at the next slice.
+            Ok(()) => {
+                if let Some(job) = self.publish_merge(job) {
+                    self.merges.paused.lock().insert(0, job);
+                    return Ok(true);
+                }
+            }
+        }
+        Ok(true)
+    }
+
+    fn end_merge(&self, bucket: &Bucket, broken: bool) {
+        let mut state = bucket.state();
+        state.merging = false;
+        state.broken |= broken;
+        drop(state);
+        self.merges.running.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    /// Begin to merge `bucket`; `None` when somebody was faster or there is nothing to merge.
+    fn begin_merge(&self, tree: Arc<Tree>, bucket: Arc<Bucket>) -> Result<Option<MergeJob>> {
+        let (deltas, base) = {
+            let mut state = bucket.state();
+            let nothing = state.deltas.is_empty() && state.base.len() < 2;
+            let busy = state.retired || state.merging || state.broken || state.dropped;
+            if busy || nothing {
+                return Ok(None);
+            }
+            state.merging = true;
+            (state.deltas.clone(), Arc::clone(&state.base))
+        };
+        self.merges.running.fetch_add(1, Ordering::Relaxed);
+        bucket.cool();
+        match self.open_merge(&tree, &bucket, deltas, base) {
+            Ok(job) => Ok(Some(job)),
+            Err(error) => {
+                self.end_merge(&bucket, error.kind() == ErrorKind::Corrupt);
+                Err(error)
+            }
+        }
+    }
+
+    fn open_merge(
+        &self,
+        tree: &Arc<Tree>,
+        bucket: &Arc<Bucket>,
+        deltas: Vec<Arc<Run>>,
+        base: Arc<[Arc<Run>]>,
+    ) -> Result<MergeJob> {
+        let chain = |runs: Vec<Arc<Run>>| Chain::new(runs, Arc::clone(&bucket.lo), bucket.hi.clone());
+        let mut sources = Vec::with_capacity(deltas.len() + 1);
+        for run in &deltas {
+            sources.push(chain(vec![Arc::clone(run)])?);
+        }
+        sources.push(chain(base.to_vec())?);
+        let bytes = deltas.iter().chain(base.iter()).map(|r| r.meta().bytes).sum();
+        let horizon = self.horizon();
+        Ok(MergeJob {
+            tree: Arc::clone(tree),
+            bucket: Arc::clone(bucket),
+            merger: Merger::new(sources),
+            retention: Retention::new(horizon.snapshots, horizon.now, true),
+            writer: None,
+            outputs: Vec::new(),
+            cuts: self.cuts(bytes),
+            last_key: Vec::new(),
+            done: false,
+            deltas,
+            base,
+        })
+    }
+
+    /// Where a base of about `bytes` is cut: nowhere up to the size of a bucket (drawn anew each
+    /// time, 75 to 125 %), else into parts of 30 to 70 % of it. Given as sizes of the parts in
+    /// reverse, for popping.
+    fn cuts(&self, bytes: u64) -> Vec<u64> {
+        let target = self.options.bucket() as f64;
+        let mut cuts = Vec::new();
+        let mut rest = bytes as f64;
+        while target * self.merges.draw(0.75, 1.25) < rest {
+            let part = (target * self.merges.draw(0.6, 1.4) / 2.0).min(rest * 0.7).max(1.0);
+            #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "1 to bucket")]
+            cuts.push(part as u64);
+            rest -= part;
+        }
+        cuts.reverse();
+        cuts
+    }
+
+    fn merge_some(&self, job: &mut MergeJob) -> Result<()> {
+        for _ in 0..SLICE {
+            let Some(entry) = job.merger.current() else {
+                if let Some(writer) = job.writer.take() {
+                    job.outputs.push(writer.finish()?);
+                }
+                job.done = true;
+                return Ok(());
+            };
+            if let Some(seq) = job.retention.keep(entry) {
+                let due = match (&job.writer, job.cuts.last()) {
+                    (Some(writer), Some(&cut)) => {
+                        cut <= writer.stored_bytes() && entry.key != job.last_key.as_slice()
+                    }
+                    _ => false,
+                };
+                if due {
+                    job.cuts.pop();
+                    if let Some(writer) = job.writer.take() {
+                        job.outputs.push(writer.finish()?);
+                    }
+                }
+                if job.writer.is_none() {
+                    let options = self.merge_options();
+                    let id = self.next_run();
+                    job.writer = Some(RunWriter::new(&self.runs, job.tree.id, id, options));
+                }
+                let writer = job.writer.as_mut().expect("made above");
+                writer.push(Entry { seq, ..entry })?;
+                // Only a key that may be cut at has to be remembered.
+                if !job.cuts.is_empty() {
+                    job.last_key.clear();
+                    job.last_key.extend_from_slice(entry.key);
+                }
+            }
+            job.merger.advance()?;
+        }
+        Ok(())
+    }
+
+    fn merge_options(&self) -> RunOptions {
+        RunOptions {
+            codec: self.options.codec(),
+            page_raw: self.tuning.page,
+            filter_bits: self.tuning.base_filter_bits,
+            site: WRITE,
+        }
+    }
+
+    /// The outputs in, what was merged out, in one step for readers. The job comes back when a
+    /// flush is under way and the bucket must be cut.
+    fn publish_merge(&self, job: MergeJob) -> Option<MergeJob> {
+        let committer = self.commit.lock();
+        let mut state = job.bucket.state();
+        assert!(state.merging && !state.retired, "a bucket under a merge is not replaced");
+        if state.dropped {
+            state.merging = false;
+            drop(state);
+            job.outputs.iter().for_each(|run| run.retire());
+            self.merges.running.fetch_sub(1, Ordering::Relaxed);
+            return None;
+        }
+        if 1 < job.outputs.len() && state.flushing {
+            drop(state);
+            return Some(job);
+        }
+        let merged = |run: &Arc<Run>, of: &[Arc<Run>]| of.iter().any(|r| Arc::ptr_eq(r, run));
+        state.deltas.retain(|run| !merged(run, &job.deltas));
+        let appended: Vec<Arc<Run>> = state
+            .base
+            .iter()
+            .filter(|run| !merged(run, &job.base))
+            .cloned()
+            .collect();
+        let written: u64 = job.outputs.iter().map(|r| r.meta().bytes).sum();
+        state.merging = false;
+        let mut parts: Vec<Part> = Vec::with_capacity(job.outputs.len());
+        for run in job.outputs {
+            let lo = if parts.is_empty() {
+                Arc::clone(&job.bucket.lo)
+            } else {
+                Arc::from(&*run.meta().min_key)
+            };
+            parts.push(Part { lo, base: vec![run] });
+        }
+        if let Some(last) = parts.last_mut() {
+            last.base.extend(appended.iter().cloned());
+        }
+        let mut frozen = None;
+        if parts.len() < 2 {
+            let base = parts.pop().map_or(appended, |part| part.base);
+            state.base = base.into();
+        } else {
+            frozen = self.replace(&committer, &job.tree, &job.bucket, &mut state, parts);
+        }
+        drop(state);
+        self.enqueue(frozen);
+        drop(committer);
+        for run in job.deltas.iter().chain(job.base.iter()) {
+            self.sharing.remove(run);
+        }
+        self.merges.running.fetch_sub(1, Ordering::Relaxed);
+        self.counters.merges.add(1);
+        self.counters.merged_bytes.add(written);
+        None
+    }
+}

@@ -1,0 +1,24 @@
+//! The work behind the commits: freezing and flushing buffers, merging runs, checkpoints.
+//!
+//! Everything is done in steps ([`step`]): by background threads, or, when a store is opened with
+//! none, by whoever calls [`crate::Db::step`], so that a simulation decides the order.
+
+mod checkpoint;
+mod flush;
+mod freeze;
+mod merge;
+mod pick;
+mod queue;
+mod restructure;
+mod settle;
+mod sharing;
+mod source;
+mod step;
+mod threads;
+
+pub(crate) use checkpoint::Checkpoints;
+pub(crate) use merge::Merges;
+pub(crate) use queue::FlushQueue;
+pub(crate) use sharing::Sharing;
+pub(crate) use step::Timers;
+pub(crate) use threads::Threads;

@@ -1,0 +1,91 @@
+//! Which bucket is merged next, and whether one should be at all.
+//!
+//! The lane is paced by `rho`: it may rewrite `rho` bytes for each byte flushed as a delta. Paced
+//! merging costs a little more in all than merging only what must be merged, and buys flatness:
+//! no wave of merges that come due together. A bucket with `k_cap` runs is merged regardless, and
+//! an idle store is merged until each bucket is one run.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use crate::db::Core;
+use crate::tree::{Bucket, Tree};
+
+/// Each further run makes a merge this much more urgent: a read pays for runs, not for bytes.
+const RUN_WEIGHT: f64 = 0.15;
+/// Reads that meet deltas double the urgency after this many.
+const HEAT_UNIT: f64 = 1000.0;
+
+/// How eagerly a bucket is looked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Zeal {
+    /// Only what the pace allows, or what is forced.
+    Paced,
+    /// Whatever has anything to merge.
+    Idle,
+}
+
+impl Core {
+    /// The bucket to merge next.
+    pub(crate) fn pick_merge(&self, zeal: Zeal) -> Option<(Arc<Tree>, Arc<Bucket>)> {
+        let paced = zeal == Zeal::Idle || 0.0 < self.merge_allowance();
+        let mut best = None;
+        let mut most = 0.0;
+        for (tree, bucket) in self.buckets() {
+            let Some((score, forced)) = self.score(&bucket) else {
+                continue;
+            };
+            let score = if forced { score + 1000.0 } else { score };
+            if (paced || forced) && most < score {
+                most = score;
+                best = Some((tree, bucket));
+            }
+        }
+        best
+    }
+
+    /// How much a merge of the bucket is worth, and whether it must be; `None` when there is
+    /// nothing to merge or somebody is at it.
+    fn score(&self, bucket: &Bucket) -> Option<(f64, bool)> {
+        let state = bucket.state();
+        if state.deltas.is_empty() || state.merging || state.broken || state.retired {
+            return None;
+        }
+        let deltas = state.delta_bytes() as f64;
+        let all = deltas + state.base_bytes() as f64;
+        let runs = state.deltas.len();
+        let heat = 1.0 + f64::from(bucket.heat()) / HEAT_UNIT;
+        let score = deltas / all.max(1.0) * (1.0 + RUN_WEIGHT * runs as f64) * heat;
+        Some((score, self.tuning.k_cap <= runs))
+    }
+
+    /// Bytes the lane may still rewrite; negative when it is ahead.
+    fn merge_allowance(&self) -> f64 {
+        let flushed = self.counters.delta_bytes.get() as f64;
+        flushed * self.options.rho() - self.counters.merged_bytes.get() as f64
+    }
+
+    /// How long a commit of `bytes` should sleep because merges are behind: nothing until the debt
+    /// is worth two rewrites of a bucket for each thread and eight further deltas, then in
+    /// proportion, so that the debt is bounded without a stop.
+    pub(crate) fn merge_delay(&self, bytes: usize) -> Duration {
+        let slack = self.tuning.merge_slack;
+        let debt = self.merge_allowance();
+        let merged = self.counters.merged_bytes.get() as f64;
+        if debt <= slack || merged <= 0.0 {
+            return Duration::ZERO;
+        }
+        let nanos = self.counters.merge_nanos.get() as f64;
+        // Time to merge what this commit will cost, on one thread, scaled by how far behind.
+        let per_byte = nanos / merged / 1e9;
+        let pressure = ((debt - slack) / slack).min(2.0);
+        Duration::from_secs_f64(bytes as f64 * 0.5 * self.options.rho() * per_byte * pressure)
+    }
+
+    /// Whether nothing was committed since the last time this was asked.
+    pub(crate) fn is_idle(&self) -> bool {
+        let commits = self.counters.commits.get();
+        self.merges.seen.swap(commits, Ordering::Relaxed) == commits
+    }
+}

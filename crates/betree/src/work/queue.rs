@@ -1,0 +1,153 @@
+//! Frozen buffers that wait for their flush, oldest first.
+//!
+//! - I1. Of one bucket, buffers are flushed in the order in which they were frozen: a buffer is
+//!   taken only when it is the oldest of each bucket that names it.
+//! - I2. While a buffer is being flushed its buckets are marked, so that nobody retires them.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use stdx::sync::Mutex;
+
+use crate::buffer::Buffer;
+use crate::tree::{Bucket, Tree};
+use crate::types::Seq;
+
+/// A frozen buffer on its way.
+pub(crate) struct Job {
+    pub(crate) tree: Arc<Tree>,
+    pub(crate) buffer: Arc<Buffer>,
+    /// The range of the bucket it was the buffer of; since then that may have been split.
+    pub(crate) lo: Arc<[u8]>,
+    pub(crate) hi: Option<Arc<[u8]>>,
+    /// The newest commit when it was frozen.
+    pub(crate) through: Seq,
+    /// Its memory, as counted when it was frozen.
+    pub(crate) bytes: usize,
+}
+
+/// A job that was taken, with the buckets it goes to (marked, I2).
+pub(crate) struct Taken {
+    pub(crate) job: Job,
+    pub(crate) buckets: Vec<Arc<Bucket>>,
+}
+
+#[derive(Default)]
+struct Jobs {
+    waiting: VecDeque<Job>,
+    /// Jobs being done.
+    taken: usize,
+    /// Nothing frozen later than this is taken.
+    until: Option<Seq>,
+}
+
+/// The queue.
+#[derive(Default)]
+pub(crate) struct FlushQueue {
+    jobs: Mutex<Jobs>,
+}
+
+impl FlushQueue {
+    /// Add a job at the end.
+    pub(crate) fn push(&self, job: Job) {
+        self.jobs.lock().waiting.push_back(job);
+    }
+
+    /// Take the first job whose turn it is (I1), and mark its buckets.
+    pub(crate) fn take(&self) -> Option<Taken> {
+        let mut jobs = self.jobs.lock();
+        for index in 0..jobs.waiting.len() {
+            let job = jobs.waiting.get(index)?;
+            if jobs.until.is_some_and(|until| until < job.through) {
+                return None;
+            }
+            if let Some(buckets) = mark(job) {
+                let job = jobs.waiting.remove(index)?;
+                jobs.taken += 1;
+                return Some(Taken { job, buckets });
+            }
+        }
+        None
+    }
+
+    /// A taken job is done.
+    pub(crate) fn done(&self) {
+        let mut jobs = self.jobs.lock();
+        assert!(0 < jobs.taken, "what is done was taken");
+        jobs.taken -= 1;
+    }
+
+    /// A taken job failed: it is the first to be tried again.
+    pub(crate) fn put_back(&self, taken: Taken) {
+        for bucket in &taken.buckets {
+            bucket.state().flushing = false;
+        }
+        let mut jobs = self.jobs.lock();
+        jobs.taken -= 1;
+        jobs.waiting.push_front(taken.job);
+    }
+
+    /// Take nothing that was frozen after `through`, until [`FlushQueue::let_go`].
+    pub(crate) fn hold_after(&self, through: Seq) {
+        self.jobs.lock().until = Some(through);
+    }
+
+    /// Take everything again.
+    pub(crate) fn let_go(&self) {
+        self.jobs.lock().until = None;
+    }
+
+    /// Forget the jobs of a tree that is gone; the bytes of their buffers.
+    pub(crate) fn forget(&self, tree: &Arc<Tree>) -> usize {
+        let mut jobs = self.jobs.lock();
+        let mut bytes = 0;
+        jobs.waiting.retain(|job| {
+            let keep = !Arc::ptr_eq(&job.tree, tree);
+            if !keep {
+                bytes += job.bytes;
+            }
+            keep
+        });
+        bytes
+    }
+
+    /// Jobs that wait, and jobs being done.
+    pub(crate) fn len(&self) -> (usize, usize) {
+        let jobs = self.jobs.lock();
+        (jobs.waiting.len(), jobs.taken)
+    }
+
+    /// Whether nothing waits that may be taken, and nothing is being done.
+    pub(crate) fn is_idle(&self) -> bool {
+        let jobs = self.jobs.lock();
+        let may = |job: &Job| jobs.until.is_none_or(|until| job.through <= until);
+        jobs.taken == 0 && !jobs.waiting.iter().any(may)
+    }
+}
+
+/// Mark all buckets that the job goes to, or none.
+fn mark(job: &Job) -> Option<Vec<Arc<Bucket>>> {
+    let routing = job.tree.routing();
+    let first = routing.find(&job.lo);
+    let mut marked: Vec<Arc<Bucket>> = Vec::new();
+    for bucket in routing.buckets().iter().skip(first) {
+        if job.hi.as_deref().is_some_and(|hi| hi <= &*bucket.lo) {
+            break;
+        }
+        let mut state = bucket.state();
+        let oldest = state.frozen.last();
+        let ours = oldest.is_some_and(|f| Arc::ptr_eq(&f.buffer, &job.buffer));
+        if state.retired || state.flushing || !ours {
+            drop(state);
+            for bucket in &marked {
+                bucket.state().flushing = false;
+            }
+            return None;
+        }
+        state.flushing = true;
+        drop(state);
+        marked.push(Arc::clone(bucket));
+    }
+    assert!(!marked.is_empty(), "the range of a job holds keys");
+    Some(marked)
+}

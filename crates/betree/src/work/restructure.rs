@@ -1,0 +1,55 @@
+//! Replacing a bucket by others: splits, and the cutting of a bucket that grows at its end.
+
+use std::sync::Arc;
+
+use super::queue::Job;
+use crate::db::{Committer, Core};
+use crate::run::Run;
+use crate::tree::{Bucket, State, Tree};
+
+/// One of the buckets that take the place of another.
+pub(crate) struct Part {
+    /// Where it begins.
+    pub(crate) lo: Arc<[u8]>,
+    /// Its base.
+    pub(crate) base: Vec<Arc<Run>>,
+}
+
+impl Core {
+    /// Put buckets of `parts` in the place of `bucket`, under the commit lock and with its state
+    /// locked. They inherit its deltas and frozen buffers, shared; its active buffer is frozen and
+    /// shared too, and to be queued when the state is let go. The bucket is retired.
+    pub(crate) fn replace(
+        &self,
+        committer: &Committer,
+        tree: &Arc<Tree>,
+        bucket: &Arc<Bucket>,
+        state: &mut State,
+        parts: Vec<Part>,
+    ) -> Option<Job> {
+        assert!(!state.retired, "a bucket is replaced once");
+        assert!(!state.flushing, "a bucket is not replaced under a flush");
+        assert!(parts.first().is_some_and(|p| p.lo == bucket.lo), "the parts begin where it does");
+        let job = self.freeze_state(tree, bucket, state, committer.last);
+        for run in &state.deltas {
+            self.sharing.add(run.meta().id, parts.len() - 1);
+        }
+        let ends: Vec<Option<Arc<[u8]>>> = parts
+            .iter()
+            .skip(1)
+            .map(|p| Some(Arc::clone(&p.lo)))
+            .chain([bucket.hi.clone()])
+            .collect();
+        let mut replacements = Vec::with_capacity(parts.len());
+        for (part, hi) in parts.into_iter().zip(ends) {
+            let deltas = state.deltas.clone();
+            let new = Bucket::with_runs(part.lo, hi, state.flushed, deltas, part.base.into());
+            new.state().frozen.clone_from(&state.frozen);
+            replacements.push(Arc::new(new));
+        }
+        self.counters.splits.add(1);
+        tree.replace(std::slice::from_ref(bucket), replacements);
+        state.retired = true;
+        job
+    }
+}

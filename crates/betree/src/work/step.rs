@@ -1,0 +1,147 @@
+//! One unit of background work, chosen by urgency.
+//!
+//! 1. Flush a frozen buffer: commits may be waiting for its memory.
+//! 2. Sync the log, when the interval has passed.
+//! 3. Make a checkpoint, when one is due.
+//! 4. Freeze more, when memory or the log's length asks for it.
+//! 5. Merge a slice, when the pace allows, a bucket must be merged, or the store is idle.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use super::pick::Zeal;
+use crate::db::Core;
+use crate::error::{ErrorKind, Result};
+use crate::types::Seq;
+
+/// How often a store may be asked whether it is idle: a commit within this time says no.
+const IDLE_AFTER: Duration = Duration::from_millis(100);
+
+/// When things were done last, in nanoseconds of the store's clock.
+#[derive(Default)]
+pub(crate) struct Timers {
+    synced: AtomicU64,
+    asked_idle: AtomicU64,
+    idle: AtomicU64,
+}
+
+/// Whether `period` has passed since `last`; then `last` is now, for one caller only.
+fn due(last: &AtomicU64, now: Duration, period: Duration) -> bool {
+    let nanos = |d: Duration| u64::try_from(d.as_nanos()).unwrap_or(u64::MAX);
+    let before = last.load(Ordering::Relaxed);
+    nanos(period) <= nanos(now).saturating_sub(before)
+        && last
+            .compare_exchange(before, nanos(now), Ordering::Relaxed, Ordering::Relaxed)
+            .is_ok()
+}
+
+impl Core {
+    /// Do one unit of background work. False when there is none now.
+    ///
+    /// # Errors
+    /// What the work failed on; it will be tried again, except after a failed sync.
+    pub(crate) fn step(&self) -> Result<bool> {
+        self.health.check_writable()?;
+        let result = self.step_by_urgency();
+        match &result {
+            Ok(_) => self.health.relax(),
+            Err(error) => self.health.worry(error),
+        }
+        result
+    }
+
+    fn step_by_urgency(&self) -> Result<bool> {
+        if self.flush_one()? {
+            return Ok(true);
+        }
+        if self.sync_interval()? {
+            return Ok(true);
+        }
+        if self.checkpoint_due() {
+            self.checkpoint()?;
+            return Ok(true);
+        }
+        if self.freeze_if_asked() {
+            return Ok(true);
+        }
+        if self.forget_dropped() {
+            return Ok(true);
+        }
+        let zeal = if self.idle_for_a_while() {
+            Zeal::Idle
+        } else {
+            Zeal::Paced
+        };
+        self.merge_slice(|| self.pick_merge(zeal))
+    }
+
+    fn idle_for_a_while(&self) -> bool {
+        let timers = &self.timers;
+        if due(&timers.asked_idle, self.vfs.now(), IDLE_AFTER) {
+            timers.idle.store(u64::from(self.is_idle()), Ordering::Relaxed);
+        }
+        timers.idle.load(Ordering::Relaxed) == 1
+    }
+
+    fn sync_interval(&self) -> Result<bool> {
+        let Some(log) = &self.log else {
+            return Ok(false);
+        };
+        if log.durable() == log.appended() {
+            return Ok(false);
+        }
+        if !due(&self.timers.synced, self.vfs.now(), self.options.interval()) {
+            return Ok(false);
+        }
+        log.sync().inspect_err(|e| self.health.poison(e))?;
+        Ok(true)
+    }
+
+    fn freeze_if_asked(&self) -> bool {
+        if self.memory.wants_freeze() {
+            return self.freeze_fullest();
+        }
+        let Some(log) = &self.log else {
+            return false;
+        };
+        // The log may hold twice what checkpoints leave it before old buffers are made to move.
+        if log.bytes_held() <= self.options.log_max() || !self.queue.is_idle() {
+            return false;
+        }
+        let Some(oldest) = self.oldest_unflushed() else {
+            return false;
+        };
+        // Half of what is in memory only, by age: the checkpoint after it frees that much of the
+        // log.
+        let newest = self.snapshots.visible();
+        self.freeze_older_than(Seq(oldest.0 + (newest.0 - oldest.0.min(newest.0)) / 2 + 1));
+        true
+    }
+
+    /// Let go of dropped trees that no snapshot sees any more.
+    pub(crate) fn forget_dropped(&self) -> bool {
+        let forgotten = self.catalog.forgotten(self.snapshots.oldest());
+        for tree in &forgotten {
+            self.forget_tree(tree);
+        }
+        !forgotten.is_empty()
+    }
+
+    /// Make room in the buffers, for a store without threads.
+    ///
+    /// # Errors
+    /// The device's: the commit that needs room cannot have it.
+    pub(crate) fn make_room(&self) -> Result<()> {
+        match self.flush_one() {
+            Ok(true) => return Ok(()),
+            Ok(false) => {}
+            Err(error) if error.kind() == ErrorKind::Closed => return Err(error),
+            Err(error) => {
+                self.health.worry(&error);
+                return Err(self.health.trouble().unwrap_or(error));
+            }
+        }
+        assert!(self.freeze_fullest(), "full buffers are not all empty");
+        Ok(())
+    }
+}

@@ -1,0 +1,76 @@
+//! The background threads of a store.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use crate::db::Core;
+
+/// How long a thread without work waits before it looks again, unless woken.
+const PAUSE: Duration = Duration::from_millis(10);
+/// How long after a failure.
+const PAUSE_AFTER_ERROR: Duration = Duration::from_millis(100);
+
+/// The threads; dropping it stops them.
+pub(crate) struct Threads {
+    core: Arc<Core>,
+    stop: Arc<AtomicBool>,
+    handles: Vec<JoinHandle<()>>,
+}
+
+impl Threads {
+    /// Start as many as the options say.
+    ///
+    /// # Errors
+    /// The operating system's.
+    pub(crate) fn start(core: &Arc<Core>) -> io::Result<Threads> {
+        let stop = Arc::new(AtomicBool::new(false));
+        let mut threads = Threads {
+            core: Arc::clone(core),
+            stop: Arc::clone(&stop),
+            handles: Vec::new(),
+        };
+        for index in 0..core.options.threads() {
+            let core = Arc::clone(core);
+            let stop = Arc::clone(&stop);
+            let name = format!("betree-{index}");
+            threads.handles.push(stdx::sync::spawn(&name, move || work(&core, &stop))?);
+        }
+        Ok(threads)
+    }
+
+    /// Stop and wait for them.
+    pub(crate) fn stop(&mut self) {
+        self.stop.store(true, Ordering::Release);
+        self.core.wake.everyone();
+        for handle in self.handles.drain(..) {
+            if let Err(panic) = handle.join() {
+                std::panic::resume_unwind(panic);
+            }
+        }
+    }
+}
+
+impl Drop for Threads {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Release);
+        self.core.wake.everyone();
+        for handle in self.handles.drain(..) {
+            // A panic there was printed there; one more here would abort.
+            let _ = handle.join();
+        }
+    }
+}
+
+fn work(core: &Core, stop: &AtomicBool) {
+    while !stop.load(Ordering::Acquire) {
+        match core.step() {
+            Ok(true) => {}
+            Ok(false) => core.wake.wait_for_work(PAUSE),
+            // Kept where commits and statistics find it.
+            Err(_) => core.wake.wait_for_work(PAUSE_AFTER_ERROR),
+        }
+    }
+}

@@ -1,0 +1,3 @@
+//! The public library, against a model.
+
+mod model;

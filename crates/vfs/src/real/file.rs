@@ -1,0 +1,237 @@
+//! An open file of the operating system, direct where it can be.
+//!
+//! A file opened direct has two descriptors: requests of whole aligned blocks bypass the page cache
+//! (through a bounce buffer unless the caller's memory is aligned), reads of anything else are
+//! widened to whole blocks, and writes of anything else go through the second, buffered descriptor.
+//! The kernel keeps the two coherent as long as they do not write at the same moment, so:
+//!
+//! - I1: a buffered write to a file opened direct excludes every direct write (`turns`, held across
+//!   the write; aligned writers share it and do not wait for each other).
+//! - I2: a file system that refuses a direct request (`EINVAL`) is not asked again for this file;
+//!   the request is repeated buffered, so callers never see the refusal.
+
+use std::fs;
+use std::io;
+use std::num::NonZeroU64;
+use std::os::unix::fs::FileExt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use rustix::fs::{Advice, FallocateFlags, fadvise, fallocate, fdatasync};
+use rustix::io::{Errno, pread, pwrite, retry_on_intr};
+use stdx::sync::RwLock;
+
+use super::bounce::{BLOCK, LARGE, Pool, is_aligned};
+use crate::storage::{File, Site};
+
+const BLOCK_BYTES: u64 = BLOCK as u64;
+
+/// An open file.
+pub(super) struct RealFile {
+    buffered: fs::File,
+    direct: Option<Direct>,
+    turns: RwLock<()>,
+}
+
+/// The descriptor that bypasses the page cache, and the memory for it.
+struct Direct {
+    file: fs::File,
+    pool: Arc<Pool>,
+    refused: AtomicBool,
+}
+
+impl RealFile {
+    /// `direct` is a second descriptor of the same file, opened `O_DIRECT`.
+    pub(super) fn new(buffered: fs::File, direct: Option<(fs::File, Arc<Pool>)>) -> RealFile {
+        let direct = direct.map(|(file, pool)| Direct {
+            file,
+            pool,
+            refused: AtomicBool::new(false),
+        });
+        RealFile {
+            buffered,
+            direct,
+            turns: RwLock::new(()),
+        }
+    }
+
+    fn direct(&self) -> Option<&Direct> {
+        let direct = self.direct.as_ref()?;
+        (!direct.refused.load(Ordering::Relaxed)).then_some(direct)
+    }
+
+    fn write_zeros(&self, from: u64, to: u64) -> io::Result<()> {
+        let zeros = vec![0; LARGE];
+        let mut at = from;
+        while at < to {
+            let room = usize::try_from(to - at).unwrap_or(usize::MAX);
+            let piece = zeros.get(..room.min(LARGE)).expect("cut to its length");
+            self.buffered.write_all_at(piece, at)?;
+            at += piece.len() as u64;
+        }
+        Ok(())
+    }
+
+    fn advise(&self, offset: u64, length: u64) {
+        // A hint: what becomes of it changes nothing but speed.
+        if let Some(length) = NonZeroU64::new(length) {
+            let _ = fadvise(&self.buffered, offset, Some(length), Advice::DontNeed);
+        }
+    }
+}
+
+impl File for RealFile {
+    fn read_at(&self, _site: Site, buffer: &mut [u8], offset: u64) -> io::Result<()> {
+        if let Some(direct) = self.direct() {
+            match direct.read(buffer, offset) {
+                Err(e) if refuses(&e) => direct.refused.store(true, Ordering::Relaxed),
+                done => return done,
+            }
+        }
+        self.buffered.read_exact_at(buffer, offset)
+    }
+
+    fn write_at(&self, _site: Site, bytes: &[u8], offset: u64) -> io::Result<()> {
+        let whole = offset.is_multiple_of(BLOCK_BYTES) && bytes.len().is_multiple_of(BLOCK);
+        if let Some(direct) = self.direct().filter(|_| whole) {
+            // I1: held across the write, shared with other direct ones.
+            let _turn = self.turns.read();
+            match direct.write(bytes, offset) {
+                Err(e) if refuses(&e) => direct.refused.store(true, Ordering::Relaxed),
+                done => return done,
+            }
+        }
+        let _turn = self.direct.as_ref().map(|_| self.turns.write());
+        self.buffered.write_all_at(bytes, offset)
+    }
+
+    fn sync(&self, _site: Site) -> io::Result<()> {
+        // One inode: this descriptor's sync covers what went through the other.
+        Ok(retry_on_intr(|| fdatasync(&self.buffered))?)
+    }
+
+    fn set_len(&self, _site: Site, length: u64) -> io::Result<()> {
+        let _turn = self.turns.write();
+        self.buffered.set_len(length)
+    }
+
+    /// Without support of the file system only bytes beyond the end are reserved, by writing zeros:
+    /// holes within the file stay holes.
+    fn allocate(&self, _site: Site, offset: u64, length: u64) -> io::Result<()> {
+        if length == 0 {
+            return Ok(());
+        }
+        let end = offset.checked_add(length);
+        let end = end.ok_or(io::ErrorKind::InvalidInput)?;
+        let _turn = self.turns.write();
+        let mode = FallocateFlags::empty();
+        match retry_on_intr(|| fallocate(&self.buffered, mode, offset, length)) {
+            Err(Errno::OPNOTSUPP | Errno::NOSYS) => self.write_zeros(self.len()?, end),
+            done => Ok(done?),
+        }
+    }
+
+    fn len(&self) -> io::Result<u64> {
+        Ok(self.buffered.metadata()?.len())
+    }
+
+    /// Linux begins to write dirty pages back when told that they are not needed, and keeps them.
+    /// Direct writes have nothing to write back.
+    fn start_writeback(&self, offset: u64, length: u64) {
+        if self.direct().is_none() {
+            self.advise(offset, length);
+        }
+    }
+
+    fn forget(&self, offset: u64, length: u64) {
+        self.advise(offset, length);
+    }
+}
+
+impl Direct {
+    fn read(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
+        if is_aligned(buffer) && offset.is_multiple_of(BLOCK_BYTES) {
+            return exact(self.fill(buffer, offset)?, buffer.len());
+        }
+        let mut at = offset;
+        let mut rest = buffer;
+        while !rest.is_empty() {
+            let skip = usize::try_from(at % BLOCK_BYTES).expect("below a block");
+            let take = rest.len().min(LARGE - skip);
+            let (piece, tail) = rest.split_at_mut(take);
+            let mut bounce = self.pool.take(skip + take);
+            let bytes = bounce.bytes(skip + take);
+            let got = self.fill(bytes, at - skip as u64)?;
+            exact(got, skip + take)?;
+            let found = bytes.get(skip..skip + take).expect("the length asked for");
+            piece.copy_from_slice(found);
+            at += take as u64;
+            rest = tail;
+        }
+        Ok(())
+    }
+
+    /// Read until `bytes` is full or the file ends; how much there was. All aligned.
+    fn fill(&self, bytes: &mut [u8], offset: u64) -> io::Result<usize> {
+        let mut filled = 0;
+        while filled < bytes.len() {
+            // A short read may end inside a block: go on from the block's beginning.
+            let from = filled - filled % BLOCK;
+            let rest = bytes.get_mut(from..).expect("filled is below the length");
+            let n = retry_on_intr(|| pread(&self.file, &mut *rest, offset + from as u64))?;
+            if from + n <= filled {
+                break;
+            }
+            filled = from + n;
+        }
+        Ok(filled)
+    }
+
+    fn write(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
+        if is_aligned(bytes) {
+            return self.write_aligned(bytes, offset);
+        }
+        let mut at = offset;
+        for piece in bytes.chunks(LARGE) {
+            let mut bounce = self.pool.take(piece.len());
+            let copy = bounce.bytes(piece.len());
+            copy.copy_from_slice(piece);
+            self.write_aligned(copy, at)?;
+            at += piece.len() as u64;
+        }
+        Ok(())
+    }
+
+    fn write_aligned(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
+        debug_assert!(is_aligned(bytes), "direct writes are of whole blocks");
+        let mut done = 0;
+        while done < bytes.len() {
+            let rest = bytes.get(done..).expect("done is below the length");
+            let n = retry_on_intr(|| pwrite(&self.file, rest, offset + done as u64))?;
+            // A short write may end inside a block: write that block again.
+            let whole = n - n % BLOCK;
+            if whole == 0 {
+                return Err(io::ErrorKind::WriteZero.into());
+            }
+            done += whole;
+        }
+        Ok(())
+    }
+}
+
+fn exact(got: usize, wanted: usize) -> io::Result<()> {
+    if got < wanted {
+        return Err(io::Error::new(
+            io::ErrorKind::UnexpectedEof,
+            format!(
+                "the file ends {} bytes before the end of a read",
+                wanted - got
+            ),
+        ));
+    }
+    Ok(())
+}
+
+fn refuses(error: &io::Error) -> bool {
+    error.raw_os_error() == Some(Errno::INVAL.raw_os_error())
+}

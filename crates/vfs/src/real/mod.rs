@@ -1,0 +1,131 @@
+//! The file system and the clock of the operating system.
+
+mod bounce;
+mod file;
+#[cfg(test)]
+mod tests;
+
+use std::fs::{self, OpenOptions};
+use std::io;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use rustix::fs::OFlags;
+use rustix::io::Errno;
+
+use self::bounce::Pool;
+use self::file::RealFile;
+use crate::atomic::sync_dir;
+use crate::lock::DirLock;
+use crate::storage::{File, Held, Open, Site, Vfs};
+
+/// Real files. Cheap; one per store is fine.
+pub struct RealVfs {
+    pool: Arc<Pool>,
+    origin: Instant,
+}
+
+impl RealVfs {
+    /// A view of the operating system's files; its clock begins now.
+    #[must_use]
+    pub fn new() -> RealVfs {
+        RealVfs {
+            pool: Arc::default(),
+            origin: stdx::time::now(),
+        }
+    }
+}
+
+impl Default for RealVfs {
+    fn default() -> RealVfs {
+        RealVfs::new()
+    }
+}
+
+impl Held for DirLock {}
+
+impl Vfs for RealVfs {
+    fn open(&self, _site: Site, path: &Path, how: Open) -> io::Result<Box<dyn File>> {
+        let mut options = OpenOptions::new();
+        options.read(true).write(true).truncate(false);
+        let buffered = options.clone().create(how.create).open(path)?;
+        let direct = if how.direct {
+            open_direct(&mut options, path)?
+        } else {
+            None
+        };
+        let direct = direct.map(|file| (file, Arc::clone(&self.pool)));
+        Ok(Box::new(RealFile::new(buffered, direct)))
+    }
+
+    fn rename(&self, _site: Site, from: &Path, to: &Path) -> io::Result<()> {
+        fs::rename(from, to)
+    }
+
+    fn remove(&self, _site: Site, path: &Path) -> io::Result<()> {
+        fs::remove_file(path)
+    }
+
+    /// The directories created are durable, without [`Vfs::sync_dir`].
+    fn create_dir(&self, _site: Site, directory: &Path) -> io::Result<()> {
+        let mut missing: Vec<PathBuf> = Vec::new();
+        let mut at = directory;
+        while !at.as_os_str().is_empty() && !at.is_dir() {
+            missing.push(at.to_owned());
+            let Some(parent) = at.parent() else { break };
+            at = parent;
+        }
+        fs::create_dir_all(directory)?;
+        for created in missing.iter().rev() {
+            created.parent().map_or(Ok(()), sync_dir)?;
+        }
+        Ok(())
+    }
+
+    fn list(&self, directory: &Path) -> io::Result<Vec<String>> {
+        let entries = match fs::read_dir(directory) {
+            Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            entries => entries?,
+        };
+        let mut names = Vec::new();
+        for entry in entries {
+            let entry = entry?;
+            // What is no UTF-8 is no name of ours.
+            if let (true, Ok(name)) = (
+                entry.file_type()?.is_file(),
+                entry.file_name().into_string(),
+            ) {
+                names.push(name);
+            }
+        }
+        names.sort_unstable();
+        Ok(names)
+    }
+
+    fn sync_dir(&self, _site: Site, directory: &Path) -> io::Result<()> {
+        sync_dir(directory)
+    }
+
+    fn hold(&self, directory: &Path) -> io::Result<Box<dyn Held>> {
+        Ok(Box::new(DirLock::acquire(directory)?))
+    }
+
+    fn now(&self) -> Duration {
+        stdx::time::now().saturating_duration_since(self.origin)
+    }
+
+    fn sleep(&self, duration: Duration) {
+        stdx::time::sleep(duration);
+    }
+}
+
+/// `None` where the file system has no direct input and output.
+fn open_direct(options: &mut OpenOptions, path: &Path) -> io::Result<Option<fs::File>> {
+    let flag = i32::try_from(OFlags::DIRECT.bits()).expect("a flag of open(2) is an int");
+    match options.custom_flags(flag).open(path) {
+        Err(e) if e.raw_os_error() == Some(Errno::INVAL.raw_os_error()) => Ok(None),
+        file => file.map(Some),
+    }
+}
