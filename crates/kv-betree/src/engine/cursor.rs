@@ -5,15 +5,15 @@ use kv::{Cursor, Direction, Result};
 use super::errors::convert;
 
 /// The store's word for a direction.
-pub(super) fn way(direction: Direction) -> crate::stub::Direction {
+pub(super) fn way(direction: Direction) -> betree::Direction {
     match direction {
-        Direction::Forward => crate::stub::Direction::Forward,
-        Direction::Backward => crate::stub::Direction::Backward,
+        Direction::Forward => betree::Direction::Forward,
+        Direction::Backward => betree::Direction::Backward,
     }
 }
 
 /// A cursor of the store.
-pub(super) struct Walk<'a>(pub(super) crate::stub::Cursor<'a>);
+pub(super) struct Walk<'a>(pub(super) betree::Cursor<'a>);
 
 impl Cursor for Walk<'_> {
     fn advance(&mut self) -> Result<bool> {

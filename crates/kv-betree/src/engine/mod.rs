@@ -1,4 +1,4 @@
-//! The engine: a `crate::stub::Db` under the contract of `kv`.
+//! The engine: a `betree::Db` under the contract of `kv`.
 //!
 //! Invariant I1: without a log no commit above `Durability::None` reaches the store.
 
@@ -15,7 +15,7 @@ use std::ops::Bound;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use crate::stub::Db;
+use betree::Db;
 use kv::{
     Batch, Capabilities, Compaction, Durability, Engine, EngineStats, Error, Flow, KeyRange,
     Progress, Result, Snapshot, StatScope, StorageMap, Transaction, TreeId, TreeOptions, TreeStats,
@@ -26,6 +26,8 @@ use errors::convert;
 use pool::Pool;
 use snapshot::Reader;
 use transaction::Writer;
+
+use crate::stub::Missing;
 
 pub(crate) use open::open;
 
@@ -97,7 +99,7 @@ impl Engine for Betree {
 
     fn create_tree(&self, name: &str, options: &TreeOptions) -> Result<TreeId> {
         kv::check_name(name).map_err(|e| Error::invalid(e).with_engine(NAME))?;
-        let options = crate::stub::TreeOptions {
+        let options = betree::TreeOptions {
             ascending: options.ascending,
             point_lookups: options.point_lookups,
         };
@@ -115,9 +117,7 @@ impl Engine for Betree {
     }
 
     fn trees(&self) -> Result<Vec<String>> {
-        let mut names = self.db.trees();
-        names.sort_unstable();
-        Ok(names)
+        self.db.trees().map_err(convert)
     }
 
     fn begin_read(&self) -> Result<Box<dyn Snapshot + '_>> {

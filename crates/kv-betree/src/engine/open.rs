@@ -2,8 +2,7 @@
 
 use std::path::Path;
 
-use crate::stub::Db;
-use betree::Options;
+use betree::{Db, Options};
 use kv::{Engine, Result};
 
 use super::Betree;

@@ -1,6 +1,6 @@
 //! Snapshots.
 
-use crate::stub::Db;
+use betree::Db;
 use kv::{Cursor, Direction, KeyRange, Result, Snapshot, TreeId};
 
 use super::cursor::{Walk, way};
@@ -8,7 +8,7 @@ use super::errors::convert;
 use super::{bounds, handle};
 
 /// A snapshot of the store.
-pub(super) struct Reader(crate::stub::Snapshot);
+pub(super) struct Reader(betree::Snapshot);
 
 impl Reader {
     pub(super) fn begin(db: &Db) -> Result<Reader> {

@@ -9,7 +9,7 @@ use super::{Betree, bounds, handle};
 /// A transaction of the store.
 pub(super) struct Writer<'e> {
     engine: &'e Betree,
-    txn: crate::stub::Transaction,
+    txn: betree::Transaction,
 }
 
 impl<'e> Writer<'e> {
