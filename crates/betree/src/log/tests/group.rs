@@ -16,7 +16,7 @@ const SALT: u64 = 31;
 fn commit_from_threads(options: LogOptions, threads: u64, each: u64) -> (Disk, Arc<Log>) {
     let disk = Disk::default();
     let directory = std::path::Path::new(super::DIRECTORY);
-    let log = Log::create(Arc::new(disk.clone()), directory, STORE, options).unwrap();
+    let log = Log::create(Arc::new(disk.clone()), directory, STORE, Seq(1), options).unwrap();
     let log = Arc::new(log);
     let commit = Arc::new(Mutex::new(()));
     let begin = Arc::new(std::sync::Barrier::new(usize::try_from(threads).unwrap()));
