@@ -3,6 +3,8 @@
 
 mod arena;
 mod batch;
+#[doc(hidden)]
+pub mod bench_kernel;
 mod buffer;
 mod cache;
 mod checkpoint;

@@ -12,7 +12,7 @@ use crate::types::Entry;
 
 /// How many entries ahead of the current one payloads are fetched: they lie in the order of the
 /// writes, so sorted reading finds each in another cache line.
-const AHEAD: usize = 8;
+const AHEAD: usize = 16;
 
 /// The entries of a frozen buffer, and their order once somebody needed it.
 #[derive(Debug)]
@@ -35,12 +35,20 @@ impl Frozen {
         self.refs.get_or_init(|| {
             let mut refs = order::sorted(&self.store, 0);
             refs.dedup_by(|older, newer| self.replaced(*older, *newer));
+            assert!(
+                refs.len() <= self.store.len(),
+                "a slot is in the order once"
+            );
             refs
         })
     }
 
     fn replaced(&self, older: Ref, newer: Ref) -> bool {
         older.head() == newer.head() && {
+            debug_assert!(
+                older.index() != newer.index(),
+                "two slots, the newer one first"
+            );
             let older = self.store.entry(older.address());
             let newer = self.store.entry(newer.address());
             older.key == newer.key && older.seq == newer.seq
@@ -87,6 +95,11 @@ impl SortedBuffer {
         let end = upper(store, refs, hi.map_or(Bound::Unbounded, Bound::Excluded));
         self.position = self.position.max(start);
         self.end = self.end.min(end).max(self.position);
+        assert!(
+            self.position <= self.end,
+            "an empty range ends where it begins"
+        );
+        assert!(self.end <= refs.len(), "a part of all entries");
         self
     }
 

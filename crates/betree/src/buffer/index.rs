@@ -61,12 +61,15 @@ impl Index {
 
     /// The sorted parts of the store, newest first.
     pub(super) fn lanes(&mut self, store: &Store) -> Lanes<'_> {
+        assert!(self.covered <= store.len(), "I1: runs are of this store");
         let uncovered = store.len() - self.covered;
         if TAIL < uncovered {
             self.seal(store);
         } else if self.tail.len() != uncovered {
             self.tail = order::sorted(store, self.covered);
         }
+        let ordered = self.covered + self.tail.len();
+        assert_eq!(ordered, store.len(), "I2: every slot is in one lane");
         let mut lanes = Lanes::default();
         if !self.tail.is_empty() {
             lanes.push(&self.tail);

@@ -9,8 +9,8 @@
 //! - I3: once frozen, a buffer never changes; it is read without its lock.
 //! - I4: `bytes`, `entries`, `first_seq` and `last_seq` are exact whenever no guard is held.
 //!
-//! Lock: `core`, held for a batch of pushes or one read, never across input or output. It is a leaf:
-//! no other lock is taken under it. Sorting a frozen buffer happens outside of it.
+//! Lock: `core`, held for a batch of pushes or one read, never across input or output. It is a
+//! leaf: no other lock is taken under it. Sorting a frozen buffer happens outside of it.
 
 mod frozen;
 mod index;
@@ -46,6 +46,7 @@ pub(crate) struct Buffer {
     core: Mutex<Core>,
     /// Set once, under the lock.
     frozen: OnceLock<Arc<Frozen>>,
+    /// Of the core, until frozen.
     bytes: AtomicUsize,
     entries: AtomicUsize,
     first: AtomicU64,
@@ -56,6 +57,8 @@ pub(crate) struct Buffer {
 struct Core {
     store: Store,
     index: Index,
+    /// Memory held by the index.
+    index_held: usize,
     /// Seq of the last push.
     last: Seq,
     frozen: bool,
@@ -92,9 +95,12 @@ impl Buffer {
         BufferGuard { buffer: self, core }
     }
 
-    /// Memory held, in bytes.
+    /// Memory held, in bytes. Takes no lock.
     pub(crate) fn bytes(&self) -> usize {
-        self.bytes.load(Ordering::Relaxed)
+        match self.frozen.get() {
+            Some(frozen) => frozen.held(),
+            None => self.bytes.load(Ordering::Relaxed),
+        }
     }
 
     /// Versions pushed.
@@ -121,7 +127,6 @@ impl Buffer {
         core.frozen = true;
         core.index = Index::default();
         let frozen = Arc::new(Frozen::new(mem::take(&mut core.store)));
-        self.bytes.store(frozen.held(), Ordering::Relaxed);
         assert_eq!(frozen.store.len(), self.entries(), "I4: entries");
         let first = self.frozen.set(frozen).is_ok();
         assert!(first, "I3: frozen once");
@@ -150,6 +155,7 @@ impl Buffer {
         let Core { store, index, .. } = &mut *core;
         let found = index.get(store, key, snapshot);
         let found = found.map(|entry| copy(entry, value));
+        core.index_held = core.index.held();
         self.count(&core);
         found
     }
@@ -182,6 +188,7 @@ impl Buffer {
         }
         let Core { store, index, .. } = &mut *core;
         scan::window(store, index.lanes(store), range, out);
+        core.index_held = core.index.held();
         self.count(&core);
     }
 
@@ -189,14 +196,13 @@ impl Buffer {
     pub(crate) fn sorted(&self) -> SortedBuffer {
         let frozen = self.frozen.get();
         let frozen = frozen.expect("I3: only a frozen buffer is sorted");
-        let sorted = SortedBuffer::new(Arc::clone(frozen));
-        self.bytes.store(frozen.held(), Ordering::Relaxed);
-        sorted
+        SortedBuffer::new(Arc::clone(frozen))
     }
 
     /// Bring `bytes` up to date.
+    #[inline]
     fn count(&self, core: &Core) {
-        let held = core.store.held() + core.index.held();
+        let held = core.store.held() + core.index_held;
         self.bytes.store(held, Ordering::Relaxed);
     }
 }

@@ -90,6 +90,10 @@ pub(super) fn merged(store: &Store, a: &[Ref], b: &[Ref]) -> Vec<Ref> {
     }
     out.extend_from_slice(a);
     out.extend_from_slice(b);
+    debug_assert!(
+        out.is_sorted_by(|&a, &b| compare(store, a, b) == Ordering::Less),
+        "I1: sorted, and no slot twice"
+    );
     out
 }
 

@@ -1,8 +1,8 @@
 //! Reading sorted references: one key, or the next keys in either direction, over several lanes.
 //!
 //! A *lane* is a sorted sequence of references. Of several lanes of one store, the earlier in the
-//! list hold the newer slots, so the version of a key that a snapshot sees is in the first lane that
-//! has one it sees.
+//! list hold the newer slots, so the version of a key that a snapshot sees is in the first lane
+//! that has one it sees.
 
 use std::cmp::Ordering;
 use std::ops::Bound;
@@ -121,6 +121,10 @@ pub(super) fn window(store: &Store, mut lanes: Lanes<'_>, range: Range<'_>, out:
             }
         }
         if let Some(r) = found {
+            debug_assert!(
+                store.stamp(r.address()) <= range.snapshot,
+                "a version it sees"
+            );
             out.push(store.entry(r.address()));
         }
     }
@@ -155,6 +159,7 @@ fn take_group<'r>(
         if len == STEPS {
             len = lane.partition_point(same);
         }
+        debug_assert!(!lane.get(len).is_some_and(same), "a group is whole");
         let (group, rest) = lane.split_at(len);
         *lane = rest;
         group

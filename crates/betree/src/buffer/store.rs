@@ -109,6 +109,19 @@ impl Store {
     pub(super) fn entry(&self, address: Address) -> Entry<'_> {
         let chunk = self.arena.chunk(address);
         let mut rest = chunk.bytes.get(address.offset()..).unwrap_or_default();
+        if let &[word, delta, ref rest @ ..] = rest
+            && word & 0x82 == 0
+            && delta < 0x80
+        {
+            // A key of at most 31 bytes without value: nearly every index entry.
+            let (key, _) = rest.split_at(usize::from(word >> 2));
+            return Entry {
+                key,
+                seq: Seq(chunk.base + u64::from(delta)),
+                op: if word & 1 == 0 { Op::Put } else { Op::Delete },
+                value: &[],
+            };
+        }
         let word = read_varint(&mut rest);
         let delta = read_varint(&mut rest);
         let value_len = if word & 2 == 0 {

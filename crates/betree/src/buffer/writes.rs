@@ -50,6 +50,7 @@ impl WriteSet {
 
     /// Add a write; it counts in place of earlier ones of the same key.
     pub(crate) fn push(&mut self, op: Op, key: &[u8], value: &[u8], checked: bool) {
+        assert!(op == Op::Put || value.is_empty(), "a delete has no value");
         self.store.push(u64::from(checked), 0, op, key, value);
     }
 

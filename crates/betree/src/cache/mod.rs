@@ -133,7 +133,8 @@ impl Cache {
     }
 
     pub(crate) fn insert_fence(&self, run: RunId, fence: Arc<Fence>) {
-        self.inner.insert(Key { run, index: FENCE }, Item::Fence(fence));
+        self.inner
+            .insert(Key { run, index: FENCE }, Item::Fence(fence));
     }
 
     /// The filter of a run.
@@ -146,7 +147,8 @@ impl Cache {
     }
 
     pub(crate) fn insert_filter(&self, run: RunId, filter: Arc<Filter>) {
-        self.inner.insert(Key { run, index: FILTER }, Item::Filter(filter));
+        self.inner
+            .insert(Key { run, index: FILTER }, Item::Filter(filter));
     }
 
     /// Let go of a run of so many pages that nobody will read again, as far as that is cheap.
@@ -162,12 +164,18 @@ impl Cache {
 
     /// Looks that found something.
     pub(crate) fn hits(&self) -> u64 {
-        self.looks.iter().map(|it| it.hits.load(Ordering::Relaxed)).sum()
+        self.looks
+            .iter()
+            .map(|it| it.hits.load(Ordering::Relaxed))
+            .sum()
     }
 
     /// Looks that did not.
     pub(crate) fn misses(&self) -> u64 {
-        self.looks.iter().map(|it| it.misses.load(Ordering::Relaxed)).sum()
+        self.looks
+            .iter()
+            .map(|it| it.misses.load(Ordering::Relaxed))
+            .sum()
     }
 
     /// Bytes held.
@@ -190,7 +198,11 @@ impl Cache {
         let found = self.inner.get(&Key { run, index });
         let stripe = usize::try_from((run.0 ^ u64::from(index)) & 7).unwrap_or(0);
         if let Some(looks) = self.looks.get(stripe) {
-            let count = if found.is_some() { &looks.hits } else { &looks.misses };
+            let count = if found.is_some() {
+                &looks.hits
+            } else {
+                &looks.misses
+            };
             count.fetch_add(1, Ordering::Relaxed);
         }
         found

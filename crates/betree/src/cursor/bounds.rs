@@ -94,7 +94,9 @@ mod tests {
     fn crossed_bounds_hold_no_key() {
         for &lower in &all_bounds() {
             for &upper in &all_bounds() {
-                let held = KEYS.iter().any(|key| after(key, lower) && before(key, upper));
+                let held = KEYS
+                    .iter()
+                    .any(|key| after(key, lower) && before(key, upper));
                 assert!(
                     !held || !crossed(lower, upper),
                     "{lower:?} {upper:?} holds a key"
@@ -114,7 +116,11 @@ mod tests {
                     let both = after(key, bound) && limit <= key;
                     assert_eq!(after(key, lend(&low)), both, "{bound:?} {limit:?} {key:?}");
                     let both = before(key, bound) && key < limit;
-                    assert_eq!(before(key, lend(&high)), both, "{bound:?} {limit:?} {key:?}");
+                    assert_eq!(
+                        before(key, lend(&high)),
+                        both,
+                        "{bound:?} {limit:?} {key:?}"
+                    );
                 }
             }
         }

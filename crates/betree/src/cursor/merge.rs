@@ -4,12 +4,13 @@
 //! of the range share), as a number that ascends in the direction of the walk; whole keys are
 //! compared only where two numbers are equal. There are seldom more than a handful of sources, so
 //! the least head is found by looking at all; and while the source that was least stays below the
-//! second least of then (`challenger`) not even that is needed. A single source is walked alone.
+//! second least of then (`second`) not even that is needed. A single source is walked alone.
 //!
 //! Invariants:
 //! - I1: `heads` names each source that stands on an entry once, newest first.
 //! - I2: while an entry is current, `winner` is the newest of the heads with the least key, and
-//!   `tied` are the others with that key, ascending.
+//!   `tied` are the others with that key, ascending; if none is tied, `second` is the one with the
+//!   least key but the winner's, if there is one.
 //! - I3: what was current stays so, and borrowed, until the next call of `next` or `seek`.
 //! - I4: entries beyond `limit` are never current.
 
@@ -33,7 +34,7 @@ pub(super) struct Merge<S> {
     heads: Vec<Head>,
     winner: usize,
     tied: Vec<usize>,
-    challenger: u64,
+    second: usize,
     standing: bool,
     direction: Direction,
     limit: Edge,
@@ -73,7 +74,7 @@ impl<S: Source> Merge<S> {
             sources,
             winner: 0,
             tied: Vec::new(),
-            challenger: u64::MAX,
+            second: 0,
             standing: false,
             direction,
             limit,
@@ -145,9 +146,7 @@ impl<S: Source> Merge<S> {
             }
             return Ok(());
         }
-        self.refresh(self.winner);
-        let stays = |now: &Head| now.source == head.source && now.order < self.challenger;
-        if !self.heads.get(self.winner).is_some_and(stays) {
+        if !self.refresh(self.winner) || !self.precedes(self.winner, self.second) {
             self.select();
         }
         Ok(())
@@ -168,38 +167,57 @@ impl<S: Source> Merge<S> {
         Ok(())
     }
 
-    /// Note where the source of the head `index` stands now.
+    /// Note where the source of the head `index` stands now. False when it is at its end.
     #[inline]
-    fn refresh(&mut self, index: usize) {
-        match self.order(self.heads[index].source) {
+    fn refresh(&mut self, index: usize) -> bool {
+        let order = self.order(self.heads[index].source);
+        match order {
             Some(order) => self.heads[index].order = order,
             None => drop(self.heads.remove(index)),
         }
+        order.is_some()
     }
 
     /// Find the least head, what ties with it and what comes next.
     fn select(&mut self) {
         self.tied.clear();
         self.winner = 0;
-        self.challenger = u64::MAX;
+        let mut second = None;
         for index in 1..self.heads.len() {
-            let (one, least) = (self.heads[index], self.heads[self.winner]);
-            let order = one.order.cmp(&least.order);
-            match order.then_with(|| self.compare(one.source, least.source)) {
+            match self.compare(index, self.winner) {
                 Ordering::Less => {
-                    self.challenger = least.order;
+                    second = Some(self.winner);
                     self.tied.clear();
                     self.winner = index;
                 }
                 Ordering::Equal => self.tied.push(index),
-                Ordering::Greater => self.challenger = self.challenger.min(one.order),
+                Ordering::Greater => {
+                    if second.is_none_or(|second| self.precedes(index, second)) {
+                        second = Some(index);
+                    }
+                }
             }
         }
+        self.second = second.unwrap_or(self.winner);
+    }
+
+    /// Whether the head `one` comes before the head `other` in the direction of the walk.
+    #[inline]
+    fn precedes(&self, one: usize, other: usize) -> bool {
+        self.compare(one, other) == Ordering::Less
+    }
+
+    /// Compare the keys of two heads, in the direction of the walk.
+    #[inline]
+    fn compare(&self, one: usize, other: usize) -> Ordering {
+        let (one, other) = (self.heads[one], self.heads[other]);
+        let order = one.order.cmp(&other.order);
+        order.then_with(|| self.compare_keys(one.source, other.source))
     }
 
     /// Compare the whole keys of two sources, in the direction of the walk.
     #[inline(never)]
-    fn compare(&self, one: usize, other: usize) -> Ordering {
+    fn compare_keys(&self, one: usize, other: usize) -> Ordering {
         let key = |source: usize| self.sources[source].entry().expect("I1").key;
         let order = key(one).cmp(key(other));
         match self.direction {
@@ -215,7 +233,10 @@ impl<S: Source> Merge<S> {
         let skip = self.prefix.len();
         if 0 < skip && key.get(..skip) != Some(self.prefix.as_slice()) {
             // Beyond the limit, as all entries that follow: keys within share the prefix.
-            debug_assert!(!self.allows(key), "I4: a key within the limit lacks the prefix");
+            debug_assert!(
+                !self.allows(key),
+                "I4: a key within the limit lacks the prefix"
+            );
             return None;
         }
         let order = head(&key[skip..]);

@@ -196,7 +196,11 @@ mod tests {
         let mut text = String::new();
         while let Some(entry) = visible.entry() {
             let key = str::from_utf8(entry.key).unwrap();
-            text += &format!("{key}{}{} ", entry.seq, if entry.op == Op::Put { "" } else { "-" });
+            text += &format!(
+                "{key}{}{} ",
+                entry.seq,
+                if entry.op == Op::Put { "" } else { "-" }
+            );
             visible.advance().unwrap();
         }
         text.trim_end().to_owned()

@@ -304,9 +304,20 @@ impl<'a> MergeCursor<'a> {
             Direction::Forward => *last < *key,
             Direction::Backward => *key < *last,
         };
-        assert!(ordered, "I1: {:?} after {:?}", key.escape_ascii(), last.escape_ascii());
-        assert!(bounds::after(key, bounds::lend(&self.start)), "I1: before the start");
-        assert!(bounds::before(key, bounds::lend(&self.end)), "I1: after the end");
+        assert!(
+            ordered,
+            "I1: {:?} after {:?}",
+            key.escape_ascii(),
+            last.escape_ascii()
+        );
+        assert!(
+            bounds::after(key, bounds::lend(&self.start)),
+            "I1: before the start"
+        );
+        assert!(
+            bounds::before(key, bounds::lend(&self.end)),
+            "I1: after the end"
+        );
         last.clear();
         last.extend_from_slice(key);
         self.last = last;

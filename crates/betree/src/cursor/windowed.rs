@@ -113,11 +113,18 @@ impl<W: Windows> Windowed<W> {
     /// Copy the window after the current one, whose last entry has been walked over.
     #[inline(never)]
     fn refill(&mut self) {
-        assert_eq!(self.at, self.window.len(), "I2: the window is walked through");
+        assert_eq!(
+            self.at,
+            self.window.len(),
+            "I2: the window is walked through"
+        );
         if self.window.exhausted() {
             return;
         }
-        let before = self.at.checked_sub(1).expect("I2: an empty window is exhausted");
+        let before = self
+            .at
+            .checked_sub(1)
+            .expect("I2: an empty window is exhausted");
         let mut last = std::mem::take(&mut self.last);
         last.clear();
         last.extend_from_slice(self.window.entry(before).key);

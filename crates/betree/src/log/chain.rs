@@ -66,6 +66,9 @@ impl<'a> Chain<'a> {
         replay: Replay<'_>,
     ) -> Result<()> {
         if let Some(flaw) = found.unborn {
+            if found.outlived {
+                return Err(header_damage(found, flaw));
+            }
             self.stop(found, 0, flaw);
             return Ok(());
         }
@@ -207,7 +210,7 @@ impl<'a> Chain<'a> {
 
 fn header_damage(found: &Found, flaw: Flaw) -> Error {
     let message = format!(
-        "the log is damaged: at offset 0 {flaw}, but the segment holds commits; restore a backup"
+        "the log is damaged: at offset 0 {flaw}, but the segment was in use; restore a backup"
     );
     Error::corrupt(message).with_path(&found.path)
 }

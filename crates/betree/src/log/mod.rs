@@ -14,9 +14,10 @@
 //! * **I2** A group lies in one segment, begins at a multiple of 4 KiB, and is written once, to
 //!   blocks no group of this segment's number was written to. So no write touches a block that
 //!   holds a record written before, synced or not.
-//! * **I3** A segment's number rises and is never used twice. Its name and header are durable before
-//!   its first group is written. Checksums are seeded with store and number, so what a file held
-//!   under another number, or in another store, does not decode.
+//! * **I3** A segment's number rises and is never used twice. Its length is durable before its
+//!   header is written, its name and header before its first group is,
+//!   and before the next segment is made. Checksums are seeded with store and number, so what a
+//!   file held under another number, or in another store, does not decode.
 //! * **I4** A group header says up to which record everything was synced *before* the group was
 //!   written. It is evidence: a valid group proves that those records were durable.
 //! * **I5** Before the first group of a segment is written, all earlier segments are synced. One
@@ -39,8 +40,8 @@
 //!
 //! What was cut may still hold valid groups. So that they never come back, a recovered log goes on
 //! in a *new* segment whose groups say from which record on earlier segments are void. Records
-//! whose durability has no evidence are copied there first: after a failed sync the operating system
-//! may show bytes that the device does not have.
+//! whose durability has no evidence are copied there first: after a failed sync the operating
+//! system may show bytes that the device does not have.
 //!
 //! # Locks
 //!
@@ -58,7 +59,7 @@ mod options;
 mod presence;
 mod recover;
 mod segment;
-mod sites;
+pub(crate) mod sites;
 mod state;
 mod survey;
 mod upkeep;

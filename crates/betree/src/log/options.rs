@@ -13,8 +13,8 @@ const PIECE: usize = 256 << 10;
 /// How a log is kept.
 #[derive(Clone, Debug)]
 pub(crate) struct LogOptions {
-    /// Bytes of a segment, preallocated. Larger: fewer rotations, each of which syncs; smaller: space
-    /// comes back in smaller steps. Default 64 MiB: a rotation every half second at 128 MB/s.
+    /// Bytes of a segment, preallocated. Larger: fewer rotations, each of which syncs; smaller:
+    /// space comes back in smaller steps. Default 64 MiB: a rotation every half second at 128 MB/s.
     pub(crate) segment: u64,
     /// Bytes of each of the two buffers in memory. Default 8 MiB: what arrives at 100 MB/s while a
     /// slow device syncs for 80 ms.
@@ -56,8 +56,8 @@ impl LogOptions {
 /// A place in the log: `sync_to` it makes it and everything before it durable.
 ///
 /// It is the number of the record, not a segment and an offset: numbers are given without gaps in
-/// log order, so they order places just as well, they can be compared with [`Seq`]s elsewhere (flushed,
-/// durable), and they do not change when recovery copies a record into another segment.
+/// log order, so they order places just as well, they can be compared with [`Seq`]s elsewhere
+/// (flushed, durable), and they do not change when recovery copies a record into another segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Position(pub(crate) Seq);
 

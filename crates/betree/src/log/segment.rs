@@ -85,9 +85,14 @@ impl Place<'_> {
         }
         let made = self.fill(number, size, &path);
         if made.is_err() {
-            // The first error matters; what is left over holds no record and is cleared away when
-            // the store is next opened.
-            let _ = self.vfs.remove(sites::REMOVE, &path);
+            // I3: a file without header must not stay behind when later segments are made. If it
+            // cannot be removed the error must not be `Full`, which would allow another try.
+            match self.vfs.remove(sites::REMOVE, &path) {
+                Err(e) if e.kind() != io::ErrorKind::NotFound => {
+                    return Err(fatal("removing a log segment", &path, &e));
+                }
+                _ => {}
+            }
         }
         made
     }
@@ -97,6 +102,9 @@ impl Place<'_> {
         let io = |e| Error::io("making a log segment", path, e);
         if file.len().map_err(io)? < size {
             file.allocate(sites::ALLOCATE, 0, size).map_err(io)?;
+            // I3: a header in a file shorter than it says is damage.
+            file.sync(sites::LENGTH_SYNC)
+                .map_err(|e| fatal("syncing a new log segment", path, &e))?;
         }
         // I3: while the file may still be known by its old name, its old content must stay.
         self.sync_names()?;

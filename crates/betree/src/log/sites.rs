@@ -8,7 +8,9 @@ pub(crate) const CREATE: Site = Site("log.create");
 pub(crate) const ALLOCATE: Site = Site("log.allocate");
 /// Writing the header block of a new segment.
 pub(crate) const HEADER: Site = Site("log.header");
-/// Making the header and the length of a new segment durable.
+/// Making the length of a new segment durable.
+pub(crate) const LENGTH_SYNC: Site = Site("log.length.sync");
+/// Making the header of a new segment durable.
 pub(crate) const HEADER_SYNC: Site = Site("log.header.sync");
 /// Making the names of segments durable.
 pub(crate) const DIRECTORY: Site = Site("log.directory");

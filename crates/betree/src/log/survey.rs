@@ -23,6 +23,8 @@ pub(super) struct Found {
     /// Why the segment header does not decode, if it does not: the crash came while the segment
     /// was made - or it is damaged.
     pub(super) unborn: Option<Flaw>,
+    /// A later segment has its header: this one had, too (I3).
+    pub(super) outlived: bool,
     /// The first group.
     pub(super) first: Option<GroupHeader>,
 }
@@ -55,6 +57,11 @@ impl Survey {
             }
         }
         survey.segments.sort_by_key(|found| found.number);
+        let mut outlived = false;
+        for found in survey.segments.iter_mut().rev() {
+            found.outlived = outlived;
+            outlived |= found.unborn.is_none();
+        }
         Ok(survey)
     }
 
@@ -102,6 +109,7 @@ fn look(place: &Place<'_>, number: u64, path: PathBuf, file: Box<dyn File>) -> R
         file,
         length,
         unborn: None,
+        outlived: false,
         first: None,
     };
     let mut reader = Reader::new(&found, place.store);
@@ -126,6 +134,14 @@ fn look(place: &Place<'_>, number: u64, path: PathBuf, file: Box<dyn File>) -> R
         Ok(header) if header.number < number => found.unborn = Some(Flaw::Magic),
         Ok(header) if number < header.number => {
             let message = format!("the log segment was number {:x}: renamed?", header.number);
+            return Err(Error::corrupt(message).with_path(&found.path));
+        }
+        // I3: the length was durable before the header.
+        Ok(header) if length < header.size => {
+            let message = format!(
+                "the log segment ends at offset {length} instead of {}: it was cut",
+                header.size
+            );
             return Err(Error::corrupt(message).with_path(&found.path));
         }
         Ok(_) => found.first = reader.group(BLOCK)?.ok(),

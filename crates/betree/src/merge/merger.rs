@@ -1,8 +1,8 @@
 //! Many sorted sources as one: a tree of losers over the heads of their current keys.
 //!
 //! Every inner node of the tree remembers the source that lost there, so a step replays only the
-//! matches on the path of the source that was taken: `log2(sources)` comparisons, nearly all of them
-//! of two numbers, the first 8 bytes of the keys.
+//! matches on the path of the source that was taken: `log2(sources)` comparisons, nearly all of
+//! them of two numbers, the first 8 bytes of the keys.
 //!
 //! Invariants:
 //! - I1: sources are given newest first, and every version of a key in a source is newer than every
@@ -17,20 +17,43 @@
 
 use crate::error::Result;
 use crate::merge::Source;
-use crate::types::{Entry, Seq};
+use crate::types::Entry;
 
 /// The merged sequence. An error of a source is passed on; go no further after it.
 #[derive(Debug)]
 pub(crate) struct Merger<S> {
     sources: Vec<S>,
-    /// For each source: its head, or more than every head at its end.
-    ranks: Vec<u128>,
-    /// `losers[n]` lost at inner node `n`; `losers[0]` is the winner. Leaves are not stored: source
-    /// `s` is the child of node `(s + sources) / 2`.
-    losers: Vec<usize>,
-    /// The entry last passed, to recognise duplicates.
-    key: Vec<u8>,
-    seq: Seq,
+    /// `nodes[n]` is the loser of the match at inner node `n`, `nodes[0]` the winner of all. Leaves
+    /// are not stored: the parent of source `s` is node `(s + sources) / 2`.
+    nodes: Vec<Player>,
+    /// The entry last passed, if another source may hold its key too.
+    passed: Vec<u8>,
+}
+
+/// A source in the tournament: its number in the low 16 bits, above it the head of its key or, at
+/// its end, more than every head. So players compare as numbers, but for equal heads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Player(u128);
+
+impl Player {
+    #[inline]
+    fn new<S: Source>(number: usize, source: &S) -> Player {
+        let rank = match source.current() {
+            Some(entry) => u128::from(head(entry.key)),
+            None => END,
+        };
+        Player(rank << 16 | number as u128)
+    }
+
+    #[inline]
+    fn rank(self) -> u128 {
+        self.0 >> 16
+    }
+
+    #[inline]
+    fn number(self) -> usize {
+        (self.0 & 0xFFFF) as usize
+    }
 }
 
 /// The rank of a source at its end.
@@ -39,14 +62,11 @@ const END: u128 = 1 << 64;
 impl<S: Source> Merger<S> {
     /// Merge `sources`, newest first (I1).
     pub(crate) fn new(sources: Vec<S>) -> Merger<S> {
-        let ranks = sources.iter().map(rank).collect();
-        let losers = vec![0; sources.len()];
+        assert!(sources.len() < 1 << 16, "{} sources", sources.len());
         let mut merger = Merger {
+            nodes: vec![Player(END << 16); sources.len()],
             sources,
-            ranks,
-            losers,
-            key: Vec::new(),
-            seq: Seq::MAX,
+            passed: Vec::new(),
         };
         merger.play_all();
         merger
@@ -55,74 +75,123 @@ impl<S: Source> Merger<S> {
     /// Play the whole tournament.
     fn play_all(&mut self) {
         let n = self.sources.len();
-        // Winners of all nodes from the leaves up; node 1 is the root, leaf `s` is node `s + n`.
-        let mut winners: Vec<usize> = (0..2 * n).map(|node| node.saturating_sub(n)).collect();
+        let leaves = self.sources.iter().enumerate();
+        let leaves: Vec<Player> = leaves.map(|(i, s)| Player::new(i, s)).collect();
+        // The winners of all nodes, of which those from `n` on are the leaves and 1 is the root.
+        let mut winners = vec![Player(END << 16); n];
+        winners.extend(leaves);
         for node in (1..n).rev() {
-            let left = winners.get(2 * node).copied().unwrap_or_default();
-            let right = winners.get(2 * node + 1).copied().unwrap_or_default();
-            let (winner, loser) = if self.beats(left, right) {
-                (left, right)
-            } else {
+            let pair = winners.get(2 * node..2 * node + 2);
+            let &[left, right] = pair.unwrap_or_default() else {
+                unreachable!("a tree of {n} leaves has 2 children at node {node}");
+            };
+            let right_wins = self.beats(right, left);
+            let (winner, loser) = if right_wins {
                 (right, left)
+            } else {
+                (left, right)
             };
             set(&mut winners, node, winner);
-            set(&mut self.losers, node, loser);
+            set(&mut self.nodes, node, loser);
         }
-        if 1 < n {
-            let champion = winners.get(1).copied().unwrap_or_default();
-            set(&mut self.losers, 0, champion);
+        if let Some(&champion) = winners.get(1) {
+            set(&mut self.nodes, 0, champion);
+        }
+        let first = self.nodes.iter().min();
+        assert_eq!(
+            first.map(|player| player.rank()),
+            first.map(|_| self.winner().rank()),
+            "the winner has the lowest rank"
+        );
+    }
+
+    /// Whether player `a` comes before player `b` (I2).
+    #[inline]
+    fn beats(&self, a: Player, b: Player) -> bool {
+        if a.rank() == b.rank() {
+            self.beats_by_key(a, b)
+        } else {
+            a < b
         }
     }
 
-    /// Replay the matches of `source`, which has moved.
-    fn replay(&mut self, source: usize) {
-        let mut winner = source;
-        let mut node = (source + self.sources.len()) / 2;
+    fn beats_by_key(&self, a: Player, b: Player) -> bool {
+        let key = |player| self.entry(player).map(|entry| entry.key);
+        let order = key(a).cmp(&key(b));
+        order.then(a.number().cmp(&b.number())).is_lt()
+    }
+
+    fn entry(&self, player: Player) -> Option<Entry<'_>> {
+        self.sources.get(player.number())?.current()
+    }
+
+    #[inline]
+    fn winner(&self) -> Player {
+        self.nodes.first().copied().unwrap_or(Player(END << 16))
+    }
+
+    /// Whether another source may stand at the key of the winner: if one does, then also one that
+    /// lost to the winner itself.
+    #[inline]
+    fn is_tied(&self, winner: Player) -> bool {
+        let mut tied = false;
+        let mut node = (winner.number() + self.sources.len()) / 2;
         while 0 < node {
-            let loser = self.losers.get(node).copied().unwrap_or_default();
-            if self.beats(loser, winner) {
-                set(&mut self.losers, node, winner);
-                winner = loser;
-            }
+            let loser = self.nodes.get(node);
+            tied |= loser.is_some_and(|loser| loser.rank() == winner.rank());
             node /= 2;
         }
-        set(&mut self.losers, 0, winner);
+        tied
     }
 
-    /// Whether source `a` comes before source `b` (I2).
+    /// Move the winner on, and replay its matches.
     #[inline]
-    fn beats(&self, a: usize, b: usize) -> bool {
-        let rank = |source: usize| self.ranks.get(source).copied().unwrap_or(END);
-        let (left, right) = (rank(a), rank(b));
-        if left != right || left == END {
-            return left < right;
-        }
-        let key = |source: usize| self.entry(source).map(|entry| entry.key);
-        let (left, right) = (key(a), key(b));
-        left < right || (left == right && a < b)
-    }
-
-    fn entry(&self, source: usize) -> Option<Entry<'_>> {
-        self.sources.get(source)?.current()
-    }
-
-    fn winner(&self) -> usize {
-        self.losers.first().copied().unwrap_or_default()
-    }
-
-    /// Move the winner on, and find the next.
-    fn step(&mut self) -> Result<()> {
-        let winner = self.winner();
-        let Some(source) = self.sources.get_mut(winner) else {
+    fn step(&mut self, winner: Player) -> Result<()> {
+        let number = winner.number();
+        let Some(source) = self.sources.get_mut(number) else {
             return Ok(());
         };
         source.advance()?;
-        let rank = rank(source);
-        if let Some(place) = self.ranks.get_mut(winner) {
-            *place = rank;
+        let passed = winner;
+        let mut winner = Player::new(number, source);
+        debug_assert!(passed.rank() <= winner.rank(), "source {number} is sorted");
+        let mut node = (number + self.sources.len()) / 2;
+        while 0 < node {
+            let loser = self.nodes.get(node).copied();
+            let loser = loser.expect("the parent of a node of the tree");
+            // Written so that it compiles to moves, not to branches: who wins cannot be predicted.
+            let changes = self.beats(loser, winner);
+            let (first, second) = if changes {
+                (loser, winner)
+            } else {
+                (winner, loser)
+            };
+            set(&mut self.nodes, node, second);
+            winner = first;
+            node /= 2;
         }
-        self.replay(winner);
+        set(&mut self.nodes, 0, winner);
         Ok(())
+    }
+
+    /// Step past the winner and past what I3 drops: older sources at its key, seqs not below.
+    fn step_tied(&mut self, winner: Player) -> Result<()> {
+        let Some(entry) = self.sources.get(winner.number()).and_then(S::current) else {
+            return Ok(());
+        };
+        let seq = entry.seq;
+        assert_ne!(winner.rank(), END, "it stands at an entry");
+        self.passed.clear();
+        self.passed.extend_from_slice(entry.key);
+        let mut winner = winner;
+        loop {
+            self.step(winner)?;
+            winner = self.winner();
+            match self.entry(winner) {
+                Some(next) if next.key == self.passed && seq <= next.seq => {}
+                _ => return Ok(()),
+            }
+        }
     }
 }
 
@@ -132,31 +201,17 @@ impl<S: Source> Source for Merger<S> {
         self.entry(self.winner())
     }
 
+    #[inline]
     fn advance(&mut self) -> Result<()> {
-        if let [only] = self.sources.as_mut_slice() {
-            return only.advance();
-        }
-        let Some(passed) = self.sources.get(self.winner()).and_then(Source::current) else {
+        let winner = self.winner();
+        if winner.rank() == END {
             return Ok(());
-        };
-        self.key.clear();
-        self.key.extend_from_slice(passed.key);
-        self.seq = passed.seq;
-        loop {
-            self.step()?;
-            match self.current() {
-                Some(next) if next.key == self.key && self.seq <= next.seq => {} // I3
-                _ => return Ok(()),
-            }
         }
-    }
-}
-
-#[inline]
-fn rank<S: Source>(source: &S) -> u128 {
-    match source.current() {
-        Some(entry) => u128::from(head(entry.key)),
-        None => END,
+        if self.is_tied(winner) {
+            self.step_tied(winner)
+        } else {
+            self.step(winner)
+        }
     }
 }
 
@@ -173,6 +228,7 @@ fn head(key: &[u8]) -> u64 {
     }
 }
 
-fn set(list: &mut [usize], index: usize, value: usize) {
+#[inline]
+fn set(list: &mut [Player], index: usize, value: Player) {
     *list.get_mut(index).expect("a node of the tree") = value;
 }

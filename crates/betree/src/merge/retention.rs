@@ -39,6 +39,11 @@ impl Retention {
         let place = readers.partition_point(|&reader| reader <= now);
         readers.insert(place, now);
         readers.dedup();
+        assert_eq!(
+            readers.binary_search(&now).map(|_| ()),
+            Ok(()),
+            "`now` reads"
+        );
         Retention {
             readers,
             now,
@@ -48,8 +53,8 @@ impl Retention {
         }
     }
 
-    /// The seq to keep this version under; `None` to drop it. Entries come in the order of keys and,
-    /// for one key, newest first.
+    /// The seq to keep this version under; `None` to drop it. Entries come in the order of keys
+    /// and, for one key, newest first.
     #[inline]
     pub(crate) fn keep(&mut self, entry: Entry<'_>) -> Option<Seq> {
         let newer = match self.newer {
@@ -88,7 +93,7 @@ impl Retention {
         if 0 < first {
             return Some(seq);
         }
-        // I3: it is at or below the oldest reader.
+        assert!(seq <= self.now, "I3: seq {seq}, now {}", self.now);
         match op {
             Op::Delete if self.bottom => None, // I4
             _ => Some(Seq::ANCIENT),

@@ -21,6 +21,8 @@ const TABLE: f64 = 10e6;
 /// A kind of data, and pages of it.
 struct Data {
     name: &'static str,
+    /// Entries have random sequence numbers among a million.
+    seqs: bool,
     pages: Vec<Vec<(Vec<u8>, Vec<u8>)>>,
 }
 
@@ -37,7 +39,7 @@ pub fn measure() -> String {
     let only = std::env::args()
         .nth(1)
         .filter(|name| !name.starts_with('-'));
-    for data in [keys20(), keys24(), keys28(), rows164(), texts()] {
+    for data in [keys20(), keys24(), keys28(), changes(), rows164(), texts()] {
         if only.as_ref().is_some_and(|only| only != data.name) {
             continue;
         }
@@ -65,9 +67,11 @@ fn measure_one(data: &Data, codec: Codec, text: &mut String) {
         lens.clear();
         for (page, index) in data.pages.iter().zip(0..) {
             for (key, value) in page {
+                let head = key.last_chunk().map_or(0, |tail| u64::from_be_bytes(*tail));
+                let seq = 1_000_000 + head.wrapping_mul(0x9E37_79B9_7F4A_7C15) % 1_000_000;
                 builder.push(Entry {
                     key,
-                    seq: Seq::ANCIENT,
+                    seq: if data.seqs { Seq(seq) } else { Seq::ANCIENT },
                     op: Op::Put,
                     value,
                 });
@@ -97,7 +101,8 @@ fn measure_one(data: &Data, codec: Codec, text: &mut String) {
             });
         search += share
             * best(original.len(), || {
-                for (key, _) in original {
+                // Every 7th, modulo the length: no order that a branch predictor learns.
+                for (key, _) in original.iter().cycle().step_by(7).take(original.len()) {
                     sum += page.lower_bound(key, Seq::MAX);
                 }
             });
@@ -148,7 +153,11 @@ fn pages(
             page
         })
         .collect();
-    Data { name, pages }
+    Data {
+        name,
+        seqs: false,
+        pages,
+    }
 }
 
 fn customer(rng: &mut Rng) -> [u8; 4] {
@@ -157,6 +166,25 @@ fn customer(rng: &mut Rng) -> [u8; 4] {
 
 fn row(rng: &mut Rng) -> [u8; 8] {
     rng.below(10_000_000).to_be_bytes()
+}
+
+/// The whole part of a number that is not negative.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "places in a table are far below 2^53"
+)]
+fn whole(number: f64) -> u64 {
+    number as u64
+}
+
+/// Keys of changes that a snapshot still tells apart: 20 bytes and a sequence number.
+fn changes() -> Data {
+    Data {
+        name: "changes20",
+        seqs: true,
+        ..keys20()
+    }
 }
 
 fn keys20() -> Data {
@@ -182,9 +210,9 @@ fn keys24() -> Data {
 fn keys28() -> Data {
     pages("keys28", 28, |rng, at| {
         let place = at * 100_000.0;
-        let first = (place as u32).to_be_bytes();
+        let first = whole(place).to_be_bytes();
         let parts = [
-            &first[..],
+            first.get(4..).unwrap_or_default(),
             &(500.0 * place.fract()).to_be_bytes(),
             &row(rng),
             &row(rng),
@@ -195,11 +223,14 @@ fn keys28() -> Data {
 
 fn rows164() -> Data {
     pages("rows164", 164, |rng, at| {
-        let mut value = vec![b'x'; 156];
-        if let Some((random, _)) = value.split_at_mut_checked(28 + 64) {
+        let mut value = [row(rng), row(rng), row(rng)].concat();
+        value.extend(customer(rng));
+        let mut payload = [b'x'; 128];
+        if let Some((random, _)) = payload.split_at_mut_checked(64) {
             rng.fill(random);
         }
-        (((at * TABLE) as u64).to_be_bytes().to_vec(), value)
+        value.extend(payload);
+        (whole(at * TABLE).to_be_bytes().to_vec(), value)
     })
 }
 
@@ -207,7 +238,7 @@ fn texts() -> Data {
     pages("texts", 60, |rng, at| {
         let key = format!(
             "customer/{:08}/order/{}",
-            (at * TABLE) as u64 / 4,
+            whole(at * TABLE) / 4,
             rng.below(100_000)
         );
         let value = format!(

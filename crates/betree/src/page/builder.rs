@@ -8,9 +8,10 @@ use std::mem;
 
 use super::compress::Compressor;
 use super::header::{
-    FRONT, HEADER_LEN, Header, KEY_LENGTHS, MAX_ENTRIES, MAX_KEY, MAX_RAW, OPS, SEQS, TRAILER_LEN,
-    VALUE_LENGTHS,
+    FRONT, HEADER_LEN, Header, KEY_LENGTHS, MAX_ENTRIES, MAX_KEPT, MAX_KEY, MAX_RAW, OPS, SEQS,
+    TEMPLATE, TRAILER_LEN, VALUE_LENGTHS,
 };
+use super::template::Template;
 use super::{Codec, PageIdent, front, planes};
 use crate::types::{Entry, Op, Seq};
 
@@ -27,6 +28,7 @@ const ENTRY_LEN: usize = 2;
 /// Collects entries and encodes them as a page.
 pub(crate) struct PageBuilder {
     compressor: Compressor,
+    template: Template,
     entries: usize,
     keys: Spans,
     values: Spans,
@@ -59,6 +61,7 @@ impl PageBuilder {
     pub(crate) fn new(codec: Codec) -> PageBuilder {
         PageBuilder {
             compressor: Compressor::new(codec),
+            template: Template::default(),
             entries: 0,
             keys: Spans::default(),
             values: Spans::default(),
@@ -150,9 +153,17 @@ impl PageBuilder {
         );
         let begin = out.len();
         out.extend([0; HEADER_LEN]);
-        let flags = self.flags();
+        let mut flags = self.flags();
+        self.packed.clear();
         self.encode_keys(flags, out);
         self.encode_columns(out);
+        let template = flags & (FRONT | VALUE_LENGTHS) == 0 && {
+            let (values, width) = (&self.values.bytes, self.values.width);
+            self.template.encode(values, width, out, &mut self.packed)
+        };
+        if template {
+            flags |= TEMPLATE;
+        }
         let mut header = Header {
             codec: 0,
             flags,
@@ -167,6 +178,8 @@ impl PageBuilder {
         let packed = if header.has(FRONT) {
             // The suffixes are there already.
             self.packed.extend_from_slice(&self.values.bytes);
+            &self.packed
+        } else if header.has(TEMPLATE) {
             &self.packed
         } else {
             &self.values.bytes
@@ -189,13 +202,17 @@ impl PageBuilder {
         u32::try_from(header.stored).expect("a page is below 4 GiB")
     }
 
-    /// Drop all entries, keep the memory.
+    /// Drop all entries, keep the memory unless it is very much.
     fn clear(&mut self) {
+        debug_assert!(self.entries <= MAX_ENTRIES, "a page within its limits");
         self.entries = 0;
         self.keys.clear();
         self.values.clear();
         self.seqs.clear();
         self.ops.clear();
+        self.packed.clear();
+        self.packed.shrink_to(MAX_KEPT);
+        self.compressor.shrink(MAX_KEPT);
     }
 
     fn follows(&self, entry: &Entry<'_>) -> bool {
@@ -234,7 +251,6 @@ impl PageBuilder {
             return;
         }
         self.rows.clear();
-        self.packed.clear();
         let mut before: &[u8] = &[];
         for index in 0..self.entries {
             let key = self.keys.get(index);
@@ -323,6 +339,7 @@ impl Spans {
 
     fn clear(&mut self) {
         self.bytes.clear();
+        self.bytes.shrink_to(MAX_KEPT);
         self.ends.clear();
         mem::take(&mut self.width);
         mem::take(&mut self.last);

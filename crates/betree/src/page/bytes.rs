@@ -1,5 +1,10 @@
 //! Reading bytes that nobody vouches for, and eight bytes at a time.
 
+#![expect(
+    clippy::cast_possible_truncation,
+    reason = "the halves of a double word are what is meant"
+)]
+
 use super::PageError;
 
 /// Bytes still to be read. Every read is checked.
@@ -74,6 +79,18 @@ fn load_tail(bytes: &[u8], at: usize) -> u64 {
     u64::from_le_bytes(word)
 }
 
+/// The sixteen bytes from `at` on, as [`load`] gives them.
+#[inline(always)]
+pub(super) fn load_pair(bytes: &[u8], at: usize) -> [u64; 2] {
+    match bytes.get(at..).and_then(|rest| rest.first_chunk::<16>()) {
+        Some(chunk) => {
+            let both = u128::from_le_bytes(*chunk);
+            [both as u64, (both >> 64) as u64]
+        }
+        None => [load_tail(bytes, at), load_tail(bytes, at + 8)],
+    }
+}
+
 /// Set the eight bytes from `at` on; what would lie beyond the end is not stored.
 #[inline(always)]
 pub(super) fn store(bytes: &mut [u8], at: usize, word: u64) {
@@ -91,5 +108,20 @@ pub(super) fn store(bytes: &mut [u8], at: usize, word: u64) {
 fn store_tail(bytes: &mut [u8], at: usize, word: u64) {
     for (to, from) in bytes.iter_mut().skip(at).zip(word.to_le_bytes()) {
         *to = from;
+    }
+}
+
+/// Set the sixteen bytes from `at` on, as [`store`] does.
+#[inline(always)]
+pub(super) fn store_pair(bytes: &mut [u8], at: usize, [low, high]: [u64; 2]) {
+    match bytes
+        .get_mut(at..)
+        .and_then(|rest| rest.first_chunk_mut::<16>())
+    {
+        Some(chunk) => *chunk = (u128::from(high) << 64 | u128::from(low)).to_le_bytes(),
+        None => {
+            store_tail(bytes, at, low);
+            store_tail(bytes, at + 8, high);
+        }
     }
 }

@@ -4,7 +4,8 @@
 //! too many to keep one each; the pool's lock is held to take or return one, not while it works.
 
 use lz4_flex::block::{
-    CompressTable, compress_into_with_table, decompress_into, get_maximum_output_size,
+    CompressTable, compress_into, compress_into_with_table, decompress_into,
+    get_maximum_output_size,
 };
 
 use super::{Codec, PageError};
@@ -12,6 +13,9 @@ use super::{Codec, PageError};
 pub(super) const NONE: u8 = 0;
 pub(super) const LZ4: u8 = 1;
 pub(super) const ZSTD: u8 = 2;
+
+/// Shorter input is compressed with the table of 16-bit positions that is kept.
+const LZ4_SHORT: usize = 65_535;
 
 /// A codec and its memory.
 pub(super) struct Compressor {
@@ -55,6 +59,12 @@ impl Compressor {
         codec
     }
 
+    /// Give back what a huge value took.
+    pub(super) fn shrink(&mut self, most: usize) {
+        self.output.truncate(most);
+        self.output.shrink_to(most);
+    }
+
     /// Compress into `self.output`; what cannot be done or would be too long is [`NONE`].
     fn compress(&mut self, input: &[u8], limit: usize) -> (u8, usize) {
         match self.codec {
@@ -65,7 +75,14 @@ impl Compressor {
                 if self.output.len() < room {
                     self.output.resize(room, 0);
                 }
-                match compress_into_with_table(input, &mut self.output, &mut self.lz4) {
+                // Long input would exchange the table for another, and short input that comes
+                // later would depend on it (I2).
+                let done = if input.len() < LZ4_SHORT {
+                    compress_into_with_table(input, &mut self.output, &mut self.lz4)
+                } else {
+                    compress_into(input, &mut self.output)
+                };
+                match done {
                     Ok(stored) => (LZ4, stored),
                     Err(_) => (NONE, 0),
                 }

@@ -17,6 +17,7 @@ pub(crate) enum PageError {
     Checksum { stored: u64, computed: u64 },
     #[error("its codec {found} is unknown: use a newer build")]
     Codec { found: u8 },
+    #[cfg(not(feature = "zstd"))]
     #[error("it was compressed by zstd, which this build lacks: build with the feature zstd")]
     NoZstd,
     #[error("its header is wrong: {0}")]

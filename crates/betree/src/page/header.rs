@@ -23,6 +23,9 @@ pub(super) const MAX_ENTRIES: usize = 1 << 20;
 /// 32 KiB) that arrives when the page is almost full, with room to spare.
 pub(super) const MAX_RAW: usize = 96 << 20;
 
+/// The most memory kept for the next page, of each kind: a huge value's is given back.
+pub(super) const MAX_KEPT: usize = 4 << 20;
+
 /// The longest key.
 pub(super) const MAX_KEY: usize = (32 << 10) - 1;
 
@@ -50,7 +53,9 @@ pub(super) const OPS: u8 = 4;
 pub(super) const SEQS: u8 = 8;
 /// Values have unequal lengths.
 pub(super) const VALUE_LENGTHS: u8 = 16;
-const ALL_FLAGS: u8 = FRONT | KEY_LENGTHS | OPS | SEQS | VALUE_LENGTHS;
+/// Values of one length have a template (only if keys are planes).
+pub(super) const TEMPLATE: u8 = 32;
+const ALL_FLAGS: u8 = FRONT | KEY_LENGTHS | OPS | SEQS | VALUE_LENGTHS | TEMPLATE;
 
 /// A header. Decoded headers keep all limits of this module.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -149,7 +154,11 @@ impl Header {
 
     /// The length of front-coded keys' suffixes.
     pub(super) fn suffix_bytes(&self) -> usize {
-        self.packed_raw - self.value_bytes
+        if self.has(TEMPLATE) {
+            0
+        } else {
+            self.packed_raw - self.value_bytes
+        }
     }
 
     pub(super) fn has(&self, flag: u8) -> bool {
@@ -158,7 +167,13 @@ impl Header {
 
     /// How many bytes must be stored so that a decoder may take the memory it needs (I3).
     pub(super) fn least_stored(&self) -> usize {
-        let memory = self.key_bytes + self.packed_raw + MEMORY_ENTRY * self.entries;
+        let values = self.value_bytes.max(self.packed_raw)
+            + if self.has(TEMPLATE) {
+                self.packed_raw
+            } else {
+                0
+            };
+        let memory = self.key_bytes + values + MEMORY_ENTRY * self.entries;
         memory.saturating_sub(MEMORY_BASE).div_ceil(MEMORY_RATIO)
     }
 
@@ -182,9 +197,16 @@ impl Header {
         if !self.has(VALUE_LENGTHS) && !self.value_bytes.is_multiple_of(self.entries) {
             return wrong("values are not of one length");
         }
-        let suffixes = self.packed_raw.checked_sub(self.value_bytes);
-        let most = if self.has(FRONT) { self.key_bytes } else { 0 };
-        if suffixes.is_none_or(|suffixes| most < suffixes) {
+        if self.has(TEMPLATE) && (self.has(FRONT) || self.has(VALUE_LENGTHS)) {
+            return wrong("a template of values beside what excludes it");
+        }
+        let least = if self.has(TEMPLATE) {
+            0
+        } else {
+            self.value_bytes
+        };
+        let suffixes = if self.has(FRONT) { self.key_bytes } else { 0 };
+        if !(least..=self.value_bytes + suffixes).contains(&self.packed_raw) {
             return wrong("its suffixes have an impossible length");
         }
         if self.packed_raw < self.packed_stored || MAX_STORED < self.stored {

@@ -6,9 +6,10 @@
 //! * `header` (`header.rs`): magic, version, codec, flags, counts and lengths.
 //! * `columns`: what is stored as byte planes (`planes.rs`), each only if it says anything: keys of
 //!   one length, or the lengths that front-coded keys need; operations unless all are puts;
-//!   sequence numbers unless all are 0; lengths of values unless all are equal.
-//! * `packed`: the suffixes of front-coded keys (`front.rs`), then all values back to back,
-//!   through the codec when that saves a sixteenth.
+//!   sequence numbers unless all are 0; lengths of values unless all are equal; what values of one
+//!   length have in common (`template.rs`).
+//! * `packed`: the suffixes of front-coded keys (`front.rs`), then all values (or what
+//!   differs in them) back to back, through the codec when that saves a sixteenth.
 //! * `zeros`: none, but for pages that shrank so much that a reader's bound on memory would refuse
 //!   them (I3).
 //! * `checksum`: XXH3 of everything before it, seeded by the page's identity.
@@ -34,6 +35,7 @@ mod front;
 mod header;
 mod plane;
 mod planes;
+mod template;
 mod transpose;
 mod view;
 

@@ -303,11 +303,11 @@ mod tests {
     fn each_form_is_chosen_where_it_is_short_and_comes_back() {
         check(&[7], 2);
         check(&[7; 1000], 2);
-        let steps: Vec<u8> = (0..1000).map(|i| (i * 37 + 11) as u8).collect();
+        let steps: Vec<u8> = (0..1000u32).map(|i| (i * 37 + 11) as u8).collect();
         check(&steps, 3);
-        let runs: Vec<u8> = (0..1000).map(|i| (i / 300) as u8).collect();
+        let runs: Vec<u8> = (0..1000u32).map(|i| (i / 300) as u8).collect();
         check(&runs, 1 + 4 * 3);
-        let rising: Vec<u8> = (0..1000).map(|i| (i * i / 3000) as u8).collect();
+        let rising: Vec<u8> = (0..1000u32).map(|i| (i * i / 3000) as u8).collect();
         check(&rising, 7 + (1000 + 334) / 8);
         for width in 1..8 {
             let bits: Vec<u8> = (0..1003usize)

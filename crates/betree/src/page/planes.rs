@@ -1,24 +1,27 @@
 //! Rows of one length as planes: first the bytes at place 0 of all rows, then those at place 1, ...
 //!
-//! Rows are taken apart and put together in groups of eight planes, eight rows at a time
+//! Rows are taken apart and put together in groups of eight planes, sixteen rows at a time
 //! (`transpose.rs`). The first group has as many planes as are left over when the length is divided
 //! by eight: storing its rows, eight bytes each, spills into bytes that the next group or row sets
 //! right afterwards.
 
 use super::PageError;
-use super::bytes::{Reader, load, store};
+use super::bytes::{Reader, load, load_pair, store, store_pair};
 use super::plane;
 use super::transpose::transpose;
 
 /// How many planes are taken apart together.
 const GROUP: usize = 8;
 
+/// How many rows are taken apart together: two squares of eight bytes by eight.
+const BLOCK: usize = 16;
+
 /// Append the planes of `rows`, which has rows of `width` bytes back to back, to `out`.
 pub(super) fn encode(rows: &[u8], width: usize, scratch: &mut Vec<u8>, out: &mut Vec<u8>) {
     assert!(width != 0, "rows of no bytes have no planes");
     assert!(rows.len().is_multiple_of(width), "whole rows");
     let count = rows.len() / width;
-    let stride = count.next_multiple_of(8);
+    let stride = count.next_multiple_of(BLOCK);
     if scratch.len() < GROUP * stride {
         scratch.resize(GROUP * stride, 0);
     }
@@ -67,22 +70,28 @@ fn take_apart(rows: &[u8], width: usize, at: usize, stride: usize, planes: &mut 
     let mut columns = planes.chunks_exact_mut(stride);
     let mut columns: [&mut [u8]; GROUP] =
         std::array::from_fn(|_| columns.next().unwrap_or_default());
-    for block in (0..stride).step_by(8) {
-        let from = block * width + at;
-        let words = std::array::from_fn(|row| load(rows, from + row * width));
-        for (column, word) in columns.iter_mut().zip(transpose(words)) {
-            store(column, block, word);
+    for block in (0..stride).step_by(BLOCK) {
+        let rows = rows.get(block * width + at..).unwrap_or_default();
+        let words =
+            std::array::from_fn(|row| [load(rows, row * width), load(rows, (row + 8) * width)]);
+        for (column, pair) in columns.iter_mut().zip(transpose(words)) {
+            store_pair(column, block, pair);
         }
     }
 }
 
 /// Write the eight bytes from `at` on of every row.
 fn put_together(planes: &[&[u8]; GROUP], count: usize, width: usize, at: usize, rows: &mut [u8]) {
-    for block in (0..count).step_by(8) {
-        let words = transpose(planes.map(|plane| load(plane, block)));
-        let to = block * width + at;
-        for (row, word) in words.into_iter().enumerate().take(count - block) {
-            store(rows, to + row * width, word);
+    for block in (0..count).step_by(BLOCK) {
+        let pairs = transpose(planes.map(|plane| load_pair(plane, block)));
+        let rows = rows.get_mut(block * width + at..).unwrap_or_default();
+        // In the order of the rows, so that each sets right what the one before it spilled. What
+        // would lie beyond the last row is not stored.
+        for (row, [word, _]) in pairs.into_iter().enumerate() {
+            store(rows, row * width, word);
+        }
+        for (row, [_, word]) in pairs.into_iter().enumerate() {
+            store(rows, (row + 8) * width, word);
         }
     }
 }

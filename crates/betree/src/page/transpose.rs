@@ -1,9 +1,13 @@
 //! Eight rows of eight bytes to eight columns of eight bytes, in registers.
 
-/// Exchange rows and columns: byte `j` of word `i` (counted from the lowest) becomes byte `i` of
+/// Two squares of eight by eight bytes: what is done to one is done to the other in the same
+/// (128-bit) instruction.
+pub(super) type Pair = [u64; 2];
+
+/// Exchange rows and columns in both squares: byte `j` of word `i` (counted from the lowest) becomes byte `i` of
 /// word `j`. Three rounds exchange blocks of 4x4, 2x2 and single bytes (Hacker's Delight, 7-3).
 #[inline(always)]
-pub(super) fn transpose(words: [u64; 8]) -> [u64; 8] {
+pub(super) fn transpose(words: [Pair; 8]) -> [Pair; 8] {
     const M4: u64 = 0x0000_0000_FFFF_FFFF;
     const M2: u64 = 0x0000_FFFF_0000_FFFF;
     const M1: u64 = 0x00FF_00FF_00FF_00FF;
@@ -25,10 +29,13 @@ pub(super) fn transpose(words: [u64; 8]) -> [u64; 8] {
 
 /// Exchange the high parts of `a` with the low parts of `b`.
 #[inline(always)]
-fn exchange<const SHIFT: u32, const LOW: u64>(a: u64, b: u64) -> (u64, u64) {
+fn exchange<const SHIFT: u32, const LOW: u64>(a: Pair, b: Pair) -> (Pair, Pair) {
+    let ([a0, a1], [b0, b1]) = (a, b);
+    let first = |a: u64, b: u64| (a & LOW) | (b & LOW) << SHIFT;
+    let second = |a: u64, b: u64| (a >> SHIFT & LOW) | (b & !LOW);
     (
-        (a & LOW) | (b & LOW) << SHIFT,
-        (a >> SHIFT & LOW) | (b & !LOW),
+        [first(a0, b0), first(a1, b1)],
+        [second(a0, b0), second(a1, b1)],
     )
 }
 
@@ -38,12 +45,15 @@ mod tests {
 
     #[test]
     fn rows_become_columns() {
-        let rows: [u64; 8] = std::array::from_fn(|i| {
-            u64::from_le_bytes(std::array::from_fn(|j| (16 * i + j) as u8))
+        let byte = |square, i, j| u8::try_from(64 * square + 8 * i + j).unwrap();
+        let rows: [Pair; 8] = std::array::from_fn(|i| {
+            [0, 1].map(|square| u64::from_le_bytes(std::array::from_fn(|j| byte(square, i, j))))
         });
         for (j, column) in transpose(rows).into_iter().enumerate() {
-            for (i, byte) in column.to_le_bytes().into_iter().enumerate() {
-                assert_eq!(usize::from(byte), 16 * i + j);
+            for (square, word) in column.into_iter().enumerate() {
+                for (i, found) in word.to_le_bytes().into_iter().enumerate() {
+                    assert_eq!(found, byte(square, i, j));
+                }
             }
         }
     }

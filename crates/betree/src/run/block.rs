@@ -71,13 +71,19 @@ pub(super) fn encode(
     checked.extend_from_slice(&[VERSION, parameter, 0, 0]);
     checked.extend_from_slice(&count.to_le_bytes());
     checked.extend_from_slice(&body_len.to_le_bytes());
-    assert_eq!(checked.len(), CHECKED_LEN, "the checksum follows the fields");
+    assert_eq!(
+        checked.len(),
+        CHECKED_LEN,
+        "the checksum follows the fields"
+    );
     let checksum = ident.checksum(&checked, body);
     out.extend_from_slice(&checked);
     out.extend_from_slice(&checksum.to_le_bytes());
     out.extend_from_slice(body);
     let header_len = u32::try_from(HEADER_LEN).expect("24");
-    body_len.checked_add(header_len).expect("a run has less than 4 GiB of fences")
+    body_len
+        .checked_add(header_len)
+        .expect("a run has less than 4 GiB of fences")
 }
 
 /// The block that `stored` is, the whole of it.
@@ -101,7 +107,11 @@ pub(super) fn decode(ident: BlockIdent, stored: &[u8]) -> Result<Block<'_>, &'st
     if u64::from_le_bytes(*checksum) != ident.checksum(checked, body) {
         return Err("its checksum does not match");
     }
-    Ok(Block { parameter, count, body })
+    Ok(Block {
+        parameter,
+        count,
+        body,
+    })
 }
 
 /// The rest of a header.
@@ -109,7 +119,10 @@ struct Fields<'a>(&'a [u8]);
 
 impl Fields<'_> {
     fn take<const N: usize>(&mut self) -> [u8; N] {
-        let (field, rest) = self.0.split_first_chunk().expect("the fields fill the header");
+        let (field, rest) = self
+            .0
+            .split_first_chunk()
+            .expect("the fields fill the header");
         self.0 = rest;
         *field
     }
@@ -121,16 +134,32 @@ mod tests {
 
     #[test]
     fn a_block_passes_as_itself_only() {
-        let ident = BlockIdent { tree: TreeId(3), run: RunId(9), kind: BlockKind::Fence };
+        let ident = BlockIdent {
+            tree: TreeId(3),
+            run: RunId(9),
+            kind: BlockKind::Fence,
+        };
         let mut stored = Vec::new();
         let len = encode(ident, 7, 5, b"the body", &mut stored);
         assert_eq!(len as usize, stored.len());
         let block = decode(ident, &stored).unwrap();
-        assert_eq!((block.parameter, block.count, block.body), (7, 5, &b"the body"[..]));
+        assert_eq!(
+            (block.parameter, block.count, block.body),
+            (7, 5, &b"the body"[..])
+        );
         for other in [
-            BlockIdent { run: RunId(8), ..ident },
-            BlockIdent { tree: TreeId(4), ..ident },
-            BlockIdent { kind: BlockKind::Filter, ..ident },
+            BlockIdent {
+                run: RunId(8),
+                ..ident
+            },
+            BlockIdent {
+                tree: TreeId(4),
+                ..ident
+            },
+            BlockIdent {
+                kind: BlockKind::Filter,
+                ..ident
+            },
         ] {
             assert!(decode(other, &stored).is_err());
         }

@@ -27,7 +27,9 @@ const NOWHERE: usize = usize::MAX;
 
 /// After this many pages one after the other a cursor reads ahead.
 const AHEAD_AFTER: u32 = 2;
-/// The most read at once, in stored bytes.
+/// What is read at once, in stored bytes, doubles with each page from four times this
+const AHEAD_MIN: u64 = 16 << 10;
+/// up to this.
 const AHEAD_MAX: u64 = 256 << 10;
 
 /// A cursor over a run.
@@ -72,7 +74,11 @@ impl RunCursor {
     #[inline]
     pub(crate) fn entry(&self) -> Option<Entry<'_>> {
         let page = self.page.as_ref()?;
-        if self.slot < page.len() { Some(page.entry(self.slot)) } else { None }
+        if self.slot < page.len() {
+            Some(page.entry(self.slot))
+        } else {
+            None
+        }
     }
 
     /// Go to the first entry in the direction of the cursor whose key is within the bound: forward
@@ -221,6 +227,7 @@ impl RunCursor {
             Direction::Forward => 0,
             Direction::Backward => page.len() - 1,
         };
+        debug_assert!(self.slot < page.len(), "I1: the cursor is on an entry");
         self.index = next;
         self.page = Some(page);
         Ok(())
@@ -245,6 +252,7 @@ impl RunCursor {
         let id = self.run.meta().id;
         let cache = self.run.store().cache();
         if let Some(page) = self.ahead.pop_front() {
+            assert!(0 < page.len(), "I1: pages have entries");
             cache.insert_page(id, index, Arc::clone(&page));
             return Ok(page);
         }
@@ -261,6 +269,10 @@ impl RunCursor {
         if self.direction == Direction::Backward {
             read.make_contiguous().reverse();
         }
+        assert!(
+            self.ahead.is_empty(),
+            "I2: what was read ahead has been used up"
+        );
         let page = read.pop_front().expect("a window has a page");
         self.ahead = read;
         cache.insert_page(id, index, Arc::clone(&page));
@@ -270,7 +282,10 @@ impl RunCursor {
     /// The pages to read at once: `index` and those beyond it, more the farther the cursor has
     /// come, up to one that is cached.
     fn window(&self, fence: &Fence, index: u32) -> Result<Range<u32>> {
-        let limit = (16_u64 << 10).checked_shl(self.turned).map_or(AHEAD_MAX, |it| it.min(AHEAD_MAX));
+        let limit = AHEAD_MIN
+            .saturating_mul(1 << self.turned.min(32))
+            .min(AHEAD_MAX);
+        assert!(AHEAD_AFTER <= self.turned, "only long scans read ahead");
         let own = self.run.span(fence, index)?;
         let mut pages = index..index + 1;
         loop {
@@ -283,7 +298,13 @@ impl RunCursor {
             };
             let span = self.run.span(fence, beyond)?;
             let bytes = own.end.max(span.end) - own.start.min(span.start);
-            if limit < bytes || self.run.store().cache().holds_page(self.run.meta().id, beyond) {
+            if limit < bytes
+                || self
+                    .run
+                    .store()
+                    .cache()
+                    .holds_page(self.run.meta().id, beyond)
+            {
                 return Ok(pages);
             }
             match self.direction {

@@ -125,7 +125,10 @@ impl Fence {
     /// Whether `page` begins with versions of `key` and the page before ends with some.
     #[inline]
     pub(crate) fn continues(&self, page: u32, key: &[u8]) -> bool {
-        let Some(at) = usize::try_from(page).ok().and_then(|page| page.checked_sub(1)) else {
+        let Some(at) = usize::try_from(page)
+            .ok()
+            .and_then(|page| page.checked_sub(1))
+        else {
             return false;
         };
         let continued = self.separators.get(at).is_some_and(|it| it.continued);
@@ -192,7 +195,9 @@ impl Fence {
     fn suffix(&self, separator: Separator) -> &[u8] {
         let start = separator.start as usize;
         let end = start + usize::from(separator.len);
-        self.keys.get(start..end).expect("built from the lengths of its keys")
+        self.keys
+            .get(start..end)
+            .expect("built from the lengths of its keys")
     }
 }
 
@@ -227,14 +232,22 @@ impl FenceBuilder {
     /// A page begins with `first_key`; `last_key` ends the page before, if there is one.
     pub(super) fn begin(&mut self, last_key: Option<&[u8]>, first_key: &[u8]) {
         assert!(self.next.is_none(), "the page before has ended");
-        assert_eq!(last_key.is_none(), self.pages == 0, "only the first page has none before");
+        assert_eq!(
+            last_key.is_none(),
+            self.pages == 0,
+            "only the first page has none before"
+        );
         let Some(last_key) = last_key else {
             self.next = Some((Vec::new(), false));
             return;
         };
         debug_assert!(last_key <= first_key, "I1: keys ascend");
         let continued = last_key == first_key;
-        let len = if continued { first_key.len() } else { shared(last_key, first_key) + 1 };
+        let len = if continued {
+            first_key.len()
+        } else {
+            shared(last_key, first_key) + 1
+        };
         let separator = first_key.get(..len).expect("greater keys are not prefixes");
         self.next = Some((separator.to_vec(), continued));
     }
@@ -247,7 +260,10 @@ impl FenceBuilder {
         let rest = separator.get(shared..).expect("at most its length");
         put(&mut self.body, u64::from(stored));
         put(&mut self.body, shared as u64);
-        put(&mut self.body, (rest.len() as u64) << 1 | u64::from(continued));
+        put(
+            &mut self.body,
+            (rest.len() as u64) << 1 | u64::from(continued),
+        );
         self.body.extend_from_slice(rest);
         self.last = separator;
         self.pages += 1;
@@ -324,18 +340,26 @@ impl Parser<'_> {
         let start = self.offsets.last().copied().unwrap_or(0);
         let end = start.checked_add(stored).filter(|end| start < *end);
         let first = self.offsets.len() == 1;
-        self.offsets.push(end.ok_or("the length of a page is wrong")?);
+        self.offsets
+            .push(end.ok_or("the length of a page is wrong")?);
         let shared = usize::try_from(shared).map_err(|_| "a separator is too long")?;
         let rest_len = usize::try_from(rest_len).map_err(|_| "a separator is too long")?;
         if self.last.len() < shared || MAX_SEPARATOR <= shared.saturating_add(rest_len) {
             return Err("a separator is too long");
         }
-        let cut = self.body.split_at_checked(rest_len).ok_or("it ends within a separator")?;
+        let cut = self
+            .body
+            .split_at_checked(rest_len)
+            .ok_or("it ends within a separator")?;
         let (rest, body) = cut;
         self.body = body;
         if first {
             let none = rest.is_empty() && !continued;
-            return if none { Ok(()) } else { Err("its first page has a separator") };
+            return if none {
+                Ok(())
+            } else {
+                Err("its first page has a separator")
+            };
         }
         self.separate(shared, rest, continued)
     }
@@ -348,7 +372,8 @@ impl Parser<'_> {
         continued: bool,
     ) -> Result<(), &'static str> {
         let before = mem::take(&mut self.last);
-        self.last.extend_from_slice(before.get(..shared).unwrap_or_default());
+        self.last
+            .extend_from_slice(before.get(..shared).unwrap_or_default());
         self.last.extend_from_slice(rest);
         let order = before.cmp(&self.last);
         let ascends = order == Ordering::Less || order == Ordering::Equal && continued;
@@ -358,7 +383,11 @@ impl Parser<'_> {
         let start = u32::try_from(self.keys.len()).map_err(|_| "its separators are too long")?;
         let len = u16::try_from(self.last.len()).map_err(|_| "a separator is too long")?;
         self.keys.extend_from_slice(&self.last);
-        self.separators.push(Separator { start, len, continued });
+        self.separators.push(Separator {
+            start,
+            len,
+            continued,
+        });
         Ok(())
     }
 
@@ -366,7 +395,9 @@ impl Parser<'_> {
     fn finish(self) -> Result<Fence, &'static str> {
         let whole = |it: &Separator| {
             let start = it.start as usize;
-            self.keys.get(start..start + usize::from(it.len)).unwrap_or_default()
+            self.keys
+                .get(start..start + usize::from(it.len))
+                .unwrap_or_default()
         };
         let first = self.separators.first().map(whole).unwrap_or_default();
         let last = self.separators.last().map(whole).unwrap_or_default();

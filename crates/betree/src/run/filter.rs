@@ -46,7 +46,9 @@ impl Filter {
         let mut blocks = vec![Bits::default(); count].into_boxed_slice();
         let probes = probes_for(bits_per_key);
         for hash in hashes {
-            let block = blocks.get_mut(index(*hash, count)).expect("below the count");
+            let block = blocks
+                .get_mut(index(*hash, count))
+                .expect("below the count");
             for (word, mask) in positions(*hash, probes) {
                 *block.0.get_mut(word).expect("3 bits") |= mask;
             }
@@ -107,7 +109,9 @@ impl Filter {
 /// bits x ln 2, the best number of bits to set, less a little because blocks fill unevenly.
 fn probes_for(bits_per_key: u8) -> u8 {
     let best = u16::from(bits_per_key) * 60 / 100;
-    u8::try_from(best).unwrap_or(MAX_PROBES).clamp(1, MAX_PROBES)
+    u8::try_from(best)
+        .unwrap_or(MAX_PROBES)
+        .clamp(1, MAX_PROBES)
 }
 
 /// The block of a hash: its upper half, scaled to the count.
@@ -151,15 +155,26 @@ mod tests {
         for (bits, limit) in [(4, 0.25), (10, 0.02), (16, 0.004)] {
             let filter = Filter::new(&hashes[..20_000], bits);
             assert!(hashes[..20_000].iter().all(|hash| filter.may_hold(*hash)));
-            let passed = hashes[20_000..].iter().filter(|hash| filter.may_hold(**hash)).count();
+            let passed = hashes[20_000..]
+                .iter()
+                .filter(|hash| filter.may_hold(**hash))
+                .count();
             let share = passed as f64 / 20_000.0;
             assert!(share < limit, "{bits} bits: {share}");
-            let ident = BlockIdent { tree: TreeId(1), run: RunId(2), kind: BlockKind::Filter };
+            let ident = BlockIdent {
+                tree: TreeId(1),
+                run: RunId(2),
+                kind: BlockKind::Filter,
+            };
             let mut stored = Vec::new();
             let len = filter.encode(ident, &mut stored);
             assert_eq!(len as usize, stored.len());
             let again = Filter::decode(ident, &stored).unwrap();
-            assert!(hashes.iter().all(|it| again.may_hold(*it) == filter.may_hold(*it)));
+            assert!(
+                hashes
+                    .iter()
+                    .all(|it| again.may_hold(*it) == filter.may_hold(*it))
+            );
         }
     }
 

@@ -33,9 +33,16 @@ pub(crate) struct Run {
 impl Run {
     /// Open the run that `meta` describes, without I/O.
     pub(crate) fn open(store: &Arc<RunStore>, meta: RunMeta) -> Arc<Run> {
-        debug_assert!(meta.check().is_ok(), "a description is checked before it is used");
+        debug_assert!(
+            meta.check().is_ok(),
+            "a description is checked before it is used"
+        );
         let store = Arc::clone(store);
-        Arc::new(Run { store, meta, retired: AtomicBool::new(false) })
+        Arc::new(Run {
+            store,
+            meta,
+            retired: AtomicBool::new(false),
+        })
     }
 
     pub(crate) fn meta(&self) -> &RunMeta {
@@ -141,7 +148,9 @@ impl Run {
             1 => Fence::single(self.meta.fence_offset),
             _ => self.read_fence(sites::INDEX_READ)?,
         });
-        self.store.cache().insert_fence(self.meta.id, Arc::clone(&fence));
+        self.store
+            .cache()
+            .insert_fence(self.meta.id, Arc::clone(&fence));
         Ok(fence)
     }
 
@@ -160,7 +169,9 @@ impl Run {
             return Ok(filter);
         }
         let filter = Arc::new(self.read_filter(sites::INDEX_READ)?);
-        self.store.cache().insert_filter(self.meta.id, Arc::clone(&filter));
+        self.store
+            .cache()
+            .insert_filter(self.meta.id, Arc::clone(&filter));
         Ok(filter)
     }
 
@@ -180,7 +191,11 @@ impl Run {
     }
 
     fn block(&self, kind: BlockKind) -> BlockIdent {
-        BlockIdent { tree: self.meta.tree, run: self.meta.id, kind }
+        BlockIdent {
+            tree: self.meta.tree,
+            run: self.meta.id,
+            kind,
+        }
     }
 
     /// A page, from the cache or the file.
@@ -197,9 +212,12 @@ impl Run {
     fn load(&self, fence: &Fence, index: u32) -> Result<Arc<Page>> {
         let span = self.span(fence, index)?;
         let mut stored = vec![0; length(&span)];
-        self.store.read(sites::PAGE_READ, &self.meta, &mut stored, span.start)?;
+        self.store
+            .read(sites::PAGE_READ, &self.meta, &mut stored, span.start)?;
         let page = Arc::new(self.decode(&stored, index, span.start)?);
-        self.store.cache().insert_page(self.meta.id, index, Arc::clone(&page));
+        self.store
+            .cache()
+            .insert_page(self.meta.id, index, Arc::clone(&page));
         Ok(page)
     }
 
@@ -209,7 +227,8 @@ impl Run {
         let start = self.span(fence, pages.start)?.start;
         let end = self.span(fence, pages.end - 1)?.end;
         let mut stored = vec![0; length(&(start..end))];
-        self.store.read(sites::PAGE_READ, &self.meta, &mut stored, start)?;
+        self.store
+            .read(sites::PAGE_READ, &self.meta, &mut stored, start)?;
         let mut decoded = Vec::with_capacity(pages.len());
         let mut rest = &*stored;
         for index in pages {
@@ -236,7 +255,11 @@ impl Run {
     }
 
     pub(super) fn page_ident(&self, index: u32) -> PageIdent {
-        PageIdent { tree: self.meta.tree, run: self.meta.id, index }
+        PageIdent {
+            tree: self.meta.tree,
+            run: self.meta.id,
+            index,
+        }
     }
 
     /// `what`, at a logical offset, is not as it must be.
@@ -246,7 +269,10 @@ impl Run {
             None => format!("at offset {offset}, beyond the run"),
         };
         let run = self.meta.id.0;
-        self.store.corrupt(&self.meta, format!("{what} of run {run} {place} is damaged: {why}"))
+        self.store.corrupt(
+            &self.meta,
+            format!("{what} of run {run} {place} is damaged: {why}"),
+        )
     }
 }
 

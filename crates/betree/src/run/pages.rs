@@ -86,10 +86,6 @@ impl PageReader {
         self.at = self.end;
     }
 
-    pub(super) fn run(&self) -> &Arc<Run> {
-        &self.run
-    }
-
     /// The logical offset of the next page.
     pub(super) fn offset(&self) -> u64 {
         self.at
@@ -112,7 +108,8 @@ impl PageReader {
         }
         self.fill(stored)?;
         let ident = self.run.page_ident(self.index);
-        page.decode_into(self.bytes(stored), ident).map_err(|why| self.damage(&why))?;
+        page.decode_into(self.bytes(stored), ident)
+            .map_err(|why| self.damage(&why))?;
         if page.len() == 0 {
             return Err(self.damage(&"it is empty"));
         }
@@ -123,14 +120,17 @@ impl PageReader {
     }
 
     fn damage(&self, why: &dyn std::fmt::Display) -> Error {
-        self.run.damage(&format!("page {}", self.index), self.at, why)
+        self.run
+            .damage(&format!("page {}", self.index), self.at, why)
     }
 
     /// The next `len` bytes, which have been filled.
     fn bytes(&self, len: usize) -> &[u8] {
         let start = self.passed();
         assert!(start + len <= self.filled, "I1: the bytes have been read");
-        self.buffer.get(start..start + len).expect("filled is at most its length")
+        self.buffer
+            .get(start..start + len)
+            .expect("filled is at most its length")
     }
 
     /// Bytes of the buffer before the next page.
@@ -155,13 +155,18 @@ impl PageReader {
         self.base += passed as u64;
         assert!(have.is_multiple_of(UNIT), "I2: reads begin at whole units");
         let limit = self.end.next_multiple_of(UNIT);
-        let to = (have + self.read_len).max(needed.next_multiple_of(UNIT)).min(limit);
+        let to = (have + self.read_len)
+            .max(needed.next_multiple_of(UNIT))
+            .min(limit);
         self.read_len = (self.read_len * 2).min(READ_MAX);
         let add = usize::try_from(to - have).expect("what is read at once fits into memory");
         if self.buffer.len() < self.filled + add {
             self.buffer.resize(self.filled + add, 0);
         }
-        let target = self.buffer.get_mut(self.filled..self.filled + add).expect("resized");
+        let target = self
+            .buffer
+            .get_mut(self.filled..self.filled + add)
+            .expect("resized");
         let store = self.run.store();
         store.read(self.site, self.run.meta(), target, have)?;
         self.filled += add;

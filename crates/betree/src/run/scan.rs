@@ -12,6 +12,7 @@ use vfs::Site;
 use super::Run;
 use super::pages::PageReader;
 use crate::error::Result;
+use crate::merge::Source;
 use crate::page::Page;
 use crate::types::{Entry, Seq};
 
@@ -26,11 +27,7 @@ pub(crate) struct RunScan {
 
 impl RunScan {
     /// On the first entry of `reader`'s pages whose key is at least `lo`, if that is below `hi`.
-    pub(super) fn new(
-        reader: PageReader,
-        lo: Option<&[u8]>,
-        hi: Option<&[u8]>,
-    ) -> Result<RunScan> {
+    pub(super) fn new(reader: PageReader, lo: Option<&[u8]>, hi: Option<&[u8]>) -> Result<RunScan> {
         let mut scan = RunScan {
             page: Page::default(),
             slot: 0,
@@ -61,22 +58,6 @@ impl RunScan {
         }
     }
 
-    /// The entry it is on; `None` after the last.
-    #[inline]
-    pub(crate) fn current(&self) -> Option<Entry<'_>> {
-        if self.slot < self.limit { Some(self.page.entry(self.slot)) } else { None }
-    }
-
-    /// Go to the next entry.
-    ///
-    /// # Errors
-    /// `Corrupt`, `Io`; the scan has then no current entry.
-    #[inline]
-    pub(crate) fn advance(&mut self) -> Result<()> {
-        self.slot += 1;
-        if self.slot < self.limit { Ok(()) } else { self.turn() }
-    }
-
     /// To the next page.
     #[cold]
     fn turn(&mut self) -> Result<()> {
@@ -91,7 +72,33 @@ impl RunScan {
             if self.limit < self.page.len() {
                 self.reader.stop();
             }
+            debug_assert!(
+                self.limit <= self.page.len(),
+                "I1: the limit is within the page"
+            );
         }
         Ok(())
+    }
+}
+
+impl Source for RunScan {
+    #[inline]
+    fn current(&self) -> Option<Entry<'_>> {
+        if self.slot < self.limit {
+            Some(self.page.entry(self.slot))
+        } else {
+            None
+        }
+    }
+
+    /// After an error (`Corrupt`, `Io`) the scan has no current entry.
+    #[inline]
+    fn advance(&mut self) -> Result<()> {
+        self.slot += 1;
+        if self.slot < self.limit {
+            Ok(())
+        } else {
+            self.turn()
+        }
     }
 }

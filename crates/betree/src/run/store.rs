@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -99,7 +99,9 @@ pub(crate) struct RunStore {
 
 impl fmt::Debug for RunStore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("RunStore").field("path", &self.path).finish_non_exhaustive()
+        f.debug_struct("RunStore")
+            .field("path", &self.path)
+            .finish_non_exhaustive()
     }
 }
 
@@ -132,10 +134,6 @@ impl RunStore {
         &self.space
     }
 
-    pub(super) fn path(&self) -> &Path {
-        &self.path
-    }
-
     /// An extent of `len` bytes that the file system has granted.
     pub(super) fn allocate(&self, len: u64) -> Result<Extent> {
         let extent = self.space.allocate(len);
@@ -144,7 +142,9 @@ impl RunStore {
                 self.file.allocate(sites::ALLOCATE, offset, length)
             })
         };
-        let ahead = (extent.end() / 8).clamp(GROW_MIN, GROW_MAX).next_multiple_of(UNIT);
+        let ahead = (extent.end() / 8)
+            .clamp(GROW_MIN, GROW_MAX)
+            .next_multiple_of(UNIT);
         let granted = match self.space.backed() {
             backed if extent.end() <= backed => Ok(()),
             // Nearly full: what is needed may still be had where room ahead may not.
@@ -159,8 +159,14 @@ impl RunStore {
 
     /// Write `bytes` at `offset` of the file, and have the device begin with it.
     pub(super) fn write(&self, site: Site, bytes: &[u8], offset: u64) -> Result<()> {
-        assert!(offset.is_multiple_of(UNIT), "runs are written in whole units");
-        assert!((bytes.len() as u64).is_multiple_of(UNIT), "runs are written in whole units");
+        assert!(
+            offset.is_multiple_of(UNIT),
+            "runs are written in whole units"
+        );
+        assert!(
+            (bytes.len() as u64).is_multiple_of(UNIT),
+            "runs are written in whole units"
+        );
         let written = self.file.write_at(site, bytes, offset);
         written.map_err(|source| Error::io("write a run", &self.path, source))?;
         self.file.start_writeback(offset, bytes.len() as u64);
@@ -198,7 +204,10 @@ impl RunStore {
                 Ok(())
             }
             Err(source) if source.kind() == io::ErrorKind::UnexpectedEof => {
-                let message = format!("the file ends within run {}, at offset {at}", meta.id.0);
+                let message = format!(
+                    "the file ends within run {}, at file offset {at}",
+                    meta.id.0
+                );
                 Err(self.corrupt(meta, message))
             }
             Err(source) => {

@@ -20,8 +20,18 @@ impl Run {
         self.meta().check()?;
         let fence = self.read_fence(VERIFY_READ)?;
         let filtered = self.meta().filter_len != 0;
-        let filter = if filtered { Some(self.read_filter(VERIFY_READ)?) } else { None };
-        let mut walk = Walk { run: self, fence, filter, found: Found::default(), last: None };
+        let filter = if filtered {
+            Some(self.read_filter(VERIFY_READ)?)
+        } else {
+            None
+        };
+        let mut walk = Walk {
+            run: self,
+            fence,
+            filter,
+            found: Found::default(),
+            last: None,
+        };
         let mut reader = PageReader::new(Arc::clone(self), VERIFY_READ);
         let mut page = Page::default();
         loop {
@@ -67,7 +77,9 @@ impl Walk<'_> {
         {
             let above = before < &separator || continued && before == &separator;
             if !above || first < &*separator || continued && first != &*separator {
-                return Err(wrong("its separator is not between its keys and those before"));
+                return Err(wrong(
+                    "its separator is not between its keys and those before",
+                ));
             }
         }
         for slot in 0..page.len() {
@@ -90,7 +102,11 @@ impl Walk<'_> {
         if entry.op == Op::Delete && !entry.value.is_empty() {
             return Err("it is a tombstone with a value");
         }
-        if self.filter.as_ref().is_some_and(|filter| !filter.may_hold(key_hash(entry.key))) {
+        if self
+            .filter
+            .as_ref()
+            .is_some_and(|filter| !filter.may_hold(key_hash(entry.key)))
+        {
             return Err("the filter does not know its key");
         }
         self.found.entries += 1;
@@ -106,6 +122,7 @@ impl Walk<'_> {
 
     fn end(self) -> Result<()> {
         let (meta, found) = (self.run.meta(), &self.found);
+        assert!(found.tombstones <= found.entries, "tombstones are entries");
         let max_key = self.last.as_ref().map(|(key, _)| key.as_slice());
         let wrong = if found.entries != meta.entries {
             "entries"
@@ -124,6 +141,10 @@ impl Walk<'_> {
     }
 
     fn mismatch(&self, what: &str) -> Error {
-        self.run.damage("the description", 0, &format!("the {what} of the run differ"))
+        self.run.damage(
+            "the description",
+            0,
+            &format!("the {what} of the run differ"),
+        )
     }
 }

@@ -64,7 +64,9 @@ pub(crate) struct RunWriter {
 
 impl fmt::Debug for RunWriter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("RunWriter").field("meta", &self.meta).finish_non_exhaustive()
+        f.debug_struct("RunWriter")
+            .field("meta", &self.meta)
+            .finish_non_exhaustive()
     }
 }
 
@@ -161,19 +163,27 @@ impl RunWriter {
         self.meta.pages = self.fence.pages();
         self.meta.fence_offset = self.stored_bytes();
         let block = self.out.len();
-        self.meta.fence_len = self.fence.finish(self.ident(BlockKind::Fence), &mut self.out);
+        self.meta.fence_len = self
+            .fence
+            .finish(self.ident(BlockKind::Fence), &mut self.out);
         let fence = self.fence_again(block);
         self.meta.filter_offset = self.stored_bytes();
         let filter = self.filter();
         self.meta.bytes = self.stored_bytes();
-        let padded = self.out.len().next_multiple_of(usize::try_from(UNIT).expect("4096"));
+        let padded = self
+            .out
+            .len()
+            .next_multiple_of(usize::try_from(UNIT).expect("4096"));
         self.out.resize(padded, 0);
         self.spill(1)?;
         self.trim();
         let meta = self.meta.clone();
         // They are the run's now.
         self.meta.extents.clear();
-        assert!(meta.check().is_ok(), "what is written is as it is described");
+        assert!(
+            meta.check().is_ok(),
+            "what is written is as it is described"
+        );
         self.store.cache().insert_fence(meta.id, Arc::new(fence));
         if let Some(filter) = filter {
             self.store.cache().insert_filter(meta.id, Arc::new(filter));
@@ -182,12 +192,19 @@ impl RunWriter {
     }
 
     fn ident(&self, kind: BlockKind) -> BlockIdent {
-        BlockIdent { tree: self.meta.tree, run: self.meta.id, kind }
+        BlockIdent {
+            tree: self.meta.tree,
+            run: self.meta.id,
+            kind,
+        }
     }
 
     /// What a reader will make of the fence block at `block` of `out`.
     fn fence_again(&self, block: usize) -> Fence {
-        let stored = self.out.get(block..).expect("it begins where the buffer ended");
+        let stored = self
+            .out
+            .get(block..)
+            .expect("it begins where the buffer ended");
         let ident = self.ident(BlockKind::Fence);
         let fence = Fence::decode(ident, stored, self.meta.pages, self.meta.fence_offset);
         fence.expect("what is encoded can be decoded")
@@ -218,7 +235,11 @@ impl RunWriter {
         self.last_key.clear();
         self.last_key.extend_from_slice(self.builder.last_key());
         let index = self.fence.pages();
-        let ident = PageIdent { tree: self.meta.tree, run: self.meta.id, index };
+        let ident = PageIdent {
+            tree: self.meta.tree,
+            run: self.meta.id,
+            index,
+        };
         let before = self.out.len();
         let stored = self.builder.finish(ident, &mut self.out);
         assert_eq!(before + stored as usize, self.out.len(), "pages are packed");
@@ -270,7 +291,11 @@ impl RunWriter {
     /// Take an extent of at least `needed` bytes. It is longer only when more will surely follow.
     fn grow(&mut self, needed: u64) -> Result<()> {
         let whole_piece = needed == PIECE as u64;
-        let len = if whole_piece { self.allocated.clamp(EXTENT_MIN, EXTENT_MAX) } else { needed };
+        let len = if whole_piece {
+            self.allocated.clamp(EXTENT_MIN, EXTENT_MAX)
+        } else {
+            needed
+        };
         let extent = self.store.allocate(len.max(needed))?;
         self.allocated += extent.len;
         match self.meta.extents.last_mut() {
@@ -286,11 +311,18 @@ impl RunWriter {
         if unused == 0 {
             return;
         }
-        let last = self.meta.extents.last_mut().expect("something was allocated");
+        let last = self
+            .meta
+            .extents
+            .last_mut()
+            .expect("something was allocated");
         assert!(unused < last.len, "an extent is taken when it is needed");
         last.len -= unused;
         self.allocated -= unused;
-        let tail = Extent { offset: last.end(), len: unused };
+        let tail = Extent {
+            offset: last.end(),
+            len: unused,
+        };
         self.store.space().discard(&[tail]);
     }
 }

@@ -17,6 +17,7 @@ use crate::types::{Entry, RunId, TreeId, UNIT};
 /// Makes runs.
 pub(super) struct Runs {
     store: Arc<RunStore>,
+    space: Arc<Space>,
     made: AtomicU64,
     _directory: TempDir,
 }
@@ -26,14 +27,12 @@ impl Runs {
     pub(super) fn new(cache: u64) -> Runs {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("data.betree");
-        let store = RunStore::new(
-            Self::file(&path),
-            path,
-            Arc::new(Space::new(4 * UNIT)),
-            Arc::new(Cache::new(cache)),
-        );
+        let space = Arc::new(Space::new(4 * UNIT));
+        let file = Self::file(&path);
+        let cache = Arc::new(Cache::new(cache));
         Runs {
-            store,
+            store: RunStore::new(file, path, Arc::clone(&space), cache),
+            space,
             made: AtomicU64::new(0),
             _directory: directory,
         }
@@ -66,6 +65,12 @@ impl Runs {
             writer.push(version).unwrap();
         }
         writer.finish().unwrap()
+    }
+
+    /// Write the next runs where runs were that nobody holds any more.
+    pub(super) fn reuse(&self) {
+        let epoch = self.space.begin_checkpoint();
+        self.space.checkpoint_durable(epoch);
     }
 
     /// A run of a few entries a page.

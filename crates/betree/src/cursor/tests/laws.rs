@@ -33,7 +33,11 @@ fn letters(deep: bool) -> (Arc<Town>, Seq) {
     (town, now)
 }
 
-fn cursor(town: &(Arc<Town>, Seq), (start, end): Range<'_>, way: Direction) -> MergeCursor<'static> {
+fn cursor(
+    town: &(Arc<Town>, Seq),
+    (start, end): Range<'_>,
+    way: Direction,
+) -> MergeCursor<'static> {
     let buckets: Arc<Town> = Arc::clone(&town.0);
     MergeCursor::new(buckets, None, town.1, start, end, way)
 }
@@ -50,9 +54,17 @@ fn rest(cursor: &mut MergeCursor<'_>) -> String {
 fn check(range: Range<'_>, forward: &str) {
     for deep in [false, true] {
         let town = letters(deep);
-        assert_eq!(rest(&mut cursor(&town, range, Forward)), forward, "{range:?} {deep}");
+        assert_eq!(
+            rest(&mut cursor(&town, range, Forward)),
+            forward,
+            "{range:?} {deep}"
+        );
         let backward: String = forward.chars().rev().collect();
-        assert_eq!(rest(&mut cursor(&town, range, Backward)), backward, "{range:?} {deep}");
+        assert_eq!(
+            rest(&mut cursor(&town, range, Backward)),
+            backward,
+            "{range:?} {deep}"
+        );
     }
 }
 

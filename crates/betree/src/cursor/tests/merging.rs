@@ -24,10 +24,15 @@ fn sources(rng: &mut Rng, prefix: &[u8], direction: Direction) -> (Vec<Memory>, 
             // Short keys of few letters, zeros among them: many ties, of heads and of keys.
             key.extend((0..rng.below(12)).map(|_| [0, 1, b'a', 255][rng.index(4)]));
             let op = if rng.chance(0.3) { Op::Delete } else { Op::Put };
-            own.insert(key.clone(), Version::new(&key, 100 - number, op, &[number as u8]));
+            own.insert(
+                key.clone(),
+                Version::new(&key, 100 - number, op, &[number as u8]),
+            );
         }
         for (key, version) in &own {
-            together.entry(key.clone()).or_insert_with(|| version.clone());
+            together
+                .entry(key.clone())
+                .or_insert_with(|| version.clone());
         }
         sources.push(Memory::new(own.into_values().collect(), direction));
     }

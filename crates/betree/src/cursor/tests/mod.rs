@@ -3,5 +3,6 @@
 mod fixture;
 mod laws;
 mod merging;
+mod speed;
 mod town;
 mod under_change;

@@ -12,6 +12,7 @@ use super::super::{At, Buckets, View, bounds};
 use super::fixture::Runs;
 use crate::buffer::Buffer;
 use crate::error::Result;
+use crate::run::Run;
 use crate::types::{Op, Seq};
 
 /// What a snapshot sees.
@@ -97,7 +98,10 @@ impl Town {
     pub(super) fn contents(&self, snapshot: Seq, own: &[Change]) -> Contents {
         let mut contents = Contents::new();
         let state = self.state.lock();
-        let visible = state.history.iter().filter(|version| version.seq <= snapshot);
+        let visible = state
+            .history
+            .iter()
+            .filter(|version| version.seq <= snapshot);
         let changes = visible.map(|version| (&version.op, &version.key, &version.value));
         for (op, key, value) in changes.chain(own.iter().map(|(op, key, value)| (op, key, value))) {
             match op {
@@ -150,8 +154,14 @@ impl Town {
             let piece: Vec<Version> = bucket.base.iter().filter(held).cloned().collect();
             runs.push(self.runs.make_small(&piece));
         }
+        let deltas = bucket.view.deltas.drain(..);
+        let old: Vec<Arc<Run>> = deltas.chain(bucket.view.base.iter().cloned()).collect();
         bucket.view.base = Arc::from(runs);
-        bucket.view.deltas.clear();
+        for run in old.iter().filter(|run| !state.names(run)) {
+            run.retire();
+        }
+        drop(old);
+        self.runs.reuse();
     }
 
     /// Divide a bucket at `key`: its runs and frozen buffers go to both halves.
@@ -182,8 +192,17 @@ impl Town {
 }
 
 impl State {
+    fn names(&self, run: &Arc<Run>) -> bool {
+        self.buckets.iter().any(|bucket| {
+            let mut runs = bucket.view.deltas.iter().chain(&*bucket.view.base);
+            runs.any(|named| Arc::ptr_eq(named, run))
+        })
+    }
+
     fn holder(&self, key: &[u8]) -> usize {
-        self.buckets.partition_point(|bucket| *bucket.view.lo <= *key) - 1
+        self.buckets
+            .partition_point(|bucket| *bucket.view.lo <= *key)
+            - 1
     }
 }
 
@@ -200,7 +219,9 @@ impl Bucket {
 fn forget(versions: Vec<Version>, oldest: Seq, bottom: bool) -> Vec<Version> {
     let mut kept: Vec<Version> = Vec::new();
     for mut version in versions {
-        let hidden = kept.last().is_some_and(|newer| newer.key == version.key && newer.seq.0 == 0);
+        let hidden = kept
+            .last()
+            .is_some_and(|newer| newer.key == version.key && newer.seq.0 == 0);
         if version.seq <= oldest {
             version.seq = Seq::ANCIENT;
         }
@@ -237,5 +258,6 @@ pub(super) fn within(
 ) -> Vec<(Vec<u8>, Vec<u8>)> {
     let inside = |key: &[u8]| bounds::after(key, start) && bounds::before(key, end);
     let held = contents.iter().filter(|(key, _)| inside(key));
-    held.map(|(key, value)| (key.clone(), value.clone())).collect()
+    held.map(|(key, value)| (key.clone(), value.clone()))
+        .collect()
 }

@@ -79,7 +79,11 @@ impl<'a> Walker<'a> {
             end.as_ref().map(Vec::as_slice),
         );
         let own = rng.chance(0.5).then_some(own);
-        let seen = if own.is_some() { changes.as_slice() } else { &[] };
+        let seen = if own.is_some() {
+            changes.as_slice()
+        } else {
+            &[]
+        };
         let mut expected = within(&town.contents(snapshot, seen), low, high);
         if direction == Backward {
             expected.reverse();
@@ -155,7 +159,12 @@ fn check_gets(rng: &mut Rng, town: &Town, snapshot: Seq) {
         let key = some_key(rng);
         let view = town.view(At::Key(&key)).unwrap().unwrap();
         let found = get(&view, &key, snapshot, &mut value).unwrap();
-        assert_eq!(found.then_some(&value), contents.get(&key), "{:?}", key.escape_ascii());
+        assert_eq!(
+            found.then_some(&value),
+            contents.get(&key),
+            "{:?}",
+            key.escape_ascii()
+        );
         assert!(found || value.is_empty());
     }
 }
@@ -172,7 +181,11 @@ fn run(seed: u64, rounds: usize) {
     let mut walkers: Vec<Walker<'_>> = Vec::new();
     let mut now = Seq(0);
     for _ in 0..rounds {
-        let oldest = walkers.iter().map(|walker| walker.snapshot).min().unwrap_or(now);
+        let oldest = walkers
+            .iter()
+            .map(|walker| walker.snapshot)
+            .min()
+            .unwrap_or(now);
         change(&mut rng, &town, oldest);
         now = town.now();
         match rng.below(6) {

@@ -81,7 +81,8 @@ pub(super) fn entries(tape: &mut Tape) -> Vec<Owned> {
     let versions = [0, 40, 200][tape.index(3)];
     let deletes = [0, 30, 255][tape.index(3)];
     let seqs = [0, 20, 255][tape.index(3)];
-    let alphabet = [2, 16, 256][tape.index(3)];
+    let alphabet = [1, 15, 255][tape.index(3)];
+    let (common, alike) = (tape.chance(128), 1 + tape.index(20));
     let mut all: Vec<Owned> = Vec::new();
     let mut key = Vec::new();
     for _ in 0..count {
@@ -89,7 +90,7 @@ pub(super) fn entries(tape: &mut Tape) -> Vec<Owned> {
             let len = width.unwrap_or_else(|| tape.index(30));
             let keep = key.len().min(len).min(tape.index(len + 1));
             key.truncate(keep);
-            key.resize_with(len, || tape.below(alphabet) as u8);
+            key.resize_with(len, || tape.byte() & alphabet);
         }
         let seq = if tape.chance(seqs) {
             u64::from(tape.below(100_000))
@@ -102,7 +103,11 @@ pub(super) fn entries(tape: &mut Tape) -> Vec<Owned> {
             let len = value.unwrap_or_else(|| tape.index(200));
             let constant = tape.byte();
             let bytes: Vec<u8> = (0..len)
-                .map(|at| if at % 3 == 0 { tape.byte() } else { constant })
+                .map(|at| match at % alike {
+                    0 => tape.byte(),
+                    _ if common => b'=',
+                    _ => constant,
+                })
                 .collect();
             all.push(Owned::put(&key, seq, &bytes));
         }

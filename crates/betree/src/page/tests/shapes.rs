@@ -79,13 +79,63 @@ fn the_bytes_depend_on_the_entries_alone() {
 }
 
 #[test]
+fn a_page_after_a_huge_one_has_the_bytes_it_always_has() {
+    let small: Vec<Owned> = (0..300u32)
+        .map(|n| {
+            Owned::put(
+                &n.to_be_bytes(),
+                0,
+                format!("value {} of {n}", n % 7).as_bytes(),
+            )
+        })
+        .collect();
+    for codec in codecs() {
+        let mut builder = PageBuilder::new(codec);
+        let value: Vec<u8> = (0..6_000_000u32)
+            .map(|n| (n / 3).to_le_bytes()[0])
+            .collect();
+        builder.push(Owned::put(b"huge", 1, &value).borrow());
+        builder.finish(IDENT, &mut Vec::new());
+        let mut out = Vec::new();
+        small.iter().for_each(|entry| builder.push(entry.borrow()));
+        builder.finish(IDENT, &mut out);
+        assert_eq!(out, encode(codec, &small), "{codec}");
+    }
+}
+
+#[test]
+fn what_values_have_in_common_is_stored_once() {
+    for width in [8, 9, 100, 1000] {
+        for varying in [0..0, 0..1, 3..4, width - 1..width, 2..width / 2] {
+            let rows: Vec<Owned> = (0..200u32)
+                .map(|n| {
+                    let mut value = vec![0xA5; width];
+                    let noise = n.wrapping_mul(0x9E37_79B9).to_le_bytes();
+                    value[varying.clone()].fill(noise[3]);
+                    Owned::put(&n.to_be_bytes(), 0, &value)
+                })
+                .collect();
+            check(&rows);
+            let stored = encode(Codec::None, &rows);
+            let most = 200 * (varying.len() + 3) + 200;
+            assert!(
+                stored.len() <= most,
+                "{} of {width}: {}",
+                varying.len(),
+                stored.len()
+            );
+        }
+    }
+}
+
+#[test]
 fn random_keys_take_little_more_than_their_entropy() {
     let mut rng = stdx::rng::Rng::new(1);
-    let gap = f64::from_bits(1.0f64.to_bits()) / 10e6;
+    let gap = 1.0 / 10e6;
     let entries: Vec<Owned> = (0..800u64)
         .map(|n| {
             let lead = 0.6 + n as f64 * gap + rng.unit() * gap;
-            let customer = (rng.below(100_000) as u32).to_be_bytes();
+            let customer = u32::try_from(rng.below(100_000)).unwrap().to_be_bytes();
             let row = rng.below(10_000_000).to_be_bytes();
             Owned::put(&[&lead.to_be_bytes()[..], &customer, &row].concat(), 0, b"")
         })

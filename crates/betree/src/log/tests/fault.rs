@@ -1,0 +1,114 @@
+//! Calls that fail.
+
+use std::io;
+
+use crate::ErrorKind;
+use crate::types::Seq;
+
+use super::disk::Disk;
+use super::{append, check, create, fill, payload, recover};
+use crate::log::Position;
+
+const SALT: u64 = 21;
+
+#[test]
+fn a_failed_write_or_sync_poisons_until_opened_again() {
+    let sites = ["log.write", "log.sync", "log.rotate", "log.header.sync"];
+    let kinds = [io::ErrorKind::Other, io::ErrorKind::StorageFull];
+    for (site, kind) in sites
+        .iter()
+        .flat_map(|site| kinds.map(|kind| (*site, kind)))
+    {
+        let disk = Disk::default();
+        let log = create(&disk).unwrap();
+        fill(&log, 10, SALT, true);
+        disk.fail(site, 0, kind);
+        let mut first = None;
+        let (mut acknowledged, mut begun) = (10, 10);
+        while first.is_none() {
+            begun += 1;
+            let outcome = append(&log, &payload(begun, SALT));
+            // A rotation finds something to sync only after appends that were not.
+            let outcome = outcome.and_then(|_| match begun % 5 {
+                0 => log.sync(),
+                _ => log.write_ready(),
+            });
+            match outcome {
+                Ok(()) => acknowledged = log.durable().0,
+                Err(error) => first = Some(error),
+            }
+        }
+        let first = first.unwrap().kind();
+        // What prepares ahead has no caller to tell.
+        let quiet = site == "log.header.sync";
+        assert!(
+            first == ErrorKind::Io || quiet && first == ErrorKind::Closed,
+            "{site}"
+        );
+        assert!(log.poisoned(), "{site}");
+        assert!(acknowledged <= log.durable().0, "{site}");
+        let syncs = log.stats().syncs;
+        for _ in 0..3 {
+            let seq = Seq(log.appended().0 + 1);
+            assert_eq!(
+                log.append(seq, &[b"x"]).unwrap_err().kind(),
+                ErrorKind::Closed
+            );
+            assert_eq!(log.sync().unwrap_err().kind(), ErrorKind::Closed);
+        }
+        log.sync_to(Position(Seq(acknowledged))).unwrap();
+        assert_eq!(
+            log.stats().syncs,
+            syncs,
+            "{site}: a failed sync is not tried again"
+        );
+        let (again, records) = recover(&disk, 1).unwrap();
+        check(&records, 1, SALT);
+        assert!(acknowledged <= again.appended().0);
+        assert!(again.appended().0 <= begun);
+    }
+}
+
+#[test]
+fn a_full_disk_appends_nothing_and_goes_on_when_there_is_space() {
+    let disk = Disk::default();
+    let log = create(&disk).unwrap();
+    disk.space(Some(200 << 10));
+    let (mut full, mut last) = (0, 0);
+    while last < 2000 {
+        match append(&log, &payload(last + 1, SALT)) {
+            Ok(seq) => last = seq,
+            Err(error) => {
+                assert_eq!(error.kind(), ErrorKind::Full, "{error}");
+                assert_eq!(log.appended(), Seq(last), "nothing was appended");
+                assert!(!log.poisoned());
+                log.sync().unwrap();
+                full += 1;
+                disk.space(Some(300 << 10));
+            }
+        }
+    }
+    log.sync().unwrap();
+    assert!(3 < full, "{full}");
+    disk.space(None);
+    let (_, records) = recover(&disk, 1).unwrap();
+    assert_eq!(records.len(), 2000);
+    check(&records, 1, SALT);
+}
+
+#[test]
+fn recovery_with_a_full_disk_uses_a_spare_or_says_full() {
+    let disk = Disk::default();
+    let log = create(&disk).unwrap();
+    fill(&log, 100, SALT, false);
+    log.trim().unwrap();
+    drop(log);
+    disk.space(Some(0));
+    match recover(&disk, 1) {
+        Ok((_, records)) => check(&records, 1, SALT),
+        Err(error) => assert_eq!(error.kind(), ErrorKind::Full),
+    }
+    disk.space(None);
+    let (_, records) = recover(&disk, 1).unwrap();
+    assert_eq!(records.len(), 100);
+}

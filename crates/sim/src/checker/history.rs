@@ -1,0 +1,161 @@
+//! What a workload did: commits in order, and what was said about each.
+
+use std::collections::BTreeMap;
+
+use super::search::search;
+use super::verdict::{Counterexample, Match};
+use super::{Change, State, UNKNOWN_LIMIT};
+
+/// A commit of a history: its number, from 1, in the order of starting.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct CommitId(pub usize);
+
+/// What was said about a commit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum End {
+    /// Nothing: it was under way.
+    Started,
+    /// It happened; it may be lost in a crash with all after it.
+    Visible,
+    /// It happened and is safe.
+    Durable,
+    /// It did not happen.
+    Aborted,
+    /// It failed; it may have happened.
+    Unknown,
+}
+
+pub(super) struct Commit {
+    pub(super) changes: Vec<Change>,
+    pub(super) end: End,
+}
+
+/// A state to begin with and the commits since.
+pub struct History {
+    pub(super) initial: State,
+    pub(super) commits: Vec<Commit>,
+}
+
+impl Default for History {
+    fn default() -> History {
+        History::new(State::new())
+    }
+}
+
+impl History {
+    /// No commits yet on top of `initial`: nothing, or what was found after the last crash.
+    #[must_use]
+    pub fn new(initial: State) -> History {
+        History {
+            initial,
+            commits: Vec::new(),
+        }
+    }
+
+    /// A commit starts. To be called in commit order.
+    pub fn begin(&mut self, changes: Vec<Change>) -> CommitId {
+        let end = End::Started;
+        self.commits.push(Commit { changes, end });
+        CommitId(self.commits.len())
+    }
+
+    /// It was acknowledged; `durable`: with the promise that no crash takes it.
+    pub fn acknowledge(&mut self, id: CommitId, durable: bool) {
+        self.finish(id, if durable { End::Durable } else { End::Visible });
+    }
+
+    /// It was rolled back or refused, and nothing of it may ever be seen.
+    pub fn abort(&mut self, id: CommitId) {
+        self.finish(id, End::Aborted);
+    }
+
+    /// It failed without saying whether it happened.
+    ///
+    /// # Panics
+    /// Beyond [`UNKNOWN_LIMIT`] of them.
+    pub fn unknown(&mut self, id: CommitId) {
+        self.finish(id, End::Unknown);
+        let unknown = self.commits.iter().filter(|c| c.end == End::Unknown);
+        assert!(
+            unknown.count() <= UNKNOWN_LIMIT,
+            "reopen and check after {UNKNOWN_LIMIT} commits of unknown end"
+        );
+    }
+
+    /// All acknowledged so far became durable: a sync of the log or a checkpoint returned.
+    pub fn synced(&mut self) {
+        for commit in &mut self.commits {
+            if commit.end == End::Visible {
+                commit.end = End::Durable;
+            }
+        }
+    }
+
+    fn finish(&mut self, id: CommitId, end: End) {
+        let commit = id.0.checked_sub(1).and_then(|i| self.commits.get_mut(i));
+        let commit = commit.expect("an id that begin() gave");
+        assert_eq!(commit.end, End::Started, "commit {} ends once", id.0);
+        commit.end = end;
+    }
+
+    /// How many commits have started.
+    #[must_use]
+    pub fn started(&self) -> usize {
+        self.commits.len()
+    }
+
+    /// The last commit acknowledged as durable; 0 when there is none.
+    #[must_use]
+    pub fn durable(&self) -> usize {
+        let last = self.commits.iter().rposition(|c| c.end == End::Durable);
+        last.map_or(0, |i| i + 1)
+    }
+
+    /// The state of a run without crashes: all commits but the aborted and unknown ones.
+    #[must_use]
+    pub fn expected(&self) -> State {
+        let mut state = self.initial.clone();
+        let happened = |c: &&Commit| !matches!(c.end, End::Aborted | End::Unknown);
+        for commit in self.commits.iter().filter(happened) {
+            for change in &commit.changes {
+                apply(&mut state, change);
+            }
+        }
+        state
+    }
+
+    /// Judge the state found after reopening.
+    ///
+    /// # Errors
+    /// The law that is broken, and the differences from the nearest state that is allowed.
+    pub fn check(&self, found: &State) -> Result<Match, Box<Counterexample>> {
+        search(self, found)
+    }
+}
+
+/// Do `change` to `state`.
+pub(super) fn apply(state: &mut State, change: &Change) {
+    match change {
+        Change::CreateTree(tree) => {
+            state.entry(tree.clone()).or_default();
+        }
+        Change::DropTree(tree) => {
+            state.remove(tree);
+        }
+        Change::Put(tree, key, value) => {
+            tree_of(state, tree).insert(key.clone(), value.clone());
+        }
+        Change::Delete(tree, key) => {
+            tree_of(state, tree).remove(key);
+        }
+        Change::DeleteRange(tree, start, end) => {
+            let range = (start.as_ref(), end.as_ref());
+            tree_of(state, tree).retain(|key, _| !std::ops::RangeBounds::contains(&range, key));
+        }
+    }
+}
+
+fn tree_of<'a>(state: &'a mut State, tree: &str) -> &'a mut BTreeMap<Vec<u8>, Vec<u8>> {
+    let found = state.get_mut(tree);
+    found.unwrap_or_else(|| panic!("the history writes to tree {tree}, which does not exist"))
+}

@@ -1,0 +1,197 @@
+//! What the checker answers.
+
+use std::collections::BTreeSet;
+use std::error;
+use std::fmt;
+
+use super::history::{CommitId, End, History};
+use super::search::writes;
+use super::{Change, State};
+
+/// How many differences are printed.
+const SHOWN: usize = 8;
+
+/// The state found is explained.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Match {
+    /// The shortest prefix that makes it: this many commits.
+    pub first: usize,
+    /// The longest.
+    pub last: usize,
+    /// Commits of unknown end that did not happen, in the shortest.
+    pub skipped: Vec<CommitId>,
+}
+
+/// The law that is broken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Law {
+    /// L1: what was acknowledged as durable is there.
+    Durable,
+    /// L2: the state is what a prefix of the commits makes.
+    Prefix,
+    /// L3: a commit is there as a whole or not at all.
+    Atomic,
+    /// L6: nothing of an aborted commit is there.
+    Aborted,
+}
+
+/// A key that differs from the nearest state allowed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Difference {
+    /// The tree.
+    pub tree: String,
+    /// The key; `None`: the tree itself is there or missing.
+    pub key: Option<Vec<u8>>,
+    /// What it should be.
+    pub expected: Option<Vec<u8>>,
+    /// What it is.
+    pub found: Option<Vec<u8>>,
+    /// The last commit that wrote what was found.
+    pub author: Option<CommitId>,
+}
+
+/// The state found is one that no prefix allowed explains.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Counterexample {
+    /// The law broken, as far as can be told.
+    pub law: Law,
+    /// The last commit acknowledged as durable.
+    pub durable: usize,
+    /// The last commit started.
+    pub started: usize,
+    /// The allowed prefix that comes nearest.
+    pub nearest: usize,
+    /// A prefix that explains the state but is too short to be allowed.
+    pub explained_by: Option<usize>,
+    /// What differs from the nearest.
+    pub differences: Vec<Difference>,
+}
+
+/// All trees and keys in which two states differ.
+pub(super) fn differences(expected: &State, found: &State) -> Vec<Difference> {
+    let mut all = Vec::new();
+    let names: BTreeSet<&String> = expected.keys().chain(found.keys()).collect();
+    for name in names {
+        let (mine, theirs) = (expected.get(name), found.get(name));
+        if mine.is_some() != theirs.is_some() {
+            all.push(Difference {
+                tree: name.clone(),
+                key: None,
+                expected: mine.map(|_| Vec::new()),
+                found: theirs.map(|_| Vec::new()),
+                author: None,
+            });
+        }
+        let keys = mine.into_iter().chain(theirs).flat_map(|tree| tree.keys());
+        let keys: BTreeSet<&Vec<u8>> = keys.collect();
+        for key in keys {
+            let expected = mine.and_then(|tree| tree.get(key));
+            let found = theirs.and_then(|tree| tree.get(key));
+            if expected != found {
+                all.push(Difference {
+                    tree: name.clone(),
+                    key: Some(key.clone()),
+                    expected: expected.cloned(),
+                    found: found.cloned(),
+                    author: None,
+                });
+            }
+        }
+    }
+    all
+}
+
+impl Difference {
+    /// Find the last commit that wrote what was found.
+    pub(super) fn blame(&mut self, history: &History) {
+        let wrote = |change: &Change| match (&self.key, &self.found, change) {
+            (Some(key), Some(value), Change::Put(tree, k, v)) => {
+                (tree, k, v) == (&self.tree, key, value)
+            }
+            (Some(key), None, change) => {
+                !matches!(change, Change::Put(..) | Change::CreateTree(_))
+                    && writes(change, &self.tree, key)
+            }
+            (None, Some(_), Change::CreateTree(tree)) => *tree == self.tree,
+            (None, None, Change::DropTree(tree)) => *tree == self.tree,
+            _ => false,
+        };
+        let author = history
+            .commits
+            .iter()
+            .rposition(|c| c.changes.iter().any(wrote));
+        self.author = author.map(|i| CommitId(i + 1));
+    }
+
+    pub(super) fn from_aborted(&self, history: &History) -> bool {
+        let author = self.author.and_then(|id| history.commits.get(id.0 - 1));
+        author.is_some_and(|commit| commit.end == End::Aborted)
+    }
+}
+
+impl fmt::Display for Difference {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "tree {}", self.tree)?;
+        if let Some(key) = &self.key {
+            write!(f, ", key {}", key.escape_ascii())?;
+        }
+        write!(f, ": expected ")?;
+        show(f, self.key.is_some(), self.expected.as_deref())?;
+        f.write_str(", found ")?;
+        show(f, self.key.is_some(), self.found.as_deref())?;
+        match self.author {
+            Some(id) => write!(f, " (of commit {})", id.0),
+            None => f.write_str(" (of no commit)"),
+        }
+    }
+}
+
+fn show(f: &mut fmt::Formatter<'_>, is_key: bool, value: Option<&[u8]>) -> fmt::Result {
+    match value {
+        None => f.write_str("nothing"),
+        Some(_) if !is_key => f.write_str("the tree"),
+        Some(value) => {
+            let shown = value.get(..32).unwrap_or(value);
+            write!(f, "{}", shown.escape_ascii())?;
+            if shown.len() < value.len() {
+                write!(f, "... ({} bytes)", value.len())?;
+            }
+            Ok(())
+        }
+    }
+}
+
+impl fmt::Display for Counterexample {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let law = match self.law {
+            Law::Durable => "L1: commits acknowledged as durable are lost",
+            Law::Prefix => "L2: the state is not what a prefix of the commits makes",
+            Law::Atomic => "L3: a part of a commit is there",
+            Law::Aborted => "L6: an aborted commit is there",
+        };
+        writeln!(f, "{law}")?;
+        let (low, high) = (self.durable, self.started);
+        writeln!(
+            f,
+            "  allowed: the first {low} (durable) to {high} (started) commits"
+        )?;
+        if let Some(prefix) = self.explained_by {
+            writeln!(f, "  the state found is that after {prefix} commits")?;
+        }
+        let n = self.differences.len();
+        writeln!(
+            f,
+            "  from the state after {} commits, {n} things differ:",
+            self.nearest
+        )?;
+        for difference in self.differences.iter().take(SHOWN) {
+            writeln!(f, "    {difference}")?;
+        }
+        if SHOWN < n {
+            writeln!(f, "    and {} more", n - SHOWN)?;
+        }
+        Ok(())
+    }
+}
+
+impl error::Error for Counterexample {}

@@ -1,0 +1,298 @@
+//! What of the pending ops survives a crash.
+//!
+//! An [`Outcome`] is the class of a case that exhaustive tests go through one by one; a [`Profile`]
+//! is what the device promises and bounds what an outcome may do. Both, and a seed, make a
+//! [`Crash`]: the same crash of the same disk gives the same image.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use stdx::Rng;
+
+use crate::content::Content;
+use crate::inode::FileOp;
+
+/// What the device and the file system promise about writes that were not synced.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Profile {
+    /// Sectors of 512 bytes are whole; anything else may happen.
+    Atomic512,
+    /// Blocks of 4,096 bytes are whole; anything else may happen.
+    Atomic4096,
+    /// Ops reach the disk in the order they were made: a prefix survives, its last write torn.
+    Sequential,
+    /// What makes a file longer survives in order, without holes; overwrites in any order.
+    OrderedAppend,
+    /// Nothing survives that was not synced, whatever the outcome asks for.
+    DropsEverything,
+    /// Everything survives, whatever the outcome asks for.
+    KeepsEverything,
+}
+
+/// Which of the pending ops survive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Outcome {
+    /// None.
+    None,
+    /// All.
+    All,
+    /// The last one alone.
+    OnlyLast,
+    /// All but the last one.
+    AllButLast,
+    /// All, and of the last one a part that begins at its beginning.
+    PrefixTorn,
+    /// A random subset, some of them torn.
+    Random,
+}
+
+/// A crash.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Crash {
+    /// The device's promises.
+    pub profile: Profile,
+    /// Which ops survive.
+    pub outcome: Outcome,
+    /// What is drawn is drawn from this.
+    pub seed: u64,
+}
+
+/// A pending op as the choice needs to know it.
+pub(crate) struct Candidate {
+    pub(crate) seq: u64,
+    /// `None`: a change of names.
+    pub(crate) inode: Option<u64>,
+    pub(crate) extends: bool,
+}
+
+/// What becomes of a pending op.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fate {
+    Kept,
+    Lost,
+    /// The bytes are lost, the new length is not: zeros.
+    Zeros,
+    /// Some sectors, drawn from the seed; with `garbage`, some of the others hold nonsense.
+    Torn {
+        sector: u64,
+        seed: u64,
+        garbage: bool,
+    },
+    /// Some sectors from the beginning.
+    Prefix {
+        sector: u64,
+        seed: u64,
+    },
+}
+
+impl Profile {
+    /// All of them.
+    pub const ALL: [Profile; 6] = [
+        Profile::Atomic512,
+        Profile::Atomic4096,
+        Profile::Sequential,
+        Profile::OrderedAppend,
+        Profile::DropsEverything,
+        Profile::KeepsEverything,
+    ];
+
+    fn sector(self) -> u64 {
+        if self == Profile::Atomic4096 {
+            4096
+        } else {
+            512
+        }
+    }
+}
+
+impl Outcome {
+    /// All of them.
+    pub const ALL: [Outcome; 6] = [
+        Outcome::None,
+        Outcome::All,
+        Outcome::OnlyLast,
+        Outcome::AllButLast,
+        Outcome::PrefixTorn,
+        Outcome::Random,
+    ];
+}
+
+impl Crash {
+    /// A crash of any kind: half of them random subsets.
+    #[must_use]
+    pub fn draw(rng: &mut Rng) -> Crash {
+        let profile = Profile::ALL.get(rng.index(Profile::ALL.len()));
+        let outcome = Outcome::ALL.get(rng.index(2 * Outcome::ALL.len()));
+        Crash {
+            profile: *profile.expect("an index below the length"),
+            outcome: outcome.copied().unwrap_or(Outcome::Random),
+            seed: rng.next_u64(),
+        }
+    }
+
+    /// The fate of each candidate (they are in order), by its number.
+    pub(crate) fn fates(self, candidates: &[Candidate]) -> BTreeMap<u64, Fate> {
+        let mut rng = Rng::new(self.seed);
+        let fates = match self.profile {
+            Profile::DropsEverything => vec![Fate::Lost; candidates.len()],
+            Profile::KeepsEverything => vec![Fate::Kept; candidates.len()],
+            Profile::Sequential => self.prefix(candidates.len(), &mut rng),
+            Profile::Atomic512 | Profile::Atomic4096 => self.subset(candidates.len(), &mut rng),
+            Profile::OrderedAppend => {
+                let drawn = self.subset(candidates.len(), &mut rng);
+                order_appends(candidates, drawn)
+            }
+        };
+        assert_eq!(fates.len(), candidates.len(), "each op has a fate");
+        candidates.iter().map(|c| c.seq).zip(fates).collect()
+    }
+
+    fn prefix(self, n: usize, rng: &mut Rng) -> Vec<Fate> {
+        let (cut, torn) = match self.outcome {
+            Outcome::None => (0, false),
+            Outcome::All => (n, false),
+            Outcome::AllButLast => (n.saturating_sub(1), false),
+            Outcome::PrefixTorn => (n.saturating_sub(1), true),
+            Outcome::OnlyLast | Outcome::Random => (rng.index(n + 1), true),
+        };
+        let (sector, seed) = (self.profile.sector(), rng.next_u64());
+        (0..n)
+            .map(|i| match i {
+                i if i < cut => Fate::Kept,
+                i if i == cut && torn => Fate::Prefix { sector, seed },
+                _ => Fate::Lost,
+            })
+            .collect()
+    }
+
+    fn subset(self, n: usize, rng: &mut Rng) -> Vec<Fate> {
+        let density = [0.1, 0.5, 0.9];
+        let density = density.get(rng.index(density.len())).copied();
+        let density = density.unwrap_or(0.5);
+        (1..=n)
+            .map(|i| match (self.outcome, i == n) {
+                (Outcome::None, _) | (Outcome::OnlyLast, false) | (Outcome::AllButLast, true) => {
+                    Fate::Lost
+                }
+                (Outcome::PrefixTorn, true) => Fate::Prefix {
+                    sector: self.profile.sector(),
+                    seed: rng.next_u64(),
+                },
+                (Outcome::Random, _) => self.any(density, rng),
+                _ => Fate::Kept,
+            })
+            .collect()
+    }
+
+    fn any(self, density: f64, rng: &mut Rng) -> Fate {
+        if rng.chance(0.25) {
+            return Fate::Torn {
+                sector: self.profile.sector(),
+                seed: rng.next_u64(),
+                garbage: rng.chance(0.2),
+            };
+        }
+        match (rng.chance(density), rng.chance(0.3)) {
+            (true, _) => Fate::Kept,
+            (false, true) => Fate::Zeros,
+            (false, false) => Fate::Lost,
+        }
+    }
+}
+
+/// No length without its bytes: after the first op of a file that made it longer and did not
+/// survive whole, no other such op of it survives.
+fn order_appends(candidates: &[Candidate], drawn: Vec<Fate>) -> Vec<Fate> {
+    let mut ended = BTreeSet::new();
+    let each = candidates.iter().zip(drawn);
+    each.map(|(candidate, fate)| {
+        if !candidate.extends {
+            return if fate == Fate::Zeros {
+                Fate::Lost
+            } else {
+                fate
+            };
+        }
+        if ended.contains(&candidate.inode) {
+            return Fate::Lost;
+        }
+        if fate != Fate::Kept {
+            ended.insert(candidate.inode);
+        }
+        match fate {
+            Fate::Torn { sector, seed, .. } => Fate::Prefix { sector, seed },
+            Fate::Zeros => Fate::Lost,
+            fate => fate,
+        }
+    })
+    .collect()
+}
+
+impl Fate {
+    /// Whether a change of names with this fate survives: there are no halves of it.
+    pub(crate) fn keeps_name(self) -> bool {
+        match self {
+            Fate::Kept => true,
+            Fate::Lost | Fate::Zeros => false,
+            Fate::Torn { seed, .. } | Fate::Prefix { seed, .. } => seed.is_multiple_of(2),
+        }
+    }
+
+    /// Do to `content` what is left of `op`.
+    pub(crate) fn apply(self, op: &FileOp, content: &mut Content) {
+        let FileOp::Write { offset, bytes, .. } = op else {
+            if self.keeps_name() {
+                op.apply(content);
+            }
+            return;
+        };
+        let end = offset + bytes.len() as u64;
+        match self {
+            Fate::Kept => op.apply(content),
+            Fate::Lost => {}
+            Fate::Zeros => content.set_len(content.len().max(end)),
+            Fate::Torn {
+                sector,
+                seed,
+                garbage,
+            } => {
+                let mut rng = Rng::new(seed);
+                if rng.chance(0.5) {
+                    content.set_len(content.len().max(end));
+                }
+                for (at, piece) in sectors(*offset, bytes, sector) {
+                    if rng.chance(0.5) {
+                        content.write(at, piece);
+                    } else if garbage && rng.chance(0.25) {
+                        let mut nonsense = vec![0; piece.len()];
+                        rng.fill(&mut nonsense);
+                        content.write(at, &nonsense);
+                    }
+                }
+            }
+            Fate::Prefix { sector, seed } => {
+                let pieces: Vec<_> = sectors(*offset, bytes, sector).collect();
+                let kept = Rng::new(seed).index(pieces.len() + 1);
+                for (at, piece) in pieces.into_iter().take(kept) {
+                    content.write(at, piece);
+                }
+            }
+        }
+    }
+}
+
+/// `bytes` at `offset`, cut where sectors begin.
+fn sectors(offset: u64, bytes: &[u8], sector: u64) -> impl Iterator<Item = (u64, &[u8])> {
+    let mut rest = bytes;
+    let mut at = offset;
+    std::iter::from_fn(move || {
+        if rest.is_empty() {
+            return None;
+        }
+        let room = usize::try_from(sector - at % sector).expect("at most a sector");
+        let (piece, tail) = rest.split_at(room.min(rest.len()));
+        let item = (at, piece);
+        rest = tail;
+        at += piece.len() as u64;
+        Some(item)
+    })
+}

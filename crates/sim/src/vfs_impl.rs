@@ -1,0 +1,480 @@
+//! [`SimVfs`]: the storage traits on the simulated disk, and what a test asks of it.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use stdx::hash::hash64_seeded;
+use stdx::sync::{Mutex, MutexGuard};
+use vfs::{File, Held, Open, Site, Vfs};
+
+use crate::crash::Crash;
+use crate::disk::{Disk, SimOptions, Step, failure, stopped};
+use crate::fault::{Fault, FaultKind, Pages};
+use crate::inode::FileOp;
+use crate::names::NameOp;
+use crate::trace::{Call, Event, Table};
+
+/// A simulated disk and clock. Clones are the same disk.
+#[derive(Clone)]
+pub struct SimVfs(Arc<Mutex<Disk>>);
+
+struct SimFile {
+    disk: Arc<Mutex<Disk>>,
+    handle: u64,
+}
+
+struct SimHeld {
+    disk: Arc<Mutex<Disk>>,
+    directory: PathBuf,
+}
+
+impl SimVfs {
+    /// An empty disk.
+    #[must_use]
+    pub fn new(options: SimOptions) -> SimVfs {
+        SimVfs(Arc::new(Mutex::new(Disk::new(options))))
+    }
+
+    fn disk(&self) -> MutexGuard<'_, Disk> {
+        self.0.lock()
+    }
+
+    /// Stop at the call of this number (see [`SimVfs::ios`]): it may have happened or not, and it
+    /// and all later calls fail with an error that [`crate::is_stopped`] knows.
+    pub fn stop_at(&self, io: u64) {
+        self.disk().stop_at = Some(io);
+    }
+
+    /// The same, counted in calls that may change the disk: all but reads.
+    pub fn stop_at_change(&self, change: u64) {
+        self.disk().stop_at_change = Some(change);
+    }
+
+    /// Stop now.
+    pub fn stop(&self) {
+        self.disk().stopped = true;
+    }
+
+    /// Whether the machine has stopped.
+    #[must_use]
+    pub fn has_stopped(&self) -> bool {
+        self.disk().stopped
+    }
+
+    /// Stop now, and give the disk as it is found after a crash: with no handles, no holds, no
+    /// faults. May be asked any number of times, for other outcomes of the same crash.
+    #[must_use]
+    pub fn crash(&self, crash: Crash) -> SimVfs {
+        self.stop();
+        self.image(crash)
+    }
+
+    /// The same without stopping.
+    #[must_use]
+    pub fn image(&self, crash: Crash) -> SimVfs {
+        let image = self.disk().image(crash);
+        SimVfs(Arc::new(Mutex::new(image)))
+    }
+
+    /// A copy of the whole disk as of now, durable or not, without handles, holds and faults.
+    #[must_use]
+    pub fn fork(&self) -> SimVfs {
+        let mut copy = self.disk().clone();
+        copy.handles.clear();
+        copy.held.clear();
+        copy.faults.clear();
+        for inode in copy.inodes.values_mut() {
+            inode.opens = 0;
+        }
+        copy.collect();
+        copy.stopped = false;
+        (copy.stop_at, copy.stop_at_change) = (None, None);
+        SimVfs(Arc::new(Mutex::new(copy)))
+    }
+
+    /// Add a fault.
+    pub fn inject(&self, fault: Fault) {
+        self.disk().faults.add(fault);
+    }
+
+    /// Remove all faults.
+    pub fn clear_faults(&self) {
+        self.disk().faults.clear();
+    }
+
+    /// How many calls have been made that have a [`Site`]: the number of the last.
+    #[must_use]
+    pub fn ios(&self) -> u64 {
+        self.disk().ios
+    }
+
+    /// How many of them may change the disk.
+    #[must_use]
+    pub fn changes(&self) -> u64 {
+        self.disk().changes
+    }
+
+    /// A hash of all calls so far: sites, arguments, bytes, faults.
+    #[must_use]
+    pub fn trace_hash(&self) -> u64 {
+        self.disk().trace.hash
+    }
+
+    /// The sites seen so far.
+    #[must_use]
+    pub fn table(&self) -> Table {
+        self.disk().trace.table.clone()
+    }
+
+    /// Change how much the disk holds; `None`: no limit.
+    pub fn set_capacity(&self, capacity: Option<u64>) {
+        self.disk().capacity = capacity;
+    }
+
+    /// Bytes in use, in blocks of 4 KiB.
+    #[must_use]
+    pub fn used(&self) -> u64 {
+        self.disk().used()
+    }
+
+    /// Drop the page cache: what a failed sync has lost is now seen to be lost.
+    pub fn evict(&self) {
+        let mut disk = self.disk();
+        disk.inodes.values_mut().for_each(|inode| inode.evict());
+    }
+
+    /// All files and their lengths, in order.
+    #[must_use]
+    pub fn files(&self) -> Vec<(PathBuf, u64)> {
+        let disk = self.disk();
+        let files = disk.names.visible.iter();
+        files
+            .map(|(path, &inode)| (path.clone(), disk.inode(inode).visible.len()))
+            .collect()
+    }
+
+    /// The visible bytes of a file.
+    #[must_use]
+    pub fn peek(&self, path: &Path) -> Option<Vec<u8>> {
+        let disk = self.disk();
+        let inode = disk.inode(*disk.names.visible.get(path)?);
+        let length = usize::try_from(inode.visible.len()).expect("a file that fits in memory");
+        let mut bytes = vec![0; length];
+        assert!(inode.visible.read(0, &mut bytes), "all of a file is there");
+        Some(bytes)
+    }
+
+    /// Damage a file behind everybody's back: durable and visible become `bytes`. Not a call.
+    ///
+    /// # Panics
+    /// When there is no such file.
+    pub fn poke(&self, path: &Path, offset: u64, bytes: &[u8]) {
+        self.behind(path, |content| content.write(offset, bytes));
+    }
+
+    /// Cut or extend a file behind everybody's back. Not a call.
+    ///
+    /// # Panics
+    /// When there is no such file.
+    pub fn truncate(&self, path: &Path, length: u64) {
+        self.behind(path, |content| content.set_len(length));
+    }
+
+    fn behind(&self, path: &Path, change: impl Fn(&mut crate::content::Content)) {
+        let mut disk = self.disk();
+        let inode = disk.names.visible.get(path).copied();
+        let inode = inode.unwrap_or_else(|| panic!("no file {}", path.display()));
+        let inode = disk.inode_mut(inode);
+        change(&mut inode.durable);
+        change(&mut inode.visible);
+    }
+
+    /// A hash of the names and bytes that are visible: two recoveries of one image should agree.
+    #[must_use]
+    pub fn content_hash(&self) -> u64 {
+        let disk = self.disk();
+        disk.names.visible.iter().fold(0, |hash, (path, &inode)| {
+            let hash = hash64_seeded(path.as_os_str().as_encoded_bytes(), hash);
+            disk.inode(inode).visible.hash(hash)
+        })
+    }
+}
+
+impl Disk {
+    /// A call that changes names: `change` is done when it goes on, and when the machine stops.
+    fn change_names(
+        &mut self,
+        call: Call,
+        site: Site,
+        path: &Path,
+        change: impl FnOnce(&mut Disk) -> io::Result<()>,
+    ) -> io::Result<()> {
+        match self.step(Disk::event(call, site, path.as_os_str().as_encoded_bytes()))? {
+            Step::Go => change(self),
+            Step::Stop => change(self).and(Err(stopped())),
+            Step::Fail(kind) => Err(failure(kind)),
+        }
+    }
+
+    fn named(&self, path: &Path) -> io::Result<u64> {
+        let inode = self.names.visible.get(path).copied();
+        inode.ok_or_else(|| io::ErrorKind::NotFound.into())
+    }
+}
+
+impl Vfs for SimVfs {
+    fn open(&self, site: Site, path: &Path, how: Open) -> io::Result<Box<dyn File>> {
+        let mut disk = self.disk();
+        let subject = path.as_os_str().as_encoded_bytes();
+        let handle = match disk.step(Disk::event(Call::Open, site, subject))? {
+            Step::Go => disk.open(path, how.create)?,
+            Step::Stop => {
+                if how.create && disk.named(path).is_err() {
+                    disk.create(path);
+                }
+                return Err(stopped());
+            }
+            Step::Fail(kind) => return Err(failure(kind)),
+        };
+        Ok(Box::new(SimFile {
+            disk: Arc::clone(&self.0),
+            handle,
+        }))
+    }
+
+    fn rename(&self, site: Site, from: &Path, to: &Path) -> io::Result<()> {
+        self.disk().change_names(Call::Rename, site, from, |disk| {
+            let inode = disk.named(from)?;
+            let (from, to) = (from.to_owned(), to.to_owned());
+            disk.push_name(inode, NameOp::Rename { from, to });
+            Ok(())
+        })
+    }
+
+    fn remove(&self, site: Site, path: &Path) -> io::Result<()> {
+        self.disk().change_names(Call::Remove, site, path, |disk| {
+            let inode = disk.named(path)?;
+            let path = path.to_owned();
+            disk.push_name(inode, NameOp::Remove { path });
+            Ok(())
+        })
+    }
+
+    fn create_dir(&self, site: Site, directory: &Path) -> io::Result<()> {
+        let mut disk = self.disk();
+        disk.change_names(Call::CreateDir, site, directory, |disk| {
+            let all = directory.ancestors().map(Path::to_owned);
+            disk.names.directories.extend(all);
+            Ok(())
+        })
+    }
+
+    fn list(&self, directory: &Path) -> io::Result<Vec<String>> {
+        let disk = self.disk();
+        disk.alive()?;
+        let inside = |path: &&PathBuf| path.parent() == Some(directory);
+        let paths = disk.names.visible.keys().filter(inside);
+        let names = paths.filter_map(|path| Some(path.file_name()?.to_str()?.to_owned()));
+        Ok(names.collect())
+    }
+
+    fn sync_dir(&self, site: Site, directory: &Path) -> io::Result<()> {
+        let mut disk = self.disk();
+        let subject = directory.as_os_str().as_encoded_bytes();
+        match disk.step(Disk::event(Call::SyncDir, site, subject))? {
+            Step::Go if !disk.names.directories.contains(directory) => {
+                Err(io::ErrorKind::NotFound.into())
+            }
+            Step::Go => {
+                disk.names.sync(directory);
+                disk.collect();
+                Ok(())
+            }
+            Step::Stop => Err(stopped()),
+            Step::Fail(kind) => Err(failure(kind)),
+        }
+    }
+
+    /// Makes a file `LOCK`, as the real one does.
+    fn hold(&self, directory: &Path) -> io::Result<Box<dyn Held>> {
+        let mut disk = self.disk();
+        disk.alive()?;
+        if !disk.names.directories.contains(directory) {
+            return Err(io::ErrorKind::NotFound.into());
+        }
+        if !disk.held.insert(directory.to_owned()) {
+            return Err(io::ErrorKind::WouldBlock.into());
+        }
+        let path = directory.join("LOCK");
+        if disk.named(&path).is_err() {
+            disk.create(&path);
+        }
+        Ok(Box::new(SimHeld {
+            disk: Arc::clone(&self.0),
+            directory: directory.to_owned(),
+        }))
+    }
+
+    fn now(&self) -> Duration {
+        let mut disk = self.disk();
+        disk.now += Duration::from_micros(1);
+        disk.now
+    }
+
+    fn sleep(&self, duration: Duration) {
+        self.disk().now += duration;
+    }
+}
+
+impl Held for SimHeld {}
+
+impl Drop for SimHeld {
+    fn drop(&mut self) {
+        self.disk.lock().held.remove(&self.directory);
+    }
+}
+
+impl Drop for SimFile {
+    fn drop(&mut self) {
+        self.disk.lock().close(self.handle);
+    }
+}
+
+impl SimFile {
+    /// Step, and the number of the file.
+    fn step(
+        &self,
+        disk: &mut Disk,
+        call: Call,
+        site: Site,
+        (offset, length): (u64, u64),
+        bytes: &[u8],
+    ) -> io::Result<(Step, u64)> {
+        let inode = disk.file_of(self.handle);
+        let step = disk.step(Event {
+            call,
+            site,
+            subject: &inode.to_le_bytes(),
+            offset,
+            length,
+            bytes,
+        })?;
+        Ok((step, inode))
+    }
+}
+
+impl File for SimFile {
+    fn read_at(&self, site: Site, buffer: &mut [u8], offset: u64) -> io::Result<()> {
+        let mut disk = self.disk.lock();
+        let range = (offset, buffer.len() as u64);
+        let (step, inode) = self.step(&mut disk, Call::Read, site, range, &[])?;
+        let from = match step {
+            Step::Go | Step::Fail(FaultKind::BitFlip) => offset,
+            Step::Fail(FaultKind::MisdirectedRead) => disk.elsewhere(inode, range),
+            Step::Stop => return Err(stopped()),
+            Step::Fail(kind) => return Err(failure(kind)),
+        };
+        if !disk.inode(inode).visible.read(from, buffer) {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        if step == Step::Fail(FaultKind::BitFlip) {
+            let (at, bit) = (disk.rng.index(buffer.len()), disk.rng.below(8));
+            if let Some(byte) = buffer.get_mut(at) {
+                *byte ^= 1 << bit;
+            }
+        }
+        Ok(())
+    }
+
+    fn write_at(&self, site: Site, bytes: &[u8], offset: u64) -> io::Result<()> {
+        let mut disk = self.disk.lock();
+        let range = (offset, bytes.len() as u64);
+        let (step, inode) = self.step(&mut disk, Call::Write, site, range, bytes)?;
+        match step {
+            Step::Go => disk.write(inode, offset, bytes),
+            Step::Stop => disk.write(inode, offset, bytes).and(Err(stopped())),
+            Step::Fail(FaultKind::MisdirectedWrite) => {
+                let wrong = disk.elsewhere(inode, range);
+                disk.grow_unwritten(inode, range);
+                disk.write(inode, wrong, bytes)
+            }
+            Step::Fail(FaultKind::LostWrite) => {
+                disk.grow_unwritten(inode, range);
+                Ok(())
+            }
+            Step::Fail(kind @ (FaultKind::Eio | FaultKind::ShortWrite)) => {
+                let done = disk.rng.index(bytes.len().max(1));
+                let part = bytes.get(..done).unwrap_or_default();
+                disk.write(inode, offset, part).and(Err(failure(kind)))
+            }
+            Step::Fail(kind) => Err(failure(kind)),
+        }
+    }
+
+    fn sync(&self, site: Site) -> io::Result<()> {
+        let mut disk = self.disk.lock();
+        let (step, _) = self.step(&mut disk, Call::Sync, site, (0, 0), &[])?;
+        match step {
+            Step::Go => disk.sync(self.handle),
+            Step::Stop => Err(stopped()),
+            Step::Fail(kind) => {
+                let pages = match kind {
+                    FaultKind::SyncFails(pages) => pages,
+                    _ => Pages::Keep,
+                };
+                disk.fail_sync(self.handle, pages);
+                Err(failure(kind))
+            }
+        }
+    }
+
+    fn set_len(&self, site: Site, length: u64) -> io::Result<()> {
+        let mut disk = self.disk.lock();
+        let (step, inode) = self.step(&mut disk, Call::SetLen, site, (0, length), &[])?;
+        if let Step::Fail(kind) = step {
+            return Err(failure(kind));
+        }
+        disk.push(inode, FileOp::SetLen(length));
+        disk.alive()
+    }
+
+    fn allocate(&self, site: Site, offset: u64, length: u64) -> io::Result<()> {
+        let mut disk = self.disk.lock();
+        let range = (offset, length);
+        let (step, inode) = self.step(&mut disk, Call::Allocate, site, range, &[])?;
+        if let Step::Fail(kind) = step {
+            return Err(failure(kind));
+        }
+        disk.allocate(inode, offset, length)?;
+        disk.alive()
+    }
+
+    fn len(&self) -> io::Result<u64> {
+        let disk = self.disk.lock();
+        disk.alive()?;
+        Ok(disk.inode(disk.file_of(self.handle)).visible.len())
+    }
+}
+
+impl Disk {
+    /// Another place of the same file for this range: where it fits, and blocks away.
+    fn elsewhere(&mut self, inode: u64, (offset, length): (u64, u64)) -> u64 {
+        let room = self.inode(inode).visible.len().saturating_sub(length);
+        let blocks = room / 4096 + 1;
+        let mut block = self.rng.below(blocks);
+        if block == offset / 4096 {
+            block = (block + 1) % blocks;
+        }
+        block * 4096
+    }
+
+    /// The length that a write would have given the file, without its bytes.
+    fn grow_unwritten(&mut self, inode: u64, (offset, length): (u64, u64)) {
+        let end = offset.saturating_add(length);
+        if self.inode(inode).visible.len() < end && 0 < length {
+            self.push(inode, FileOp::Grow(end));
+        }
+    }
+}
