@@ -142,7 +142,9 @@ impl Core {
         }
         let start = self.vfs.now();
         let result = log.sync_to(position);
-        self.counters.log_sync.add(self.vfs.now().saturating_sub(start));
+        self.counters
+            .log_sync
+            .add(self.vfs.now().saturating_sub(start));
         result.inspect_err(|e| self.health.poison(e))
     }
 
@@ -186,7 +188,9 @@ impl Core {
             } else {
                 self.make_room()?;
             }
-            self.counters.memory_full.add(self.vfs.now().saturating_sub(start));
+            self.counters
+                .memory_full
+                .add(self.vfs.now().saturating_sub(start));
         }
         if !self.has_threads() {
             return Ok(());

@@ -130,7 +130,10 @@ impl Memory {
             return None;
         }
         let nanos = u64::try_from(delay.as_nanos()).unwrap_or(u64::MAX);
-        let owed = self.owed.fetch_add(nanos, Ordering::Relaxed).saturating_add(nanos);
+        let owed = self
+            .owed
+            .fetch_add(nanos, Ordering::Relaxed)
+            .saturating_add(nanos);
         let owed = Duration::from_nanos(owed);
         if owed < LEAST_SLEEP {
             return None;

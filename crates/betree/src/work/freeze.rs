@@ -111,6 +111,8 @@ impl Core {
     /// The oldest commit that is in memory only, if there is one.
     pub(crate) fn oldest_unflushed(&self) -> Option<Seq> {
         let all = self.buckets();
-        all.iter().filter_map(|(_, b)| b.state().oldest_unflushed()).min()
+        all.iter()
+            .filter_map(|(_, b)| b.state().oldest_unflushed())
+            .min()
     }
 }

@@ -78,7 +78,9 @@ impl Core {
     fn idle_for_a_while(&self) -> bool {
         let timers = &self.timers;
         if due(&timers.asked_idle, self.vfs.now(), IDLE_AFTER) {
-            timers.idle.store(u64::from(self.is_idle()), Ordering::Relaxed);
+            timers
+                .idle
+                .store(u64::from(self.is_idle()), Ordering::Relaxed);
         }
         timers.idle.load(Ordering::Relaxed) == 1
     }

@@ -36,7 +36,9 @@ impl Threads {
             let core = Arc::clone(core);
             let stop = Arc::clone(&stop);
             let name = format!("betree-{index}");
-            threads.handles.push(stdx::sync::spawn(&name, move || work(&core, &stop))?);
+            threads
+                .handles
+                .push(stdx::sync::spawn(&name, move || work(&core, &stop))?);
         }
         Ok(threads)
     }
