@@ -137,9 +137,6 @@ impl Core {
             .image_bytes
             .add(image_bytes + crate::checkpoint::DATA_START);
         self.counters.checkpoints.add(1);
-        if let Some(log) = &self.log {
-            log.release_before(image.log_from)?;
-        }
         *last = Last {
             seq: image.last_seq,
             superblock,
@@ -149,7 +146,11 @@ impl Core {
         };
         // A smaller reserve than wished for is no failure; the next checkpoint asks again.
         let _ = checkpoint::keep_reserve(&*self.file, &path, &self.space, &last.superblock);
-        Ok(())
+        // Last: the checkpoint stands whether or not the log lets go of its files.
+        match &self.log {
+            Some(log) => log.release_before(image.log_from),
+            None => Ok(()),
+        }
     }
 
     /// Freeze everything at one moment and flush exactly that (I3). Under the checkpoint's lock.

@@ -9,6 +9,7 @@ mod exhaustive;
 mod random;
 mod rig;
 mod scripts;
+mod sweep;
 
 /// Crashes that the random lane goes through at least, each followed by a recovery.
 pub(crate) const RANDOM_RECOVERIES: u64 = 300;

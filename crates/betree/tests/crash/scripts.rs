@@ -244,14 +244,17 @@ pub(crate) fn all() -> Vec<Script> {
             w.checkpoint()?;
             w.steps(20).map(drop)
         }),
-        script("a split shares frozen buffers", roomy, tree, |w| {
+        script("a split shares frozen buffers", roomy, |w| {
+            tree(w)?;
             for i in 0..3 {
                 w.fill("a", (i, 3000, 3), 0, Interval)?;
             }
             w.settle()?;
+            let bucket = 48 << 10;
             let options = small().with_memory(4 << 20).with_buffer_share(0.9).with_k_cap(1);
-            reopen(w, options)?;
-            w.fill("a", (0, 5000, 2), 0, Interval)?;
+            reopen(w, options.with_bucket(bucket).with_page(1 << 10))?;
+            w.fill("a", (0, 5000, 2), 0, Interval).map(drop)
+        }, |w| {
             w.steps(3)?;
             w.fill("a", (1, 500, 9), 20, Interval)?;
             w.checkpoint()?;
