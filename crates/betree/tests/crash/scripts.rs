@@ -2,13 +2,14 @@
 //! lets each call fail.
 
 use std::ops::Bound;
+use std::path::Path;
 use std::time::Duration;
 
 use betree::{Codec, Durability, Filter, Options};
 use sim::checker::Change;
 use sim::{Crash, Outcome, Profile};
 
-use crate::rig::{Step, World};
+use crate::rig::{DIRECTORY, Step, World};
 
 use Durability::{Group, Interval, None, Sync};
 
@@ -309,6 +310,12 @@ pub(crate) fn all() -> Vec<Script> {
             open(w)?;
             w.checkpoint().map(drop)
         }),
+        script("a slot of the superblock is repaired", small, |w| {
+            settled(w)?;
+            w.abandon();
+            w.vfs.poke(&Path::new(DIRECTORY).join("data.betree"), 8, b"nonsense");
+            Ok(())
+        }, open),
         script("settle", small, stirred, |w| w.settle().map(drop)),
         script("settle gives space back", small, settled, |w| {
             w.fill("a", (0, 300, 1), 60, Interval)?;
