@@ -127,6 +127,7 @@ fn recover(vfs: &Arc<dyn Vfs>, directory: &Path, options: &Options) -> Result<Co
         #[expect(clippy::cast_possible_truncation, reason = "any 64 bits of it serve")]
         seed: store as u64,
     });
+    core.count_deltas();
     core.log = open_log(&core, store, log_from)?;
     Ok(core)
 }
