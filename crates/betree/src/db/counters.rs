@@ -55,6 +55,10 @@ pub(crate) struct Counters {
     /// Commits that waited for a sync of the log.
     pub(crate) log_sync: Wait,
     pub(crate) commits: Counter,
+    pub(crate) puts: Counter,
+    /// Of one key, range deletes written out included.
+    pub(crate) deletes: Counter,
+    pub(crate) range_deletes: Counter,
     pub(crate) gets: Counter,
     pub(crate) cursors: Counter,
     pub(crate) conflicts: Counter,

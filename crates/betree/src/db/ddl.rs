@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use super::commit::{RECORD_CREATE, RECORD_DROP};
-use super::core::Core;
+use super::core::{Committer, Core};
 use crate::durability::Durability;
 use crate::error::{Error, ErrorKind, Result};
 use crate::limits::{NAME_MAX, TREES_MAX};
@@ -71,9 +71,8 @@ impl Core {
         self.make_durable(position, Durability::Sync)
     }
 
-    /// Let go of a dropped tree that nobody reads any more.
-    pub(crate) fn forget_tree(&self, tree: &Arc<Tree>) {
-        let _committer = self.commit.lock();
+    /// Let go of a dropped tree that nobody reads any more, under the commit lock.
+    pub(crate) fn forget_tree(&self, _: &Committer, tree: &Arc<Tree>) {
         let bytes = self.queue.forget(tree);
         self.memory.forget_frozen(bytes);
         for bucket in tree.routing().buckets() {

@@ -48,8 +48,9 @@ impl Core {
 
     fn finish_flush(&self, taken: Taken, took: Duration) {
         self.memory.flushed(taken.job.bytes, took);
+        let bytes = taken.job.bytes;
         drop(taken);
-        self.queue.done();
+        self.queue.done(bytes);
         self.counters.flushes.add(1);
         self.counters
             .flush_nanos

@@ -90,7 +90,7 @@ impl Core {
     }
 
     /// Bytes the lane may still rewrite; negative when it is ahead.
-    fn merge_allowance(&self) -> f64 {
+    pub(crate) fn merge_allowance(&self) -> f64 {
         let flushed = self.counters.delta_bytes.get() as f64;
         let spent = self.counters.merged_bytes.get() + self.counters.forgiven_bytes.get();
         flushed * self.options.rho() - spent as f64
