@@ -59,7 +59,7 @@ pub fn encode(key: Key, stamp: Stamp, out: &mut Vec<u8>) {
 
 fn check(key: Key, stamp: Stamp) -> u64 {
     let place = mix64(key.id ^ mix64(u64::from(key.tree)));
-    let author = mix64(stamp.counter ^ (u64::from(stamp.writer) << 48));
+    let author = mix64(stamp.counter ^ mix64(u64::from(stamp.writer)));
     mix64(place ^ author.rotate_left(17) ^ (u64::from(stamp.len) << 20))
 }
 
