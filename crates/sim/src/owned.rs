@@ -1,6 +1,6 @@
 //! Which bytes of a file own space on the disk: written or reserved ones, in whole blocks.
 //!
-//! - I1: ranges are not empty, do not touch and do not overlap; `total` is the sum of their lengths.
+//! - I1: ranges are not empty, do not touch and do not overlap; `total` is the sum of lengths.
 
 use std::collections::BTreeMap;
 

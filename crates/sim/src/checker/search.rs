@@ -152,7 +152,7 @@ fn explain(
     let mut law = Law::Prefix;
     for difference in &mut differences {
         difference.blame(history);
-        if difference.from_aborted(history) {
+        if difference.was_aborted(history) {
             law = Law::Aborted;
         }
     }

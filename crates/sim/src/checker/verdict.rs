@@ -123,7 +123,7 @@ impl Difference {
         self.author = author.map(|i| CommitId(i + 1));
     }
 
-    pub(super) fn from_aborted(&self, history: &History) -> bool {
+    pub(super) fn was_aborted(&self, history: &History) -> bool {
         let author = self.author.and_then(|id| history.commits.get(id.0 - 1));
         author.is_some_and(|commit| commit.end == End::Aborted)
     }
