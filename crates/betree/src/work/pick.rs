@@ -6,8 +6,9 @@
 //! an idle store is merged until each bucket is one run.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
+
+use stdx::sync::atomic::Ordering;
 
 use crate::db::Core;
 use crate::tree::{Bucket, Tree};
