@@ -41,7 +41,7 @@ endef
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 24
 
-demo: ## build with LMDB only (no C++), run a short experiment, print its report's path
+demo: ## build with betree and LMDB (no C++), run a short experiment, print its report's path
 	@scripts/packages demo
 	cargo build --release -p romanesco
 	$(call lab_run,demo,iibench-classic --preset quick)
@@ -62,7 +62,7 @@ test: ## all a change must pass: format, tidy, lints, documentation, tests
 	cargo test --workspace --lib --bins --tests --features $(engines)
 
 bench: all-engines ## run the insert benchmark on every engine (long), print its report's path
-	$(call lab_run,bench,iibench-classic --preset standard -t lmdb$(comma)rocksdb$(comma)wiredtiger)
+	$(call lab_run,bench,iibench-classic --preset standard -t $(bench_targets))
 
 all-engines: ## build with every engine (RocksDB takes a quarter of an hour the first time)
 	@scripts/packages all-engines
@@ -75,3 +75,4 @@ clean-results: ## remove the results of demo and bench runs
 	rm -rf results
 
 comma := ,
+bench_targets := betree$(comma)lmdb$(comma)rocksdb$(comma)wiredtiger

@@ -14,12 +14,17 @@ use stdx::time;
 const ROWS_A_COMMIT: u64 = 1000;
 
 fn main() {
-    let numbers: Vec<String> = std::env::args().skip(1).filter(|a| a != "--bench").collect();
+    let numbers: Vec<String> = std::env::args()
+        .skip(1)
+        .filter(|a| a != "--bench")
+        .collect();
     let number = |at: usize, or: u64| numbers.get(at).and_then(|n| n.parse().ok()).unwrap_or(or);
     let rows = number(0, 3_000_000);
     let memory = number(1, 256) << 20;
     let temporary = tempfile::tempdir().expect("a temporary directory");
-    let directory = numbers.get(2).map_or(temporary.path().to_owned(), PathBuf::from);
+    let directory = numbers
+        .get(2)
+        .map_or(temporary.path().to_owned(), PathBuf::from);
     let options = Options::balanced().with_memory(memory);
     let db = Db::open(&directory, options).expect("open");
     let names = ["rows", "first", "second", "third"];
@@ -30,6 +35,7 @@ fn main() {
     let start = time::now();
     let mut window = (start, 0);
     let mut slowest = Duration::ZERO;
+    let mut waits = Vec::new();
     let mut row: u64 = 0;
     while row < rows {
         batch.clear();
@@ -47,16 +53,28 @@ fn main() {
         }
         let before = time::now();
         db.write(&batch, Durability::Interval).expect("write");
+        waits.push(before.elapsed());
         slowest = slowest.max(before.elapsed());
         if Duration::from_secs(1) <= window.0.elapsed() {
             let rate = (row - window.1) as f64 / window.0.elapsed().as_secs_f64();
-            println!("{row:>10} rows  {:>9.0} rows/s  slowest commit {slowest:?}", rate);
+            println!(
+                "{row:>10} rows  {:>9.0} rows/s  slowest commit {slowest:?}",
+                rate
+            );
             window = (time::now(), row);
             slowest = Duration::ZERO;
         }
     }
     let took = start.elapsed();
-    println!("{rows} rows in {took:?}: {:.0} rows/s", rows as f64 / took.as_secs_f64());
+    println!(
+        "{rows} rows in {took:?}: {:.0} rows/s",
+        rows as f64 / took.as_secs_f64()
+    );
+    waits.sort_unstable();
+    for part in [0.5, 0.9, 0.99, 0.999, 1.0] {
+        let index = ((waits.len() - 1) as f64 * part) as usize;
+        println!("commit p{:<5} {:?}", part * 100.0, waits[index]);
+    }
     let before = time::now();
     db.settle(Duration::from_secs(600)).expect("settle");
     println!("settled in {:?}", before.elapsed());

@@ -22,7 +22,8 @@ use clap::{Parser, Subcommand};
     name = "romanesco",
     version,
     about = "Romanesco: a laboratory for storage engines",
-    after_help = "Example: romanesco lab run iibench-classic -t lmdb --preset smoke --out out/first"
+    after_help = "Example: romanesco lab run iibench-classic -t betree --preset smoke --out \
+out/first"
 )]
 struct Cli {
     #[command(subcommand)]

@@ -1,3 +1,5 @@
+//! Batches: what goes in comes out, and foreign bytes cannot do harm.
+
 use std::ops::Bound::{Excluded, Included, Unbounded};
 
 use super::*;

@@ -60,12 +60,6 @@ impl Frozen {
         lanes.push(self.refs());
         lanes
     }
-
-    /// Memory held, in bytes.
-    pub(super) fn held(&self) -> usize {
-        let refs = self.refs.get().map_or(0, Vec::capacity);
-        self.store.held() + refs * size_of::<Ref>()
-    }
 }
 
 /// All versions of a frozen buffer in order: ascending keys, of each key the newest version first.

@@ -80,13 +80,6 @@ impl Index {
         lanes
     }
 
-    /// Memory held, in bytes.
-    pub(super) fn held(&self) -> usize {
-        let runs = self.runs.iter().chain([&self.tail]);
-        let refs: usize = runs.map(Vec::capacity).sum();
-        refs * size_of::<Ref>() + self.runs.capacity() * size_of::<Vec<Ref>>()
-    }
-
     /// Make a run of all slots that are in none, and keep the runs geometric.
     fn seal(&mut self, store: &Store) {
         self.tail = Vec::new();

@@ -8,6 +8,9 @@
 //! - I2: of the versions of one key with one seq, the last pushed counts, for every reader.
 //! - I3: once frozen, a buffer never changes; it is read without its lock.
 //! - I4: `bytes`, `entries`, `first_seq` and `last_seq` are exact whenever no guard is held.
+//! - I5: `bytes` counts the entries, not their order, which takes 16 bytes for each entry that a
+//!   read or a flush sorted, and twice that for a moment while runs are merged. A freeze frees what
+//!   reads took.
 //!
 //! Lock: `core`, held for a batch of pushes or one read, never across input or output. It is a
 //! leaf: no other lock is taken under it. Sorting a frozen buffer happens outside of it.
@@ -31,7 +34,7 @@ use stdx::sync::{Mutex, MutexGuard};
 
 pub(crate) use frozen::SortedBuffer;
 pub(crate) use window::Window;
-pub(crate) use writes::{Write, WriteSet};
+pub(crate) use writes::WriteSet;
 
 use crate::run::Direction;
 use crate::types::{Entry, Op, Seq};
@@ -46,7 +49,6 @@ pub(crate) struct Buffer {
     core: Mutex<Core>,
     /// Set once, under the lock.
     frozen: OnceLock<Arc<Frozen>>,
-    /// Of the core, until frozen.
     bytes: AtomicUsize,
     entries: AtomicUsize,
     first: AtomicU64,
@@ -57,8 +59,6 @@ pub(crate) struct Buffer {
 struct Core {
     store: Store,
     index: Index,
-    /// Memory held by the index.
-    index_held: usize,
     /// Seq of the last push.
     last: Seq,
     frozen: bool,
@@ -95,12 +95,10 @@ impl Buffer {
         BufferGuard { buffer: self, core }
     }
 
-    /// Memory held, in bytes. Takes no lock.
+    /// Memory held for the entries, in bytes: changed by pushes alone, and never falling, so that a
+    /// governor can add up what pushes took and give back the same at the end (I5).
     pub(crate) fn bytes(&self) -> usize {
-        match self.frozen.get() {
-            Some(frozen) => frozen.held(),
-            None => self.bytes.load(Ordering::Relaxed),
-        }
+        self.bytes.load(Ordering::Relaxed)
     }
 
     /// Versions pushed.
@@ -127,12 +125,18 @@ impl Buffer {
         core.frozen = true;
         core.index = Index::default();
         let frozen = Arc::new(Frozen::new(mem::take(&mut core.store)));
+        assert_eq!(
+            frozen.store.held(),
+            self.bytes(),
+            "I5: a freeze changes no bytes"
+        );
         assert_eq!(frozen.store.len(), self.entries(), "I4: entries");
         let first = self.frozen.set(frozen).is_ok();
         assert!(first, "I3: frozen once");
     }
 
     /// True once frozen.
+    #[cfg(test)]
     pub(crate) fn is_frozen(&self) -> bool {
         self.frozen.get().is_some()
     }
@@ -154,10 +158,7 @@ impl Buffer {
         }
         let Core { store, index, .. } = &mut *core;
         let found = index.get(store, key, snapshot);
-        let found = found.map(|entry| copy(entry, value));
-        core.index_held = core.index.held();
-        self.count(&core);
-        found
+        found.map(|entry| copy(entry, value))
     }
 
     /// Copy the next `limit` keys from `from` on, in the direction, up to `to`: of each the newest
@@ -188,8 +189,6 @@ impl Buffer {
         }
         let Core { store, index, .. } = &mut *core;
         scan::window(store, index.lanes(store), range, out);
-        core.index_held = core.index.held();
-        self.count(&core);
     }
 
     /// All versions in order. Sorts at the first call, outside of the lock. Panics if not frozen.
@@ -197,13 +196,6 @@ impl Buffer {
         let frozen = self.frozen.get();
         let frozen = frozen.expect("I3: only a frozen buffer is sorted");
         SortedBuffer::new(Arc::clone(frozen))
-    }
-
-    /// Bring `bytes` up to date.
-    #[inline]
-    fn count(&self, core: &Core) {
-        let held = core.store.held() + core.index_held;
-        self.bytes.store(held, Ordering::Relaxed);
     }
 }
 
@@ -239,7 +231,7 @@ impl Drop for BufferGuard<'_> {
     #[inline]
     fn drop(&mut self) {
         let (buffer, core) = (self.buffer, &*self.core);
-        buffer.count(core);
+        buffer.bytes.store(core.store.held(), Ordering::Relaxed);
         buffer.last.store(core.last.0, Ordering::Relaxed);
         // Last, so that who sees entries sees their seqs (I4).
         buffer.entries.store(core.store.len(), Ordering::Release);

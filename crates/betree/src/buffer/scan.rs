@@ -16,6 +16,8 @@ use crate::types::{Entry, Seq};
 
 /// Group lengths up to which a group's end is looked for step by step.
 const STEPS: usize = 8;
+/// How many references ahead of the scan payloads are fetched into the cache.
+const AHEAD: usize = 8;
 
 /// The sorted parts of a store, newest first.
 #[derive(Clone, Copy, Debug, Default)]
@@ -115,6 +117,9 @@ pub(super) fn window(store: &Store, mut lanes: Lanes<'_>, range: Range<'_>, out:
         let mut found = None;
         for lane in lanes.iter_mut() {
             let group = take_group(store, lane, next.head(), key, forward);
+            if !group.is_empty() {
+                prefetch(store, lane, forward);
+            }
             if found.is_none() {
                 let hidden = |r: &Ref| range.snapshot < store.stamp(r.address());
                 found = group.get(group.partition_point(hidden));
@@ -143,6 +148,17 @@ fn nearest(store: &Store, lanes: &Lanes<'_>, forward: bool) -> Option<Ref> {
         let first = if forward { order } else { order.reverse() };
         if first == Ordering::Greater { b } else { a }
     })
+}
+
+/// Have the payload fetched that the scan of `lane` reaches in a while.
+fn prefetch(store: &Store, lane: &[Ref], forward: bool) {
+    let index = match forward {
+        true => Some(AHEAD),
+        false => lane.len().checked_sub(1 + AHEAD),
+    };
+    if let Some(r) = index.and_then(|index| lane.get(index)) {
+        store.prefetch(r.address());
+    }
 }
 
 /// Cut the references of `key` off the lane, at the end the scan begins at.

@@ -29,6 +29,7 @@ impl Window {
     }
 
     /// True without entries.
+    #[cfg(test)]
     pub(crate) fn is_empty(&self) -> bool {
         self.items.is_empty()
     }

@@ -111,6 +111,10 @@ impl<S: Source> Merge<S> {
                 return Ok(false);
             };
             self.standing = true;
+            debug_assert!(
+                self.tied.iter().all(|&index| self.winner < index),
+                "I2: the newest of those that tie wins"
+            );
             let entry = self.sources[head.source].entry().expect("I1");
             if !self.allows(entry.key) {
                 self.end();

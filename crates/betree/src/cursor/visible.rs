@@ -177,7 +177,7 @@ mod tests {
     use super::*;
 
     fn versions() -> Vec<Version> {
-        let version = |key: &str, seq, op| Version::new(key.as_bytes(), seq, op, &[seq as u8]);
+        let version = |key: &str, seq, op| Version::new(key.as_bytes(), seq, op, b"");
         vec![
             version("a", 7, Op::Put),
             version("a", 4, Op::Delete),

@@ -238,6 +238,14 @@ impl<'a> MergeCursor<'a> {
             lower: bounds::later(&self.start, &view.lo),
             upper: bounds::sooner(&self.end, view.hi.as_ref()),
         };
+        assert!(
+            view.hi.as_ref().is_none_or(|hi| view.lo < *hi),
+            "a bucket has room for keys"
+        );
+        assert!(
+            !bounds::crossed(bounds::lend(&reading.lower), bounds::lend(&reading.upper)),
+            "I2: only buckets that reach into the range are entered"
+        );
         Place {
             lo: Arc::clone(&view.lo),
             hi: view.hi.clone(),

@@ -134,12 +134,19 @@ impl Catalog {
     /// Dropped trees that are still read.
     pub(crate) fn lingering(&self) -> Vec<Arc<Tree>> {
         let trees = self.trees.read();
-        trees.dropped.values().map(|(tree, _)| Arc::clone(tree)).collect()
+        trees
+            .dropped
+            .values()
+            .map(|(tree, _)| Arc::clone(tree))
+            .collect()
     }
 }
 
 fn unknown(id: TreeId) -> Error {
-    let message = format!("there is no tree {}: it was dropped, or is of another store", id.0);
+    let message = format!(
+        "there is no tree {}: it was dropped, or is of another store",
+        id.0
+    );
     Error::new(ErrorKind::Invalid, message)
 }
 

@@ -138,11 +138,19 @@ impl Core {
             return Ok(());
         };
         if durability < Durability::Group {
-            return log.write_ready().inspect_err(|e| self.health.poison(e));
+            if !self.has_threads() {
+                return log.write_ready().inspect_err(|e| self.health.poison(e));
+            }
+            if log.wants_write() {
+                self.wake.log();
+            }
+            return Ok(());
         }
         let start = self.vfs.now();
         let result = log.sync_to(position);
-        self.counters.log_sync.add(self.vfs.now().saturating_sub(start));
+        self.counters
+            .log_sync
+            .add(self.vfs.now().saturating_sub(start));
         result.inspect_err(|e| self.health.poison(e))
     }
 
@@ -186,7 +194,9 @@ impl Core {
             } else {
                 self.make_room()?;
             }
-            self.counters.memory_full.add(self.vfs.now().saturating_sub(start));
+            self.counters
+                .memory_full
+                .add(self.vfs.now().saturating_sub(start));
         }
         if !self.has_threads() {
             return Ok(());

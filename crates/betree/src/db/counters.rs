@@ -20,7 +20,10 @@ impl Wait {
 
     /// How often, and how many microseconds in all.
     pub(crate) fn get(&self) -> (u64, u64) {
-        (self.count.load(Ordering::Relaxed), self.micros.load(Ordering::Relaxed))
+        (
+            self.count.load(Ordering::Relaxed),
+            self.micros.load(Ordering::Relaxed),
+        )
     }
 }
 
@@ -59,6 +62,8 @@ pub(crate) struct Counters {
     pub(crate) appends: Counter,
     pub(crate) merges: Counter,
     pub(crate) splits: Counter,
+    /// Empty buckets whose range went to a neighbour.
+    pub(crate) absorbed: Counter,
     pub(crate) checkpoints: Counter,
     pub(crate) image_bytes: Counter,
     pub(crate) flush_nanos: Counter,

@@ -93,7 +93,11 @@ impl Core {
 
 fn encode_flags(options: TreeOptions) -> u8 {
     let ascending = if options.ascending { ASCENDING } else { 0 };
-    let point_lookups = if options.point_lookups { POINT_LOOKUPS } else { 0 };
+    let point_lookups = if options.point_lookups {
+        POINT_LOOKUPS
+    } else {
+        0
+    };
     ascending | point_lookups
 }
 
@@ -119,7 +123,8 @@ pub(super) fn replay_create(core: &Core, seq: Seq, record: &[u8]) -> Result<()> 
         ascending: flags & ASCENDING != 0,
         point_lookups: flags & POINT_LOOKUPS != 0,
     };
-    core.catalog.insert(Arc::new(Tree::new(id, name.to_owned(), options, seq)));
+    core.catalog
+        .insert(Arc::new(Tree::new(id, name.to_owned(), options, seq)));
     Ok(())
 }
 

@@ -56,7 +56,10 @@ impl Db {
     ///
     /// # Errors
     /// As [`Db::open`].
-    #[expect(clippy::needless_pass_by_value, reason = "an owner of both, as Db::open")]
+    #[expect(
+        clippy::needless_pass_by_value,
+        reason = "an owner of both, as Db::open"
+    )]
     pub fn open_with(vfs: Arc<dyn Vfs>, directory: &Path, options: Options) -> Result<Db> {
         let (core, held) = super::open::open(&vfs, directory, &options)?;
         let core = Arc::new(core);

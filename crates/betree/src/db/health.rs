@@ -25,7 +25,10 @@ impl Health {
     /// Refuse when the store is closed.
     pub(crate) fn check_open(&self) -> Result<()> {
         if self.closed.load(Ordering::Acquire) {
-            return Err(Error::new(ErrorKind::Closed, "the store is closed; open it again"));
+            return Err(Error::new(
+                ErrorKind::Closed,
+                "the store is closed; open it again",
+            ));
         }
         Ok(())
     }

@@ -52,7 +52,13 @@ pub(crate) fn open(
     if !names.iter().any(|name| name == DATA_FILE) {
         let store = new_store_id(&**vfs);
         if options.log() {
-            Log::create(Arc::clone(vfs), directory, store, Seq(1), log_options(options))?;
+            Log::create(
+                Arc::clone(vfs),
+                directory,
+                store,
+                Seq(1),
+                log_options(options),
+            )?;
         }
         checkpoint::create(&**vfs, &path, &Superblock::first(store))?;
     }
@@ -100,7 +106,9 @@ fn recover(vfs: &Arc<dyn Vfs>, directory: &Path, options: &Options) -> Result<Co
     let cache = Arc::new(Cache::new(options.shares().cache));
     let runs = RunStore::new(Arc::clone(&file), &path, Arc::clone(&space), cache);
     let sharing = Sharing::default();
-    let trees = image.as_ref().map_or_else(Vec::new, |i| trees(i, &runs, &sharing));
+    let trees = image
+        .as_ref()
+        .map_or_else(Vec::new, |i| trees(i, &runs, &sharing));
     let log_from = superblock.log_from;
     let store = superblock.store;
     let mut core = Core::new(Parts {
@@ -154,7 +162,11 @@ fn open_log(core: &Core, store: u128, from: Seq) -> Result<Option<Log>> {
         );
         return Err(Error::corrupt(message).with_path(directory));
     }
-    assert_eq!(core.commit.lock().last, reached, "the log was replayed to its end");
+    assert_eq!(
+        core.commit.lock().last,
+        reached,
+        "the log was replayed to its end"
+    );
     if core.options.log() {
         return Ok(Some(log));
     }
@@ -226,7 +238,10 @@ fn replay_batch(core: &Core, seq: Seq, payload: &[u8]) -> Result<()> {
 }
 
 fn in_commit(seq: Seq, error: &Error) -> Error {
-    Error::new(ErrorKind::Corrupt, format!("commit {seq} in the log: {error}"))
+    Error::new(
+        ErrorKind::Corrupt,
+        format!("commit {seq} in the log: {error}"),
+    )
 }
 
 /// The trees of an image. The image is consistent: decoding has checked it.
@@ -257,7 +272,12 @@ fn make_tree(tree: &TreeImage, runs: &BTreeMap<RunId, Arc<Run>>) -> Tree {
         let lo = Arc::from(&*bucket.lo);
         Arc::new(Bucket::with_runs(lo, hi, bucket.flushed, deltas, base))
     };
-    let buckets = tree.buckets.iter().zip(ends.chain([None])).map(make).collect();
+    let buckets = tree
+        .buckets
+        .iter()
+        .zip(ends.chain([None]))
+        .map(make)
+        .collect();
     let options = TreeOptions {
         ascending: tree.flags.ascending,
         point_lookups: tree.flags.point_lookups,

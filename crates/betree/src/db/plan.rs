@@ -109,8 +109,12 @@ impl<'b> Plan<'b> {
         };
         let mut grouped = vec![any; self.steps.len()];
         for step in &self.steps {
-            let start = starts.get_mut(step.slot as usize).expect("a start for each slot");
-            *grouped.get_mut(*start as usize).expect("starts are below the number of steps") = *step;
+            let start = starts
+                .get_mut(step.slot as usize)
+                .expect("a start for each slot");
+            *grouped
+                .get_mut(*start as usize)
+                .expect("starts are below the number of steps") = *step;
             *start += 1;
         }
         self.steps = grouped;
@@ -141,9 +145,16 @@ impl<'b> Plan<'b> {
         let same = |a: &Step<'_>, b: &Step<'_>| a.slot == b.slot;
         for group in self.steps.chunk_by(same) {
             let Some(first) = group.first() else { continue };
-            let target = self.targets.get(first.target as usize).expect("a target for each step");
+            let target = self
+                .targets
+                .get(first.target as usize)
+                .expect("a target for each step");
             let index = (first.slot - target.first_slot) as usize;
-            let bucket = target.routing.buckets().get(index).expect("planned with this routing");
+            let bucket = target
+                .routing
+                .buckets()
+                .get(index)
+                .expect("planned with this routing");
             let buffer = bucket.active();
             let before = buffer.bytes();
             let mut guard = buffer.lock();

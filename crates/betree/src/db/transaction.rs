@@ -275,7 +275,10 @@ impl Transaction {
             return Err(Error::new(ErrorKind::Full, message));
         }
         self.bytes += bytes;
-        self.writes.entry(tree).or_default().push(op, key, value, checked);
+        self.writes
+            .entry(tree)
+            .or_default()
+            .push(op, key, value, checked);
         Ok(())
     }
 }

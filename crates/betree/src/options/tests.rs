@@ -1,3 +1,5 @@
+//! Options: presets, the division of memory, ranges.
+
 use super::*;
 use crate::error::ErrorKind;
 

@@ -65,6 +65,17 @@ impl State {
         self.base.iter().map(|r| r.meta().bytes).sum()
     }
 
+    /// Whether it holds nothing at all.
+    pub(crate) fn is_empty(&self) -> bool {
+        let buffered = !self.frozen.is_empty() || 0 < self.active.entries();
+        !buffered && self.deltas.is_empty() && self.base.is_empty()
+    }
+
+    /// Whether no work is under way that would miss a replacement.
+    pub(crate) fn is_free(&self) -> bool {
+        !self.retired && !self.flushing && !self.merging && !self.dropped
+    }
+
     /// Bytes of memory that its buffers hold.
     pub(crate) fn buffer_bytes(&self) -> usize {
         let frozen: usize = self.frozen.iter().map(|f| f.buffer.bytes()).sum();
@@ -152,10 +163,16 @@ impl Bucket {
         if state.active.entries() == 0 {
             return None;
         }
-        let skip = self.hi.as_deref().map_or(0, |hi| shared_prefix(&self.lo, hi));
+        let skip = self
+            .hi
+            .as_deref()
+            .map_or(0, |hi| shared_prefix(&self.lo, hi));
         let full = std::mem::replace(&mut state.active, Arc::new(Buffer::new(skip)));
         full.freeze();
-        assert!(full.last_seq() <= Some(through), "I3: nothing newer is in the buffer");
+        assert!(
+            full.last_seq() <= Some(through),
+            "I3: nothing newer is in the buffer"
+        );
         let buffer = Arc::clone(&full);
         state.frozen.insert(0, Frozen { buffer, through });
         Some(full)

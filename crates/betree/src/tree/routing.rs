@@ -18,8 +18,14 @@ impl Routing {
     /// The routing of these buckets.
     pub(crate) fn new(buckets: Vec<Arc<Bucket>>) -> Routing {
         let first = buckets.first().expect("I1: a tree has a bucket");
-        assert!(first.lo.is_empty(), "I1: the first bucket begins at the empty key");
-        assert!(buckets.last().is_some_and(|b| b.hi.is_none()), "I1: the last bucket has no end");
+        assert!(
+            first.lo.is_empty(),
+            "I1: the first bucket begins at the empty key"
+        );
+        assert!(
+            buckets.last().is_some_and(|b| b.hi.is_none()),
+            "I1: the last bucket has no end"
+        );
         for pair in buckets.windows(2) {
             if let [left, right] = pair {
                 assert!(left.hi.as_ref() == Some(&right.lo), "I2: buckets adjoin");
@@ -53,7 +59,9 @@ impl Routing {
 
     /// The bucket that holds `key`.
     pub(crate) fn bucket(&self, key: &[u8]) -> &Arc<Bucket> {
-        self.buckets.get(self.find(key)).expect("I1: find gives an index of a bucket")
+        self.buckets
+            .get(self.find(key))
+            .expect("I1: find gives an index of a bucket")
     }
 }
 
@@ -83,11 +91,28 @@ mod tests {
 
     #[test]
     fn find_agrees_with_a_linear_search() {
-        let starts: &[&[u8]] = &[b"", b"\0", b"a", b"aaaaaaaa", b"aaaaaaaab", b"aaaaaaaac", b"b"];
+        let starts: &[&[u8]] = &[
+            b"",
+            b"\0",
+            b"a",
+            b"aaaaaaaa",
+            b"aaaaaaaab",
+            b"aaaaaaaac",
+            b"b",
+        ];
         let routing = routing(starts);
         let keys: &[&[u8]] = &[
-            b"", b"\0", b"\0\0", b"a", b"aaaaaaaa", b"aaaaaaaa\0", b"aaaaaaaab", b"aaaaaaaad",
-            b"az", b"b", b"c",
+            b"",
+            b"\0",
+            b"\0\0",
+            b"a",
+            b"aaaaaaaa",
+            b"aaaaaaaa\0",
+            b"aaaaaaaab",
+            b"aaaaaaaad",
+            b"az",
+            b"b",
+            b"c",
         ];
         for key in keys {
             let expected = starts.iter().rposition(|lo| lo <= key).unwrap();

@@ -71,7 +71,10 @@ impl Tree {
         let mut buckets = routing.buckets().to_vec();
         for (index, bucket) in old.iter().enumerate() {
             let there = buckets.get(at + index);
-            assert!(there.is_some_and(|b| Arc::ptr_eq(b, bucket)), "the buckets are in the routing");
+            assert!(
+                there.is_some_and(|b| Arc::ptr_eq(b, bucket)),
+                "the buckets are in the routing"
+            );
         }
         buckets.splice(at..at + old.len(), new);
         self.routing.store(Arc::new(Routing::new(buckets)));

@@ -91,7 +91,10 @@ impl Core {
     /// A number that grows whenever the catalog changes.
     fn changes(&self) -> u64 {
         let counters = &self.counters;
-        counters.flushes.get() + counters.merges.get() + counters.splits.get()
+        counters.flushes.get()
+            + counters.merges.get()
+            + counters.splits.get()
+            + counters.absorbed.get()
     }
 
     /// Make a checkpoint, after one that is being made.
@@ -110,7 +113,10 @@ impl Core {
         let image = self.capture(&last.superblock);
         if let Some(log) = &self.log {
             log.sync().inspect_err(|e| self.health.poison(e))?;
-            assert!(image.last_seq <= log.durable(), "I1: the log is synced after the capture");
+            assert!(
+                image.last_seq <= log.durable(),
+                "I1: the log is synced after the capture"
+            );
         }
         let path = self.data_path();
         let written = checkpoint::write(
@@ -127,7 +133,9 @@ impl Core {
             }
         })?;
         let image_bytes = superblock.image.map_or(0, |place| place.length);
-        self.counters.image_bytes.add(image_bytes + crate::checkpoint::DATA_START);
+        self.counters
+            .image_bytes
+            .add(image_bytes + crate::checkpoint::DATA_START);
         self.counters.checkpoints.add(1);
         if let Some(log) = &self.log {
             log.release_before(image.log_from)?;
@@ -179,7 +187,9 @@ impl Core {
         let mut oldest = start;
         let trees: Vec<TreeImage> = {
             let all = self.catalog.all();
-            all.iter().map(|tree| self.capture_tree(tree, &mut runs, &mut oldest)).collect()
+            all.iter()
+                .map(|tree| self.capture_tree(tree, &mut runs, &mut oldest))
+                .collect()
         };
         let last_seq = self.commit.lock().last;
         let log_from = if self.log.is_some() {
@@ -209,7 +219,8 @@ impl Core {
         for bucket in routing.buckets() {
             let state = bucket.state();
             for run in state.deltas.iter().chain(state.base.iter()) {
-                runs.entry(run.meta().id).or_insert_with(|| run.meta().clone());
+                runs.entry(run.meta().id)
+                    .or_insert_with(|| run.meta().clone());
             }
             if let Some(first) = state.oldest_unflushed() {
                 *oldest = first.min(*oldest);

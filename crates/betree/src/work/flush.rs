@@ -51,7 +51,9 @@ impl Core {
         drop(taken);
         self.queue.done();
         self.counters.flushes.add(1);
-        self.counters.flush_nanos.add(u64::try_from(took.as_nanos()).unwrap_or(u64::MAX));
+        self.counters
+            .flush_nanos
+            .add(u64::try_from(took.as_nanos()).unwrap_or(u64::MAX));
         self.wake.room();
     }
 
@@ -111,7 +113,11 @@ impl Core {
             },
             page_raw: self.tuning.page,
             // What is appended is found by its range alone.
-            filter_bits: if append { 0 } else { self.tuning.delta_filter_bits(tree.options) },
+            filter_bits: if append {
+                0
+            } else {
+                self.tuning.delta_filter_bits(tree.options)
+            },
             site: WRITE,
         }
     }
@@ -127,8 +133,14 @@ impl Core {
         let committer = self.commit.lock();
         let mut state = bucket.state();
         assert!(!state.retired, "a bucket under a flush is not retired");
-        let flushed = state.frozen.pop().expect("the flushed buffer is the oldest");
-        assert_eq!(flushed.through, through, "I1 of the queue: in order of freezing");
+        let flushed = state
+            .frozen
+            .pop()
+            .expect("the flushed buffer is the oldest");
+        assert_eq!(
+            flushed.through, through,
+            "I1 of the queue: in order of freezing"
+        );
         state.flushing = false;
         assert!(state.flushed <= through, "buffers are flushed in order");
         state.flushed = through;

@@ -51,7 +51,7 @@ impl Core {
     /// Freeze the fullest buffers while memory wants it, under the commit lock.
     /// `through` is the newest commit.
     pub(crate) fn freeze_when_full(&self, through: Seq) {
-        while self.memory.wants_freeze() {
+        while self.memory.wants_freeze(self.space.used_bytes()) {
             let Some((tree, bucket)) = self.fullest() else {
                 return;
             };
@@ -111,6 +111,8 @@ impl Core {
     /// The oldest commit that is in memory only, if there is one.
     pub(crate) fn oldest_unflushed(&self) -> Option<Seq> {
         let all = self.buckets();
-        all.iter().filter_map(|(_, b)| b.state().oldest_unflushed()).min()
+        all.iter()
+            .filter_map(|(_, b)| b.state().oldest_unflushed())
+            .min()
     }
 }

@@ -108,7 +108,9 @@ impl Core {
         let start = self.vfs.now();
         let result = self.merge_some(&mut job);
         let took = self.vfs.now().saturating_sub(start);
-        self.counters.merge_nanos.add(u64::try_from(took.as_nanos()).unwrap_or(u64::MAX));
+        self.counters
+            .merge_nanos
+            .add(u64::try_from(took.as_nanos()).unwrap_or(u64::MAX));
         match result {
             Err(error) => {
                 self.end_merge(&job.bucket, error.kind() == ErrorKind::Corrupt);
@@ -164,13 +166,18 @@ impl Core {
         deltas: Vec<Arc<Run>>,
         base: Arc<[Arc<Run>]>,
     ) -> Result<MergeJob> {
-        let chain = |runs: Vec<Arc<Run>>| Chain::new(runs, Arc::clone(&bucket.lo), bucket.hi.clone());
+        let chain =
+            |runs: Vec<Arc<Run>>| Chain::new(runs, Arc::clone(&bucket.lo), bucket.hi.clone());
         let mut sources = Vec::with_capacity(deltas.len() + 1);
         for run in &deltas {
             sources.push(chain(vec![Arc::clone(run)])?);
         }
         sources.push(chain(base.to_vec())?);
-        let bytes = deltas.iter().chain(base.iter()).map(|r| r.meta().bytes).sum();
+        let bytes = deltas
+            .iter()
+            .chain(base.iter())
+            .map(|r| r.meta().bytes)
+            .sum();
         let horizon = self.horizon();
         Ok(MergeJob {
             tree: Arc::clone(tree),
@@ -195,8 +202,14 @@ impl Core {
         let mut cuts = Vec::new();
         let mut rest = bytes as f64;
         while target * self.merges.draw(0.75, 1.25) < rest {
-            let part = (target * self.merges.draw(0.6, 1.4) / 2.0).min(rest * 0.7).max(1.0);
-            #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "1 to bucket")]
+            let part = (target * self.merges.draw(0.6, 1.4) / 2.0)
+                .min(rest * 0.7)
+                .max(1.0);
+            #[expect(
+                clippy::cast_possible_truncation,
+                clippy::cast_sign_loss,
+                reason = "1 to bucket"
+            )]
             cuts.push(part as u64);
             rest -= part;
         }
@@ -258,7 +271,10 @@ impl Core {
     fn publish_merge(&self, job: MergeJob) -> Option<MergeJob> {
         let committer = self.commit.lock();
         let mut state = job.bucket.state();
-        assert!(state.merging && !state.retired, "a bucket under a merge is not replaced");
+        assert!(
+            state.merging && !state.retired,
+            "a bucket under a merge is not replaced"
+        );
         if state.dropped {
             state.merging = false;
             drop(state);
@@ -287,7 +303,10 @@ impl Core {
             } else {
                 Arc::from(&*run.meta().min_key)
             };
-            parts.push(Part { lo, base: vec![run] });
+            parts.push(Part {
+                lo,
+                base: vec![run],
+            });
         }
         if let Some(last) = parts.last_mut() {
             last.base.extend(appended.iter().cloned());
@@ -299,9 +318,13 @@ impl Core {
         } else {
             frozen = self.replace(&committer, &job.tree, &job.bucket, &mut state, parts);
         }
+        let empty = !state.retired && state.is_empty();
         drop(state);
         self.enqueue(frozen);
         drop(committer);
+        if empty {
+            self.absorb(&job.tree, &job.bucket);
+        }
         for run in job.deltas.iter().chain(job.base.iter()) {
             self.sharing.remove(run);
         }

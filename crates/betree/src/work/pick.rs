@@ -11,12 +11,18 @@ use std::time::Duration;
 use stdx::sync::atomic::Ordering;
 
 use crate::db::Core;
-use crate::tree::{Bucket, Tree};
+use crate::tree::{Bucket, State, Tree};
 
 /// Each further run makes a merge this much more urgent: a read pays for runs, not for bytes.
 const RUN_WEIGHT: f64 = 0.15;
 /// Reads that meet deltas double the urgency after this many.
 const HEAT_UNIT: f64 = 1000.0;
+
+/// A bucket of tombstones only is this much more urgent: scans pay for what is not there.
+const TOMBSTONE_WEIGHT: f64 = 4.0;
+/// Tombstones for this share of the base force a merge, as in a queue that is consumed at one end:
+/// it writes little, since most of what it reads is dead.
+const TOMBSTONES_FORCE: f64 = 0.5;
 
 /// How eagerly a bucket is looked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,8 +63,11 @@ impl Core {
         let all = deltas + state.base_bytes() as f64;
         let runs = state.deltas.len();
         let heat = 1.0 + f64::from(bucket.heat()) / HEAT_UNIT;
-        let score = deltas / all.max(1.0) * (1.0 + RUN_WEIGHT * runs as f64) * heat;
-        Some((score, self.tuning.k_cap <= runs))
+        let dead = tombstone_share(&state);
+        let urgency = (1.0 + RUN_WEIGHT * runs as f64) * heat * (1.0 + TOMBSTONE_WEIGHT * dead);
+        let score = deltas / all.max(1.0) * urgency;
+        let forced = self.tuning.k_cap <= runs || TOMBSTONES_FORCE <= dead;
+        Some((score, forced))
     }
 
     /// Bytes the lane may still rewrite; negative when it is ahead.
@@ -89,4 +98,11 @@ impl Core {
         let commits = self.counters.commits.get();
         self.merges.seen.swap(commits, Ordering::Relaxed) == commits
     }
+}
+
+/// Tombstones in the deltas for each entry of the base.
+fn tombstone_share(state: &State) -> f64 {
+    let dead: u64 = state.deltas.iter().map(|r| r.meta().tombstones).sum();
+    let base: u64 = state.base.iter().map(|r| r.meta().entries).sum();
+    dead as f64 / base.max(dead).max(1) as f64
 }

@@ -1,4 +1,5 @@
-//! Replacing a bucket by others: splits, and the cutting of a bucket that grows at its end.
+//! Replacing buckets by others: splits, the cutting of a bucket that grows at its end, and the
+//! giving up of one that is empty.
 
 use std::sync::Arc;
 
@@ -29,7 +30,10 @@ impl Core {
     ) -> Option<Job> {
         assert!(!state.retired, "a bucket is replaced once");
         assert!(!state.flushing, "a bucket is not replaced under a flush");
-        assert!(parts.first().is_some_and(|p| p.lo == bucket.lo), "the parts begin where it does");
+        assert!(
+            parts.first().is_some_and(|p| p.lo == bucket.lo),
+            "the parts begin where it does"
+        );
         let job = self.freeze_state(tree, bucket, state, committer.last);
         for run in &state.deltas {
             self.sharing.add(run.meta().id, parts.len() - 1);
@@ -51,5 +55,71 @@ impl Core {
         tree.replace(std::slice::from_ref(bucket), replacements);
         state.retired = true;
         job
+    }
+
+    /// Give the range of an empty bucket to a neighbour, so that a tree whose old end is deleted
+    /// while it grows at the other does not collect empty buckets. Nothing happens when either is
+    /// busy, or when the neighbour shares runs or buffers that hold keys of the range: they are out
+    /// of date there, and would come back.
+    pub(crate) fn absorb(&self, tree: &Arc<Tree>, empty: &Arc<Bucket>) {
+        let committer = self.commit.lock();
+        let routing = tree.routing();
+        let at = routing.find(&empty.lo);
+        let there = routing.buckets().get(at);
+        if !there.is_some_and(|bucket| Arc::ptr_eq(bucket, empty)) {
+            return;
+        }
+        let left = at
+            .checked_sub(1)
+            .and_then(|index| routing.buckets().get(index));
+        let pair = match (left, routing.buckets().get(at + 1)) {
+            (Some(left), _) => [left, empty],
+            (None, Some(right)) => [empty, right],
+            (None, None) => return,
+        };
+        // In key order, as everybody who holds two.
+        let [first, second] = pair;
+        let (mut first_state, mut second_state) = (first.state(), second.state());
+        let (gone, kept) = if Arc::ptr_eq(first, empty) {
+            (&mut *first_state, &mut *second_state)
+        } else {
+            (&mut *second_state, &mut *first_state)
+        };
+        if !gone.is_empty() || !gone.is_free() || !kept.is_free() || !kept.frozen.is_empty() {
+            return;
+        }
+        let overlaps = |run: &Arc<Run>| {
+            let below = empty
+                .hi
+                .as_deref()
+                .is_none_or(|hi| *run.meta().min_key < *hi);
+            below && *empty.lo <= *run.meta().max_key
+        };
+        if kept.deltas.iter().chain(kept.base.iter()).any(overlaps) {
+            return;
+        }
+        let kept_bucket = if Arc::ptr_eq(first, empty) {
+            second
+        } else {
+            first
+        };
+        let job = self.freeze_state(tree, kept_bucket, kept, committer.last);
+        let new = Bucket::with_runs(
+            Arc::clone(&first.lo),
+            second.hi.clone(),
+            kept.flushed,
+            kept.deltas.clone(),
+            Arc::clone(&kept.base),
+        );
+        new.state().frozen.clone_from(&kept.frozen);
+        tree.replace(
+            &[Arc::clone(first), Arc::clone(second)],
+            vec![Arc::new(new)],
+        );
+        gone.retired = true;
+        kept.retired = true;
+        drop((first_state, second_state));
+        self.enqueue(job);
+        self.counters.absorbed.add(1);
     }
 }

@@ -55,7 +55,8 @@ impl Core {
         if self.flush_one()? {
             return Ok(true);
         }
-        if self.sync_interval()? {
+        // With threads, one of them is for the log alone.
+        if !self.has_threads() && self.sync_interval()? {
             return Ok(true);
         }
         if self.checkpoint_due() {
@@ -79,12 +80,15 @@ impl Core {
     fn idle_for_a_while(&self) -> bool {
         let timers = &self.timers;
         if due(&timers.asked_idle, self.vfs.now(), IDLE_AFTER) {
-            timers.idle.store(u64::from(self.is_idle()), Ordering::Relaxed);
+            timers
+                .idle
+                .store(u64::from(self.is_idle()), Ordering::Relaxed);
         }
         timers.idle.load(Ordering::Relaxed) == 1
     }
 
-    fn sync_interval(&self) -> Result<bool> {
+    /// Sync the log when its interval has passed.
+    pub(crate) fn sync_interval(&self) -> Result<bool> {
         let Some(log) = &self.log else {
             return Ok(false);
         };
@@ -99,7 +103,7 @@ impl Core {
     }
 
     fn freeze_if_asked(&self) -> bool {
-        if self.memory.wants_freeze() {
+        if self.memory.wants_freeze(self.space.used_bytes()) {
             return self.freeze_fullest();
         }
         let Some(log) = &self.log else {

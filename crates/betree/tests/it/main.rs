@@ -1,3 +1,4 @@
 //! The public library, against a model.
 
 mod model;
+mod queue;

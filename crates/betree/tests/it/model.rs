@@ -33,8 +33,9 @@ fn key(tape: &mut Tape) -> Vec<u8> {
 
 fn same(snapshot: &Snapshot, tree: TreeId, model: &Model) {
     for direction in [Direction::Forward, Direction::Backward] {
-        let mut cursor =
-            snapshot.cursor(tree, Bound::Unbounded, Bound::Unbounded, direction).unwrap();
+        let mut cursor = snapshot
+            .cursor(tree, Bound::Unbounded, Bound::Unbounded, direction)
+            .unwrap();
         let mut seen = Vec::new();
         while cursor.advance().unwrap() {
             seen.push((cursor.key().to_vec(), cursor.value().to_vec()));
@@ -53,7 +54,11 @@ fn run(seed: u64, threads: u32, log: bool) {
     let options = tiny(threads).with_log(log);
     let mut db = Db::open(dir.path(), options.clone()).unwrap();
     let tree = db.create_tree("t", TreeOptions::default()).unwrap();
-    let durability = if log { Durability::Interval } else { Durability::None };
+    let durability = if log {
+        Durability::Interval
+    } else {
+        Durability::None
+    };
     let mut tape = Tape::from_seed(seed, 300_000);
     let mut model = Model::new();
     let mut held: Vec<(Snapshot, Model)> = Vec::new();

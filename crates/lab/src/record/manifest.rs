@@ -90,7 +90,8 @@ impl FromStr for Preset {
 pub struct TargetSpec {
     /// Its name in tables and file names; the spec itself unless two are equal.
     pub name: String,
-    /// The engine: `lmdb`, `rocksdb`, `wiredtiger`, `memory`, or `null` (the generator alone).
+    /// The engine: `betree`, `lmdb`, `rocksdb`, `wiredtiger`, `memory`, or `null` (the generator
+    /// alone).
     pub engine: String,
     /// The engine's own options.
     pub options: BTreeMap<String, String>,

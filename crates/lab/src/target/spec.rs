@@ -37,7 +37,7 @@ fn parse_one(text: &str) -> Result<TargetSpec, String> {
         None => (text, None),
     };
     if engine.is_empty() {
-        return Err("an empty target name; write -t lmdb,rocksdb".to_owned());
+        return Err("an empty target name; write -t betree,lmdb".to_owned());
     }
     factory(engine)?;
     let mut target = TargetSpec {
@@ -116,6 +116,14 @@ mod tests {
     }
 
     #[test]
+    fn values_may_hold_colons() {
+        let targets = parse_targets("betree:rho=1,codec=zstd:1,null,betree").unwrap();
+        let names: Vec<&str> = targets.iter().map(|t| t.name.as_str()).collect();
+        assert_eq!(names, ["betree:rho=1,codec=zstd:1", "null", "betree"]);
+        assert_eq!(targets[0].options["codec"], "zstd:1");
+    }
+
+    #[test]
     fn mistakes_are_named() {
         for (text, needle) in [
             ("lmbd", "lmdb"),
@@ -123,6 +131,8 @@ mod tests {
             ("null,null", "twice"),
             ("memory:limit", "name=value"),
             ("memory:limit=lots", "lots"),
+            ("betree:rho=0", "rho"),
+            ("betree:codec=gzip", "zstd:1-9"),
             ("lmdb:trees=0", "trees"),
             ("", "empty"),
         ] {

@@ -30,7 +30,7 @@ const CAPS: Limits = Limits {
 #[command(
     after_help = "The result is kept for this host, and every later run takes a copy: a \
 difference below the noise floor is called \"no difference\".\n\nExample: romanesco lab calibrate \
---aa 5 --target lmdb"
+--aa 5 --target betree"
 )]
 pub(crate) struct Args {
     /// How often the same thing is measured

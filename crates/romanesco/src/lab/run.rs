@@ -20,7 +20,7 @@ const CONFIG: &str = "lab.toml";
 #[derive(clap::Args)]
 #[command(
     after_help = "Settings come from flags, then LAB_* variables, then lab.toml, then the \
-preset.\n\nExample: romanesco lab run iibench-classic -t lmdb,rocksdb:compaction=universal \
+preset.\n\nExample: romanesco lab run iibench-classic -t betree,rocksdb:compaction=universal \
 --preset quick --mem 256M --out out/first"
 )]
 pub(crate) struct Args {

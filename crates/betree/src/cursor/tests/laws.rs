@@ -191,8 +191,7 @@ fn a_key_has_what_the_newest_sequence_says() {
             town.merge(0, Seq(0), 1);
         }
         let view = town.view(At::First).unwrap().unwrap();
-        for seq in 1..=now.0 {
-            let expected = [b"base", b"old.", b"mid.", b"new."][seq as usize - 1];
+        for (seq, expected) in (1..=now.0).zip([b"base", b"old.", b"mid.", b"new."]) {
             let mut read = b"left over".to_vec();
             assert!(super::super::get(&view, b"k", Seq(seq), &mut read).unwrap());
             assert_eq!(read, expected);

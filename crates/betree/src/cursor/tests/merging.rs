@@ -26,7 +26,7 @@ fn sources(rng: &mut Rng, prefix: &[u8], direction: Direction) -> (Vec<Memory>, 
             let op = if rng.chance(0.3) { Op::Delete } else { Op::Put };
             own.insert(
                 key.clone(),
-                Version::new(&key, 100 - number, op, &[number as u8]),
+                Version::new(&key, 100 - number, op, &number.to_be_bytes()),
             );
         }
         for (key, version) in &own {
@@ -43,7 +43,7 @@ fn sources(rng: &mut Rng, prefix: &[u8], direction: Direction) -> (Vec<Memory>, 
 fn some_key(rng: &mut Rng, model: &Model) -> Vec<u8> {
     match model.keys().nth(rng.index(model.len() + 1)) {
         Some(key) => key.clone(),
-        None => vec![rng.below(256) as u8],
+        None => rng.below(1 << 16).to_be_bytes()[6..].to_vec(),
     }
 }
 

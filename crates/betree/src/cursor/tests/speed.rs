@@ -70,12 +70,27 @@ fn measure(what: &str, direction: Direction, view: &View) {
         let (mut met, mut bytes) = (0, 0);
         while cursor.advance().unwrap() {
             met += 1;
-            bytes += cursor.key().len() + cursor.value().len();
+            bytes += (cursor.key().len() + cursor.value().len()) as u64;
         }
         let each = began.elapsed().as_nanos() / u128::from(ENTRIES);
         println!("{what}, {direction:?}, {pass}: {each} ns an entry");
-        assert_eq!((met, bytes), (ENTRIES, 28 * met as usize));
+        assert_eq!((met, bytes), (ENTRIES, 28 * ENTRIES));
     }
+}
+
+/// Seek here and there, and say how long one takes.
+fn measure_seeks(what: &str, view: &View) {
+    let buckets = Arc::new(Single(view.clone()));
+    let mut cursor = MergeCursor::new(buckets, None, Seq(9), Unbounded, Unbounded, Forward);
+    let began = stdx::time::now();
+    let seeks = ENTRIES / 10;
+    for n in 0..seeks {
+        let wanted = key(n * 7919 % ENTRIES);
+        assert!(cursor.seek(&wanted).unwrap());
+        assert_eq!(cursor.key(), wanted);
+    }
+    let each = began.elapsed().as_nanos() / u128::from(seeks);
+    println!("{what}: {each} ns a seek");
 }
 
 #[test]
@@ -98,6 +113,7 @@ fn long_scans_meet_every_entry() {
         let mut view = empty.clone();
         view.base = Arc::from(made(1, Seq(0)));
         measure("settled", direction, &view);
+        measure_seeks("settled", &view);
         let mut deltas = made(40, Seq(0));
         deltas.truncate(3);
         view.deltas = deltas;
@@ -105,6 +121,7 @@ fn long_scans_meet_every_entry() {
         view.deltas = Vec::new();
         view.buffers.push(buffer(0, 40));
         measure("base and a small buffer", direction, &view);
+        measure_seeks("base and a small buffer", &view);
         view.base = Arc::from(made(1, Seq(5)));
         view.buffers.pop();
         measure("base with versions", direction, &view);

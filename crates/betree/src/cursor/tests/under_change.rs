@@ -2,6 +2,7 @@
 
 use std::ops::Bound;
 use std::sync::Arc;
+use std::thread;
 
 use stdx::rng::Rng;
 
@@ -26,7 +27,7 @@ fn some_key(rng: &mut Rng) -> Vec<u8> {
     match rng.below(4) {
         0 => format!("{:04}", rng.below(300)).into_bytes(),
         1 => format!("shared/prefix/{:03}", rng.below(200)).into_bytes(),
-        2 => vec![rng.below(256) as u8; 1 + rng.index(3)],
+        2 => [rng.below(256).to_be_bytes()[7]; 3][rng.index(3)..].to_vec(),
         _ => rng.below(1 << 12).to_be_bytes().to_vec(),
     }
 }
@@ -213,4 +214,26 @@ fn cursors_see_their_snapshot_whatever_happens() {
         println!("seed {seed}");
         run(seed, 120);
     }
+}
+
+#[test]
+fn cursors_on_other_threads_see_their_snapshot() {
+    let town = Town::new();
+    let owns = [(WriteSet::new(), Vec::new())];
+    thread::scope(|scope| {
+        for reader in 0..2 {
+            let (town, owns) = (&town, &owns);
+            scope.spawn(move || {
+                let mut rng = Rng::new(1000 + reader);
+                for _ in 0..60 {
+                    let mut walker = Walker::new(&mut rng, town, town.now(), &owns[0]);
+                    (0..=walker.expected.len()).for_each(|_| walker.advance());
+                    walker.seek(&mut rng);
+                }
+            });
+        }
+        let mut rng = Rng::new(7);
+        // Nothing is forgotten: readers take their snapshots at any time.
+        (0..400).for_each(|_| change(&mut rng, &town, Seq::ANCIENT));
+    });
 }

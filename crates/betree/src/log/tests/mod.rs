@@ -44,7 +44,13 @@ fn payload(seq: u64, salt: u64) -> Vec<u8> {
 }
 
 fn create(disk: &Disk) -> Result<Log> {
-    Log::create(Arc::new(disk.clone()), Path::new(DIRECTORY), STORE, Seq(1), small())
+    Log::create(
+        Arc::new(disk.clone()),
+        Path::new(DIRECTORY),
+        STORE,
+        Seq(1),
+        small(),
+    )
 }
 
 type Records = Vec<(u64, Vec<u8>)>;

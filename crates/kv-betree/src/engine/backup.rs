@@ -1,0 +1,40 @@
+//! Backups: the store copies itself, the adapter adds the identity file.
+//!
+//! I1. The identity file is written last. A copy that was interrupted has none, and is refused when
+//! somebody tries to open it.
+
+use std::fs;
+use std::path::Path;
+
+use kv::{Compaction, Error, ErrorKind, Flow, Progress, Result, identity};
+
+use super::errors::convert;
+use super::{Betree, ended, watching};
+use crate::factory::NAME;
+use crate::stub::Missing;
+
+pub(super) fn backup(
+    engine: &Betree,
+    directory: &Path,
+    watch: &mut dyn FnMut(Progress) -> Flow,
+) -> Result<Compaction> {
+    let fail = |path: &Path, e| {
+        let error = Error::io(path, e).with_engine(NAME);
+        error.with_operation("backup")
+    };
+    if !vfs::is_empty(directory).map_err(|e| fail(directory, e))? {
+        let message = "the directory of the backup holds files; name an empty one";
+        let error = Error::new(ErrorKind::Exists, message).with_engine(NAME);
+        return Err(error.with_operation("backup").with_path(directory));
+    }
+    vfs::ensure_dir(directory).map_err(|e| fail(directory, e))?;
+    let copied = engine.db.backup(directory, &mut watching(watch));
+    let copied = copied.map(ended).map_err(convert)?;
+    if copied == Compaction::Complete {
+        let own = engine.directory.join(identity::FILE);
+        let text = fs::read(&own).map_err(|e| fail(&own, e))?;
+        let path = directory.join(identity::FILE);
+        vfs::write_atomic(&path, &text).map_err(|e| fail(&path, e))?;
+    }
+    Ok(copied)
+}

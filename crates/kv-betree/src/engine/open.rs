@@ -1,0 +1,28 @@
+//! Opening a store: its identity, then the store itself, which holds the directory.
+
+use std::path::Path;
+
+use betree::{Db, Options};
+use kv::{Engine, Result};
+
+use super::Betree;
+use super::errors::convert;
+use super::pool::Pool;
+use crate::factory::{NAME, capabilities};
+
+/// The version of what the adapter keeps in the directory: nothing but the identity file.
+const FORMAT: u32 = 1;
+
+pub(crate) fn open(directory: &Path, options: Options) -> Result<Box<dyn Engine>> {
+    // No option is fixed for the life of a store: every run says for itself how it was written.
+    kv::identity::claim(directory, NAME, FORMAT, "")?;
+    let log = options.log();
+    let db = Db::open(directory, options).map_err(convert)?;
+    Ok(Box::new(Betree {
+        db,
+        directory: directory.to_owned(),
+        capabilities: capabilities(log),
+        log,
+        batches: Pool::default(),
+    }))
+}

@@ -1,0 +1,88 @@
+//! The factory: what betree can do, and how it is opened.
+//!
+//! Of the common options betree uses all but `size_max`: its file grows as far as the disk allows.
+//! `cache` is its whole memory, write buffers included. It has at least one background thread, for
+//! nobody above this API would do the work in its place.
+
+use std::path::Path;
+
+use kv::{Capabilities, Engine, EngineOptions, Factory, Limits, OptionDoc, Result};
+
+use crate::engine;
+use crate::settings::{self, OPTIONS};
+
+/// The engine's name.
+pub(crate) const NAME: &str = "betree";
+
+pub(crate) struct Betree;
+
+impl Factory for Betree {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn about(&self) -> &'static str {
+        "write-optimised Be-tree of buffered buckets, Romanesco's own"
+    }
+
+    fn license(&self) -> &'static str {
+        "MIT OR Apache-2.0"
+    }
+
+    fn feature(&self) -> Option<&'static str> {
+        None
+    }
+
+    fn available(&self) -> bool {
+        true
+    }
+
+    fn version(&self) -> Option<String> {
+        // All crates of the workspace have one version.
+        Some(env!("CARGO_PKG_VERSION").to_owned())
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        capabilities(true)
+    }
+
+    fn options(&self) -> &'static [OptionDoc] {
+        OPTIONS
+    }
+
+    fn check(&self, options: &EngineOptions) -> Result<()> {
+        self.check_own(options)?;
+        settings::read(options).map(|_| ())
+    }
+
+    fn open(&self, directory: &Path, options: &EngineOptions) -> Result<Box<dyn Engine>> {
+        self.check_own(options)?;
+        engine::open(directory, settings::read(options)?)
+    }
+}
+
+/// What betree can do with or without a log.
+pub(crate) fn capabilities(log: bool) -> Capabilities {
+    Capabilities {
+        limits: Limits {
+            key_max: betree::KEY_MAX,
+            value_max: betree::VALUE_MAX,
+        },
+        empty_keys: true,
+        persistent: log,
+        interval: log,
+        group_commit: log,
+        none_is_consistent: true,
+        concurrent_writers: true,
+        blind_writes: true,
+        // The keys of a range are found and deleted one by one.
+        cheap_range_delete: false,
+        drop_with_readers: true,
+        compaction: true,
+        backup: true,
+        storage_map: true,
+        io_by_reason: true,
+        direct_io: true,
+        compression: true,
+    }
+}
