@@ -6,9 +6,9 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use stdx::sync::atomic::{AtomicU64, Ordering};
 use stdx::sync::{Condvar, Mutex};
 use vfs::{File, Vfs};
 

@@ -10,8 +10,9 @@
 //!                   |            |  is flushed   |  little, then more    |  for room
 //! ```
 
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
+
+use stdx::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 /// Above this share of the limit the fullest buffers are frozen and flushed.
 const FREEZE_PERCENT: usize = 70;

@@ -6,8 +6,8 @@
 //! than everything merged, and stays as it is.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
+use stdx::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use stdx::rng::Rng;
 use stdx::sync::Mutex;
 use vfs::Site;

@@ -7,8 +7,9 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
+
+use stdx::sync::atomic::Ordering;
 
 use crate::db::Core;
 use crate::tree::{Bucket, State, Tree};

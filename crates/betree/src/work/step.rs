@@ -6,8 +6,9 @@
 //! 4. Freeze more, when memory or the log's length asks for it.
 //! 5. Merge a slice, when the pace allows, a bucket must be merged, or the store is idle.
 
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
+
+use stdx::sync::atomic::{AtomicU64, Ordering};
 
 use super::pick::Zeal;
 use crate::db::Core;
