@@ -67,7 +67,7 @@ pub(crate) fn open(
 }
 
 /// An identity no other store has: hashes of the clock and of addresses the system randomises.
-fn new_store_id(vfs: &dyn Vfs) -> u128 {
+pub(crate) fn new_store_id(vfs: &dyn Vfs) -> u128 {
     let wall = stdx::time::wall().as_nanos();
     let here = std::ptr::from_ref(vfs).cast::<()>() as usize;
     let mut bytes = Vec::with_capacity(64);
