@@ -144,7 +144,13 @@ impl Core {
             return Ok(());
         };
         if durability < Durability::Group {
-            return log.write_ready().inspect_err(|e| self.health.poison(e));
+            if !self.has_threads() {
+                return log.write_ready().inspect_err(|e| self.health.poison(e));
+            }
+            if log.wants_write() {
+                self.wake.log();
+            }
+            return Ok(());
         }
         let start = self.vfs.now();
         let result = log.sync_to(position);

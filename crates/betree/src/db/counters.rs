@@ -79,6 +79,8 @@ pub(crate) struct Counters {
     pub(crate) user_bytes: Counter,
     /// Encoded bytes flushed as deltas: what the merge lane is paced by.
     pub(crate) delta_bytes: Counter,
+    /// Bytes the pace allowed when there was nothing to merge.
+    pub(crate) forgiven_bytes: Counter,
     /// Encoded bytes that merges wrote.
     pub(crate) merged_bytes: Counter,
 }

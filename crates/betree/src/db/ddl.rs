@@ -78,7 +78,12 @@ impl Core {
         for bucket in tree.routing().buckets() {
             let mut state = bucket.state();
             self.memory.forget_active(state.active.bytes());
-            for run in state.deltas.iter().chain(state.base.iter()) {
+            for run in &state.deltas {
+                if self.sharing.remove(run) {
+                    self.merges.delta_went(run.meta().bytes);
+                }
+            }
+            for run in state.base.iter() {
                 self.sharing.remove(run);
             }
             // Flushes and merges under way find it so, and let go of what they made.

@@ -245,6 +245,12 @@ impl Db {
         self.shut()
     }
 
+    /// What is behind the handle.
+    #[cfg(test)]
+    pub(crate) fn core(&self) -> &Core {
+        &self.core
+    }
+
     fn shut(&self) -> Result<()> {
         let Some(mut threads) = self.threads.lock().take() else {
             return Ok(());

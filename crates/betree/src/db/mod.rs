@@ -21,7 +21,6 @@ mod tuning;
 pub(crate) use self::core::{Committer, Core, DATA_FILE};
 pub(crate) use counters::Wait as Waited;
 pub use handle::Db;
-pub(crate) use open::new_store_id;
 pub use reader::Cursor;
 pub(crate) use reader::Reader;
 pub use snapshot::Snapshot;

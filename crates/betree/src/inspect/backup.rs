@@ -25,7 +25,7 @@ use super::look::{BucketLook, TreeLook};
 use crate::checkpoint::{
     BucketImage, DATA_START, Image, ImagePlace, Superblock, TreeFlags, TreeImage,
 };
-use crate::db::{Core, DATA_FILE, Reader, new_store_id};
+use crate::db::{Core, DATA_FILE, Reader};
 use crate::error::{Error, ErrorKind, Result};
 use crate::run::{Run, RunMeta};
 use crate::types::{Extent, RunId, Seq, UNIT};
@@ -146,7 +146,7 @@ impl Core {
             hash: u64::from_le_bytes(*hash),
         };
         let superblock = Superblock {
-            store: new_store_id(&*self.vfs),
+            store: self.vfs.unique(),
             number: image.number,
             image: Some(place),
             log_from: image.log_from,

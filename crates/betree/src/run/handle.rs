@@ -9,8 +9,8 @@
 
 use std::ops::Range;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
+use stdx::sync::atomic::{AtomicBool, Ordering};
 use vfs::Site;
 
 use super::block::{BlockIdent, BlockKind};

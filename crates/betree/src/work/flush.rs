@@ -155,6 +155,7 @@ impl Core {
         let append = state.deltas.is_empty() && state.runs_end_before(&run.meta().min_key);
         if !append {
             self.counters.delta_bytes.add(run.meta().bytes);
+            self.merges.delta_came(run.meta().bytes);
             state.deltas.insert(0, run);
             return;
         }
