@@ -70,6 +70,9 @@ pub(crate) struct Counters {
     pub(crate) absorbed: Counter,
     pub(crate) checkpoints: Counter,
     pub(crate) image_bytes: Counter,
+    /// Bytes read for backups, and the calls that did.
+    pub(crate) copied: Counter,
+    pub(crate) copy_reads: Counter,
     pub(crate) flush_nanos: Counter,
     pub(crate) merge_nanos: Counter,
     /// Bytes of keys and values that commits brought.

@@ -18,7 +18,7 @@ mod snapshots;
 mod transaction;
 mod tuning;
 
-pub(crate) use self::core::{Committer, Core};
+pub(crate) use self::core::{Committer, Core, DATA_FILE};
 pub(crate) use counters::Wait as Waited;
 pub use handle::Db;
 pub use reader::Cursor;
