@@ -70,20 +70,25 @@ pub fn options(factory: &dyn Factory, rng: &mut Rng) -> EngineOptions {
 }
 
 fn common(rng: &mut Rng) -> EngineOptions {
-    let pick = |rng: &mut Rng, choices: [u64; 4]| *choices.get(rng.index(4)).unwrap_or(&1);
     EngineOptions {
-        cache: ByteSize::mib(pick(rng, [1, 2, 8, 64])),
-        interval: Duration::from_millis(pick(rng, [1, 5, 20, 100])),
-        checkpoint: Duration::from_millis(pick(rng, [20, 100, 500, 5_000])),
+        cache: ByteSize::mib(pick(rng, &[1, 2, 8, 64])),
+        interval: Duration::from_millis(pick(rng, &[1, 5, 20, 100])),
+        checkpoint: Duration::from_millis(pick(rng, &[20, 100, 500, 5_000])),
         codec: if rng.chance(0.5) {
             Codec::Fast
         } else {
             Codec::None
         },
-        threads: u32::try_from(pick(rng, [1, 1, 2, 4])).unwrap_or(1),
+        threads: pick(rng, &[1, 1, 2, 4]),
         size_max: SIZE_MAX,
         ..EngineOptions::default()
     }
+}
+
+/// One of `choices`, of which there is at least one.
+pub(crate) fn pick<T: Copy>(rng: &mut Rng, choices: &[T]) -> T {
+    let choice = choices.get(rng.index(choices.len()));
+    *choice.expect("an index below the length of a list that is not empty")
 }
 
 /// `options` on one line.

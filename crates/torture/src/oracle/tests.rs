@@ -1,7 +1,7 @@
 //! Small histories of known verdict.
 //!
-//! A history is a line of words: `+w:n` announces a commit, `.w:n` acknowledges and `!w:n` aborts it,
-//! `(` and `)` begin and end a sync. Each commit puts its ledger entry and what `writes` says.
+//! A history is a line of words: `+w:n` announces a commit, `.w:n` acknowledges and `!w:n` aborts
+//! it, `(` and `)` begin and end a sync. Each commit puts its ledger entry and what `writes` says.
 
 use kv::Durability;
 

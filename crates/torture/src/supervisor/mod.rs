@@ -75,15 +75,7 @@ pub fn run(config: &Config, note: &mut dyn FnMut(&str)) -> Result<Summary, Failu
         let age = cycle % STORE_CYCLES;
         let last = cycle == config.cycles || age + 1 == STORE_CYCLES;
         let ending = (!last).then(|| Ending::draw(&mut rng, age < YOUNG_CYCLES));
-        let start = Start {
-            engine: config.engine.clone(),
-            directory: config.directory.join("store"),
-            options: draw::options(factory, &mut rng),
-            seed: rng.next_u64(),
-            writers: u32::try_from(1 + rng.below(WRITERS_MOST)).unwrap_or(1),
-            first: oracle.next_counter(),
-            lie: config.lie,
-        };
+        let start = start(config, factory, &mut rng, oracle.next_counter());
         if config.copy {
             let copied = copy(&start.directory, &config.directory.join("before"));
             copied.map_err(|e| Failure::cannot(config, format!("cannot copy the store: {e}")))?;
@@ -124,6 +116,19 @@ pub fn run(config: &Config, note: &mut dyn FnMut(&str)) -> Result<Summary, Failu
         }
     }
     Ok(summary)
+}
+
+/// How the next worker starts; its counters begin with `first`.
+fn start(config: &Config, factory: &dyn Factory, rng: &mut Rng, first: u64) -> Start {
+    Start {
+        engine: config.engine.clone(),
+        directory: config.directory.join("store"),
+        options: draw::options(factory, rng),
+        seed: rng.next_u64(),
+        writers: u32::try_from(1 + rng.below(WRITERS_MOST)).unwrap_or(1),
+        first,
+        lie: config.lie,
+    }
 }
 
 /// Refuse what cannot be run; make the directory.
