@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use stdx::sync::Mutex;
+use stdx::sync::{Mutex, MutexGuard};
 
 use crate::checkpoint::{self, BucketImage, Image, Superblock, TreeFlags, TreeImage};
 use crate::db::Core;
@@ -55,10 +55,23 @@ impl Checkpoints {
         }
     }
 
+    /// Make none until the guard is dropped.
+    pub(crate) fn hold_off(&self) -> CheckpointsHeldOff<'_> {
+        CheckpointsHeldOff {
+            _last: self.last.lock(),
+        }
+    }
+
     /// The newest durable checkpoint.
     pub(crate) fn superblock(&self) -> Superblock {
         self.last.lock().superblock.clone()
     }
+}
+
+/// While it lives no checkpoint is made.
+#[must_use]
+pub(crate) struct CheckpointsHeldOff<'a> {
+    _last: MutexGuard<'a, Last>,
 }
 
 /// Freed extents that wait for a checkpoint may be this much before one is made for their sake.

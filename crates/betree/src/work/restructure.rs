@@ -69,7 +69,9 @@ impl Core {
         if !there.is_some_and(|bucket| Arc::ptr_eq(bucket, empty)) {
             return;
         }
-        let left = at.checked_sub(1).and_then(|index| routing.buckets().get(index));
+        let left = at
+            .checked_sub(1)
+            .and_then(|index| routing.buckets().get(index));
         let pair = match (left, routing.buckets().get(at + 1)) {
             (Some(left), _) => [left, empty],
             (None, Some(right)) => [empty, right],
@@ -87,13 +89,20 @@ impl Core {
             return;
         }
         let overlaps = |run: &Arc<Run>| {
-            let below = empty.hi.as_deref().is_none_or(|hi| *run.meta().min_key < *hi);
+            let below = empty
+                .hi
+                .as_deref()
+                .is_none_or(|hi| *run.meta().min_key < *hi);
             below && *empty.lo <= *run.meta().max_key
         };
         if kept.deltas.iter().chain(kept.base.iter()).any(overlaps) {
             return;
         }
-        let kept_bucket = if Arc::ptr_eq(first, empty) { second } else { first };
+        let kept_bucket = if Arc::ptr_eq(first, empty) {
+            second
+        } else {
+            first
+        };
         let job = self.freeze_state(tree, kept_bucket, kept, committer.last);
         let new = Bucket::with_runs(
             Arc::clone(&first.lo),
@@ -103,7 +112,10 @@ impl Core {
             Arc::clone(&kept.base),
         );
         new.state().frozen.clone_from(&kept.frozen);
-        tree.replace(&[Arc::clone(first), Arc::clone(second)], vec![Arc::new(new)]);
+        tree.replace(
+            &[Arc::clone(first), Arc::clone(second)],
+            vec![Arc::new(new)],
+        );
         gone.retired = true;
         kept.retired = true;
         drop((first_state, second_state));

@@ -1,4 +1,5 @@
 //! The public library, against a model.
 
+mod bulk;
 mod model;
 mod queue;
