@@ -88,7 +88,7 @@ fn memory_stays_within_the_limit_while_a_commit_of_many_times_that_is_applied() 
     let core = open(&disk, &tiny());
     core.create_tree("t", TreeOptions::default()).unwrap();
     let limit = core.memory.limit();
-    let count = u32::try_from(limit).unwrap() / 8;
+    let count = u32::try_from(limit).unwrap() / 16;
     commit(&core, count, &|_, _| {
         // A chunk is applied at once, and takes about twice its bytes.
         assert!(core.memory.buffered() <= limit + 3 * core.tuning.chunk);
