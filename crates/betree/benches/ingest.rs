@@ -35,6 +35,7 @@ fn main() {
     let start = time::now();
     let mut window = (start, 0);
     let mut slowest = Duration::ZERO;
+    let mut waits = Vec::new();
     let mut row: u64 = 0;
     while row < rows {
         batch.clear();
@@ -52,6 +53,7 @@ fn main() {
         }
         let before = time::now();
         db.write(&batch, Durability::Interval).expect("write");
+        waits.push(before.elapsed());
         slowest = slowest.max(before.elapsed());
         if Duration::from_secs(1) <= window.0.elapsed() {
             let rate = (row - window.1) as f64 / window.0.elapsed().as_secs_f64();
@@ -68,6 +70,11 @@ fn main() {
         "{rows} rows in {took:?}: {:.0} rows/s",
         rows as f64 / took.as_secs_f64()
     );
+    waits.sort_unstable();
+    for part in [0.5, 0.9, 0.99, 0.999, 1.0] {
+        let index = ((waits.len() - 1) as f64 * part) as usize;
+        println!("commit p{:<5} {:?}", part * 100.0, waits[index]);
+    }
     let before = time::now();
     db.settle(Duration::from_secs(600)).expect("settle");
     println!("settled in {:?}", before.elapsed());

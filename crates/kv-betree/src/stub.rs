@@ -9,12 +9,15 @@ pub(crate) trait Missing {
         none()
     }
     fn verify(&self) -> Result<Report> {
-        none()
+        Ok(Report::default())
     }
     fn stats(&self) -> Stats {
         Stats::default()
     }
-    fn tree_stats(&self, _: TreeId, _: bool) -> Result<TreeStats> {
+    fn tree_stats(&self, tree: TreeId, _: bool) -> Result<TreeStats> {
+        self.count(tree)
+    }
+    fn count(&self, _: TreeId) -> Result<TreeStats> {
         none()
     }
     fn storage_map(&self) -> StorageMap {
@@ -22,7 +25,20 @@ pub(crate) trait Missing {
     }
 }
 
-impl Missing for Db {}
+impl Missing for Db {
+    fn count(&self, tree: TreeId) -> Result<TreeStats> {
+        let mut stats = TreeStats::default();
+        let all = std::ops::Bound::Unbounded;
+        let snapshot = self.begin_read()?;
+        let mut cursor = snapshot.cursor(tree, all, all, betree::Direction::Forward)?;
+        while cursor.advance()? {
+            stats.entries += 1;
+            stats.live_bytes += (cursor.key().len() + cursor.value().len()) as u64;
+        }
+        stats.exact = true;
+        Ok(stats)
+    }
+}
 
 fn none<T>() -> Result<T> {
     let message = "the store does not answer this yet";

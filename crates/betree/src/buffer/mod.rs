@@ -27,9 +27,9 @@ mod writes;
 
 use std::mem;
 use std::ops::Bound;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
+use stdx::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use stdx::sync::{Mutex, MutexGuard};
 
 pub(crate) use frozen::SortedBuffer;

@@ -1,8 +1,8 @@
 //! How a checkpoint becomes the newest, and how the newest is found again.
 //!
-//! 1. The caller syncs the log up to the newest sequence number that a run of the image holds, so
-//!    that no crash can lose a commit from the log that a run already has.
-//! 2. The caller captures the image and, in the same moment, calls `Space::begin_checkpoint`.
+//! 1. The caller calls `Space::begin_checkpoint`, then captures the image.
+//! 2. It syncs the log up to the image's `last_seq`, so that no crash can lose a commit from the
+//!    log that a run already has. At recovery the log must reach `last_seq`.
 //! 3. [`write()`] writes the image into an extent no image names, and syncs the data file: with it
 //!    every run the image names becomes durable.
 //! 4. It writes the superblock's first two slots and syncs: the checkpoint is committed. Then the
@@ -142,7 +142,8 @@ fn reserve_for(last: &Superblock) -> u64 {
 /// Slots that do not hold the newest superblock are repaired.
 ///
 /// # Errors
-/// Those of `read_newest`; `Corrupt`: the image is not what the superblock says.
+/// `Invalid`: not a data file of this engine, or one of another version. `Corrupt`: no slot of the
+/// superblock is valid, or the image is not what it says.
 pub(crate) fn read(file: &dyn File, path: &Path) -> Result<(Superblock, Option<Image>)> {
     let slots = superblock::read_slots(file);
     let newest = superblock::newest(&slots).map_err(|error| error.with_path(path))?;
@@ -154,7 +155,11 @@ pub(crate) fn read(file: &dyn File, path: &Path) -> Result<(Superblock, Option<I
     Ok((newest, image))
 }
 
-fn read_image(
+/// The image that `superblock` names, at `place`.
+///
+/// # Errors
+/// `Corrupt`: it is not what the superblock says; `Io`.
+pub(crate) fn read_image(
     file: &dyn File,
     path: &Path,
     superblock: &Superblock,

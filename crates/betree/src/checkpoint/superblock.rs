@@ -46,7 +46,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::types::{Extent, RunId, Seq, UNIT};
 
 /// The version of the store's format this program reads and writes.
-pub(crate) const FORMAT: u32 = 1;
+pub(super) const FORMAT: u32 = 1;
 /// Slots of the superblock.
 pub(super) const SLOTS: u64 = 4;
 /// Where data begin: behind the slots.
@@ -227,16 +227,11 @@ pub(super) fn read_slots(file: &dyn File) -> Slots {
     (0..SLOTS).map(read).collect()
 }
 
-/// The newest valid superblock of the data file at `path`. Bad slots are passed over as long as one
-/// is valid.
+/// The newest valid superblock among the slots. Bad ones are passed over as long as one is valid.
 ///
 /// # Errors
 /// `Invalid`: not a data file of this engine, or one of another version. `Corrupt`: no slot is
 /// valid, or they are of two stores.
-pub(crate) fn read_newest(file: &dyn File, path: &Path) -> Result<Superblock> {
-    newest(&read_slots(file)).map_err(|error| error.with_path(path))
-}
-
 pub(super) fn newest(slots: &Slots) -> Result<Superblock> {
     for slot in slots {
         if let Err(Bad::Version(version)) = slot {

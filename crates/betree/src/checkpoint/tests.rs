@@ -8,11 +8,8 @@ use stdx::{Tape, hash};
 use vfs::{File, Site};
 
 use super::image::tests as images;
-use super::superblock::{Bad, SLOTS, newest, read_slots};
-use super::{
-    DATA_START, FORMAT, Image, ImagePlace, Superblock, keep_reserve, read, read_newest,
-    rebuild_space, superblock, write,
-};
+use super::superblock::{Bad, FORMAT, ImagePlace, SLOTS, newest, read_slots};
+use super::{DATA_START, Image, Superblock, keep_reserve, read, rebuild_space, superblock, write};
 use crate::error::ErrorKind;
 use crate::types::{Extent, RunId, Seq, UNIT};
 
@@ -182,7 +179,7 @@ fn file_of(slots: &[Vec<u8>]) -> Disk {
 }
 
 fn message(disk: &Disk, kind: ErrorKind) -> String {
-    let error = read_newest(disk, path()).unwrap_err();
+    let error = read(disk, path()).unwrap_err();
     assert_eq!(error.kind(), kind, "{error}");
     assert_eq!(error.path(), Some(path()));
     error.to_string()
@@ -251,7 +248,7 @@ fn the_newest_of_the_valid_slots_is_taken() {
         [old.clone(), old.clone(), zero.clone(), new.clone()],
         [bad, zero.clone(), new, old],
     ] {
-        assert_eq!(read_newest(&file_of(&slots), path()).unwrap().number, 6);
+        assert_eq!(newest(&read_slots(&file_of(&slots))).unwrap().number, 6);
     }
 }
 
@@ -373,7 +370,7 @@ fn a_power_loss_while_slots_are_repaired_leaves_one_that_serves() {
     let (disk, six, space) = store();
     let epoch = space.begin_checkpoint();
     write(&disk, path(), &space, &six, epoch, &image(7)).unwrap();
-    let [old, new] = [six, read_newest(&disk, path()).unwrap()].map(|s| s.encode());
+    let [old, new] = [six, newest(&read_slots(&disk)).unwrap()].map(|s| s.encode());
     let torn = vec![1; 4096];
     for slots in [
         [&new, &torn, &old, &old],
@@ -402,7 +399,10 @@ fn on_a_full_disk_the_reserve_carries_checkpoint_after_checkpoint() {
     let mut tape = Tape::from_seed(1, 200);
     let mut long = |number| {
         let mut image = image(number);
-        image.trees[0].name = "n".repeat(60_000 + tape.index(1000));
+        // Both bounds of run 1 are long, so that the image is 15 units long.
+        let long = |byte: u8, len: usize| vec![byte; len].into_boxed_slice();
+        image.runs[0].min_key = long(b'a', 30_000 + tape.index(500));
+        image.runs[0].max_key = long(b'z', 30_000 + tape.index(500));
         image
     };
     let take_all = || {

@@ -53,11 +53,26 @@ impl Core {
         }
         check_sizes(batch)?;
         self.wait_for_memory(batch.payload().len())?;
+<<<<<<< HEAD
         let changes = Expanded::new(self, batch);
         self.commit_bulk(&changes, durability, &mut |last| {
             changes.look(last);
             Ok(())
         })
+=======
+        let position = {
+            let mut committer = self.commit.lock();
+            self.health.check_writable()?;
+            let ranges = batch.counts().range_deletes as u64;
+            let batch = self.expand(batch, committer.last)?;
+            check_sizes(&batch)?;
+            let plan = Plan::new(self, batch.ops(), batch.len())?;
+            let position = self.enter(&mut committer, &batch, &plan)?;
+            self.counters.range_deletes.add(ranges);
+            position
+        };
+        self.make_durable(position, durability)
+>>>>>>> betree
     }
 
     /// Commit `batch`, which has no range deletes, if `check` agrees.
@@ -100,6 +115,9 @@ impl Core {
         self.snapshots.publish(seq);
         self.freeze_when_full(seq);
         self.counters.commits.add(1);
+        let counts = batch.counts();
+        self.counters.puts.add(counts.puts as u64);
+        self.counters.deletes.add(counts.deletes as u64);
         self.counters.user_bytes.add(batch.byte_len() as u64);
         Ok(position)
     }
@@ -141,7 +159,13 @@ impl Core {
             return Ok(());
         };
         if durability < Durability::Group {
-            return log.write_ready().inspect_err(|e| self.health.poison(e));
+            if !self.has_threads() {
+                return log.write_ready().inspect_err(|e| self.health.poison(e));
+            }
+            if log.wants_write() {
+                self.wake.log();
+            }
+            return Ok(());
         }
         let start = self.vfs.now();
         let result = log.sync_to(position);

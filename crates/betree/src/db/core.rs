@@ -7,9 +7,9 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use stdx::sync::atomic::{AtomicU64, Ordering};
 use stdx::sync::{Condvar, Mutex};
 use vfs::{File, Vfs};
 
@@ -152,9 +152,21 @@ pub(crate) struct Wake {
     lock: Mutex<()>,
     work: Condvar,
     room: Condvar,
+    log: Condvar,
 }
 
 impl Wake {
+    /// The log has something to write.
+    pub(crate) fn log(&self) {
+        self.log.notify_one();
+    }
+
+    /// Wait until the log has something to write, no longer than `limit`.
+    pub(crate) fn wait_for_log(&self, limit: Duration) {
+        let mut guard = self.lock.lock();
+        self.log.wait_for(&mut guard, limit);
+    }
+
     /// There is work.
     pub(crate) fn work(&self) {
         self.work.notify_one();
@@ -165,6 +177,7 @@ impl Wake {
         let _guard = self.lock.lock();
         self.work.notify_all();
         self.room.notify_all();
+        self.log.notify_all();
     }
 
     /// There is room in the buffers.

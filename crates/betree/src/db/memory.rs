@@ -12,11 +12,17 @@
 //!                   |            |  is flushed   |  little, then more    |  for room
 //! ```
 
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
+
+use stdx::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 /// Above this share of the limit the fullest buffers are frozen and flushed.
 const FREEZE_PERCENT: usize = 70;
+/// A young store begins to flush at this part of the limit and this part of what it stores: then
+/// there is no burst while the buffers fill for the first time and no step at its end, and it costs
+/// little, since rewriting is cheap while there is little to rewrite.
+const START_PART: usize = 8;
+const STORED_PART: usize = 4;
 /// Above this share commits wait in proportion.
 const WAIT_PERCENT: usize = 85;
 /// Waits shorter than this are owed until they add up: a sleep costs about 60 microseconds itself.
@@ -126,10 +132,19 @@ impl Memory {
     }
 
     /// Whether the fullest buffer should be frozen: memory is getting full, and not already by
+<<<<<<< HEAD
     /// buffers that wait for their flush.
     pub(crate) fn wants_freeze(&self) -> bool {
         let waiting = self.frozen();
         self.limit / 100 * FREEZE_PERCENT < self.used() && waiting < self.limit / 8
+=======
+    /// buffers that wait for their flush. `stored` is the size of what is in runs.
+    pub(crate) fn wants_freeze(&self, stored: u64) -> bool {
+        let stored = usize::try_from(stored).unwrap_or(usize::MAX);
+        let enough = (self.limit / START_PART).saturating_add(stored / STORED_PART);
+        let most = (self.limit / 100 * FREEZE_PERCENT).min(enough);
+        most < self.buffered() && self.frozen() < self.limit / 8
+>>>>>>> betree
     }
 
     /// Whether commits must wait until something is flushed.

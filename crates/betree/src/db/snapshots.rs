@@ -6,9 +6,9 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
+use stdx::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use stdx::sync::Mutex;
 
 use crate::error::{Error, ErrorKind, Result};

@@ -47,6 +47,13 @@ impl Log {
         self.sync_to(Position(appended))
     }
 
+    /// Whether enough is buffered to be worth a write, and nobody is at it.
+    pub(crate) fn wants_write(&self) -> bool {
+        let state = self.state.lock();
+        let ready = state.sealed.is_some() || self.options.piece() <= state.active.used();
+        ready && !state.leading
+    }
+
     /// Write out what is buffered if it is worth a write, without syncing. Committers that do not
     /// sync call it after they let go of the commit lock, so that appends need not write.
     ///

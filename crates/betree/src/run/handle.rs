@@ -9,8 +9,8 @@
 
 use std::ops::Range;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
+use stdx::sync::atomic::{AtomicBool, Ordering};
 use vfs::Site;
 
 use super::block::{BlockIdent, BlockKind};
@@ -39,6 +39,12 @@ impl Run {
             meta.check().is_ok(),
             "a description is checked before it is used"
         );
+        store.hold(&meta.extents);
+        Run::adopt(store, meta)
+    }
+
+    /// The run that was just written: the store holds its extents already.
+    pub(super) fn adopt(store: &Arc<RunStore>, meta: RunMeta) -> Arc<Run> {
         let store = Arc::clone(store);
         Arc::new(Run {
             store,
@@ -290,11 +296,17 @@ impl Drop for Run {
     fn drop(&mut self) {
         if *self.retired.get_mut() {
             self.store.cache().forget_run(self.meta.id, self.meta.pages);
+<<<<<<< HEAD
             if *self.private.get_mut() {
                 self.store.space().discard(&self.meta.extents);
             } else {
                 self.store.space().release(&self.meta.extents);
             }
+=======
+            self.store.release(&self.meta.extents);
+        } else {
+            self.store.let_go(&self.meta.extents);
+>>>>>>> betree
         }
     }
 }

@@ -7,11 +7,11 @@
 //! # Epochs
 //! An extent that the last durable image names must not be overwritten before another image that
 //! does not name it is durable. So [`Space::release`] marks extents as *pending* under the number
-//! of the next checkpoint to begin; [`Space::begin_checkpoint`], called in the moment the image is
-//! captured, returns that number and steps it; [`Space::checkpoint_durable`] frees what was
-//! released under this number or an earlier one. What is released after the capture waits for a
-//! later checkpoint, since this image may name it. A checkpoint that failed is never declared
-//! durable, and the next one frees its share. [`Space::discard`] is for extents that no image ever
+//! of the next checkpoint to begin; [`Space::begin_checkpoint`], called just before the image is
+//! captured, returns that number and steps it; [`Space::finish_checkpoint`] frees what was released
+//! under this number or an earlier one. What is released later waits for a later checkpoint, since
+//! this image may name it. A checkpoint that failed is never finished, and the next one frees its
+//! share. [`Space::discard`] is for extents that no image ever
 //! named: they are free at once.
 //!
 //! # The reserve: a full disk must not prevent a checkpoint
@@ -66,6 +66,19 @@ use crate::types::{Extent, UNIT};
 /// The number of a checkpoint that has begun, in the life of one [`Space`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Epoch(u64);
+
+/// The allocator as it is at one moment.
+#[derive(Clone, Debug)]
+pub(crate) struct Layout {
+    pub(crate) data_start: u64,
+    pub(crate) end: u64,
+    pub(crate) used: u64,
+    /// By ascending offset.
+    pub(crate) free: Vec<Extent>,
+    /// By ascending offset.
+    pub(crate) pending: Vec<Extent>,
+    pub(crate) reserve: Option<Extent>,
+}
 
 /// The allocator; see the module documentation.
 #[derive(Debug)]
@@ -141,7 +154,7 @@ impl Space {
         });
     }
 
-    /// To be called in the moment the image is captured: no extent released before is named by it.
+    /// To be called just before the image is captured: it names no extent released before.
     pub(crate) fn begin_checkpoint(&self) -> Epoch {
         self.change(|state| {
             let begun = state.epoch;
@@ -150,14 +163,9 @@ impl Space {
         })
     }
 
-    /// The image captured at `epoch` is durable: what was released before is free. Once per epoch.
-    pub(crate) fn checkpoint_durable(&self, epoch: Epoch) {
-        self.change(|state| state.durable(epoch));
-    }
-
-    /// The same when the image of `epoch` is named by the superblock: also frees `extents`, those
-    /// of the image before it, and makes the reserve `bytes` long, or as long as can be without
-    /// growing the file, before anyone else gets what is freed.
+    /// The superblock names the image of `epoch`, durably: what was released before it is free.
+    /// Also frees `extents`, those of the image before it, and makes the reserve `bytes` long, or
+    /// as long as can be without growing the file, before anyone else gets what is freed.
     pub(crate) fn finish_checkpoint(&self, epoch: Epoch, extents: &[Extent], bytes: u64) {
         self.change(|state| {
             state.durable(epoch);
@@ -168,6 +176,12 @@ impl Space {
             // An error says that it could be longer if the file grew.
             let _ = state.set_reserve(bytes);
         });
+    }
+
+    /// The same for tests that have no image; the reserve stays as it is.
+    #[cfg(test)]
+    pub(crate) fn checkpoint_durable(&self, epoch: Epoch) {
+        self.finish_checkpoint(epoch, &[], self.reserved_bytes());
     }
 
     /// Keep `bytes` aside for [`Space::allocate_reserved`], in place of the reserve there is.
@@ -276,6 +290,19 @@ impl Space {
     /// The free extents, by ascending offset.
     pub(crate) fn free_list(&self) -> Vec<Extent> {
         self.state.lock().holes.iter().collect()
+    }
+
+    /// All of it at one moment.
+    pub(crate) fn layout(&self) -> Layout {
+        let state = self.state.lock();
+        Layout {
+            data_start: state.data_start,
+            end: state.end,
+            used: state.used,
+            free: state.holes.iter().collect(),
+            pending: state.pending.iter().collect(),
+            reserve: state.reserve,
+        }
     }
 
     /// The length of the longest free extent, 0 when there is none.

@@ -51,7 +51,7 @@ impl Core {
     /// Freeze the fullest buffers while memory wants it, under the commit lock.
     /// `through` is the newest commit.
     pub(crate) fn freeze_when_full(&self, through: Seq) {
-        while self.memory.wants_freeze() {
+        while self.memory.wants_freeze(self.space.used_bytes()) {
             let Some((tree, bucket)) = self.fullest() else {
                 return;
             };
@@ -82,10 +82,12 @@ impl Core {
         }
     }
 
+    /// The bucket with the fullest buffer. Of dropped trees too that are still read: what they hold
+    /// in memory must not keep commits out for as long as they are.
     fn fullest(&self) -> Option<(Arc<Tree>, Arc<Bucket>)> {
         let mut best = None;
         let mut most = 0;
-        for tree in self.catalog.all() {
+        for tree in self.catalog.all().into_iter().chain(self.catalog.lingering()) {
             for bucket in tree.routing().buckets() {
                 let active = bucket.active();
                 if 0 < active.entries() && most < active.bytes() {

@@ -6,8 +6,8 @@
 //! than everything merged, and stays as it is.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
+use stdx::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use stdx::rng::Rng;
 use stdx::sync::Mutex;
 use vfs::Site;
@@ -43,6 +43,13 @@ pub(crate) struct MergeJob {
     done: bool,
 }
 
+impl MergeJob {
+    /// What was made is named by no bucket, and never will be: its space goes back.
+    fn give_up(self) {
+        self.outputs.iter().for_each(|run| run.retire());
+    }
+}
+
 /// The state of the merge lane.
 pub(crate) struct Merges {
     /// Merges that were begun and wait for a thread to go on with them.
@@ -75,6 +82,7 @@ impl Merges {
         self.running.fetch_sub(jobs.len(), Ordering::Relaxed);
         for job in jobs {
             job.bucket.state().merging = false;
+            job.give_up();
         }
     }
 
@@ -114,6 +122,7 @@ impl Core {
         match result {
             Err(error) => {
                 self.end_merge(&job.bucket, error.kind() == ErrorKind::Corrupt);
+                job.give_up();
                 return Err(error);
             }
             Ok(()) if !job.done => self.merges.paused.lock().push(job),
@@ -278,7 +287,7 @@ impl Core {
         if state.dropped {
             state.merging = false;
             drop(state);
-            job.outputs.iter().for_each(|run| run.retire());
+            job.give_up();
             self.merges.running.fetch_sub(1, Ordering::Relaxed);
             return None;
         }
@@ -321,12 +330,12 @@ impl Core {
         let empty = !state.retired && state.is_empty();
         drop(state);
         self.enqueue(frozen);
+        for run in job.deltas.iter().chain(job.base.iter()) {
+            self.sharing.remove(run);
+        }
         drop(committer);
         if empty {
             self.absorb(&job.tree, &job.bucket);
-        }
-        for run in job.deltas.iter().chain(job.base.iter()) {
-            self.sharing.remove(run);
         }
         self.merges.running.fetch_sub(1, Ordering::Relaxed);
         self.counters.merges.add(1);

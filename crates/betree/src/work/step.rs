@@ -6,8 +6,9 @@
 //! 4. Freeze more, when memory or the log's length asks for it.
 //! 5. Merge a slice, when the pace allows, a bucket must be merged, or the store is idle.
 
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
+
+use stdx::sync::atomic::{AtomicU64, Ordering};
 
 use super::pick::Zeal;
 use crate::db::Core;
@@ -54,7 +55,8 @@ impl Core {
         if self.flush_one()? {
             return Ok(true);
         }
-        if self.sync_interval()? {
+        // With threads, one of them is for the log alone.
+        if !self.has_threads() && self.sync_interval()? {
             return Ok(true);
         }
         if self.checkpoint_due() {
@@ -85,7 +87,8 @@ impl Core {
         timers.idle.load(Ordering::Relaxed) == 1
     }
 
-    fn sync_interval(&self) -> Result<bool> {
+    /// Sync the log when its interval has passed.
+    pub(crate) fn sync_interval(&self) -> Result<bool> {
         let Some(log) = &self.log else {
             return Ok(false);
         };
@@ -100,7 +103,7 @@ impl Core {
     }
 
     fn freeze_if_asked(&self) -> bool {
-        if self.memory.wants_freeze() {
+        if self.memory.wants_freeze(self.space.used_bytes()) {
             return self.freeze_fullest();
         }
         let Some(log) = &self.log else {
@@ -144,7 +147,11 @@ impl Core {
             }
         }
         if !self.freeze_fullest() {
+<<<<<<< HEAD
             // Everything is frozen, and other callers are at it.
+=======
+            // All that fills memory is being flushed, by another caller.
+>>>>>>> betree
             self.wake.wait_for_room(Duration::from_millis(1));
         }
         Ok(())

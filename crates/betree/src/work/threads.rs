@@ -1,10 +1,12 @@
-//! The background threads of a store.
+//! The background threads of a store: as many as the options say for flushes, merges and
+//! checkpoints, and one that writes and syncs the log, which mostly waits for the device.
 
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread::JoinHandle;
 use std::time::Duration;
+
+use stdx::sync::JoinHandle;
+use stdx::sync::atomic::{AtomicBool, Ordering};
 
 use crate::db::Core;
 
@@ -40,6 +42,11 @@ impl Threads {
                 .handles
                 .push(stdx::sync::spawn(&name, move || work(&core, &stop))?);
         }
+        if 0 < core.options.threads() && core.log.is_some() {
+            let core = Arc::clone(core);
+            let handle = stdx::sync::spawn("betree-log", move || write_log(&core, &stop))?;
+            threads.handles.push(handle);
+        }
         Ok(threads)
     }
 
@@ -73,6 +80,23 @@ fn work(core: &Core, stop: &AtomicBool) {
             Ok(false) => core.wake.wait_for_work(PAUSE),
             // Kept where commits and statistics find it.
             Err(_) => core.wake.wait_for_work(PAUSE_AFTER_ERROR),
+        }
+    }
+}
+
+/// Write the log out in large pieces, so that commits that are not synced need not, and sync it
+/// once in an interval.
+fn write_log(core: &Core, stop: &AtomicBool) {
+    let Some(log) = &core.log else { return };
+    while !stop.load(Ordering::Acquire) {
+        let result = log.write_ready().and_then(|()| core.sync_interval());
+        if let Err(error) = result {
+            // A failed write or sync of the log is final; commits are told.
+            core.health.poison(&error);
+            return;
+        }
+        if !log.wants_write() {
+            core.wake.wait_for_log(PAUSE);
         }
     }
 }

@@ -1,5 +1,6 @@
 //! The public library, against a model.
 
 mod bulk;
+mod inspect;
 mod model;
 mod queue;

@@ -24,7 +24,8 @@
 //!   below the next ones, names differ, nothing names a sequence number above `last_seq`.
 //! - I2: every run is named by at least one bucket, only by buckets of its tree, and by none twice.
 //! - I3: the runs of a bucket's base are disjoint and ascend.
-//! - I4: a run's extents are whole units and hold its bytes, its fences and filter lie inside them.
+//! - I4: a run's description keeps its own rules (`RunMeta::check`): its extents are whole units
+//!   and hold its bytes, its fence and filter blocks follow its pages.
 //!
 //! Memory: decoding holds at most a small multiple of the input's length, whatever is in it.
 
@@ -48,8 +49,6 @@ pub(super) const HASH_LEN: usize = 8;
 pub(super) const RUN_LEN: usize = 88;
 pub(super) const TREE_LEN: usize = 12;
 pub(super) const BUCKET_LEN: usize = 18;
-/// The longest key there is.
-pub(super) const MAX_KEY: usize = 32 * 1024 - 1;
 
 const ASCENDING: u8 = 1;
 const POINT_LOOKUPS: u8 = 2;
@@ -100,12 +99,4 @@ pub(crate) struct BucketImage {
     pub(crate) deltas: Vec<RunId>,
     /// By ascending keys.
     pub(crate) base: Vec<RunId>,
-}
-
-impl Image {
-    /// The run `id`.
-    pub(crate) fn run(&self, id: RunId) -> Option<&RunMeta> {
-        let index = self.runs.binary_search_by_key(&id, |run| run.id);
-        index.ok().and_then(|index| self.runs.get(index))
-    }
 }

@@ -32,8 +32,9 @@ fn run(tape: &mut Tape, id: u64, tree: TreeId, min: Box<[u8]>, last_seq: u64) ->
         .collect();
     let room: u64 = extents.iter().map(|extent| extent.len).sum();
     let bytes = room - u64::from(tape.below(4000));
-    let fence_len = tape.below(50);
+    let fence_len = 1 + tape.below(50);
     let filter_len = tape.below(40) * tape.below(2);
+    let filter_offset = bytes - u64::from(filter_len);
     let pages = 1 + tape.below(1000);
     let entries = u64::from(pages) + wide(tape, 0);
     RunMeta {
@@ -48,9 +49,9 @@ fn run(tape: &mut Tape, id: u64, tree: TreeId, min: Box<[u8]>, last_seq: u64) ->
         max_key: key(tape, &min),
         min_key: min,
         max_seq: Seq(u64::from(tape.below(u32::MAX)) % (last_seq + 1)),
-        fence_offset: bytes - u64::from(fence_len) - u64::from(filter_len),
+        fence_offset: filter_offset - u64::from(fence_len),
         fence_len,
-        filter_offset: bytes - u64::from(filter_len),
+        filter_offset,
         filter_len,
     }
 }
@@ -271,22 +272,26 @@ fn every_rule_is_checked() {
     });
     breaks("run 3, which has a number never", |i| i.next_run = RunId(3));
     breaks("newer than the image", |i| i.runs[1].max_seq = Seq(101));
-    breaks("least and greatest", |i| {
+    breaks("largest key is below", |i| {
         i.runs[0].max_key = b"A".as_slice().into()
     });
-    breaks("least and greatest", |i| {
+    breaks("too long a key", |i| {
         i.runs[0].max_key = vec![255; 1 << 15].into()
     });
-    breaks("impossible counts", |i| i.runs[0].tombstones = 61);
-    breaks("impossible counts", |i| i.runs[0].pages = 0);
-    breaks("impossible extent", |i| i.runs[0].extents[0].len = 0);
-    breaks("impossible extent", |i| i.runs[0].extents[0].offset += 1);
-    breaks("impossible extent", |i| {
+    breaks("more tombstones", |i| i.runs[0].tombstones = 61);
+    breaks("is empty", |i| i.runs[0].pages = 0);
+    breaks("whole units", |i| i.runs[0].extents[0].len = 0);
+    breaks("whole units", |i| i.runs[0].extents[0].offset += 1);
+    breaks("whole units", |i| {
         i.runs[0].extents[0].offset = u64::MAX - UNIT + 1
     });
-    breaks("does not fit", |i| i.runs[0].bytes = UNIT + 1);
-    breaks("fences or a filter", |i| i.runs[0].fence_offset = 3901);
-    breaks("fences or a filter", |i| i.runs[0].filter_offset = u64::MAX);
+    breaks("do not end where", |i| i.runs[0].bytes = UNIT + 1);
+    breaks("do not hold its bytes", |i| {
+        i.runs[0].extents[0].len += UNIT
+    });
+    breaks("do not follow", |i| i.runs[0].fence_offset = 3801);
+    breaks("do not follow", |i| i.runs[0].filter_offset = u64::MAX);
+    breaks("too long a name", |i| i.trees[0].name = "n".repeat(256));
     breaks("tree 1, which has a number never", |i| i.next_tree = 1);
     breaks("cover its keys", |i| i.trees[0].buckets.clear());
     breaks("cover its keys", |i| i.trees[0].buckets.swap(0, 1));

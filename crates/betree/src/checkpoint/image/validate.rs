@@ -1,8 +1,9 @@
 //! The invariants of an image, as a question: asked before encoding and after decoding.
 
-use super::{BucketImage, Image, MAX_KEY, TreeImage};
+use super::{BucketImage, Image, TreeImage};
+use crate::limits::{KEY_MAX, NAME_MAX};
 use crate::run::RunMeta;
-use crate::types::{RunId, UNIT};
+use crate::types::RunId;
 
 /// What is wrong, to follow "the image of the catalog".
 type Valid = Result<(), String>;
@@ -36,48 +37,25 @@ impl Image {
         named.all()
     }
 
-    fn validate_run(&self, run: &RunMeta) -> Result<(), &'static str> {
+    fn validate_run(&self, run: &RunMeta) -> Valid {
         if self.next_run <= run.id {
-            return Err("has a number never given (I1)");
+            return Err("has a number never given (I1)".to_owned());
         }
         if self.last_seq < run.max_seq {
-            return Err("is newer than the image (I1)");
+            return Err("is newer than the image (I1)".to_owned());
         }
-        if MAX_KEY < run.min_key.len().max(run.max_key.len()) || run.max_key < run.min_key {
-            return Err("has impossible least and greatest keys");
+        if KEY_MAX < run.min_key.len().max(run.max_key.len()) {
+            return Err("has too long a key".to_owned());
         }
-        let pages = u64::from(run.pages);
-        if pages == 0 || run.entries < pages || run.entries < run.tombstones {
-            return Err("has impossible counts");
-        }
-        let mut room = 0_u64;
-        for extent in &run.extents {
-            let whole = extent.offset % UNIT == 0 && extent.len % UNIT == 0 && extent.len > 0;
-            let end = extent.offset.checked_add(extent.len);
-            let sum = room.checked_add(extent.len);
-            let (true, Some(_), Some(sum)) = (whole, end, sum) else {
-                return Err("has an impossible extent (I4)");
-            };
-            room = sum;
-        }
-        let inside = |offset: u64, len: u32| {
-            let end = offset.checked_add(u64::from(len));
-            end.is_some_and(|end| end <= run.bytes)
-        };
-        if run.bytes == 0 || room < run.bytes {
-            return Err("does not fit in its extents (I4)");
-        }
-        if !inside(run.fence_offset, run.fence_len) || !inside(run.filter_offset, run.filter_len) {
-            return Err("has fences or a filter outside of its bytes (I4)");
-        }
-        Ok(())
+        run.check()
+            .map_err(|error| format!("is not possible (I4): {}", error.message()))
     }
 
     fn validate_tree(&self, tree: &TreeImage, named: &mut Named<'_>) -> Valid {
         if self.next_tree <= tree.id.0 {
             return Err("has a number never given (I1)".to_owned());
         }
-        if usize::from(u16::MAX) < tree.name.len() {
+        if NAME_MAX < tree.name.len() {
             return Err("has too long a name".to_owned());
         }
         let first = tree.buckets.first().map(|bucket| bucket.lo.len());
@@ -96,7 +74,7 @@ impl Image {
         bucket: &BucketImage,
         named: &mut Named<'_>,
     ) -> Valid {
-        if MAX_KEY < bucket.lo.len() || self.last_seq < bucket.flushed {
+        if KEY_MAX < bucket.lo.len() || self.last_seq < bucket.flushed {
             return Err("has an impossible bucket (I1)".to_owned());
         }
         named.bucket += 1;
