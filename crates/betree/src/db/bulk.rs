@@ -132,7 +132,7 @@ impl Core {
     ) -> Result<()> {
         self.check_durability(durability)?;
         self.health.check_writable()?;
-        let held_off = self.log.is_none().then(|| self.checkpoints.hold_off());
+        let held_off = self.log.is_none().then(|| self.checkpoints.hold());
         let turn = Turn::take(self);
         self.health.check_writable()?;
         check(turn.last)?;
@@ -200,6 +200,9 @@ impl Core {
             self.apply(&plan, seq);
             committer.last = seq;
             self.freeze_when_full(seq);
+            let counts = batch.counts();
+            self.counters.puts.add(counts.puts as u64);
+            self.counters.deletes.add(counts.deletes as u64);
             self.counters.user_bytes.add(batch.byte_len() as u64);
             Ok(())
         })?;

@@ -53,26 +53,15 @@ impl Core {
         }
         check_sizes(batch)?;
         self.wait_for_memory(batch.payload().len())?;
-<<<<<<< HEAD
         let changes = Expanded::new(self, batch);
         self.commit_bulk(&changes, durability, &mut |last| {
             changes.look(last);
             Ok(())
-        })
-=======
-        let position = {
-            let mut committer = self.commit.lock();
-            self.health.check_writable()?;
-            let ranges = batch.counts().range_deletes as u64;
-            let batch = self.expand(batch, committer.last)?;
-            check_sizes(&batch)?;
-            let plan = Plan::new(self, batch.ops(), batch.len())?;
-            let position = self.enter(&mut committer, &batch, &plan)?;
-            self.counters.range_deletes.add(ranges);
-            position
-        };
-        self.make_durable(position, durability)
->>>>>>> betree
+        })?;
+        self.counters
+            .range_deletes
+            .add(batch.counts().range_deletes as u64);
+        Ok(())
     }
 
     /// Commit `batch`, which has no range deletes, if `check` agrees.

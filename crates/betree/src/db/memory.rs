@@ -132,19 +132,12 @@ impl Memory {
     }
 
     /// Whether the fullest buffer should be frozen: memory is getting full, and not already by
-<<<<<<< HEAD
-    /// buffers that wait for their flush.
-    pub(crate) fn wants_freeze(&self) -> bool {
-        let waiting = self.frozen();
-        self.limit / 100 * FREEZE_PERCENT < self.used() && waiting < self.limit / 8
-=======
     /// buffers that wait for their flush. `stored` is the size of what is in runs.
     pub(crate) fn wants_freeze(&self, stored: u64) -> bool {
         let stored = usize::try_from(stored).unwrap_or(usize::MAX);
         let enough = (self.limit / START_PART).saturating_add(stored / STORED_PART);
         let most = (self.limit / 100 * FREEZE_PERCENT).min(enough);
-        most < self.buffered() && self.frozen() < self.limit / 8
->>>>>>> betree
+        most < self.used() && self.frozen() < self.limit / 8
     }
 
     /// Whether commits must wait until something is flushed.

@@ -8,8 +8,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use stdx::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use stdx::sync::Mutex;
+use stdx::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::types::Seq;

@@ -296,17 +296,13 @@ impl Drop for Run {
     fn drop(&mut self) {
         if *self.retired.get_mut() {
             self.store.cache().forget_run(self.meta.id, self.meta.pages);
-<<<<<<< HEAD
             if *self.private.get_mut() {
-                self.store.space().discard(&self.meta.extents);
+                self.store.discard(&self.meta.extents);
             } else {
-                self.store.space().release(&self.meta.extents);
+                self.store.release(&self.meta.extents);
             }
-=======
-            self.store.release(&self.meta.extents);
         } else {
             self.store.let_go(&self.meta.extents);
->>>>>>> betree
         }
     }
 }

@@ -91,13 +91,6 @@ impl Checkpoints {
         }
     }
 
-    /// Make none until the guard is dropped.
-    pub(crate) fn hold_off(&self) -> CheckpointsHeldOff<'_> {
-        CheckpointsHeldOff {
-            _last: self.last.lock(),
-        }
-    }
-
     /// The newest durable checkpoint.
     pub(crate) fn superblock(&self) -> Superblock {
         self.last.lock().superblock.clone()
@@ -117,12 +110,6 @@ impl Checkpoints {
     pub(crate) fn shown(&self) -> Shown {
         *self.shown.lock()
     }
-}
-
-/// While it lives no checkpoint is made.
-#[must_use]
-pub(crate) struct CheckpointsHeldOff<'a> {
-    _last: MutexGuard<'a, Last>,
 }
 
 /// Freed extents that wait for a checkpoint may be this much before one is made for their sake.

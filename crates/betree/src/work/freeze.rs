@@ -87,7 +87,12 @@ impl Core {
     fn fullest(&self) -> Option<(Arc<Tree>, Arc<Bucket>)> {
         let mut best = None;
         let mut most = 0;
-        for tree in self.catalog.all().into_iter().chain(self.catalog.lingering()) {
+        for tree in self
+            .catalog
+            .all()
+            .into_iter()
+            .chain(self.catalog.lingering())
+        {
             for bucket in tree.routing().buckets() {
                 let active = bucket.active();
                 if 0 < active.entries() && most < active.bytes() {

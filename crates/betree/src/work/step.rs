@@ -147,11 +147,7 @@ impl Core {
             }
         }
         if !self.freeze_fullest() {
-<<<<<<< HEAD
-            // Everything is frozen, and other callers are at it.
-=======
             // All that fills memory is being flushed, by another caller.
->>>>>>> betree
             self.wake.wait_for_room(Duration::from_millis(1));
         }
         Ok(())

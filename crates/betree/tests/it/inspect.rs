@@ -120,7 +120,11 @@ fn statistics_of_a_tree_agree_with_what_was_written() {
             batch.clear();
         }
     }
-    batch.delete_range(tree, Bound::Unbounded, Bound::Excluded(&1000_u64.to_be_bytes()));
+    batch.delete_range(
+        tree,
+        Bound::Unbounded,
+        Bound::Excluded(&1000_u64.to_be_bytes()),
+    );
     db.write(&batch, Durability::None).unwrap();
     let exact = db.tree_stats(tree, true).unwrap();
     assert!(exact.exact);
@@ -135,7 +139,10 @@ fn statistics_of_a_tree_agree_with_what_was_written() {
     assert!(quick.base_bytes <= quick.allocated_bytes);
     let stats = db.stats().unwrap();
     assert_eq!(stats.operations.puts, 20_000);
-    assert_eq!((stats.operations.deletes, stats.operations.range_deletes), (1000, 1));
+    assert_eq!(
+        (stats.operations.deletes, stats.operations.range_deletes),
+        (1000, 1)
+    );
     assert_eq!(stats.operations.commits, 201);
     assert_eq!((stats.buckets, stats.runs), (quick.buckets, quick.runs));
     assert_eq!(stats.base_bytes, quick.base_bytes);
