@@ -6,6 +6,7 @@
 //! than everything merged, and stays as it is.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use stdx::rng::Rng;
 use stdx::sync::Mutex;
@@ -55,6 +56,8 @@ pub(crate) struct Merges {
     /// Merges that were begun and wait for a thread to go on with them.
     paused: Mutex<Vec<MergeJob>>,
     running: AtomicUsize,
+    /// Bytes of all deltas.
+    waiting: AtomicU64,
     rng: Mutex<Rng>,
     /// Commits seen at the last look, to know whether the store is idle.
     pub(super) seen: AtomicU64,
@@ -66,9 +69,26 @@ impl Merges {
         Merges {
             paused: Mutex::new(Vec::new()),
             running: AtomicUsize::new(0),
+            waiting: AtomicU64::new(0),
             rng: Mutex::new(Rng::new(seed)),
             seen: AtomicU64::new(0),
         }
+    }
+
+    /// Bytes of all deltas, each counted once however many buckets name it.
+    pub(crate) fn waiting_bytes(&self) -> u64 {
+        self.waiting.load(Ordering::Relaxed)
+    }
+
+    /// A delta of `bytes` came.
+    pub(crate) fn delta_came(&self, bytes: u64) {
+        self.waiting.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    /// The last bucket lets go of a delta of `bytes`.
+    pub(crate) fn delta_went(&self, bytes: u64) {
+        let before = self.waiting.fetch_sub(bytes, Ordering::Relaxed);
+        assert!(bytes <= before, "what goes has come");
     }
 
     /// Merges that were begun and did not end.
@@ -330,7 +350,12 @@ impl Core {
         let empty = !state.retired && state.is_empty();
         drop(state);
         self.enqueue(frozen);
-        for run in job.deltas.iter().chain(job.base.iter()) {
+        for run in &job.deltas {
+            if self.sharing.remove(run) {
+                self.merges.delta_went(run.meta().bytes);
+            }
+        }
+        for run in job.base.iter() {
             self.sharing.remove(run);
         }
         drop(committer);
