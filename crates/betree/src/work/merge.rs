@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use stdx::rng::Rng;
 use stdx::sync::Mutex;
+use stdx::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use vfs::Site;
 
 use super::restructure::Part;
