@@ -231,11 +231,15 @@ pub(super) fn read_slots(file: &dyn File) -> Slots {
     (0..SLOTS).map(read).collect()
 }
 
-/// The newest valid superblock among the slots. Bad ones are passed over as long as one is valid.
+/// The newest valid superblock of the data file at `path`; bad slots are left as they are.
 ///
 /// # Errors
 /// `Invalid`: not a data file of this engine, or one of another version. `Corrupt`: no slot is
 /// valid, or they are of two stores. `Io`: none is valid, and some could not be read.
+pub(crate) fn read_newest(file: &dyn File, path: &Path) -> Result<Superblock> {
+    newest(&read_slots(file)).map_err(|error| error.with_path(path))
+}
+
 pub(super) fn newest(slots: &Slots) -> Result<Superblock> {
     for slot in slots {
         if let Err(Bad::Version(version)) = slot {
@@ -281,7 +285,10 @@ fn all_bad(slots: &Slots) -> Error {
         };
         what.push_str(&format!("; slot {index} {state}"));
     }
-    if slots.iter().any(|slot| matches!(slot, Err(Bad::Unreadable(_)))) {
+    if slots
+        .iter()
+        .any(|slot| matches!(slot, Err(Bad::Unreadable(_))))
+    {
         // What cannot be read may be whole: this is not damage.
         let message = format!("no slot of the superblock could be read: try again{what}");
         return Error::new(ErrorKind::Io, message);

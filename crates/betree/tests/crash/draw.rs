@@ -126,7 +126,9 @@ impl Load {
         let n = self.batch;
         match kind {
             Kind::Batch => {
-                let changes = (0..=rng.below(n)).map(|_| self.change(world, rng)).collect();
+                let changes = (0..=rng.below(n))
+                    .map(|_| self.change(world, rng))
+                    .collect();
                 world.write(changes, durability(rng)).map(drop)
             }
             Kind::Ascending => {
@@ -210,7 +212,11 @@ impl Load {
     }
 
     fn key(&self, rng: &mut Rng) -> Vec<u8> {
-        let number = if rng.chance(0.3) { rng.below(10) } else { rng.below(self.keys) };
+        let number = if rng.chance(0.3) {
+            rng.below(10)
+        } else {
+            rng.below(self.keys)
+        };
         let mut key = format!("{number:05}").into_bytes();
         match rng.below(20) {
             0 => key.clear(),
@@ -252,7 +258,12 @@ fn side(kind: u8, key: Vec<u8>) -> Bound<Vec<u8>> {
 
 fn tree(world: &World, rng: &mut Rng) -> String {
     let at = rng.index(world.ids.len());
-    world.ids.keys().nth(at).expect("an index below the length").clone()
+    world
+        .ids
+        .keys()
+        .nth(at)
+        .expect("an index below the length")
+        .clone()
 }
 
 fn durability(rng: &mut Rng) -> Durability {

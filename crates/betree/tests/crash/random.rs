@@ -28,7 +28,10 @@ struct Tally {
 /// One seed.
 fn run(seed: u64) -> Tally {
     let mut rng = Rng::new(seed);
-    let vfs = SimVfs::new(SimOptions { seed, capacity: None });
+    let vfs = SimVfs::new(SimOptions {
+        seed,
+        capacity: None,
+    });
     let mut world = World::new(vfs, draw::options(&mut rng));
     let mut load = Load::draw(&mut rng);
     let mut tally = Tally::default();
@@ -87,7 +90,11 @@ fn live(world: &mut World, load: &mut Load, rng: &mut Rng) -> Step {
             load.act(world, rng)?;
         }
     }
-    if world.db.is_some() { world.look() } else { Ok(()) }
+    if world.db.is_some() {
+        world.look()
+    } else {
+        Ok(())
+    }
 }
 
 /// The process ends without a crash, and another opens the same disk.
@@ -141,7 +148,11 @@ fn physically_equal(world: &World, twin: SimVfs) {
     if here != other.vfs.content_hash() {
         println!("{}", differences(&world.vfs, &other.vfs));
     }
-    assert_eq!(here, other.vfs.content_hash(), "L5: the same image recovers to the same bytes");
+    assert_eq!(
+        here,
+        other.vfs.content_hash(),
+        "L5: the same image recovers to the same bytes"
+    );
     other.history = History::default();
 }
 
@@ -149,7 +160,10 @@ fn physically_equal(world: &World, twin: SimVfs) {
 fn differences(a: &SimVfs, b: &SimVfs) -> String {
     let mut text = format!("{:?} and {:?}", a.files(), b.files());
     for (path, _) in a.files() {
-        let (a, b) = (a.peek(&path).unwrap_or_default(), b.peek(&path).unwrap_or_default());
+        let (a, b) = (
+            a.peek(&path).unwrap_or_default(),
+            b.peek(&path).unwrap_or_default(),
+        );
         let wrong = (0..a.len().min(b.len())).filter(|&i| a[i] != b[i]);
         let blocks: std::collections::BTreeSet<usize> = wrong.map(|i| i / 512 * 512).collect();
         if !blocks.is_empty() {
@@ -195,7 +209,11 @@ fn random_crashes_lose_nothing_promised() {
         ));
         let tally = run(seed);
         if seed % TWICE == 0 || runs == Some(1) {
-            assert_eq!(tally.hash, run(seed).hash, "L8: the same seed makes the same calls");
+            assert_eq!(
+                tally.hash,
+                run(seed).hash,
+                "L8: the same seed makes the same calls"
+            );
         }
         sum.recoveries += tally.recoveries;
         sum.within += tally.within;

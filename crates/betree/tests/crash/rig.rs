@@ -109,7 +109,11 @@ impl World {
         if self.vfs.has_stopped() {
             return Err(Stop);
         }
-        assert!(self.faulty, "an error without a fault: {error} ({:?})", error.kind());
+        assert!(
+            self.faulty,
+            "an error without a fault: {error} ({:?})",
+            error.kind()
+        );
         self.errors.push(error.kind());
         Ok(())
     }
@@ -125,14 +129,20 @@ impl World {
         let before = self.poisoned;
         match result {
             Ok(()) => {
-                assert!(!before, "a store that is closed for writes acknowledges nothing");
+                assert!(
+                    !before,
+                    "a store that is closed for writes acknowledges nothing"
+                );
                 Ok(true)
             }
             Err(error) => {
                 let kind = error.kind();
                 self.failed(error)?;
                 self.poisoned = self.is_poisoned();
-                assert!(!before || kind == ErrorKind::Closed, "closed for writes, but {kind:?}");
+                assert!(
+                    !before || kind == ErrorKind::Closed,
+                    "closed for writes, but {kind:?}"
+                );
                 Ok(false)
             }
         }
@@ -153,7 +163,10 @@ impl World {
         let seen = self.db().begin_read().expect("an open store reads").seq();
         let result = act(self.db());
         let refused = result.as_ref().is_err_and(|e| {
-            matches!(e.kind(), ErrorKind::Conflict | ErrorKind::Invalid | ErrorKind::Exists)
+            matches!(
+                e.kind(),
+                ErrorKind::Conflict | ErrorKind::Invalid | ErrorKind::Exists
+            )
         });
         if refused && !self.vfs.has_stopped() {
             self.history.abort(id);
@@ -171,7 +184,9 @@ impl World {
             self.history.abort(id);
         }
         if visible {
-            changes.iter().for_each(|change| apply(&mut self.model, change));
+            changes
+                .iter()
+                .for_each(|change| apply(&mut self.model, change));
         }
         Ok(done)
     }
@@ -186,7 +201,10 @@ impl World {
     }
 
     pub(crate) fn id(&self, tree: &str) -> TreeId {
-        *self.ids.get(tree).unwrap_or_else(|| panic!("tree {tree} was created"))
+        *self
+            .ids
+            .get(tree)
+            .unwrap_or_else(|| panic!("tree {tree} was created"))
     }
 
     /// Write a batch.
@@ -211,8 +229,14 @@ impl World {
                 Change::CreateTree(_) | Change::DropTree(_) => unreachable!("not of a batch"),
             }
         }
-        let durability = if self.logged() { durability } else { Durability::None };
-        self.commit(changes, durability.is_synced(), |db| db.write(&batch, durability))
+        let durability = if self.logged() {
+            durability
+        } else {
+            Durability::None
+        };
+        self.commit(changes, durability.is_synced(), |db| {
+            db.write(&batch, durability)
+        })
     }
 
     /// Create a tree.
@@ -227,7 +251,10 @@ impl World {
             return Ok(false);
         }
         if let Ok(id) = self.db().open_tree(name) {
-            assert!(made.is_none_or(|made| made == id), "the tree is the one just made");
+            assert!(
+                made.is_none_or(|made| made == id),
+                "the tree is the one just made"
+            );
             self.ids.insert(name.to_owned(), id);
         }
         Ok(done)
@@ -294,9 +321,7 @@ impl World {
             return Ok(false);
         }
         let id = self.id(tree);
-        self.barrier(|db| {
-            db.compact(id, Bound::Unbounded, Bound::Unbounded, &mut |_, _| true)
-        })
+        self.barrier(|db| db.compact(id, Bound::Unbounded, Bound::Unbounded, &mut |_, _| true))
     }
 
     /// Hold a snapshot of now.
@@ -305,7 +330,8 @@ impl World {
             return;
         }
         let snapshot = self.db().begin_read().expect("an open store reads");
-        self.held.push((snapshot, self.model.clone(), self.ids.clone()));
+        self.held
+            .push((snapshot, self.model.clone(), self.ids.clone()));
     }
 
     /// Look at a held snapshot again and let it go.
@@ -333,7 +359,12 @@ impl World {
         match snapshot.get(self.id(tree), key) {
             Ok(found) => {
                 let expected = self.model.get(tree).and_then(|t| t.get(key));
-                assert_eq!(found.as_ref(), expected, "{tree}, key {}", key.escape_ascii());
+                assert_eq!(
+                    found.as_ref(),
+                    expected,
+                    "{tree}, key {}",
+                    key.escape_ascii()
+                );
                 Ok(())
             }
             Err(error) => self.failed(error),
@@ -394,7 +425,9 @@ impl World {
             return Ok(true);
         };
         let mut own = txn.before.clone();
-        txn.changes.iter().for_each(|change| apply(&mut own, change));
+        txn.changes
+            .iter()
+            .for_each(|change| apply(&mut own, change));
         let t = &mut txn.transaction;
         let result = match (&change, blind) {
             (Change::Put(_, key, value), true) => t.put_blind(id, key, value),
@@ -402,11 +435,14 @@ impl World {
             (Change::Delete(_, key), true) => t.delete_blind(id, key),
             (Change::Delete(_, key), false) => t.delete(id, key).map(|there| {
                 let expected = own.get(tree).is_some_and(|tree| tree.contains_key(key));
-                assert_eq!(there, expected, "{tree}, deleted key {}", key.escape_ascii());
+                assert_eq!(
+                    there,
+                    expected,
+                    "{tree}, deleted key {}",
+                    key.escape_ascii()
+                );
             }),
-            (Change::DeleteRange(_, start, end), _) => {
-                t.delete_range(id, bound(start), bound(end))
-            }
+            (Change::DeleteRange(_, start, end), _) => t.delete_range(id, bound(start), bound(end)),
             _ => unreachable!("matched above"),
         };
         match result {
@@ -418,15 +454,18 @@ impl World {
         }
         let range = |tree: &str, start: &Bound<Vec<u8>>, end: &Bound<Vec<u8>>| {
             let keys = own.get(tree).into_iter().flat_map(|t| t.keys());
-            let inside =
-                keys.filter(|k| std::ops::RangeBounds::contains(&(start.as_ref(), end.as_ref()), k));
-            inside.map(|k| (tree.to_owned(), k.clone())).collect::<Vec<_>>()
+            let inside = keys
+                .filter(|k| std::ops::RangeBounds::contains(&(start.as_ref(), end.as_ref()), k));
+            inside
+                .map(|k| (tree.to_owned(), k.clone()))
+                .collect::<Vec<_>>()
         };
         match change {
             Change::DeleteRange(tree, start, end) => {
                 let keys = range(&tree, &start, &end);
                 txn.checked.extend(keys.iter().cloned());
-                txn.changes.extend(keys.into_iter().map(|(t, k)| Change::Delete(t, k)));
+                txn.changes
+                    .extend(keys.into_iter().map(|(t, k)| Change::Delete(t, k)));
             }
             Change::Put(ref tree, ref key, _) | Change::Delete(ref tree, ref key) => {
                 if !blind {
@@ -441,7 +480,11 @@ impl World {
 
     /// Commit it.
     pub(crate) fn finish(&mut self, txn: Txn, durability: Durability) -> Step<bool> {
-        let durability = if self.logged() { durability } else { Durability::None };
+        let durability = if self.logged() {
+            durability
+        } else {
+            Durability::None
+        };
         let lives = |change: &Change| match change {
             Change::Put(tree, ..) | Change::Delete(tree, _) => {
                 self.ids.get(tree) == txn.ids.get(tree)
@@ -450,11 +493,16 @@ impl World {
         };
         let start = txn.transaction.seq().0;
         if !txn.changes.iter().all(lives) {
-            let error = txn.transaction.commit(durability).expect_err("it wrote to a dropped tree");
+            let error = txn
+                .transaction
+                .commit(durability)
+                .expect_err("it wrote to a dropped tree");
             let kind = error.kind();
             assert!(
-                matches!(kind, ErrorKind::Invalid | ErrorKind::Conflict | ErrorKind::Closed)
-                    || self.faulty
+                matches!(
+                    kind,
+                    ErrorKind::Invalid | ErrorKind::Conflict | ErrorKind::Closed
+                ) || self.faulty
                     || self.vfs.has_stopped(),
                 "{error}"
             );
@@ -470,10 +518,14 @@ impl World {
         let done = self.commit(txn.changes, durability.is_synced(), |_| {
             transaction.commit(durability)
         })?;
-        assert!(!(done && must_fail), "a transaction overwrote another one's key unseen");
+        assert!(
+            !(done && must_fail),
+            "a transaction overwrote another one's key unseen"
+        );
         if done {
             let seq = self.db().begin_read().expect("an open store reads").seq().0;
-            self.written.extend(txn.checked.into_iter().map(|at| (at, seq)));
+            self.written
+                .extend(txn.checked.into_iter().map(|at| (at, seq)));
         }
         Ok(done)
     }
@@ -484,12 +536,19 @@ impl World {
         let Some(db) = self.db.take() else {
             self.options = options;
             self.open()?;
-            return if self.db.is_some() { self.adopt() } else { Ok(()) };
+            return if self.db.is_some() {
+                self.adopt()
+            } else {
+                Ok(())
+            };
         };
         let closed = db.close();
         let healthy = closed.is_ok();
         if healthy {
-            assert!(!self.poisoned, "a store that is closed for writes does not close well");
+            assert!(
+                !self.poisoned,
+                "a store that is closed for writes does not close well"
+            );
             self.history.synced();
         }
         if let Err(error) = closed {
@@ -497,7 +556,11 @@ impl World {
         }
         self.options = options;
         self.open()?;
-        if self.db.is_some() { self.adopt() } else { Ok(()) }
+        if self.db.is_some() {
+            self.adopt()
+        } else {
+            Ok(())
+        }
     }
 
     /// Write `n` keys from `from` on, with values of `length` bytes and a few.
@@ -519,7 +582,9 @@ impl World {
     /// Delete `n` keys as [`World::fill`] writes them.
     pub(crate) fn clear(&mut self, tree: &str, (from, n, step): (u32, u32, u32)) -> Step<bool> {
         let key = |i: u32| format!("{:06}", from + i * step).into_bytes();
-        let changes = (0..n).map(|i| Change::Delete(tree.to_owned(), key(i))).collect();
+        let changes = (0..n)
+            .map(|i| Change::Delete(tree.to_owned(), key(i)))
+            .collect();
         self.write(changes, Durability::Interval)
     }
 
@@ -577,7 +642,10 @@ pub(crate) fn scan(snapshot: &Snapshot, id: TreeId, d: Direction) -> Result<Tree
     if d == Direction::Backward {
         entries.reverse();
     }
-    assert!(entries.is_sorted_by(|a, b| a.0 < b.0), "a cursor goes in order");
+    assert!(
+        entries.is_sorted_by(|a, b| a.0 < b.0),
+        "a cursor goes in order"
+    );
     Ok(entries.into_iter().collect())
 }
 
@@ -613,7 +681,10 @@ fn apply(state: &mut State, change: &Change) {
             state.remove(tree);
         }
         Change::Put(tree, key, value) => {
-            state.get_mut(tree).expect("it is there").insert(key.clone(), value.clone());
+            state
+                .get_mut(tree)
+                .expect("it is there")
+                .insert(key.clone(), value.clone());
         }
         Change::Delete(tree, key) => {
             state.get_mut(tree).expect("it is there").remove(key);

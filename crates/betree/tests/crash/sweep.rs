@@ -67,13 +67,22 @@ fn one(script: &Script, nth: u64, kind: FaultKind, lasts: Lasts, sum: &mut Sum) 
     }
     if setting("BETREE_SIM_POINT").is_some() {
         let rows = table.rows().filter(|row| !row.faults.is_empty());
-        let rows: Vec<String> = rows.map(|row| format!("{} {:?}", row.site.0, row.faults)).collect();
-        println!("{kind:?} {lasts:?}: {}; errors {:?}", rows.join(", "), world.errors);
+        let rows: Vec<String> = rows
+            .map(|row| format!("{} {:?}", row.site.0, row.faults))
+            .collect();
+        println!(
+            "{kind:?} {lasts:?}: {}; errors {:?}",
+            rows.join(", "),
+            world.errors
+        );
     }
     // Not a lie, so never taken for damage; but what a failed sync took back is missing.
     let lied = matches!(kind, FaultKind::SyncFails(Pages::Revert));
     for kind in &world.errors {
-        assert!(lied || *kind != ErrorKind::Corrupt, "a failed call is not damage");
+        assert!(
+            lied || *kind != ErrorKind::Corrupt,
+            "a failed call is not damage"
+        );
         *sum.errors.entry(name(*kind)).or_default() += 1;
     }
     sum.runs += 1;
@@ -87,7 +96,10 @@ fn one(script: &Script, nth: u64, kind: FaultKind, lasts: Lasts, sum: &mut Sum) 
 }
 
 fn struck(table: &Table) -> u64 {
-    table.rows().map(|row| row.faults.values().sum::<u64>()).sum()
+    table
+        .rows()
+        .map(|row| row.faults.values().sum::<u64>())
+        .sum()
 }
 
 /// A power loss after the fault.
@@ -111,15 +123,24 @@ fn healed(world: &mut World) {
     if world.db.is_some() && !world.poisoned {
         let names: Vec<String> = world.ids.keys().cloned().collect();
         for name in names {
-            world.fill(&name, (2, 2, 5), 10, Durability::Sync).expect("nothing stops it");
+            world
+                .fill(&name, (2, 2, 5), 10, Durability::Sync)
+                .expect("nothing stops it");
         }
     } else if world.db.is_some() {
-        let (ids, before) = (world.ids.keys().cloned().collect::<Vec<_>>(), world.errors.len());
+        let (ids, before) = (
+            world.ids.keys().cloned().collect::<Vec<_>>(),
+            world.errors.len(),
+        );
         for name in &ids {
             let done = world.fill(name, (2, 2, 5), 10, Durability::Sync);
             assert_eq!(done, Ok(false), "closed for writes");
         }
-        assert_eq!(world.errors.len(), before + ids.len(), "each write is refused");
+        assert_eq!(
+            world.errors.len(),
+            before + ids.len(),
+            "each write is refused"
+        );
     }
     world.abandon();
     world.vfs.evict();
@@ -127,7 +148,9 @@ fn healed(world: &mut World) {
     world.open().expect("nothing stops it");
     world.adopt().expect("nothing stops it");
     for name in world.ids.keys().cloned().collect::<Vec<_>>() {
-        world.fill(&name, (3, 2, 5), 10, Durability::Sync).expect("nothing stops it");
+        world
+            .fill(&name, (3, 2, 5), 10, Durability::Sync)
+            .expect("nothing stops it");
     }
     world.settle().expect("nothing stops it");
     world.look().expect("nothing stops it");
@@ -140,13 +163,20 @@ fn sites() -> BTreeSet<String> {
     while let Some(folder) = folders.pop() {
         for entry in std::fs::read_dir(folder).expect("the source is there") {
             let path = entry.expect("a readable folder").path();
-            let stem = path.file_stem().and_then(|s| s.to_str()).unwrap_or_default().to_owned();
+            let stem = path
+                .file_stem()
+                .and_then(|s| s.to_str())
+                .unwrap_or_default()
+                .to_owned();
             let test = stem.starts_with("test") || stem.starts_with("bench");
             if path.is_dir() && !test {
                 folders.push(path);
             } else if path.is_file() && !test {
                 let text = std::fs::read_to_string(&path).expect("a readable file");
-                let text = text.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default();
+                let text = text
+                    .split("#[cfg(test)]\nmod tests {")
+                    .next()
+                    .unwrap_or_default();
                 let names = text.split("Site(\"").skip(1);
                 found.extend(names.filter_map(|s| Some(s.split_once('"')?.0.to_owned())));
             }
@@ -167,7 +197,12 @@ fn covered(table: &Table) -> Vec<String> {
     for row in table.rows() {
         for kind in KINDS.into_iter().filter(|kind| kind.befalls(row.call)) {
             if !row.faults.contains_key(kind.name()) {
-                missing.push(format!("{} ({:?}): never met {}", row.site.0, row.call, kind.name()));
+                missing.push(format!(
+                    "{} ({:?}): never met {}",
+                    row.site.0,
+                    row.call,
+                    kind.name()
+                ));
             }
         }
     }
@@ -199,11 +234,18 @@ fn each_call_may_fail() {
                 }
             }
         }
-        println!("{:45} {:5} runs with a fault", script.name, sum.runs - before);
+        println!(
+            "{:45} {:5} runs with a fault",
+            script.name,
+            sum.runs - before
+        );
     }
     sites.merge(&sum.table);
     println!("{sites}");
-    println!("{} runs with a fault; errors met: {:?}", sum.runs, sum.errors);
+    println!(
+        "{} runs with a fault; errors met: {:?}",
+        sum.runs, sum.errors
+    );
     if only.is_none() {
         let missing = covered(&sites);
         assert!(missing.is_empty(), "not covered:\n{}", missing.join("\n"));
@@ -234,7 +276,11 @@ fn full(capacity: u64, log: bool) {
     world.faulty = true;
     let mut refused = 0;
     for i in 0..3000 {
-        let level = if i % 7 == 0 { Durability::Sync } else { Durability::Interval };
+        let level = if i % 7 == 0 {
+            Durability::Sync
+        } else {
+            Durability::Interval
+        };
         if world.fill("a", (i * 37 % 20_000, 20, 1), 80, level) == Ok(false) {
             refused += 1;
         }
@@ -244,11 +290,22 @@ fn full(capacity: u64, log: bool) {
         }
     }
     assert!(0 < refused, "{capacity} bytes are filled by 5 MB");
-    let full = world.errors.iter().filter(|kind| **kind == ErrorKind::Full).count();
-    assert!(0 < full, "the error says that the disk is full: {:?}", world.errors);
+    let full = world
+        .errors
+        .iter()
+        .filter(|kind| **kind == ErrorKind::Full)
+        .count();
+    assert!(
+        0 < full,
+        "the error says that the disk is full: {:?}",
+        world.errors
+    );
     world.look().expect("nothing stops it");
     assert!(
-        world.errors.iter().all(|kind| matches!(kind, ErrorKind::Full | ErrorKind::Closed)),
+        world
+            .errors
+            .iter()
+            .all(|kind| matches!(kind, ErrorKind::Full | ErrorKind::Closed)),
         "{:?}",
         world.errors
     );
@@ -256,7 +313,9 @@ fn full(capacity: u64, log: bool) {
     world.vfs.set_capacity(None);
     if !world.poisoned {
         world.faulty = false;
-        world.fill("a", (5, 9, 1), 10, Durability::Sync).expect("nothing stops it");
+        world
+            .fill("a", (5, 9, 1), 10, Durability::Sync)
+            .expect("nothing stops it");
         world.settle().expect("nothing stops it");
         world.look().expect("nothing stops it");
     }
