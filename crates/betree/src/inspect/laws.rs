@@ -281,7 +281,9 @@ pub(super) fn log(look: &Look, released: Seq, log_from: Seq) -> Law {
     must(released < log_from, || {
         format!("law 9: recovery needs the log from {log_from}, it is gone up to {released}")
     })?;
-    let buffers = look.buckets().flat_map(|bucket| {
+    // What a dropped tree has in memory nobody will miss: the log that drops it is kept.
+    let live = look.trees.iter().filter(|tree| tree.dropped.is_none());
+    let buffers = live.flat_map(|tree| &tree.buckets).flat_map(|bucket| {
         let frozen = bucket.frozen.iter().map(|(buffer, _)| buffer);
         frozen.chain([&bucket.active])
     });

@@ -4,8 +4,10 @@
 //! gives the same calls, the same crash and the same verdict. `BETREE_SIM_RUNS` makes the random
 //! lanes longer, `BETREE_SIM_SEED` says where they begin; a failure prints both for one run of it.
 
+mod damage;
 mod draw;
 mod exhaustive;
+mod meta;
 mod random;
 mod rig;
 mod scripts;
