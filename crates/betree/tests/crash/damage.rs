@@ -48,7 +48,10 @@ fn victim(codec: Codec) -> Victim {
         capacity: None,
     });
     let filter = betree::Filter::All;
-    let options = small().with_codec(codec).with_delta_codec(codec).with_filter(filter);
+    let options = small()
+        .with_codec(codec)
+        .with_delta_codec(codec)
+        .with_filter(filter);
     let mut world = World::new(vfs, options.clone());
     let build = |world: &mut World| -> Step {
         world.open()?;
@@ -65,9 +68,17 @@ fn victim(codec: Codec) -> Victim {
         for i in 0..5 {
             world.fill("a", (i * 50, 4, 3), 40, Durability::Sync)?;
         }
-        world.write(vec![Change::Delete("b".to_owned(), b"000003".to_vec())], Durability::Sync)?;
+        world.write(
+            vec![Change::Delete("b".to_owned(), b"000003".to_vec())],
+            Durability::Sync,
+        )?;
         world.look()?;
-        world.db.take().expect("open").close().expect("a healthy disk");
+        world
+            .db
+            .take()
+            .expect("open")
+            .close()
+            .expect("a healthy disk");
         Ok(())
     };
     build(&mut world).expect("nothing stops it");
@@ -99,8 +110,14 @@ impl Victim {
                 // Only the end of the log may be cut, and only what no checkpoint covers.
                 let prefix = self.history.check(&state);
                 let prefix = prefix.map_or_else(|e| e.explained_by, |found| Some(found.last));
-                assert!(prefix.is_some(), "{what}: wrong data, not a prefix of the commits");
-                assert!(what.contains(".wal"), "{what}: commits are lost by damage to other files");
+                assert!(
+                    prefix.is_some(),
+                    "{what}: wrong data, not a prefix of the commits"
+                );
+                assert!(
+                    what.contains(".wal"),
+                    "{what}: commits are lost by damage to other files"
+                );
                 sum.cut += 1;
             }
             Err(error) => {
@@ -114,7 +131,9 @@ impl Victim {
 
     fn files(&self) -> Vec<(PathBuf, u64)> {
         let files = self.vfs.files().into_iter();
-        files.filter(|(path, length)| 0 < *length && !path.ends_with("LOCK")).collect()
+        files
+            .filter(|(path, length)| 0 < *length && !path.ends_with("LOCK"))
+            .collect()
     }
 
     /// What there is of a file: of the log, without the zeros at the end.
@@ -157,13 +176,21 @@ fn damage_to_each_sector_is_found() {
         for (i, sector) in bytes.chunks(512).enumerate() {
             let at = i as u64 * 512;
             let mut garbage = vec![0; sector.len()];
-            victim.hurt(&mut sum, &format!("{} sector {i} zeroed", path.display()), |vfs| {
-                vfs.poke(&path, at, &garbage);
-            });
+            victim.hurt(
+                &mut sum,
+                &format!("{} sector {i} zeroed", path.display()),
+                |vfs| {
+                    vfs.poke(&path, at, &garbage);
+                },
+            );
             rng.fill(&mut garbage);
-            victim.hurt(&mut sum, &format!("{} sector {i} garbage", path.display()), |vfs| {
-                vfs.poke(&path, at, &garbage);
-            });
+            victim.hurt(
+                &mut sum,
+                &format!("{} sector {i} garbage", path.display()),
+                |vfs| {
+                    vfs.poke(&path, at, &garbage);
+                },
+            );
         }
     }
     println!("sectors zeroed and garbled: {sum:?}");
@@ -202,9 +229,13 @@ fn damage_by_cutting_and_removing_files_is_found() {
         cuts.extend((0..content).step_by(4096));
         cuts.extend([1, content, length - 1]);
         for cut in cuts {
-            victim.hurt(&mut sum, &format!("{} cut to {cut}", path.display()), |vfs| {
-                vfs.truncate(&path, cut);
-            });
+            victim.hurt(
+                &mut sum,
+                &format!("{} cut to {cut}", path.display()),
+                |vfs| {
+                    vfs.truncate(&path, cut);
+                },
+            );
         }
         if path.ends_with("data.betree") {
             // Without it there is no store: a log that holds commits must keep one from being made.
@@ -233,9 +264,13 @@ fn damage_by_lost_writes_is_found() {
     let mut world = World::new(before.vfs.fork(), before.options.clone());
     world.open().expect("a healthy disk");
     world.adopt_as(before.state.clone());
-    world.fill("a", (3, 60, 4), 50, Durability::Interval).expect("a healthy disk");
+    world
+        .fill("a", (3, 60, 4), 50, Durability::Interval)
+        .expect("a healthy disk");
     world.settle().expect("a healthy disk");
-    world.fill("a", (1, 60, 4), 50, Durability::Interval).expect("a healthy disk");
+    world
+        .fill("a", (1, 60, 4), 50, Durability::Interval)
+        .expect("a healthy disk");
     world.settle().expect("a healthy disk");
     world.abandon();
     let after = Victim {
@@ -253,9 +288,13 @@ fn damage_by_lost_writes_is_found() {
             if new == old {
                 continue;
             }
-            after.hurt(&mut sum, &format!("{} block {i} stale", path.display()), |vfs| {
-                vfs.poke(&path, i as u64 * 4096, old);
-            });
+            after.hurt(
+                &mut sum,
+                &format!("{} block {i} stale", path.display()),
+                |vfs| {
+                    vfs.poke(&path, i as u64 * 4096, old);
+                },
+            );
         }
     }
     assert!(5 < sum.cases, "blocks were written again: {sum:?}");

@@ -17,13 +17,22 @@ const TAPES: u64 = 8;
 fn configurations() -> Vec<Options> {
     let mut all = vec![small()];
     for page in [256, 1 << 10, 4 << 10, 64 << 10] {
-        all.push(small().with_page(page).with_bucket((u64::from(page) * 4).max(4 << 10)));
+        all.push(
+            small()
+                .with_page(page)
+                .with_bucket((u64::from(page) * 4).max(4 << 10)),
+        );
     }
     for (memory, share) in [(1 << 20, 0.5), (2 << 20, 0.95), (16 << 20, 0.5)] {
         all.push(small().with_memory(memory).with_buffer_share(share));
     }
     for codec in [Codec::None, Codec::Lz4, Codec::Zstd(3)] {
-        all.push(small().with_codec(codec).with_delta_codec(codec).with_filter(Filter::All));
+        all.push(
+            small()
+                .with_codec(codec)
+                .with_delta_codec(codec)
+                .with_filter(Filter::All),
+        );
     }
     for (rho, k_cap) in [(0.05, 64), (64.0, 1)] {
         all.push(small().with_rho(rho).with_k_cap(k_cap));
@@ -76,5 +85,8 @@ fn one_tape_gives_the_same_answers_on_every_configuration() {
             assert_eq!(expected.1, answers.1, "the state differs");
         }
     }
-    println!("{tapes} tapes on {} configurations gave the same answers", all.len());
+    println!(
+        "{tapes} tapes on {} configurations gave the same answers",
+        all.len()
+    );
 }
