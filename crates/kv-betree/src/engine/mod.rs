@@ -27,8 +27,6 @@ use pool::Pool;
 use snapshot::Reader;
 use transaction::Writer;
 
-use crate::stub::Missing;
-
 pub(crate) use open::open;
 
 /// An open store.
@@ -168,7 +166,8 @@ impl Engine for Betree {
     }
 
     fn stats(&self) -> Result<EngineStats> {
-        Ok(stats::engine(&self.db.stats()))
+        let stats = self.db.stats();
+        stats.map(|stats| stats::engine(&stats)).map_err(convert)
     }
 
     fn tree_stats(&self, tree: TreeId, scope: StatScope) -> Result<TreeStats> {
@@ -177,7 +176,8 @@ impl Engine for Betree {
     }
 
     fn storage_map(&self) -> Result<StorageMap> {
-        Ok(stats::map(&self.db.storage_map()))
+        let map = self.db.storage_map();
+        map.map(|map| stats::map(&map)).map_err(convert)
     }
 
     fn verify(&self) -> Result<()> {
