@@ -38,7 +38,10 @@ fn explore(script: &Script, only: Option<u64>) -> u64 {
         let mut world = stage(script);
         world.vfs.stop_at_change(first + point);
         let ended = (script.scene)(&mut world);
-        assert!(ended == Err(Stop) || world.vfs.has_stopped(), "the same calls come again");
+        assert!(
+            ended == Err(Stop) || world.vfs.has_stopped(),
+            "the same calls come again"
+        );
         for outcome in Outcome::ALL {
             let crash = Crash {
                 profile: Profile::Atomic512,
@@ -65,9 +68,11 @@ fn revive(world: &World, image: SimVfs, outcome: Outcome) {
     next.history = sim::checker::History::new(found);
     next.adopt().expect("nothing stops it");
     for name in next.ids.keys().cloned().collect::<Vec<_>>() {
-        next.fill(&name, (3, 3, 5), 10, Durability::Sync).expect("nothing stops it");
+        next.fill(&name, (3, 3, 5), 10, Durability::Sync)
+            .expect("nothing stops it");
     }
-    next.reopen(world.options.clone()).expect("nothing stops it");
+    next.reopen(world.options.clone())
+        .expect("nothing stops it");
 }
 
 #[test]
@@ -85,6 +90,12 @@ fn every_script_survives_a_crash_after_every_call() {
         all += 1;
         points += found;
     }
-    println!("{all} scripts, {points} crash points, {} recoveries, 0 laws broken", points * 6);
-    assert!(name.is_some() || SCRIPTS <= all, "the floor is {SCRIPTS} scripts");
+    println!(
+        "{all} scripts, {points} crash points, {} recoveries, 0 laws broken",
+        points * 6
+    );
+    assert!(
+        name.is_some() || SCRIPTS <= all,
+        "the floor is {SCRIPTS} scripts"
+    );
 }

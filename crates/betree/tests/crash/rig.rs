@@ -536,7 +536,11 @@ impl World {
         let Some(db) = self.db.take() else {
             self.options = options;
             self.open()?;
-            return if self.db.is_some() { self.adopt() } else { Ok(()) };
+            return if self.db.is_some() {
+                self.adopt()
+            } else {
+                Ok(())
+            };
         };
         let closed = db.close();
         let healthy = closed.is_ok();
@@ -578,7 +582,9 @@ impl World {
     /// Delete `n` keys as [`World::fill`] writes them.
     pub(crate) fn clear(&mut self, tree: &str, (from, n, step): (u32, u32, u32)) -> Step<bool> {
         let key = |i: u32| format!("{:06}", from + i * step).into_bytes();
-        let changes = (0..n).map(|i| Change::Delete(tree.to_owned(), key(i))).collect();
+        let changes = (0..n)
+            .map(|i| Change::Delete(tree.to_owned(), key(i)))
+            .collect();
         self.write(changes, Durability::Interval)
     }
 

@@ -41,7 +41,10 @@ fn unlogged() -> Options {
 }
 
 fn roomy() -> Options {
-    small().with_buffer_share(0.9).with_memory(4 << 20).with_bucket(1 << 20)
+    small()
+        .with_buffer_share(0.9)
+        .with_memory(4 << 20)
+        .with_bucket(1 << 20)
 }
 
 fn busy() -> Options {
@@ -123,7 +126,10 @@ fn reopen(w: &mut World, options: Options) -> Step {
 }
 
 fn range(low: &[u8], high: &[u8]) -> Change {
-    let (low, high) = (Bound::Included(low.to_vec()), Bound::Excluded(high.to_vec()));
+    let (low, high) = (
+        Bound::Included(low.to_vec()),
+        Bound::Excluded(high.to_vec()),
+    );
     Change::DeleteRange("a".to_owned(), low, high)
 }
 
@@ -141,8 +147,12 @@ pub(crate) fn all() -> Vec<Script> {
     };
     vec![
         script("the store is made", small, nothing, |w| w.open()),
-        script("the store is made without a log", unlogged, nothing, |w| w.open()),
-        script("first commit", small, tree, |w| w.fill("a", (0, 1, 1), 10, Sync).map(drop)),
+        script("the store is made without a log", unlogged, nothing, |w| {
+            w.open()
+        }),
+        script("first commit", small, tree, |w| {
+            w.fill("a", (0, 1, 1), 10, Sync).map(drop)
+        }),
         script("one commit at each level", small, tree, |w| {
             for (i, level) in (0..).zip(Durability::ALL) {
                 w.fill("a", (i, 3, 10), 10, level)?;
@@ -163,7 +173,8 @@ pub(crate) fn all() -> Vec<Script> {
         }),
         script("a tree is created", small, logged, |w| {
             w.create("b")?;
-            w.write(vec![put("a", b"x", b"1"), put("b", b"x", b"2")], Sync).map(drop)
+            w.write(vec![put("a", b"x", b"1"), put("b", b"x", b"2")], Sync)
+                .map(drop)
         }),
         script("many trees are created", small, tree, |w| {
             for name in ["b", "c", "d", "e", "f"] {
@@ -171,7 +182,9 @@ pub(crate) fn all() -> Vec<Script> {
             }
             w.checkpoint().map(drop)
         }),
-        script("a tree is dropped", small, logged, |w| w.drop_tree("a").map(drop)),
+        script("a tree is dropped", small, logged, |w| {
+            w.drop_tree("a").map(drop)
+        }),
         script("a tree in the image is dropped", small, stirred, |w| {
             w.drop_tree("a")?;
             w.checkpoint().map(drop)
@@ -183,7 +196,9 @@ pub(crate) fn all() -> Vec<Script> {
             w.checkpoint()?;
             w.fill("a", (7, 5, 1), 10, Sync).map(drop)
         }),
-        script("first checkpoint", small, logged, |w| w.checkpoint().map(drop)),
+        script("first checkpoint", small, logged, |w| {
+            w.checkpoint().map(drop)
+        }),
         script("checkpoints take turns in the slots", small, logged, |w| {
             for i in 0..5 {
                 w.fill("a", (i, 2, 1), 10, Interval)?;
@@ -207,7 +222,9 @@ pub(crate) fn all() -> Vec<Script> {
             }
             w.checkpoint().map(drop)
         }),
-        script("a delta is merged", small, stirred, |w| w.compact("a").map(drop)),
+        script("a delta is merged", small, stirred, |w| {
+            w.compact("a").map(drop)
+        }),
         script("a merge splits", small, tree, |w| {
             w.fill("a", (0, 400, 10), 30, Interval)?;
             w.compact("a").map(drop)
@@ -229,7 +246,11 @@ pub(crate) fn all() -> Vec<Script> {
             w.fill("a", (0, 3, 1), 10, Sync).map(drop)
         }),
         script("a range is deleted", small, stirred, |w| {
-            w.write(vec![put("a", b"000015x", b"1"), range(b"00001", b"00003")], Sync).map(drop)
+            w.write(
+                vec![put("a", b"000015x", b"1"), range(b"00001", b"00003")],
+                Sync,
+            )
+            .map(drop)
         }),
         script("a checkpoint meets frozen buffers", small, settled, |w| {
             w.fill("a", (2, 200, 3), 60, Interval)?;
@@ -249,7 +270,10 @@ pub(crate) fn all() -> Vec<Script> {
                 w.fill("a", (i, 3000, 3), 0, Interval)?;
             }
             w.settle()?;
-            let options = small().with_memory(4 << 20).with_buffer_share(0.9).with_k_cap(1);
+            let options = small()
+                .with_memory(4 << 20)
+                .with_buffer_share(0.9)
+                .with_k_cap(1);
             reopen(w, options)?;
             w.fill("a", (0, 5000, 2), 0, Interval)?;
             w.steps(3)?;
@@ -260,7 +284,12 @@ pub(crate) fn all() -> Vec<Script> {
         }),
         script("the log goes on in another segment", small, tree, |w| {
             for i in 0..5 {
-                w.fill("a", (i, 100, 3), 150, if i % 2 == 0 { Sync } else { Interval })?;
+                w.fill(
+                    "a",
+                    (i, 100, 3),
+                    150,
+                    if i % 2 == 0 { Sync } else { Interval },
+                )?;
             }
             w.sync_log().map(drop)
         }),
@@ -294,18 +323,23 @@ pub(crate) fn all() -> Vec<Script> {
             open(w)?;
             reopen(w, small())
         }),
-        script("recovery flushes", roomy, |w| {
-            tree(w)?;
-            for i in 0..5 {
-                w.fill("a", (i, 100, 3), 150, Sync)?;
-            }
-            w.abandon();
-            w.options = small();
-            Ok(())
-        }, |w| {
-            open(w)?;
-            w.checkpoint().map(drop)
-        }),
+        script(
+            "recovery flushes",
+            roomy,
+            |w| {
+                tree(w)?;
+                for i in 0..5 {
+                    w.fill("a", (i, 100, 3), 150, Sync)?;
+                }
+                w.abandon();
+                w.options = small();
+                Ok(())
+            },
+            |w| {
+                open(w)?;
+                w.checkpoint().map(drop)
+            },
+        ),
         script("settle", small, stirred, |w| w.settle().map(drop)),
         script("settle gives space back", small, settled, |w| {
             w.fill("a", (0, 300, 1), 60, Interval)?;
@@ -365,8 +399,12 @@ pub(crate) fn all() -> Vec<Script> {
         }),
         script("transactions over two trees", small, logged, |w| {
             w.create("b")?;
-            let Some(mut one) = w.begin()? else { return Ok(()) };
-            let Some(mut two) = w.begin()? else { return Ok(()) };
+            let Some(mut one) = w.begin()? else {
+                return Ok(());
+            };
+            let Some(mut two) = w.begin()? else {
+                return Ok(());
+            };
             w.transact(&mut one, put("a", b"k", b"1"), false)?;
             w.transact(&mut one, put("b", b"k", b"1"), false)?;
             w.transact(&mut two, put("b", b"k", b"2"), false)?;
@@ -374,10 +412,15 @@ pub(crate) fn all() -> Vec<Script> {
             w.finish(one, Sync)?;
             w.finish(two, Sync).map(drop)
         }),
-        script("close with unsynced commits, and open", small, stirred, |w| {
-            w.fill("a", (1, 9, 1), 10, None)?;
-            reopen(w, small())
-        }),
+        script(
+            "close with unsynced commits, and open",
+            small,
+            stirred,
+            |w| {
+                w.fill("a", (1, 9, 1), 10, None)?;
+                reopen(w, small())
+            },
+        ),
         script("the file grows", small, tree, |w| {
             for i in 0..3 {
                 w.fill("a", (i * 9, 3, 1), 50_000, Interval)?;
@@ -392,7 +435,10 @@ pub(crate) fn all() -> Vec<Script> {
             w.settle().map(drop)
         }),
         script("other options at open", small, stirred, |w| {
-            let options = small().with_codec(Codec::Zstd(1)).with_page(4096).with_bucket(64 << 10);
+            let options = small()
+                .with_codec(Codec::Zstd(1))
+                .with_page(4096)
+                .with_bucket(64 << 10);
             reopen(w, options.with_filter(Filter::All))?;
             w.fill("a", (1, 90, 2), 30, Interval)?;
             w.settle().map(drop)

@@ -166,8 +166,7 @@ impl Engine for Betree {
     }
 
     fn stats(&self) -> Result<EngineStats> {
-        let stats = self.db.stats();
-        stats.map(|stats| stats::engine(&stats)).map_err(convert)
+        self.db.stats().map(|s| stats::engine(&s)).map_err(convert)
     }
 
     fn tree_stats(&self, tree: TreeId, scope: StatScope) -> Result<TreeStats> {
@@ -176,8 +175,10 @@ impl Engine for Betree {
     }
 
     fn storage_map(&self) -> Result<StorageMap> {
-        let map = self.db.storage_map();
-        map.map(|map| stats::map(&map)).map_err(convert)
+        self.db
+            .storage_map()
+            .map(|m| stats::map(&m))
+            .map_err(convert)
     }
 
     fn verify(&self) -> Result<()> {
