@@ -54,6 +54,8 @@ pub(crate) struct Counters {
     pub(crate) memory_full: Wait,
     /// Commits that waited for a sync of the log.
     pub(crate) log_sync: Wait,
+    /// Commits that waited because the log's buffers are filling, or for one, or for a segment.
+    pub(crate) log_buffer: Wait,
     pub(crate) commits: Counter,
     pub(crate) puts: Counter,
     /// Of one key, range deletes written out included.

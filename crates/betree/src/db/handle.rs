@@ -261,6 +261,8 @@ impl Db {
         } else {
             self.core.shut_down()
         };
+        // Not in the middle of a commit: what it flushes must not meet another handle's writes.
+        let _committer = self.core.committer();
         self.core.health.close();
         result
     }

@@ -1,5 +1,8 @@
 //! The store, as an embedder sees it.
 
+mod bulk;
+#[cfg(test)]
+mod bulk_tests;
 mod catalog;
 mod commit;
 mod core;
@@ -10,9 +13,11 @@ mod handle;
 mod health;
 mod memory;
 mod open;
+mod own_writes;
 mod plan;
 mod reader;
 mod recent;
+mod replay;
 mod snapshot;
 mod snapshots;
 mod transaction;

@@ -6,9 +6,8 @@
 //! 4. Freeze more, when memory or the log's length asks for it.
 //! 5. Merge a slice, when the pace allows, a bucket must be merged, or the store is idle.
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
-
-use stdx::sync::atomic::{AtomicU64, Ordering};
 
 use super::pick::Zeal;
 use crate::db::Core;
@@ -17,6 +16,9 @@ use crate::types::Seq;
 
 /// How often a store may be asked whether it is idle: a commit within this time says no.
 const IDLE_AFTER: Duration = Duration::from_millis(100);
+
+/// How long a commit without threads behind it waits for the flushes of others before it looks.
+const ROOM_WAIT: Duration = Duration::from_millis(1);
 
 /// When things were done last, in nanoseconds of the store's clock.
 #[derive(Default)]
@@ -152,8 +154,12 @@ impl Core {
             }
         }
         if !self.freeze_fullest() {
-            // All that fills memory is being flushed, by another caller.
-            self.wake.wait_for_room(Duration::from_millis(1));
+            let busy = self.queue.len() != (0, 0);
+            // A finished flush gives its memory back before it leaves the queue.
+            let full = busy || self.memory.is_full();
+            assert!(busy || !full, "full buffers are not all empty");
+            // Other threads are flushing all there is, or a cut holds it back.
+            self.wake.wait_for_room(ROOM_WAIT);
         }
         Ok(())
     }

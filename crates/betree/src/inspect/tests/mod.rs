@@ -84,7 +84,10 @@ impl Rig {
 
 fn broken(law: Law, number: &str) {
     let said = law.unwrap_err();
-    assert!(said.contains(&format!("law {number}:")), "law {number}: {said}");
+    assert!(
+        said.contains(&format!("law {number}:")),
+        "law {number}: {said}"
+    );
 }
 
 #[test]
@@ -92,7 +95,10 @@ fn a_broken_routing_is_found() {
     let rig = Rig::new();
     assert_eq!(rig.structure(|_| ()), Ok(()));
     broken(rig.structure(|b| b.retired = true), "1");
-    broken(rig.structure(|b| b.hi = Some(Arc::from(&b"\xff\xff"[..]))), "1");
+    broken(
+        rig.structure(|b| b.hi = Some(Arc::from(&b"\xff\xff"[..]))),
+        "1",
+    );
     broken(rig.structure(|b| b.lo = Arc::from(&b"\xff"[..])), "1");
     let mut look = rig.look();
     look.trees[0].buckets.pop();
@@ -147,11 +153,26 @@ fn wrong_counts_of_names_and_of_memory_are_found() {
     };
     assert_eq!(laws::memory(&look, right), Ok(()));
     let wrong = [
-        MemoryLook { waiting: 0, ..right },
-        MemoryLook { frozen: right.frozen + 1, ..right },
-        MemoryLook { frozen: right.frozen - 1, ..right },
-        MemoryLook { buffered: right.buffered + 1, ..right },
-        MemoryLook { buffered: right.buffered - 1, ..right },
+        MemoryLook {
+            waiting: 0,
+            ..right
+        },
+        MemoryLook {
+            frozen: right.frozen + 1,
+            ..right
+        },
+        MemoryLook {
+            frozen: right.frozen - 1,
+            ..right
+        },
+        MemoryLook {
+            buffered: right.buffered + 1,
+            ..right
+        },
+        MemoryLook {
+            buffered: right.buffered - 1,
+            ..right
+        },
     ];
     for memory in wrong {
         broken(laws::memory(&look, memory), "7");
@@ -165,16 +186,20 @@ fn space_that_is_lost_or_given_twice_is_found() {
     let core = rig.core();
     let (held, layout) = core.runs.accounts();
     let image = core.checkpoints.superblock().image.unwrap().extent();
-    let space = |layout: &crate::space::Layout, held| {
-        laws::space(&look, layout, held, Some(image), &[])
-    };
+    let space =
+        |layout: &crate::space::Layout, held| laws::space(&look, layout, held, Some(image), &[]);
     assert_eq!(space(&layout, held), Ok(()));
     broken(space(&layout, held - UNIT), "8");
     let mut longer = layout.clone();
     longer.end += UNIT;
     broken(space(&longer, held), "8");
     // A run's extent is free as well; the sums stay right.
-    let taken = look.buckets().find_map(|b| b.base.first()).unwrap().meta().extents[0];
+    let taken = look
+        .buckets()
+        .find_map(|b| b.base.first())
+        .unwrap()
+        .meta()
+        .extents[0];
     let mut twice = layout.clone();
     let unit = Extent { len: UNIT, ..taken };
     twice.free.push(unit);
@@ -182,10 +207,19 @@ fn space_that_is_lost_or_given_twice_is_found() {
     broken(space(&twice, held), "8");
     // What the durable image names is free.
     let mut freed = layout.clone();
-    freed.free.push(Extent { offset: layout.end, len: UNIT });
+    freed.free.push(Extent {
+        offset: layout.end,
+        len: UNIT,
+    });
     freed.end += UNIT;
     assert_eq!(space(&freed, held), Ok(()));
-    let durable = [(RunId(u64::MAX), Extent { offset: layout.end, len: UNIT })];
+    let durable = [(
+        RunId(u64::MAX),
+        Extent {
+            offset: layout.end,
+            len: UNIT,
+        },
+    )];
     broken(laws::space(&look, &freed, held, Some(image), &durable), "8");
 }
 
@@ -221,7 +255,13 @@ fn damaged_bytes_of_a_run_and_of_the_image_are_found() {
     let path = Path::new("/db").join(DATA_FILE);
     let bytes = rig.disk.peek(&path).unwrap();
     let look = rig.look();
-    let run = look.buckets().find_map(|b| b.base.first()).unwrap().meta().extents[0].offset;
+    let run = look
+        .buckets()
+        .find_map(|b| b.base.first())
+        .unwrap()
+        .meta()
+        .extents[0]
+        .offset;
     let image = rig.core().checkpoints.superblock().image.unwrap().offset;
     for at in [run + 100, image + 60, 20] {
         let old = bytes[usize::try_from(at).unwrap()];
