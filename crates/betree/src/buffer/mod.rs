@@ -27,14 +27,14 @@ mod writes;
 
 use std::mem;
 use std::ops::Bound;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
+use stdx::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use stdx::sync::{Mutex, MutexGuard};
 
 pub(crate) use frozen::SortedBuffer;
 pub(crate) use window::Window;
-pub(crate) use writes::WriteSet;
+pub(crate) use writes::{SortedWrites, WriteSet};
 
 use crate::run::Direction;
 use crate::types::{Entry, Op, Seq};

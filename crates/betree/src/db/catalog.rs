@@ -85,6 +85,17 @@ impl Catalog {
         self.trees.read().by_id.values().cloned().collect()
     }
 
+    /// All trees that are not dropped, and the next number, as of one moment.
+    pub(crate) fn all_and_next(&self) -> (Vec<Arc<Tree>>, u32) {
+        let trees = self.trees.read();
+        (trees.by_id.values().cloned().collect(), trees.next)
+    }
+
+    /// Whether there are dropped trees that were not taken out.
+    pub(crate) fn has_dropped(&self) -> bool {
+        !self.trees.read().dropped.is_empty()
+    }
+
     /// How many trees there are.
     pub(crate) fn len(&self) -> usize {
         self.trees.read().by_id.len()
@@ -114,11 +125,9 @@ impl Catalog {
         }
     }
 
-    /// Take out the dropped trees that no snapshot at or after `oldest` sees (I2).
+    /// Take out the dropped trees that no snapshot at or after `oldest` sees (I2), under the commit
+    /// lock.
     pub(crate) fn forgotten(&self, oldest: Option<Seq>) -> Vec<Arc<Tree>> {
-        if self.trees.read().dropped.is_empty() {
-            return Vec::new();
-        }
         let mut trees = self.trees.write();
         let gone = |dropped: Seq| oldest.is_none_or(|oldest| dropped <= oldest);
         let ids: Vec<TreeId> = trees
@@ -131,14 +140,9 @@ impl Catalog {
         taken.map(|(tree, _)| tree).collect()
     }
 
-    /// Dropped trees that are still read.
-    pub(crate) fn lingering(&self) -> Vec<Arc<Tree>> {
-        let trees = self.trees.read();
-        trees
-            .dropped
-            .values()
-            .map(|(tree, _)| Arc::clone(tree))
-            .collect()
+    /// Dropped trees that are still read, with the commits that dropped them.
+    pub(crate) fn lingering(&self) -> Vec<(Arc<Tree>, Seq)> {
+        self.trees.read().dropped.values().cloned().collect()
     }
 }
 

@@ -6,6 +6,8 @@
 //!    the buffers of the buckets; let readers see it; freeze buffers that are full.
 //! 3. Outside again: wait until the log is durable, as the level asks.
 //!
+//! A commit beyond a size is done in chunks instead ([`super::bulk`]).
+//!
 //! - I1. Commits are numbered, logged, applied and made visible in one order.
 //! - I2. What cannot be logged is not applied: an error from step 2 leaves nothing behind.
 
@@ -13,6 +15,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::core::{Committer, Core};
+use super::expand::Expanded;
 use super::plan::Plan;
 use crate::batch::Batch;
 use crate::durability::Durability;
@@ -27,6 +30,10 @@ pub(crate) const RECORD_BATCH: u8 = 1;
 pub(crate) const RECORD_CREATE: u8 = 2;
 /// A tree was dropped.
 pub(crate) const RECORD_DROP: u8 = 3;
+/// A part of a bulk commit, not the last: its index (4 bytes, little-endian), then a batch.
+pub(crate) const RECORD_PART: u8 = 4;
+/// The last part, likewise. Without it the parts before count for nothing.
+pub(crate) const RECORD_LAST: u8 = 5;
 
 /// How long a commit waits for room before it looks again.
 const ROOM_WAIT: Duration = Duration::from_millis(10);
@@ -41,20 +48,20 @@ impl Core {
             self.check_durability(durability)?;
             return self.health.check_writable();
         }
-        if batch.counts().range_deletes == 0 {
+        if batch.counts().range_deletes == 0 && batch.byte_len() <= self.tuning.bulk {
             return self.commit(batch, durability, &mut |_| Ok(())).map(|_| ());
         }
-        self.check_durability(durability)?;
+        check_sizes(batch)?;
         self.wait_for_memory(batch.payload().len())?;
-        let position = {
-            let mut committer = self.commit.lock();
-            self.health.check_writable()?;
-            let batch = self.expand(batch, committer.last)?;
-            check_sizes(&batch)?;
-            let plan = Plan::new(self, batch.ops(), batch.len())?;
-            self.enter(&mut committer, &batch, &plan)?
-        };
-        self.make_durable(position, durability)
+        let changes = Expanded::new(self, batch);
+        self.commit_bulk(&changes, durability, &mut |last| {
+            changes.look(last);
+            Ok(())
+        })?;
+        self.counters
+            .range_deletes
+            .add(batch.counts().range_deletes as u64);
+        Ok(())
     }
 
     /// Commit `batch`, which has no range deletes, if `check` agrees.
@@ -70,7 +77,7 @@ impl Core {
         let mut plan = Plan::new(self, batch.ops(), batch.len())?;
         self.wait_for_memory(batch.payload().len())?;
         let (seq, position) = {
-            let mut committer = self.commit.lock();
+            let mut committer = self.committer();
             self.health.check_writable()?;
             if !plan.is_current(self)? {
                 plan = Plan::new(self, batch.ops(), batch.len())?;
@@ -97,6 +104,9 @@ impl Core {
         self.snapshots.publish(seq);
         self.freeze_when_full(seq);
         self.counters.commits.add(1);
+        let counts = batch.counts();
+        self.counters.puts.add(counts.puts as u64);
+        self.counters.deletes.add(counts.deletes as u64);
         self.counters.user_bytes.add(batch.byte_len() as u64);
         Ok(position)
     }
@@ -178,6 +188,8 @@ impl Core {
     /// What closing does last.
     pub(crate) fn shut_down(&self) -> Result<()> {
         self.merges.abandon();
+        // A bulk commit that is under way comes to its end first.
+        drop(self.committer());
         self.sync_log()
     }
 

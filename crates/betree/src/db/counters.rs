@@ -57,6 +57,10 @@ pub(crate) struct Counters {
     /// Commits that waited because the log's buffers are filling, or for one, or for a segment.
     pub(crate) log_buffer: Wait,
     pub(crate) commits: Counter,
+    pub(crate) puts: Counter,
+    /// Of one key, range deletes written out included.
+    pub(crate) deletes: Counter,
+    pub(crate) range_deletes: Counter,
     pub(crate) gets: Counter,
     pub(crate) cursors: Counter,
     pub(crate) conflicts: Counter,
@@ -68,12 +72,17 @@ pub(crate) struct Counters {
     pub(crate) absorbed: Counter,
     pub(crate) checkpoints: Counter,
     pub(crate) image_bytes: Counter,
+    /// Bytes read for backups, and the calls that did.
+    pub(crate) copied: Counter,
+    pub(crate) copy_reads: Counter,
     pub(crate) flush_nanos: Counter,
     pub(crate) merge_nanos: Counter,
     /// Bytes of keys and values that commits brought.
     pub(crate) user_bytes: Counter,
     /// Encoded bytes flushed as deltas: what the merge lane is paced by.
     pub(crate) delta_bytes: Counter,
+    /// Bytes the pace allowed when there was nothing to merge.
+    pub(crate) forgiven_bytes: Counter,
     /// Encoded bytes that merges wrote.
     pub(crate) merged_bytes: Counter,
 }

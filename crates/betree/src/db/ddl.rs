@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use super::commit::{RECORD_CREATE, RECORD_DROP};
-use super::core::Core;
+use super::core::{Committer, Core};
 use crate::durability::Durability;
 use crate::error::{Error, ErrorKind, Result};
 use crate::limits::{NAME_MAX, TREES_MAX};
@@ -24,7 +24,7 @@ impl Core {
             return Err(Error::invalid(message));
         }
         let (id, position) = {
-            let mut committer = self.commit.lock();
+            let mut committer = self.committer();
             self.health.check_writable()?;
             if self.catalog.has(name) {
                 let message = format!("the tree {name:?} exists already; open it");
@@ -57,7 +57,7 @@ impl Core {
     /// Drop a tree; durable when this returns. Snapshots that saw it go on reading it.
     pub(crate) fn drop_tree(&self, name: &str) -> Result<()> {
         let position = {
-            let mut committer = self.commit.lock();
+            let mut committer = self.committer();
             self.health.check_writable()?;
             let tree = self.catalog.by_name(name)?;
             let seq = Seq(committer.last.0 + 1);
@@ -71,15 +71,19 @@ impl Core {
         self.make_durable(position, Durability::Sync)
     }
 
-    /// Let go of a dropped tree that nobody reads any more.
-    pub(crate) fn forget_tree(&self, tree: &Arc<Tree>) {
-        let _committer = self.commit.lock();
+    /// Let go of a dropped tree that nobody reads any more, under the commit lock.
+    pub(crate) fn forget_tree(&self, _: &Committer, tree: &Arc<Tree>) {
         let bytes = self.queue.forget(tree);
         self.memory.forget_frozen(bytes);
         for bucket in tree.routing().buckets() {
             let mut state = bucket.state();
             self.memory.forget_active(state.active.bytes());
-            for run in state.deltas.iter().chain(state.base.iter()) {
+            for run in &state.deltas {
+                if self.sharing.remove(run) {
+                    self.merges.delta_went(run.meta().bytes);
+                }
+            }
+            for run in state.base.iter() {
                 self.sharing.remove(run);
             }
             // Flushes and merges under way find it so, and let go of what they made.

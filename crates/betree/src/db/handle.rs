@@ -14,7 +14,9 @@ use super::transaction::Transaction;
 use crate::batch::Batch;
 use crate::durability::Durability;
 use crate::error::{Error, Result};
+use crate::map::StorageMap;
 use crate::options::Options;
+use crate::stats::{Report, Stats, TreeStats};
 use crate::tree::TreeOptions;
 use crate::types::TreeId;
 use crate::work::Threads;
@@ -176,6 +178,54 @@ impl Db {
         self.core.compact(tree, start, end, watch)
     }
 
+    /// What the store says of itself. Cheap enough for once a second.
+    ///
+    /// # Errors
+    /// `Closed`, `Io`.
+    pub fn stats(&self) -> Result<Stats> {
+        self.core.stats()
+    }
+
+    /// What is stored in a tree: estimated, or, if `exact`, counted by reading all of it.
+    ///
+    /// # Errors
+    /// `Invalid` for a dropped tree; `Closed`; if `exact`, `Corrupt`, `Io`, `TooOld`.
+    pub fn tree_stats(&self, tree: TreeId, exact: bool) -> Result<TreeStats> {
+        self.core.tree_stats(tree, exact)
+    }
+
+    /// Check the whole store while it works: every structural law at one moment, then every byte
+    /// of every run. Commits wait for the first part, about 200 ns a bucket.
+    ///
+    /// # Errors
+    /// `Corrupt`: the first thing found wrong, and where; `Io`, `Closed`.
+    pub fn verify(&self) -> Result<Report> {
+        self.core.verify()
+    }
+
+    /// Where the bytes of the store lie. Waits for a checkpoint that is being made.
+    ///
+    /// # Errors
+    /// `Closed`.
+    pub fn storage_map(&self) -> Result<StorageMap> {
+        self.core.storage_map()
+    }
+
+    /// Copy the store, as of one commit not older than the call, to `directory`, while it is written
+    /// to. The directory must be empty or missing; what is in it afterwards opens as a store of its
+    /// own, with all the trees and no log. `watch` gets the bytes done and to do and says whether to
+    /// go on; when it does not, what was copied is removed and false returned.
+    ///
+    /// # Errors
+    /// `Exists`: the directory is not empty; `Full`, `Io`, `Closed`.
+    pub fn backup(
+        &self,
+        directory: &Path,
+        watch: &mut dyn FnMut(u64, u64) -> bool,
+    ) -> Result<bool> {
+        self.core.backup(directory, watch)
+    }
+
     /// One unit of background work, for a store opened with no threads: false when there is none
     /// now. With threads it helps them.
     ///
@@ -195,6 +245,12 @@ impl Db {
         self.shut()
     }
 
+    /// What is behind the handle.
+    #[cfg(test)]
+    pub(crate) fn core(&self) -> &Core {
+        &self.core
+    }
+
     fn shut(&self) -> Result<()> {
         let Some(mut threads) = self.threads.lock().take() else {
             return Ok(());
@@ -205,6 +261,8 @@ impl Db {
         } else {
             self.core.shut_down()
         };
+        // Not in the middle of a commit: what it flushes must not meet another handle's writes.
+        let _committer = self.core.committer();
         self.core.health.close();
         result
     }

@@ -3,9 +3,8 @@
 //! - I1. After a failed sync nothing is ever acknowledged again: what is durable is unknown, and
 //!   asking again proves nothing. The store stays readable; opening it again recovers what is.
 
-use std::sync::atomic::{AtomicBool, Ordering};
-
 use stdx::sync::Mutex;
+use stdx::sync::atomic::{AtomicBool, Ordering};
 
 use crate::error::{Error, ErrorKind, Result};
 

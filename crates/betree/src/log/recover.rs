@@ -92,6 +92,56 @@ impl Log {
         Ok(log)
     }
 
+    /// Read the records `first..=last` of a log that is being recovered again, in order: `replay`
+    /// has been called for all of them, and has not returned from the last.
+    ///
+    /// # Errors
+    /// As [`Log::recover`]; what `visit` returns.
+    pub(crate) fn read_again(
+        vfs: &dyn Vfs,
+        directory: &Path,
+        store: u128,
+        (first, last): (Seq, Seq),
+        visit: Replay<'_>,
+    ) -> Result<()> {
+        let place = Place {
+            vfs,
+            directory,
+            store,
+            direct: false,
+        };
+        let survey = Survey::take(&place)?;
+        let mut reached = Seq(first.0 - 1);
+        let mut failure = None;
+        // An error is the way to stop: the rest of the log is not asked for.
+        let mut take = |seq: Seq, payload: &[u8]| {
+            match visit(seq, payload) {
+                Ok(()) => reached = seq,
+                Err(error) => failure = Some(error),
+            }
+            if reached < last && failure.is_none() {
+                return Ok(());
+            }
+            Err(Error::new(ErrorKind::Io, "read far enough"))
+        };
+        let mut chain = Chain::new(store, first);
+        let mut stopped = Ok(true);
+        for (found, limit) in survey.segments.iter().zip(survey.limits()) {
+            if first < limit && stopped.is_ok() {
+                stopped = chain.follow(found, limit, &mut take);
+            }
+        }
+        match (failure, stopped) {
+            (Some(error), _) => Err(error),
+            (None, _) if reached == last => Ok(()),
+            (None, Err(error)) => Err(error),
+            (None, Ok(_)) => {
+                let message = format!("the log changed while commit {last} was read again");
+                Err(Error::corrupt(message).with_path(directory))
+            }
+        }
+    }
+
     fn with(
         vfs: Arc<dyn Vfs>,
         directory: &Path,
@@ -203,7 +253,7 @@ fn hold(state: &mut State, survey: &Survey, lasts: &[Option<Seq>]) {
 }
 
 /// Remove what a creation that did not finish left behind; refuse if there are records.
-fn clear(place: &Place<'_>) -> Result<()> {
+pub(super) fn clear(place: &Place<'_>) -> Result<()> {
     for name in names(place.vfs, place.directory)? {
         let Name::Segment(number) = name else {
             continue;

@@ -17,6 +17,9 @@ use crate::types::Seq;
 /// How often a store may be asked whether it is idle: a commit within this time says no.
 const IDLE_AFTER: Duration = Duration::from_millis(100);
 
+/// How long a commit without threads behind it waits for the flushes of others before it looks.
+const ROOM_WAIT: Duration = Duration::from_millis(1);
+
 /// When things were done last, in nanoseconds of the store's clock.
 #[derive(Default)]
 pub(crate) struct Timers {
@@ -124,9 +127,14 @@ impl Core {
 
     /// Let go of dropped trees that no snapshot sees any more.
     pub(crate) fn forget_dropped(&self) -> bool {
+        if !self.catalog.has_dropped() {
+            return false;
+        }
+        // Out of the catalog and out of the accounts in one step.
+        let committer = self.commit.lock();
         let forgotten = self.catalog.forgotten(self.snapshots.oldest());
         for tree in &forgotten {
-            self.forget_tree(tree);
+            self.forget_tree(&committer, tree);
         }
         !forgotten.is_empty()
     }
@@ -145,7 +153,14 @@ impl Core {
                 return Err(self.health.trouble().unwrap_or(error));
             }
         }
-        assert!(self.freeze_fullest(), "full buffers are not all empty");
+        if !self.freeze_fullest() {
+            let busy = self.queue.len() != (0, 0);
+            // A finished flush gives its memory back before it leaves the queue.
+            let full = busy || self.memory.is_full();
+            assert!(busy || !full, "full buffers are not all empty");
+            // Other threads are flushing all there is, or a cut holds it back.
+            self.wake.wait_for_room(ROOM_WAIT);
+        }
         Ok(())
     }
 }

@@ -4,9 +4,10 @@
 
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread::JoinHandle;
 use std::time::Duration;
+
+use stdx::sync::JoinHandle;
+use stdx::sync::atomic::{AtomicBool, Ordering};
 
 use crate::db::Core;
 

@@ -1,9 +1,10 @@
-//! Locks and threads. Every lock in the workspace is one of these, so that a model checker can
-//! replace them in one place, and so that the thread sanitizer (which does not understand the
-//! standard library's locks) sees locks it understands.
+//! The real ones.
 
 use std::io;
-use std::thread::{Builder, JoinHandle};
+use std::thread::Builder;
+
+pub use std::sync::atomic;
+pub use std::thread::JoinHandle;
 
 pub use parking_lot::{
     Condvar, MappedRwLockReadGuard, Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard,

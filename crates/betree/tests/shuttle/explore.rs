@@ -1,0 +1,45 @@
+//! Drawing schedules.
+
+use std::env;
+
+use stdx::sync::shuttle::scheduler::{PctScheduler, RandomScheduler, Scheduler};
+use stdx::sync::shuttle::{Config, MaxSteps, Runner, replay};
+
+/// The threads of the kernels decode pages and format errors on their stacks.
+const STACK: usize = 512 << 10;
+
+/// Seeds are the same every time, so that a failure in one place is a failure everywhere.
+const SEED: u64 = 0x5EED;
+
+/// Run `kernel` under `schedules` random schedules, and as many that preempt in few places (PCT).
+pub fn explore(schedules: usize, kernel: impl Fn() + Clone + Send + Sync + 'static) {
+    if let Ok(schedule) = env::var("ROMANESCO_SCHEDULE") {
+        return replay(kernel, &schedule);
+    }
+    let schedules = match env::var("ROMANESCO_SCHEDULES") {
+        Ok(number) => number.parse().expect("ROMANESCO_SCHEDULES is a number"),
+        Err(_) => schedules,
+    };
+    run(
+        RandomScheduler::new_from_seed(SEED, schedules),
+        kernel.clone(),
+    );
+    for depth in [2, 4] {
+        let scheduler = PctScheduler::new_from_seed(SEED, depth, schedules.div_ceil(2));
+        run(scheduler, kernel.clone());
+    }
+}
+
+fn run(scheduler: impl Scheduler + 'static, kernel: impl Fn() + Send + Sync + 'static) {
+    let mut config = Config::new();
+    config.stack_size = STACK;
+    config.max_steps = MaxSteps::FailAfter(5_000_000);
+    config.silence_warnings = true;
+    Runner::new(scheduler, config).run(kernel);
+}
+
+/// A number below `limit`, drawn by the schedule.
+pub fn draw(limit: u64) -> u64 {
+    use stdx::sync::shuttle::rand::{Rng, thread_rng};
+    thread_rng().gen_range(0..limit)
+}

@@ -1,0 +1,19 @@
+//! Schedules of threads, drawn and replayed: the engine's locks, atomics and threads are those of
+//! the `shuttle` crate, its disk is simulated, and each kernel is a few threads on a tiny store.
+//! Whatever the schedule, what is read must be what a model says.
+//!
+//! `cargo test -p betree --features shuttle --test shuttle`. A failure prints its schedule;
+//! `ROMANESCO_SCHEDULE=.. cargo test .. NAME` runs exactly that one again, and
+//! `ROMANESCO_SCHEDULES=N` draws N of each kind instead of the few there is time for.
+
+mod books;
+mod buckets;
+mod checkpoints;
+mod close;
+mod commits;
+mod cursors;
+mod explore;
+mod full;
+mod threads;
+mod transactions;
+mod trees;

@@ -1,0 +1,110 @@
+//! How a worker's life ends, drawn before it begins.
+
+use std::fmt;
+use std::time::Duration;
+
+use stdx::Rng;
+
+/// The shortest and longest mean delay of a kill, in milliseconds; between them it is drawn evenly
+/// by its logarithm, and the delay itself exponentially around it.
+const DELAY_MS: (f64, f64) = (1.0, 500.0);
+
+/// The longest delay, in milliseconds.
+const DELAY_MAX_MS: f64 = 1_500.0;
+
+/// The mean delay of a kill of a worker that opens or closes, in milliseconds.
+const AT_EDGE_MS: f64 = 6.0;
+
+/// The mean delay of a kill of a worker that syncs, in milliseconds.
+const IN_SYNC_MS: f64 = 0.6;
+
+/// A way to end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Ending {
+    /// SIGKILL while it writes, so long after it began.
+    Kill(Duration),
+    /// SIGKILL so long after it was started: while it opens or tells.
+    KillOpening(Duration),
+    /// SIGKILL so long after it began a checkpoint or sync, the first one after the first time.
+    KillSyncing(Duration, Duration),
+    /// It is asked to close after the first time, and killed after the second.
+    KillClosing(Duration, Duration),
+    /// SIGSTOP, then SIGKILL while it is stopped.
+    KillStopped(Duration, Duration),
+    /// SIGSTOP, SIGCONT, then SIGKILL.
+    KillContinued(Duration, Duration, Duration),
+    /// SIGTERM; it must end in order.
+    Terminate(Duration),
+    /// A second worker tries to open the same store and must be refused; then SIGKILL.
+    Rival(Duration),
+}
+
+impl Ending {
+    /// Draw one, for a worker whose store is `young`: its creation should be met too.
+    pub(super) fn draw(rng: &mut Rng, young: bool) -> Ending {
+        let (least, most) = DELAY_MS;
+        let mean = least * (most / least).powf(rng.unit());
+        let after = exponential(rng, mean);
+        let edge = exponential(rng, AT_EDGE_MS);
+        match rng.below(100) {
+            0..=49 if young => Ending::KillOpening(edge),
+            0..=49 => Ending::Kill(after),
+            50..=64 => Ending::KillSyncing(after, exponential(rng, IN_SYNC_MS)),
+            65..=74 => Ending::KillOpening(edge),
+            75..=82 => Ending::KillClosing(after, edge),
+            83..=86 => Ending::KillStopped(after, edge),
+            87..=90 => Ending::KillContinued(after, edge, exponential(rng, mean)),
+            91..=96 => Ending::Terminate(after),
+            _ => Ending::Rival(after),
+        }
+    }
+}
+
+fn exponential(rng: &mut Rng, mean_ms: f64) -> Duration {
+    Duration::from_secs_f64(rng.exponential(mean_ms).min(DELAY_MAX_MS) / 1e3)
+}
+
+impl fmt::Display for Ending {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Ending::Kill(d) => write!(f, "SIGKILL after {d:.1?} of writing"),
+            Ending::KillOpening(d) => write!(f, "SIGKILL {d:.1?} after the start, while opening"),
+            Ending::KillSyncing(d, e) => {
+                write!(
+                    f,
+                    "SIGKILL {e:.1?} into the first sync after {d:.1?} of writing"
+                )
+            }
+            Ending::KillClosing(d, e) => {
+                write!(f, "asked to close after {d:.1?}, SIGKILL {e:.1?} later")
+            }
+            Ending::KillStopped(d, e) => {
+                write!(f, "SIGSTOP after {d:.1?}, SIGKILL {e:.1?} later")
+            }
+            Ending::KillContinued(d, e, k) => {
+                write!(
+                    f,
+                    "SIGSTOP after {d:.1?}, SIGCONT {e:.1?} later, SIGKILL {k:.1?} later"
+                )
+            }
+            Ending::Terminate(d) => write!(f, "SIGTERM after {d:.1?} of writing"),
+            Ending::Rival(d) => write!(f, "a rival after {d:.1?} of writing, then SIGKILL"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_ending_is_drawn() {
+        let mut rng = Rng::new(4);
+        let drawn: Vec<Ending> = (0..500).map(|_| Ending::draw(&mut rng, false)).collect();
+        let kinds: std::collections::HashSet<_> =
+            drawn.iter().map(std::mem::discriminant).collect();
+        assert_eq!(kinds.len(), 8);
+        let short = |e: &&Ending| matches!(e, Ending::Kill(d) if d.as_millis() < 20);
+        assert!(50 < drawn.iter().filter(short).count());
+    }
+}

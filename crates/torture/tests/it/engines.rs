@@ -1,0 +1,71 @@
+//! Short runs on every persistent engine that is compiled in.
+
+use std::path::Path;
+
+use kv::Durability;
+use torture::{Config, run};
+
+/// Cycles of a run: enough for every kind of ending.
+const CYCLES: u32 = 40;
+
+/// One that draws every kind of ending.
+const SEED: u64 = 22;
+
+/// A run of `engine` in `directory`.
+pub(crate) fn config(engine: &str, seed: u64, directory: &Path) -> Config {
+    Config {
+        engine: engine.to_owned(),
+        cycles: CYCLES,
+        seed,
+        directory: directory.join("torture"),
+        program: env!("CARGO_BIN_EXE_torture").into(),
+        copy: false,
+        kept: Durability::Group,
+        canary: false,
+        lie: None,
+    }
+}
+
+#[test]
+fn nothing_acknowledged_is_lost() {
+    for engine in lab::target::defaults() {
+        let directory = tempfile::tempdir().unwrap();
+        let mut told = 0;
+        let summary = run(&config(engine, SEED, directory.path()), &mut |_| told += 1);
+        let summary = summary.unwrap_or_else(|failure| panic!("{failure}"));
+        println!("{summary}");
+        assert_eq!(told, CYCLES + 1, "{summary}");
+        // Floors, so that a run that does nothing does not pass.
+        let ended = summary.kills() + summary.closed;
+        assert!(1 <= summary.killed_closing, "{summary}");
+        assert!(5 <= summary.killed_opening, "{summary}");
+        assert_eq!(ended, u64::from(CYCLES) + 1, "{summary}");
+        assert!(20 <= summary.kills(), "{summary}");
+        assert!(20 <= summary.checks, "{summary}");
+        assert!(1 <= summary.rivals, "{summary}");
+        assert!(200 <= summary.counts.acked, "{summary}");
+        assert!(50 <= summary.counts.promised, "{summary}");
+        assert!(1 <= summary.verdict.unsaid, "{summary}");
+    }
+}
+
+/// LMDB has no log: what it has committed is with the operating system, whatever the level.
+#[test]
+fn lmdb_keeps_every_level() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut config = config("lmdb", 8, directory.path());
+    config.kept = Durability::None;
+    let summary = run(&config, &mut |_| ()).unwrap_or_else(|failure| panic!("{failure}"));
+    assert_eq!(summary.counts.promised, summary.counts.acked, "{summary}");
+    assert_eq!(summary.verdict.lost_unpromised, 0, "{summary}");
+    assert!(100 <= summary.counts.acked, "{summary}");
+}
+
+#[test]
+fn an_engine_that_keeps_nothing_is_refused() {
+    let directory = tempfile::tempdir().unwrap();
+    let failure = run(&config("memory", 1, directory.path()), &mut |_| ()).unwrap_err();
+    assert!(failure.violation.is_none());
+    assert!(failure.story.contains("keeps nothing"), "{failure}");
+    assert!(!directory.path().join("torture").exists());
+}
