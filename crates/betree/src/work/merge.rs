@@ -6,7 +6,6 @@
 //! than everything merged, and stays as it is.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use stdx::rng::Rng;
 use stdx::sync::Mutex;
