@@ -2,7 +2,7 @@
 
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, AtomicUsize};
+use stdx::sync::atomic::{AtomicU64, AtomicUsize};
 
 use stdx::sync::{Condvar, Mutex};
 use vfs::Vfs;
