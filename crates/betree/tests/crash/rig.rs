@@ -199,20 +199,28 @@ impl World {
         Ok(done)
     }
 
-    /// Whether a commit that failed is there all the same: its last value is, or what it deletes is
-    /// not.
+    /// Whether a commit that failed is there all the same: a key has the value it would have. That
+    /// is read from memory.
     fn is_visible(&self, changes: &[Change]) -> bool {
+        let mut after = self.model.clone();
+        changes.iter().for_each(|change| apply(&mut after, change));
+        if !after.keys().eq(self.model.keys()) {
+            return self
+                .db()
+                .trees()
+                .is_ok_and(|names| names.iter().eq(after.keys()));
+        }
         let snapshot = self.db().begin_read().expect("an open store reads");
-        let put = changes.iter().rev().find_map(|change| match change {
-            Change::Put(tree, key, value) => Some((tree, key, value)),
-            _ => None,
-        });
-        let Some((tree, key, value)) = put else {
-            return everything(self.db()).is_ok_and(|found| found != self.model);
-        };
-        // It would be in memory.
-        let found = snapshot.get(self.id(tree), key);
-        found.is_ok_and(|found| found.as_ref() == Some(value))
+        for (name, new) in &after {
+            let old = self.model.get(name).expect("the same trees");
+            let keys = new.keys().chain(old.keys());
+            let Some(key) = keys.into_iter().find(|key| new.get(*key) != old.get(*key)) else {
+                continue;
+            };
+            let found = snapshot.get(self.id(name), key);
+            return found.is_ok_and(|found| found.as_ref() == new.get(key));
+        }
+        false
     }
 
     /// A value no other write has.
