@@ -92,6 +92,7 @@ impl World {
     pub(crate) fn open(&mut self) -> Step {
         assert!(self.db.is_none(), "closed before");
         let vfs = Arc::new(self.vfs.clone());
+        say(|| format!("open {:?}: {:?}", self.vfs.files(), self.options));
         match Db::open_with(vfs, Path::new(DIRECTORY), self.options.clone()) {
             Ok(db) => {
                 let names = db.trees().expect("an open store names its trees");
@@ -106,6 +107,7 @@ impl World {
 
     /// Take an error: a stop, or an answer that is allowed.
     fn failed(&mut self, error: Error) -> Step {
+        say(|| format!("error {error}, stopped {}", self.vfs.has_stopped()));
         if self.vfs.has_stopped() {
             return Err(Stop);
         }
@@ -162,6 +164,18 @@ impl World {
         let id = self.history.begin(changes.clone());
         let seen = self.db().begin_read().expect("an open store reads").seq();
         let result = act(self.db());
+        let stats = |db: &Db| db.begin_read().map(|s| s.seq().0).unwrap_or(0);
+        say(|| {
+            let what = changes
+                .first()
+                .map(|c| format!("{c:?}").chars().take(60).collect::<String>());
+            let (n, ios) = (changes.len(), self.vfs.ios());
+            let seq = stats(self.db());
+            format!(
+                "commit {} of {n}: {what:?}, durable {durable}: {result:?}, seq {seq}, call {ios}",
+                id.0
+            )
+        });
         let refused = result.as_ref().is_err_and(|e| {
             matches!(
                 e.kind(),
@@ -313,6 +327,7 @@ impl World {
         }
         let mut all = false;
         let result = act(self.db()).map(|done| all = done);
+        say(|| format!("barrier: {result:?} {all}, call {}", self.vfs.ios()));
         let done = self.judge(result)?;
         if done && all {
             self.history.synced();
@@ -637,6 +652,14 @@ impl World {
                 return Ok(());
             }
         };
+        let seq = self.db().begin_read().expect("an open store reads").seq();
+        say(|| {
+            format!(
+                "found {:?} at {seq}, call {}",
+                sizes(&found),
+                self.vfs.ios()
+            )
+        });
         if let Err(counterexample) = self.history.check(&found) {
             panic!("{counterexample}");
         }
@@ -658,6 +681,20 @@ impl World {
         self.db().verify()?;
         everything(self.db())
     }
+}
+
+/// With `BETREE_SIM_TRACE` set, tell what is done.
+pub(crate) fn say(text: impl FnOnce() -> String) {
+    if std::env::var_os("BETREE_SIM_TRACE").is_some() {
+        println!("{}", text());
+    }
+}
+
+fn sizes(state: &State) -> Vec<(&str, usize)> {
+    state
+        .iter()
+        .map(|(name, tree)| (name.as_str(), tree.len()))
+        .collect()
 }
 
 /// All that a store holds.
