@@ -371,6 +371,27 @@ impl World {
         self.barrier(|db| db.compact(id, Bound::Unbounded, Bound::Unbounded, &mut |_, _| true))
     }
 
+    /// Copy the store, and look at the copy.
+    pub(crate) fn backup(&mut self) -> Step {
+        if self.is_down() {
+            return Ok(());
+        }
+        let copy = Path::new("/copy");
+        let made = self.db().backup(copy, &mut |_, _| true);
+        let read = made.and_then(|all| {
+            assert!(all, "nobody stopped it");
+            let vfs = Arc::new(self.vfs.clone());
+            everything(&Db::open_with(vfs, copy, self.options.clone())?)
+        });
+        match read {
+            Ok(found) => {
+                assert_eq!(found, self.model, "a copy is what was copied");
+                Ok(())
+            }
+            Err(error) => self.failed(error),
+        }
+    }
+
     /// Hold a snapshot of now.
     pub(crate) fn hold(&mut self) {
         if self.is_down() {
@@ -514,6 +535,9 @@ impl World {
                 txn.changes
                     .extend(keys.into_iter().map(|(t, k)| Change::Delete(t, k)));
             }
+            // What the transaction does not see it does not remove.
+            Change::Delete(ref tree, ref key)
+                if !blind && !own.get(tree).is_some_and(|tree| tree.contains_key(key)) => {}
             Change::Put(ref tree, ref key, _) | Change::Delete(ref tree, ref key) => {
                 if !blind {
                     txn.checked.push((tree.clone(), key.clone()));

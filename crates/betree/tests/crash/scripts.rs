@@ -481,6 +481,7 @@ pub(crate) fn all() -> Vec<Script> {
             }
             Ok(())
         }),
+        script("a backup", small, stirred, |w| w.backup()),
         script("reads from runs", small, stirred, |w| {
             reopen(w, small().with_filter(Filter::All))?;
             w.look()?;
