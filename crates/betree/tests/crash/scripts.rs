@@ -481,6 +481,22 @@ pub(crate) fn all() -> Vec<Script> {
             }
             Ok(())
         }),
+        script("a transaction spills", small, logged, |w| {
+            let Some(mut txn) = w.begin()? else {
+                return Ok(());
+            };
+            for i in 0..60_u32 {
+                let value = w.value(2000);
+                w.transact(
+                    &mut txn,
+                    put("a", format!("{:06}", i * 7).as_bytes(), &value),
+                    true,
+                )?;
+            }
+            w.finish(txn, Sync)?;
+            w.steps(9)?;
+            w.checkpoint().map(drop)
+        }),
         script("a backup", small, stirred, |w| w.backup()),
         script("reads from runs", small, stirred, |w| {
             reopen(w, small().with_filter(Filter::All))?;
