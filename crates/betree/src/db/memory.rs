@@ -57,6 +57,7 @@ impl Memory {
         }
     }
 
+    #[cfg(test)]
     /// The hard limit in bytes.
     pub(crate) fn limit(&self) -> usize {
         self.limit
