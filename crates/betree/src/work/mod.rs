@@ -17,6 +17,7 @@ mod step;
 mod threads;
 
 pub(crate) use checkpoint::Checkpoints;
+pub(crate) use freeze::Fullest;
 pub(crate) use merge::Merges;
 pub(crate) use queue::FlushQueue;
 pub(crate) use sharing::Sharing;
