@@ -11,26 +11,28 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use betree::{Batch, Db, Durability, Options, TreeId, TreeOptions};
-use stdx::time::Stopwatch;
+use stdx::time;
 
 fn main() -> Result<(), Box<dyn Error>> {
     let mut args = env::args().skip(1).filter(|arg| arg != "--bench");
     let mut number = |default: u32| args.next().map_or(Ok(default), |arg| arg.parse());
     let (trees, rows, memory) = (number(10_000)?, number(100)?, number(64)?);
     let temporary = tempfile::tempdir()?;
-    let directory = args.next().map_or(temporary.path().to_owned(), PathBuf::from);
+    let directory = args
+        .next()
+        .map_or(temporary.path().to_owned(), PathBuf::from);
     let options = || Options::default().with_memory(u64::from(memory) << 20);
 
     let db = Db::open(&directory, options())?;
     report("empty", Duration::ZERO)?;
-    let watch = Stopwatch::start();
+    let watch = time::now();
     let ids: Result<Vec<TreeId>, betree::Error> = (0..trees)
         .map(|tree| db.create_tree(&format!("collection-{tree}"), TreeOptions::default()))
         .collect();
     let ids = ids?;
     report("create", watch.elapsed())?;
 
-    let watch = Stopwatch::start();
+    let watch = time::now();
     let mut batch = Batch::new();
     for row in 0..rows {
         for (number, tree) in ids.iter().enumerate() {
@@ -45,23 +47,30 @@ fn main() -> Result<(), Box<dyn Error>> {
     db.write(&batch, Durability::Interval)?;
     report("write", watch.elapsed())?;
 
-    let watch = Stopwatch::start();
+    let watch = time::now();
     db.checkpoint()?;
     report("checkpoint", watch.elapsed())?;
 
-    let watch = Stopwatch::start();
+    let watch = time::now();
     let settled = db.settle(Duration::from_secs(600))?;
-    report(if settled { "settle" } else { "settle (not done)" }, watch.elapsed())?;
+    report(
+        if settled {
+            "settle"
+        } else {
+            "settle (not done)"
+        },
+        watch.elapsed(),
+    )?;
 
     let before = processor_time()?;
-    std::thread::sleep(Duration::from_secs(3));
+    time::sleep(Duration::from_secs(3));
     let idle = processor_time()?.saturating_sub(before);
     report("processor in 3 s idle", idle)?;
 
-    let watch = Stopwatch::start();
+    let watch = time::now();
     db.close()?;
     report("close", watch.elapsed())?;
-    let watch = Stopwatch::start();
+    let watch = time::now();
     let db = Db::open(&directory, options())?;
     report("open", watch.elapsed())?;
     drop(db);
@@ -72,7 +81,10 @@ fn report(what: &str, took: Duration) -> Result<(), Box<dyn Error>> {
     let status = fs::read_to_string("/proc/self/status")?;
     let resident = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
     let resident = resident.unwrap_or("unknown").trim();
-    println!("{what:24} {:9.3} s   resident {resident}", took.as_secs_f64());
+    println!(
+        "{what:24} {:9.3} s   resident {resident}",
+        took.as_secs_f64()
+    );
     Ok(())
 }
 

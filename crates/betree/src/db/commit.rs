@@ -115,11 +115,20 @@ impl Core {
     pub(crate) fn append(&self, seq: Seq, parts: &[&[u8]]) -> Result<Option<Position>> {
         match &self.log {
             None => Ok(None),
-            Some(log) => log.append(seq, parts).map(Some).inspect_err(|e| {
-                if e.kind() != ErrorKind::Full {
-                    self.health.poison(e);
+            Some(log) => {
+                let before = log.append_waited();
+                let appended = log.append(seq, parts);
+                // Appends run one at a time: what is more now, this one waited.
+                let waited = log.append_waited().saturating_sub(before);
+                if !waited.is_zero() {
+                    self.counters.log_buffer.add(waited);
                 }
-            }),
+                appended.map(Some).inspect_err(|e| {
+                    if e.kind() != ErrorKind::Full {
+                        self.health.poison(e);
+                    }
+                })
+            }
         }
     }
 
@@ -148,12 +157,11 @@ impl Core {
             return Ok(());
         };
         if durability < Durability::Group {
-            if !self.has_threads() {
-                return log.write_ready().inspect_err(|e| self.health.poison(e));
+            if self.has_threads() {
+                return Ok(());
             }
-            if log.wants_write() {
-                self.wake.log();
-            }
+            log.write_ready().inspect_err(|e| self.health.poison(e))?;
+            log.prepare_ahead();
             return Ok(());
         }
         let start = self.vfs.now();
@@ -161,7 +169,11 @@ impl Core {
         self.counters
             .log_sync
             .add(self.vfs.now().saturating_sub(start));
-        result.inspect_err(|e| self.health.poison(e))
+        result.inspect_err(|e| self.health.poison(e))?;
+        if !self.has_threads() {
+            log.prepare_ahead();
+        }
+        Ok(())
     }
 
     /// Make everything committed so far durable.
@@ -216,14 +228,19 @@ impl Core {
         // What a byte of the batch takes in a buffer, roughly: slots and growth.
         let pressure = self.memory.delay(bytes * 2);
         let debt = self.merge_delay(bytes);
-        if let Some(sleep) = self.memory.owe(pressure + debt) {
+        let log = self.log.as_ref();
+        let log = log.map_or(Duration::ZERO, |log| log.delay(bytes));
+        if let Some(sleep) = self.memory.owe(pressure + debt + log) {
             self.vfs.sleep(sleep);
-            let wait = if debt < pressure {
-                &self.counters.pressure
-            } else {
-                &self.counters.merge_debt
-            };
-            wait.add(sleep);
+            let waits = [
+                (pressure, &self.counters.pressure),
+                (debt, &self.counters.merge_debt),
+                (log, &self.counters.log_buffer),
+            ];
+            // Told as a wait for what made most of it.
+            if let Some((_, wait)) = waits.iter().max_by_key(|(delay, _)| *delay) {
+                wait.add(sleep);
+            }
         }
         Ok(())
     }

@@ -154,21 +154,9 @@ pub(crate) struct Wake {
     lock: Mutex<()>,
     work: Condvar,
     room: Condvar,
-    log: Condvar,
 }
 
 impl Wake {
-    /// The log has something to write.
-    pub(crate) fn log(&self) {
-        self.log.notify_one();
-    }
-
-    /// Wait until the log has something to write, no longer than `limit`.
-    pub(crate) fn wait_for_log(&self, limit: Duration) {
-        let mut guard = self.lock.lock();
-        self.log.wait_for(&mut guard, limit);
-    }
-
     /// There is work.
     pub(crate) fn work(&self) {
         self.work.notify_one();
@@ -179,7 +167,6 @@ impl Wake {
         let _guard = self.lock.lock();
         self.work.notify_all();
         self.room.notify_all();
-        self.log.notify_all();
     }
 
     /// There is room in the buffers.

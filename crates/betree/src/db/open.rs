@@ -67,10 +67,12 @@ pub(crate) fn open(
 }
 
 fn log_options(options: &Options) -> LogOptions {
-    let buffer = options.shares().log / 2;
+    let total = usize::try_from(options.shares().log).unwrap_or(usize::MAX);
+    let (buffer, buffers) = LogOptions::divide(total);
     LogOptions {
         segment: options.log_segment(),
-        buffer: usize::try_from(buffer).unwrap_or(usize::MAX),
+        buffer,
+        buffers,
         group_delay: options.group_delay(),
         direct: options.direct_io(),
     }

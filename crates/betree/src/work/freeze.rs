@@ -95,8 +95,8 @@ impl Core {
         }
     }
 
-    /// A bucket with about the fullest buffer, under the commit lock. Of dropped trees too that are still read: what they hold
-    /// in memory must not keep commits out for as long as they are.
+    /// A bucket with about the fullest buffer, under the commit lock. Of dropped trees too that are
+    /// still read: what they hold in memory must not keep commits out for as long as they are.
     fn fullest(&self) -> Option<(Arc<Tree>, Arc<Bucket>)> {
         let mut found = self.fullest.found.lock();
         loop {
@@ -120,8 +120,9 @@ impl Core {
     fn find_fullest(&self) -> Vec<(Arc<Tree>, Arc<Bucket>)> {
         let trees = self.catalog.all();
         let lingering = self.catalog.lingering();
+        let lingering = lingering.iter().map(|(tree, _)| tree);
         let mut all = Vec::new();
-        for tree in trees.iter().chain(&lingering) {
+        for tree in trees.iter().chain(lingering) {
             for bucket in tree.routing().buckets() {
                 let state = bucket.state();
                 if 0 < state.active.entries() {

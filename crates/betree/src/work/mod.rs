@@ -6,6 +6,8 @@
 mod checkpoint;
 mod flush;
 mod freeze;
+#[cfg(test)]
+mod heat_tests;
 mod merge;
 mod pick;
 mod queue;

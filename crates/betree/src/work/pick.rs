@@ -38,28 +38,90 @@ pub(crate) enum Zeal {
     Idle,
 }
 
+/// One look at all buckets may stand for this part of them.
+const SHARE: usize = 16;
+/// How often all buckets are looked at while the pace allows nothing: it may be that reads force a
+/// merge.
+const LOOK_AGAIN: Duration = Duration::from_millis(100);
+
+/// What a merge of a bucket is worth.
+struct Worth {
+    score: f64,
+    /// It is due whatever the pace.
+    forced: bool,
+    /// What it reads.
+    bytes: f64,
+}
+
 impl Core {
     /// The bucket to merge next.
     pub(crate) fn pick_merge(&self, zeal: Zeal) -> Option<(Arc<Tree>, Arc<Bucket>)> {
+        if self.merges.waiting_bytes() == 0 {
+            if self.merges.open() == 0 {
+                self.forgive();
+            }
+            return None;
+        }
         let paced = zeal == Zeal::Idle || 0.0 < self.merge_allowance();
+        let mut found = self.merges.found.lock();
+        while let Some((tree, bucket)) = found.pop() {
+            if self
+                .worth(&bucket)
+                .is_some_and(|worth| paced || worth.forced)
+            {
+                return Some((tree, bucket));
+            }
+        }
+        if !paced && !self.should_look() {
+            return None;
+        }
+        *found = self.find_merges(paced);
+        found.pop()
+    }
+
+    /// Whether a bucket may be forced by now that was not at the last look. Runs that came force at
+    /// once, reads within [`LOOK_AGAIN`].
+    fn should_look(&self) -> bool {
+        let changes = self.changes();
+        let before = self.merges.looked.swap(changes, Ordering::Relaxed);
+        let timer = &self.timers.looked;
+        before != changes || super::step::due(timer, self.vfs.now(), LOOK_AGAIN)
+    }
+
+    /// The buckets that are worth most, the best last: those that one look may stand for, which are
+    /// a part of all, and together no more than a part of a bucket.
+    fn find_merges(&self, paced: bool) -> Vec<(Arc<Tree>, Arc<Bucket>)> {
+        let trees = self.catalog.all();
+        let mut all = Vec::new();
         let mut owed = false;
-        let mut best = None;
-        let mut most = 0.0;
-        for (tree, bucket) in self.buckets() {
-            let Some((score, forced)) = self.score(&bucket) else {
-                continue;
-            };
-            owed = true;
-            let score = if forced { score + 1000.0 } else { score };
-            if (paced || forced) && most < score {
-                most = score;
-                best = Some((tree, bucket));
+        for tree in &trees {
+            for bucket in tree.routing().buckets() {
+                let Some(worth) = self.worth(bucket) else {
+                    continue;
+                };
+                owed = true;
+                if paced || worth.forced {
+                    all.push((worth, tree, Arc::clone(bucket)));
+                }
             }
         }
         if !owed && 0 == self.merges.open() {
             self.forgive();
         }
-        best
+        all.sort_unstable_by(|(a, ..), (b, ..)| b.score.total_cmp(&a.score));
+        all.truncate(all.len().div_ceil(SHARE));
+        let mut bytes = 0.0;
+        let most = self.options.bucket() as f64 / 4.0;
+        let few = all.into_iter().take_while(|(worth, ..)| {
+            let first = bytes == 0.0;
+            bytes += worth.bytes;
+            first || bytes <= most
+        });
+        let mut found: Vec<_> = few
+            .map(|(_, tree, bucket)| (Arc::clone(tree), bucket))
+            .collect();
+        found.reverse();
+        found
     }
 
     /// Nothing is left to merge: what the pace would still allow is not owed any more, or it would
@@ -76,25 +138,30 @@ impl Core {
         }
     }
 
-    /// How much a merge of the bucket is worth, and whether it must be; `None` when there is
-    /// nothing to merge or somebody is at it.
-    fn score(&self, bucket: &Bucket) -> Option<(f64, bool)> {
+    /// What a merge of the bucket is worth; `None` when there is nothing to merge or somebody is at
+    /// it.
+    fn worth(&self, bucket: &Bucket) -> Option<Worth> {
         let state = bucket.state();
-        if state.deltas.is_empty() || state.merging || state.broken || state.retired {
+        let busy = state.merging || state.broken || state.retired || state.dropped;
+        if state.deltas.is_empty() || busy {
             return None;
         }
         let deltas = state.delta_bytes() as f64;
-        let all = deltas + state.base_bytes() as f64;
+        let all = (deltas + state.base_bytes() as f64).max(1.0);
         let runs = state.deltas.len();
         let heat = 1.0 + f64::from(bucket.heat()) / HEAT_UNIT;
         let dead = tombstone_share(&state);
         let urgency = (1.0 + RUN_WEIGHT * runs as f64) * heat * (1.0 + TOMBSTONE_WEIGHT * dead);
-        let score = deltas / all.max(1.0) * urgency;
+        let score = deltas / all * urgency;
         // Reads have paid as much for the deltas as a merge would have cost: beyond that it would
         // have been cheaper to merge. So a tree that is mostly read settles whatever the pace.
         let paid = f64::from(bucket.heat()) * runs as f64 * READ_BYTES;
         let forced = self.tuning.k_cap <= runs || TOMBSTONES_FORCE <= dead || all <= paid;
-        Some((score, forced))
+        Some(Worth {
+            score: if forced { score + 1000.0 } else { score },
+            forced,
+            bytes: all,
+        })
     }
 
     /// Bytes the lane may still rewrite; negative when it is ahead.

@@ -6,8 +6,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use betree::{Batch, Db, Direction, Durability, ErrorKind, Options, Transaction, TreeId};
 use betree::TreeOptions;
+use betree::{Batch, Db, Direction, Durability, ErrorKind, Options, Transaction, TreeId};
 use sim::{SimOptions, SimVfs};
 use stdx::tape::Tape;
 
@@ -56,17 +56,27 @@ fn key(tape: &mut Tape) -> Key {
 
 /// Mostly small; some so large that a few of them spill.
 fn value(tape: &mut Tape) -> Vec<u8> {
-    let len = if tape.chance(16) { 20_000 } else { tape.index(40) };
+    let len = if tape.chance(16) {
+        20_000
+    } else {
+        tape.index(40)
+    };
     vec![tape.byte(); len]
 }
 
 fn range(tape: &mut Tape) -> (usize, Vec<u8>, Vec<u8>) {
     let (a, b) = (tape.below(48), tape.below(12));
-    (tape.index(2), a.to_be_bytes().to_vec(), (a + b).to_be_bytes().to_vec())
+    (
+        tape.index(2),
+        a.to_be_bytes().to_vec(),
+        (a + b).to_be_bytes().to_vec(),
+    )
 }
 
 fn within(model: &Model, tree: usize, low: &[u8], high: &[u8]) -> Vec<Key> {
-    let of = model.keys().filter(|(t, k)| *t == tree && low <= &k[..] && &k[..] < high);
+    let of = model
+        .keys()
+        .filter(|(t, k)| *t == tree && low <= &k[..] && &k[..] < high);
     of.cloned().collect()
 }
 
@@ -83,7 +93,12 @@ impl Open {
     }
 
     /// A checked write of `key` was answered by `error`, or not.
-    fn judge<T>(&mut self, key: &Key, last: &BTreeMap<Key, u64>, result: betree::Result<T>) -> Option<T> {
+    fn judge<T>(
+        &mut self,
+        key: &Key,
+        last: &BTreeMap<Key, u64>,
+        result: betree::Result<T>,
+    ) -> Option<T> {
         let newer = last.get(key).is_some_and(|&commit| self.since < commit);
         match result {
             Ok(done) => {
@@ -141,7 +156,9 @@ impl Open {
             8 => {
                 let (tree, low, high) = range(tape);
                 let bounds = (Bound::Included(&low[..]), Bound::Excluded(&high[..]));
-                self.transaction.delete_range(trees[tree], bounds.0, bounds.1).unwrap();
+                self.transaction
+                    .delete_range(trees[tree], bounds.0, bounds.1)
+                    .unwrap();
                 for key in within(&self.view, tree, &low, &high) {
                     self.set(key, None, true);
                 }
@@ -201,7 +218,11 @@ impl World {
     }
 
     fn commit(&mut self, open: Open) {
-        let newer = |key| self.last.get(key).is_some_and(|&commit| open.since < commit);
+        let newer = |key| {
+            self.last
+                .get(key)
+                .is_some_and(|&commit| open.since < commit)
+        };
         let refused = open.lost || open.checked.iter().any(newer);
         match open.transaction.commit(Durability::Interval) {
             Err(error) => {

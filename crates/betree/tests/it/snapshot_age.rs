@@ -54,21 +54,37 @@ fn a_snapshot_beyond_the_age_limit_fails_and_gives_its_space_back() {
     transaction.put(tree, b"key", b"value").unwrap();
     overwrite(&db, tree, 3);
     let pinned = used(&db);
-    assert!(alone * 3 / 2 < pinned, "{alone} alone, {pinned} with a snapshot");
-    assert_eq!(held.get(tree, &7_u32.to_be_bytes()).unwrap(), Some(vec![0; 100]));
+    assert!(
+        alone * 3 / 2 < pinned,
+        "{alone} alone, {pinned} with a snapshot"
+    );
+    assert_eq!(
+        held.get(tree, &7_u32.to_be_bytes()).unwrap(),
+        Some(vec![0; 100])
+    );
 
     disk.sleep(Duration::from_secs(10_001));
     overwrite(&db, tree, 3);
     let after = used(&db);
-    assert!(after < alone * 5 / 4, "{alone} alone, {after} after the snapshot was given up");
+    assert!(
+        after < alone * 5 / 4,
+        "{alone} alone, {after} after the snapshot was given up"
+    );
     let too_old = |error: betree::Error| assert_eq!(error.kind(), ErrorKind::TooOld, "{error}");
     too_old(held.get(tree, &7_u32.to_be_bytes()).unwrap_err());
-    too_old(held.cursor(tree, all, all, Direction::Forward).map(|_| ()).unwrap_err());
+    too_old(
+        held.cursor(tree, all, all, Direction::Forward)
+            .map(|_| ())
+            .unwrap_err(),
+    );
     too_old(cursor.advance().unwrap_err());
     too_old(cursor.seek(b"x").unwrap_err());
     too_old(transaction.get(tree, b"other").unwrap_err());
     too_old(transaction.commit(Durability::None).unwrap_err());
     let fresh = db.begin_read().unwrap();
     assert_eq!(fresh.get(tree, b"key").unwrap(), None);
-    assert_eq!(fresh.get(tree, &7_u32.to_be_bytes()).unwrap(), Some(vec![2; 100]));
+    assert_eq!(
+        fresh.get(tree, &7_u32.to_be_bytes()).unwrap(),
+        Some(vec![2; 100])
+    );
 }
