@@ -5,11 +5,11 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use betree::{Batch, Db, Direction, Durability, ErrorKind, Options, TreeId, TreeOptions};
+use betree::{Batch, Codec, Db, Direction, Durability, ErrorKind, Options, TreeId, TreeOptions};
 use sim::{SimOptions, SimVfs};
 use vfs::Vfs;
 
-const KEYS: u32 = 2000;
+const KEYS: u32 = 5000;
 
 fn overwrite(db: &Db, tree: TreeId, rounds: u8) {
     for round in 0..rounds {
@@ -35,7 +35,9 @@ fn a_snapshot_beyond_the_age_limit_fails_and_gives_its_space_back() {
     let disk = SimVfs::new(SimOptions::default());
     let options = Options::default()
         .with_memory(1 << 20)
-        .with_bucket(16 << 10)
+        .with_bucket(64 << 10)
+        .with_codec(Codec::None)
+        .with_delta_codec(Codec::None)
         .with_page(512)
         .with_log_segment(64 << 10)
         .with_log_max(128 << 10)
