@@ -1,5 +1,11 @@
 //! The public library, against a model.
 
+#![expect(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    reason = "a test that panics has failed"
+)]
+
 mod backup;
 mod bulk;
 mod inspect;
