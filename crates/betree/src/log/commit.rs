@@ -1,8 +1,8 @@
 //! Making records durable: a writer writes groups, a syncer syncs for everybody who waits (I6).
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
+use stdx::sync::atomic::Ordering;
 
 use stdx::sync::MutexGuard;
 
@@ -58,6 +58,20 @@ impl Log {
         let target = state.appended;
         while self.wants_write(&state) && state.written < target {
             self.write_one(&mut state)?;
+        }
+        Ok(())
+    }
+
+    /// Return when everything up to `position` is with the operating system: it then survives the end
+    /// of the process, however that ends, but not a power loss. One writer writes for all who wait.
+    ///
+    /// # Errors
+    /// `Io` when the write failed, once; `Closed` later.
+    pub(crate) fn write_through(&self, position: Position) -> Result<()> {
+        let mut state = self.state.lock();
+        assert!(position.0 <= state.appended, "a position given by append");
+        if state.written < position.0 {
+            self.write_to(&mut state, position.0)?;
         }
         Ok(())
     }
