@@ -58,6 +58,7 @@ impl Memory {
     }
 
     /// The hard limit in bytes.
+    #[cfg(test)]
     pub(crate) fn limit(&self) -> usize {
         self.limit
     }
