@@ -57,6 +57,7 @@ impl Memory {
         }
     }
 
+    #[cfg(test)]
     /// The hard limit in bytes.
     #[cfg(test)]
     pub(crate) fn limit(&self) -> usize {

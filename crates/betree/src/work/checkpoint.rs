@@ -216,7 +216,8 @@ impl Core {
     /// Freeze everything at one moment and flush exactly that (I3). Under the checkpoint's lock.
     pub(crate) fn flush_cut(&self) -> Result<Cut<'_>> {
         let cut = {
-            let committer = self.commit.lock();
+            // Not within a bulk commit: half of it would be in the cut.
+            let committer = self.committer();
             for (tree, bucket) in self.buckets() {
                 self.freeze(&tree, &bucket, committer.last);
             }
