@@ -140,7 +140,7 @@ impl Core {
     }
 
     /// A number that grows whenever the catalog changes.
-    fn changes(&self) -> u64 {
+    pub(super) fn changes(&self) -> u64 {
         let counters = &self.counters;
         counters.flushes.get()
             + counters.merges.get()

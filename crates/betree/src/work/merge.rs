@@ -58,6 +58,10 @@ pub(crate) struct Merges {
     /// Bytes of all deltas.
     waiting: AtomicU64,
     rng: Mutex<Rng>,
+    /// Buckets found worth merging at the last look, the best last.
+    pub(super) found: Mutex<Vec<(Arc<Tree>, Arc<Bucket>)>>,
+    /// Changes of the catalog up to the last look.
+    pub(super) looked: AtomicU64,
     /// Commits seen at the last look, to know whether the store is idle.
     pub(super) seen: AtomicU64,
 }
@@ -70,6 +74,8 @@ impl Merges {
             running: AtomicUsize::new(0),
             waiting: AtomicU64::new(0),
             rng: Mutex::new(Rng::new(seed)),
+            found: Mutex::new(Vec::new()),
+            looked: AtomicU64::new(0),
             seen: AtomicU64::new(0),
         }
     }
