@@ -141,7 +141,10 @@ impl Open {
                 let result = self.transaction.delete(tree, &at.1);
                 if let Some(there) = self.judge(&at, last, result) {
                     assert_eq!(there, self.view.contains_key(&at));
-                    self.set(at, None, true);
+                    // What is not there is not removed, and takes no part.
+                    if there {
+                        self.set(at, None, true);
+                    }
                 }
             }
             6 => {
