@@ -140,7 +140,7 @@ impl Core {
     }
 
     /// A number that grows whenever the catalog changes.
-    fn changes(&self) -> u64 {
+    pub(super) fn changes(&self) -> u64 {
         let counters = &self.counters;
         counters.flushes.get()
             + counters.merges.get()
@@ -217,7 +217,8 @@ impl Core {
     /// Freeze everything at one moment and flush exactly that (I3). Under the checkpoint's lock.
     pub(crate) fn flush_cut(&self) -> Result<Cut<'_>> {
         let cut = {
-            let committer = self.commit.lock();
+            // Not within a bulk commit: half of it would be in the cut.
+            let committer = self.committer();
             for (tree, bucket) in self.buckets() {
                 self.freeze(&tree, &bucket, committer.last);
             }
