@@ -167,7 +167,7 @@ fn differences(a: &SimVfs, b: &SimVfs) -> String {
             a.peek(&path).unwrap_or_default(),
             b.peek(&path).unwrap_or_default(),
         );
-        let wrong = (0..a.len().min(b.len())).filter(|&i| a[i] != b[i]);
+        let wrong = (0..a.len().min(b.len())).filter(|&i| a.get(i) != b.get(i));
         let blocks: std::collections::BTreeSet<usize> = wrong.map(|i| i / 512 * 512).collect();
         if !blocks.is_empty() {
             text += &format!("\n  {}: sectors {blocks:?}", path.display());
@@ -227,7 +227,7 @@ fn random_crashes_lose_nothing_promised() {
             "BETREE_SIM_SEED={seed} BETREE_SIM_RUNS=1 cargo test -p betree --test crash random_"
         ));
         let tally = run(seed);
-        if seed % TWICE == 0 || runs == Some(1) {
+        if seed.is_multiple_of(TWICE) || runs == Some(1) {
             assert_eq!(
                 tally.hash,
                 run(seed).hash,
@@ -239,7 +239,7 @@ fn random_crashes_lose_nothing_promised() {
         sum.commits += tally.commits;
         sum.faults += tally.faults;
         seed += 1;
-        if seed % 1000 == 0 {
+        if seed.is_multiple_of(1000) {
             println!("seed {seed}: {} recoveries", sum.recoveries);
         }
     }
