@@ -59,7 +59,11 @@ fn main() {
         let took = start.elapsed();
         let log = db.stats().expect("stats").log;
         waits.sort_unstable();
-        let at = |part: f64| waits[((waits.len() - 1) as f64 * part) as usize];
+        let at = |percent: usize| {
+            waits
+                .get((waits.len() - 1) * percent / 100)
+                .expect("a wait")
+        };
         let done = waits.len() as f64;
         println!(
             "{clients:>3} clients: {:>7.0} commits/s, {:.2} syncs and {:.0} bytes a commit, \
@@ -67,8 +71,8 @@ fn main() {
             done / took.as_secs_f64(),
             (log.syncs - before.syncs) as f64 / done,
             (log.bytes_written - before.bytes_written) as f64 / done,
-            at(0.5),
-            at(0.99),
+            at(50),
+            at(99),
         );
     }
 }

@@ -2,8 +2,8 @@
 //!
 //! 1. A cut, as a store without a log makes for its checkpoints: all buffers are frozen at one
 //!    commit and flushed; later ones wait meanwhile. Then the runs hold that commit and nothing
-//!    later, and a look takes hold of them. Commits wait for pointer work only, unless buffer memory
-//!    fills up while the cut is flushed.
+//!    later, and a look takes hold of them. Commits wait for pointer work only, unless buffer
+//!    memory fills up while the cut is flushed.
 //! 2. The runs are copied. They are immutable, and the look keeps their extents from being reused:
 //!    what it costs the store is the space that would have been freed meanwhile. Checkpoints,
 //!    flushes and merges go on.
@@ -15,7 +15,7 @@
 //! - I3. The copy is a store of its own: another identity, so that no log of one serves the other.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use vfs::{File, Open, Site};
@@ -231,7 +231,7 @@ impl Core {
         Ok(true)
     }
 
-    fn give_name(&self, part: &PathBuf, name: &Path, directory: &Path) -> Result<()> {
+    fn give_name(&self, part: &Path, name: &Path, directory: &Path) -> Result<()> {
         let parent = directory.parent().filter(|p| !p.as_os_str().is_empty());
         self.vfs
             .rename(Site("backup.rename"), part, name)

@@ -130,6 +130,7 @@ impl Log {
         self.state.lock().appended
     }
 
+    #[cfg(test)]
     /// Whether a write or sync failed: every append and sync is refused until the store is opened
     /// again.
     pub(crate) fn poisoned(&self) -> bool {

@@ -76,12 +76,6 @@ impl State {
         !self.retired && !self.flushing && !self.merging && !self.dropped
     }
 
-    /// Bytes of memory that its buffers hold.
-    pub(crate) fn buffer_bytes(&self) -> usize {
-        let frozen: usize = self.frozen.iter().map(|f| f.buffer.bytes()).sum();
-        self.active.bytes() + frozen
-    }
-
     /// The oldest commit that is in memory only, if there is one.
     pub(crate) fn oldest_unflushed(&self) -> Option<Seq> {
         let buffers = self.frozen.iter().map(|f| &f.buffer).chain([&self.active]);
