@@ -1,5 +1,4 @@
 //! The public library, against a model.
-#![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 #![expect(
     clippy::unwrap_used,
     clippy::indexing_slicing,
