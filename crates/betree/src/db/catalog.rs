@@ -85,6 +85,13 @@ impl Catalog {
         self.trees.read().by_id.values().cloned().collect()
     }
 
+    /// All trees that are not dropped, and the next number, at one moment: a number below it that
+    /// is not among the trees is of a dropped one.
+    pub(crate) fn capture(&self) -> (Vec<Arc<Tree>>, u32) {
+        let trees = self.trees.read();
+        (trees.by_id.values().cloned().collect(), trees.next)
+    }
+
     /// How many trees there are.
     pub(crate) fn len(&self) -> usize {
         self.trees.read().by_id.len()
@@ -114,17 +121,16 @@ impl Catalog {
         }
     }
 
-    /// Take out the dropped trees that no snapshot at or after `oldest` sees (I2).
-    pub(crate) fn forgotten(&self, oldest: Option<Seq>) -> Vec<Arc<Tree>> {
+    /// Take out the dropped trees that no snapshot at or after `floor` sees (I2).
+    pub(crate) fn forgotten(&self, floor: Seq) -> Vec<Arc<Tree>> {
         if self.trees.read().dropped.is_empty() {
             return Vec::new();
         }
         let mut trees = self.trees.write();
-        let gone = |dropped: Seq| oldest.is_none_or(|oldest| dropped <= oldest);
         let ids: Vec<TreeId> = trees
             .dropped
             .iter()
-            .filter(|(_, (_, dropped))| gone(*dropped))
+            .filter(|(_, (_, dropped))| *dropped <= floor)
             .map(|(id, _)| *id)
             .collect();
         let taken = ids.into_iter().filter_map(|id| trees.dropped.remove(&id));

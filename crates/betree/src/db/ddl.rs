@@ -135,7 +135,6 @@ pub(super) fn replay_drop(core: &Core, seq: Seq, record: &[u8]) -> Result<()> {
         return Err(Error::corrupt(message));
     };
     core.catalog.drop_tree(id, seq);
-    core.forget_dropped();
     Ok(())
 }
 

@@ -154,6 +154,7 @@ fn open_log(core: &Core, store: u128, from: Seq) -> Result<Option<Log>> {
     core.commit.lock().last = Seq(from.0.max(1) - 1);
     let mut replay = |seq: Seq, payload: &[u8]| replay(core, seq, payload);
     let log = Log::recover(vfs, directory, store, from, options, &mut replay)?;
+    core.forget_dropped();
     let reached = log.appended();
     if reached < covered {
         let message = format!(

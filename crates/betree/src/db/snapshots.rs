@@ -8,8 +8,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use stdx::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use stdx::sync::Mutex;
+use stdx::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::types::Seq;
@@ -131,6 +131,13 @@ impl Snapshots {
         let live = self.live.lock();
         let oldest = live.values().map(|s| now.saturating_sub(s.since)).max();
         (live.len(), oldest.unwrap_or_default())
+    }
+
+    /// No snapshot that is live, or will be taken, is older than this.
+    pub(crate) fn floor(&self) -> Seq {
+        let live = self.live.lock();
+        let visible = self.visible();
+        live.values().map(|s| s.seq).fold(visible, Seq::min)
     }
 
     /// The oldest live snapshot.

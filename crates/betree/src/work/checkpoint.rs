@@ -19,8 +19,8 @@ use stdx::sync::Mutex;
 use crate::checkpoint::{self, BucketImage, Image, Superblock, TreeFlags, TreeImage};
 use crate::db::Core;
 use crate::error::{Error, ErrorKind, Result};
-use crate::run::RunMeta;
-use crate::tree::Tree;
+use crate::run::{Run, RunMeta};
+use crate::tree::{Routing, Tree};
 use crate::types::{RunId, Seq};
 
 /// Where the last checkpoint stands.
@@ -103,6 +103,11 @@ impl Core {
     /// `Full`: the store goes on as it was. After a failed sync the store is closed for writes.
     pub(crate) fn checkpoint(&self) -> Result<()> {
         self.health.check_writable()?;
+        self.make_checkpoint()
+    }
+
+    /// The same, of a store that may be closing.
+    pub(crate) fn make_checkpoint(&self) -> Result<()> {
         let mut last = self.checkpoints.last.lock();
         if self.log.is_none() {
             self.flush_cut()?;
@@ -154,14 +159,14 @@ impl Core {
 
     /// Freeze everything at one moment and flush exactly that (I3). Under the checkpoint's lock.
     fn flush_cut(&self) -> Result<()> {
-        let through = {
+        {
             let committer = self.commit.lock();
             for (tree, bucket) in self.buckets() {
                 self.freeze(&tree, &bucket, committer.last);
             }
-            committer.last
-        };
-        self.queue.hold_after(through);
+            // Before anything later can be frozen.
+            self.queue.hold_after(committer.last);
+        }
         let result = self.flush_until_idle();
         self.queue.let_go();
         result
@@ -185,12 +190,11 @@ impl Core {
         let start = Seq(self.snapshots.visible().0 + 1);
         let mut runs = BTreeMap::new();
         let mut oldest = start;
-        let trees: Vec<TreeImage> = {
-            let all = self.catalog.all();
-            all.iter()
-                .map(|tree| self.capture_tree(tree, &mut runs, &mut oldest))
-                .collect()
-        };
+        let (all, next_tree) = self.catalog.capture();
+        let trees = all
+            .iter()
+            .map(|tree| capture_tree(tree, &mut runs, &mut oldest))
+            .collect();
         let last_seq = self.commit.lock().last;
         let log_from = if self.log.is_some() {
             oldest
@@ -202,45 +206,9 @@ impl Core {
             last_seq,
             log_from: log_from.max(last.log_from),
             next_run: RunId(self.peek_run()),
-            next_tree: self.catalog.next_id(),
+            next_tree,
             runs: runs.into_values().collect(),
             trees,
-        }
-    }
-
-    fn capture_tree(
-        &self,
-        tree: &Arc<Tree>,
-        runs: &mut BTreeMap<RunId, RunMeta>,
-        oldest: &mut Seq,
-    ) -> TreeImage {
-        let routing = tree.routing();
-        let mut buckets = Vec::with_capacity(routing.buckets().len());
-        for bucket in routing.buckets() {
-            let state = bucket.state();
-            for run in state.deltas.iter().chain(state.base.iter()) {
-                runs.entry(run.meta().id)
-                    .or_insert_with(|| run.meta().clone());
-            }
-            if let Some(first) = state.oldest_unflushed() {
-                *oldest = first.min(*oldest);
-            }
-            let id = |run: &Arc<crate::run::Run>| run.meta().id;
-            buckets.push(BucketImage {
-                lo: bucket.lo.as_ref().into(),
-                flushed: state.flushed,
-                deltas: state.deltas.iter().map(id).collect(),
-                base: state.base.iter().map(id).collect(),
-            });
-        }
-        TreeImage {
-            id: tree.id,
-            name: tree.name.clone(),
-            flags: TreeFlags {
-                ascending: tree.options.ascending,
-                point_lookups: tree.options.point_lookups,
-            },
-            buckets,
         }
     }
 
@@ -251,4 +219,65 @@ impl Core {
             .cut(0, |length| self.file.set_len(vfs::Site("data.cut"), length))
             .map_err(|e| Error::io("cut the data file", &path, e))
     }
+}
+
+fn capture_tree(
+    tree: &Arc<Tree>,
+    runs: &mut BTreeMap<RunId, RunMeta>,
+    oldest: &mut Seq,
+) -> TreeImage {
+    let captured = loop {
+        if let Some(captured) = capture_buckets(&tree.routing()) {
+            break captured;
+        }
+    };
+    *oldest = captured.oldest.unwrap_or(*oldest).min(*oldest);
+    for run in captured.runs {
+        runs.entry(run.meta().id)
+            .or_insert_with(|| run.meta().clone());
+    }
+    TreeImage {
+        id: tree.id,
+        name: tree.name.clone(),
+        flags: TreeFlags {
+            ascending: tree.options.ascending,
+            point_lookups: tree.options.point_lookups,
+        },
+        buckets: captured.buckets,
+    }
+}
+
+struct Captured {
+    buckets: Vec<BucketImage>,
+    runs: Vec<Arc<Run>>,
+    /// The oldest commit that is in memory only.
+    oldest: Option<Seq>,
+}
+
+/// `None` when one of the buckets was replaced meanwhile: what it was merged or flushed into is
+/// named by those in its place only, though its own state says that it is done.
+fn capture_buckets(routing: &Routing) -> Option<Captured> {
+    let mut captured = Captured {
+        buckets: Vec::with_capacity(routing.buckets().len()),
+        runs: Vec::new(),
+        oldest: None,
+    };
+    for bucket in routing.buckets() {
+        let state = bucket.state();
+        if state.retired {
+            return None;
+        }
+        let runs = state.deltas.iter().chain(state.base.iter());
+        captured.runs.extend(runs.cloned());
+        let unflushed = state.oldest_unflushed();
+        captured.oldest = captured.oldest.into_iter().chain(unflushed).min();
+        let id = |run: &Arc<Run>| run.meta().id;
+        captured.buckets.push(BucketImage {
+            lo: bucket.lo.as_ref().into(),
+            flushed: state.flushed,
+            deltas: state.deltas.iter().map(id).collect(),
+            base: state.base.iter().map(id).collect(),
+        });
+    }
+    Some(captured)
 }

@@ -18,6 +18,9 @@ use crate::types::Seq;
 /// How often a store may be asked whether it is idle: a commit within this time says no.
 const IDLE_AFTER: Duration = Duration::from_millis(100);
 
+/// How long a caller that waits for the flushes of others sleeps between looks.
+const ROOM_LOOK: Duration = Duration::from_millis(1);
+
 /// When things were done last, in nanoseconds of the store's clock.
 #[derive(Default)]
 pub(crate) struct Timers {
@@ -125,7 +128,7 @@ impl Core {
 
     /// Let go of dropped trees that no snapshot sees any more.
     pub(crate) fn forget_dropped(&self) -> bool {
-        let forgotten = self.catalog.forgotten(self.snapshots.oldest());
+        let forgotten = self.catalog.forgotten(self.snapshots.floor());
         for tree in &forgotten {
             self.forget_tree(tree);
         }
@@ -146,7 +149,10 @@ impl Core {
                 return Err(self.health.trouble().unwrap_or(error));
             }
         }
-        assert!(self.freeze_fullest(), "full buffers are not all empty");
+        if !self.freeze_fullest() {
+            // All is frozen, and other callers are at the last of it.
+            self.wake.wait_for_room(ROOM_LOOK);
+        }
         Ok(())
     }
 }
