@@ -59,7 +59,7 @@ impl FlushQueue {
         for index in 0..jobs.waiting.len() {
             let job = jobs.waiting.get(index)?;
             if jobs.until.is_some_and(|until| until < job.through) {
-                return None;
+                continue;
             }
             if let Some(buckets) = mark(job) {
                 let job = jobs.waiting.remove(index)?;
@@ -77,10 +77,14 @@ impl FlushQueue {
         jobs.taken -= 1;
     }
 
-    /// A taken job failed: it is the first to be tried again.
+    /// A taken job failed: it is the first to be tried again, in the buckets that still have it.
+    /// The others may be marked by somebody else by now.
     pub(crate) fn put_back(&self, taken: Taken) {
         for bucket in &taken.buckets {
-            bucket.state().flushing = false;
+            let mut state = bucket.state();
+            if state.has_frozen(&taken.job.buffer) {
+                state.flushing = false;
+            }
         }
         let mut jobs = self.jobs.lock();
         jobs.taken -= 1;
@@ -125,7 +129,7 @@ impl FlushQueue {
     }
 }
 
-/// Mark all buckets that the job goes to, or none.
+/// Mark all buckets that the job still has to go to, or none.
 fn mark(job: &Job) -> Option<Vec<Arc<Bucket>>> {
     let routing = job.tree.routing();
     let first = routing.find(&job.lo);
@@ -135,6 +139,10 @@ fn mark(job: &Job) -> Option<Vec<Arc<Bucket>>> {
             break;
         }
         let mut state = bucket.state();
+        if !state.retired && !state.has_frozen(&job.buffer) {
+            // An attempt before this one got that far.
+            continue;
+        }
         let oldest = state.frozen.last();
         let ours = oldest.is_some_and(|f| Arc::ptr_eq(&f.buffer, &job.buffer));
         if state.retired || state.flushing || !ours {
@@ -148,6 +156,6 @@ fn mark(job: &Job) -> Option<Vec<Arc<Bucket>>> {
         drop(state);
         marked.push(Arc::clone(bucket));
     }
-    assert!(!marked.is_empty(), "the range of a job holds keys");
+    assert!(!marked.is_empty(), "a job that waits is not done");
     Some(marked)
 }
