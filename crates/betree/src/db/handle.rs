@@ -200,13 +200,7 @@ impl Db {
             return Ok(());
         };
         threads.stop();
-        let result = if self.core.health.is_poisoned() {
-            self.core.health.check_writable()
-        } else {
-            self.core.shut_down()
-        };
-        self.core.health.close();
-        result
+        self.core.shut_down()
     }
 }
 

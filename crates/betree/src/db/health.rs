@@ -3,9 +3,8 @@
 //! - I1. After a failed sync nothing is ever acknowledged again: what is durable is unknown, and
 //!   asking again proves nothing. The store stays readable; opening it again recovers what is.
 
-
-use stdx::sync::atomic::{AtomicBool, Ordering};
 use stdx::sync::Mutex;
+use stdx::sync::atomic::{AtomicBool, Ordering};
 
 use crate::error::{Error, ErrorKind, Result};
 
@@ -52,11 +51,6 @@ impl Health {
             *cause = Some(error.to_string());
         }
         self.poisoned.store(true, Ordering::Release);
-    }
-
-    /// Whether it is closed for writes by an error.
-    pub(crate) fn is_poisoned(&self) -> bool {
-        self.poisoned.load(Ordering::Acquire)
     }
 
     /// Close. False when it was closed before.

@@ -49,6 +49,17 @@ impl Log {
         }
     }
 
+    /// Write nothing more, to no file: what is not durable now never will be. Waits for whoever is
+    /// writing.
+    pub(crate) fn close(&self) {
+        let mut state = self.state.lock();
+        while state.leading || state.preparing {
+            self.changed.wait(&mut state);
+        }
+        state.poison.get_or_insert_with(|| "closed".to_owned());
+        self.changed.notify_all();
+    }
+
     /// Remove the spare segments: their space is wanted elsewhere.
     ///
     /// # Errors
