@@ -7,9 +7,9 @@
 
 use std::sync::Arc;
 
-use stdx::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use stdx::rng::Rng;
 use stdx::sync::Mutex;
+use stdx::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use vfs::Site;
 
 use super::restructure::Part;

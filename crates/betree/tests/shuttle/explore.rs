@@ -20,7 +20,10 @@ pub fn explore(schedules: usize, kernel: impl Fn() + Clone + Send + Sync + 'stat
         Ok(number) => number.parse().expect("ROMANESCO_SCHEDULES is a number"),
         Err(_) => schedules,
     };
-    run(RandomScheduler::new_from_seed(SEED, schedules), kernel.clone());
+    run(
+        RandomScheduler::new_from_seed(SEED, schedules),
+        kernel.clone(),
+    );
     for depth in [2, 4] {
         let scheduler = PctScheduler::new_from_seed(SEED, depth, schedules.div_ceil(2));
         run(scheduler, kernel.clone());
