@@ -12,6 +12,8 @@ mod cursor;
 mod db;
 mod durability;
 mod error;
+
+mod inspect;
 mod limits;
 mod log;
 mod map;

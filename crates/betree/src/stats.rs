@@ -18,6 +18,8 @@ pub enum IoReason {
     Meta,
     /// Pages, fences and filters read for a caller.
     Page,
+    /// Runs read to check or to copy them.
+    Check,
 }
 
 /// Bytes and calls for one reason.

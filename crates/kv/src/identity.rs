@@ -45,8 +45,10 @@ pub fn claim(
     if let Some(found) = read(directory)? {
         return check(found, directory, engine, format);
     }
-    vfs::ensure_dir(directory).map_err(|e| Error::io(directory, e).with_engine(engine))?;
-    if !vfs::is_empty(directory).map_err(|e| Error::io(directory, e).with_engine(engine))? {
+    let fail = |e| Error::io(directory, e).with_engine(engine);
+    vfs::ensure_dir(directory).map_err(fail)?;
+    remove_unfinished(directory).map_err(fail)?;
+    if !vfs::is_empty(directory).map_err(fail)? {
         let message = format!(
             "the directory holds files but no {FILE}, so it is not a store of {engine}; \
              name an empty directory"
@@ -66,6 +68,19 @@ pub fn claim(
     vfs::write_atomic(&path, text.as_bytes())
         .map_err(|e| Error::io(path, e).with_engine(engine))?;
     Ok(identity)
+}
+
+/// Remove what a process that ended while it wrote an identity left: nothing else was created yet.
+fn remove_unfinished(directory: &Path) -> io::Result<()> {
+    for entry in fs::read_dir(directory)? {
+        let entry = entry?;
+        let name = entry.file_name();
+        let rest = name.to_str().and_then(|name| name.strip_prefix(FILE));
+        if rest.is_some_and(|rest| rest.starts_with('.') && rest.ends_with(".tmp")) {
+            fs::remove_file(entry.path())?;
+        }
+    }
+    Ok(())
 }
 
 /// The identity of `directory`, or `None` when it has none.
@@ -133,6 +148,16 @@ mod tests {
         claim(dir.path(), "lmdb", 2, "").unwrap();
         let text = claim(dir.path(), "lmdb", 1, "").unwrap_err().to_string();
         assert!(text.contains("format 2"), "{text}");
+    }
+
+    #[test]
+    fn a_claim_that_was_cut_short_is_made_again() {
+        let dir = tempfile::tempdir().unwrap();
+        let left = dir.path().join(format!("{FILE}.123.tmp"));
+        fs::write(&left, b"{").unwrap();
+        claim(dir.path(), "lmdb", 1, "").unwrap();
+        assert!(!left.exists());
+        assert_eq!(read(dir.path()).unwrap().unwrap().engine, "lmdb");
     }
 
     #[test]

@@ -318,6 +318,12 @@ impl Vfs for SimVfs {
     fn sleep(&self, duration: Duration) {
         self.disk().now += duration;
     }
+
+    fn unique(&self) -> u128 {
+        let mut disk = self.disk();
+        let (high, low) = (disk.rng.next_u64(), disk.rng.next_u64());
+        u128::from(high) << 64 | u128::from(low)
+    }
 }
 
 impl Held for SimHeld {}

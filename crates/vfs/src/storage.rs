@@ -6,6 +6,7 @@
 
 use std::io;
 use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 /// A place in the code that does input or output: `log.write`, `run.read`, ...
@@ -128,4 +129,21 @@ pub trait Vfs: Send + Sync {
 
     /// Wait.
     fn sleep(&self, duration: Duration);
+
+    /// A number that no other call, here or elsewhere, gave: for the identity of a store. Drawn
+    /// from the clock, the process and what the system randomises, unless the file system is a
+    /// simulated one, which draws it from its seed.
+    fn unique(&self) -> u128 {
+        static CALLS: AtomicU64 = AtomicU64::new(0);
+        let here = std::ptr::from_ref(self).cast::<()>() as usize;
+        let mut bytes = Vec::with_capacity(64);
+        bytes.extend_from_slice(&stdx::time::wall().as_nanos().to_le_bytes());
+        bytes.extend_from_slice(&self.now().as_nanos().to_le_bytes());
+        bytes.extend_from_slice(&here.to_le_bytes());
+        bytes.extend_from_slice(&std::process::id().to_le_bytes());
+        bytes.extend_from_slice(&CALLS.fetch_add(1, Ordering::Relaxed).to_le_bytes());
+        let high = stdx::hash::hash64_seeded(&bytes, 1);
+        let low = stdx::hash::hash64_seeded(&bytes, 2);
+        u128::from(high) << 64 | u128::from(low)
+    }
 }

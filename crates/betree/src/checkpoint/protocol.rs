@@ -155,7 +155,11 @@ pub(crate) fn read(file: &dyn File, path: &Path) -> Result<(Superblock, Option<I
     Ok((newest, image))
 }
 
-fn read_image(
+/// The image that `superblock` names, at `place`.
+///
+/// # Errors
+/// `Corrupt`: it is not what the superblock says; `Io`.
+pub(crate) fn read_image(
     file: &dyn File,
     path: &Path,
     superblock: &Superblock,

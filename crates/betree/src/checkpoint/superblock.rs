@@ -232,6 +232,16 @@ pub(super) fn read_slots(file: &dyn File) -> Slots {
 /// # Errors
 /// `Invalid`: not a data file of this engine, or one of another version. `Corrupt`: no slot is
 /// valid, or they are of two stores.
+/// The newest valid superblock of the data file at `path`. Bad slots are passed over as long as one
+/// is valid.
+///
+/// # Errors
+/// `Invalid`: not a data file of this engine, or one of another version. `Corrupt`: no slot is
+/// valid, or they are of two stores.
+pub(crate) fn read_newest(file: &dyn File, path: &Path) -> Result<Superblock> {
+    newest(&read_slots(file)).map_err(|error| error.with_path(path))
+}
+
 pub(super) fn newest(slots: &Slots) -> Result<Superblock> {
     for slot in slots {
         if let Err(Bad::Version(version)) = slot {

@@ -85,11 +85,15 @@ impl Catalog {
         self.trees.read().by_id.values().cloned().collect()
     }
 
-    /// All trees that are not dropped, and the next number, at one moment: a number below it that
-    /// is not among the trees is of a dropped one.
-    pub(crate) fn capture(&self) -> (Vec<Arc<Tree>>, u32) {
+    /// All trees that are not dropped, and the next number, as of one moment.
+    pub(crate) fn all_and_next(&self) -> (Vec<Arc<Tree>>, u32) {
         let trees = self.trees.read();
         (trees.by_id.values().cloned().collect(), trees.next)
+    }
+
+    /// Whether there are dropped trees that were not taken out.
+    pub(crate) fn has_dropped(&self) -> bool {
+        !self.trees.read().dropped.is_empty()
     }
 
     /// How many trees there are.
@@ -121,16 +125,15 @@ impl Catalog {
         }
     }
 
-    /// Take out the dropped trees that no snapshot at or after `floor` sees (I2).
-    pub(crate) fn forgotten(&self, floor: Seq) -> Vec<Arc<Tree>> {
-        if self.trees.read().dropped.is_empty() {
-            return Vec::new();
-        }
+    /// Take out the dropped trees that no snapshot at or after `oldest` sees (I2), under the commit
+    /// lock.
+    pub(crate) fn forgotten(&self, oldest: Option<Seq>) -> Vec<Arc<Tree>> {
         let mut trees = self.trees.write();
+        let gone = |dropped: Seq| oldest.is_none_or(|oldest| dropped <= oldest);
         let ids: Vec<TreeId> = trees
             .dropped
             .iter()
-            .filter(|(_, (_, dropped))| *dropped <= floor)
+            .filter(|(_, (_, dropped))| gone(*dropped))
             .map(|(id, _)| *id)
             .collect();
         let taken = ids.into_iter().filter_map(|id| trees.dropped.remove(&id));

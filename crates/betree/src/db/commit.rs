@@ -49,10 +49,13 @@ impl Core {
         let position = {
             let mut committer = self.commit.lock();
             self.health.check_writable()?;
+            let ranges = batch.counts().range_deletes as u64;
             let batch = self.expand(batch, committer.last)?;
             check_sizes(&batch)?;
             let plan = Plan::new(self, batch.ops(), batch.len())?;
-            self.enter(&mut committer, &batch, &plan)?
+            let position = self.enter(&mut committer, &batch, &plan)?;
+            self.counters.range_deletes.add(ranges);
+            position
         };
         self.make_durable(position, durability)
     }
@@ -97,6 +100,9 @@ impl Core {
         self.snapshots.publish(seq);
         self.freeze_when_full(seq);
         self.counters.commits.add(1);
+        let counts = batch.counts();
+        self.counters.puts.add(counts.puts as u64);
+        self.counters.deletes.add(counts.deletes as u64);
         self.counters.user_bytes.add(batch.byte_len() as u64);
         Ok(position)
     }
@@ -181,7 +187,7 @@ impl Core {
             None => self.make_checkpoint(),
         });
         // Commits that wait for memory may be flushing.
-        self.queue.hold_after(Seq::ANCIENT);
+        self.queue.close();
         while 0 < self.queue.len().1 {
             self.wake.wait_for_room(ROOM_WAIT);
         }

@@ -55,6 +55,10 @@ pub(crate) struct Counters {
     /// Commits that waited for a sync of the log.
     pub(crate) log_sync: Wait,
     pub(crate) commits: Counter,
+    pub(crate) puts: Counter,
+    /// Of one key, range deletes written out included.
+    pub(crate) deletes: Counter,
+    pub(crate) range_deletes: Counter,
     pub(crate) gets: Counter,
     pub(crate) cursors: Counter,
     pub(crate) conflicts: Counter,
@@ -72,6 +76,8 @@ pub(crate) struct Counters {
     pub(crate) user_bytes: Counter,
     /// Encoded bytes flushed as deltas: what the merge lane is paced by.
     pub(crate) delta_bytes: Counter,
+    /// Bytes the pace allowed when there was nothing to merge.
+    pub(crate) forgiven_bytes: Counter,
     /// Encoded bytes that merges wrote.
     pub(crate) merged_bytes: Counter,
 }

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use super::commit::{RECORD_CREATE, RECORD_DROP};
-use super::core::Core;
+use super::core::{Committer, Core};
 use crate::durability::Durability;
 use crate::error::{Error, ErrorKind, Result};
 use crate::limits::{NAME_MAX, TREES_MAX};
@@ -71,15 +71,19 @@ impl Core {
         self.make_durable(position, Durability::Sync)
     }
 
-    /// Let go of a dropped tree that nobody reads any more.
-    pub(crate) fn forget_tree(&self, tree: &Arc<Tree>) {
-        let _committer = self.commit.lock();
+    /// Let go of a dropped tree that nobody reads any more, under the commit lock.
+    pub(crate) fn forget_tree(&self, _: &Committer, tree: &Arc<Tree>) {
         let bytes = self.queue.forget(tree);
         self.memory.forget_frozen(bytes);
         for bucket in tree.routing().buckets() {
             let mut state = bucket.state();
             self.memory.forget_active(state.active.bytes());
-            for run in state.deltas.iter().chain(state.base.iter()) {
+            for run in &state.deltas {
+                if self.sharing.remove(run) {
+                    self.merges.delta_went(run.meta().bytes);
+                }
+            }
+            for run in state.base.iter() {
                 self.sharing.remove(run);
             }
             // Flushes and merges under way find it so, and let go of what they made.
@@ -135,6 +139,7 @@ pub(super) fn replay_drop(core: &Core, seq: Seq, record: &[u8]) -> Result<()> {
         return Err(Error::corrupt(message));
     };
     core.catalog.drop_tree(id, seq);
+    core.forget_dropped();
     Ok(())
 }
 

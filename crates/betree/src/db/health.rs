@@ -53,6 +53,11 @@ impl Health {
         self.poisoned.store(true, Ordering::Release);
     }
 
+    /// Whether it is closed for writes by an error.
+    pub(crate) fn is_poisoned(&self) -> bool {
+        self.poisoned.load(Ordering::Acquire)
+    }
+
     /// Close. False when it was closed before.
     pub(crate) fn close(&self) -> bool {
         !self.closed.swap(true, Ordering::AcqRel)

@@ -19,7 +19,9 @@ mod transaction;
 mod tuning;
 
 pub(crate) use self::core::{Committer, Core};
+pub(crate) use counters::Wait as Waited;
 pub use handle::Db;
 pub use reader::Cursor;
+pub(crate) use reader::Reader;
 pub use snapshot::Snapshot;
 pub use transaction::Transaction;

@@ -50,7 +50,7 @@ pub(crate) fn open(
         .list(directory)
         .map_err(|e| Error::io("list the directory", directory, e))?;
     if !names.iter().any(|name| name == DATA_FILE) {
-        let store = new_store_id(&**vfs);
+        let store = vfs.unique();
         if options.log() {
             Log::create(
                 Arc::clone(vfs),
@@ -59,25 +59,13 @@ pub(crate) fn open(
                 Seq(1),
                 log_options(options),
             )?;
+        } else {
+            Log::clear(&**vfs, directory)?;
         }
         checkpoint::create(&**vfs, &path, &Superblock::first(store))?;
     }
     let core = recover(vfs, directory, options)?;
     Ok((core, held))
-}
-
-/// An identity no other store has: hashes of the clock and of addresses the system randomises.
-fn new_store_id(vfs: &dyn Vfs) -> u128 {
-    let wall = stdx::time::wall().as_nanos();
-    let here = std::ptr::from_ref(vfs).cast::<()>() as usize;
-    let mut bytes = Vec::with_capacity(64);
-    bytes.extend_from_slice(&wall.to_le_bytes());
-    bytes.extend_from_slice(&vfs.now().as_nanos().to_le_bytes());
-    bytes.extend_from_slice(&here.to_le_bytes());
-    bytes.extend_from_slice(&std::process::id().to_le_bytes());
-    let high = stdx::hash::hash64_seeded(&bytes, 1);
-    let low = stdx::hash::hash64_seeded(&bytes, 2);
-    u128::from(high) << 64 | u128::from(low)
 }
 
 fn log_options(options: &Options) -> LogOptions {
@@ -127,6 +115,7 @@ fn recover(vfs: &Arc<dyn Vfs>, directory: &Path, options: &Options) -> Result<Co
         #[expect(clippy::cast_possible_truncation, reason = "any 64 bits of it serve")]
         seed: store as u64,
     });
+    core.count_deltas();
     core.log = open_log(&core, store, log_from)?;
     Ok(core)
 }
@@ -154,7 +143,6 @@ fn open_log(core: &Core, store: u128, from: Seq) -> Result<Option<Log>> {
     core.commit.lock().last = Seq(from.0.max(1) - 1);
     let mut replay = |seq: Seq, payload: &[u8]| replay(core, seq, payload);
     let log = Log::recover(vfs, directory, store, from, options, &mut replay)?;
-    core.forget_dropped();
     let reached = log.appended();
     if reached < covered {
         let message = format!(

@@ -133,13 +133,6 @@ impl Snapshots {
         (live.len(), oldest.unwrap_or_default())
     }
 
-    /// No snapshot that is live, or will be taken, is older than this.
-    pub(crate) fn floor(&self) -> Seq {
-        let live = self.live.lock();
-        let visible = self.visible();
-        live.values().map(|s| s.seq).fold(visible, Seq::min)
-    }
-
     /// The oldest live snapshot.
     pub(crate) fn oldest(&self) -> Option<Seq> {
         self.live.lock().values().map(|s| s.seq).min()

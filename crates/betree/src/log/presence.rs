@@ -4,7 +4,8 @@ use std::path::Path;
 
 use vfs::Vfs;
 
-use super::segment::{Name, segment_path};
+use super::recover::clear;
+use super::segment::{Name, Place, segment_path};
 use super::survey::names;
 use super::{Log, sites};
 use crate::error::{Error, Result};
@@ -17,6 +18,25 @@ impl Log {
     pub(crate) fn exists(vfs: &dyn Vfs, directory: &Path) -> Result<bool> {
         let names = names(vfs, directory)?;
         Ok(names.iter().any(|name| matches!(name, Name::Segment(_))))
+    }
+
+    /// Durably remove what the creation of a store that did not finish left behind, where the store
+    /// is to have no log: the segments are of another store than the one to come.
+    ///
+    /// # Errors
+    /// `Exists` when there is a log with records; `Io`.
+    pub(crate) fn clear(vfs: &dyn Vfs, directory: &Path) -> Result<()> {
+        if names(vfs, directory)?.is_empty() {
+            return Ok(());
+        }
+        let place = Place {
+            vfs,
+            directory,
+            store: 0,
+            direct: false,
+        };
+        clear(&place)?;
+        place.sync_names()
     }
 
     /// Remove all segments, the oldest first, so that what an interruption leaves is the end of the

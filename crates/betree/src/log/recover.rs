@@ -195,7 +195,7 @@ fn hold(state: &mut State, survey: &Survey, lasts: &[Option<Seq>]) {
 }
 
 /// Remove what a creation that did not finish left behind; refuse if there are records.
-fn clear(place: &Place<'_>) -> Result<()> {
+pub(super) fn clear(place: &Place<'_>) -> Result<()> {
     for name in names(place.vfs, place.directory)? {
         let Name::Segment(number) = name else {
             continue;

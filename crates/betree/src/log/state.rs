@@ -49,6 +49,8 @@ pub(super) struct State {
     pub(super) waiting: u64,
     pub(super) last_group: u64,
     pub(super) stats: LogStats,
+    /// Records up to this one are in no segment that is held.
+    pub(super) released: Seq,
 }
 
 impl State {
@@ -82,6 +84,7 @@ impl State {
             spares: Vec::new(),
             waiting: 0,
             last_group: 0,
+            released: Seq::ANCIENT,
             stats: LogStats {
                 segments: 1,
                 ..LogStats::default()

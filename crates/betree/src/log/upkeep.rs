@@ -1,5 +1,6 @@
 //! Segments come and go: the next one made ahead, released ones set aside.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use stdx::sync::MutexGuard;
@@ -37,6 +38,9 @@ impl Log {
                 unreachable!("seen under this lock");
             };
             assert!(!state.held.is_empty(), "the active segment is held");
+            state.released = gone
+                .last
+                .map_or(state.released, |last| last.max(state.released));
             let keep = gone.size == self.options.segment && state.spares.len() < SPARES;
             drop(state);
             if keep {
@@ -58,6 +62,30 @@ impl Log {
         }
         state.poison.get_or_insert_with(|| "closed".to_owned());
         self.changed.notify_all();
+    }
+
+    /// Records up to this one may be gone.
+    pub(crate) fn released(&self) -> Seq {
+        self.state.lock().released
+    }
+
+    /// All files: name, length, and whether recovery would read it; oldest first.
+    pub(crate) fn files(&self) -> Vec<(String, u64, bool)> {
+        let state = self.state.lock();
+        let name = |path: &Path| {
+            let name = path.file_name().unwrap_or_default();
+            name.to_string_lossy().into_owned()
+        };
+        let here = Path::new("");
+        let spares = state.spares.iter();
+        let mut files: Vec<(String, u64, bool)> = spares
+            .map(|spare| (name(&spare.path), self.options.segment, false))
+            .collect();
+        let held = state.held.iter();
+        files.extend(held.map(|held| (name(&segment_path(here, held.number)), held.size, true)));
+        let next = state.next.iter();
+        files.extend(next.map(|next| (name(&next.path), next.size, false)));
+        files
     }
 
     /// Remove the spare segments: their space is wanted elsewhere.

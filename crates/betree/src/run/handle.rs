@@ -37,6 +37,12 @@ impl Run {
             meta.check().is_ok(),
             "a description is checked before it is used"
         );
+        store.hold(&meta.extents);
+        Run::adopt(store, meta)
+    }
+
+    /// The run that was just written: the store holds its extents already.
+    pub(super) fn adopt(store: &Arc<RunStore>, meta: RunMeta) -> Arc<Run> {
         let store = Arc::clone(store);
         Arc::new(Run {
             store,
@@ -280,7 +286,9 @@ impl Drop for Run {
     fn drop(&mut self) {
         if *self.retired.get_mut() {
             self.store.cache().forget_run(self.meta.id, self.meta.pages);
-            self.store.space().release(&self.meta.extents);
+            self.store.release(&self.meta.extents);
+        } else {
+            self.store.let_go(&self.meta.extents);
         }
     }
 }

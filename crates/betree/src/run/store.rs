@@ -6,12 +6,13 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use stdx::sync::Mutex;
 use vfs::{File, Site};
 
 use super::RunMeta;
 use crate::cache::Cache;
 use crate::error::{Error, Result};
-use crate::space::Space;
+use crate::space::{Layout, Space};
 use crate::types::{Extent, UNIT};
 
 /// The places that read or write runs.
@@ -89,12 +90,16 @@ impl RunTraffic {
 }
 
 /// The environment of runs.
+///
+/// Invariant: `held` is the sum of the extents of all runs that are open or being written. It and
+/// the space change under its lock, so that the two can be compared while work goes on.
 pub(crate) struct RunStore {
     file: Arc<dyn File>,
     path: PathBuf,
     space: Arc<Space>,
     cache: Arc<Cache>,
     traffic: RunTraffic,
+    held: Mutex<u64>,
 }
 
 impl fmt::Debug for RunStore {
@@ -119,6 +124,7 @@ impl RunStore {
             space,
             cache,
             traffic: RunTraffic::default(),
+            held: Mutex::new(0),
         })
     }
 
@@ -130,13 +136,48 @@ impl RunStore {
         &self.traffic
     }
 
-    pub(super) fn space(&self) -> &Space {
-        &self.space
+    /// Bytes of all runs that are open or being written, and the space at the same moment.
+    pub(crate) fn accounts(&self) -> (u64, Layout) {
+        let held = self.held.lock();
+        (*held, self.space.layout())
+    }
+
+    /// A run was opened that the image names.
+    pub(super) fn hold(&self, extents: &[Extent]) {
+        *self.held.lock() += length(extents);
+    }
+
+    /// A run goes that is to be there when the store is opened again.
+    pub(super) fn let_go(&self, extents: &[Extent]) {
+        let mut held = self.held.lock();
+        assert!(length(extents) <= *held, "what goes was held");
+        *held -= length(extents);
+    }
+
+    /// No image ever named these extents.
+    pub(super) fn discard(&self, extents: &[Extent]) {
+        let mut held = self.held.lock();
+        assert!(length(extents) <= *held, "what is discarded was held");
+        *held -= length(extents);
+        self.space.discard(extents);
+    }
+
+    /// No bucket names these extents any more; an image may.
+    pub(super) fn release(&self, extents: &[Extent]) {
+        let mut held = self.held.lock();
+        assert!(length(extents) <= *held, "what is released was held");
+        *held -= length(extents);
+        self.space.release(extents);
     }
 
     /// An extent of `len` bytes that the file system has granted.
     pub(super) fn allocate(&self, len: u64) -> Result<Extent> {
-        let extent = self.space.allocate(len);
+        let extent = {
+            let mut held = self.held.lock();
+            let extent = self.space.allocate(len);
+            *held += extent.len;
+            extent
+        };
         let grant = |length: u64| {
             self.space.back(length, |offset, length| {
                 self.file.allocate(sites::ALLOCATE, offset, length)
@@ -151,7 +192,7 @@ impl RunStore {
             _ => grant(extent.end() + ahead).or_else(|_| grant(extent.end())),
         };
         granted.map_err(|source| {
-            self.space.discard(&[extent]);
+            self.discard(&[extent]);
             Error::io("grow the data file", &self.path, source)
         })?;
         Ok(extent)
@@ -235,4 +276,8 @@ impl RunStore {
         let error = Error::corrupt(message).with_path(&self.path);
         error.with_tree(meta.tree.0.to_string())
     }
+}
+
+fn length(extents: &[Extent]) -> u64 {
+    extents.iter().map(|extent| extent.len).sum()
 }

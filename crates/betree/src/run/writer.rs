@@ -188,7 +188,7 @@ impl RunWriter {
         if let Some(filter) = filter {
             self.store.cache().insert_filter(meta.id, Arc::new(filter));
         }
-        Ok(Run::open(&self.store, meta))
+        Ok(Run::adopt(&self.store, meta))
     }
 
     fn ident(&self, kind: BlockKind) -> BlockIdent {
@@ -323,14 +323,14 @@ impl RunWriter {
             offset: last.end(),
             len: unused,
         };
-        self.store.space().discard(&[tail]);
+        self.store.discard(&[tail]);
     }
 }
 
 impl Drop for RunWriter {
     fn drop(&mut self) {
         if !self.meta.extents.is_empty() {
-            self.store.space().discard(&self.meta.extents);
+            self.store.discard(&self.meta.extents);
         }
     }
 }

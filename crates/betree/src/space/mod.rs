@@ -67,6 +67,19 @@ use crate::types::{Extent, UNIT};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Epoch(u64);
 
+/// The allocator as it is at one moment.
+#[derive(Clone, Debug)]
+pub(crate) struct Layout {
+    pub(crate) data_start: u64,
+    pub(crate) end: u64,
+    pub(crate) used: u64,
+    /// By ascending offset.
+    pub(crate) free: Vec<Extent>,
+    /// By ascending offset.
+    pub(crate) pending: Vec<Extent>,
+    pub(crate) reserve: Option<Extent>,
+}
+
 /// The allocator; see the module documentation.
 #[derive(Debug)]
 pub(crate) struct Space {
@@ -277,6 +290,19 @@ impl Space {
     /// The free extents, by ascending offset.
     pub(crate) fn free_list(&self) -> Vec<Extent> {
         self.state.lock().holes.iter().collect()
+    }
+
+    /// All of it at one moment.
+    pub(crate) fn layout(&self) -> Layout {
+        let state = self.state.lock();
+        Layout {
+            data_start: state.data_start,
+            end: state.end,
+            used: state.used,
+            free: state.holes.iter().collect(),
+            pending: state.pending.iter().collect(),
+            reserve: state.reserve,
+        }
     }
 
     /// The length of the longest free extent, 0 when there is none.

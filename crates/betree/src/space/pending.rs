@@ -35,6 +35,12 @@ impl Pending {
         self.bytes
     }
 
+    /// They, by ascending offset.
+    pub(super) fn iter(&self) -> impl Iterator<Item = Extent> {
+        let all = self.by_offset.iter();
+        all.map(|(&offset, &(len, _))| Extent { offset, len })
+    }
+
     /// Whether one has a byte in common with `extent`.
     pub(super) fn overlaps(&self, extent: Extent) -> bool {
         let before = self.by_offset.range(..extent.end()).next_back();

@@ -9,22 +9,24 @@
 //! - I2. The log is kept from the oldest commit that some captured bucket has in memory only.
 //! - I3. Without a log the catalog is a cut: all buffers are frozen at one moment, and only those
 //!   are flushed before the capture.
+//! - I4. A bucket that was replaced is not captured: its runs have gone to those that replaced it.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use stdx::sync::Mutex;
+use stdx::sync::{Mutex, MutexGuard};
 
+use super::queue::HeldBack;
 use crate::checkpoint::{self, BucketImage, Image, Superblock, TreeFlags, TreeImage};
 use crate::db::Core;
 use crate::error::{Error, ErrorKind, Result};
 use crate::run::{Run, RunMeta};
-use crate::tree::{Routing, Tree};
+use crate::tree::{State, Tree};
 use crate::types::{RunId, Seq};
 
 /// Where the last checkpoint stands.
-struct Last {
+pub(crate) struct Last {
     superblock: Superblock,
     at: Duration,
     /// Bytes the log had taken in all.
@@ -35,14 +37,47 @@ struct Last {
     changes: u64,
 }
 
+impl Last {
+    /// The newest durable checkpoint.
+    pub(crate) fn superblock(&self) -> &Superblock {
+        &self.superblock
+    }
+}
+
+/// What statistics say of the last checkpoint.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Shown {
+    pub(crate) number: u64,
+    pub(crate) seq: Seq,
+    /// When it became durable, or when the store was opened.
+    pub(crate) at: Duration,
+    pub(crate) took: Duration,
+    pub(crate) image_bytes: u64,
+}
+
 /// The state of checkpoints; the lock lets one run at a time.
 pub(crate) struct Checkpoints {
     last: Mutex<Last>,
+    /// For statistics, which must not wait for a checkpoint; a leaf.
+    shown: Mutex<Shown>,
+}
+
+/// A moment up to which everything is in runs, and nothing later is while this lives.
+pub(crate) struct Cut<'a> {
+    pub(crate) through: Seq,
+    _held: HeldBack<'a>,
 }
 
 impl Checkpoints {
     /// After the checkpoint `superblock`.
     pub(crate) fn new(superblock: Superblock, now: Duration) -> Checkpoints {
+        let shown = Shown {
+            number: superblock.number,
+            seq: superblock.last_seq,
+            at: now,
+            took: Duration::ZERO,
+            image_bytes: superblock.image.map_or(0, |place| place.length),
+        };
         let last = Last {
             seq: superblock.last_seq,
             superblock,
@@ -52,12 +87,28 @@ impl Checkpoints {
         };
         Checkpoints {
             last: Mutex::new(last),
+            shown: Mutex::new(shown),
         }
     }
 
     /// The newest durable checkpoint.
     pub(crate) fn superblock(&self) -> Superblock {
         self.last.lock().superblock.clone()
+    }
+
+    /// Let no checkpoint be made while this lives; waits for one that is.
+    pub(crate) fn hold(&self) -> MutexGuard<'_, Last> {
+        self.last.lock()
+    }
+
+    /// Whether one is being made (or held off).
+    pub(crate) fn is_busy(&self) -> bool {
+        self.last.is_locked()
+    }
+
+    /// The last one, without waiting.
+    pub(crate) fn shown(&self) -> Shown {
+        *self.shown.lock()
     }
 }
 
@@ -109,13 +160,16 @@ impl Core {
     /// The same, of a store that may be closing.
     pub(crate) fn make_checkpoint(&self) -> Result<()> {
         let mut last = self.checkpoints.last.lock();
-        if self.log.is_none() {
-            self.flush_cut()?;
-        }
+        let start = self.vfs.now();
+        let cut = match &self.log {
+            Some(_) => None,
+            None => Some(self.flush_cut()?),
+        };
         let changes = self.changes();
         let log_bytes = self.log_written();
         let epoch = self.space.begin_checkpoint();
-        let image = self.capture(&last.superblock);
+        let image = self.capture(&last.superblock, cut.as_ref());
+        drop(cut);
         if let Some(log) = &self.log {
             log.sync().inspect_err(|e| self.health.poison(e))?;
             assert!(
@@ -138,17 +192,24 @@ impl Core {
             }
         })?;
         let image_bytes = superblock.image.map_or(0, |place| place.length);
-        self.counters
-            .image_bytes
-            .add(image_bytes + crate::checkpoint::DATA_START);
+        let padded = superblock.image.map_or(0, |place| place.extent().len);
+        self.counters.image_bytes.add(padded);
         self.counters.checkpoints.add(1);
+        let now = self.vfs.now();
+        *self.checkpoints.shown.lock() = Shown {
+            number: superblock.number,
+            seq: image.last_seq,
+            at: now,
+            took: now.saturating_sub(start),
+            image_bytes,
+        };
         if let Some(log) = &self.log {
             log.release_before(image.log_from)?;
         }
         *last = Last {
             seq: image.last_seq,
             superblock,
-            at: self.vfs.now(),
+            at: now,
             log_bytes,
             changes,
         };
@@ -158,18 +219,20 @@ impl Core {
     }
 
     /// Freeze everything at one moment and flush exactly that (I3). Under the checkpoint's lock.
-    fn flush_cut(&self) -> Result<()> {
-        {
+    pub(crate) fn flush_cut(&self) -> Result<Cut<'_>> {
+        let cut = {
             let committer = self.commit.lock();
             for (tree, bucket) in self.buckets() {
                 self.freeze(&tree, &bucket, committer.last);
             }
-            // Before anything later can be frozen.
-            self.queue.hold_after(committer.last);
-        }
-        let result = self.flush_until_idle();
-        self.queue.let_go();
-        result
+            // Still under the lock: nothing later can have been frozen.
+            Cut {
+                through: committer.last,
+                _held: self.queue.hold_after(committer.last),
+            }
+        };
+        self.flush_until_idle()?;
+        Ok(cut)
     }
 
     /// Flush until nothing that may be flushed waits.
@@ -185,21 +248,21 @@ impl Core {
         }
     }
 
-    /// The catalog as it is.
-    fn capture(&self, last: &Superblock) -> Image {
-        let start = Seq(self.snapshots.visible().0 + 1);
-        let mut runs = BTreeMap::new();
-        let mut oldest = start;
-        let (all, next_tree) = self.catalog.capture();
-        let trees = all
-            .iter()
-            .map(|tree| capture_tree(tree, &mut runs, &mut oldest))
+    /// The catalog as it is, or as it was at `cut`.
+    fn capture(&self, last: &Superblock, cut: Option<&Cut<'_>>) -> Image {
+        let mut found = Found {
+            runs: BTreeMap::new(),
+            oldest: Seq(self.snapshots.visible().0 + 1),
+        };
+        let (all, next_tree) = self.catalog.all_and_next();
+        let there = |tree: &&Arc<Tree>| cut.is_none_or(|cut| tree.created <= cut.through);
+        let trees = all.iter().filter(there);
+        let trees: Vec<TreeImage> = trees
+            .filter_map(|tree| capture_tree(tree, &mut found, cut.is_some()))
             .collect();
-        let last_seq = self.commit.lock().last;
-        let log_from = if self.log.is_some() {
-            oldest
-        } else {
-            Seq(last_seq.0 + 1).min(start)
+        let (last_seq, log_from) = match cut {
+            Some(cut) => (cut.through, Seq(cut.through.0 + 1)),
+            None => (self.commit.lock().last, found.oldest),
         };
         Image {
             number: last.number + 1,
@@ -207,7 +270,7 @@ impl Core {
             log_from: log_from.max(last.log_from),
             next_run: RunId(self.peek_run()),
             next_tree,
-            runs: runs.into_values().collect(),
+            runs: found.runs.into_values().collect(),
             trees,
         }
     }
@@ -221,63 +284,65 @@ impl Core {
     }
 }
 
-fn capture_tree(
-    tree: &Arc<Tree>,
-    runs: &mut BTreeMap<RunId, RunMeta>,
-    oldest: &mut Seq,
-) -> TreeImage {
-    let captured = loop {
-        if let Some(captured) = capture_buckets(&tree.routing()) {
-            break captured;
+/// What the captured buckets hold.
+struct Found {
+    runs: BTreeMap<RunId, RunMeta>,
+    /// The oldest commit that some bucket has in memory only.
+    oldest: Seq,
+}
+
+impl Found {
+    fn capture(&mut self, lo: &[u8], state: &State) -> BucketImage {
+        for run in state.deltas.iter().chain(state.base.iter()) {
+            let meta = run.meta();
+            self.runs.entry(meta.id).or_insert_with(|| meta.clone());
+        }
+        if let Some(first) = state.oldest_unflushed() {
+            self.oldest = first.min(self.oldest);
+        }
+        let id = |run: &Arc<Run>| run.meta().id;
+        BucketImage {
+            lo: lo.into(),
+            flushed: state.flushed,
+            deltas: state.deltas.iter().map(id).collect(),
+            base: state.base.iter().map(id).collect(),
+        }
+    }
+}
+
+/// The tree as it is; `None` when it was dropped and let go of, if `or_gone`.
+fn capture_tree(tree: &Arc<Tree>, found: &mut Found, or_gone: bool) -> Option<TreeImage> {
+    let buckets = loop {
+        let mut tried = Found {
+            runs: BTreeMap::new(),
+            oldest: found.oldest,
+        };
+        let routing = tree.routing();
+        let mut buckets = Vec::with_capacity(routing.buckets().len());
+        for bucket in routing.buckets() {
+            let state = bucket.state();
+            if state.dropped && or_gone {
+                return None;
+            }
+            if state.retired {
+                // I4. The routing that has those in its place is there already.
+                break;
+            }
+            buckets.push(tried.capture(&bucket.lo, &state));
+        }
+        if buckets.len() == routing.buckets().len() {
+            found.oldest = tried.oldest.min(found.oldest);
+            found.runs.append(&mut tried.runs);
+            break buckets;
         }
     };
-    *oldest = captured.oldest.unwrap_or(*oldest).min(*oldest);
-    for run in captured.runs {
-        runs.entry(run.meta().id)
-            .or_insert_with(|| run.meta().clone());
-    }
-    TreeImage {
+    Some(TreeImage {
         id: tree.id,
         name: tree.name.clone(),
         flags: TreeFlags {
             ascending: tree.options.ascending,
             point_lookups: tree.options.point_lookups,
         },
-        buckets: captured.buckets,
-    }
-}
-
-struct Captured {
-    buckets: Vec<BucketImage>,
-    runs: Vec<Arc<Run>>,
-    /// The oldest commit that is in memory only.
-    oldest: Option<Seq>,
-}
-
-/// `None` when one of the buckets was replaced meanwhile: what it was merged or flushed into is
-/// named by those in its place only, though its own state says that it is done.
-fn capture_buckets(routing: &Routing) -> Option<Captured> {
-    let mut captured = Captured {
-        buckets: Vec::with_capacity(routing.buckets().len()),
-        runs: Vec::new(),
-        oldest: None,
-    };
-    for bucket in routing.buckets() {
-        let state = bucket.state();
-        if state.retired {
-            return None;
-        }
-        let runs = state.deltas.iter().chain(state.base.iter());
-        captured.runs.extend(runs.cloned());
-        let unflushed = state.oldest_unflushed();
-        captured.oldest = captured.oldest.into_iter().chain(unflushed).min();
-        let id = |run: &Arc<Run>| run.meta().id;
-        captured.buckets.push(BucketImage {
-            lo: bucket.lo.as_ref().into(),
-            flushed: state.flushed,
-            deltas: state.deltas.iter().map(id).collect(),
-            base: state.base.iter().map(id).collect(),
-        });
-    }
-    Some(captured)
+        buckets,
+    })
 }

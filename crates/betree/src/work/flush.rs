@@ -48,8 +48,9 @@ impl Core {
 
     fn finish_flush(&self, taken: Taken, took: Duration) {
         self.memory.flushed(taken.job.bytes, took);
+        let bytes = taken.job.bytes;
         drop(taken);
-        self.queue.done();
+        self.queue.done(bytes);
         self.counters.flushes.add(1);
         self.counters
             .flush_nanos
@@ -154,6 +155,7 @@ impl Core {
         let append = state.deltas.is_empty() && state.runs_end_before(&run.meta().min_key);
         if !append {
             self.counters.delta_bytes.add(run.meta().bytes);
+            self.merges.delta_came(run.meta().bytes);
             state.deltas.insert(0, run);
             return;
         }

@@ -82,10 +82,17 @@ impl Core {
         }
     }
 
+    /// The bucket with the fullest buffer. Of dropped trees too that are still read: what they hold
+    /// in memory must not keep commits out for as long as they are.
     fn fullest(&self) -> Option<(Arc<Tree>, Arc<Bucket>)> {
         let mut best = None;
         let mut most = 0;
-        for tree in self.catalog.all() {
+        for tree in self
+            .catalog
+            .all()
+            .into_iter()
+            .chain(self.catalog.lingering())
+        {
             for bucket in tree.routing().buckets() {
                 let active = bucket.active();
                 if 0 < active.entries() && most < active.bytes() {

@@ -6,10 +6,10 @@
 //! than everything merged, and stays as it is.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use stdx::rng::Rng;
 use stdx::sync::Mutex;
-use stdx::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use vfs::Site;
 
 use super::restructure::Part;
@@ -43,11 +43,20 @@ pub(crate) struct MergeJob {
     done: bool,
 }
 
+impl MergeJob {
+    /// What was made is named by no bucket, and never will be: its space goes back.
+    fn give_up(self) {
+        self.outputs.iter().for_each(|run| run.retire());
+    }
+}
+
 /// The state of the merge lane.
 pub(crate) struct Merges {
     /// Merges that were begun and wait for a thread to go on with them.
     paused: Mutex<Vec<MergeJob>>,
     running: AtomicUsize,
+    /// Bytes of all deltas.
+    waiting: AtomicU64,
     rng: Mutex<Rng>,
     /// Commits seen at the last look, to know whether the store is idle.
     pub(super) seen: AtomicU64,
@@ -59,9 +68,26 @@ impl Merges {
         Merges {
             paused: Mutex::new(Vec::new()),
             running: AtomicUsize::new(0),
+            waiting: AtomicU64::new(0),
             rng: Mutex::new(Rng::new(seed)),
             seen: AtomicU64::new(0),
         }
+    }
+
+    /// Bytes of all deltas, each counted once however many buckets name it.
+    pub(crate) fn waiting_bytes(&self) -> u64 {
+        self.waiting.load(Ordering::Relaxed)
+    }
+
+    /// A delta of `bytes` came.
+    pub(crate) fn delta_came(&self, bytes: u64) {
+        self.waiting.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    /// The last bucket lets go of a delta of `bytes`.
+    pub(crate) fn delta_went(&self, bytes: u64) {
+        let before = self.waiting.fetch_sub(bytes, Ordering::Relaxed);
+        assert!(bytes <= before, "what goes has come");
     }
 
     /// Merges that were begun and did not end.
@@ -75,6 +101,7 @@ impl Merges {
         self.running.fetch_sub(jobs.len(), Ordering::Relaxed);
         for job in jobs {
             job.bucket.state().merging = false;
+            job.give_up();
         }
     }
 
@@ -114,6 +141,7 @@ impl Core {
         match result {
             Err(error) => {
                 self.end_merge(&job.bucket, error.kind() == ErrorKind::Corrupt);
+                job.give_up();
                 return Err(error);
             }
             Ok(()) if !job.done => self.merges.paused.lock().push(job),
@@ -278,7 +306,7 @@ impl Core {
         if state.dropped {
             state.merging = false;
             drop(state);
-            job.outputs.iter().for_each(|run| run.retire());
+            job.give_up();
             self.merges.running.fetch_sub(1, Ordering::Relaxed);
             return None;
         }
@@ -321,12 +349,17 @@ impl Core {
         let empty = !state.retired && state.is_empty();
         drop(state);
         self.enqueue(frozen);
+        for run in &job.deltas {
+            if self.sharing.remove(run) {
+                self.merges.delta_went(run.meta().bytes);
+            }
+        }
+        for run in job.base.iter() {
+            self.sharing.remove(run);
+        }
         drop(committer);
         if empty {
             self.absorb(&job.tree, &job.bucket);
-        }
-        for run in job.deltas.iter().chain(job.base.iter()) {
-            self.sharing.remove(run);
         }
         self.merges.running.fetch_sub(1, Ordering::Relaxed);
         self.counters.merges.add(1);

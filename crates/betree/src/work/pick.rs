@@ -5,6 +5,7 @@
 //! no wave of merges that come due together. A bucket with `k_cap` runs is merged regardless, and
 //! an idle store is merged until each bucket is one run.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -37,19 +38,38 @@ impl Core {
     /// The bucket to merge next.
     pub(crate) fn pick_merge(&self, zeal: Zeal) -> Option<(Arc<Tree>, Arc<Bucket>)> {
         let paced = zeal == Zeal::Idle || 0.0 < self.merge_allowance();
+        let mut owed = false;
         let mut best = None;
         let mut most = 0.0;
         for (tree, bucket) in self.buckets() {
             let Some((score, forced)) = self.score(&bucket) else {
                 continue;
             };
+            owed = true;
             let score = if forced { score + 1000.0 } else { score };
             if (paced || forced) && most < score {
                 most = score;
                 best = Some((tree, bucket));
             }
         }
+        if !owed && 0 == self.merges.open() {
+            self.forgive();
+        }
         best
+    }
+
+    /// Nothing is left to merge: what the pace would still allow is not owed any more, or it would
+    /// be spent all at once later.
+    fn forgive(&self) {
+        let left = self.merge_allowance();
+        if 0.0 < left {
+            #[expect(
+                clippy::cast_possible_truncation,
+                clippy::cast_sign_loss,
+                reason = "positive, and a fraction of a byte is dropped"
+            )]
+            self.counters.forgiven_bytes.add(left as u64);
+        }
     }
 
     /// How much a merge of the bucket is worth, and whether it must be; `None` when there is
@@ -71,17 +91,19 @@ impl Core {
     }
 
     /// Bytes the lane may still rewrite; negative when it is ahead.
-    fn merge_allowance(&self) -> f64 {
+    pub(crate) fn merge_allowance(&self) -> f64 {
         let flushed = self.counters.delta_bytes.get() as f64;
-        flushed * self.options.rho() - self.counters.merged_bytes.get() as f64
+        let spent = self.counters.merged_bytes.get() + self.counters.forgiven_bytes.get();
+        flushed * self.options.rho() - spent as f64
     }
 
     /// How long a commit of `bytes` should sleep because merges are behind: nothing until the debt
-    /// is worth two rewrites of a bucket for each thread and eight further deltas, then in
-    /// proportion, so that the debt is bounded without a stop.
+    /// (what the pace allows, as far as there are deltas to merge) is more than a burst may leave
+    /// behind, then in proportion, so that the debt is bounded without a stop.
     pub(crate) fn merge_delay(&self, bytes: usize) -> Duration {
         let slack = self.tuning.merge_slack;
-        let debt = self.merge_allowance();
+        let waiting = self.merges.waiting_bytes() as f64;
+        let debt = self.merge_allowance().min(waiting * self.options.rho());
         let merged = self.counters.merged_bytes.get() as f64;
         if debt <= slack || merged <= 0.0 {
             return Duration::ZERO;
@@ -91,6 +113,18 @@ impl Core {
         let per_byte = nanos / merged / 1e9;
         let pressure = ((debt - slack) / slack).min(2.0);
         Duration::from_secs_f64(bytes as f64 * 0.5 * self.options.rho() * per_byte * pressure)
+    }
+
+    /// Count the deltas that are there when the store is opened.
+    pub(crate) fn count_deltas(&self) {
+        let mut seen = BTreeSet::new();
+        for (_, bucket) in self.buckets() {
+            for run in &bucket.state().deltas {
+                if seen.insert(run.meta().id) {
+                    self.merges.delta_came(run.meta().bytes);
+                }
+            }
+        }
     }
 
     /// Whether nothing was committed since the last time this was asked.

@@ -35,8 +35,9 @@ pub(crate) struct Taken {
 #[derive(Default)]
 struct Jobs {
     waiting: VecDeque<Job>,
-    /// Jobs being done.
+    /// Jobs being done, and the memory of their buffers.
     taken: usize,
+    taken_bytes: usize,
     /// Nothing frozen later than this is taken.
     until: Option<Seq>,
 }
@@ -64,17 +65,20 @@ impl FlushQueue {
             if let Some(buckets) = mark(job) {
                 let job = jobs.waiting.remove(index)?;
                 jobs.taken += 1;
+                jobs.taken_bytes += job.bytes;
                 return Some(Taken { job, buckets });
             }
         }
         None
     }
 
-    /// A taken job is done.
-    pub(crate) fn done(&self) {
+    /// A taken job, of a buffer of `bytes`, is done.
+    pub(crate) fn done(&self, bytes: usize) {
         let mut jobs = self.jobs.lock();
         assert!(0 < jobs.taken, "what is done was taken");
+        assert!(bytes <= jobs.taken_bytes, "what is done was taken");
         jobs.taken -= 1;
+        jobs.taken_bytes -= bytes;
     }
 
     /// A taken job failed: it is the first to be tried again, in the buckets that still have it.
@@ -88,17 +92,21 @@ impl FlushQueue {
         }
         let mut jobs = self.jobs.lock();
         jobs.taken -= 1;
+        jobs.taken_bytes -= taken.job.bytes;
         jobs.waiting.push_front(taken.job);
     }
 
-    /// Take nothing that was frozen after `through`, until [`FlushQueue::let_go`].
-    pub(crate) fn hold_after(&self, through: Seq) {
-        self.jobs.lock().until = Some(through);
+    /// Take nothing that was frozen after `through`, until what is returned is dropped. One at a
+    /// time: the caller holds the checkpoint's lock.
+    pub(crate) fn hold_after(&self, through: Seq) -> HeldBack<'_> {
+        let before = self.jobs.lock().until.replace(through);
+        assert!(before.is_none(), "one cut at a time");
+        HeldBack { queue: self }
     }
 
-    /// Take everything again.
-    pub(crate) fn let_go(&self) {
-        self.jobs.lock().until = None;
+    /// Take nothing any more: the store is closed.
+    pub(crate) fn close(&self) {
+        self.jobs.lock().until = Some(Seq::ANCIENT);
     }
 
     /// Forget the jobs of a tree that is gone; the bytes of their buffers.
@@ -115,6 +123,15 @@ impl FlushQueue {
         bytes
     }
 
+    /// Memory of the buffers that wait, and of those being flushed.
+    pub(crate) fn bytes(&self) -> (usize, usize) {
+        let jobs = self.jobs.lock();
+        (
+            jobs.waiting.iter().map(|job| job.bytes).sum(),
+            jobs.taken_bytes,
+        )
+    }
+
     /// Jobs that wait, and jobs being done.
     pub(crate) fn len(&self) -> (usize, usize) {
         let jobs = self.jobs.lock();
@@ -126,6 +143,18 @@ impl FlushQueue {
         let jobs = self.jobs.lock();
         let may = |job: &Job| jobs.until.is_none_or(|until| job.through <= until);
         jobs.taken == 0 && !jobs.waiting.iter().any(may)
+    }
+}
+
+/// While this lives, what was frozen later is not flushed.
+#[must_use]
+pub(crate) struct HeldBack<'a> {
+    queue: &'a FlushQueue,
+}
+
+impl Drop for HeldBack<'_> {
+    fn drop(&mut self) {
+        self.queue.jobs.lock().until = None;
     }
 }
 

@@ -24,17 +24,21 @@ impl Sharing {
         }
     }
 
-    /// A bucket names `run` no longer; with the last one the run is retired.
-    pub(crate) fn remove(&self, run: &Arc<Run>) {
+    /// A bucket names `run` no longer; with the last one the run is retired, and this is true.
+    pub(crate) fn remove(&self, run: &Arc<Run>) -> bool {
         let id = run.meta().id;
         let mut more = self.more.lock();
         match more.get_mut(&id) {
-            None => run.retire(),
+            None => {
+                run.retire();
+                return true;
+            }
             Some(1) => {
                 more.remove(&id);
             }
             Some(count) => *count -= 1,
         }
+        false
     }
 
     /// How many buckets name `run`, if it is named at all.

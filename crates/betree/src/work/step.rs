@@ -6,9 +6,8 @@
 //! 4. Freeze more, when memory or the log's length asks for it.
 //! 5. Merge a slice, when the pace allows, a bucket must be merged, or the store is idle.
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
-
-use stdx::sync::atomic::{AtomicU64, Ordering};
 
 use super::pick::Zeal;
 use crate::db::Core;
@@ -18,8 +17,8 @@ use crate::types::Seq;
 /// How often a store may be asked whether it is idle: a commit within this time says no.
 const IDLE_AFTER: Duration = Duration::from_millis(100);
 
-/// How long a caller that waits for the flushes of others sleeps between looks.
-const ROOM_LOOK: Duration = Duration::from_millis(1);
+/// How long a commit without threads behind it waits for the flushes of others before it looks.
+const ROOM_WAIT: Duration = Duration::from_millis(1);
 
 /// When things were done last, in nanoseconds of the store's clock.
 #[derive(Default)]
@@ -128,9 +127,14 @@ impl Core {
 
     /// Let go of dropped trees that no snapshot sees any more.
     pub(crate) fn forget_dropped(&self) -> bool {
-        let forgotten = self.catalog.forgotten(self.snapshots.floor());
+        if !self.catalog.has_dropped() {
+            return false;
+        }
+        // Out of the catalog and out of the accounts in one step.
+        let committer = self.commit.lock();
+        let forgotten = self.catalog.forgotten(self.snapshots.oldest());
         for tree in &forgotten {
-            self.forget_tree(tree);
+            self.forget_tree(&committer, tree);
         }
         !forgotten.is_empty()
     }
@@ -150,8 +154,12 @@ impl Core {
             }
         }
         if !self.freeze_fullest() {
-            // All is frozen, and other callers are at the last of it.
-            self.wake.wait_for_room(ROOM_LOOK);
+            let busy = self.queue.len() != (0, 0);
+            // A finished flush gives its memory back before it leaves the queue.
+            let full = busy || self.memory.is_full();
+            assert!(busy || !full, "full buffers are not all empty");
+            // Other threads are flushing all there is, or a cut holds it back.
+            self.wake.wait_for_room(ROOM_WAIT);
         }
         Ok(())
     }

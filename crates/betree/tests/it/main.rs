@@ -1,4 +1,5 @@
 //! The public library, against a model.
 
+mod inspect;
 mod model;
 mod queue;

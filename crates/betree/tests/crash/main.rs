@@ -1,0 +1,33 @@
+//! Crashes, faults and damage on a simulated disk, against the laws of what may be lost.
+//!
+//! Everything here runs a store without threads, step by step, on one simulated disk: the same seed
+//! gives the same calls, the same crash and the same verdict. `BETREE_SIM_RUNS` makes the random
+//! lanes longer, `BETREE_SIM_SEED` says where they begin; a failure prints both for one run of it.
+
+mod draw;
+mod random;
+mod rig;
+
+/// Crashes that the random lane goes through at least, each followed by a recovery.
+pub(crate) const RANDOM_RECOVERIES: u64 = 300;
+
+/// A number from the environment.
+pub(crate) fn setting(name: &str) -> Option<u64> {
+    let text = std::env::var(name).ok()?;
+    let number = match text.strip_prefix("0x") {
+        Some(hex) => u64::from_str_radix(hex, 16),
+        None => text.parse(),
+    };
+    Some(number.unwrap_or_else(|e| panic!("{name}={text}: {e}; give a number")))
+}
+
+/// Prints, if the test fails while it lives, the line that repeats the failure.
+pub(crate) struct Repeat(pub(crate) String);
+
+impl Drop for Repeat {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            eprintln!("repeat: {}", self.0);
+        }
+    }
+}

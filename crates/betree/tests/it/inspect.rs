@@ -1,0 +1,154 @@
+//! Checks, statistics, maps and copies of a store that is being written to.
+
+use std::ops::Bound;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use betree::{Batch, Db, Durability, IoReason, Options, TreeId, TreeOptions};
+
+pub(crate) fn tiny(threads: u32) -> Options {
+    Options::default()
+        .with_memory(1 << 20)
+        .with_bucket(16 << 10)
+        .with_page(512)
+        .with_log_segment(64 << 10)
+        .with_log_max(128 << 10)
+        .with_checkpoint_bytes(64 << 10)
+        .with_checkpoint_interval(Duration::from_millis(20))
+        .with_threads(threads)
+}
+
+/// The `number`th commit: fifty keys, new ones at the end and others rewritten, some deleted.
+fn batch(trees: &[TreeId], number: u64) -> Batch {
+    let mut batch = Batch::new();
+    for &tree in trees {
+        for i in 0..50_u64 {
+            let key = if i % 5 == 0 {
+                1_000_000 + number * 50 + i
+            } else {
+                (number * 7919 + i * 104_729) % 5000
+            };
+            if i % 11 == 3 {
+                batch.delete(tree, &key.to_be_bytes());
+            } else {
+                batch.put(tree, &key.to_be_bytes(), &[7; 40]);
+            }
+        }
+    }
+    batch
+}
+
+fn durability(log: bool) -> Durability {
+    if log {
+        Durability::Interval
+    } else {
+        Durability::None
+    }
+}
+
+#[test]
+fn a_store_is_sound_while_it_is_written_to() {
+    for log in [true, false] {
+        let dir = tempfile::tempdir().unwrap();
+        let db = Db::open(dir.path(), tiny(2).with_log(log)).unwrap();
+        let make = |name| db.create_tree(name, TreeOptions::default()).unwrap();
+        let trees = [make("a"), make("b")];
+        let stop = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                for number in 0..1500 {
+                    db.write(&batch(&trees, number), durability(log)).unwrap();
+                }
+                stop.store(true, Ordering::Release);
+            });
+            while !stop.load(Ordering::Acquire) {
+                db.verify().unwrap();
+                db.stats().unwrap();
+            }
+        });
+        assert!(db.settle(Duration::from_secs(60)).unwrap());
+        let report = db.verify().unwrap();
+        assert_eq!(report.trees, 2);
+        assert!(0 < report.bytes);
+        db.close().unwrap();
+        let db = Db::open(dir.path(), tiny(0).with_log(log)).unwrap();
+        assert_eq!(db.verify().unwrap().entries, report.entries);
+    }
+}
+
+#[test]
+fn the_check_passes_with_snapshots_open_and_trees_dropped() {
+    let dir = tempfile::tempdir().unwrap();
+    let db = Db::open(dir.path(), tiny(0)).unwrap();
+    let a = db.create_tree("a", TreeOptions::default()).unwrap();
+    let b = db.create_tree("b", TreeOptions::default()).unwrap();
+    let mut held = Vec::new();
+    for number in 0..300 {
+        if number % 20 == 0 {
+            held.push(db.begin_read().unwrap());
+        }
+        db.write(&batch(&[a, b], number), Durability::None).unwrap();
+        for _ in 0..number % 17 {
+            db.step().unwrap();
+        }
+        if number % 10 == 0 {
+            db.verify().unwrap();
+        }
+    }
+    db.drop_tree("b").unwrap();
+    db.verify().unwrap();
+    while db.step().unwrap() {
+        db.verify().unwrap();
+    }
+    held.clear();
+    while db.step().unwrap() {}
+    db.verify().unwrap();
+    db.checkpoint().unwrap();
+    assert_eq!(db.verify().unwrap().trees, 1);
+}
+
+#[test]
+fn statistics_of_a_tree_agree_with_what_was_written() {
+    let dir = tempfile::tempdir().unwrap();
+    let db = Db::open(dir.path(), tiny(0)).unwrap();
+    let tree = db.create_tree("t", TreeOptions::default()).unwrap();
+    let mut batch = Batch::new();
+    for i in 0..20_000_u64 {
+        batch.put(tree, &(i * 7919 % 20_000).to_be_bytes(), &[1; 30]);
+        if batch.len() == 100 {
+            db.write(&batch, Durability::None).unwrap();
+            batch.clear();
+        }
+    }
+    batch.delete_range(
+        tree,
+        Bound::Unbounded,
+        Bound::Excluded(&1000_u64.to_be_bytes()),
+    );
+    db.write(&batch, Durability::None).unwrap();
+    let exact = db.tree_stats(tree, true).unwrap();
+    assert!(exact.exact);
+    assert_eq!((exact.entries, exact.live_bytes), (19_000, 19_000 * 38));
+    let quick = db.tree_stats(tree, false).unwrap();
+    assert!(!quick.exact);
+    assert!((17_000..=22_000).contains(&quick.entries), "{quick:?}");
+    assert!(db.settle(Duration::from_secs(60)).unwrap());
+    let quick = db.tree_stats(tree, false).unwrap();
+    assert_eq!((quick.entries, quick.live_bytes), (19_000, 19_000 * 38));
+    assert_eq!((quick.delta_bytes, quick.buffered_bytes), (0, 0));
+    assert!(quick.base_bytes <= quick.allocated_bytes);
+    let stats = db.stats().unwrap();
+    assert_eq!(stats.operations.puts, 20_000);
+    assert_eq!(
+        (stats.operations.deletes, stats.operations.range_deletes),
+        (1000, 1)
+    );
+    assert_eq!(stats.operations.commits, 201);
+    assert_eq!((stats.buckets, stats.runs), (quick.buckets, quick.runs));
+    assert_eq!(stats.base_bytes, quick.base_bytes);
+    assert!(stats.mean_runs() <= 1.0);
+    assert!(stats.activity.is_empty());
+    assert!(0 < stats.written_bytes(IoReason::Log));
+    assert!(quick.base_bytes <= stats.written_bytes(IoReason::Merge));
+    assert_eq!(stats.checkpoint.number, stats.operations.checkpoints);
+}

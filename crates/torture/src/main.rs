@@ -1,0 +1,112 @@
+//! `torture`: kill a process that holds a storage engine, again and again, and check what survived.
+//!
+//! Exit codes: 0 when nothing was found, 1 when a law was broken, 2 when the run could not begin.
+
+use std::env;
+use std::path::PathBuf;
+use std::process::{self, ExitCode};
+
+use clap::{Args, Parser, Subcommand};
+use kv::Durability;
+use stdx::time;
+use torture::{Config, Failure, Summary, worker};
+
+/// The line of arguments.
+#[derive(Parser)]
+#[command(
+    name = "torture",
+    version,
+    about = "Kills processes that hold a storage engine, and checks what survived",
+    after_help = "Example: torture --engine lmdb --cycles 50 --seed 7 --dir out/torture",
+    args_conflicts_with_subcommands = true
+)]
+struct Cli {
+    #[command(subcommand)]
+    command: Option<Command>,
+    #[command(flatten)]
+    run: Run,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Be a worker: takes orders on standard input
+    #[command(hide = true)]
+    Worker,
+}
+
+#[derive(Args)]
+struct Run {
+    /// The engine
+    #[arg(long, default_value = "lmdb")]
+    engine: String,
+    /// How many workers are started and ended
+    #[arg(long, default_value_t = 50)]
+    cycles: u32,
+    /// What options, endings and operations are drawn from [default: the clock]
+    #[arg(long)]
+    seed: Option<u64>,
+    /// Where the store is kept: empty or missing [default: a new directory below the system's
+    /// temporary one, removed when nothing was found]
+    #[arg(long)]
+    dir: Option<PathBuf>,
+    /// Copy the store before each check
+    #[arg(long)]
+    copy: bool,
+    /// The weakest durability whose acknowledgement must survive a kill: none, interval, group or
+    /// sync. `group` suits an engine that keeps its log in its own memory until it syncs
+    #[arg(long, default_value = "interval")]
+    kept: Durability,
+    /// Tell of every cycle on standard error
+    #[arg(long, short)]
+    verbose: bool,
+}
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    if let Some(Command::Worker) = cli.command {
+        return ExitCode::from(worker::serve());
+    }
+    match torture(&cli.run) {
+        Ok(summary) => {
+            println!("{summary}");
+            ExitCode::SUCCESS
+        }
+        Err(failure) => {
+            eprintln!("torture: {failure}");
+            ExitCode::from(if failure.violation.is_some() { 1 } else { 2 })
+        }
+    }
+}
+
+fn torture(run: &Run) -> Result<Summary, Failure> {
+    let clock = u64::try_from(time::wall().as_nanos() & 0xFFFF_FFFF).unwrap_or(0);
+    let temporary = || env::temp_dir().join(format!("torture-{}-{clock:x}", process::id()));
+    let directory = run.dir.clone().unwrap_or_else(temporary);
+    let program = env::current_exe().map_err(|e| Failure {
+        violation: None,
+        story: format!("cannot find this program: {e}"),
+        directory: directory.clone(),
+    })?;
+    let config = Config {
+        engine: run.engine.clone(),
+        cycles: run.cycles,
+        seed: run.seed.unwrap_or(clock),
+        directory,
+        program,
+        copy: run.copy,
+        kept: run.kept,
+        canary: false,
+        lie: None,
+    };
+    let summary = torture::run(&config, &mut |line| {
+        if run.verbose {
+            eprintln!("torture: {line}");
+        }
+    })?;
+    if run.dir.is_none()
+        && let Err(e) = std::fs::remove_dir_all(&config.directory)
+    {
+        eprintln!("torture: {} is left: {e}", config.directory.display());
+    }
+    Ok(summary)
+}

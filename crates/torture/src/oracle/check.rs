@@ -1,0 +1,275 @@
+//! Comparing a state with the history.
+//!
+//! 1. The ledger tells each writer's last surviving commit; the ones before it survived too.
+//! 2. It must not be older than what was promised (L1), nor one that was aborted (L3).
+//! 3. No surviving commit began after a lost one was acknowledged (L2).
+//! 4. Each key must show what some surviving commit left there, and none that is known to be older
+//!    than another that wrote it (L3, L4); no key shows what nobody wrote there (L5).
+//! 5. All keys together must allow one order of the commits ([`super::order`], L4).
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::key::{Key, WRITERS_MAX};
+use crate::protocol::Change;
+use crate::value::Stamp;
+
+use super::history::{Commit, Oracle, Outcome, State};
+use super::order;
+use super::violation::{Law, Violation};
+
+/// Writes to a key that a story lists at most, the newest last.
+const STORY_WRITES: usize = 12;
+
+/// What a check that found nothing wrong counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Verdict {
+    /// Entries compared.
+    pub entries: u64,
+    /// Commits since the last check that survived.
+    pub survived: u64,
+    /// Of those, the ones whose outcome was never said.
+    pub unsaid: u64,
+    /// Commits that were acknowledged without a promise and are lost.
+    pub lost_unpromised: u64,
+}
+
+/// What a surviving commit left under a key: an entry, or nothing.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Left<'a> {
+    pub(super) commit: &'a Commit,
+    pub(super) stamp: Option<Stamp>,
+}
+
+impl Oracle {
+    /// Compare `found`, told by a store opened again, with all that happened since the last check.
+    /// What was found right is where the next check starts from.
+    ///
+    /// # Errors
+    /// The first law found broken, with a counterexample.
+    pub fn check(&mut self, found: State) -> Result<Verdict, Violation> {
+        let mut verdict = Verdict {
+            entries: found.len() as u64,
+            ..Verdict::default()
+        };
+        let mut survived = Vec::new();
+        for writer in 0..WRITERS_MAX {
+            let last = self.last_of(writer, &found)?;
+            let own = self.commits.iter().filter(|c| c.intent.writer == writer);
+            for commit in own.filter(|c| c.outcome != Outcome::Aborted) {
+                if commit.intent.counter <= last {
+                    survived.push(commit);
+                    verdict.unsaid += u64::from(commit.outcome == Outcome::Unknown);
+                } else {
+                    verdict.lost_unpromised += u64::from(commit.outcome == Outcome::Acked);
+                }
+            }
+        }
+        verdict.survived = survived.len() as u64;
+        survived.sort_by_key(|c| c.begun);
+        self.no_holes(&found, &survived)?;
+        let left = self.left(&survived);
+        self.compare(&found, &left)?;
+        order::explain(&survived, &left, &found)?;
+        self.rebase(found);
+        Ok(verdict)
+    }
+
+    /// The counter of `writer`'s last surviving commit, from the ledger.
+    fn last_of(&self, writer: u32, found: &State) -> Result<u64, Violation> {
+        let key = Key::ledger(writer);
+        let counter = |state: &State| state.get(&key).map_or(0, |stamp| stamp.counter);
+        let (before, last) = (counter(&self.base), counter(found));
+        let promised = self
+            .promised
+            .get(&writer)
+            .copied()
+            .unwrap_or(before)
+            .max(before);
+        if last < promised {
+            let own = self.commits.iter().filter(|c| c.intent.writer == writer);
+            let lost: Vec<&Commit> = own
+                .filter(|c| last < c.intent.counter && c.intent.counter <= promised)
+                .filter(|c| c.outcome == Outcome::Acked)
+                .collect();
+            let newest = lost
+                .last()
+                .map_or(String::new(), |c| format!("; {}", c.name()));
+            let story = format!(
+                "writer {writer} is at commit {last} and was promised up to {promised}: {} \
+                 acknowledged commits are lost{newest} (promised: acknowledged at {} or above, \
+                 or before a sync of everything that returned)",
+                lost.len(),
+                self.kept
+            );
+            return Err(Violation::new(Law::Durable, story));
+        }
+        if last == before {
+            return Ok(last);
+        }
+        let mut own = self.commits.iter();
+        let commit = own.find(|c| c.intent.writer == writer && c.intent.counter == last);
+        match commit {
+            Some(commit) if commit.outcome != Outcome::Aborted => Ok(last),
+            Some(commit) => {
+                let story = format!("the ledger shows {}", commit.name());
+                Err(Violation::new(Law::Atomic, story))
+            }
+            None => {
+                let story = format!("the ledger shows {writer}:{last}, which nobody announced");
+                Err(Violation::new(Law::Bytes, story))
+            }
+        }
+    }
+
+    /// Nothing that is there began after something that is lost was acknowledged.
+    fn no_holes(&self, found: &State, survived: &[&Commit]) -> Result<(), Violation> {
+        let lost = |c: &&Commit| {
+            let last = found.get(&Key::ledger(c.intent.writer));
+            c.outcome == Outcome::Acked && last.map_or(0, |s| s.counter) < c.intent.counter
+        };
+        let lost = self.commits.iter().filter(lost).min_by_key(|c| c.ended);
+        let (Some(lost), Some(last)) = (lost, survived.last()) else {
+            return Ok(());
+        };
+        if last.begun < lost.ended {
+            return Ok(());
+        }
+        let story = format!("{} is lost, {} is there", lost.name(), last.name());
+        Err(Violation::new(Law::Prefix, story))
+    }
+
+    /// What each surviving commit left under each key it changed, in the order of the intents.
+    fn left<'a>(&self, survived: &[&'a Commit]) -> BTreeMap<Key, Vec<Left<'a>>> {
+        let mut known: BTreeSet<Key> = self.base.keys().copied().collect();
+        for change in survived.iter().flat_map(|c| &c.intent.changes) {
+            if let &Change::Put(key, _) = change {
+                known.insert(key);
+            }
+        }
+        let mut all: BTreeMap<Key, Vec<Left<'a>>> = BTreeMap::new();
+        for &commit in survived {
+            for (key, stamp) in effect(commit, &known) {
+                all.entry(key).or_default().push(Left { commit, stamp });
+            }
+        }
+        all
+    }
+
+    /// Every key shows what it may show.
+    fn compare(&self, found: &State, left: &BTreeMap<Key, Vec<Left<'_>>>) -> Result<(), Violation> {
+        let keys: BTreeSet<&Key> = found
+            .keys()
+            .chain(self.base.keys())
+            .chain(left.keys())
+            .collect();
+        for &key in keys {
+            let shown = found.get(&key).copied();
+            match left.get(&key) {
+                None if shown == self.base.get(&key).copied() => {}
+                None => return Err(self.untouched(key, shown)),
+                Some(writes) => self.explain(key, shown, writes)?,
+            }
+        }
+        Ok(())
+    }
+
+    /// A key nobody who survived has written shows something else than before.
+    fn untouched(&self, key: Key, shown: Option<Stamp>) -> Violation {
+        let base = text(self.base.get(&key).copied());
+        let story = format!(
+            "{key} shows {} and should show {base}, as at the last check: no surviving commit \
+             has changed it{}",
+            text(shown),
+            self.author(shown)
+        );
+        let law = if shown.is_some() {
+            Law::Atomic
+        } else {
+            Law::Prefix
+        };
+        Violation::new(law, story)
+    }
+
+    /// Whether `shown` may be what is under `key` after `writes`.
+    fn explain(
+        &self,
+        key: Key,
+        shown: Option<Stamp>,
+        writes: &[Left<'_>],
+    ) -> Result<(), Violation> {
+        let mut own = writes.iter().filter(|w| w.stamp == shown).peekable();
+        if own.peek().is_none() {
+            return Err(self.unexplained(Law::Atomic, key, shown, writes));
+        }
+        if own.any(|w| last_begun(writes) < w.commit.ended) {
+            return Ok(());
+        }
+        Err(self.unexplained(Law::Order, key, shown, writes))
+    }
+
+    fn unexplained(
+        &self,
+        law: Law,
+        key: Key,
+        shown: Option<Stamp>,
+        writes: &[Left<'_>],
+    ) -> Violation {
+        let mut story = format!("{key} shows {}{}", text(shown), self.author(shown));
+        story.push_str("\n  surviving commits that wrote it, by their intents:");
+        let skipped = writes.len().saturating_sub(STORY_WRITES);
+        if 0 < skipped {
+            story.push_str(&format!("\n    ({skipped} older ones)"));
+        }
+        for write in writes.iter().skip(skipped) {
+            let left = text(write.stamp);
+            story.push_str(&format!("\n    {} left {left}", write.commit.name()));
+        }
+        Violation::new(law, story)
+    }
+
+    /// Who wrote what is shown, if it was written since the last check.
+    fn author(&self, shown: Option<Stamp>) -> String {
+        let Some(stamp) = shown else {
+            return String::new();
+        };
+        let same =
+            |c: &&Commit| c.intent.writer == stamp.writer && c.intent.counter == stamp.counter;
+        match self.commits.iter().find(same) {
+            Some(commit) => format!(", of {}", commit.name()),
+            None => ", of a commit not announced since the last check".to_owned(),
+        }
+    }
+}
+
+/// The latest moment at which one of `writes` began.
+fn last_begun(writes: &[Left<'_>]) -> u64 {
+    writes.iter().map(|w| w.commit.begun).max().unwrap_or(0)
+}
+
+/// What `commit` leaves under each key it changes, of the `known` ones and its own.
+fn effect(commit: &Commit, known: &BTreeSet<Key>) -> BTreeMap<Key, Option<Stamp>> {
+    let mut effect = BTreeMap::new();
+    for &change in &commit.intent.changes {
+        match change {
+            Change::Put(key, len) => {
+                let stamp = Stamp {
+                    writer: commit.intent.writer,
+                    counter: commit.intent.counter,
+                    len,
+                };
+                effect.insert(key, Some(stamp));
+            }
+            Change::Delete(key) => {
+                effect.insert(key, None);
+            }
+            Change::DeleteRange(from, to) => {
+                effect.extend(known.range(from..to).map(|&key| (key, None)));
+            }
+        }
+    }
+    effect
+}
+
+fn text(stamp: Option<Stamp>) -> String {
+    stamp.map_or("nothing".to_owned(), |stamp| stamp.to_string())
+}

@@ -1,0 +1,1 @@
+//! Small histories of known verdict.

@@ -1,0 +1,120 @@
+//! What supervisor and worker say to each other: JSON, one message a line. After an `entry` line the
+//! bytes of its key and value follow, unencoded.
+//!
+//! Both ends are the same binary. I1: the worker writes each message whole, under one lock, so that
+//! a message stands before another only if it was said before.
+
+use std::path::PathBuf;
+
+use kv::{Durability, EngineOptions};
+use serde::{Deserialize, Serialize};
+
+use crate::key::Key;
+
+/// What the supervisor asks.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Order {
+    /// Open the store, check it, tell its entries.
+    Start(Box<Start>),
+    /// Begin to write.
+    Go,
+    /// Stop writing, close the store, end.
+    Close,
+}
+
+/// How a worker starts.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Start {
+    /// The engine's name.
+    pub engine: String,
+    /// The store.
+    pub directory: PathBuf,
+    /// How it is opened.
+    pub options: EngineOptions,
+    /// What the worker draws its operations from.
+    pub seed: u64,
+    /// How many writers.
+    pub writers: u32,
+    /// The counter of each writer's first commit: above all used before.
+    pub first: u64,
+    /// How the worker cheats, in tests of the supervisor.
+    pub lie: Option<Lie>,
+}
+
+/// Ways to cheat: each must be caught.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Lie {
+    /// Now and then acknowledge a commit that is never made.
+    Skip,
+    /// Acknowledge every commit and make it with the next.
+    Hold,
+    /// Now and then make half of a commit.
+    Tear,
+    /// Commit what is said to be rolled back.
+    Leak,
+    /// Do not tell the newest commit's entries after opening, as if it had been lost.
+    Drop,
+}
+
+/// A change of a commit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Change {
+    /// Set a key to the commit's value of that length.
+    Put(Key, u32),
+    /// Remove a key.
+    Delete(Key),
+    /// Remove the keys of a tree from one to before the other.
+    DeleteRange(Key, Key),
+}
+
+/// A commit that is about to be made.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Intent {
+    /// Who.
+    pub writer: u32,
+    /// Which of its commits; they ascend.
+    pub counter: u64,
+    /// How durable it will be when it is acknowledged.
+    pub durability: Durability,
+    /// A transaction, not a batch.
+    pub transaction: bool,
+    /// What it does, in order.
+    pub changes: Vec<Change>,
+}
+
+/// What the worker tells.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Event {
+    /// The store is open.
+    Opened,
+    /// The engine checked itself; false: it has no such check.
+    Verified(bool),
+    /// An entry of a tree, its bytes behind this line.
+    Entry {
+        /// The tree.
+        tree: u8,
+        /// Bytes of the key.
+        key: u32,
+        /// Bytes of the value.
+        value: u32,
+    },
+    /// All entries were told.
+    Dumped,
+    /// A commit begins.
+    Intend(Intent),
+    /// A commit returned.
+    Acked(u32, u64),
+    /// A commit was rolled back, or refused with a conflict.
+    Aborted(u32, u64),
+    /// A sync of all that was committed begins.
+    SyncBegun,
+    /// It returned.
+    Synced,
+    /// Something is wrong: an error that should not be, or a wrong answer.
+    Wrong(String),
+    /// The store was closed.
+    Closed,
+}

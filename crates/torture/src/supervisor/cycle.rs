@@ -1,0 +1,265 @@
+//! One life of a worker.
+
+use std::time::{Duration, Instant};
+
+use kv::Factory;
+use rustix::process::Signal;
+use stdx::time;
+
+use super::Config;
+use super::child::{Child, Heard, Message};
+use super::ending::Ending;
+use super::report::Summary;
+use crate::key::{Key, TREES};
+use crate::oracle::{Law, Oracle, State, Violation};
+use crate::protocol::{Event, Order, Start};
+use crate::value::decode;
+
+/// How long a worker may say nothing while it should: beyond that it hangs.
+const SILENCE_MAX: Duration = Duration::from_secs(60);
+
+type Result<T> = std::result::Result<T, Violation>;
+
+/// A life, and what it is told to.
+pub(super) struct Life<'a> {
+    pub(super) config: &'a Config,
+    pub(super) factory: &'static dyn Factory,
+    pub(super) start: &'a Start,
+    pub(super) oracle: &'a mut Oracle,
+    pub(super) summary: &'a mut Summary,
+}
+
+/// A worker that did something it should not.
+fn wrong(story: impl Into<String>) -> Violation {
+    Violation::new(Law::Behaviour, story)
+}
+
+impl Life<'_> {
+    /// Live, and end by `ending`; without one, close after the check.
+    pub(super) fn live(mut self, ending: Option<&Ending>) -> Result<()> {
+        let mut child = self.child()?;
+        child.ask(&Order::Start(Box::new(self.start.clone())));
+        let limit = match ending {
+            Some(Ending::KillOpening(after)) => Some(time::now() + *after),
+            _ => None,
+        };
+        let Some(found) = self.found(&mut child, limit)? else {
+            self.summary.killed_opening += 1;
+            return Ok(());
+        };
+        let verdict = self.oracle.check(found)?;
+        self.summary.checked(verdict);
+        let Some(ending) = ending else {
+            return self.close(&mut child, &Order::Close);
+        };
+        child.ask(&Order::Go);
+        self.end(&mut child, *ending)
+    }
+
+    fn child(&self) -> Result<Child> {
+        let log = self.config.directory.join("worker.log");
+        let environment = self.factory.environment();
+        Child::start(&self.config.program, environment, &log).map_err(wrong)
+    }
+
+    /// The state the worker tells after opening; none when it was killed at `limit`.
+    fn found(&mut self, child: &mut Child, limit: Option<Instant>) -> Result<Option<State>> {
+        let mut found = State::new();
+        loop {
+            let deadline = limit.unwrap_or_else(|| time::now() + SILENCE_MAX);
+            match child.hear(deadline) {
+                Heard::Message(Message::Entry(tree, key, value)) => {
+                    entry(&mut found, tree, &key, &value)?;
+                }
+                Heard::Message(Message::Event(Event::Dumped)) if limit.is_none() => {
+                    return Ok(Some(found));
+                }
+                Heard::Message(Message::Event(Event::Verified(done))) => {
+                    self.summary.verified += u64::from(done);
+                }
+                Heard::Message(message) => self.hear(message)?,
+                Heard::Nothing if limit.is_some() => {
+                    child.reap();
+                    return Ok(None);
+                }
+                Heard::Nothing => return Err(hangs(child, "opening")),
+                Heard::End => return Err(died(child, "opened the store")),
+            }
+        }
+    }
+
+    fn hear(&mut self, message: Message) -> Result<()> {
+        match message {
+            Message::Event(event) => self.oracle.observe(&event),
+            Message::Entry(..) => Err(wrong("the worker tells an entry nobody asked for")),
+            Message::Noise(line) => Err(wrong(format!("not a message: {line}"))),
+        }
+    }
+
+    /// End a worker that writes.
+    fn end(&mut self, child: &mut Child, ending: Ending) -> Result<()> {
+        match ending {
+            Ending::Kill(after) | Ending::KillOpening(after) => self.listen(child, after)?,
+            Ending::KillStopped(after, stopped) => {
+                self.listen(child, after)?;
+                child.signal(Signal::STOP);
+                self.listen(child, stopped)?;
+            }
+            Ending::KillContinued(after, stopped, more) => {
+                self.listen(child, after)?;
+                child.signal(Signal::STOP);
+                self.listen(child, stopped)?;
+                child.signal(Signal::CONT);
+                self.listen(child, more)?;
+            }
+            Ending::Terminate(after) => {
+                self.listen(child, after)?;
+                child.signal(Signal::TERM);
+                return self.finish(child);
+            }
+            Ending::KillClosing(after, more) => {
+                self.listen(child, after)?;
+                child.ask(&Order::Close);
+                return self.kill_closing(child, more);
+            }
+            Ending::Rival(after) => {
+                self.listen(child, after)?;
+                self.rival()?;
+            }
+        }
+        child.reap();
+        self.summary.killed += 1;
+        self.rest(child)
+    }
+
+    /// Hear what the worker does for `span`. It must not end.
+    fn listen(&mut self, child: &mut Child, span: Duration) -> Result<()> {
+        let deadline = time::now() + span;
+        loop {
+            match child.hear(deadline) {
+                Heard::Message(message) => self.hear(message)?,
+                Heard::Nothing => return Ok(()),
+                Heard::End => return Err(died(child, "wrote")),
+            }
+            // A worker that never stops talking must be ended all the same.
+            if deadline <= time::now() {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Hear what a worker that is gone had said.
+    fn rest(&mut self, child: &Child) -> Result<()> {
+        while let Some(message) = child.hear_rest() {
+            self.hear(message)?;
+        }
+        Ok(())
+    }
+
+    fn kill_closing(&mut self, child: &mut Child, more: Duration) -> Result<()> {
+        let deadline = time::now() + more;
+        let mut closed = false;
+        loop {
+            match child.hear(deadline) {
+                Heard::Message(Message::Event(Event::Closed)) => closed = true,
+                Heard::Message(message) => self.hear(message)?,
+                Heard::Nothing => break,
+                Heard::End if closed => break,
+                Heard::End => return Err(died(child, "closed the store")),
+            }
+            if deadline <= time::now() {
+                break;
+            }
+        }
+        child.reap();
+        while let Some(message) = child.hear_rest() {
+            match message {
+                Message::Event(Event::Closed) => closed = true,
+                message => self.hear(message)?,
+            }
+        }
+        if closed {
+            self.oracle.closed();
+            self.summary.closed += 1;
+        } else {
+            self.summary.killed_closing += 1;
+        }
+        Ok(())
+    }
+
+    fn close(&mut self, child: &mut Child, order: &Order) -> Result<()> {
+        child.ask(order);
+        self.finish(child)
+    }
+
+    /// A worker that was told to close must do so, and end well.
+    fn finish(&mut self, child: &mut Child) -> Result<()> {
+        loop {
+            match child.hear(time::now() + SILENCE_MAX) {
+                Heard::Message(Message::Event(Event::Closed)) => break,
+                Heard::Message(message) => self.hear(message)?,
+                Heard::Nothing => return Err(hangs(child, "closing")),
+                Heard::End => return Err(died(child, "closed the store")),
+            }
+        }
+        let status = child.wait(SILENCE_MAX);
+        if !status.is_some_and(|s| s.success()) {
+            let status = status.map_or("does not end".to_owned(), |s| s.to_string());
+            return Err(wrong(format!(
+                "the worker closed the store, then: {status}"
+            )));
+        }
+        self.oracle.closed();
+        self.summary.closed += 1;
+        Ok(())
+    }
+
+    /// A second worker on a store that is open must be refused.
+    fn rival(&mut self) -> Result<()> {
+        let mut rival = self.child()?;
+        rival.ask(&Order::Start(Box::new(self.start.clone())));
+        match rival.hear(time::now() + SILENCE_MAX) {
+            Heard::Message(Message::Event(Event::Wrong(_))) => {
+                self.summary.rivals += 1;
+                Ok(())
+            }
+            Heard::Message(_) => Err(wrong("a second process opened a store that is open")),
+            Heard::Nothing => Err(hangs(&mut rival, "refusing a store that is open")),
+            Heard::End => Err(died(&mut rival, "refused a store that is open")),
+        }
+    }
+}
+
+/// Take an entry the worker tells.
+fn entry(found: &mut State, tree: u8, key: &[u8], value: &[u8]) -> Result<()> {
+    let bytes = |story: String| Violation::new(Law::Bytes, story);
+    let name = TREES.get(usize::from(tree)).unwrap_or(&"?");
+    let read = Key::read(tree, key);
+    let read = read.ok_or_else(|| bytes(format!("tree {name} has a key nobody wrote: {key:?}")))?;
+    let stamp = decode(read, value).map_err(|e| bytes(format!("{read} has a wrong value: {e}")))?;
+    let last = found.last_key_value().map(|(&key, _)| key);
+    if last.is_some_and(|last| read <= last) {
+        return Err(bytes(format!(
+            "{read} is told after {}",
+            last.unwrap_or(read)
+        )));
+    }
+    found.insert(read, stamp);
+    Ok(())
+}
+
+fn hangs(child: &mut Child, what: &str) -> Violation {
+    child.reap();
+    let seconds = SILENCE_MAX.as_secs();
+    wrong(format!(
+        "the worker has said nothing for {seconds} s while {what}: it hangs"
+    ))
+}
+
+fn died(child: &mut Child, before: &str) -> Violation {
+    let status = child.wait(Duration::from_secs(5));
+    let status = status.map_or("it does not end".to_owned(), |s| s.to_string());
+    wrong(format!(
+        "the worker ended by itself before it had {before} ({status}); see worker.log"
+    ))
+}

@@ -1,0 +1,161 @@
+//! The supervisor: starts a worker, hears what it does, ends it, and starts the next on what is
+//! left. The oracle is in this process, the engine never is.
+//!
+//! A cycle is one life of a worker: opened on what the last one left, checked, let write, ended.
+//! After the last cycle one more worker opens, is checked, and closes.
+
+mod child;
+mod cycle;
+mod ending;
+mod report;
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use kv::{Durability, Factory};
+use stdx::rng::mix64;
+use stdx::{Rng, time};
+
+pub use report::{Failure, Summary};
+
+use crate::draw;
+use crate::oracle::Oracle;
+use crate::protocol::{Lie, Start};
+use cycle::Life;
+use ending::Ending;
+use report::Place;
+
+/// The most writers of a worker.
+const WRITERS_MOST: u64 = 5;
+
+/// What to do.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// The engine.
+    pub engine: String,
+    /// Lives of workers.
+    pub cycles: u32,
+    /// What all is drawn from.
+    pub seed: u64,
+    /// Where the store, the workers' log and copies are kept; made when missing, and empty.
+    pub directory: PathBuf,
+    /// The program that is a worker when called with `worker`.
+    pub program: PathBuf,
+    /// Copy the store before each check, so that a failure leaves what the check was given.
+    pub copy: bool,
+    /// The weakest durability whose acknowledgement promises to survive a kill. The capability
+    /// `persistent` says `interval`.
+    pub kept: Durability,
+    /// Run an engine that keeps nothing, or a lie: for tests of the supervisor.
+    pub canary: bool,
+    /// How the worker cheats.
+    pub lie: Option<Lie>,
+}
+
+/// Torture an engine. `note` is told of every cycle.
+///
+/// # Errors
+/// What went wrong and how to look at it: a law that was broken, or a run that could not be begun.
+pub fn run(config: &Config, note: &mut dyn FnMut(&str)) -> Result<Summary, Failure> {
+    let factory = prepare(config).map_err(|e| Failure::cannot(config, e))?;
+    let mut oracle = Oracle::new(config.kept);
+    let mut summary = Summary::new(config);
+    let started = time::now();
+    let mut before = "the store was new".to_owned();
+    for cycle in 0..=config.cycles {
+        let mut rng = Rng::new(mix64(config.seed ^ u64::from(cycle) << 32));
+        let ending = (cycle < config.cycles).then(|| Ending::draw(&mut rng));
+        let start = Start {
+            engine: config.engine.clone(),
+            directory: config.directory.join("store"),
+            options: draw::options(factory, &mut rng),
+            seed: rng.next_u64(),
+            writers: u32::try_from(1 + rng.below(WRITERS_MOST)).unwrap_or(1),
+            first: oracle.next_counter(),
+            lie: config.lie,
+        };
+        if config.copy {
+            let copied = copy(&start.directory, &config.directory.join("before"));
+            copied.map_err(|e| Failure::cannot(config, format!("cannot copy the store: {e}")))?;
+        }
+        let told = match ending {
+            Some(ending) => ending.to_string(),
+            None => "closed in order".to_owned(),
+        };
+        let life = Life {
+            config,
+            factory,
+            start: &start,
+            oracle: &mut oracle,
+            summary: &mut summary,
+        };
+        let ended = life.live(ending.as_ref());
+        summary.took(started.elapsed(), oracle.counts());
+        let options = draw::text(&start.options);
+        if let Err(violation) = ended {
+            let place = Place {
+                cycle,
+                before: &before,
+                ending: &told,
+                options: &options,
+            };
+            return Err(Failure::broken(config, violation, &place));
+        }
+        note(&format!(
+            "cycle {cycle}: {} writers, {options}; {told}",
+            start.writers
+        ));
+        before = format!("{told} ({options})");
+    }
+    Ok(summary)
+}
+
+/// Refuse what cannot be run; make the directory.
+fn prepare(config: &Config) -> Result<&'static dyn Factory, String> {
+    let factory = lab::target::factory(&config.engine)?;
+    if !factory.available() {
+        return Err(factory.missing().to_string());
+    }
+    if !factory.capabilities().persistent && !config.canary {
+        let names: Vec<&str> = lab::target::defaults();
+        return Err(format!(
+            "{} keeps nothing when its process ends, so there is nothing to check; use one of: {}",
+            config.engine,
+            names.join(", ")
+        ));
+    }
+    let text = |e: io::Error| format!("{}: {e}", config.directory.display());
+    fs::create_dir_all(&config.directory).map_err(text)?;
+    if fs::read_dir(&config.directory)
+        .map_err(text)?
+        .next()
+        .is_some()
+    {
+        let place = config.directory.display();
+        return Err(format!("{place} is not empty; name another with --dir"));
+    }
+    Ok(factory)
+}
+
+/// Replace `to` with a copy of `from`, which may be missing.
+fn copy(from: &Path, to: &Path) -> io::Result<()> {
+    match fs::remove_dir_all(to) {
+        Err(e) if e.kind() != io::ErrorKind::NotFound => return Err(e),
+        _ => {}
+    }
+    if !from.exists() {
+        return Ok(());
+    }
+    fs::create_dir_all(to)?;
+    for entry in fs::read_dir(from)? {
+        let entry = entry?;
+        let target = to.join(entry.file_name());
+        if entry.file_type()?.is_dir() {
+            copy(&entry.path(), &target)?;
+        } else {
+            fs::copy(entry.path(), target)?;
+        }
+    }
+    Ok(())
+}

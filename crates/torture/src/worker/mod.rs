@@ -1,0 +1,144 @@
+//! The worker: a child process that holds the engine and writes until it is killed.
+//!
+//! It says what it does on standard output ([`crate::protocol`]) and ends when its standard input
+//! closes, when it is told to, at SIGTERM, or with its supervisor. It checks answers only where the
+//! supervisor cannot: what a snapshot shows while writers write (`reader`).
+
+mod act;
+mod reader;
+mod store;
+mod upkeep;
+mod voice;
+mod writer;
+
+use std::io::{self, BufRead};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread;
+
+use rustix::process::{Signal, set_parent_process_death_signal};
+use signal_hook::consts::SIGTERM;
+use signal_hook::iterator::Signals;
+use stdx::sync;
+
+use crate::protocol::{Event, Order, Start};
+use store::Store;
+use voice::Voice;
+
+/// What the threads of a worker share.
+struct Shared<'a> {
+    start: &'a Start,
+    store: &'a Store,
+    voice: &'a Voice,
+    stop: &'a AtomicBool,
+}
+
+impl Shared<'_> {
+    fn stopped(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
+    }
+
+    /// Tell of something that should not be, and stop.
+    fn wrong(&self, message: String) {
+        self.stop.store(true, Ordering::Relaxed);
+        self.voice.say(&Event::Wrong(message));
+    }
+}
+
+/// Be a worker. The exit code: 0 after the store was closed, 1 after anything wrong.
+#[must_use]
+pub fn serve() -> u8 {
+    // Without its supervisor a worker must not go on writing.
+    if let Err(e) = set_parent_process_death_signal(Some(Signal::KILL)) {
+        eprintln!("torture worker: not told when the supervisor ends: {e}");
+    }
+    let voice = match Voice::new() {
+        Ok(voice) => voice,
+        Err(e) => {
+            eprintln!("torture worker: no standard output: {e}");
+            return 1;
+        }
+    };
+    match listen().and_then(|orders| work(&orders, &voice)) {
+        Ok(()) => 0,
+        Err(message) => {
+            voice.say(&Event::Wrong(message));
+            1
+        }
+    }
+}
+
+/// Orders from standard input and from SIGTERM, which means `close`.
+fn listen() -> Result<Receiver<Order>, String> {
+    let (send, orders) = channel();
+    let text = |e: io::Error| format!("cannot listen: {e}");
+    let mut signals = Signals::new([SIGTERM]).map_err(text)?;
+    let to_close = send.clone();
+    sync::spawn("signals", move || {
+        for _ in signals.forever() {
+            // Nobody receives any more when the worker is about to end anyway.
+            let _ = to_close.send(Order::Close);
+        }
+    })
+    .map_err(text)?;
+    sync::spawn("orders", move || read_orders(&send)).map_err(text)?;
+    Ok(orders)
+}
+
+fn read_orders(send: &Sender<Order>) {
+    for line in io::stdin().lock().lines().map_while(Result::ok) {
+        let order = match serde_json::from_str(&line) {
+            Ok(order) => order,
+            Err(e) => {
+                eprintln!("torture worker: not an order: {e}: {line}");
+                break;
+            }
+        };
+        if send.send(order).is_err() {
+            return;
+        }
+    }
+    // The supervisor has let go: the same as being told to end.
+    let _ = send.send(Order::Close);
+}
+
+fn work(orders: &Receiver<Order>, voice: &Voice) -> Result<(), String> {
+    let start = match orders.recv() {
+        Ok(Order::Start(start)) => start,
+        Ok(Order::Close) => return Ok(()),
+        other => return Err(format!("the first order must be start, not {other:?}")),
+    };
+    let store = Store::open(&start)?;
+    voice.say(&Event::Opened);
+    voice.say(&Event::Verified(store.verify()?));
+    store.dump(voice, &start)?;
+    voice.say(&Event::Dumped);
+    if let Ok(Order::Go) = orders.recv() {
+        write(orders, voice, &start, &store);
+    }
+    store.close()?;
+    voice.say(&Event::Closed);
+    Ok(())
+}
+
+/// Write until told to close.
+fn write(orders: &Receiver<Order>, voice: &Voice, start: &Start, store: &Store) {
+    let stop = AtomicBool::new(false);
+    let shared = Shared {
+        start,
+        store,
+        voice,
+        stop: &stop,
+    };
+    let shared = &shared;
+    thread::scope(|scope| {
+        for number in 0..start.writers {
+            scope.spawn(move || writer::run(shared, number));
+        }
+        scope.spawn(move || reader::run(shared));
+        scope.spawn(move || upkeep::run(shared));
+        // Whatever comes next ends it.
+        let _ = orders.recv();
+        shared.stop.store(true, Ordering::Relaxed);
+    });
+}
