@@ -23,9 +23,9 @@ pub const NAME_MAX: usize = 255;
 /// the image, which names each tree, would take minutes to write.
 pub const TREES_MAX: usize = 1_000_000;
 
-/// The largest log buffer, in bytes: at 1 GiB/s it holds 8 ms of commits, longer than a write of
-/// a piece takes.
-pub(crate) const LOG_BUFFER_MAX: u64 = 8 * MIB;
+/// The most memory for the log's buffers, in bytes: at 500 MB/s they hold 60 ms of commits. A write
+/// may wait that long for the file system while the device is busy.
+pub(crate) const LOG_BUFFER_MAX: u64 = 32 * MIB;
 
 /// The smallest log buffer, in bytes: sixteen blocks, so that small commits still share writes.
 pub(crate) const LOG_BUFFER_MIN: u64 = 64 * KIB;

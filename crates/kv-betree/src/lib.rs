@@ -7,7 +7,6 @@
 mod engine;
 mod factory;
 mod settings;
-mod stub;
 
 /// The factory of this engine.
 #[must_use]

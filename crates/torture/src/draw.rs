@@ -39,7 +39,7 @@ const OWN: &[(&str, &[&str])] = &[
 /// How likely an own option is given at all.
 const GIVEN: f64 = 0.6;
 
-/// Draws before own options are left out: a draw may combine values that do not go together.
+/// Draws before all stay at their defaults: a draw may combine values that do not go together.
 const ATTEMPTS: u32 = 20;
 
 /// LMDB's map: far above what a run writes.
@@ -48,9 +48,8 @@ const SIZE_MAX: ByteSize = ByteSize::gib(4);
 /// Options `factory` accepts.
 #[must_use]
 pub fn options(factory: &dyn Factory, rng: &mut Rng) -> EngineOptions {
-    let common = common(rng);
     for _ in 0..ATTEMPTS {
-        let mut drawn = common.clone();
+        let mut drawn = common(rng);
         for (name, values) in OWN {
             let known = factory.options().iter().any(|o| o.name == *name);
             if let Some(value) = values.get(rng.index(values.len()))
@@ -64,24 +63,32 @@ pub fn options(factory: &dyn Factory, rng: &mut Rng) -> EngineOptions {
             return drawn;
         }
     }
-    common
+    EngineOptions {
+        size_max: SIZE_MAX,
+        ..EngineOptions::default()
+    }
 }
 
 fn common(rng: &mut Rng) -> EngineOptions {
-    let pick = |rng: &mut Rng, choices: [u64; 4]| *choices.get(rng.index(4)).unwrap_or(&1);
     EngineOptions {
-        cache: ByteSize::mib(pick(rng, [4, 8, 16, 64])),
-        interval: Duration::from_millis(pick(rng, [1, 5, 20, 100])),
-        checkpoint: Duration::from_millis(pick(rng, [20, 100, 500, 5_000])),
+        cache: ByteSize::mib(pick(rng, &[1, 2, 8, 64])),
+        interval: Duration::from_millis(pick(rng, &[1, 5, 20, 100])),
+        checkpoint: Duration::from_millis(pick(rng, &[20, 100, 500, 5_000])),
         codec: if rng.chance(0.5) {
             Codec::Fast
         } else {
             Codec::None
         },
-        threads: u32::try_from(pick(rng, [1, 1, 2, 4])).unwrap_or(1),
+        threads: pick(rng, &[1, 1, 2, 4]),
         size_max: SIZE_MAX,
         ..EngineOptions::default()
     }
+}
+
+/// One of `choices`, of which there is at least one.
+pub(crate) fn pick<T: Copy>(rng: &mut Rng, choices: &[T]) -> T {
+    let choice = choices.get(rng.index(choices.len()));
+    *choice.expect("an index below the length of a list that is not empty")
 }
 
 /// `options` on one line.

@@ -53,8 +53,9 @@ struct Run {
     #[arg(long)]
     copy: bool,
     /// The weakest durability whose acknowledgement must survive a kill: none, interval, group or
-    /// sync. `group` suits an engine that keeps its log in its own memory until it syncs
-    #[arg(long, default_value = "interval")]
+    /// sync. What is weaker may be lost, the youngest first, as by an engine that keeps its log in
+    /// its own memory until it syncs
+    #[arg(long, default_value = "group")]
     kept: Durability,
     /// Tell of every cycle on standard error
     #[arg(long, short)]

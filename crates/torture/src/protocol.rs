@@ -1,5 +1,5 @@
-//! What supervisor and worker say to each other: JSON, one message a line. After an `entry` line the
-//! bytes of its key and value follow, unencoded.
+//! What supervisor and worker say to each other: JSON, one message a line. After an `entry` line
+//! the bytes of its key and value follow, unencoded.
 //!
 //! Both ends are the same binary. I1: the worker writes each message whole, under one lock, so that
 //! a message stands before another only if it was said before.

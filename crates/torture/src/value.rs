@@ -4,8 +4,8 @@
 //!  writer u32 | length u32 | counter u64 | check u64 | body: length - 24 bytes
 //! ```
 //! All little-endian. The check covers tree, key, writer, counter and length; every second group of
-//! eight bytes of the body is random (from the check), the others are zero, so that it compresses by
-//! about half. I1: bytes decode to a stamp only if they are exactly what that stamp encodes to.
+//! eight bytes of the body is random (from the check), the others are zero, so that it compresses
+//! by about half. I1: bytes decode to a stamp only if they are exactly what that stamp encodes to.
 
 use std::fmt;
 

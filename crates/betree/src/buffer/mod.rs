@@ -34,7 +34,7 @@ use stdx::sync::{Mutex, MutexGuard};
 
 pub(crate) use frozen::SortedBuffer;
 pub(crate) use window::Window;
-pub(crate) use writes::WriteSet;
+pub(crate) use writes::{SortedWrites, WriteSet};
 
 use crate::run::Direction;
 use crate::types::{Entry, Op, Seq};

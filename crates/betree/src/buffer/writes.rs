@@ -8,11 +8,14 @@ use std::ops::Bound;
 use stdx::sync::Mutex;
 
 use super::index::Index;
+use super::order::{self, Ref};
 use super::scan::{self, Range};
 use super::store::Store;
 use super::window::Window;
+use crate::error::Result;
+use crate::merge::Source;
 use crate::run::Direction;
-use crate::types::{Op, Seq};
+use crate::types::{Entry, Op, Seq};
 
 /// One write, as it was pushed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -97,6 +100,21 @@ impl WriteSet {
         })
     }
 
+    /// The last write of each key, in the order of the keys. Their seq is `plain`, or one more when
+    /// any write of the key is checked.
+    pub(crate) fn sorted(&self, plain: Seq) -> SortedWrites<'_> {
+        let mut sorted = SortedWrites {
+            store: &self.store,
+            refs: order::sorted(&self.store, 0).into_iter(),
+            plain,
+            next: None,
+            current: None,
+        };
+        sorted.next = sorted.refs.next();
+        sorted.step();
+        sorted
+    }
+
     /// Pushes so far.
     pub(crate) fn entries(&self) -> usize {
         self.store.len()
@@ -105,5 +123,47 @@ impl WriteSet {
     /// Memory held for the writes, in bytes; reads take up to 16 more for each.
     pub(crate) fn bytes(&self) -> usize {
         self.store.held()
+    }
+}
+
+/// The writes of a set in the order of their keys.
+pub(crate) struct SortedWrites<'a> {
+    store: &'a Store,
+    refs: std::vec::IntoIter<Ref>,
+    plain: Seq,
+    /// The first reference behind those of the current key.
+    next: Option<Ref>,
+    current: Option<Entry<'a>>,
+}
+
+impl SortedWrites<'_> {
+    /// To the next key: its newest write comes first.
+    fn step(&mut self) {
+        self.current = None;
+        let Some(newest) = self.next else { return };
+        let entry = self.store.entry(newest.address());
+        let mut checked = entry.seq != Seq(0);
+        self.next = self.refs.next();
+        while let Some(older) = self.next {
+            let older = self.store.entry(older.address());
+            if older.key != entry.key {
+                break;
+            }
+            checked |= older.seq != Seq(0);
+            self.next = self.refs.next();
+        }
+        let seq = Seq(self.plain.0 + u64::from(checked));
+        self.current = Some(Entry { seq, ..entry });
+    }
+}
+
+impl Source for SortedWrites<'_> {
+    fn current(&self) -> Option<Entry<'_>> {
+        self.current
+    }
+
+    fn advance(&mut self) -> Result<()> {
+        self.step();
+        Ok(())
     }
 }

@@ -227,13 +227,7 @@ pub(super) fn read_slots(file: &dyn File) -> Slots {
     (0..SLOTS).map(read).collect()
 }
 
-/// The newest valid superblock among the slots. Bad ones are passed over as long as one is valid.
-///
-/// # Errors
-/// `Invalid`: not a data file of this engine, or one of another version. `Corrupt`: no slot is
-/// valid, or they are of two stores.
-/// The newest valid superblock of the data file at `path`. Bad slots are passed over as long as one
-/// is valid.
+/// The newest valid superblock of the data file at `path`; bad slots are left as they are.
 ///
 /// # Errors
 /// `Invalid`: not a data file of this engine, or one of another version. `Corrupt`: no slot is

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use super::base::{self, Base};
 use super::bounds::{self, Edge};
 use super::merge::Merge;
+use super::own::Own;
 use super::source::Source;
 use super::view::View;
 use super::visible::{Versions, Visible};
@@ -21,7 +22,7 @@ pub(super) enum Input<'a> {
     Own(Windowed<&'a WriteSet>),
     /// A buffer.
     Buffer(Windowed<Seen>),
-    /// A run of changes.
+    /// A run of changes, of the bucket's or of the transaction's own.
     Delta(Visible<RunCursor>),
     /// The base.
     Base(Base),
@@ -77,7 +78,7 @@ impl Versions for RunCursor {
 
 /// What a walk reads of one bucket.
 pub(super) struct Reading<'a> {
-    pub(super) own: Option<&'a WriteSet>,
+    pub(super) own: Option<Own<'a>>,
     pub(super) snapshot: Seq,
     pub(super) direction: Direction,
     /// Nothing less is read, of the bucket or by the cursor.
@@ -91,9 +92,17 @@ impl<'a> Reading<'a> {
     pub(super) fn merge(&self, view: &View) -> Merge<Input<'a>> {
         let most = view.buffers.len() + view.deltas.len() + 2;
         let mut inputs = Vec::with_capacity(most);
-        if let Some(own) = self.own.filter(|own| 0 < own.entries()) {
-            let windows = Windowed::new(own, self.direction, self.limit().clone());
-            inputs.push(Input::Own(windows));
+        let mut overhang = false;
+        if let Some(Own { writes, runs }) = self.own {
+            if 0 < writes.entries() {
+                let windows = Windowed::new(writes, self.direction, self.limit().clone());
+                inputs.push(Input::Own(windows));
+            }
+            for run in runs.iter().filter(|run| self.meets(run)) {
+                overhang |= self.exceeds(run);
+                let visible = base::visible(run, self.direction, Seq::MAX);
+                inputs.push(Input::Delta(visible));
+            }
         }
         for buffer in view.buffers.iter().filter(|buffer| self.sees(buffer)) {
             let seen = Seen {
@@ -103,7 +112,6 @@ impl<'a> Reading<'a> {
             let windows = Windowed::new(seen, self.direction, self.limit().clone());
             inputs.push(Input::Buffer(windows));
         }
-        let mut overhang = false;
         for run in view.deltas.iter().filter(|run| self.meets(run)) {
             overhang |= self.exceeds(run);
             let visible = base::visible(run, self.direction, self.snapshot);

@@ -15,6 +15,7 @@ mod base;
 mod bounds;
 mod input;
 mod merge;
+mod own;
 mod source;
 #[cfg(test)]
 mod testing;
@@ -25,5 +26,6 @@ mod visible;
 mod walk;
 mod windowed;
 
+pub(crate) use own::Own;
 pub(crate) use view::{At, Buckets, View, get, newest};
 pub(crate) use walk::MergeCursor;

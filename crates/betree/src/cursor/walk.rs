@@ -17,8 +17,8 @@ use std::sync::Arc;
 use super::bounds::{self, Edge};
 use super::input::{Input, Reading};
 use super::merge::Merge;
+use super::own::Own;
 use super::view::{At, Buckets, View};
-use crate::buffer::WriteSet;
 use crate::error::{Error, ErrorKind, Result};
 use crate::run::Direction;
 use crate::types::Seq;
@@ -26,7 +26,7 @@ use crate::types::Seq;
 /// A walk through the keys of a tree that a snapshot sees, with a transaction's own writes on top.
 pub(crate) struct MergeCursor<'a> {
     buckets: Arc<dyn Buckets + Send + Sync>,
-    own: Option<&'a WriteSet>,
+    own: Option<Own<'a>>,
     snapshot: Seq,
     start: Edge,
     end: Edge,
@@ -59,7 +59,7 @@ impl<'a> MergeCursor<'a> {
     /// sees of `buckets` with the writes of `own` on top. Reads nothing yet.
     pub(crate) fn new(
         buckets: Arc<dyn Buckets + Send + Sync>,
-        own: Option<&'a WriteSet>,
+        own: Option<Own<'a>>,
         snapshot: Seq,
         start: Bound<&[u8]>,
         end: Bound<&[u8]>,

@@ -140,14 +140,9 @@ impl Catalog {
         taken.map(|(tree, _)| tree).collect()
     }
 
-    /// Dropped trees that are still read.
-    pub(crate) fn lingering(&self) -> Vec<Arc<Tree>> {
-        let trees = self.trees.read();
-        trees
-            .dropped
-            .values()
-            .map(|(tree, _)| Arc::clone(tree))
-            .collect()
+    /// Dropped trees that are still read, with the commits that dropped them.
+    pub(crate) fn lingering(&self) -> Vec<(Arc<Tree>, Seq)> {
+        self.trees.read().dropped.values().cloned().collect()
     }
 }
 

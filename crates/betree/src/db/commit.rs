@@ -6,6 +6,8 @@
 //!    the buffers of the buckets; let readers see it; freeze buffers that are full.
 //! 3. Outside again: wait until the log is durable, as the level asks.
 //!
+//! A commit beyond a size is done in chunks instead ([`super::bulk`]).
+//!
 //! - I1. Commits are numbered, logged, applied and made visible in one order.
 //! - I2. What cannot be logged is not applied: an error from step 2 leaves nothing behind.
 
@@ -13,6 +15,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::core::{Committer, Core};
+use super::expand::Expanded;
 use super::plan::Plan;
 use crate::batch::Batch;
 use crate::durability::Durability;
@@ -27,6 +30,10 @@ pub(crate) const RECORD_BATCH: u8 = 1;
 pub(crate) const RECORD_CREATE: u8 = 2;
 /// A tree was dropped.
 pub(crate) const RECORD_DROP: u8 = 3;
+/// A part of a bulk commit, not the last: its index (4 bytes, little-endian), then a batch.
+pub(crate) const RECORD_PART: u8 = 4;
+/// The last part, likewise. Without it the parts before count for nothing.
+pub(crate) const RECORD_LAST: u8 = 5;
 
 /// How long a commit waits for room before it looks again.
 const ROOM_WAIT: Duration = Duration::from_millis(10);
@@ -41,23 +48,20 @@ impl Core {
             self.check_durability(durability)?;
             return self.health.check_writable();
         }
-        if batch.counts().range_deletes == 0 {
+        if batch.counts().range_deletes == 0 && batch.byte_len() <= self.tuning.bulk {
             return self.commit(batch, durability, &mut |_| Ok(())).map(|_| ());
         }
-        self.check_durability(durability)?;
+        check_sizes(batch)?;
         self.wait_for_memory(batch.payload().len())?;
-        let position = {
-            let mut committer = self.commit.lock();
-            self.health.check_writable()?;
-            let ranges = batch.counts().range_deletes as u64;
-            let batch = self.expand(batch, committer.last)?;
-            check_sizes(&batch)?;
-            let plan = Plan::new(self, batch.ops(), batch.len())?;
-            let position = self.enter(&mut committer, &batch, &plan)?;
-            self.counters.range_deletes.add(ranges);
-            position
-        };
-        self.make_durable(position, durability)
+        let changes = Expanded::new(self, batch);
+        self.commit_bulk(&changes, durability, &mut |last| {
+            changes.look(last);
+            Ok(())
+        })?;
+        self.counters
+            .range_deletes
+            .add(batch.counts().range_deletes as u64);
+        Ok(())
     }
 
     /// Commit `batch`, which has no range deletes, if `check` agrees.
@@ -73,7 +77,7 @@ impl Core {
         let mut plan = Plan::new(self, batch.ops(), batch.len())?;
         self.wait_for_memory(batch.payload().len())?;
         let (seq, position) = {
-            let mut committer = self.commit.lock();
+            let mut committer = self.committer();
             self.health.check_writable()?;
             if !plan.is_current(self)? {
                 plan = Plan::new(self, batch.ops(), batch.len())?;
@@ -111,11 +115,20 @@ impl Core {
     pub(crate) fn append(&self, seq: Seq, parts: &[&[u8]]) -> Result<Option<Position>> {
         match &self.log {
             None => Ok(None),
-            Some(log) => log.append(seq, parts).map(Some).inspect_err(|e| {
-                if e.kind() != ErrorKind::Full {
-                    self.health.poison(e);
+            Some(log) => {
+                let before = log.append_waited();
+                let appended = log.append(seq, parts);
+                // Appends run one at a time: what is more now, this one waited.
+                let waited = log.append_waited().saturating_sub(before);
+                if !waited.is_zero() {
+                    self.counters.log_buffer.add(waited);
                 }
-            }),
+                appended.map(Some).inspect_err(|e| {
+                    if e.kind() != ErrorKind::Full {
+                        self.health.poison(e);
+                    }
+                })
+            }
         }
     }
 
@@ -144,12 +157,11 @@ impl Core {
             return Ok(());
         };
         if durability < Durability::Group {
-            if !self.has_threads() {
-                return log.write_ready().inspect_err(|e| self.health.poison(e));
+            if self.has_threads() {
+                return Ok(());
             }
-            if log.wants_write() {
-                self.wake.log();
-            }
+            log.write_ready().inspect_err(|e| self.health.poison(e))?;
+            log.prepare_ahead();
             return Ok(());
         }
         let start = self.vfs.now();
@@ -157,7 +169,11 @@ impl Core {
         self.counters
             .log_sync
             .add(self.vfs.now().saturating_sub(start));
-        result.inspect_err(|e| self.health.poison(e))
+        result.inspect_err(|e| self.health.poison(e))?;
+        if !self.has_threads() {
+            log.prepare_ahead();
+        }
+        Ok(())
     }
 
     /// Make everything committed so far durable.
@@ -177,7 +193,8 @@ impl Core {
     pub(crate) fn shut_down(&self) -> Result<()> {
         self.merges.abandon();
         let before = {
-            let _committer = self.commit.lock();
+            // A bulk commit that is under way comes to its end first.
+            let _committer = self.committer();
             let before = self.health.check_writable();
             self.health.close();
             before
@@ -232,14 +249,19 @@ impl Core {
         // What a byte of the batch takes in a buffer, roughly: slots and growth.
         let pressure = self.memory.delay(bytes * 2);
         let debt = self.merge_delay(bytes);
-        if let Some(sleep) = self.memory.owe(pressure + debt) {
+        let log = self.log.as_ref();
+        let log = log.map_or(Duration::ZERO, |log| log.delay(bytes));
+        if let Some(sleep) = self.memory.owe(pressure + debt + log) {
             self.vfs.sleep(sleep);
-            let wait = if debt < pressure {
-                &self.counters.pressure
-            } else {
-                &self.counters.merge_debt
-            };
-            wait.add(sleep);
+            let waits = [
+                (pressure, &self.counters.pressure),
+                (debt, &self.counters.merge_debt),
+                (log, &self.counters.log_buffer),
+            ];
+            // Told as a wait for what made most of it.
+            if let Some((_, wait)) = waits.iter().max_by_key(|(delay, _)| *delay) {
+                wait.add(sleep);
+            }
         }
         Ok(())
     }

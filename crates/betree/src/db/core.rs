@@ -1,8 +1,9 @@
 //! The store behind all its handles.
 //!
-//! Lock order, outermost first: checkpoint, commit, flush queue, a bucket's state, a buffer. The
-//! register of snapshots, the catalog and the space allocator are leaves: nothing is locked under
-//! them. No lock but the checkpoint's is held across input or output; the log has its own.
+//! Lock order, outermost first: checkpoint, the turn of a bulk commit, commit, flush queue, a
+//! bucket's state, a buffer. The register of snapshots, the catalog and the space allocator are
+//! leaves: nothing is locked under them. No lock but the checkpoint's and the turn is held across
+//! input or output; the log has its own.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -31,8 +32,10 @@ pub(crate) const DATA_FILE: &str = "data.betree";
 
 /// What the commit lock guards, beside the order of commits itself.
 pub(crate) struct Committer {
-    /// The newest commit.
+    /// The newest commit, or part of a bulk commit, that is in the buffers.
     pub(crate) last: Seq,
+    /// A bulk commit is under way: no other commit may begin ([`Core::committer`]).
+    pub(crate) bulk: bool,
 }
 
 /// The store.
@@ -54,6 +57,8 @@ pub(crate) struct Core {
     pub(crate) sharing: Sharing,
     pub(crate) checkpoints: Checkpoints,
     pub(crate) commit: Mutex<Committer>,
+    /// Notified when a bulk commit is over; used with the commit lock.
+    pub(crate) turn: Condvar,
     pub(crate) health: Health,
     pub(crate) counters: Counters,
     pub(crate) wake: Wake,
@@ -91,7 +96,11 @@ impl Core {
             merges: Merges::new(options.seed().unwrap_or(parts.seed)),
             queue: FlushQueue::default(),
             recent: Recent::new(),
-            commit: Mutex::new(Committer { last: parts.last }),
+            commit: Mutex::new(Committer {
+                last: parts.last,
+                bulk: false,
+            }),
+            turn: Condvar::new(),
             health: Health::default(),
             counters: Counters::default(),
             wake: Wake::default(),
@@ -143,21 +152,9 @@ pub(crate) struct Wake {
     lock: Mutex<()>,
     work: Condvar,
     room: Condvar,
-    log: Condvar,
 }
 
 impl Wake {
-    /// The log has something to write.
-    pub(crate) fn log(&self) {
-        self.log.notify_one();
-    }
-
-    /// Wait until the log has something to write, no longer than `limit`.
-    pub(crate) fn wait_for_log(&self, limit: Duration) {
-        let mut guard = self.lock.lock();
-        self.log.wait_for(&mut guard, limit);
-    }
-
     /// There is work.
     pub(crate) fn work(&self) {
         self.work.notify_one();
@@ -168,7 +165,6 @@ impl Wake {
         let _guard = self.lock.lock();
         self.work.notify_all();
         self.room.notify_all();
-        self.log.notify_all();
     }
 
     /// There is room in the buffers.

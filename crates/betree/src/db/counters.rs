@@ -54,6 +54,8 @@ pub(crate) struct Counters {
     pub(crate) memory_full: Wait,
     /// Commits that waited for a sync of the log.
     pub(crate) log_sync: Wait,
+    /// Commits that waited because the log's buffers are filling, or for one, or for a segment.
+    pub(crate) log_buffer: Wait,
     pub(crate) commits: Counter,
     pub(crate) puts: Counter,
     /// Of one key, range deletes written out included.
@@ -70,6 +72,9 @@ pub(crate) struct Counters {
     pub(crate) absorbed: Counter,
     pub(crate) checkpoints: Counter,
     pub(crate) image_bytes: Counter,
+    /// Bytes read for backups, and the calls that did.
+    pub(crate) copied: Counter,
+    pub(crate) copy_reads: Counter,
     pub(crate) flush_nanos: Counter,
     pub(crate) merge_nanos: Counter,
     /// Bytes of keys and values that commits brought.

@@ -24,7 +24,7 @@ impl Core {
             return Err(Error::invalid(message));
         }
         let (id, position) = {
-            let mut committer = self.commit.lock();
+            let mut committer = self.committer();
             self.health.check_writable()?;
             if self.catalog.has(name) {
                 let message = format!("the tree {name:?} exists already; open it");
@@ -57,7 +57,7 @@ impl Core {
     /// Drop a tree; durable when this returns. Snapshots that saw it go on reading it.
     pub(crate) fn drop_tree(&self, name: &str) -> Result<()> {
         let position = {
-            let mut committer = self.commit.lock();
+            let mut committer = self.committer();
             self.health.check_writable()?;
             let tree = self.catalog.by_name(name)?;
             let seq = Seq(committer.last.0 + 1);

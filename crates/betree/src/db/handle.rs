@@ -14,6 +14,7 @@ use super::transaction::Transaction;
 use crate::batch::Batch;
 use crate::durability::Durability;
 use crate::error::{Error, Result};
+use crate::map::StorageMap;
 use crate::options::Options;
 use crate::stats::{Report, Stats, TreeStats};
 use crate::tree::TreeOptions;
@@ -202,6 +203,29 @@ impl Db {
         self.core.verify()
     }
 
+    /// Where the bytes of the store lie. Waits for a checkpoint that is being made.
+    ///
+    /// # Errors
+    /// `Closed`.
+    pub fn storage_map(&self) -> Result<StorageMap> {
+        self.core.storage_map()
+    }
+
+    /// Copy the store, as of one commit not older than the call, to `directory`, while it is written
+    /// to. The directory must be empty or missing; what is in it afterwards opens as a store of its
+    /// own, with all the trees and no log. `watch` gets the bytes done and to do and says whether to
+    /// go on; when it does not, what was copied is removed and false returned.
+    ///
+    /// # Errors
+    /// `Exists`: the directory is not empty; `Full`, `Io`, `Closed`.
+    pub fn backup(
+        &self,
+        directory: &Path,
+        watch: &mut dyn FnMut(u64, u64) -> bool,
+    ) -> Result<bool> {
+        self.core.backup(directory, watch)
+    }
+
     /// One unit of background work, for a store opened with no threads: false when there is none
     /// now. With threads it helps them.
     ///
@@ -219,6 +243,12 @@ impl Db {
     /// As [`Db::checkpoint`].
     pub fn close(self) -> Result<()> {
         self.shut()
+    }
+
+    /// What is behind the handle.
+    #[cfg(test)]
+    pub(crate) fn core(&self) -> &Core {
+        &self.core
     }
 
     fn shut(&self) -> Result<()> {

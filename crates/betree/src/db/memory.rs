@@ -3,6 +3,8 @@
 //! The memory given to the engine is divided once: a share for write buffers (active and frozen), a
 //! fixed allowance for work in flight (sorting, encoding, merging), the rest for the page cache,
 //! which also holds fences and filters. Each part has a hard limit of its own, so the sum has one.
+//! What transactions hold before they commit counts as buffered, up to a quarter of the limit; what
+//! is beyond they spill.
 //!
 //! ```text
 //!  buffered bytes   0 ......... 70 % ......... 85 % .................. 100 %
@@ -33,6 +35,8 @@ pub(crate) struct Memory {
     limit: usize,
     buffered: AtomicUsize,
     frozen: AtomicUsize,
+    /// Bytes that transactions hold before they commit.
+    private: AtomicUsize,
     /// Bytes a second that flushes free, smoothed; 0 until the first.
     drain: AtomicU64,
     /// Nanoseconds of waiting that commits owe.
@@ -47,6 +51,7 @@ impl Memory {
             limit,
             buffered: AtomicUsize::new(0),
             frozen: AtomicUsize::new(0),
+            private: AtomicUsize::new(0),
             drain: AtomicU64::new(0),
             owed: AtomicU64::new(0),
         }
@@ -65,6 +70,29 @@ impl Memory {
     /// Of these, bytes in frozen buffers.
     pub(crate) fn frozen(&self) -> usize {
         self.frozen.load(Ordering::Relaxed)
+    }
+
+    /// Bytes held, as the limit counts them. Transactions count for half of the limit at most, so
+    /// that there are always buffers to flush when it is reached.
+    fn used(&self) -> usize {
+        let private = self.private.load(Ordering::Relaxed);
+        self.buffered() + private.min(self.limit / 2)
+    }
+
+    /// The writes of a transaction have grown by `bytes`.
+    pub(crate) fn grow_private(&self, bytes: usize) {
+        self.private.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    /// A transaction has given `bytes` back.
+    pub(crate) fn shrink_private(&self, bytes: usize) {
+        let before = self.private.fetch_sub(bytes, Ordering::Relaxed);
+        assert!(bytes <= before, "what is given back was held");
+    }
+
+    /// Whether transactions hold more than their quarter of the limit.
+    pub(crate) fn private_is_full(&self) -> bool {
+        self.limit / 4 < self.private.load(Ordering::Relaxed)
     }
 
     /// A buffer has grown by `bytes`.
@@ -109,19 +137,19 @@ impl Memory {
         let stored = usize::try_from(stored).unwrap_or(usize::MAX);
         let enough = (self.limit / START_PART).saturating_add(stored / STORED_PART);
         let most = (self.limit / 100 * FREEZE_PERCENT).min(enough);
-        most < self.buffered() && self.frozen() < self.limit / 8
+        most < self.used() && self.frozen() < self.limit / 8
     }
 
     /// Whether commits must wait until something is flushed.
     pub(crate) fn is_full(&self) -> bool {
-        self.limit <= self.buffered()
+        self.limit <= self.used()
     }
 
     /// How long a commit of `bytes` should sleep now, so that what comes in matches what the
     /// flushes free: zero below 85 % of the limit, twice the time to drain `bytes` near 100 %.
     pub(crate) fn delay(&self, bytes: usize) -> Duration {
         let threshold = self.limit / 100 * WAIT_PERCENT;
-        let over = self.buffered().saturating_sub(threshold);
+        let over = self.used().saturating_sub(threshold);
         let drain = self.drain.load(Ordering::Relaxed);
         if over == 0 || drain == 0 {
             return Duration::ZERO;

@@ -1,5 +1,8 @@
 //! The store, as an embedder sees it.
 
+mod bulk;
+#[cfg(test)]
+mod bulk_tests;
 mod catalog;
 mod commit;
 mod core;
@@ -10,15 +13,17 @@ mod handle;
 mod health;
 mod memory;
 mod open;
+mod own_writes;
 mod plan;
 mod reader;
 mod recent;
+mod replay;
 mod snapshot;
 mod snapshots;
 mod transaction;
 mod tuning;
 
-pub(crate) use self::core::{Committer, Core};
+pub(crate) use self::core::{Committer, Core, DATA_FILE};
 pub(crate) use counters::Wait as Waited;
 pub use handle::Db;
 pub use reader::Cursor;

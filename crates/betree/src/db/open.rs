@@ -14,13 +14,11 @@ use std::sync::Arc;
 use vfs::{Held, Open, Site, Vfs};
 
 use super::catalog::Catalog;
-use super::commit::{RECORD_BATCH, RECORD_CREATE, RECORD_DROP};
 use super::core::{Core, DATA_FILE, Parts};
-use super::ddl;
-use crate::batch::Batch;
+use super::replay::Replay;
 use crate::cache::Cache;
 use crate::checkpoint::{self, BucketImage, Image, Superblock, TreeImage};
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, Result};
 use crate::log::{Log, LogOptions};
 use crate::options::Options;
 use crate::run::{Run, RunStore};
@@ -69,10 +67,12 @@ pub(crate) fn open(
 }
 
 fn log_options(options: &Options) -> LogOptions {
-    let buffer = options.shares().log / 2;
+    let total = usize::try_from(options.shares().log).unwrap_or(usize::MAX);
+    let (buffer, buffers) = LogOptions::divide(total);
     LogOptions {
         segment: options.log_segment(),
-        buffer: usize::try_from(buffer).unwrap_or(usize::MAX),
+        buffer,
+        buffers,
         group_delay: options.group_delay(),
         direct: options.direct_io(),
     }
@@ -141,9 +141,11 @@ fn open_log(core: &Core, store: u128, from: Seq) -> Result<Option<Log>> {
         return Log::create(vfs, directory, store, Seq(covered.0 + 1), options).map(Some);
     }
     core.commit.lock().last = Seq(from.0.max(1) - 1);
-    let mut replay = |seq: Seq, payload: &[u8]| replay(core, seq, payload);
-    let log = Log::recover(vfs, directory, store, from, options, &mut replay)?;
+    let mut replay = Replay::new(core, store);
+    let mut record = |seq: Seq, payload: &[u8]| replay.record(seq, payload);
+    let log = Log::recover(vfs, directory, store, from, options, &mut record)?;
     let reached = log.appended();
+    replay.finish(reached);
     if reached < covered {
         let message = format!(
             "the log ends at commit {reached}, but the data file holds commit {covered}: the end \
@@ -164,73 +166,6 @@ fn open_log(core: &Core, store: u128, from: Seq) -> Result<Option<Log>> {
     core.checkpoint()?;
     Log::remove(&*core.vfs, directory)?;
     Ok(None)
-}
-
-/// Do a commit again.
-fn replay(core: &Core, seq: Seq, payload: &[u8]) -> Result<()> {
-    let (kind, rest) = payload
-        .split_first()
-        .ok_or_else(|| Error::corrupt(format!("commit {seq} in the log is empty")))?;
-    while core.memory.is_full() {
-        core.make_room()?;
-    }
-    match *kind {
-        RECORD_BATCH => replay_batch(core, seq, rest)?,
-        RECORD_CREATE => ddl::replay_create(core, seq, rest)?,
-        RECORD_DROP => ddl::replay_drop(core, seq, rest)?,
-        other => {
-            let message = format!("commit {seq} in the log is of unknown kind {other}");
-            return Err(Error::corrupt(message));
-        }
-    }
-    // Of a bucket that is flushed now everything up to this commit is in runs, not more: the commit
-    // lock's number follows the replay.
-    let mut committer = core.commit.lock();
-    committer.last = seq;
-    if core.snapshots.visible() < seq {
-        core.snapshots.publish(seq);
-    }
-    core.freeze_when_full(seq);
-    Ok(())
-}
-
-/// Push what the buckets do not have yet. Trees that are gone were dropped later.
-fn replay_batch(core: &Core, seq: Seq, payload: &[u8]) -> Result<()> {
-    use crate::batch::Change;
-    use crate::types::Op;
-    for change in Batch::decode(payload).map_err(|e| in_commit(seq, &e))? {
-        let (tree, op, key, value) = match change {
-            Change::Put { tree, key, value } => (tree, Op::Put, key, value),
-            Change::Delete { tree, key } => (tree, Op::Delete, key, &[][..]),
-            Change::DeleteRange { .. } => {
-                let message = "a range delete is logged as deletes of its keys";
-                return Err(in_commit(seq, &Error::corrupt(message)));
-            }
-        };
-        let Ok(tree) = core.catalog.tree(tree) else {
-            continue;
-        };
-        let routing = tree.routing();
-        let bucket = routing.bucket(key);
-        let active = {
-            let state = bucket.state();
-            if seq <= state.flushed {
-                continue;
-            }
-            Arc::clone(&state.active)
-        };
-        let before = active.bytes();
-        active.push(seq, op, key, value);
-        core.memory.grow(active.bytes() - before);
-    }
-    Ok(())
-}
-
-fn in_commit(seq: Seq, error: &Error) -> Error {
-    Error::new(
-        ErrorKind::Corrupt,
-        format!("commit {seq} in the log: {error}"),
-    )
 }
 
 /// The trees of an image. The image is consistent: decoding has checked it.

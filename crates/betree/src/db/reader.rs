@@ -5,8 +5,7 @@ use std::sync::Arc;
 
 use super::core::Core;
 use super::snapshots::Ticket;
-use crate::buffer::WriteSet;
-use crate::cursor::{self, At, Buckets, MergeCursor};
+use crate::cursor::{self, At, Buckets, MergeCursor, Own};
 use crate::error::Result;
 use crate::run::Direction;
 use crate::types::{Seq, TreeId};
@@ -54,7 +53,7 @@ impl Reader {
     pub(crate) fn cursor<'a>(
         self: &Arc<Self>,
         tree: TreeId,
-        own: Option<&'a WriteSet>,
+        own: Option<Own<'a>>,
         start: Bound<&[u8]>,
         end: Bound<&[u8]>,
         direction: Direction,

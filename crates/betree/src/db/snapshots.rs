@@ -81,6 +81,15 @@ impl Snapshots {
 
     /// Enter a snapshot of now (I1).
     pub(crate) fn enter(&self, now: Duration) -> Ticket {
+        self.enter_since(now)
+    }
+
+    /// Enter a snapshot of now that never grows too old: of a commit, which ends by itself.
+    pub(crate) fn enter_for_good(&self) -> Ticket {
+        self.enter_since(Duration::MAX)
+    }
+
+    fn enter_since(&self, since: Duration) -> Ticket {
         let mut live = self.live.lock();
         let seq = self.visible();
         let number = self.next.fetch_add(1, Ordering::Relaxed);
@@ -89,7 +98,7 @@ impl Snapshots {
             number,
             Live {
                 seq,
-                since: now,
+                since,
                 expired: Arc::clone(&expired),
             },
         );

@@ -4,26 +4,29 @@
 //!   commit wins; the other gets `Conflict`.
 //! - I2. Nothing of a transaction is in the trees before it commits, so there is nothing to undo.
 
-use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::sync::Arc;
 
 use super::core::{Committer, Core};
+use super::own_writes::OwnWrites;
 use super::reader::{Cursor, Reader};
 use crate::batch::Batch;
-use crate::buffer::WriteSet;
 use crate::cursor::{self, At, Buckets};
 use crate::durability::Durability;
 use crate::error::{Error, ErrorKind, Result};
 use crate::limits::{KEY_MAX, VALUE_MAX};
+use crate::merge::Source;
 use crate::run::Direction;
 use crate::types::{Op, Seq, TreeId};
+
+/// Keys of a range that are collected before they are deleted.
+const DELETE_AT_ONCE: usize = 1024;
 
 /// A unit of atomicity over any number of trees, at snapshot isolation: it reads its snapshot with
 /// its own writes on top. Dropping it gives up all changes. Made by [`crate::Db::begin`].
 pub struct Transaction {
     reader: Arc<Reader>,
-    writes: BTreeMap<TreeId, WriteSet>,
+    writes: OwnWrites,
     bytes: u64,
     /// It met a conflict; it cannot commit.
     lost: bool,
@@ -34,7 +37,7 @@ impl Transaction {
         core.health.check_writable()?;
         Ok(Transaction {
             reader: Reader::new(core)?,
-            writes: BTreeMap::new(),
+            writes: OwnWrites::new(core),
             bytes: 0,
             lost: false,
         })
@@ -60,8 +63,7 @@ impl Transaction {
     /// # Errors
     /// As [`crate::Snapshot::get_into`].
     pub fn get_into(&self, tree: TreeId, key: &[u8], value: &mut Vec<u8>) -> Result<bool> {
-        let own = self.writes.get(&tree).and_then(|set| set.get(key, value));
-        match own {
+        match self.writes.get(tree, key, value)? {
             Some(Op::Put) => Ok(true),
             Some(Op::Delete) => {
                 value.clear();
@@ -82,7 +84,7 @@ impl Transaction {
         end: Bound<&[u8]>,
         direction: Direction,
     ) -> Result<Cursor<'_>> {
-        let own = self.writes.get(&tree);
+        let own = self.writes.of(tree);
         self.reader.cursor(tree, own, start, end, direction)
     }
 
@@ -153,15 +155,25 @@ impl Transaction {
     ) -> Result<()> {
         self.check_write(tree, &[], &[], false)?;
         let mut keys: Vec<Box<[u8]>> = Vec::new();
-        let mut cursor = self.cursor(tree, start, end, Direction::Forward)?;
-        while cursor.advance()? {
-            keys.push(cursor.key().into());
+        let mut start = start;
+        let mut last: Box<[u8]>;
+        loop {
+            let mut cursor = self.cursor(tree, start, end, Direction::Forward)?;
+            while keys.len() < DELETE_AT_ONCE && cursor.advance()? {
+                keys.push(cursor.key().into());
+            }
+            drop(cursor);
+            for key in &keys {
+                self.push(tree, Op::Delete, key, &[], true)?;
+            }
+            if keys.len() < DELETE_AT_ONCE {
+                return Ok(());
+            }
+            // Deleted keys would not be met again, but walked over.
+            last = keys.pop().expect("as many as are deleted at once");
+            start = Bound::Excluded(&last);
+            keys.clear();
         }
-        drop(cursor);
-        for key in keys {
-            self.push(tree, Op::Delete, &key, &[], true)?;
-        }
-        Ok(())
     }
 
     /// Commit.
@@ -180,17 +192,20 @@ impl Transaction {
                 "a write of this transaction met a conflict; begin again",
             ));
         }
+        if self.writes.is_empty() {
+            return self.reader.check();
+        }
+        let Some(sets) = self.writes.small(core.tuning.bulk) else {
+            return core.commit_bulk(&self.writes, durability, &mut |last| self.check_all(last));
+        };
         let mut batch = Batch::new();
-        for (&tree, set) in &self.writes {
+        for (tree, set) in sets {
             for write in set.iter() {
                 match write.op {
                     Op::Put => batch.put(tree, write.key, write.value),
                     Op::Delete => batch.delete(tree, write.key),
                 }
             }
-        }
-        if batch.is_empty() {
-            return self.reader.check();
         }
         core.commit(&batch, durability, &mut |committer| self.check(committer))?;
         Ok(())
@@ -205,8 +220,9 @@ impl Transaction {
         let snapshot = self.seq();
         // A snapshot that was given up does not keep what the check below reads.
         self.reader.check()?;
+        let sets = || self.writes.small(usize::MAX).into_iter().flatten();
         if snapshot < committer.last {
-            for (&tree, set) in &self.writes {
+            for (tree, set) in sets() {
                 for write in set.iter().filter(|write| write.checked) {
                     if self.is_newer(tree, write.key)? {
                         core.counters.conflicts.add(1);
@@ -216,12 +232,35 @@ impl Transaction {
             }
         }
         let next = Seq(committer.last.0 + 1);
-        for (&tree, set) in &self.writes {
+        for (tree, set) in sets() {
             for write in set.iter().filter(|write| write.checked) {
                 core.recent.note(tree, write.key, next);
             }
         }
         Ok(())
+    }
+
+    /// As [`Transaction::check`], for a bulk commit after commit `last`: nobody else commits
+    /// meanwhile.
+    fn check_all(&self, last: Seq) -> Result<()> {
+        let core = &self.reader.core;
+        self.reader.check()?;
+        let next = Seq(last.0 + 1);
+        for tree in self.writes.trees() {
+            let mut merged = self.writes.merged(tree)?;
+            while let Some(write) = merged.current() {
+                if merged.checked() {
+                    if self.seq() < last && self.is_newer(tree, write.key)? {
+                        core.counters.conflicts.add(1);
+                        return Err(conflict(write.key));
+                    }
+                    core.recent.note(tree, write.key, next);
+                }
+                merged.advance()?;
+            }
+        }
+        // What was read above is complete if the snapshot was kept to here.
+        self.reader.check()
     }
 
     /// Whether `key` was written by a commit after the snapshot.
@@ -274,11 +313,8 @@ impl Transaction {
             );
             return Err(Error::new(ErrorKind::Full, message));
         }
+        self.writes.push(tree, op, key, value, checked)?;
         self.bytes += bytes;
-        self.writes
-            .entry(tree)
-            .or_default()
-            .push(op, key, value, checked);
         Ok(())
     }
 }

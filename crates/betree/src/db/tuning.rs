@@ -6,6 +6,12 @@ use crate::tree::TreeOptions;
 /// No buffer grows beyond this before it is flushed, however much memory there is: one flush then
 /// takes a tenth of a second of one core at most.
 const BUFFER_MAX: usize = 16 << 20;
+/// A chunk of a bulk commit holds the commit lock for a few milliseconds at most.
+const CHUNK_MAX: usize = 1 << 20;
+/// Below this the record of a chunk in the log is mostly padding.
+const CHUNK_MIN: usize = 16 << 10;
+/// Sorting more than this at once takes a second.
+const OWN_MAX: usize = 64 << 20;
 /// A buffer may hold at least this.
 const BUFFER_MIN: usize = 64 << 10;
 
@@ -16,6 +22,12 @@ pub(crate) struct Tuning {
     pub(crate) buffers: usize,
     /// Bytes at which a single buffer is flushed.
     pub(crate) buffer_max: usize,
+    /// Bytes of a chunk of a bulk commit. A chunk takes about five times that while it is applied.
+    pub(crate) chunk: usize,
+    /// Bytes from which a commit is done in chunks.
+    pub(crate) bulk: usize,
+    /// Bytes of memory from which a transaction spills its writes.
+    pub(crate) own_max: usize,
     /// Bytes of merges owed before commits are slowed down.
     pub(crate) merge_slack: f64,
     /// Bytes of keys and values in a page.
@@ -36,6 +48,9 @@ impl Tuning {
         Tuning {
             buffers,
             buffer_max: (buffers / 8).clamp(BUFFER_MIN, BUFFER_MAX),
+            chunk: (buffers / 64).clamp(CHUNK_MIN, CHUNK_MAX),
+            bulk: 2 * (buffers / 64).clamp(CHUNK_MIN, CHUNK_MAX),
+            own_max: (buffers / 8).clamp(BUFFER_MIN, OWN_MAX),
             // Half of what is buffered, or two buckets: what a burst may leave behind.
             merge_slack: (buffers as f64 / 2.0).max(2.0 * options.bucket() as f64) * options.rho(),
             page: usize::try_from(options.page()).unwrap_or(usize::MAX),

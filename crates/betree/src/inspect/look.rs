@@ -54,6 +54,8 @@ impl BucketLook {
 #[derive(Clone)]
 pub(super) struct TreeLook {
     pub(super) tree: Arc<Tree>,
+    /// The commit that dropped it.
+    pub(super) dropped: Option<Seq>,
     /// In key order.
     pub(super) buckets: Vec<BucketLook>,
 }
@@ -70,15 +72,17 @@ pub(super) struct Look {
 impl Look {
     /// Look at all trees, dropped ones that are still read included.
     pub(super) fn at(core: &Core, committer: &Committer) -> Look {
-        let mut trees = core.catalog.all();
-        trees.extend(core.catalog.lingering());
-        let look = |tree: Arc<Tree>| {
-            let buckets = tree.routing().buckets().iter().map(|b| bucket(b)).collect();
-            TreeLook { tree, buckets }
+        let all = core.catalog.all().into_iter().map(|tree| (tree, None));
+        let lingering = core.catalog.lingering().into_iter();
+        let trees = all.chain(lingering.map(|(tree, dropped)| (tree, Some(dropped))));
+        let look = |(tree, dropped): (Arc<Tree>, Option<Seq>)| TreeLook {
+            buckets: tree.routing().buckets().iter().map(|b| bucket(b)).collect(),
+            tree,
+            dropped,
         };
         Look {
             newest: committer.last,
-            trees: trees.into_iter().map(look).collect(),
+            trees: trees.map(look).collect(),
         }
     }
 

@@ -6,6 +6,7 @@
 //! publishes runs takes that lock, so a look is one moment of the store. It holds the runs it names,
 //! so their extents cannot be given to others while it lives; they are read outside of all locks.
 
+mod backup;
 mod laws;
 mod look;
 mod map;

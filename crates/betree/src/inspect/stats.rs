@@ -113,7 +113,11 @@ impl Core {
                 pages.bytes() + blocks.bytes(),
                 pages.operations() + blocks.operations(),
             ),
-            of(IoReason::Check, &traffic.other),
+            count(
+                IoReason::Check,
+                traffic.other.bytes() + self.counters.copied.get(),
+                traffic.other.operations() + self.counters.copy_reads.get(),
+            ),
         ]
     }
 

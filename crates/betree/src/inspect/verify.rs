@@ -106,7 +106,8 @@ impl Core {
     }
 
     fn see(&self) -> Seen {
-        let committer = self.commit.lock();
+        // Not in the middle of a bulk commit, which readers do not see.
+        let committer = self.committer();
         let look = Look::at(self, &committer);
         let (waiting, flushing) = self.queue.bytes();
         let memory = MemoryLook {

@@ -1,6 +1,8 @@
 //! Appending: a copy into the active buffer, or what it takes to have room in it.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use stdx::sync::MutexGuard;
 
@@ -17,8 +19,9 @@ use super::segment::{Segment, fatal};
 use super::state::State;
 use super::{Log, sites};
 
-/// From how many pieces in the buffer on an append writes them itself, if nobody did meanwhile.
-const LATE: usize = 4;
+/// Segments that may be written to before one of them is synced: half a second of work for a fast
+/// device, and as many open files.
+const DIRTY_MAX: usize = 8;
 
 impl Log {
     /// Append the record of commit `seq`, the next number, given in parts. It is durable after
@@ -45,12 +48,13 @@ impl Log {
             self.write_large(&mut state, seq, length, parts)?;
             return Ok(Position(seq));
         }
+        let before = state.active.used();
         state.active.push(seq, length, parts);
         state.appended = seq;
-        if LATE * self.options.piece() <= state.active.used() && !state.leading {
-            let target = state.appended;
-            // If this fails the record is laid down all the same: its fate is unknown.
-            self.lead(&mut state, target, false)?;
+        self.filled.store(state.filled(), Ordering::Relaxed);
+        let piece = self.options.piece();
+        if before < piece && piece <= state.active.used() && !state.writing {
+            self.work.notify_one();
         }
         Ok(Position(seq))
     }
@@ -71,33 +75,60 @@ impl Log {
                     return Ok(false);
                 }
                 self.next_segment(state, BLOCK + whole)?;
-            } else if !state.leading {
-                let target = state.appended;
-                self.lead(state, target, false)?;
-            } else if state.sealed.is_none() && state.spare.is_some() {
+            } else if !state.free.is_empty() {
                 let group = state.rotate_buffer();
-                state.sealed = Some(group);
+                state.sealed.push_back(group);
+                self.work.notify_one();
+            } else if state.writing {
+                self.wait_for_room(state);
             } else {
-                state.stats.append_waits += 1;
-                self.changed.wait(state);
+                self.write_one(state)?;
             }
         }
     }
 
+    /// Wait for a buffer or a segment.
+    fn wait_for_room(&self, state: &mut MutexGuard<'_, State>) {
+        let begin = self.vfs.now();
+        self.moved.wait(state);
+        self.count_wait(state, begin);
+    }
+
+    fn count_wait(&self, state: &mut MutexGuard<'_, State>, begin: Duration) {
+        let waited = self.vfs.now().saturating_sub(begin).as_micros();
+        let waited = u64::try_from(waited).unwrap_or(u64::MAX);
+        state.stats.append_waits += 1;
+        self.append_waited.fetch_add(waited, Ordering::Relaxed);
+    }
+
     /// Let the empty active group begin the next segment, of at least `size` bytes; made here if it
-    /// was not made ahead.
+    /// was not made ahead. May return without having done so: look again.
     fn next_segment(&self, state: &mut MutexGuard<'_, State>, size: u64) -> Result<()> {
-        if let Some(next) = state.next.take_if(|next| size <= next.size) {
-            state.begin_segment(next);
+        if DIRTY_MAX <= state.dirty.len() {
+            let begin = self.vfs.now();
+            if state.syncing {
+                self.synced.wait(state);
+            } else {
+                self.lead_sync(state)?;
+            }
+            self.count_wait(state, begin);
+            return Ok(());
+        }
+        if state.ahead.front().is_some_and(|next| size <= next.size) {
+            let next = state.ahead.pop_front().expect("seen under this lock");
+            state.begin_segment(next, self.vfs.now());
+            self.chores.notify_one();
             return Ok(());
         }
         if state.preparing {
-            state.stats.append_waits += 1;
-            self.changed.wait(state);
+            self.wait_for_room(state);
             return Ok(());
         }
-        let short = state.next.take();
-        self.prepare(state, size, short)
+        let begin = self.vfs.now();
+        let short = std::mem::take(&mut state.ahead);
+        let made = self.prepare(state, size, short);
+        self.count_wait(state, begin);
+        made
     }
 
     /// Write one record as a group of its own, through the free buffer, without syncing.
@@ -110,12 +141,11 @@ impl Log {
         parts: &[&[u8]],
     ) -> Result<()> {
         // Everything before it goes first (I1); the active group is empty.
-        while state.leading || state.sealed.is_some() {
-            if state.leading {
-                self.changed.wait(state);
+        while state.writing || !state.sealed.is_empty() {
+            if state.writing {
+                self.wait_for_room(state);
             } else {
-                let target = state.appended;
-                self.lead(state, target, false)?;
+                self.write_one(state)?;
             }
         }
         state.check()?;
@@ -124,8 +154,7 @@ impl Log {
         let segment = Arc::clone(&state.active.segment);
         let offset = state.active.offset;
         let total = padded((GROUP_HEADER + RECORD_HEADER) as u64 + u64::from(length));
-        self.as_leader(state, |log, state| {
-            log.close_previous(state, &segment)?;
+        self.as_writer(state, |log, state| {
             let group = GroupHeader {
                 segment: segment.number,
                 offset,
@@ -138,17 +167,15 @@ impl Log {
                     .expect("MAX_PAYLOAD leaves room"),
                 count: 1,
             };
-            let mut memory = state.spare.take().expect("no leader holds it");
+            let mut memory = state.free.pop().expect("only the active group has one");
             let outcome = MutexGuard::unlocked(state, || {
                 stream(&segment, log.store, &group, parts, &mut memory)
             });
-            state.spare = Some(memory);
+            state.free.push(memory);
             let writes = outcome?;
-            state.unsynced = Some(segment);
             state.stats.writes += writes;
-            state.stats.bytes_written += total;
             state.appended = seq;
-            state.written = seq;
+            state.now_written(segment, seq, total);
             state.active.skip_to(offset + total, Seq(seq.0 + 1));
             Ok(())
         })

@@ -1,12 +1,11 @@
 //! Following the chain of records through the segments, and judging where it ends.
 //!
 //! The chain is the longest row of records without gaps that begins at or before the first one
-//! asked for. A segment ends where a group or record does not decode (a *stop*). The next segment
-//! must go on with what is then expected, or before it (copies); if it begins later, records that
-//! were durable (I5) are missing, and that is damage. At the end of the chain, evidence (I4) behind
-//! the stops decides.
-
-use std::path::Path;
+//! asked for. A segment ends where a group or record does not decode (a *stop*). The chain goes on
+//! in the next segment that begins with what is then expected, or before it (copies). One that
+//! begins later is a stop as a whole: its groups were written before those that are missing were
+//! synced (I5), or these are damaged. At the end of the chain, evidence (I4) in and behind the stops
+//! decides which.
 
 use crate::error::{Error, Result};
 use crate::types::Seq;
@@ -58,19 +57,20 @@ impl<'a> Chain<'a> {
         self.durable
     }
 
-    /// Follow the chain through `found`, whose records count below `limit`.
+    /// Follow the chain through `found`, whose records count below `limit`. False when no group of
+    /// it can ever be part of a chain.
     pub(super) fn follow(
         &mut self,
         found: &'a Found,
         limit: Seq,
         replay: Replay<'_>,
-    ) -> Result<()> {
+    ) -> Result<bool> {
         if let Some(flaw) = found.unborn {
             if found.outlived {
                 return Err(header_damage(found, flaw));
             }
             self.stop(found, 0, flaw);
-            return Ok(());
+            return Ok(false);
         }
         let mut reader = Reader::new(found, self.store);
         let mut offset = BLOCK;
@@ -79,22 +79,25 @@ impl<'a> Chain<'a> {
                 Ok(group) => group,
                 Err(flaw) => {
                     self.stop(found, offset, flaw);
-                    return Ok(());
+                    return Ok(BLOCK < offset);
                 }
             };
             self.durable = self.durable.max(group.durable);
             if limit <= group.first {
-                return Ok(());
+                return Ok(BLOCK < offset);
             }
-            self.check_gap(found, offset, &group)?;
+            if !self.joins(&group) {
+                self.stop(found, offset, Flaw::Gap);
+                return Ok(BLOCK < offset);
+            }
             let (length, seed) = (usize::try_from(group.length).expect("32 bits"), reader.seed);
             let Some(bytes) = reader.slice(offset, length)? else {
                 self.stop(found, offset, Flaw::Short);
-                return Ok(());
+                return Ok(true);
             };
             if let Some((at, flaw)) = self.records(&group, bytes, seed, limit, replay)? {
                 self.stop(found, offset + at as u64, flaw);
-                return Ok(());
+                return Ok(true);
             }
             offset += padded(u64::from(group.length));
         }
@@ -146,19 +149,16 @@ impl<'a> Chain<'a> {
         });
     }
 
-    /// A group that begins behind what is expected proves that records are missing, unless nobody
-    /// asks for them.
-    fn check_gap(&mut self, found: &Found, offset: u64, group: &GroupHeader) -> Result<()> {
+    /// Whether `group` begins with what is expected or before it, or before all that is asked for.
+    fn joins(&mut self, group: &GroupHeader) -> bool {
         if self.expected.is_some_and(|seq| group.first <= seq) {
-            return Ok(());
+            return true;
         }
-        if group.first <= self.from {
+        let begins = group.first <= self.from;
+        if begins {
             self.expected = Some(group.first);
-            return Ok(());
         }
-        let missing = self.end();
-        let proof = Seq(group.first.0 - 1);
-        Err(self.damage(missing, proof, (&found.path, offset)))
+        begins
     }
 
     /// Look for evidence behind the stops, and refuse a chain that ends before what was durable.
@@ -179,32 +179,33 @@ impl<'a> Chain<'a> {
                 offset += BLOCK;
             }
         }
-        let end = self.end();
-        if self.durable < end {
-            return Ok(());
+        if self.end() <= self.durable {
+            return Err(self.damage());
         }
-        let nowhere = (Path::new(""), 0);
-        Err(self.damage(end, self.durable, nowhere))
+        Ok(())
     }
 
-    /// Record `missing` is not there though records up to `proof` were durable; `seen` is the place
-    /// that shows it, named when the place of the damage is not known.
-    fn damage(&self, missing: Seq, proof: Seq, seen: (&Path, u64)) -> Error {
-        let (path, what) = match self.stops.first() {
-            Some(stop) => {
-                let what = format!("at offset {} {}", stop.offset, stop.flaw);
-                (stop.found.path.as_path(), what)
-            }
-            None => {
-                let what = format!("a segment before offset {} is missing", seen.1);
-                (seen.0, what)
-            }
+    /// The record after the end of the chain is not there though it was durable.
+    fn damage(&self) -> Error {
+        let message = |what: String| {
+            format!(
+                "the log is damaged: {what}, so commit {} cannot be read though all up to {} were \
+                 durable; restore a backup",
+                self.end(),
+                self.durable
+            )
         };
-        let message = format!(
-            "the log is damaged: {what}, so commit {missing} cannot be read though all up to \
-             {proof} were durable; restore a backup"
-        );
-        Error::corrupt(message).with_path(path)
+        match self.stops.first() {
+            Some(Stop {
+                found,
+                offset,
+                flaw,
+            }) => {
+                let what = format!("at offset {offset} {flaw}");
+                Error::corrupt(message(what)).with_path(&found.path)
+            }
+            None => Error::corrupt(message("the last segment is missing".to_owned())),
+        }
     }
 }
 

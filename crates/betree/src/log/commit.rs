@@ -1,6 +1,7 @@
-//! Making records durable: one leader writes and syncs for everybody who waits (I6).
+//! Making records durable: a writer writes groups, a syncer syncs for everybody who waits (I6).
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use stdx::sync::MutexGuard;
@@ -9,8 +10,8 @@ use crate::error::Result;
 use crate::types::Seq;
 
 use super::options::Position;
-use super::segment::{Segment, fatal};
-use super::state::State;
+use super::segment::fatal;
+use super::state::{Dirty, State};
 use super::{Log, sites};
 
 impl Log {
@@ -29,8 +30,7 @@ impl Log {
         let waited = self.vfs.now().saturating_sub(begin).as_micros();
         state.stats.wait_micros += u64::try_from(waited).unwrap_or(u64::MAX);
         outcome?;
-        assert!(position.0 <= state.durable, "I6: the leader said so");
-        self.prepare_ahead(&mut state);
+        assert!(position.0 <= state.durable, "I6: the syncer said so");
         Ok(())
     }
 
@@ -47,102 +47,136 @@ impl Log {
         self.sync_to(Position(appended))
     }
 
-    /// Whether enough is buffered to be worth a write, and nobody is at it.
-    pub(crate) fn wants_write(&self) -> bool {
-        let state = self.state.lock();
-        let ready = state.sealed.is_some() || self.options.piece() <= state.active.used();
-        ready && !state.leading
-    }
-
-    /// Write out what is buffered if it is worth a write, without syncing. Committers that do not
-    /// sync call it after they let go of the commit lock, so that appends need not write.
+    /// Write out what is buffered if it is worth a write, without syncing. A thread of its own
+    /// calls it, or committers after they let go of the commit lock, so that appends need not
+    /// write.
     ///
     /// # Errors
     /// `Io` when the write failed, once; `Closed` later.
     pub(crate) fn write_ready(&self) -> Result<()> {
         let mut state = self.state.lock();
-        let ready = state.sealed.is_some() || self.options.piece() <= state.active.used();
-        if !ready || state.leading {
-            return Ok(());
-        }
-        state.check()?;
         let target = state.appended;
-        self.lead(&mut state, target, false)?;
-        self.prepare_ahead(&mut state);
+        while self.wants_write(&state) && state.written < target {
+            self.write_one(&mut state)?;
+        }
         Ok(())
+    }
+
+    /// Wait until something is worth a write, no longer than `limit`.
+    pub(crate) fn wait_for_write(&self, limit: Duration) {
+        let mut state = self.state.lock();
+        if !self.wants_write(&state) {
+            self.work.wait_for(&mut state, limit);
+        }
+    }
+
+    /// End the waits of threads that wait for work.
+    pub(crate) fn wake(&self) {
+        let _state = self.state.lock();
+        self.work.notify_all();
+        self.chores.notify_all();
+    }
+
+    fn wants_write(&self, state: &State) -> bool {
+        let ready = !state.sealed.is_empty() || self.options.piece() <= state.active.used();
+        ready && !state.writing
     }
 
     fn sync_or_wait(&self, state: &mut MutexGuard<'_, State>, target: Seq) -> Result<()> {
         state.waiting += 1;
         while state.durable < target {
             state.check()?;
-            if state.leading {
-                self.changed.wait(state);
-                continue;
+            if state.syncing {
+                // Whoever syncs next writes what has come meanwhile, as one group.
+                self.synced.wait(state);
+            } else {
+                self.lead_sync(state)?;
             }
-            if 1 < state.last_group && self.options.group_delay != Duration::ZERO {
-                // Others are about: they commit while this one waits.
-                state.leading = true;
-                MutexGuard::unlocked(state, || self.vfs.sleep(self.options.group_delay));
-                state.leading = false;
+        }
+        state.stats.group_commits += 1;
+        Ok(())
+    }
+
+    /// Write what is appended and sync it, as the syncer (I6). The log is poisoned when it fails.
+    pub(super) fn lead_sync(&self, state: &mut MutexGuard<'_, State>) -> Result<()> {
+        state.check()?;
+        assert!(!state.syncing, "I6: one syncer");
+        state.syncing = true;
+        if 1 < state.last_group && self.options.group_delay != Duration::ZERO {
+            // Others are about: they commit while this one waits.
+            MutexGuard::unlocked(state, || self.vfs.sleep(self.options.group_delay));
+        }
+        let waiting = std::mem::take(&mut state.waiting);
+        let target = state.appended;
+        let outcome = self
+            .write_to(state, target)
+            .and_then(|()| self.sync_written(state));
+        state.syncing = false;
+        match &outcome {
+            Ok(()) if 0 < waiting => {
+                state.last_group = waiting;
+                state.stats.groups += 1;
             }
-            let all = state.appended;
-            let waiting = std::mem::take(&mut state.waiting);
-            state.last_group = waiting;
-            self.lead(state, all, true)?;
-            state.stats.groups += 1;
-            state.stats.group_commits += waiting;
+            Ok(()) => {}
+            Err(error) => self.fail(state, error),
+        }
+        self.synced.notify_all();
+        outcome
+    }
+
+    /// Write everything up to `target`, or wait for the writer that does.
+    pub(super) fn write_to(&self, state: &mut MutexGuard<'_, State>, target: Seq) -> Result<()> {
+        while state.written < target {
+            state.check()?;
+            if state.writing {
+                self.moved.wait(state);
+            } else {
+                self.write_one(state)?;
+            }
         }
         Ok(())
     }
 
-    /// Write everything up to `target`, and sync if asked. The log is poisoned when it fails.
-    pub(super) fn lead(
-        &self,
-        state: &mut MutexGuard<'_, State>,
-        target: Seq,
-        sync: bool,
-    ) -> Result<()> {
-        self.as_leader(state, |log, state| {
-            while state.written < target {
-                log.write_next(state)?;
-            }
-            if sync {
-                log.sync_written(state)
-            } else {
-                Ok(())
-            }
-        })
+    /// Write the oldest group, as the writer.
+    pub(super) fn write_one(&self, state: &mut MutexGuard<'_, State>) -> Result<()> {
+        self.as_writer(state, Log::write_next)
     }
 
-    /// Do `work` as the leader. The log is poisoned when it fails (I7).
-    pub(super) fn as_leader(
+    /// Do `work` as the writer. The log is poisoned when it fails (I7).
+    pub(super) fn as_writer(
         &self,
         state: &mut MutexGuard<'_, State>,
         work: impl FnOnce(&Log, &mut MutexGuard<'_, State>) -> Result<()>,
     ) -> Result<()> {
         state.check()?;
-        assert!(!state.leading, "I6: one leader");
-        state.leading = true;
+        assert!(!state.writing, "I6: one writer");
+        state.writing = true;
         let outcome = work(self, state);
-        state.leading = false;
+        state.writing = false;
         if let Err(error) = &outcome {
-            state.poison(error);
+            self.fail(state, error);
         }
-        self.changed.notify_all();
+        self.filled.store(state.filled(), Ordering::Relaxed);
+        self.moved.notify_all();
         outcome
     }
 
+    /// I7: nothing more, and everybody who waits is told.
+    pub(super) fn fail(&self, state: &mut MutexGuard<'_, State>, error: &crate::Error) {
+        state.poison(error);
+        self.moved.notify_all();
+        self.synced.notify_all();
+    }
+
     fn write_next(&self, state: &mut MutexGuard<'_, State>) -> Result<()> {
-        assert!(state.leading, "I6: only the leader writes");
         let Some(mut group) = state.take_group() else {
             unreachable!("I1: records appended and not written are in a group");
         };
         let last = group.last().expect("a group to be written has records");
-        self.close_previous(state, &group.segment)?;
         let durable = state.durable;
         let segment = Arc::clone(&group.segment);
         let offset = group.offset;
+        let begin = self.vfs.now();
         let (length, outcome) = MutexGuard::unlocked(state, || {
             let bytes = group.seal(self.store, durable);
             let outcome = segment.file.write_at(sites::WRITE, bytes, offset);
@@ -150,59 +184,37 @@ impl Log {
             segment.file.start_writeback(offset, length);
             (length, outcome)
         });
-        state.spare = Some(group.into_memory());
+        state.free.push(group.into_memory());
         outcome.map_err(|e| fatal("writing the log", &segment.path, &e))?;
-        assert!(state.written < last, "I1: groups go in order");
-        state.written = last;
-        state.unsynced = Some(segment);
+        state.now_written(segment, last, length);
         state.stats.writes += 1;
-        state.stats.bytes_written += length;
-        // Appends may wait for the buffer.
-        self.changed.notify_all();
+        self.pace
+            .wrote(length, self.vfs.now().saturating_sub(begin));
         Ok(())
     }
 
-    /// I5: before `segment` is written to, the one before is synced.
-    pub(super) fn close_previous(
-        &self,
-        state: &mut MutexGuard<'_, State>,
-        segment: &Segment,
-    ) -> Result<()> {
-        let previous = state.unsynced.as_ref();
-        let Some(previous) = previous.filter(|p| p.number != segment.number) else {
-            return Ok(());
-        };
-        assert!(previous.number < segment.number, "I3: numbers rise");
-        let previous = Arc::clone(previous);
-        let written = state.written;
-        MutexGuard::unlocked(state, || {
-            previous.file.sync(sites::ROTATE)?;
-            previous.file.forget(0, previous.size);
-            Ok(())
-        })
-        .map_err(|e: std::io::Error| fatal("syncing a full log segment", &previous.path, &e))?;
-        self.now_durable(state, written);
-        Ok(())
-    }
-
+    /// Sync the files that hold what is written now, the oldest first (I5).
     fn sync_written(&self, state: &mut MutexGuard<'_, State>) -> Result<()> {
-        let Some(segment) = state.unsynced.clone() else {
-            assert_eq!(state.durable, state.written, "I5: nothing to sync");
-            return Ok(());
-        };
         let written = state.written;
-        MutexGuard::unlocked(state, || segment.file.sync(sites::SYNC))
-            .map_err(|e| fatal("syncing the log", &segment.path, &e))?;
-        self.now_durable(state, written);
+        let dirty: Vec<Dirty> = state.dirty.iter().cloned().collect();
+        for Dirty { segment, last } in dirty {
+            assert!(last <= written, "seen under one lock");
+            let full = segment.number < state.active.segment.number;
+            let site = if full { sites::ROTATE } else { sites::SYNC };
+            MutexGuard::unlocked(state, || {
+                segment.file.sync(site)?;
+                if full {
+                    segment.file.forget(0, segment.size);
+                }
+                Ok(())
+            })
+            .map_err(|e: std::io::Error| fatal("syncing the log", &segment.path, &e))?;
+            // I7: a write that failed meanwhile makes what is on disk unknown.
+            state.check()?;
+            state.now_durable(last);
+            state.stats.syncs += 1;
+        }
+        assert!(written <= state.durable, "I5: what was written was dirty");
         Ok(())
-    }
-
-    fn now_durable(&self, state: &mut MutexGuard<'_, State>, written: Seq) {
-        assert!(state.leading, "I6: only the leader syncs");
-        assert_eq!(state.written, written, "I6: nobody wrote meanwhile");
-        assert!(state.durable <= written, "durable never falls");
-        state.durable = written;
-        state.unsynced = None;
-        state.stats.syncs += 1;
     }
 }

@@ -57,6 +57,9 @@ pub(crate) enum Flaw {
     /// Written by another version.
     #[error("format version {0} is unknown to this version")]
     Version(u32),
+    /// The records before it are not there.
+    #[error("a later commit follows")]
+    Gap,
     /// The checksum is right, what it covers is not.
     #[error("the {0} is impossible")]
     Field(&'static str),

@@ -92,6 +92,11 @@ impl Group {
         self.count == 0
     }
 
+    /// Bytes of its memory.
+    pub(super) fn capacity(&self) -> usize {
+        self.memory.capacity()
+    }
+
     /// Bytes so far, with the header.
     pub(super) fn used(&self) -> usize {
         self.used

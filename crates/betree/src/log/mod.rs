@@ -56,6 +56,7 @@ mod commit;
 pub(crate) mod format;
 mod group;
 mod options;
+mod pace;
 mod presence;
 mod recover;
 mod segment;
@@ -66,6 +67,8 @@ mod upkeep;
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::time::Duration;
 
 use stdx::sync::{Condvar, Mutex};
 use vfs::Vfs;
@@ -74,6 +77,7 @@ pub(crate) use options::{LogOptions, LogStats, Position};
 
 use crate::types::Seq;
 
+use pace::Pace;
 use segment::Place;
 use state::State;
 
@@ -84,8 +88,19 @@ pub(crate) struct Log {
     store: u128,
     options: LogOptions,
     state: Mutex<State>,
-    /// Notified when a group was written or synced, a segment was made, or the log was poisoned.
-    changed: Condvar,
+    /// Notified when a group was written, a segment was made, or the log was poisoned.
+    moved: Condvar,
+    /// Notified when a sync has ended, or the log was poisoned.
+    synced: Condvar,
+    /// Notified when something is worth a write.
+    work: Condvar,
+    /// Notified when a segment should be made ahead.
+    chores: Condvar,
+    /// The share of the buffers that waits to be written, in 1/1000.
+    filled: AtomicUsize,
+    /// Microseconds that appends have waited for a buffer or a segment.
+    append_waited: AtomicU64,
+    pace: Pace,
 }
 
 impl Log {
@@ -113,6 +128,22 @@ impl Log {
     /// What it has done since it was opened.
     pub(crate) fn stats(&self) -> LogStats {
         self.state.lock().stats
+    }
+
+    /// The share of the buffers that waits to be written, from 0 to 1.
+    pub(crate) fn pressure(&self) -> f64 {
+        self.filled.load(Ordering::Relaxed) as f64 / 1000.0
+    }
+
+    /// How long a commit of `bytes` should sleep before it is appended, so that the buffers do not
+    /// fill up: see [`Pace::delay`].
+    pub(crate) fn delay(&self, bytes: usize) -> Duration {
+        self.pace.delay(bytes, self.pressure())
+    }
+
+    /// How long appends have waited for a buffer or a segment, in all.
+    pub(crate) fn append_waited(&self) -> Duration {
+        Duration::from_micros(self.append_waited.load(Ordering::Relaxed))
     }
 
     fn place(&self) -> Place<'_> {

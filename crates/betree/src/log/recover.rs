@@ -2,6 +2,7 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize};
 
 use stdx::sync::{Condvar, Mutex};
 use vfs::Vfs;
@@ -12,6 +13,7 @@ use crate::types::Seq;
 use super::chain::{Chain, Replay};
 use super::format::{self, BLOCK};
 use super::options::LogOptions;
+use super::pace::Pace;
 use super::segment::{Name, Place, Spare, segment_path, spare_path};
 use super::state::{Held, State};
 use super::survey::{Survey, names};
@@ -40,7 +42,7 @@ impl Log {
         };
         clear(&place)?;
         let segment = place.prepare(1, options.segment, None)?;
-        let state = State::new(segment, options.buffer, Seq(first.0 - 1), first);
+        let state = State::new(segment, &options, Seq(first.0 - 1), first);
         Ok(Log::with(vfs, directory, store, options, state))
     }
 
@@ -80,7 +82,7 @@ impl Log {
         let number = survey.newest() + 1;
         let mut spares = set_aside(&place, &mut survey, &lasts, options.segment)?;
         let segment = place.prepare(number, options.segment, spares.pop().as_ref())?;
-        let mut state = State::new(segment, options.buffer, Seq(copy.0 - 1), end);
+        let mut state = State::new(segment, &options, Seq(copy.0 - 1), end);
         state.spares = spares;
         hold(&mut state, &survey, &lasts);
         let log = Log::with(Arc::clone(&vfs), directory, store, options, state);
@@ -88,6 +90,56 @@ impl Log {
         assert_eq!(log.appended().0 + 1, end.0, "the chain reads twice alike");
         assert_eq!(log.durable(), log.appended(), "what was copied is synced");
         Ok(log)
+    }
+
+    /// Read the records `first..=last` of a log that is being recovered again, in order: `replay`
+    /// has been called for all of them, and has not returned from the last.
+    ///
+    /// # Errors
+    /// As [`Log::recover`]; what `visit` returns.
+    pub(crate) fn read_again(
+        vfs: &dyn Vfs,
+        directory: &Path,
+        store: u128,
+        (first, last): (Seq, Seq),
+        visit: Replay<'_>,
+    ) -> Result<()> {
+        let place = Place {
+            vfs,
+            directory,
+            store,
+            direct: false,
+        };
+        let survey = Survey::take(&place)?;
+        let mut reached = Seq(first.0 - 1);
+        let mut failure = None;
+        // An error is the way to stop: the rest of the log is not asked for.
+        let mut take = |seq: Seq, payload: &[u8]| {
+            match visit(seq, payload) {
+                Ok(()) => reached = seq,
+                Err(error) => failure = Some(error),
+            }
+            if reached < last && failure.is_none() {
+                return Ok(());
+            }
+            Err(Error::new(ErrorKind::Io, "read far enough"))
+        };
+        let mut chain = Chain::new(store, first);
+        let mut stopped = Ok(());
+        for (found, limit) in survey.segments.iter().zip(survey.limits()) {
+            if first < limit && stopped.is_ok() {
+                stopped = chain.follow(found, limit, &mut take);
+            }
+        }
+        match (failure, stopped) {
+            (Some(error), _) => Err(error),
+            (None, _) if reached == last => Ok(()),
+            (None, Err(error)) => Err(error),
+            (None, Ok(())) => {
+                let message = format!("the log changed while commit {last} was read again");
+                Err(Error::corrupt(message).with_path(directory))
+            }
+        }
     }
 
     fn with(
@@ -103,7 +155,13 @@ impl Log {
             store,
             options,
             state: Mutex::new(state),
-            changed: Condvar::new(),
+            moved: Condvar::new(),
+            synced: Condvar::new(),
+            work: Condvar::new(),
+            chores: Condvar::new(),
+            filled: AtomicUsize::new(0),
+            append_waited: AtomicU64::new(0),
+            pace: Pace::default(),
         }
     }
 
@@ -122,7 +180,7 @@ impl Log {
 }
 
 /// Replay the chain; its end, what is proven durable, and the last record of each segment (none for
-/// a segment that holds no record of the chain).
+/// a segment that holds no record of the chain, and never may: I8).
 fn replay_chain(
     survey: &Survey,
     store: u128,
@@ -138,16 +196,16 @@ fn replay_chain(
             lasts.push(Some(Seq(limit.0.saturating_sub(1))));
             continue;
         }
-        chain.follow(found, limit, replay)?;
+        let belongs = chain.follow(found, limit, replay)?;
         let last = Seq(chain.end().0 - 1);
-        lasts.push(found.first.map(|_| last));
+        lasts.push(belongs.then_some(last));
     }
     chain.judge()?;
     Ok((chain.end(), chain.durable(), lasts))
 }
 
-/// Set the segments without records of the chain aside, and remove what spares are too many or of
-/// another size.
+/// Set the segments without records of the chain aside (I8), and remove what spares are too many or
+/// of another size. Durable before the header of the segment that is made next.
 fn set_aside(
     place: &Place<'_>,
     survey: &mut Survey,

@@ -2,13 +2,14 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::types::Seq;
 
 use super::format::BLOCK;
 use super::group::{Group, Memory};
-use super::options::LogStats;
+use super::options::{LogOptions, LogStats};
 use super::segment::{Segment, Spare};
 
 /// A segment that is not released.
@@ -21,14 +22,25 @@ pub(super) struct Held {
     pub(super) last: Option<Seq>,
 }
 
+/// A segment written to since it was last synced.
+#[derive(Clone)]
+pub(super) struct Dirty {
+    pub(super) segment: Arc<Segment>,
+    /// The newest record written to it.
+    pub(super) last: Seq,
+}
+
 pub(super) struct State {
     /// Where appends go.
     pub(super) active: Group,
-    /// Full, waiting for a leader.
-    pub(super) sealed: Option<Group>,
-    /// The other buffer, when it is neither sealed nor in a leader's hands.
-    pub(super) spare: Option<Memory>,
-    pub(super) leading: bool,
+    /// Full, waiting to be written, oldest first.
+    pub(super) sealed: VecDeque<Group>,
+    /// Buffers that are neither active, nor sealed, nor being written.
+    pub(super) free: Vec<Memory>,
+    /// Somebody writes (I6).
+    pub(super) writing: bool,
+    /// Somebody syncs (I6).
+    pub(super) syncing: bool,
     pub(super) preparing: bool,
     /// Why nothing can be written any more.
     pub(super) poison: Option<String>,
@@ -37,15 +49,18 @@ pub(super) struct State {
     pub(super) durable: Seq,
     /// Where this log began to write new records; groups of older ones are recovery's copies.
     pub(super) restart: Seq,
-    /// The segment written to since it was last synced (I5: one at most).
-    pub(super) unsynced: Option<Arc<Segment>>,
+    /// Ascending in both fields; each segment once.
+    pub(super) dirty: VecDeque<Dirty>,
     /// Oldest first; the last is the active one's.
     pub(super) held: VecDeque<Held>,
-    /// Made ahead.
-    pub(super) next: Option<Arc<Segment>>,
+    /// Made ahead, in the order they will be used in.
+    pub(super) ahead: VecDeque<Arc<Segment>>,
     pub(super) next_number: u64,
     pub(super) spares: Vec<Spare>,
-    /// Waits that the group in the making will end, and how many the last one ended.
+    /// When the active segment was begun, and how long the one before lasted.
+    pub(super) begun: Duration,
+    pub(super) lasted: Option<Duration>,
+    /// Waits that the next sync will end, and how many the last one ended.
     pub(super) waiting: u64,
     pub(super) last_group: u64,
     pub(super) stats: LogStats,
@@ -55,8 +70,14 @@ pub(super) struct State {
 
 impl State {
     /// A log that writes its first record, `appended + 1`, to `segment`.
-    pub(super) fn new(segment: Segment, buffer: usize, appended: Seq, restart: Seq) -> State {
+    pub(super) fn new(
+        segment: Segment,
+        options: &LogOptions,
+        appended: Seq,
+        restart: Seq,
+    ) -> State {
         assert!(appended < restart, "a log begins after what is durable");
+        assert!(2 <= options.buffers, "one fills while another is written");
         let next_number = segment.number + 1;
         let segment = Arc::new(segment);
         let held = Held {
@@ -66,22 +87,26 @@ impl State {
             last: None,
         };
         let first = Seq(appended.0 + 1);
+        let memory = || Memory::new(options.buffer);
         State {
-            active: Group::new(Memory::new(buffer), segment, BLOCK, restart, first),
-            sealed: None,
-            spare: Some(Memory::new(buffer)),
-            leading: false,
+            active: Group::new(memory(), segment, BLOCK, restart, first),
+            sealed: VecDeque::with_capacity(options.buffers),
+            free: (1..options.buffers).map(|_| memory()).collect(),
+            writing: false,
+            syncing: false,
             preparing: false,
             poison: None,
             appended,
             written: appended,
             durable: appended,
             restart,
-            unsynced: None,
+            dirty: VecDeque::new(),
             held: VecDeque::from([held]),
-            next: None,
+            ahead: VecDeque::new(),
             next_number,
             spares: Vec::new(),
+            begun: Duration::ZERO,
+            lasted: None,
             waiting: 0,
             last_group: 0,
             released: Seq::ANCIENT,
@@ -106,9 +131,9 @@ impl State {
         self.poison.get_or_insert_with(|| cause.to_string());
     }
 
-    /// Take the active group out for writing; the next one begins behind it, in the other buffer.
+    /// Take the active group out for writing; the next one begins behind it, in a free buffer.
     pub(super) fn rotate_buffer(&mut self) -> Group {
-        let memory = self.spare.take().expect("the caller saw the other buffer");
+        let memory = self.free.pop().expect("the caller saw a free buffer");
         let group = &self.active;
         assert!(!group.is_empty(), "an empty group is not written");
         let next = Group::new(
@@ -121,16 +146,44 @@ impl State {
         std::mem::replace(&mut self.active, next)
     }
 
-    /// What a leader writes next: the older group first (I1).
+    /// What a writer writes next: the older groups first (I1). There is a free buffer for the
+    /// active group unless groups are sealed, since the writer has given back the one before.
     pub(super) fn take_group(&mut self) -> Option<Group> {
-        if let Some(group) = self.sealed.take() {
+        if let Some(group) = self.sealed.pop_front() {
             return Some(group);
         }
         (!self.active.is_empty()).then(|| self.rotate_buffer())
     }
 
-    /// Let the empty active group begin `segment`.
-    pub(super) fn begin_segment(&mut self, segment: Arc<Segment>) {
+    /// A group with records up to `last` was written to `segment`.
+    pub(super) fn now_written(&mut self, segment: Arc<Segment>, last: Seq, bytes: u64) {
+        assert!(self.writing, "I6: only the writer writes");
+        assert!(self.written < last, "I1: groups go in order");
+        assert!(last <= self.appended, "records are appended first");
+        self.written = last;
+        self.stats.bytes_written += bytes;
+        match self.dirty.back_mut() {
+            Some(dirty) if dirty.segment.number == segment.number => dirty.last = last,
+            before => {
+                let rises = before.is_none_or(|dirty| dirty.segment.number < segment.number);
+                assert!(rises, "I3: numbers rise");
+                self.dirty.push_back(Dirty { segment, last });
+            }
+        }
+    }
+
+    /// All files that held something up to `written` when the sync began were synced (I5).
+    pub(super) fn now_durable(&mut self, written: Seq) {
+        assert!(self.syncing, "I6: only the syncer makes durable");
+        assert!(self.poison.is_none(), "I7: not after a failure");
+        assert!(written <= self.written, "what was written was synced");
+        assert!(self.durable <= written, "durable never falls");
+        self.durable = written;
+        self.dirty.retain(|dirty| written < dirty.last);
+    }
+
+    /// Let the empty active group begin `segment`, at time `now`.
+    pub(super) fn begin_segment(&mut self, segment: Arc<Segment>, now: Duration) {
         assert!(self.active.is_empty(), "I2: a group lies in one segment");
         let first = Seq(self.appended.0 + 1);
         let back = self.held.back_mut().expect("the active segment is held");
@@ -147,10 +200,23 @@ impl State {
         let void = first.max(self.restart);
         self.active.restart_in(segment, void, first);
         self.stats.segments += 1;
+        if self.begun != Duration::ZERO {
+            self.lasted = Some(now.saturating_sub(self.begun));
+        }
+        self.begun = now;
     }
 
     pub(super) fn bytes_held(&self) -> u64 {
         let closed: u64 = self.held.iter().map(|held| held.used).sum();
         closed + self.active.end()
+    }
+
+    /// The share of the buffers that holds records not yet written, in 1/1000; the rest of a
+    /// sealed buffer is of no use either.
+    pub(super) fn filled(&self) -> usize {
+        let capacity = self.active.capacity();
+        let whole = self.sealed.len() + usize::from(self.writing);
+        let count = self.free.len() + 1 + whole;
+        (whole * capacity + self.active.used()) * 1000 / (count * capacity)
     }
 }

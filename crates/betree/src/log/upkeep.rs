@@ -1,7 +1,9 @@
 //! Segments come and go: the next one made ahead, released ones set aside.
 
+use std::collections::VecDeque;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use stdx::sync::MutexGuard;
 
@@ -12,8 +14,13 @@ use super::Log;
 use super::segment::{Segment, Spare, segment_path};
 use super::state::State;
 
-/// Spare segments kept for reuse: one is soon the next, one more bridges a late release.
-pub(super) const SPARES: usize = 2;
+/// Spare segments kept for reuse: as many as a checkpoint releases at once with the usual sizes, so
+/// that a steady load never makes new ones, whose blocks the file system must first mark as written.
+pub(super) const SPARES: usize = 4;
+
+/// Segments that are full sooner than this are made two ahead: making one waits for the device,
+/// which syncs the others.
+const HURRY: Duration = Duration::from_secs(1);
 
 impl Log {
     /// Release the segments whose records are all older than `seq`: set aside or removed.
@@ -57,11 +64,17 @@ impl Log {
     /// writing.
     pub(crate) fn close(&self) {
         let mut state = self.state.lock();
-        while state.leading || state.preparing {
-            self.changed.wait(&mut state);
+        while state.writing || state.syncing || state.preparing {
+            let ends = if state.syncing {
+                &self.synced
+            } else {
+                &self.moved
+            };
+            ends.wait(&mut state);
         }
         state.poison.get_or_insert_with(|| "closed".to_owned());
-        self.changed.notify_all();
+        self.moved.notify_all();
+        self.synced.notify_all();
     }
 
     /// Records up to this one may be gone.
@@ -100,27 +113,38 @@ impl Log {
         Ok(())
     }
 
-    /// When half of the segment is used, make the next one; the caller has got what it came for.
-    pub(super) fn prepare_ahead(&self, state: &mut MutexGuard<'_, State>) {
-        let used = state.active.offset;
-        let due = state.active.segment.size / 2 <= used;
-        if due && state.next.is_none() && !state.preparing && state.poison.is_none() {
+    /// Make the next segment before it is needed, if it will be soon. A thread of its own calls it,
+    /// or committers when they have got what they came for.
+    pub(crate) fn prepare_ahead(&self) {
+        let mut state = self.state.lock();
+        while lacks_segment(&state) {
             // A full disk may have space by the time the segment is needed; the append that needs
             // it tries again and reports. Any other failure has poisoned the log.
-            let _ = self.prepare(state, self.options.segment, None);
+            if self
+                .prepare(&mut state, self.options.segment, VecDeque::new())
+                .is_err()
+            {
+                return;
+            }
         }
     }
 
-    /// Make the next segment, of at least `size` bytes, without holding the lock; `short` was made
-    /// ahead and is too small. Poisons the log on any failure but a full disk.
+    /// Wait until a segment is begun, no longer than `limit`; what is missed is seen then.
+    pub(crate) fn wait_for_chores(&self, limit: Duration) {
+        let mut state = self.state.lock();
+        self.chores.wait_for(&mut state, limit);
+    }
+
+    /// Make the next segment, of at least `size` bytes, without holding the lock; `short` were made
+    /// ahead and are too small. Poisons the log on any failure but a full disk.
     pub(super) fn prepare(
         &self,
         state: &mut MutexGuard<'_, State>,
         size: u64,
-        short: Option<Arc<Segment>>,
+        short: VecDeque<Arc<Segment>>,
     ) -> Result<()> {
         assert!(!state.preparing, "one at a time");
-        assert!(state.next.is_none(), "there is one already");
+        assert!(short.is_empty() || state.ahead.is_empty(), "I3: in order");
         let size = size.max(self.options.segment);
         let number = state.next_number;
         state.next_number += 1;
@@ -129,19 +153,30 @@ impl Log {
         state.preparing = true;
         let made = MutexGuard::unlocked(state, || {
             let place = self.place();
-            if let Some(short) = short {
+            for short in short {
                 place.remove(&short.path)?;
             }
             place.prepare(number, size, spare.as_ref())
         });
         state.preparing = false;
-        let made = made.map(|segment| state.next = Some(Arc::new(segment)));
-        if let Err(error) = &made
-            && error.kind() != ErrorKind::Full
-        {
-            state.poison(error);
+        let made = made.map(|segment| state.ahead.push_back(Arc::new(segment)));
+        match &made {
+            Err(error) if error.kind() != ErrorKind::Full => self.fail(state, error),
+            _ => {
+                self.moved.notify_all();
+            }
         }
-        self.changed.notify_all();
         made
     }
+}
+
+/// Whether a segment should be made ahead: one when an eighth of the active one is used, two when
+/// the one before was full within a second.
+fn lacks_segment(state: &State) -> bool {
+    let want = if state.lasted.is_some_and(|time| time < HURRY) {
+        2
+    } else {
+        usize::from(state.active.segment.size / 8 <= state.active.offset)
+    };
+    state.ahead.len() < want && !state.preparing && state.poison.is_none()
 }

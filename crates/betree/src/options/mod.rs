@@ -166,11 +166,11 @@ impl Options {
     }
 
     /// How the memory is divided: what the log and the work in flight take first, and never more
-    /// than 3/16; the rest by [`Options::buffer_share`].
+    /// than a quarter; the rest by [`Options::buffer_share`].
     #[must_use]
     pub(crate) fn shares(&self) -> Shares {
         let log = if self.log {
-            (self.memory / 16).clamp(LOG_BUFFER_MIN, LOG_BUFFER_MAX)
+            (self.memory / 8).clamp(LOG_BUFFER_MIN, LOG_BUFFER_MAX)
         } else {
             0
         };

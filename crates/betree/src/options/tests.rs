@@ -29,7 +29,7 @@ fn the_memory_is_divided_without_rest() {
                 options.validate().unwrap();
                 let shares = options.shares();
                 assert_eq!(log, 0 < shares.log);
-                assert!(shares.log + shares.work <= memory / 16 * 3 + 2);
+                assert!(shares.log + shares.work <= memory / 4);
                 assert!(0 < shares.buffers && 0 < shares.cache);
             }
         }

@@ -28,6 +28,8 @@ pub(crate) struct Run {
     store: Arc<RunStore>,
     meta: RunMeta,
     retired: AtomicBool,
+    /// No image ever named it.
+    private: AtomicBool,
 }
 
 impl Run {
@@ -48,6 +50,7 @@ impl Run {
             store,
             meta,
             retired: AtomicBool::new(false),
+            private: AtomicBool::new(false),
         })
     }
 
@@ -63,6 +66,13 @@ impl Run {
     /// has let go of it.
     pub(crate) fn retire(&self) {
         self.retired.store(true, Ordering::Release);
+    }
+
+    /// As [`Run::retire`], for a run that no version of a tree ever named: its extents can be used
+    /// again at once, and not only after the next checkpoint.
+    pub(crate) fn discard(&self) {
+        self.private.store(true, Ordering::Release);
+        self.retire();
     }
 
     /// The newest version of `key` that `snapshot` sees; its value replaces what is in `value`.
@@ -286,7 +296,11 @@ impl Drop for Run {
     fn drop(&mut self) {
         if *self.retired.get_mut() {
             self.store.cache().forget_run(self.meta.id, self.meta.pages);
-            self.store.release(&self.meta.extents);
+            if *self.private.get_mut() {
+                self.store.discard(&self.meta.extents);
+            } else {
+                self.store.release(&self.meta.extents);
+            }
         } else {
             self.store.let_go(&self.meta.extents);
         }

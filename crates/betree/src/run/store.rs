@@ -23,6 +23,8 @@ pub(crate) mod sites {
     pub(crate) const FLUSH_WRITE: Site = Site("flush.write");
     /// Writes of merges.
     pub(crate) const MERGE_WRITE: Site = Site("merge.write");
+    /// Writes of transactions too large for memory.
+    pub(crate) const SPILL_WRITE: Site = Site("spill.write");
     /// Sequential reads of merges.
     pub(crate) const MERGE_READ: Site = Site("merge.read");
     /// Pages for readers.

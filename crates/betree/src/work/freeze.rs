@@ -87,12 +87,8 @@ impl Core {
     fn fullest(&self) -> Option<(Arc<Tree>, Arc<Bucket>)> {
         let mut best = None;
         let mut most = 0;
-        for tree in self
-            .catalog
-            .all()
-            .into_iter()
-            .chain(self.catalog.lingering())
-        {
+        let lingering = self.catalog.lingering().into_iter().map(|(tree, _)| tree);
+        for tree in self.catalog.all().into_iter().chain(lingering) {
             for bucket in tree.routing().buckets() {
                 let active = bucket.active();
                 if 0 < active.entries() && most < active.bytes() {

@@ -6,10 +6,10 @@
 //! than everything merged, and stays as it is.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use stdx::rng::Rng;
 use stdx::sync::Mutex;
+use stdx::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use vfs::Site;
 
 use super::restructure::Part;

@@ -1,5 +1,6 @@
 //! The background threads of a store: as many as the options say for flushes, merges and
-//! checkpoints, and one that writes and syncs the log, which mostly waits for the device.
+//! checkpoints, and two for the log, which mostly wait for the device: one writes, the other syncs
+//! and makes segments, so that commits go on being written while a sync runs.
 
 use std::io;
 use std::sync::Arc;
@@ -44,7 +45,10 @@ impl Threads {
         }
         if 0 < core.options.threads() && core.log.is_some() {
             let core = Arc::clone(core);
+            let (syncer, its_stop) = (Arc::clone(&core), Arc::clone(&stop));
             let handle = stdx::sync::spawn("betree-log", move || write_log(&core, &stop))?;
+            threads.handles.push(handle);
+            let handle = stdx::sync::spawn("betree-sync", move || sync_log(&syncer, &its_stop))?;
             threads.handles.push(handle);
         }
         Ok(threads)
@@ -52,20 +56,26 @@ impl Threads {
 
     /// Stop and wait for them.
     pub(crate) fn stop(&mut self) {
-        self.stop.store(true, Ordering::Release);
-        self.core.wake.everyone();
+        self.tell();
         for handle in self.handles.drain(..) {
             if let Err(panic) = handle.join() {
                 std::panic::resume_unwind(panic);
             }
         }
     }
+
+    fn tell(&self) {
+        self.stop.store(true, Ordering::Release);
+        self.core.wake.everyone();
+        if let Some(log) = &self.core.log {
+            log.wake();
+        }
+    }
 }
 
 impl Drop for Threads {
     fn drop(&mut self) {
-        self.stop.store(true, Ordering::Release);
-        self.core.wake.everyone();
+        self.tell();
         for handle in self.handles.drain(..) {
             // A panic there was printed there; one more here would abort.
             let _ = handle.join();
@@ -84,19 +94,29 @@ fn work(core: &Core, stop: &AtomicBool) {
     }
 }
 
-/// Write the log out in large pieces, so that commits that are not synced need not, and sync it
-/// once in an interval.
+/// Write the log out in large pieces, so that commits that are not synced need not.
 fn write_log(core: &Core, stop: &AtomicBool) {
     let Some(log) = &core.log else { return };
     while !stop.load(Ordering::Acquire) {
-        let result = log.write_ready().and_then(|()| core.sync_interval());
-        if let Err(error) = result {
+        if let Err(error) = log.write_ready() {
             // A failed write or sync of the log is final; commits are told.
             core.health.poison(&error);
             return;
         }
-        if !log.wants_write() {
-            core.wake.wait_for_log(PAUSE);
+        log.wait_for_write(PAUSE);
+    }
+}
+
+/// Sync the log once in an interval, and make its segments ahead.
+fn sync_log(core: &Core, stop: &AtomicBool) {
+    let Some(log) = &core.log else { return };
+    let pause = PAUSE.min(core.options.interval());
+    while !stop.load(Ordering::Acquire) {
+        log.prepare_ahead();
+        if let Err(error) = core.sync_interval() {
+            core.health.poison(&error);
+            return;
         }
+        log.wait_for_chores(pause);
     }
 }

@@ -5,11 +5,15 @@
 //! lanes longer, `BETREE_SIM_SEED` says where they begin; a failure prints both for one run of it.
 
 mod draw;
+mod exhaustive;
 mod random;
 mod rig;
+mod scripts;
 
 /// Crashes that the random lane goes through at least, each followed by a recovery.
 pub(crate) const RANDOM_RECOVERIES: u64 = 300;
+/// Scripts that are crashed after every call at least.
+pub(crate) const SCRIPTS: usize = 40;
 
 /// A number from the environment.
 pub(crate) fn setting(name: &str) -> Option<u64> {

@@ -77,7 +77,13 @@ impl World {
         self.db.as_ref().expect("the store is open")
     }
 
-    /// Whether commits are durable only with checkpoints.
+    /// Whether there is nothing to do: a fault kept the store from opening.
+    fn is_down(&self) -> bool {
+        assert!(self.db.is_some() || self.faulty, "the store is open");
+        self.db.is_none()
+    }
+
+    /// Whether commits are in a log; else they are durable only with checkpoints.
     fn logged(&self) -> bool {
         self.options.log()
     }
@@ -149,6 +155,9 @@ impl World {
         durable: bool,
         act: impl FnOnce(&Db) -> Result<(), Error>,
     ) -> Step<bool> {
+        if self.is_down() {
+            return Ok(false);
+        }
         let before = self.poisoned;
         let id = self.history.begin(changes.clone());
         let seen = self.db().begin_read().expect("an open store reads").seq();
@@ -200,7 +209,13 @@ impl World {
 
     /// Write a batch.
     pub(crate) fn write(&mut self, changes: Vec<Change>, durability: Durability) -> Step<bool> {
-        if changes.is_empty() {
+        let there = |change: &Change| match change {
+            Change::Put(tree, ..) | Change::Delete(tree, _) | Change::DeleteRange(tree, ..) => {
+                self.ids.contains_key(tree)
+            }
+            Change::CreateTree(_) | Change::DropTree(_) => false,
+        };
+        if changes.is_empty() || self.is_down() || (self.faulty && !changes.iter().all(there)) {
             return Ok(false);
         }
         let mut batch = Batch::new();
@@ -232,6 +247,9 @@ impl World {
             made = Some(db.create_tree(name, TreeOptions::default())?);
             Ok(())
         })?;
+        if self.is_down() {
+            return Ok(false);
+        }
         if let Ok(id) = self.db().open_tree(name) {
             assert!(
                 made.is_none_or(|made| made == id),
@@ -244,6 +262,9 @@ impl World {
 
     /// Drop a tree.
     pub(crate) fn drop_tree(&mut self, name: &str) -> Step<bool> {
+        if self.faulty && !self.ids.contains_key(name) {
+            return Ok(false);
+        }
         let change = vec![Change::DropTree(name.to_owned())];
         let done = self.commit(change, true, |db| db.drop_tree(name))?;
         if !self.model.contains_key(name) {
@@ -255,6 +276,9 @@ impl World {
 
     /// A call after which everything before is durable, if it says so.
     pub(crate) fn barrier(&mut self, act: impl FnOnce(&Db) -> Result<bool, Error>) -> Step<bool> {
+        if self.is_down() {
+            return Ok(false);
+        }
         let mut all = false;
         let result = act(self.db()).map(|done| all = done);
         let done = self.judge(result)?;
@@ -279,6 +303,9 @@ impl World {
     /// Do background work, `n` units at most.
     pub(crate) fn steps(&mut self, n: u64) -> Step {
         for _ in 0..n {
+            if self.is_down() {
+                return Ok(());
+            }
             let mut more = false;
             let result = self.db().step().map(|any| more = any);
             if !self.judge(result)? || !more {
@@ -290,12 +317,18 @@ impl World {
 
     /// Merge a tree.
     pub(crate) fn compact(&mut self, tree: &str) -> Step<bool> {
+        if self.is_down() || (self.faulty && !self.ids.contains_key(tree)) {
+            return Ok(false);
+        }
         let id = self.id(tree);
         self.barrier(|db| db.compact(id, Bound::Unbounded, Bound::Unbounded, &mut |_, _| true))
     }
 
     /// Hold a snapshot of now.
     pub(crate) fn hold(&mut self) {
+        if self.is_down() {
+            return;
+        }
         let snapshot = self.db().begin_read().expect("an open store reads");
         self.held
             .push((snapshot, self.model.clone(), self.ids.clone()));
@@ -312,6 +345,9 @@ impl World {
 
     /// Read everything: it is what the model says.
     pub(crate) fn look(&mut self) -> Step {
+        if self.is_down() {
+            return Ok(());
+        }
         let snapshot = self.db().begin_read().expect("an open store reads");
         let (model, ids) = (self.model.clone(), self.ids.clone());
         self.compare(&snapshot, &model, &ids)
@@ -360,6 +396,9 @@ impl World {
 
     /// Begin a transaction.
     pub(crate) fn begin(&mut self) -> Step<Option<Txn>> {
+        if self.is_down() {
+            return Ok(None);
+        }
         match self.db().begin() {
             Ok(transaction) => Ok(Some(Txn {
                 transaction,
@@ -494,7 +533,15 @@ impl World {
     /// Close and open again with other options: nothing is lost.
     pub(crate) fn reopen(&mut self, options: Options) -> Step {
         self.held.clear();
-        let db = self.db.take().expect("the store is open");
+        let Some(db) = self.db.take() else {
+            self.options = options;
+            self.open()?;
+            return if self.db.is_some() {
+                self.adopt()
+            } else {
+                Ok(())
+            };
+        };
         let closed = db.close();
         let healthy = closed.is_ok();
         if healthy {
@@ -514,6 +561,31 @@ impl World {
         } else {
             Ok(())
         }
+    }
+
+    /// Write `n` keys from `from` on, with values of `length` bytes and a few.
+    pub(crate) fn fill(
+        &mut self,
+        tree: &str,
+        (from, n, step): (u32, u32, u32),
+        length: usize,
+        durability: Durability,
+    ) -> Step<bool> {
+        let put = |i: u32| {
+            let key = format!("{:06}", from + i * step).into_bytes();
+            Change::Put(tree.to_owned(), key, self.value(length))
+        };
+        let changes = (0..n).map(put).collect();
+        self.write(changes, durability)
+    }
+
+    /// Delete `n` keys as [`World::fill`] writes them.
+    pub(crate) fn clear(&mut self, tree: &str, (from, n, step): (u32, u32, u32)) -> Step<bool> {
+        let key = |i: u32| format!("{:06}", from + i * step).into_bytes();
+        let changes = (0..n)
+            .map(|i| Change::Delete(tree.to_owned(), key(i)))
+            .collect();
+        self.write(changes, Durability::Interval)
     }
 
     /// Let go of the store, as a process does that ends.

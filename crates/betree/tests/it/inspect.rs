@@ -1,10 +1,14 @@
 //! Checks, statistics, maps and copies of a store that is being written to.
 
+use std::collections::BTreeMap;
 use std::ops::Bound;
+use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use betree::{Batch, Db, Durability, IoReason, Options, TreeId, TreeOptions};
+use betree::{Batch, Db, Durability, IoReason, Options, RegionKind, TreeId, TreeOptions};
+use sim::{Call, SimOptions, SimVfs};
 
 pub(crate) fn tiny(threads: u32) -> Options {
     Options::default()
@@ -151,4 +155,77 @@ fn statistics_of_a_tree_agree_with_what_was_written() {
     assert!(0 < stats.written_bytes(IoReason::Log));
     assert!(quick.base_bytes <= stats.written_bytes(IoReason::Merge));
     assert_eq!(stats.checkpoint.number, stats.operations.checkpoints);
+}
+
+#[test]
+fn the_map_of_an_idle_store_covers_the_file_without_gaps() {
+    let dir = tempfile::tempdir().unwrap();
+    let db = Db::open(dir.path(), tiny(0)).unwrap();
+    let trees = ["a", "b"].map(|name| db.create_tree(name, TreeOptions::default()).unwrap());
+    for number in 0..300 {
+        db.write(&batch(&trees, number), Durability::None).unwrap();
+        db.step().unwrap();
+        db.storage_map().unwrap();
+    }
+    assert!(db.settle(Duration::from_secs(60)).unwrap());
+    db.write(&batch(&trees, 300), Durability::None).unwrap();
+    let map = db.storage_map().unwrap();
+    let mut end = 0;
+    for region in &map.regions {
+        assert_eq!(region.offset, end, "{region:?}");
+        end += region.len;
+    }
+    let stats = db.stats().unwrap();
+    assert!(end <= stats.space.file_bytes);
+    assert_eq!(map.bytes(RegionKind::Pending), stats.space.pending_bytes);
+    assert!(stats.space.free_bytes <= map.bytes(RegionKind::Free));
+    assert_eq!(map.buckets.len() as u64, stats.buckets);
+    let base: u64 = map.buckets.iter().map(|b| b.base_bytes).sum();
+    assert_eq!(base, stats.base_bytes);
+    let buffered: u64 = map.buckets.iter().map(|b| b.buffered_bytes).sum();
+    assert_eq!(buffered, stats.buffered_bytes);
+    assert!(map.log.iter().any(|segment| segment.held));
+    for segment in &map.log {
+        assert_eq!(
+            std::fs::metadata(dir.path().join(&segment.file))
+                .unwrap()
+                .len(),
+            segment.len
+        );
+    }
+}
+
+#[test]
+fn bytes_written_by_reason_are_what_the_disk_saw() {
+    let disk = SimVfs::new(SimOptions::default());
+    let directory = Path::new("/db");
+    let db = Db::open_with(Arc::new(disk.clone()), directory, tiny(0)).unwrap();
+    let tree = db.create_tree("t", TreeOptions::default()).unwrap();
+    for number in 0..400 {
+        db.write(&batch(&[tree], number), Durability::Group)
+            .unwrap();
+        db.step().unwrap();
+    }
+    assert!(db.settle(Duration::from_secs(60)).unwrap());
+    let stats = db.stats().unwrap();
+    let mut seen: BTreeMap<&str, u64> = BTreeMap::new();
+    let table = disk.table();
+    for row in table.rows().filter(|row| row.call == Call::Write) {
+        *seen.entry(row.site.0).or_insert(0) += row.bytes;
+    }
+    let mut take = |site: &str| seen.remove(site).unwrap_or(0);
+    assert_eq!(stats.written_bytes(IoReason::Flush), take("flush.write"));
+    assert_eq!(stats.written_bytes(IoReason::Merge), take("merge.write"));
+    assert_eq!(
+        stats.written_bytes(IoReason::Checkpoint),
+        take("image.write")
+    );
+    let superblocks = take("superblock.write") + take("superblock.copy");
+    assert_eq!(stats.written_bytes(IoReason::Meta), superblocks);
+    assert_eq!(stats.written_bytes(IoReason::Log), take("log.write"));
+    // What is left are the headers of log segments, and what made the store.
+    let rest: u64 = seen.values().sum();
+    assert!(rest < 1 << 20, "{seen:?}");
+    let total: u64 = stats.written.iter().map(|count| count.bytes).sum();
+    assert!(rest * 5 < total, "{seen:?} of {total}");
 }

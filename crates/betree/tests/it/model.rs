@@ -78,7 +78,10 @@ fn run(seed: u64, threads: u32, log: bool) {
                 same(&db.begin_read().unwrap(), tree, &model);
             }
             4 => assert!(db.settle(Duration::from_secs(60)).unwrap()),
-            5 => db.checkpoint().unwrap(),
+            5 => {
+                db.checkpoint().unwrap();
+                db.verify().unwrap();
+            }
             6..=9 => {
                 for _ in 0..tape.below(50) {
                     db.step().unwrap();

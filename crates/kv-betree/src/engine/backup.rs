@@ -11,7 +11,6 @@ use kv::{Compaction, Error, ErrorKind, Flow, Progress, Result, identity};
 use super::errors::convert;
 use super::{Betree, ended, watching};
 use crate::factory::NAME;
-use crate::stub::Missing;
 
 pub(super) fn backup(
     engine: &Betree,

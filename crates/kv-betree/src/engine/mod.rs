@@ -27,8 +27,6 @@ use pool::Pool;
 use snapshot::Reader;
 use transaction::Writer;
 
-use crate::stub::Missing;
-
 pub(crate) use open::open;
 
 /// An open store.
@@ -168,7 +166,7 @@ impl Engine for Betree {
     }
 
     fn stats(&self) -> Result<EngineStats> {
-        Ok(stats::engine(&self.db.stats()))
+        self.db.stats().map(|s| stats::engine(&s)).map_err(convert)
     }
 
     fn tree_stats(&self, tree: TreeId, scope: StatScope) -> Result<TreeStats> {
@@ -177,7 +175,10 @@ impl Engine for Betree {
     }
 
     fn storage_map(&self) -> Result<StorageMap> {
-        Ok(stats::map(&self.db.storage_map()))
+        self.db
+            .storage_map()
+            .map(|m| stats::map(&m))
+            .map_err(convert)
     }
 
     fn verify(&self) -> Result<()> {

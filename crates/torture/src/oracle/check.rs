@@ -185,7 +185,7 @@ impl Oracle {
         let law = if shown.is_some() {
             Law::Atomic
         } else {
-            Law::Prefix
+            Law::Durable
         };
         Violation::new(law, story)
     }

@@ -220,6 +220,11 @@ impl Oracle {
         }
     }
 
+    /// The next worker gets a new store.
+    pub fn forget(&mut self) {
+        self.rebase(State::new());
+    }
+
     /// `found` was found right: begin anew from it.
     pub(super) fn rebase(&mut self, found: State) {
         self.base = found;

@@ -1,10 +1,10 @@
 //! One order of the commits that explains what all keys show.
 //!
-//! A graph: each surviving commit is a node, and so is each moment at which one began or ended. Time
-//! gives edges (moment to next moment, intent to commit, commit to outcome); each key gives an edge
-//! to the commit it shows from every other that wrote it. An order exists exactly when there is no
-//! cycle (Kahn's algorithm, linear in nodes and edges). A key that shows nothing and was deleted by
-//! several commits that overlap leaves open which was last; it gives no edges.
+//! A graph: each surviving commit is a node, and so is each moment at which one began or ended.
+//! Time gives edges (moment to next moment, intent to commit, commit to outcome); each key gives an
+//! edge to the commit it shows from every other that wrote it. An order exists exactly when there
+//! is no cycle (Kahn's algorithm, linear in nodes and edges). A key that shows nothing and was
+//! deleted by several commits that overlap leaves open which was last; it gives no edges.
 //!
 //! I1: an edge says "before" of every order that explains the state: a cycle is a proof.
 

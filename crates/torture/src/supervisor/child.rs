@@ -1,7 +1,7 @@
 //! A worker process, seen from the supervisor.
 //!
-//! A thread reads its pipe to the end, so nothing that was said is lost when it is killed. I1: after
-//! [`Child::reap`] the process is gone and every whole message of it can still be received.
+//! A thread reads its pipe to the end, so nothing that was said is lost when it is killed. I1:
+//! after [`Child::reap`] the process is gone and every whole message of it can still be received.
 
 use std::fs::OpenOptions;
 use std::io::{BufRead, BufReader, Write};

@@ -18,6 +18,9 @@ use crate::value::decode;
 /// How long a worker may say nothing while it should: beyond that it hangs.
 const SILENCE_MAX: Duration = Duration::from_secs(60);
 
+/// How long to wait for a worker to begin a sync; it does so often.
+const SYNC_WAIT: Duration = Duration::from_millis(500);
+
 type Result<T> = std::result::Result<T, Violation>;
 
 /// A life, and what it is told to.
@@ -100,6 +103,11 @@ impl Life<'_> {
     fn end(&mut self, child: &mut Child, ending: Ending) -> Result<()> {
         match ending {
             Ending::Kill(after) | Ending::KillOpening(after) => self.listen(child, after)?,
+            Ending::KillSyncing(after, more) => {
+                self.listen(child, after)?;
+                self.listen_for_sync(child)?;
+                self.listen(child, more)?;
+            }
             Ending::KillStopped(after, stopped) => {
                 self.listen(child, after)?;
                 child.signal(Signal::STOP);
@@ -142,6 +150,24 @@ impl Life<'_> {
                 Heard::End => return Err(died(child, "wrote")),
             }
             // A worker that never stops talking must be ended all the same.
+            if deadline <= time::now() {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Hear what the worker does until a sync begins, or none does.
+    fn listen_for_sync(&mut self, child: &mut Child) -> Result<()> {
+        let deadline = time::now() + SYNC_WAIT;
+        loop {
+            match child.hear(deadline) {
+                Heard::Message(Message::Event(Event::SyncBegun)) => {
+                    return self.oracle.observe(&Event::SyncBegun);
+                }
+                Heard::Message(message) => self.hear(message)?,
+                Heard::Nothing => return Ok(()),
+                Heard::End => return Err(died(child, "wrote")),
+            }
             if deadline <= time::now() {
                 return Ok(());
             }

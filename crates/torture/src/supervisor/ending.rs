@@ -15,6 +15,9 @@ const DELAY_MAX_MS: f64 = 1_500.0;
 /// The mean delay of a kill of a worker that opens or closes, in milliseconds.
 const AT_EDGE_MS: f64 = 6.0;
 
+/// The mean delay of a kill of a worker that syncs, in milliseconds.
+const IN_SYNC_MS: f64 = 0.6;
+
 /// A way to end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Ending {
@@ -22,6 +25,8 @@ pub(super) enum Ending {
     Kill(Duration),
     /// SIGKILL so long after it was started: while it opens or tells.
     KillOpening(Duration),
+    /// SIGKILL so long after it began a checkpoint or sync, the first one after the first time.
+    KillSyncing(Duration, Duration),
     /// It is asked to close after the first time, and killed after the second.
     KillClosing(Duration, Duration),
     /// SIGSTOP, then SIGKILL while it is stopped.
@@ -35,14 +40,16 @@ pub(super) enum Ending {
 }
 
 impl Ending {
-    /// Draw one.
-    pub(super) fn draw(rng: &mut Rng) -> Ending {
+    /// Draw one, for a worker whose store is `young`: its creation should be met too.
+    pub(super) fn draw(rng: &mut Rng, young: bool) -> Ending {
         let (least, most) = DELAY_MS;
         let mean = least * (most / least).powf(rng.unit());
         let after = exponential(rng, mean);
         let edge = exponential(rng, AT_EDGE_MS);
         match rng.below(100) {
-            0..=64 => Ending::Kill(after),
+            0..=49 if young => Ending::KillOpening(edge),
+            0..=49 => Ending::Kill(after),
+            50..=64 => Ending::KillSyncing(after, exponential(rng, IN_SYNC_MS)),
             65..=74 => Ending::KillOpening(edge),
             75..=82 => Ending::KillClosing(after, edge),
             83..=86 => Ending::KillStopped(after, edge),
@@ -62,6 +69,12 @@ impl fmt::Display for Ending {
         match self {
             Ending::Kill(d) => write!(f, "SIGKILL after {d:.1?} of writing"),
             Ending::KillOpening(d) => write!(f, "SIGKILL {d:.1?} after the start, while opening"),
+            Ending::KillSyncing(d, e) => {
+                write!(
+                    f,
+                    "SIGKILL {e:.1?} into the first sync after {d:.1?} of writing"
+                )
+            }
             Ending::KillClosing(d, e) => {
                 write!(f, "asked to close after {d:.1?}, SIGKILL {e:.1?} later")
             }
@@ -87,10 +100,10 @@ mod tests {
     #[test]
     fn every_ending_is_drawn() {
         let mut rng = Rng::new(4);
-        let drawn: Vec<Ending> = (0..500).map(|_| Ending::draw(&mut rng)).collect();
+        let drawn: Vec<Ending> = (0..500).map(|_| Ending::draw(&mut rng, false)).collect();
         let kinds: std::collections::HashSet<_> =
             drawn.iter().map(std::mem::discriminant).collect();
-        assert_eq!(kinds.len(), 7);
+        assert_eq!(kinds.len(), 8);
         let short = |e: &&Ending| matches!(e, Ending::Kill(d) if d.as_millis() < 20);
         assert!(50 < drawn.iter().filter(short).count());
     }

@@ -2,7 +2,8 @@
 //! left. The oracle is in this process, the engine never is.
 //!
 //! A cycle is one life of a worker: opened on what the last one left, checked, let write, ended.
-//! After the last cycle one more worker opens, is checked, and closes.
+//! Every so often, and after the last cycle, a worker only opens, is checked and closes in order,
+//! and the next cycle begins with a new store.
 
 mod child;
 mod cycle;
@@ -29,6 +30,12 @@ use report::Place;
 /// The most writers of a worker.
 const WRITERS_MOST: u64 = 5;
 
+/// Lives of one store; then it is closed in order and the next begins with a new one.
+const STORE_CYCLES: u32 = 25;
+
+/// The first lives of a store, half of which are ended while they open it.
+const YOUNG_CYCLES: u32 = 4;
+
 /// What to do.
 #[derive(Clone, Debug)]
 pub struct Config {
@@ -44,8 +51,8 @@ pub struct Config {
     pub program: PathBuf,
     /// Copy the store before each check, so that a failure leaves what the check was given.
     pub copy: bool,
-    /// The weakest durability whose acknowledgement promises to survive a kill. The capability
-    /// `persistent` says `interval`.
+    /// The weakest durability whose acknowledgement promises to survive a kill: `group` is what any
+    /// engine must keep, `interval` what the capability `persistent` says.
     pub kept: Durability,
     /// Run an engine that keeps nothing, or a lie: for tests of the supervisor.
     pub canary: bool,
@@ -65,16 +72,10 @@ pub fn run(config: &Config, note: &mut dyn FnMut(&str)) -> Result<Summary, Failu
     let mut before = "the store was new".to_owned();
     for cycle in 0..=config.cycles {
         let mut rng = Rng::new(mix64(config.seed ^ u64::from(cycle) << 32));
-        let ending = (cycle < config.cycles).then(|| Ending::draw(&mut rng));
-        let start = Start {
-            engine: config.engine.clone(),
-            directory: config.directory.join("store"),
-            options: draw::options(factory, &mut rng),
-            seed: rng.next_u64(),
-            writers: u32::try_from(1 + rng.below(WRITERS_MOST)).unwrap_or(1),
-            first: oracle.next_counter(),
-            lie: config.lie,
-        };
+        let age = cycle % STORE_CYCLES;
+        let last = cycle == config.cycles || age + 1 == STORE_CYCLES;
+        let ending = (!last).then(|| Ending::draw(&mut rng, age < YOUNG_CYCLES));
+        let start = start(config, factory, &mut rng, oracle.next_counter());
         if config.copy {
             let copied = copy(&start.directory, &config.directory.join("before"));
             copied.map_err(|e| Failure::cannot(config, format!("cannot copy the store: {e}")))?;
@@ -107,8 +108,27 @@ pub fn run(config: &Config, note: &mut dyn FnMut(&str)) -> Result<Summary, Failu
             start.writers
         ));
         before = format!("{told} ({options})");
+        if last && cycle < config.cycles {
+            let removed = fs::remove_dir_all(&start.directory);
+            removed.map_err(|e| Failure::cannot(config, format!("cannot begin anew: {e}")))?;
+            oracle.forget();
+            "the store was new".clone_into(&mut before);
+        }
     }
     Ok(summary)
+}
+
+/// How the next worker starts; its counters begin with `first`.
+fn start(config: &Config, factory: &dyn Factory, rng: &mut Rng, first: u64) -> Start {
+    Start {
+        engine: config.engine.clone(),
+        directory: config.directory.join("store"),
+        options: draw::options(factory, rng),
+        seed: rng.next_u64(),
+        writers: u32::try_from(1 + rng.below(WRITERS_MOST)).unwrap_or(1),
+        first,
+        lie: config.lie,
+    }
 }
 
 /// Refuse what cannot be run; make the directory.

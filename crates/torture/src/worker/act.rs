@@ -1,7 +1,7 @@
 //! Making a commit: the intent is said before it begins, the outcome after it returned.
 //!
-//! I1: nothing of a commit reaches the engine's commit before its intent was said. I2: what was said
-//! to be aborted was rolled back, or refused by the engine.
+//! I1: nothing of a commit reaches the engine's commit before its intent was said. I2: what was
+//! said to be aborted was rolled back, or refused by the engine.
 
 use kv::{Batch, ErrorKind, KeyRange, Transaction};
 use stdx::Rng;

@@ -1,7 +1,7 @@
 //! A reader beside the writers: what one snapshot shows must fit together.
 //!
-//! The ledger is read first, so a value whose author's counter is above it was committed in part, or
-//! after the snapshot; and between two snapshots no ledger goes back.
+//! The ledger is read first, so a value whose author's counter is above it was committed in part,
+//! or after the snapshot; and between two snapshots no ledger goes back.
 
 use kv::{Direction, KeyRange};
 use stdx::rng::mix64;

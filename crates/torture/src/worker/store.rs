@@ -46,7 +46,8 @@ impl Store {
         }
     }
 
-    /// Tell every entry of every tree, and see that reading backwards and key by key gives the same.
+    /// Tell every entry of every tree, and see that reading backwards and key by key gives the
+    /// same.
     pub(super) fn dump(&self, voice: &Voice, start: &Start) -> Result<(), String> {
         let snapshot = self.engine.begin_read().map_err(text("begin_read"))?;
         let hidden = match start.lie {

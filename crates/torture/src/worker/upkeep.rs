@@ -8,6 +8,7 @@ use stdx::{Rng, time};
 
 use super::Shared;
 use super::store::text;
+use crate::draw::pick;
 use crate::key::TREES;
 use crate::protocol::{Event, Lie};
 
@@ -17,7 +18,7 @@ const SETTLE: Duration = Duration::from_millis(5);
 /// Do one thing after the other until stopped.
 pub(super) fn run(shared: &Shared<'_>) {
     let mut rng = Rng::new(mix64(shared.start.seed ^ 0x0C4B));
-    let mean = [1.0, 5.0, 25.0][rng.index(3)];
+    let mean = pick(&mut rng, &[1.0, 5.0, 25.0]);
     while !shared.stopped() {
         let pause = rng.exponential(mean).min(100.0);
         time::sleep(Duration::from_secs_f64(pause / 1e3));

@@ -1,8 +1,8 @@
 //! A writer: draws a commit, announces it, makes it, acknowledges it; for ever.
 //!
 //! What it draws follows from the seed, the writer and the counter. Ascending keys are the writer's
-//! own and are never written twice; hot and random keys are everybody's. I1: the changes of a commit
-//! always hold the writer's entry in the ledger.
+//! own and are never written twice; hot and random keys are everybody's. I1: the changes of a
+//! commit always hold the writer's entry in the ledger.
 
 use kv::Durability;
 use stdx::Rng;
@@ -10,6 +10,7 @@ use stdx::rng::mix64;
 
 use super::Shared;
 use super::act::Actor;
+use crate::draw::pick;
 use crate::key::{CHANGES_MAX, HOT_KEYS, Key, RANDOM_KEYS, TREES};
 use crate::protocol::{Change, Intent};
 use crate::value::{VALUE_MAX, VALUE_MIN};
@@ -33,19 +34,19 @@ impl Mix {
     fn draw(rng: &mut Rng) -> Mix {
         let mut levels = [0; 4];
         for level in &mut levels {
-            *level = [0, 1, 1, 6, 30][rng.index(5)];
+            *level = pick(rng, &[0, 1, 1, 6, 30]);
         }
         if levels.iter().sum::<u64>() == 0 {
             levels = [1, 1, 1, 1];
         }
         Mix {
             levels,
-            transactions: [0.0, 0.3, 0.6, 1.0][rng.index(4)],
-            large: [0.0, 0.02, 0.1][rng.index(3)],
-            long: [0.0, 0.002, 0.02][rng.index(3)],
-            deletes: [0.02, 0.2, 0.5][rng.index(3)],
-            trims: [0.01, 0.05][rng.index(2)],
-            hot: [0.1, 0.4, 0.8][rng.index(3)],
+            transactions: pick(rng, &[0.0, 0.3, 0.6, 1.0]),
+            large: pick(rng, &[0.0, 0.02, 0.1]),
+            long: pick(rng, &[0.0, 0.002, 0.02]),
+            deletes: pick(rng, &[0.02, 0.2, 0.5]),
+            trims: pick(rng, &[0.01, 0.05]),
+            hot: pick(rng, &[0.1, 0.4, 0.8]),
         }
     }
 

@@ -8,6 +8,9 @@ use torture::{Config, run};
 /// Cycles of a run: enough for every kind of ending.
 const CYCLES: u32 = 40;
 
+/// One that draws every kind of ending.
+const SEED: u64 = 22;
+
 /// A run of `engine` in `directory`.
 pub(crate) fn config(engine: &str, seed: u64, directory: &Path) -> Config {
     Config {
@@ -17,7 +20,7 @@ pub(crate) fn config(engine: &str, seed: u64, directory: &Path) -> Config {
         directory: directory.join("torture"),
         program: env!("CARGO_BIN_EXE_torture").into(),
         copy: false,
-        kept: Durability::Interval,
+        kept: Durability::Group,
         canary: false,
         lie: None,
     }
@@ -28,12 +31,14 @@ fn nothing_acknowledged_is_lost() {
     for engine in lab::target::defaults() {
         let directory = tempfile::tempdir().unwrap();
         let mut told = 0;
-        let summary = run(&config(engine, 20, directory.path()), &mut |_| told += 1);
+        let summary = run(&config(engine, SEED, directory.path()), &mut |_| told += 1);
         let summary = summary.unwrap_or_else(|failure| panic!("{failure}"));
         println!("{summary}");
         assert_eq!(told, CYCLES + 1, "{summary}");
         // Floors, so that a run that does nothing does not pass.
         let ended = summary.kills() + summary.closed;
+        assert!(1 <= summary.killed_closing, "{summary}");
+        assert!(5 <= summary.killed_opening, "{summary}");
         assert_eq!(ended, u64::from(CYCLES) + 1, "{summary}");
         assert!(20 <= summary.kills(), "{summary}");
         assert!(20 <= summary.checks, "{summary}");
@@ -42,6 +47,18 @@ fn nothing_acknowledged_is_lost() {
         assert!(50 <= summary.counts.promised, "{summary}");
         assert!(1 <= summary.verdict.unsaid, "{summary}");
     }
+}
+
+/// LMDB has no log: what it has committed is with the operating system, whatever the level.
+#[test]
+fn lmdb_keeps_every_level() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut config = config("lmdb", 8, directory.path());
+    config.kept = Durability::None;
+    let summary = run(&config, &mut |_| ()).unwrap_or_else(|failure| panic!("{failure}"));
+    assert_eq!(summary.counts.promised, summary.counts.acked, "{summary}");
+    assert_eq!(summary.verdict.lost_unpromised, 0, "{summary}");
+    assert!(100 <= summary.counts.acked, "{summary}");
 }
 
 #[test]

@@ -2,7 +2,6 @@
 //! asserts how long anything takes; every run prints its seed when it fails.
 #![expect(
     clippy::unwrap_used,
-    clippy::indexing_slicing,
     reason = "the whole crate is test code: a panic is how a test fails"
 )]
 

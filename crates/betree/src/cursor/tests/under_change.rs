@@ -9,6 +9,7 @@ use stdx::rng::Rng;
 use super::super::{At, Buckets, MergeCursor, get};
 use super::town::{Change, Town, within};
 use crate::buffer::WriteSet;
+use crate::cursor::Own;
 use crate::run::Direction::{self, Backward, Forward};
 use crate::types::{Op, Seq};
 
@@ -91,7 +92,7 @@ impl<'a> Walker<'a> {
         }
         let buckets: Arc<Town> = Arc::clone(town);
         Walker {
-            cursor: MergeCursor::new(buckets, own, snapshot, low, high, direction),
+            cursor: MergeCursor::new(buckets, own.map(Own::from), snapshot, low, high, direction),
             snapshot,
             direction,
             expected,

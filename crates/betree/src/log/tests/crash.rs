@@ -39,6 +39,9 @@ fn work(disk: &Disk, run: &mut Run, rng: &mut Rng, steps: usize, first: bool) ->
         if rng.chance(0.1) {
             log.write_ready().ok()?;
         }
+        if rng.chance(0.1) {
+            log.prepare_ahead();
+        }
         if rng.chance(0.3) {
             log.sync().ok()?;
             run.acknowledged = log.durable().0;

@@ -69,7 +69,7 @@ fn one_leader_syncs_for_many() {
                 let position = log.append(seq, &[b"x"]).unwrap();
                 drop(held);
                 // The first one must be syncing before the others come.
-                while 1 < seq.0 && !log.state.lock().leading {
+                while 1 < seq.0 && !log.state.lock().syncing {
                     std::thread::yield_now();
                 }
                 log.sync_to(position).unwrap();

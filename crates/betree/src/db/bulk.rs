@@ -1,0 +1,242 @@
+//! Commits larger than what is planned, logged and applied in one piece: streamed in chunks, so
+//! that memory stays within its limit however large the commit is.
+//!
+//! 1. Take the turn: until it is given back no other commit gets in, but flushes and merges go on,
+//!    and readers read on. The commit lock is held for a chunk at a time only.
+//! 2. Check for conflicts.
+//! 3. Log every chunk as a record with a number of its own: parts, the last one marked.
+//! 4. Apply every chunk under its number, making room by flushing where memory is full.
+//! 5. Publish the number of the last: readers see all of it from then on, and saw nothing before.
+//!
+//! - I1. Nothing is applied before all is logged, so a failure before leaves nothing behind but
+//!   parts without an end, which recovery passes over.
+//! - I2. What is logged is applied: a flush that fails meanwhile makes the memory limit give way,
+//!   not the commit. Only if the changes cannot be read a second time the store is closed for
+//!   writes; opening it again applies them from the log.
+//! - I3. The numbers of a bulk commit are above every snapshot there is until the last is
+//!   published, and flushes and merges keep versions above what is visible as they are.
+//! - I4. With a log, a checkpoint may be made meanwhile: it captures half of the commit, but the
+//!   log is kept from the first part on (nothing above the visible commit is let go), and is synced
+//!   up to the last part before the image is written. Without a log there would be only the half,
+//!   so checkpoints are held off.
+
+use std::time::Duration;
+
+use stdx::sync::MutexGuard;
+
+use super::commit::{RECORD_BATCH, RECORD_LAST, RECORD_PART};
+use super::core::{Committer, Core};
+use super::plan::Plan;
+use crate::batch::{Batch, Change};
+use crate::durability::Durability;
+use crate::error::{Error, ErrorKind, Result};
+use crate::log::Position;
+use crate::types::{Seq, TreeId};
+
+/// How long to wait for flushes of other threads before looking again.
+const ROOM_WAIT: Duration = Duration::from_millis(1);
+
+/// Changes that can be gone through several times, with the same result.
+pub(crate) trait Changes {
+    /// Give all changes to `out`, in order.
+    fn pass(&self, out: &mut Chunks<'_>) -> Result<()>;
+}
+
+/// What takes a chunk, and whether it is the last.
+type Take<'a> = &'a mut dyn FnMut(&Batch, bool) -> Result<()>;
+
+/// Cuts changes into chunks: batches with no range deletes, none of them empty.
+pub(crate) struct Chunks<'a> {
+    batch: Batch,
+    most: usize,
+    take: Take<'a>,
+}
+
+impl<'a> Chunks<'a> {
+    fn each(changes: &dyn Changes, most: usize, take: Take<'a>) -> Result<()> {
+        let batch = Batch::new();
+        let mut chunks = Chunks { batch, most, take };
+        changes.pass(&mut chunks)?;
+        if chunks.batch.is_empty() {
+            return Ok(());
+        }
+        (chunks.take)(&chunks.batch, true)
+    }
+
+    /// A further put.
+    pub(crate) fn put(&mut self, tree: TreeId, key: &[u8], value: &[u8]) -> Result<()> {
+        self.make_room()?;
+        self.batch.put(tree, key, value);
+        Ok(())
+    }
+
+    /// A further delete.
+    pub(crate) fn delete(&mut self, tree: TreeId, key: &[u8]) -> Result<()> {
+        self.make_room()?;
+        self.batch.delete(tree, key);
+        Ok(())
+    }
+
+    fn make_room(&mut self) -> Result<()> {
+        if self.batch.byte_len() < self.most {
+            return Ok(());
+        }
+        (self.take)(&self.batch, false)?;
+        self.batch.clear();
+        Ok(())
+    }
+}
+
+/// The right to commit, for longer than the commit lock is held.
+struct Turn<'a> {
+    core: &'a Core,
+    /// The newest commit when it was taken.
+    last: Seq,
+}
+
+impl<'a> Turn<'a> {
+    fn take(core: &'a Core) -> Turn<'a> {
+        let mut committer = core.committer();
+        committer.bulk = true;
+        let last = committer.last;
+        Turn { core, last }
+    }
+}
+
+impl Drop for Turn<'_> {
+    fn drop(&mut self) {
+        let mut committer = self.core.commit.lock();
+        assert!(committer.bulk, "a turn is given back once");
+        committer.bulk = false;
+        self.core.turn.notify_all();
+    }
+}
+
+impl Core {
+    /// The commit lock, for a commit: waits for the end of a bulk commit.
+    pub(crate) fn committer(&self) -> MutexGuard<'_, Committer> {
+        let mut committer = self.commit.lock();
+        while committer.bulk {
+            self.turn.wait(&mut committer);
+        }
+        committer
+    }
+
+    /// Commit `changes` in chunks if `check` agrees, which gets the newest commit; other commits
+    /// wait meanwhile.
+    pub(crate) fn commit_bulk(
+        &self,
+        changes: &dyn Changes,
+        durability: Durability,
+        check: &mut dyn FnMut(Seq) -> Result<()>,
+    ) -> Result<()> {
+        self.check_durability(durability)?;
+        self.health.check_writable()?;
+        let held_off = self.log.is_none().then(|| self.checkpoints.hold());
+        let turn = Turn::take(self);
+        self.health.check_writable()?;
+        check(turn.last)?;
+        let (chunks, position) = self.log_chunks(changes, turn.last)?;
+        if 0 < chunks {
+            self.apply_chunks(changes, turn.last, chunks)
+                .map_err(|e| unreadable(&e))
+                .inspect_err(|e| self.health.poison(e))?;
+            self.counters.commits.add(1);
+        }
+        drop(turn);
+        drop(held_off);
+        self.make_durable(position, durability)
+    }
+
+    /// Log all chunks: how many, and the place of the last.
+    fn log_chunks(&self, changes: &dyn Changes, last: Seq) -> Result<(u64, Option<Position>)> {
+        let (mut chunks, mut position) = (0, None);
+        let logged = Chunks::each(changes, self.tuning.chunk, &mut |batch, end| {
+            self.check_trees(batch)?;
+            let index = u32::try_from(chunks).expect("chunks are large");
+            let kind = if end { RECORD_LAST } else { RECORD_PART };
+            let seq = Seq(last.0 + chunks + 1);
+            position = if end && index == 0 {
+                self.append(seq, &[&[RECORD_BATCH], batch.payload()])?
+            } else {
+                self.append(seq, &[&[kind], &index.to_le_bytes(), batch.payload()])?
+            };
+            chunks += 1;
+            Ok(())
+        });
+        if logged.is_err() && self.log.is_some() && 0 < chunks {
+            // I1: the numbers of the parts are used, with nothing behind them.
+            let mut committer = self.commit.lock();
+            committer.last = Seq(last.0 + chunks);
+            self.snapshots.publish(committer.last);
+        }
+        logged.map(|()| (chunks, position))
+    }
+
+    /// Refuse changes to trees that are gone. During a turn none goes.
+    fn check_trees(&self, batch: &Batch) -> Result<()> {
+        let mut checked = None;
+        for change in batch.ops() {
+            let tree = match change {
+                Change::Put { tree, .. } | Change::Delete { tree, .. } => tree,
+                Change::DeleteRange { .. } => unreachable!("range deletes are expanded before"),
+            };
+            if checked != Some(tree) {
+                self.catalog.tree(tree)?;
+                checked = Some(tree);
+            }
+        }
+        Ok(())
+    }
+
+    /// Apply all chunks, which are logged, and publish them.
+    fn apply_chunks(&self, changes: &dyn Changes, last: Seq, chunks: u64) -> Result<()> {
+        let mut seq = last;
+        Chunks::each(changes, self.tuning.chunk, &mut |batch, _| {
+            seq = Seq(seq.0 + 1);
+            self.make_bulk_room();
+            let mut committer = self.commit.lock();
+            let plan = Plan::new(self, batch.ops(), batch.len())?;
+            self.apply(&plan, seq);
+            committer.last = seq;
+            self.freeze_when_full(seq);
+            let counts = batch.counts();
+            self.counters.puts.add(counts.puts as u64);
+            self.counters.deletes.add(counts.deletes as u64);
+            self.counters.user_bytes.add(batch.byte_len() as u64);
+            Ok(())
+        })?;
+        assert_eq!(seq.0, last.0 + chunks, "what is applied is what was logged");
+        let committer = self.commit.lock();
+        assert_eq!(committer.last, seq, "nobody commits during a turn");
+        self.snapshots.publish(seq);
+        Ok(())
+    }
+
+    /// Flush until there is room, as far as that is possible (I2).
+    fn make_bulk_room(&self) {
+        while self.memory.is_full() {
+            match self.flush_one() {
+                Ok(true) => continue,
+                Ok(false) => {}
+                Err(error) => return self.health.worry(&error),
+            }
+            if self.freeze_fullest() {
+                continue;
+            }
+            if self.queue.is_idle() {
+                return;
+            }
+            self.wake.wait_for_room(ROOM_WAIT);
+        }
+    }
+}
+
+/// I2: logged, and not to be read a second time.
+fn unreadable(error: &Error) -> Error {
+    let message = format!(
+        "a commit is in the log but could not be applied ({error}); open the store again, which \
+         applies it"
+    );
+    Error::new(ErrorKind::Io, message)
+}

@@ -1,0 +1,264 @@
+//! Hot backup: a copy of the store as of one commit, taken while it is written to.
+//!
+//! 1. A cut, as a store without a log makes for its checkpoints: all buffers are frozen at one
+//!    commit and flushed; later ones wait meanwhile. Then the runs hold that commit and nothing
+//!    later, and a look takes hold of them. Commits wait for pointer work only, unless buffer memory
+//!    fills up while the cut is flushed.
+//! 2. The runs are copied. They are immutable, and the look keeps their extents from being reused:
+//!    what it costs the store is the space that would have been freed meanwhile. Checkpoints,
+//!    flushes and merges go on.
+//! 3. The copy lays the runs end to end, then an image that describes them so, and is synced; then
+//!    the superblock, synced; then the file gets its name. A copy needs no log.
+//!
+//! - I1. The copy holds exactly the commits up to the cut: the newest at the call or a later one.
+//! - I2. A directory in which this did not end well holds no data file.
+//! - I3. The copy is a store of its own: another identity, so that no log of one serves the other.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use vfs::{File, Open, Site};
+
+use super::Look;
+use super::look::{BucketLook, TreeLook};
+use crate::checkpoint::{
+    BucketImage, DATA_START, Image, ImagePlace, Superblock, TreeFlags, TreeImage,
+};
+use crate::db::{Core, DATA_FILE, Reader};
+use crate::error::{Error, ErrorKind, Result};
+use crate::run::{Run, RunMeta};
+use crate::types::{Extent, RunId, Seq, UNIT};
+
+/// Bytes copied at once, and how often the watcher is asked.
+const PIECE: u64 = 1 << 20;
+
+/// Says how far it is, in bytes, and hears whether to go on.
+type Watch<'a> = &'a mut dyn FnMut(u64, u64) -> bool;
+
+/// What is copied.
+struct Plan {
+    /// In the order in which they lie in the copy.
+    runs: Vec<Arc<Run>>,
+    superblock: Superblock,
+    image: Vec<u8>,
+    place: ImagePlace,
+}
+
+impl Core {
+    /// Copy the store to `directory`, which is empty or missing. False when `watch` said stop.
+    ///
+    /// # Errors
+    /// `Exists`: the directory is not empty. `Full`, `Io`; `TooOld`, when the age limit of
+    /// snapshots passed during the cut.
+    pub(crate) fn backup(self: &Arc<Self>, directory: &Path, watch: Watch<'_>) -> Result<bool> {
+        self.health.check_writable()?;
+        let io = |operation| move |e| Error::io(operation, directory, e);
+        let names = self.vfs.list(directory).map_err(io("list the directory"))?;
+        if let Some(name) = names.first() {
+            let message = format!("a backup needs an empty directory, this one holds {name:?}");
+            return Err(Error::new(ErrorKind::Exists, message).with_path(directory));
+        }
+        let create = Site("backup.create_dir");
+        self.vfs
+            .create_dir(create, directory)
+            .map_err(io("create the directory"))?;
+        let plan = self.plan_backup()?;
+        let part = directory.join(format!("{DATA_FILE}.new"));
+        let result = self.copy(&plan, &part, watch);
+        if let Ok(true) = result {
+            let name = directory.join(DATA_FILE);
+            return self.give_name(&part, &name, directory).map(|()| true);
+        }
+        // I2. What cannot be removed is not taken for a store either.
+        let _ = self.vfs.remove(Site("backup.remove"), &part);
+        result
+    }
+
+    fn plan_backup(self: &Arc<Self>) -> Result<Plan> {
+        // Trees that are dropped during the cut stay whole while this reader sees them.
+        let reader = Reader::new(self)?;
+        let (look, through) = {
+            let _checkpoint = self.checkpoints.hold();
+            let cut = self.flush_cut()?;
+            let committer = self.commit.lock();
+            (Look::at(self, &committer), cut.through)
+        };
+        if look.buckets().any(|bucket| bucket.dropped) {
+            reader.check()?;
+        }
+        drop(reader);
+        let there = |tree: &TreeLook| {
+            let dropped = tree.dropped.is_some_and(|dropped| dropped <= through);
+            tree.tree.created <= through && !dropped
+        };
+        let mut trees = look.trees;
+        trees.retain(there);
+        trees.sort_by_key(|tree| tree.tree.id);
+        let look = Look { trees, ..look };
+        let unflushed = look.buckets().flat_map(|bucket| &bucket.frozen);
+        for (_, frozen) in unflushed {
+            assert!(through < *frozen, "I1: all up to the cut is in runs");
+        }
+        Ok(self.lay_out(&look, through))
+    }
+
+    /// The runs of `look` end to end, and their image behind them.
+    fn lay_out(&self, look: &Look, through: Seq) -> Plan {
+        let mut metas: BTreeMap<RunId, RunMeta> = BTreeMap::new();
+        let mut runs = Vec::new();
+        let mut end = DATA_START;
+        for (id, (run, _)) in look.runs() {
+            let extent = Extent {
+                offset: end,
+                len: run.meta().allocated(),
+            };
+            assert!(
+                run.meta().max_seq <= through,
+                "I1: nothing later is in runs"
+            );
+            assert_eq!(extent.len % UNIT, 0, "runs are whole units");
+            end = extent.end();
+            let extents = vec![extent];
+            metas.insert(
+                id,
+                RunMeta {
+                    extents,
+                    ..run.meta().clone()
+                },
+            );
+            runs.push(run);
+        }
+        let image = Image {
+            number: 1,
+            last_seq: through,
+            log_from: Seq(through.0 + 1),
+            next_run: RunId(self.peek_run()),
+            next_tree: self.catalog.next_id(),
+            runs: metas.into_values().collect(),
+            trees: look.trees.iter().map(tree_image).collect(),
+        };
+        let bytes = image.encode();
+        let hash = bytes.last_chunk().expect("an image ends with its hash");
+        let place = ImagePlace {
+            offset: end,
+            length: bytes.len() as u64,
+            hash: u64::from_le_bytes(*hash),
+        };
+        let superblock = Superblock {
+            store: self.vfs.unique(),
+            number: image.number,
+            image: Some(place),
+            log_from: image.log_from,
+            last_seq: image.last_seq,
+            next_run: image.next_run,
+            next_tree: image.next_tree,
+        };
+        Plan {
+            runs,
+            superblock,
+            image: bytes,
+            place,
+        }
+    }
+
+    fn copy(&self, plan: &Plan, part: &Path, watch: Watch<'_>) -> Result<bool> {
+        let io = |operation| move |e| Error::io(operation, part, e);
+        let how = Open {
+            create: true,
+            direct: false,
+        };
+        let file = self
+            .vfs
+            .open(Site("backup.open"), part, how)
+            .map_err(io("create the copy"))?;
+        let total = plan.place.extent().end();
+        // Before the work: whether there is room.
+        file.allocate(Site("backup.allocate"), 0, total)
+            .map_err(io("make room for the copy"))?;
+        let mut done = DATA_START;
+        if !watch(done, total) || !self.copy_runs(plan, &*file, part, &mut done, watch)? {
+            return Ok(false);
+        }
+        assert_eq!(done, plan.place.offset, "the image follows the runs");
+        file.write_at(Site("backup.image"), &plan.image, done)
+            .and_then(|()| file.sync(Site("backup.sync")))
+            .map_err(io("write the image of the copy"))?;
+        let slots = plan.superblock.encode().repeat(4);
+        assert_eq!(
+            slots.len() as u64,
+            DATA_START,
+            "data begin behind the slots"
+        );
+        file.write_at(Site("backup.superblock"), &slots, 0)
+            .and_then(|()| file.sync(Site("backup.superblock_sync")))
+            .map_err(io("write the superblock of the copy"))?;
+        Ok(watch(total, total))
+    }
+
+    fn copy_runs(
+        &self,
+        plan: &Plan,
+        to: &dyn File,
+        part: &Path,
+        done: &mut u64,
+        watch: Watch<'_>,
+    ) -> Result<bool> {
+        let from = self.data_path();
+        let mut buffer = Vec::new();
+        let total = plan.place.extent().end();
+        for extent in plan.runs.iter().flat_map(|run| &run.meta().extents) {
+            let mut at = extent.offset;
+            while at < extent.end() {
+                self.health.check_open()?;
+                let len = PIECE.min(extent.end() - at);
+                buffer.resize(usize::try_from(len).expect("at most a piece"), 0);
+                self.file
+                    .read_at(Site("backup.read"), &mut buffer, at)
+                    .map_err(|e| Error::io("copy a run", &from, e))?;
+                to.write_at(Site("backup.write"), &buffer, *done)
+                    .map_err(|e| Error::io("write the copy", part, e))?;
+                to.start_writeback(*done, len);
+                self.counters.copied.add(len);
+                self.counters.copy_reads.add(1);
+                at += len;
+                *done += len;
+                if !watch(*done, total) {
+                    return Ok(false);
+                }
+            }
+        }
+        Ok(true)
+    }
+
+    fn give_name(&self, part: &PathBuf, name: &Path, directory: &Path) -> Result<()> {
+        let parent = directory.parent().filter(|p| !p.as_os_str().is_empty());
+        self.vfs
+            .rename(Site("backup.rename"), part, name)
+            .and_then(|()| self.vfs.sync_dir(Site("backup.sync_dir"), directory))
+            .and_then(|()| match parent {
+                Some(parent) => self.vfs.sync_dir(Site("backup.sync_parent"), parent),
+                None => Ok(()),
+            })
+            .map_err(|e| Error::io("name the copy", name, e))
+    }
+}
+
+fn tree_image(tree: &TreeLook) -> TreeImage {
+    let id = |run: &Arc<Run>| run.meta().id;
+    let bucket = |bucket: &BucketLook| BucketImage {
+        lo: bucket.lo.as_ref().into(),
+        flushed: bucket.flushed,
+        deltas: bucket.deltas.iter().map(id).collect(),
+        base: bucket.base.iter().map(id).collect(),
+    };
+    TreeImage {
+        id: tree.tree.id,
+        name: tree.tree.name.clone(),
+        flags: TreeFlags {
+            ascending: tree.tree.options.ascending,
+            point_lookups: tree.tree.options.point_lookups,
+        },
+        buckets: tree.buckets.iter().map(bucket).collect(),
+    }
+}

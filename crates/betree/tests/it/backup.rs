@@ -1,0 +1,180 @@
+//! Copies of a store that is being written to.
+
+use std::collections::BTreeMap;
+use std::ops::Bound;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+use betree::{Batch, Db, Direction, Durability, ErrorKind, Options, TreeId, TreeOptions};
+
+use crate::inspect::tiny;
+
+type Model = BTreeMap<u64, u64>;
+
+/// What commit `number` does to both trees: sets some keys to its number and removes others.
+fn changes(number: u64) -> impl Iterator<Item = (u64, bool)> {
+    (0..40).map(move |i| ((number * 7919 + i * 104_729) % 3000, i % 6 != 5))
+}
+
+fn apply(model: &mut Model, number: u64) {
+    for (key, put) in changes(number) {
+        if put {
+            model.insert(key, number);
+        } else {
+            model.remove(&key);
+        }
+    }
+}
+
+fn commit(db: &Db, trees: &[TreeId], number: u64) {
+    let mut batch = Batch::new();
+    for &tree in trees {
+        for (key, put) in changes(number) {
+            if put {
+                batch.put(tree, &key.to_be_bytes(), &number.to_be_bytes());
+            } else {
+                batch.delete(tree, &key.to_be_bytes());
+            }
+        }
+        batch.put(tree, b"last", &number.to_be_bytes());
+    }
+    db.write(&batch, Durability::None).unwrap();
+}
+
+fn number(bytes: &[u8]) -> u64 {
+    u64::from_be_bytes(bytes.try_into().unwrap())
+}
+
+/// The newest commit in the copy, which holds what the first that many commits make.
+fn newest(directory: &Path, options: Options) -> u64 {
+    let db = Db::open(directory, options).unwrap();
+    db.verify().unwrap();
+    let mut last = None;
+    for name in ["a", "b"] {
+        let tree = db.open_tree(name).unwrap();
+        let snapshot = db.begin_read().unwrap();
+        let of_tree = snapshot
+            .get(tree, b"last")
+            .unwrap()
+            .map_or(0, |v| number(&v));
+        assert_eq!(*last.get_or_insert(of_tree), of_tree, "commits are whole");
+        let mut model = Model::new();
+        (1..=of_tree).for_each(|number| apply(&mut model, number));
+        let mut cursor = snapshot
+            .cursor(
+                tree,
+                Bound::Unbounded,
+                Bound::Excluded(b"last"),
+                Direction::Forward,
+            )
+            .unwrap();
+        let mut found = Model::new();
+        while cursor.advance().unwrap() {
+            found.insert(number(cursor.key()), number(cursor.value()));
+        }
+        assert!(found == model, "the copy is a prefix of the history");
+    }
+    // It is a store like others.
+    let tree = db.open_tree("a").unwrap();
+    commit(&db, &[tree], 1);
+    db.settle(Duration::from_secs(60)).unwrap();
+    db.verify().unwrap();
+    db.close().unwrap();
+    last.unwrap()
+}
+
+fn copies_are_prefixes(options: &Options, copy_options: &Options) {
+    let home = tempfile::tempdir().unwrap();
+    let db = Db::open(&home.path().join("store"), options.clone()).unwrap();
+    let make = |name| db.create_tree(name, TreeOptions::default()).unwrap();
+    let trees = [make("a"), make("b")];
+    let (committed, stop) = (AtomicU64::new(0), AtomicBool::new(false));
+    let mut copies = Vec::new();
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            for number in 1.. {
+                if stop.load(Ordering::Acquire) {
+                    break;
+                }
+                commit(&db, &trees, number);
+                committed.store(number, Ordering::Release);
+                if number % 50 == 0 {
+                    // Dropped while it may be copied, and another made of its name.
+                    let _ = db.drop_tree("c");
+                    let tree = db.create_tree("c", TreeOptions::default()).unwrap();
+                    commit(&db, &[tree], number);
+                }
+            }
+        });
+        for index in 0..6 {
+            while committed.load(Ordering::Acquire) < index * 150 {
+                std::thread::yield_now();
+            }
+            let before = committed.load(Ordering::Acquire);
+            let directory = home.path().join(format!("copy {index}"));
+            let mut last = 0;
+            let mut watch = |done: u64, total: u64| {
+                assert!(last <= done, "it goes forward");
+                assert!(done <= total, "and ends");
+                last = done;
+                true
+            };
+            assert!(db.backup(&directory, &mut watch).unwrap());
+            copies.push((directory, before));
+        }
+        stop.store(true, Ordering::Release);
+    });
+    for (directory, before) in copies {
+        assert!(before <= newest(&directory, copy_options.clone()));
+    }
+    db.verify().unwrap();
+}
+
+#[test]
+fn a_copy_of_a_store_with_a_log_is_a_prefix_of_its_history() {
+    copies_are_prefixes(&tiny(2), &tiny(0));
+}
+
+#[test]
+fn a_copy_of_a_store_without_a_log_is_a_prefix_of_its_history() {
+    copies_are_prefixes(&tiny(2).with_log(false), &tiny(0));
+}
+
+#[test]
+fn a_copy_is_made_without_threads_beside_a_writer() {
+    copies_are_prefixes(&tiny(0), &tiny(0).with_log(false));
+}
+
+#[test]
+fn a_copy_that_is_stopped_leaves_no_file() {
+    let home = tempfile::tempdir().unwrap();
+    let db = Db::open(&home.path().join("store"), tiny(0)).unwrap();
+    let tree = db.create_tree("t", TreeOptions::default()).unwrap();
+    (1..50).for_each(|number| commit(&db, &[tree], number));
+    for stop_at in 0..3 {
+        let copy = home.path().join("copy");
+        let mut asked = 0;
+        let mut watch = |_, _| {
+            asked += 1;
+            asked <= stop_at
+        };
+        assert!(!db.backup(&copy, &mut watch).unwrap());
+        assert_eq!(std::fs::read_dir(&copy).unwrap().count(), 0);
+    }
+    let copy = home.path().join("copy");
+    assert!(db.backup(&copy, &mut |_, _| true).unwrap());
+    let error = db.backup(&copy, &mut |_, _| true).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Exists);
+}
+
+#[test]
+fn an_empty_store_can_be_copied() {
+    let home = tempfile::tempdir().unwrap();
+    let db = Db::open(&home.path().join("store"), tiny(0)).unwrap();
+    let copy = home.path().join("copy");
+    assert!(db.backup(&copy, &mut |_, _| true).unwrap());
+    let copy = Db::open(&copy, tiny(0)).unwrap();
+    assert!(copy.trees().unwrap().is_empty());
+    copy.verify().unwrap();
+}
