@@ -128,7 +128,7 @@ impl Log {
         let mut stopped = Ok(());
         for (found, limit) in survey.segments.iter().zip(survey.limits()) {
             if first < limit && stopped.is_ok() {
-                stopped = chain.follow(found, limit, &mut take);
+                stopped = chain.follow(found, limit, &mut take).map(|_| ());
             }
         }
         match (failure, stopped) {

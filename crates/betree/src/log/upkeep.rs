@@ -96,7 +96,7 @@ impl Log {
             .collect();
         let held = state.held.iter();
         files.extend(held.map(|held| (name(&segment_path(here, held.number)), held.size, true)));
-        let next = state.next.iter();
+        let next = state.ahead.iter();
         files.extend(next.map(|next| (name(&next.path), next.size, false)));
         files
     }
