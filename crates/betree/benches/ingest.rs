@@ -75,6 +75,14 @@ fn main() {
         let index = ((waits.len() - 1) as f64 * part) as usize;
         println!("commit p{:<5} {:?}", part * 100.0, waits[index]);
     }
+    let stats = db.stats().expect("stats");
+    for wait in stats.waits {
+        println!(
+            "{:<16} {:>9} times {:>9} us",
+            wait.name, wait.count, wait.micros
+        );
+    }
+    println!("{:?}", stats.log);
     let before = time::now();
     db.settle(Duration::from_secs(600)).expect("settle");
     println!("settled in {:?}", before.elapsed());

@@ -15,7 +15,7 @@
 //! - I3. The copy is a store of its own: another identity, so that no log of one serves the other.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use vfs::{File, Open, Site};
@@ -231,7 +231,7 @@ impl Core {
         Ok(true)
     }
 
-    fn give_name(&self, part: &PathBuf, name: &Path, directory: &Path) -> Result<()> {
+    fn give_name(&self, part: &Path, name: &Path, directory: &Path) -> Result<()> {
         let parent = directory.parent().filter(|p| !p.as_os_str().is_empty());
         self.vfs
             .rename(Site("backup.rename"), part, name)

@@ -281,7 +281,9 @@ pub(super) fn log(look: &Look, released: Seq, log_from: Seq) -> Law {
     must(released < log_from, || {
         format!("law 9: recovery needs the log from {log_from}, it is gone up to {released}")
     })?;
-    let buffers = look.buckets().flat_map(|bucket| {
+    // A dropped tree is read while it is open; nobody recovers it.
+    let live = look.trees.iter().filter(|tree| tree.dropped.is_none());
+    let buffers = live.flat_map(|tree| &tree.buckets).flat_map(|bucket| {
         let frozen = bucket.frozen.iter().map(|(buffer, _)| buffer);
         frozen.chain([&bucket.active])
     });
@@ -291,7 +293,7 @@ pub(super) fn log(look: &Look, released: Seq, log_from: Seq) -> Law {
     })
 }
 
-/// Law 3, of what a durable image says of the buckets that are there: it never ran ahead of them.
+/// Law 10, of runs that the durable image and the buckets name.
 pub(super) fn durable_runs<'a>(
     durable: impl Iterator<Item = &'a crate::run::RunMeta>,
     runs: &BTreeMap<RunId, (std::sync::Arc<Run>, usize)>,

@@ -154,6 +154,7 @@ impl Core {
         let all = [
             ("buffer_memory", &counters.memory_full),
             ("buffer_pressure", &counters.pressure),
+            ("log_buffer", &counters.log_buffer),
             ("log_sync", &counters.log_sync),
             ("merge_debt", &counters.merge_debt),
         ];

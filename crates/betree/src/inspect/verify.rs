@@ -15,7 +15,8 @@
 //! 8. Every byte of the data file has one owner: a run, the image, the reserve, free space, or
 //!    space freed by the next checkpoint. What is given out is accounted for by open runs, runs
 //!    being written and the image. Nothing that the durable image names is free.
-//! 9. The log holds every commit that is in memory only, and what recovery asks for.
+//! 9. The log holds every commit that is in memory only, but for dropped trees, and what recovery
+//!    asks for.
 //! 10. The image of the last durable checkpoint can be read, and describes the runs as they are.
 //! 11. Readers see the newest commit.
 //! 12. Inside each run everything is as [`crate::run::Run::verify`] asks: checksums, order, counts,

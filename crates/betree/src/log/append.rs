@@ -1,8 +1,8 @@
 //! Appending: a copy into the active buffer, or what it takes to have room in it.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
+use stdx::sync::atomic::Ordering;
 
 use stdx::sync::MutexGuard;
 

@@ -1,8 +1,8 @@
 //! Making records durable: a writer writes groups, a syncer syncs for everybody who waits (I6).
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
+use stdx::sync::atomic::Ordering;
 
 use stdx::sync::MutexGuard;
 

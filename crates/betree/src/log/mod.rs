@@ -67,8 +67,8 @@ mod upkeep;
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
+use stdx::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use stdx::sync::{Condvar, Mutex};
 use vfs::Vfs;

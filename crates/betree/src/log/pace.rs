@@ -9,8 +9,8 @@
 //! then the file system makes a write wait, for a journal or for dirty pages; then they fill, and
 //! the wait is spread over the commits that come meanwhile. No lock: relaxed atomics.
 
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
+use stdx::sync::atomic::{AtomicU64, Ordering};
 
 /// Above this share commits wait.
 const FREE: f64 = 0.5;

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, AtomicUsize};
+use stdx::sync::atomic::{AtomicU64, AtomicUsize};
 
 use stdx::sync::{Condvar, Mutex};
 use vfs::Vfs;
@@ -125,7 +125,7 @@ impl Log {
             Err(Error::new(ErrorKind::Io, "read far enough"))
         };
         let mut chain = Chain::new(store, first);
-        let mut stopped = Ok(());
+        let mut stopped = Ok(true);
         for (found, limit) in survey.segments.iter().zip(survey.limits()) {
             if first < limit && stopped.is_ok() {
                 stopped = chain.follow(found, limit, &mut take).map(|_| ());
@@ -135,7 +135,7 @@ impl Log {
             (Some(error), _) => Err(error),
             (None, _) if reached == last => Ok(()),
             (None, Err(error)) => Err(error),
-            (None, Ok(())) => {
+            (None, Ok(_)) => {
                 let message = format!("the log changed while commit {last} was read again");
                 Err(Error::corrupt(message).with_path(directory))
             }

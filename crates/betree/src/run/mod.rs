@@ -33,7 +33,7 @@ pub(crate) use filter::Filter;
 pub(crate) use handle::Run;
 pub(crate) use meta::RunMeta;
 pub(crate) use scan::RunScan;
-pub(crate) use store::{RunStore, RunTraffic, Traffic, sites};
+pub(crate) use store::{RunStore, Traffic, sites};
 pub(crate) use writer::{RunOptions, RunWriter};
 
 /// Which way a cursor goes.

@@ -6,6 +6,7 @@ use kv::{
     Batch, Direction, Durability, Engine, EngineOptions, Error, KeyRange, Result, Snapshot, TreeId,
     TreeOptions,
 };
+use stdx::Rng;
 
 pub(crate) fn with(own: &[(&str, &str)]) -> EngineOptions {
     let own = own.iter().map(|&(n, v)| (n.to_owned(), v.to_owned()));
@@ -31,11 +32,14 @@ pub(crate) fn refused<T>(result: Result<T>) -> Error {
     result.err().expect("this must be refused")
 }
 
-/// Keys 0 to `count`, as big-endian numbers, with values of 100 bytes, in batches of 100.
+/// Keys 0 to `count`, as big-endian numbers, with values of 100 random bytes, in batches of 100.
 pub(crate) fn fill(engine: &dyn Engine, tree: TreeId, count: u32) {
+    let mut rng = Rng::new(u64::from(count));
+    let mut value = [0; 100];
     let mut batch = Batch::new();
     for n in 0..count {
-        batch.put(tree, &n.to_be_bytes(), &[b'v'; 100]);
+        rng.fill(&mut value);
+        batch.put(tree, &n.to_be_bytes(), &value);
         if n % 100 == 99 || n + 1 == count {
             engine.write(&batch, Durability::None).unwrap();
             batch.clear();
