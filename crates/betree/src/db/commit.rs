@@ -157,11 +157,15 @@ impl Core {
             return Ok(());
         };
         if durability < Durability::Group {
-            if self.has_threads() {
-                return Ok(());
+            let written = match durability {
+                Durability::Interval => log.write_through(position),
+                _ if self.has_threads() => Ok(()),
+                _ => log.write_ready(),
+            };
+            written.inspect_err(|e| self.health.poison(e))?;
+            if !self.has_threads() {
+                log.prepare_ahead();
             }
-            log.write_ready().inspect_err(|e| self.health.poison(e))?;
-            log.prepare_ahead();
             return Ok(());
         }
         let start = self.vfs.now();

@@ -119,7 +119,11 @@ impl Transaction {
         self.check_write(tree, key, &[], true)?;
         let mut old = Vec::new();
         let there = self.get_into(tree, key, &mut old)?;
-        self.push(tree, Op::Delete, key, &[], true)?;
+        // What is not there is not removed: else the commit would take away what a blind write, which
+        // does not conflict, has put there meanwhile.
+        if there {
+            self.push(tree, Op::Delete, key, &[], true)?;
+        }
         Ok(there)
     }
 

@@ -62,6 +62,20 @@ impl Log {
         Ok(())
     }
 
+    /// Return when everything up to `position` is with the operating system: it then survives the end
+    /// of the process, however that ends, but not a power loss. One writer writes for all who wait.
+    ///
+    /// # Errors
+    /// `Io` when the write failed, once; `Closed` later.
+    pub(crate) fn write_through(&self, position: Position) -> Result<()> {
+        let mut state = self.state.lock();
+        assert!(position.0 <= state.appended, "a position given by append");
+        if state.written < position.0 {
+            self.write_to(&mut state, position.0)?;
+        }
+        Ok(())
+    }
+
     /// Wait until something is worth a write, no longer than `limit`.
     pub(crate) fn wait_for_write(&self, limit: Duration) {
         let mut state = self.state.lock();

@@ -128,7 +128,7 @@ impl Log {
         let mut stopped = Ok(true);
         for (found, limit) in survey.segments.iter().zip(survey.limits()) {
             if first < limit && stopped.is_ok() {
-                stopped = chain.follow(found, limit, &mut take).map(|_| ());
+                stopped = chain.follow(found, limit, &mut take);
             }
         }
         match (failure, stopped) {

@@ -122,3 +122,17 @@ fn a_backup_that_is_cancelled_is_no_store() {
     assert_eq!(ended, Compaction::Cancelled);
     assert_eq!(kv::identity::read(&copy).unwrap(), None);
 }
+
+#[test]
+fn a_delete_of_nothing_takes_nothing_away() {
+    let directory = tempfile::tempdir().unwrap();
+    let engine = open(directory.path());
+    let tree = create(&*engine, "t");
+    let mut txn = engine.begin_write().unwrap();
+    assert!(!txn.delete(tree, b"k").unwrap());
+    let mut batch = Batch::new();
+    batch.put(tree, b"k", b"put meanwhile, blindly");
+    engine.write(&batch, Durability::None).unwrap();
+    txn.commit(Durability::None).unwrap();
+    assert_eq!(keys(&*engine.begin_read().unwrap(), tree), [b"k"]);
+}
