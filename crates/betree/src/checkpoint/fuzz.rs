@@ -4,13 +4,13 @@ use stdx::hash;
 
 use super::image::{BucketImage, Image, TreeFlags, TreeImage};
 use super::superblock::{ImagePlace, SLOT_LEN, Superblock};
-use crate::fuzzing::kind_of;
+use crate::fuzzing::{kind_of, kind_of_error};
 use crate::run::RunMeta;
 use crate::types::{Extent, RunId, Seq, TreeId, UNIT};
 
 pub(crate) fn superblock(bytes: &[u8]) -> u64 {
     let found = match Superblock::decode(bytes) {
-        Err(bad) => return kind_of(&format!("{bad:?}")),
+        Err(bad) => return kind_of_error(&bad),
         Ok(found) => found,
     };
     let again = Superblock::decode(&found.encode()).expect("encoded by us");
@@ -41,10 +41,7 @@ pub(crate) fn superblock_seeds() -> Vec<Vec<u8>> {
 
 pub(crate) fn image(bytes: &[u8]) -> u64 {
     let found = match Image::decode(bytes) {
-        Err(error) => {
-            let text: String = error.message().chars().filter(|c| !c.is_numeric()).collect();
-            return kind_of(&text.get(..text.len().min(40)));
-        }
+        Err(error) => return kind_of_error(&error),
         Ok(found) => found,
     };
     let again = Image::decode(&found.encode()).expect("encoded by us");

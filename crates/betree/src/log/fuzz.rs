@@ -5,7 +5,7 @@ use super::format::{
     decode_group, decode_record, decode_segment, encode_group, encode_segment, record_fields,
     seal_records,
 };
-use crate::fuzzing::kind_of;
+use crate::fuzzing::{kind_of, kind_of_error};
 use crate::types::Seq;
 
 const STORE: u128 = 11;
@@ -17,14 +17,14 @@ pub(crate) fn group(bytes: &[u8]) -> u64 {
     let seed = format::seed(STORE, SEGMENT);
     let rest = bytes.get(SEGMENT_HEADER..).unwrap_or_default();
     let header = match decode_group(rest, seed, SEGMENT, BLOCK) {
-        Err(flaw) => return kind_of(&format!("{:?} {flaw:?}", segment.err())),
+        Err(flaw) => return kind_of_error(&(segment.err(), flaw)),
         Ok(header) => header,
     };
     let mut records = rest.get(GROUP_HEADER..).unwrap_or_default();
     let mut count = 0;
     while count < header.count {
         match decode_record(records, seed) {
-            Err(flaw) => return kind_of(&format!("{flaw:?} {}", count.min(5))),
+            Err(flaw) => return kind_of_error(&(flaw, 1 < count)),
             Ok(record) => {
                 records = records
                     .get(record.stored_len()..)
