@@ -2,8 +2,8 @@
 
 use super::format::{
     self, BLOCK, GROUP_HEADER, GroupHeader, RECORD_HEADER, SEGMENT_HEADER, SegmentHeader,
-    decode_group, decode_record, decode_segment, encode_group, encode_segment, record_fields,
-    seal_records,
+    decode_group, decode_record, decode_segment, decompress, encode_group, encode_segment,
+    record_fields, seal_records,
 };
 use crate::fuzzing::{kind_of, kind_of_error};
 use crate::types::Seq;
@@ -20,7 +20,16 @@ pub(crate) fn group(bytes: &[u8]) -> u64 {
         Err(flaw) => return kind_of_error(&(segment.err(), flaw)),
         Ok(header) => header,
     };
-    let mut records = rest.get(GROUP_HEADER..).unwrap_or_default();
+    let length = usize::try_from(header.length).expect("32 bits");
+    let Some(stored) = rest.get(GROUP_HEADER..length.max(GROUP_HEADER)) else {
+        return kind_of_error(&"short");
+    };
+    let unpacked = (header.raw != 0).then(|| decompress(&header, stored));
+    let mut records = match &unpacked {
+        Some(Err(flaw)) => return kind_of_error(&(flaw, "packed")),
+        Some(Ok(records)) => records,
+        None => stored,
+    };
     let mut count = 0;
     while count < header.count {
         match decode_record(records, seed) {
@@ -87,15 +96,24 @@ pub(crate) fn group_seeds() -> Vec<Vec<u8>> {
         records.extend(payload);
     }
     let count = seal_records(&mut records, seed);
+    let packed = lz4_flex::block::compress(&records);
+    let raw = u32::try_from(records.len()).expect("small");
+    vec![
+        seed_of(count, 0, &records, seed),
+        seed_of(count, raw, &packed, seed),
+    ]
+}
+
+fn seed_of(count: u32, raw: u32, stored: &[u8], seed: u32) -> Vec<u8> {
     let header = GroupHeader {
         segment: SEGMENT,
         offset: BLOCK,
         first: Seq(10),
         durable: Seq(8),
         void: Seq(3),
-        length: u32::try_from(GROUP_HEADER + records.len()).expect("small"),
+        length: u32::try_from(GROUP_HEADER + stored.len()).expect("small"),
         count,
-        raw: 0,
+        raw,
     };
     let segment = SegmentHeader {
         store: STORE,
@@ -104,6 +122,6 @@ pub(crate) fn group_seeds() -> Vec<Vec<u8>> {
     };
     let mut bytes = encode_segment(&segment).to_vec();
     bytes.extend(encode_group(&header, seed));
-    bytes.extend(records);
-    vec![bytes]
+    bytes.extend(stored);
+    bytes
 }
