@@ -12,6 +12,8 @@ mod cursor;
 mod db;
 mod durability;
 mod error;
+#[doc(hidden)]
+pub mod fuzzing;
 
 mod inspect;
 mod limits;

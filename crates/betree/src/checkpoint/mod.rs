@@ -6,6 +6,7 @@
 //! - [`write`](fn@write) and [`read`]: the protocol between the two.
 
 mod bytes;
+pub(crate) mod fuzz;
 mod image;
 mod protocol;
 mod superblock;

@@ -53,7 +53,7 @@ pub(super) const SLOTS: u64 = 4;
 /// Where data begin: behind the slots.
 pub(crate) const DATA_START: u64 = SLOTS * UNIT;
 
-const SLOT_LEN: usize = 4096;
+pub(super) const SLOT_LEN: usize = 4096;
 const HASH_AT: usize = SLOT_LEN - 8;
 const MAGIC: [u8; 8] = *b"\x89BETREE\n";
 const PER_HALF: u64 = SLOTS / 2;

@@ -189,12 +189,33 @@ impl Core {
         }
     }
 
-    /// What closing does last.
+    /// Close. What was committed is durable when this returns, and nothing is written any more:
+    /// transactions that are under way got in before, or are refused.
+    ///
+    /// # Errors
+    /// As syncing the log; the store is closed all the same.
     pub(crate) fn shut_down(&self) -> Result<()> {
         self.merges.abandon();
-        // A bulk commit that is under way comes to its end first.
-        drop(self.committer());
-        self.sync_log()
+        let before = {
+            // A bulk commit that is under way comes to its end first.
+            let _committer = self.committer();
+            let before = self.health.check_writable();
+            self.health.close();
+            before
+        };
+        let synced = before.and_then(|()| match &self.log {
+            Some(log) => log.sync(),
+            None => self.make_checkpoint(),
+        });
+        // Commits that wait for memory may be flushing.
+        self.queue.close();
+        while 0 < self.queue.len().1 {
+            self.wake.wait_for_room(ROOM_WAIT);
+        }
+        if let Some(log) = &self.log {
+            log.close();
+        }
+        synced
     }
 
     /// Refuse a level that cannot be had.

@@ -70,6 +70,7 @@ mod append;
 mod chain;
 mod commit;
 pub(crate) mod format;
+pub(crate) mod fuzz;
 mod group;
 mod options;
 mod pace;

@@ -61,6 +61,23 @@ impl Log {
         }
     }
 
+    /// Write nothing more, to no file: what is not durable now never will be. Waits for whoever is
+    /// writing.
+    pub(crate) fn close(&self) {
+        let mut state = self.state.lock();
+        while state.writing || state.syncing || state.preparing {
+            let ends = if state.syncing {
+                &self.synced
+            } else {
+                &self.moved
+            };
+            ends.wait(&mut state);
+        }
+        state.poison.get_or_insert_with(|| "closed".to_owned());
+        self.moved.notify_all();
+        self.synced.notify_all();
+    }
+
     /// Records up to this one may be gone.
     pub(crate) fn released(&self) -> Seq {
         self.state.lock().released

@@ -61,7 +61,7 @@ pub(crate) struct PageIdent {
 
 impl PageIdent {
     /// The checksum of `bytes` as a part of this page.
-    fn checksum(self, bytes: &[u8]) -> u64 {
+    pub(crate) fn checksum(self, bytes: &[u8]) -> u64 {
         let place = u64::from(self.tree.0) << 32 | u64::from(self.index);
         let seed = stdx::hash::hash64_seeded(&place.to_le_bytes(), self.run.0);
         stdx::hash::hash64_seeded(bytes, seed)

@@ -16,6 +16,7 @@ mod block;
 mod cursor;
 mod fence;
 mod filter;
+pub(crate) mod fuzz;
 mod handle;
 mod meta;
 mod pages;

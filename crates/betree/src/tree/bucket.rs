@@ -76,6 +76,11 @@ impl State {
         !self.retired && !self.flushing && !self.merging && !self.dropped
     }
 
+    /// Whether `buffer` is among the frozen ones.
+    pub(crate) fn has_frozen(&self, buffer: &Arc<Buffer>) -> bool {
+        self.frozen.iter().any(|f| Arc::ptr_eq(&f.buffer, buffer))
+    }
+
     /// The oldest commit that is in memory only, if there is one.
     pub(crate) fn oldest_unflushed(&self) -> Option<Seq> {
         let buffers = self.frozen.iter().map(|f| &f.buffer).chain([&self.active]);

@@ -154,6 +154,11 @@ impl Core {
     /// `Full`: the store goes on as it was. After a failed sync the store is closed for writes.
     pub(crate) fn checkpoint(&self) -> Result<()> {
         self.health.check_writable()?;
+        self.make_checkpoint()
+    }
+
+    /// The same, of a store that may be closing.
+    pub(crate) fn make_checkpoint(&self) -> Result<()> {
         let mut last = self.checkpoints.last.lock();
         let start = self.vfs.now();
         let cut = match &self.log {

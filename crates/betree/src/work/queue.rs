@@ -60,7 +60,7 @@ impl FlushQueue {
         for index in 0..jobs.waiting.len() {
             let job = jobs.waiting.get(index)?;
             if jobs.until.is_some_and(|until| until < job.through) {
-                return None;
+                continue;
             }
             if let Some(buckets) = mark(job) {
                 let job = jobs.waiting.remove(index)?;
@@ -81,10 +81,14 @@ impl FlushQueue {
         jobs.taken_bytes -= bytes;
     }
 
-    /// A taken job failed: it is the first to be tried again.
+    /// A taken job failed: it is the first to be tried again, in the buckets that still have it.
+    /// The others may be marked by somebody else by now.
     pub(crate) fn put_back(&self, taken: Taken) {
         for bucket in &taken.buckets {
-            bucket.state().flushing = false;
+            let mut state = bucket.state();
+            if state.has_frozen(&taken.job.buffer) {
+                state.flushing = false;
+            }
         }
         let mut jobs = self.jobs.lock();
         jobs.taken -= 1;
@@ -98,6 +102,11 @@ impl FlushQueue {
         let before = self.jobs.lock().until.replace(through);
         assert!(before.is_none(), "one cut at a time");
         HeldBack { queue: self }
+    }
+
+    /// Take nothing any more: the store is closed.
+    pub(crate) fn close(&self) {
+        self.jobs.lock().until = Some(Seq::ANCIENT);
     }
 
     /// Forget the jobs of a tree that is gone; the bytes of their buffers.
@@ -149,7 +158,7 @@ impl Drop for HeldBack<'_> {
     }
 }
 
-/// Mark all buckets that the job goes to, or none.
+/// Mark all buckets that the job still has to go to, or none.
 fn mark(job: &Job) -> Option<Vec<Arc<Bucket>>> {
     let routing = job.tree.routing();
     let first = routing.find(&job.lo);
@@ -159,6 +168,10 @@ fn mark(job: &Job) -> Option<Vec<Arc<Bucket>>> {
             break;
         }
         let mut state = bucket.state();
+        if !state.retired && !state.has_frozen(&job.buffer) {
+            // An attempt before this one got that far.
+            continue;
+        }
         let oldest = state.frozen.last();
         let ours = oldest.is_some_and(|f| Arc::ptr_eq(&f.buffer, &job.buffer));
         if state.retired || state.flushing || !ours {
@@ -172,6 +185,6 @@ fn mark(job: &Job) -> Option<Vec<Arc<Bucket>>> {
         drop(state);
         marked.push(Arc::clone(bucket));
     }
-    assert!(!marked.is_empty(), "the range of a job holds keys");
+    assert!(!marked.is_empty(), "a job that waits is not done");
     Some(marked)
 }

@@ -1,1 +1,49 @@
-//! x
+//! Closing while transactions are under way.
+
+use std::sync::{Arc, Mutex as Slot};
+
+use betree::{Db, Durability, ErrorKind, TreeOptions};
+
+use crate::books::{disk, join, open, scan, thread, tiny};
+use crate::explore::explore;
+
+/// What is acknowledged by a transaction that outlives its store's handle is in the store that is
+/// opened next, and what is refused is not.
+#[test]
+fn a_commit_beside_close_is_durable_or_refused() {
+    explore(600, || {
+        let disk = disk();
+        let db = open(&disk, &tiny());
+        let tree = db.create_tree("rows", TreeOptions::default()).unwrap();
+        let results: Arc<Slot<Vec<(u8, bool)>>> = Arc::default();
+        let committer = |db: &Db, name: u8, level: Durability| {
+            let mut transaction = db.begin().unwrap();
+            transaction.put(tree, &[name], b"value").unwrap();
+            let results = Arc::clone(&results);
+            thread(move || {
+                let result = transaction.commit(level);
+                if let Err(error) = &result {
+                    assert_eq!(error.kind(), ErrorKind::Closed, "{error}");
+                }
+                results.lock().unwrap().push((name, result.is_ok()));
+            })
+        };
+        let committers = [
+            committer(&db, 1, Durability::Sync),
+            committer(&db, 2, Durability::Group),
+            committer(&db, 3, Durability::Interval),
+        ];
+        db.close().unwrap();
+        let mut next = open(&disk, &tiny());
+        join(committers);
+        for round in 0..2 {
+            let found = scan(&next.begin_read().unwrap(), tree);
+            for &(name, acknowledged) in results.lock().unwrap().iter() {
+                let there = found.contains_key(&[name][..]);
+                assert_eq!(there, acknowledged, "commit {name}, round {round}");
+            }
+            drop(next);
+            next = open(&disk, &tiny());
+        }
+    });
+}

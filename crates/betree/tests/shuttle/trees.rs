@@ -1,1 +1,73 @@
-//! x
+//! Dropping trees under readers, writers and flushes.
+
+use std::sync::Arc;
+
+use betree::{Batch, Durability, ErrorKind, TreeOptions};
+
+use crate::books::{Books, join, scan, thread, tiny};
+use crate::explore::explore;
+
+#[test]
+fn a_snapshot_reads_a_tree_to_the_end_though_it_is_dropped() {
+    explore(400, || {
+        let books = Books::new(1, 100, &tiny());
+        let tree = books
+            .db
+            .create_tree("doomed", TreeOptions::default())
+            .unwrap();
+        let write = |number: u8| {
+            let mut batch = Batch::new();
+            batch.put(tree, b"a", &[number; 100]);
+            batch.put(tree, b"b", &[number; 100]);
+            books.db.write(&batch, Durability::None)
+        };
+        write(0).unwrap();
+        let reader = || {
+            let books = Arc::clone(&books);
+            thread(move || {
+                let snapshot = books.db.begin_read().unwrap();
+                for _ in 0..2 {
+                    if let Err(error) = snapshot.get(tree, b"a") {
+                        assert_eq!(error.kind(), ErrorKind::Invalid, "{error}");
+                        return;
+                    }
+                    // It was there for this snapshot: so it is until the snapshot ends.
+                    let found = scan(&snapshot, tree);
+                    let values: Vec<_> = found.values().collect();
+                    assert_eq!(values.len(), 2);
+                    assert_eq!(values[0], values[1]);
+                }
+            })
+        };
+        let writer = {
+            let books = Arc::clone(&books);
+            thread(move || {
+                for number in 1..4 {
+                    let mut batch = Batch::new();
+                    batch.put(tree, b"a", &[number; 100]);
+                    batch.put(tree, b"b", &[number; 100]);
+                    if let Err(error) = books.db.write(&batch, Durability::None) {
+                        assert_eq!(error.kind(), ErrorKind::Invalid, "{error}");
+                    }
+                }
+            })
+        };
+        let dropper = {
+            let books = Arc::clone(&books);
+            thread(move || books.db.drop_tree("doomed").unwrap())
+        };
+        join([
+            reader(),
+            reader(),
+            writer,
+            dropper,
+            books.worker(2),
+            books.worker(1),
+        ]);
+        let snapshot = books.db.begin_read().unwrap();
+        assert!(snapshot.get(tree, b"a").is_err(), "it is dropped");
+        drop(snapshot);
+        while books.db.step().unwrap() {}
+        assert!(books.db.settle(std::time::Duration::from_secs(60)).unwrap());
+    });
+}

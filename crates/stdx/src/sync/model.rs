@@ -62,6 +62,11 @@ impl<T: ?Sized> Mutex<T> {
         })
     }
 
+    /// Whether somebody holds it.
+    pub fn is_locked(&self) -> bool {
+        self.try_lock().is_none()
+    }
+
     /// The value: nobody else has the mutex.
     pub fn get_mut(&mut self) -> &mut T {
         self.0.get_mut().unwrap_or_else(PoisonError::into_inner)

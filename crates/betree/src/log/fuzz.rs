@@ -1,0 +1,108 @@
+//! Entry points for fuzzing; see [`crate::fuzzing`].
+
+use super::format::{
+    self, BLOCK, GROUP_HEADER, GroupHeader, RECORD_HEADER, SEGMENT_HEADER, SegmentHeader,
+    decode_group, decode_record, decode_segment, encode_group, encode_segment, record_fields,
+    seal_records,
+};
+use crate::fuzzing::{kind_of, kind_of_error};
+use crate::types::Seq;
+
+const STORE: u128 = 11;
+const SEGMENT: u64 = 5;
+
+/// The input: a segment header, a group at once behind it.
+pub(crate) fn group(bytes: &[u8]) -> u64 {
+    let segment = decode_segment(bytes);
+    let seed = format::seed(STORE, SEGMENT);
+    let rest = bytes.get(SEGMENT_HEADER..).unwrap_or_default();
+    let header = match decode_group(rest, seed, SEGMENT, BLOCK) {
+        Err(flaw) => return kind_of_error(&(segment.err(), flaw)),
+        Ok(header) => header,
+    };
+    let mut records = rest.get(GROUP_HEADER..).unwrap_or_default();
+    let mut count = 0;
+    while count < header.count {
+        match decode_record(records, seed) {
+            Err(flaw) => return kind_of_error(&(flaw, 1 < count)),
+            Ok(record) => {
+                records = records
+                    .get(record.stored_len()..)
+                    .expect("a record lies in its bytes");
+                assert_eq!(record.stored_len(), RECORD_HEADER + record.payload.len());
+                count += 1;
+            }
+        }
+    }
+    let again = decode_group(&encode_group(&header, seed), seed, SEGMENT, BLOCK);
+    assert!(again.is_ok_and(|again| again == header), "the same group");
+    kind_of(&(segment.is_ok(), count.min(9)))
+}
+
+/// Checksums of both headers, and of the records as far as their lengths fit.
+pub(crate) fn repair_group(bytes: &[u8]) -> Vec<u8> {
+    let seed = format::seed(STORE, SEGMENT);
+    let mut repaired = bytes.to_vec();
+    repaired.resize(bytes.len().max(SEGMENT_HEADER + GROUP_HEADER), 0);
+    let (segment, group) = repaired.split_at_mut(SEGMENT_HEADER);
+    if let Some((head, body)) = segment.split_first_chunk_mut::<12>()
+        && let Some(sum) = head.get_mut(8..)
+    {
+        sum.copy_from_slice(&crc32c::crc32c(body).to_le_bytes());
+    }
+    let (head, records) = group.split_at_mut(GROUP_HEADER);
+    if let Some((head, body)) = head.split_first_chunk_mut::<8>()
+        && let Some(sum) = head.get_mut(4..)
+    {
+        sum.copy_from_slice(&crc32c::crc32c_append(seed, body).to_le_bytes());
+    }
+    let whole = whole_records(records);
+    if let Some(records) = records.get_mut(..whole) {
+        seal_records(records, seed);
+    }
+    repaired
+}
+
+/// The bytes of the records whose lengths fit.
+fn whole_records(records: &[u8]) -> usize {
+    let mut at = 0;
+    loop {
+        let length = records.get(at + 4..).and_then(|rest| rest.first_chunk());
+        let Some(length) = length else { return at };
+        let end = at + RECORD_HEADER + u32::from_le_bytes(*length) as usize;
+        if records.len() < end {
+            return at;
+        }
+        at = end;
+    }
+}
+
+pub(crate) fn group_seeds() -> Vec<Vec<u8>> {
+    let seed = format::seed(STORE, SEGMENT);
+    let mut records = Vec::new();
+    for number in 0..4_u32 {
+        let payload = vec![b'p'; number as usize * 9];
+        records.extend([0; 4]);
+        records.extend(record_fields(number * 9, Seq(10 + u64::from(number))));
+        records.extend(payload);
+    }
+    let count = seal_records(&mut records, seed);
+    let header = GroupHeader {
+        segment: SEGMENT,
+        offset: BLOCK,
+        first: Seq(10),
+        durable: Seq(8),
+        void: Seq(3),
+        length: u32::try_from(GROUP_HEADER + records.len()).expect("small"),
+        count,
+    };
+    let segment = SegmentHeader {
+        store: STORE,
+        number: SEGMENT,
+        size: 64 << 10,
+    };
+    let mut bytes = encode_segment(&segment).to_vec();
+    bytes.extend(encode_group(&header, seed));
+    bytes.extend(records);
+    vec![bytes]
+}
