@@ -95,6 +95,7 @@ pub(crate) fn group_seeds() -> Vec<Vec<u8>> {
         void: Seq(3),
         length: u32::try_from(GROUP_HEADER + records.len()).expect("small"),
         count,
+        raw: 0,
     };
     let segment = SegmentHeader {
         store: STORE,
