@@ -3,6 +3,12 @@
 //!
 //! `cargo bench -p betree --bench ingest -- ROWS MEMORY_MIB [DIRECTORY]` (default: 3 million rows,
 //! 256 MiB, a new temporary directory).
+#![expect(
+    clippy::indexing_slicing,
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "a benchmark with numbers of its own"
+)]
 
 use std::path::PathBuf;
 use std::time::Duration;

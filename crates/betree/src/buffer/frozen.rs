@@ -102,6 +102,7 @@ impl SortedBuffer {
         self.end - self.position
     }
 
+    #[cfg(test)]
     /// The smallest and the largest key from here on; `None` without entries.
     pub(crate) fn bounds(&self) -> Option<(&[u8], &[u8])> {
         let refs = self.frozen.refs().get(self.position..self.end)?;

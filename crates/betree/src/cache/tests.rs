@@ -1,3 +1,5 @@
+//! The cache against its capacity, and what it counts.
+
 use stdx::Rng;
 
 use super::*;

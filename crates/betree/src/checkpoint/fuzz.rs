@@ -55,8 +55,8 @@ pub(crate) fn repair_image(bytes: &[u8]) -> Vec<u8> {
     seal(image)
 }
 
-pub(crate) fn image_seeds() -> Vec<Vec<u8>> {
-    let run = |id: u64, min: &[u8], max: &[u8]| RunMeta {
+fn run(id: u64, min: &[u8], max: &[u8]) -> RunMeta {
+    RunMeta {
         id: RunId(id),
         tree: TreeId(1),
         extents: vec![Extent {
@@ -75,7 +75,10 @@ pub(crate) fn image_seeds() -> Vec<Vec<u8>> {
         fence_len: 60,
         filter_offset: UNIT + 60,
         filter_len: 40,
-    };
+    }
+}
+
+pub(crate) fn image_seeds() -> Vec<Vec<u8>> {
     let bucket = |lo: &[u8], deltas: &[u64], base: &[u64]| BucketImage {
         lo: lo.into(),
         flushed: Seq(6),

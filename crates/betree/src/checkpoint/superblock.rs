@@ -35,6 +35,7 @@
 //!
 //! One checkpoint at a time: the caller holds the lock of the checkpoint.
 
+use std::io;
 use std::path::Path;
 
 use stdx::hash;
@@ -208,7 +209,9 @@ pub(super) enum Bad {
     Damaged(&'static str),
     /// Whole, in another version of the format.
     Version(u32),
-    /// The file ends before, or the operating system failed.
+    /// The file ends before.
+    Missing,
+    /// The operating system failed.
     Unreadable(String),
 }
 
@@ -221,6 +224,7 @@ pub(super) fn read_slots(file: &dyn File) -> Slots {
         let mut slot = vec![0; SLOT_LEN];
         match file.read_at(Site("superblock.read"), &mut slot, index * UNIT) {
             Ok(()) => Superblock::decode(&slot),
+            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Err(Bad::Missing),
             Err(error) => Err(Bad::Unreadable(error.to_string())),
         }
     };
@@ -231,7 +235,7 @@ pub(super) fn read_slots(file: &dyn File) -> Slots {
 ///
 /// # Errors
 /// `Invalid`: not a data file of this engine, or one of another version. `Corrupt`: no slot is
-/// valid, or they are of two stores.
+/// valid, or they are of two stores. `Io`: none is valid, and some could not be read.
 pub(crate) fn read_newest(file: &dyn File, path: &Path) -> Result<Superblock> {
     newest(&read_slots(file)).map_err(|error| error.with_path(path))
 }
@@ -276,9 +280,18 @@ fn all_bad(slots: &Slots) -> Error {
             Err(Bad::Foreign) => "holds other bytes".to_owned(),
             Err(Bad::Damaged(how)) => (*how).to_owned(),
             Err(Bad::Version(version)) => format!("has format {version}"),
+            Err(Bad::Missing) => "lies beyond the end of the file".to_owned(),
             Err(Bad::Unreadable(error)) => format!("cannot be read: {error}"),
         };
         what.push_str(&format!("; slot {index} {state}"));
+    }
+    if slots
+        .iter()
+        .any(|slot| matches!(slot, Err(Bad::Unreadable(_))))
+    {
+        // What cannot be read may be whole: this is not damage.
+        let message = format!("no slot of the superblock could be read: try again{what}");
+        return Error::new(ErrorKind::Io, message);
     }
     Error::corrupt(format!(
         "no slot of the superblock is valid: restore a backup{what}"

@@ -78,14 +78,7 @@ impl Core {
         for bucket in tree.routing().buckets() {
             let mut state = bucket.state();
             self.memory.forget_active(state.active.bytes());
-            for run in &state.deltas {
-                if self.sharing.remove(run) {
-                    self.merges.delta_went(run.meta().bytes);
-                }
-            }
-            for run in state.base.iter() {
-                self.sharing.remove(run);
-            }
+            self.let_go(&state.deltas, &state.base);
             // Flushes and merges under way find it so, and let go of what they made.
             state.dropped = true;
             state.deltas.clear();

@@ -131,8 +131,8 @@ impl Db {
     ///
     /// # Errors
     /// `Invalid` for a dropped tree, a key, value or batch beyond the limits, or a durability that
-    /// a store without a log cannot give; `Full`, `Closed`, `Io`. Nothing is applied then, but after
-    /// a failed sync the batch may be visible though not durable, and the store is closed for
+    /// a store without a log cannot give; `Full`, `Closed`, `Io`. Nothing is applied then, but
+    /// after a failed sync the batch may be visible though not durable, and the store is closed for
     /// writes.
     pub fn write(&self, batch: &Batch, durability: Durability) -> Result<()> {
         self.core.write(batch, durability)
@@ -211,10 +211,10 @@ impl Db {
         self.core.storage_map()
     }
 
-    /// Copy the store, as of one commit not older than the call, to `directory`, while it is written
-    /// to. The directory must be empty or missing; what is in it afterwards opens as a store of its
-    /// own, with all the trees and no log. `watch` gets the bytes done and to do and says whether to
-    /// go on; when it does not, what was copied is removed and false returned.
+    /// Copy the store, as of one commit not older than the call, to `directory`, while it is
+    /// written to. The directory must be empty or missing; what is in it afterwards opens as a
+    /// store of its own, with all the trees and no log. `watch` gets the bytes done and to do and
+    /// says whether to go on; when it does not, what was copied is removed and false returned.
     ///
     /// # Errors
     /// `Exists`: the directory is not empty; `Full`, `Io`, `Closed`.

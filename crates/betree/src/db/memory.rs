@@ -57,7 +57,9 @@ impl Memory {
         }
     }
 
+    #[cfg(test)]
     /// The hard limit in bytes.
+    #[cfg(test)]
     pub(crate) fn limit(&self) -> usize {
         self.limit
     }
@@ -75,8 +77,11 @@ impl Memory {
     /// Bytes held, as the limit counts them. Transactions count for half of the limit at most, so
     /// that there are always buffers to flush when it is reached.
     fn used(&self) -> usize {
-        let private = self.private.load(Ordering::Relaxed);
-        self.buffered() + private.min(self.limit / 2)
+        self.buffered() + self.private()
+    }
+
+    fn private(&self) -> usize {
+        self.private.load(Ordering::Relaxed).min(self.limit / 2)
     }
 
     /// The writes of a transaction have grown by `bytes`.
@@ -136,8 +141,8 @@ impl Memory {
     pub(crate) fn wants_freeze(&self, stored: u64) -> bool {
         let stored = usize::try_from(stored).unwrap_or(usize::MAX);
         let enough = (self.limit / START_PART).saturating_add(stored / STORED_PART);
-        let most = (self.limit / 100 * FREEZE_PERCENT).min(enough);
-        most < self.used() && self.frozen() < self.limit / 8
+        let most = (self.limit / 100 * FREEZE_PERCENT - self.private()).min(enough);
+        most < self.buffered() && self.frozen() < self.limit / 8
     }
 
     /// Whether commits must wait until something is flushed.

@@ -26,6 +26,8 @@ mod tuning;
 pub(crate) use self::core::{Committer, Core, DATA_FILE};
 pub(crate) use counters::Wait as Waited;
 pub use handle::Db;
+#[cfg(test)]
+pub(crate) use open::open;
 pub use reader::Cursor;
 pub(crate) use reader::Reader;
 pub use snapshot::Snapshot;

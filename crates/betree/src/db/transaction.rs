@@ -119,8 +119,8 @@ impl Transaction {
         self.check_write(tree, key, &[], true)?;
         let mut old = Vec::new();
         let there = self.get_into(tree, key, &mut old)?;
-        // What is not there is not removed: else the commit would take away what a blind write, which
-        // does not conflict, has put there meanwhile.
+        // What is not there is not removed: else the commit would take away what a blind write,
+        // which does not conflict, has put there meanwhile.
         if there {
             self.push(tree, Op::Delete, key, &[], true)?;
         }
@@ -250,21 +250,37 @@ impl Transaction {
         let core = &self.reader.core;
         self.reader.check()?;
         let next = Seq(last.0 + 1);
+        if self.seq() < last {
+            self.each_checked(&mut |tree, key| {
+                if self.is_newer(tree, key)? {
+                    core.counters.conflicts.add(1);
+                    return Err(conflict(key));
+                }
+                Ok(())
+            })?;
+        }
+        // Not in one pass: what is noted and then not written would bring others to the exact read,
+        // which cannot tell a blind write from a checked one.
+        self.each_checked(&mut |tree, key| {
+            core.recent.note(tree, key, next);
+            Ok(())
+        })?;
+        // What was read above is complete if the snapshot was kept to here.
+        self.reader.check()
+    }
+
+    /// Visit every key that takes part in conflict detection.
+    fn each_checked(&self, visit: &mut dyn FnMut(TreeId, &[u8]) -> Result<()>) -> Result<()> {
         for tree in self.writes.trees() {
             let mut merged = self.writes.merged(tree)?;
             while let Some(write) = merged.current() {
                 if merged.checked() {
-                    if self.seq() < last && self.is_newer(tree, write.key)? {
-                        core.counters.conflicts.add(1);
-                        return Err(conflict(write.key));
-                    }
-                    core.recent.note(tree, write.key, next);
+                    visit(tree, write.key)?;
                 }
                 merged.advance()?;
             }
         }
-        // What was read above is complete if the snapshot was kept to here.
-        self.reader.check()
+        Ok(())
     }
 
     /// Whether `key` was written by a commit after the snapshot.

@@ -2,8 +2,8 @@
 //!
 //! 1. A cut, as a store without a log makes for its checkpoints: all buffers are frozen at one
 //!    commit and flushed; later ones wait meanwhile. Then the runs hold that commit and nothing
-//!    later, and a look takes hold of them. Commits wait for pointer work only, unless buffer memory
-//!    fills up while the cut is flushed.
+//!    later, and a look takes hold of them. Commits wait for pointer work only, unless buffer
+//!    memory fills up while the cut is flushed.
 //! 2. The runs are copied. They are immutable, and the look keeps their extents from being reused:
 //!    what it costs the store is the space that would have been freed meanwhile. Checkpoints,
 //!    flushes and merges go on.

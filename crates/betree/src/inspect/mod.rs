@@ -3,8 +3,9 @@
 //!
 //! All of it stands on one thing, the *look* ([`Look`]): what every bucket names, taken under the
 //! commit lock in one step of pointer work (about 200 ns a bucket). Whatever replaces buckets or
-//! publishes runs takes that lock, so a look is one moment of the store. It holds the runs it names,
-//! so their extents cannot be given to others while it lives; they are read outside of all locks.
+//! publishes runs takes that lock, so a look is one moment of the store. It holds the runs it
+//! names, so their extents cannot be given to others while it lives; they are read outside of all
+//! locks.
 
 mod backup;
 mod laws;

@@ -10,8 +10,8 @@
 //!    frozen before it and ends at or before the commit it was frozen at; the open one comes last.
 //! 5. Every run is of the tree that names it, and its number was given.
 //! 6. The table of shared runs knows how many buckets name each run.
-//! 7. The memory counted as buffered and as frozen is that of the buffers that buckets name, but for
-//!    buffers whose flush is ending; every frozen buffer is on its way to a flush.
+//! 7. The memory counted as buffered and as frozen is that of the buffers that buckets name, but
+//!    for buffers whose flush is ending; every frozen buffer is on its way to a flush.
 //! 8. Every byte of the data file has one owner: a run, the image, the reserve, free space, or
 //!    space freed by the next checkpoint. What is given out is accounted for by open runs, runs
 //!    being written and the image. Nothing that the durable image names is free.

@@ -21,7 +21,7 @@ use super::{Log, sites};
 
 /// Segments that may be written to before one of them is synced: half a second of work for a fast
 /// device, and as many open files.
-const DIRTY_MAX: usize = 8;
+pub(super) const DIRTY_MAX: usize = 8;
 
 impl Log {
     /// Append the record of commit `seq`, the next number, given in parts. It is durable after

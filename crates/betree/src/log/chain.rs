@@ -4,8 +4,8 @@
 //! asked for. A segment ends where a group or record does not decode (a *stop*). The chain goes on
 //! in the next segment that begins with what is then expected, or before it (copies). One that
 //! begins later is a stop as a whole: its groups were written before those that are missing were
-//! synced (I5), or these are damaged. At the end of the chain, evidence (I4) in and behind the stops
-//! decides which.
+//! synced (I5), or these are damaged. At the end of the chain, evidence (I4) in and behind the
+//! stops decides which.
 
 use crate::error::{Error, Result};
 use crate::types::Seq;

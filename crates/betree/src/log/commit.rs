@@ -62,8 +62,9 @@ impl Log {
         Ok(())
     }
 
-    /// Return when everything up to `position` is with the operating system: it then survives the end
-    /// of the process, however that ends, but not a power loss. One writer writes for all who wait.
+    /// Return when everything up to `position` is with the operating system: it then survives the
+    /// end of the process, however that ends, but not a power loss. One writer writes for all who
+    /// wait.
     ///
     /// # Errors
     /// `Io` when the write failed, once; `Closed` later.

@@ -1,11 +1,13 @@
 //! The redo log: every commit, in order, before anything else knows of it.
 //!
 //! A log is a row of segment files of a size given beforehand, preallocated, and used again under a
-//! new number when released. Records are appended to a group in memory; a leader writes the group
-//! at a block boundary with one call and syncs for all who wait, while the next group fills in a
-//! second buffer. An append waits only when both buffers are full, or for a missing segment. A
-//! record longer than a buffer is streamed as a group of its own; one longer than a segment gets a
-//! segment of its own.
+//! new number when released. Records are appended to a group in memory; full groups wait in a queue
+//! of a few buffers; a *writer* writes them at block boundaries with one call each, a *syncer* syncs
+//! for all who wait. Both may be any thread, and do not wait for each other: groups are written
+//! while a sync runs, to the same segment and to later ones. Commits slow down as the buffers fill
+//! ([`pace`]); an append waits only when all are full, for a missing segment, or when
+//! [`append::DIRTY_MAX`] segments are not synced. A record longer than a buffer is streamed as a
+//! group of its own; one longer than a segment gets a segment of its own.
 //!
 //! # Invariants
 //!
@@ -19,33 +21,47 @@
 //!   and before the next segment is made. Checksums are seeded with store and number, so what a
 //!   file held under another number, or in another store, does not decode.
 //! * **I4** A group header says up to which record everything was synced *before* the group was
-//!   written. It is evidence: a valid group proves that those records were durable.
-//! * **I5** Before the first group of a segment is written, all earlier segments are synced. One
-//!   file needs a sync at any time, and a segment that holds a group proves the ones before whole.
-//! * **I6** One leader at a time writes and syncs; it holds no lock while it does.
+//!   written. It is evidence: a valid group proves that those records were durable. Nothing else
+//!   does: that a group, or a later segment, is there proves nothing of what was written before it.
+//! * **I5** A segment is dirty from its first write on until a sync that began after its last write
+//!   has succeeded. A sync takes what is written when it begins, syncs the dirty segments oldest
+//!   first, and after each one `durable` is the last record that this segment held when the sync
+//!   began. So `durable` rises in log order only, and nothing written later is counted in.
+//! * **I6** One writer writes and one syncer syncs at a time (two syncs of one file may share one
+//!   report of an error); neither holds a lock while it does. The syncer may wait for the writer,
+//!   never the other way round.
 //! * **I7** After a failed write or sync nothing is written again: what is on disk is unknown, and
-//!   a second sync that succeeds proves nothing. The log is poisoned until it is opened again.
+//!   a second sync that succeeds proves nothing. The log is poisoned until it is opened again. A
+//!   sync that was under way when something failed makes nothing durable either.
+//! * **I8** A segment that recovery finds behind the end of the chain is set aside, durably, before
+//!   the next header is written.
 //!
 //! # Why a torn tail is safe, and damage is not taken for one
 //!
 //! After a crash the groups written since the last sync may each be there, missing or torn, in any
-//! combination. Recovery reads from group to group and stops at the first that does not decode.
-//! Everything acknowledged was synced, so lies before (I2: no later write could hurt it). The rest
-//! is cut: it was never acknowledged. If instead an acknowledged group was damaged, recovery stops
-//! at it just the same; but then it looks for evidence (I4) in the rest of that segment and in all
-//! later ones. A valid group that says the missing record was durable turns the cut into
+//! combination: a later segment may be there whole while the end of the one before is not.
+//! Recovery reads from group to group and from segment to segment, and the chain of records ends
+//! where a group does not decode and no later segment goes on with the record that is then next.
+//! Everything acknowledged was synced, so it lies before that end (I2: no later write could hurt
+//! it; I5: everything before it was synced, too). The rest is cut, whatever valid groups there are
+//! in it: it was never acknowledged. If instead an acknowledged group was damaged, the chain ends
+//! there just the same; but then recovery looks for evidence (I4) in the rest of that segment and in
+//! all later ones. A valid group that says the missing record was durable turns the cut into
 //! [`ErrorKind::Corrupt`]. What was synced last, with nothing written since, leaves no evidence in
 //! the log: damage to that alone looks like a torn tail. A checkpoint bounds it: recovery is told
 //! what the checkpoint covers, and the store checks that the log reaches its last record.
 //!
 //! What was cut may still hold valid groups. So that they never come back, a recovered log goes on
-//! in a *new* segment whose groups say from which record on earlier segments are void. Records
+//! in a *new* segment whose groups say from which record on earlier segments are void, and whole
+//! segments behind the end lose their names first (I8): new records with the same numbers could
+//! otherwise lead the chain back into them, should the first new group be damaged. Records
 //! whose durability has no evidence are copied there first: after a failed sync the operating
 //! system may show bytes that the device does not have.
 //!
 //! # Locks
 //!
-//! One mutex, `state`, held for a copy at most, never across I/O. `append` runs under the commit
+//! One mutex, `state`, held for a copy at most, never across I/O. What others ask at every commit
+//! (how full the buffers are) is in atomics. `append` runs under the commit
 //! lock of the store, which is taken before; everything else may be called from any thread.
 //!
 //! [`ErrorKind::Corrupt`]: crate::ErrorKind::Corrupt
@@ -115,6 +131,7 @@ impl Log {
         self.state.lock().appended
     }
 
+    #[cfg(test)]
     /// Whether a write or sync failed: every append and sync is refused until the store is opened
     /// again.
     pub(crate) fn poisoned(&self) -> bool {

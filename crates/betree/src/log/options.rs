@@ -7,8 +7,8 @@ use crate::types::Seq;
 use super::format::{BLOCK, GROUP_HEADER, RECORD_HEADER};
 
 /// From how many bytes on a piece is worth a write of its own: below, the cost of the call shows;
-/// above, whoever writes it waits longer for nothing.
-const PIECE: usize = 256 << 10;
+/// above, whoever writes it takes longer for nothing.
+const PIECE: usize = 1 << 20;
 
 /// How a log is kept.
 #[derive(Clone, Debug)]

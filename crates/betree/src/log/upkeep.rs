@@ -15,7 +15,8 @@ use super::segment::{Segment, Spare, segment_path};
 use super::state::State;
 
 /// Spare segments kept for reuse: as many as a checkpoint releases at once with the usual sizes, so
-/// that a steady load never makes new ones, whose blocks the file system must first mark as written.
+/// that a steady load never makes new ones, whose blocks the file system must first mark as
+/// written.
 pub(super) const SPARES: usize = 4;
 
 /// Segments that are full sooner than this are made two ahead: making one waits for the device,

@@ -113,6 +113,7 @@ impl PageBuilder {
         self.keys.bytes.len() + self.values.bytes.len() + ENTRY_LEN * self.entries
     }
 
+    #[cfg(test)]
     /// How many entries it has.
     #[inline]
     pub(crate) fn len(&self) -> usize {
@@ -124,6 +125,7 @@ impl PageBuilder {
         self.entries == 0
     }
 
+    #[cfg(test)]
     /// The first key. There must be one.
     pub(crate) fn first_key(&self) -> &[u8] {
         assert!(!self.is_empty(), "a page without entries has no first key");
@@ -324,6 +326,7 @@ impl Spans {
             .expect("an index below the number of entries")
     }
 
+    #[cfg(test)]
     fn first(&self) -> &[u8] {
         self.bytes
             .get(..self.width)

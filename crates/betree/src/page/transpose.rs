@@ -4,8 +4,9 @@
 /// (128-bit) instruction.
 pub(super) type Pair = [u64; 2];
 
-/// Exchange rows and columns in both squares: byte `j` of word `i` (counted from the lowest) becomes byte `i` of
-/// word `j`. Three rounds exchange blocks of 4x4, 2x2 and single bytes (Hacker's Delight, 7-3).
+/// Exchange rows and columns in both squares: byte `j` of word `i` (counted from the lowest)
+/// becomes byte `i` of word `j`. Three rounds exchange blocks of 4x4, 2x2 and single bytes
+/// (Hacker's Delight, 7-3).
 #[inline(always)]
 pub(super) fn transpose(words: [Pair; 8]) -> [Pair; 8] {
     const M4: u64 = 0x0000_0000_FFFF_FFFF;

@@ -142,11 +142,6 @@ impl RunWriter {
         self.written + self.out.len() as u64
     }
 
-    /// Bytes of keys and values pushed.
-    pub(crate) fn raw_bytes(&self) -> u64 {
-        self.meta.raw_bytes
-    }
-
     /// Entries pushed.
     pub(crate) fn entries(&self) -> u64 {
         self.meta.entries

@@ -262,6 +262,7 @@ impl Space {
         set_len(length)
     }
 
+    #[cfg(test)]
     /// Where the last extent ends that is used, pending or reserved: the file may be cut here.
     pub(crate) fn end(&self) -> u64 {
         self.state.lock().end
@@ -282,11 +283,13 @@ impl Space {
         self.state.lock().used
     }
 
+    #[cfg(test)]
     /// Bytes kept aside for a checkpoint.
     pub(crate) fn reserved_bytes(&self) -> u64 {
         self.state.lock().reserved()
     }
 
+    #[cfg(test)]
     /// The free extents, by ascending offset.
     pub(crate) fn free_list(&self) -> Vec<Extent> {
         self.state.lock().holes.iter().collect()

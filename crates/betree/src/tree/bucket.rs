@@ -76,12 +76,6 @@ impl State {
         !self.retired && !self.flushing && !self.merging && !self.dropped
     }
 
-    /// Bytes of memory that its buffers hold.
-    pub(crate) fn buffer_bytes(&self) -> usize {
-        let frozen: usize = self.frozen.iter().map(|f| f.buffer.bytes()).sum();
-        self.active.bytes() + frozen
-    }
-
     /// Whether `buffer` is among the frozen ones.
     pub(crate) fn has_frozen(&self, buffer: &Arc<Buffer>) -> bool {
         self.frozen.iter().any(|f| Arc::ptr_eq(&f.buffer, buffer))

@@ -4,10 +4,10 @@
 //! the commit lock; a bucket's state is held for pointer work only, never across input or output.
 
 mod bucket;
+mod named;
 mod routing;
-mod tree;
 
 pub(crate) use bucket::{Bucket, State};
+pub(crate) use named::Tree;
+pub use named::TreeOptions;
 pub(crate) use routing::Routing;
-pub(crate) use tree::Tree;
-pub use tree::TreeOptions;

@@ -140,7 +140,7 @@ impl Core {
     }
 
     /// A number that grows whenever the catalog changes.
-    fn changes(&self) -> u64 {
+    pub(super) fn changes(&self) -> u64 {
         let counters = &self.counters;
         counters.flushes.get()
             + counters.merges.get()
@@ -203,9 +203,6 @@ impl Core {
             took: now.saturating_sub(start),
             image_bytes,
         };
-        if let Some(log) = &self.log {
-            log.release_before(image.log_from)?;
-        }
         *last = Last {
             seq: image.last_seq,
             superblock,
@@ -215,13 +212,18 @@ impl Core {
         };
         // A smaller reserve than wished for is no failure; the next checkpoint asks again.
         let _ = checkpoint::keep_reserve(&*self.file, &path, &self.space, &last.superblock);
-        Ok(())
+        // Last: the checkpoint stands whether or not the log lets go of its files.
+        match &self.log {
+            Some(log) => log.release_before(image.log_from),
+            None => Ok(()),
+        }
     }
 
     /// Freeze everything at one moment and flush exactly that (I3). Under the checkpoint's lock.
     pub(crate) fn flush_cut(&self) -> Result<Cut<'_>> {
         let cut = {
-            let committer = self.commit.lock();
+            // Not within a bulk commit: half of it would be in the cut.
+            let committer = self.committer();
             for (tree, bucket) in self.buckets() {
                 self.freeze(&tree, &bucket, committer.last);
             }

@@ -6,10 +6,23 @@
 
 use std::sync::Arc;
 
+use stdx::sync::Mutex;
+
 use super::queue::Job;
 use crate::db::Core;
 use crate::tree::{Bucket, State, Tree};
 use crate::types::Seq;
+
+/// One look at all buckets finds this part of them, the fullest: they are frozen one by one
+/// without looking again. With fills spread evenly the last of them is nearly as full as the first,
+/// and a look at thousands of buckets is paid for by hundreds of freezes.
+const SHARE: usize = 16;
+
+/// The fullest buckets as of some time ago, the fullest last. Used under the commit lock only.
+#[derive(Default)]
+pub(crate) struct Fullest {
+    found: Mutex<Vec<(Arc<Tree>, Arc<Bucket>)>>,
+}
 
 impl Core {
     /// Freeze the buffer of `bucket`, under the commit lock, and queue it.
@@ -82,22 +95,49 @@ impl Core {
         }
     }
 
-    /// The bucket with the fullest buffer. Of dropped trees too that are still read: what they hold
-    /// in memory must not keep commits out for as long as they are.
+    /// A bucket with about the fullest buffer, under the commit lock. Of dropped trees too that are
+    /// still read: what they hold in memory must not keep commits out for as long as they are.
     fn fullest(&self) -> Option<(Arc<Tree>, Arc<Bucket>)> {
-        let mut best = None;
-        let mut most = 0;
-        let lingering = self.catalog.lingering().into_iter().map(|(tree, _)| tree);
-        for tree in self.catalog.all().into_iter().chain(lingering) {
+        let mut found = self.fullest.found.lock();
+        loop {
+            while let Some((tree, bucket)) = found.pop() {
+                let useful = {
+                    let state = bucket.state();
+                    !state.retired && !state.dropped && 0 < state.active.entries()
+                };
+                if useful {
+                    return Some((tree, bucket));
+                }
+            }
+            *found = self.find_fullest();
+            if found.is_empty() {
+                return None;
+            }
+        }
+    }
+
+    /// The fullest buckets, ascending.
+    fn find_fullest(&self) -> Vec<(Arc<Tree>, Arc<Bucket>)> {
+        let trees = self.catalog.all();
+        let lingering = self.catalog.lingering();
+        let lingering = lingering.iter().map(|(tree, _)| tree);
+        let mut all = Vec::new();
+        for tree in trees.iter().chain(lingering) {
             for bucket in tree.routing().buckets() {
-                let active = bucket.active();
-                if 0 < active.entries() && most < active.bytes() {
-                    most = active.bytes();
-                    best = Some((Arc::clone(&tree), Arc::clone(bucket)));
+                let state = bucket.state();
+                if 0 < state.active.entries() {
+                    all.push((state.active.bytes(), tree, Arc::clone(bucket)));
                 }
             }
         }
-        best
+        let rest = all.len() - all.len().div_ceil(SHARE);
+        if 0 < rest {
+            all.select_nth_unstable_by_key(rest, |(bytes, _, _)| *bytes);
+        }
+        let mut found = all.split_off(rest);
+        found.sort_unstable_by_key(|(bytes, _, _)| *bytes);
+        let pair = |(_, tree, bucket): (usize, &Arc<Tree>, Arc<Bucket>)| (Arc::clone(tree), bucket);
+        found.into_iter().map(pair).collect()
     }
 
     /// All buckets of all trees.

@@ -58,6 +58,10 @@ pub(crate) struct Merges {
     /// Bytes of all deltas.
     waiting: AtomicU64,
     rng: Mutex<Rng>,
+    /// Buckets found worth merging at the last look, the best last.
+    pub(super) found: Mutex<Vec<(Arc<Tree>, Arc<Bucket>)>>,
+    /// Changes of the catalog up to the last look.
+    pub(super) looked: AtomicU64,
     /// Commits seen at the last look, to know whether the store is idle.
     pub(super) seen: AtomicU64,
 }
@@ -70,6 +74,8 @@ impl Merges {
             running: AtomicUsize::new(0),
             waiting: AtomicU64::new(0),
             rng: Mutex::new(Rng::new(seed)),
+            found: Mutex::new(Vec::new()),
+            looked: AtomicU64::new(0),
             seen: AtomicU64::new(0),
         }
     }
@@ -324,18 +330,7 @@ impl Core {
             .collect();
         let written: u64 = job.outputs.iter().map(|r| r.meta().bytes).sum();
         state.merging = false;
-        let mut parts: Vec<Part> = Vec::with_capacity(job.outputs.len());
-        for run in job.outputs {
-            let lo = if parts.is_empty() {
-                Arc::clone(&job.bucket.lo)
-            } else {
-                Arc::from(&*run.meta().min_key)
-            };
-            parts.push(Part {
-                lo,
-                base: vec![run],
-            });
-        }
+        let mut parts = parts(&job.bucket, job.outputs);
         if let Some(last) = parts.last_mut() {
             last.base.extend(appended.iter().cloned());
         }
@@ -349,14 +344,7 @@ impl Core {
         let empty = !state.retired && state.is_empty();
         drop(state);
         self.enqueue(frozen);
-        for run in &job.deltas {
-            if self.sharing.remove(run) {
-                self.merges.delta_went(run.meta().bytes);
-            }
-        }
-        for run in job.base.iter() {
-            self.sharing.remove(run);
-        }
+        self.let_go(&job.deltas, &job.base);
         drop(committer);
         if empty {
             self.absorb(&job.tree, &job.bucket);
@@ -366,4 +354,28 @@ impl Core {
         self.counters.merged_bytes.add(written);
         None
     }
+
+    /// A bucket names these runs no longer. Under the commit lock.
+    pub(crate) fn let_go(&self, deltas: &[Arc<Run>], base: &[Arc<Run>]) {
+        for run in deltas {
+            if self.sharing.remove(run) {
+                self.merges.delta_went(run.meta().bytes);
+            }
+        }
+        for run in base {
+            self.sharing.remove(run);
+        }
+    }
+}
+
+/// The buckets that take the place of `bucket`: one for each output, the first begins where it did.
+fn parts(bucket: &Bucket, outputs: Vec<Arc<Run>>) -> Vec<Part> {
+    let part = |(index, run): (usize, Arc<Run>)| Part {
+        lo: match index {
+            0 => Arc::clone(&bucket.lo),
+            _ => Arc::from(&*run.meta().min_key),
+        },
+        base: vec![run],
+    };
+    outputs.into_iter().enumerate().map(part).collect()
 }

@@ -6,6 +6,8 @@
 mod checkpoint;
 mod flush;
 mod freeze;
+#[cfg(test)]
+mod heat_tests;
 mod merge;
 mod pick;
 mod queue;
@@ -17,6 +19,7 @@ mod step;
 mod threads;
 
 pub(crate) use checkpoint::Checkpoints;
+pub(crate) use freeze::Fullest;
 pub(crate) use merge::Merges;
 pub(crate) use queue::FlushQueue;
 pub(crate) use sharing::Sharing;

@@ -3,7 +3,8 @@
 //! The lane is paced by `rho`: it may rewrite `rho` bytes for each byte flushed as a delta. Paced
 //! merging costs a little more in all than merging only what must be merged, and buys flatness:
 //! no wave of merges that come due together. A bucket with `k_cap` runs is merged regardless, and
-//! an idle store is merged until each bucket is one run.
+//! an idle store is merged until each bucket is one run. So is a bucket whose deltas have cost reads
+//! as much as the merge will cost, whatever the pace.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -19,6 +20,9 @@ const RUN_WEIGHT: f64 = 0.15;
 /// Reads that meet deltas double the urgency after this many.
 const HEAT_UNIT: f64 = 1000.0;
 
+/// What a read pays for each delta it meets, in bytes that a merge rewrites in the same time: about
+/// 2.5 microseconds at 100 MB/s.
+const READ_BYTES: f64 = 256.0;
 /// A bucket of tombstones only is this much more urgent: scans pay for what is not there.
 const TOMBSTONE_WEIGHT: f64 = 4.0;
 /// Tombstones for this share of the base force a merge, as in a queue that is consumed at one end:
@@ -34,28 +38,90 @@ pub(crate) enum Zeal {
     Idle,
 }
 
+/// One look at all buckets may stand for this part of them.
+const SHARE: usize = 16;
+/// How often all buckets are looked at while the pace allows nothing: it may be that reads force a
+/// merge.
+const LOOK_AGAIN: Duration = Duration::from_millis(100);
+
+/// What a merge of a bucket is worth.
+struct Worth {
+    score: f64,
+    /// It is due whatever the pace.
+    forced: bool,
+    /// What it reads.
+    bytes: f64,
+}
+
 impl Core {
     /// The bucket to merge next.
     pub(crate) fn pick_merge(&self, zeal: Zeal) -> Option<(Arc<Tree>, Arc<Bucket>)> {
+        if self.merges.waiting_bytes() == 0 {
+            if self.merges.open() == 0 {
+                self.forgive();
+            }
+            return None;
+        }
         let paced = zeal == Zeal::Idle || 0.0 < self.merge_allowance();
+        let mut found = self.merges.found.lock();
+        while let Some((tree, bucket)) = found.pop() {
+            if self
+                .worth(&bucket)
+                .is_some_and(|worth| paced || worth.forced)
+            {
+                return Some((tree, bucket));
+            }
+        }
+        if !paced && !self.should_look() {
+            return None;
+        }
+        *found = self.find_merges(paced);
+        found.pop()
+    }
+
+    /// Whether a bucket may be forced by now that was not at the last look. Runs that came force at
+    /// once, reads within [`LOOK_AGAIN`].
+    fn should_look(&self) -> bool {
+        let changes = self.changes();
+        let before = self.merges.looked.swap(changes, Ordering::Relaxed);
+        let timer = &self.timers.looked;
+        before != changes || super::step::due(timer, self.vfs.now(), LOOK_AGAIN)
+    }
+
+    /// The buckets that are worth most, the best last: those that one look may stand for, which are
+    /// a part of all, and together no more than a part of a bucket.
+    fn find_merges(&self, paced: bool) -> Vec<(Arc<Tree>, Arc<Bucket>)> {
+        let trees = self.catalog.all();
+        let mut all = Vec::new();
         let mut owed = false;
-        let mut best = None;
-        let mut most = 0.0;
-        for (tree, bucket) in self.buckets() {
-            let Some((score, forced)) = self.score(&bucket) else {
-                continue;
-            };
-            owed = true;
-            let score = if forced { score + 1000.0 } else { score };
-            if (paced || forced) && most < score {
-                most = score;
-                best = Some((tree, bucket));
+        for tree in &trees {
+            for bucket in tree.routing().buckets() {
+                let Some(worth) = self.worth(bucket) else {
+                    continue;
+                };
+                owed = true;
+                if paced || worth.forced {
+                    all.push((worth, tree, Arc::clone(bucket)));
+                }
             }
         }
         if !owed && 0 == self.merges.open() {
             self.forgive();
         }
-        best
+        all.sort_unstable_by(|(a, ..), (b, ..)| b.score.total_cmp(&a.score));
+        all.truncate(all.len().div_ceil(SHARE));
+        let mut bytes = 0.0;
+        let most = self.options.bucket() as f64 / 4.0;
+        let few = all.into_iter().take_while(|(worth, ..)| {
+            let first = bytes == 0.0;
+            bytes += worth.bytes;
+            first || bytes <= most
+        });
+        let mut found: Vec<_> = few
+            .map(|(_, tree, bucket)| (Arc::clone(tree), bucket))
+            .collect();
+        found.reverse();
+        found
     }
 
     /// Nothing is left to merge: what the pace would still allow is not owed any more, or it would
@@ -72,22 +138,30 @@ impl Core {
         }
     }
 
-    /// How much a merge of the bucket is worth, and whether it must be; `None` when there is
-    /// nothing to merge or somebody is at it.
-    fn score(&self, bucket: &Bucket) -> Option<(f64, bool)> {
+    /// What a merge of the bucket is worth; `None` when there is nothing to merge or somebody is at
+    /// it.
+    fn worth(&self, bucket: &Bucket) -> Option<Worth> {
         let state = bucket.state();
-        if state.deltas.is_empty() || state.merging || state.broken || state.retired {
+        let busy = state.merging || state.broken || state.retired || state.dropped;
+        if state.deltas.is_empty() || busy {
             return None;
         }
         let deltas = state.delta_bytes() as f64;
-        let all = deltas + state.base_bytes() as f64;
+        let all = (deltas + state.base_bytes() as f64).max(1.0);
         let runs = state.deltas.len();
         let heat = 1.0 + f64::from(bucket.heat()) / HEAT_UNIT;
         let dead = tombstone_share(&state);
         let urgency = (1.0 + RUN_WEIGHT * runs as f64) * heat * (1.0 + TOMBSTONE_WEIGHT * dead);
-        let score = deltas / all.max(1.0) * urgency;
-        let forced = self.tuning.k_cap <= runs || TOMBSTONES_FORCE <= dead;
-        Some((score, forced))
+        let score = deltas / all * urgency;
+        // Reads have paid as much for the deltas as a merge would have cost: beyond that it would
+        // have been cheaper to merge. So a tree that is mostly read settles whatever the pace.
+        let paid = f64::from(bucket.heat()) * runs as f64 * READ_BYTES;
+        let forced = self.tuning.k_cap <= runs || TOMBSTONES_FORCE <= dead || all <= paid;
+        Some(Worth {
+            score: if forced { score + 1000.0 } else { score },
+            forced,
+            bytes: all,
+        })
     }
 
     /// Bytes the lane may still rewrite; negative when it is ahead.

@@ -88,14 +88,8 @@ impl Core {
         if !gone.is_empty() || !gone.is_free() || !kept.is_free() || !kept.frozen.is_empty() {
             return;
         }
-        let overlaps = |run: &Arc<Run>| {
-            let below = empty
-                .hi
-                .as_deref()
-                .is_none_or(|hi| *run.meta().min_key < *hi);
-            below && *empty.lo <= *run.meta().max_key
-        };
-        if kept.deltas.iter().chain(kept.base.iter()).any(overlaps) {
+        let mut runs = kept.deltas.iter().chain(kept.base.iter());
+        if runs.any(|run| may_hold_keys_of(run, empty)) {
             return;
         }
         let kept_bucket = if Arc::ptr_eq(first, empty) {
@@ -122,4 +116,11 @@ impl Core {
         self.enqueue(job);
         self.counters.absorbed.add(1);
     }
+}
+
+/// Whether a run may hold keys of the range of `bucket`.
+fn may_hold_keys_of(run: &Run, bucket: &Bucket) -> bool {
+    let meta = run.meta();
+    let below = bucket.hi.as_deref().is_none_or(|hi| *meta.min_key < *hi);
+    below && *bucket.lo <= *meta.max_key
 }

@@ -20,6 +20,7 @@ impl Core {
     /// # Errors
     /// As the work.
     pub(crate) fn settle(&self, limit: Duration) -> Result<bool> {
+        self.health.check_writable()?;
         let start = self.vfs.now();
         let in_time = || self.vfs.now().saturating_sub(start) < limit;
         self.freeze_older_than(crate::types::Seq::MAX);
@@ -62,6 +63,7 @@ impl Core {
         end: Bound<&[u8]>,
         watch: &mut dyn FnMut(u64, u64) -> bool,
     ) -> Result<bool> {
+        self.health.check_writable()?;
         let tree = self.catalog.tree(tree)?;
         self.freeze_older_than(crate::types::Seq::MAX);
         self.flush_until_idle()?;

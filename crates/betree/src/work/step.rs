@@ -26,10 +26,11 @@ pub(crate) struct Timers {
     synced: AtomicU64,
     asked_idle: AtomicU64,
     idle: AtomicU64,
+    pub(super) looked: AtomicU64,
 }
 
 /// Whether `period` has passed since `last`; then `last` is now, for one caller only.
-fn due(last: &AtomicU64, now: Duration, period: Duration) -> bool {
+pub(super) fn due(last: &AtomicU64, now: Duration, period: Duration) -> bool {
     let nanos = |d: Duration| u64::try_from(d.as_nanos()).unwrap_or(u64::MAX);
     let before = last.load(Ordering::Relaxed);
     nanos(period) <= nanos(now).saturating_sub(before)

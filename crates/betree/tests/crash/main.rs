@@ -4,11 +4,14 @@
 //! gives the same calls, the same crash and the same verdict. `BETREE_SIM_RUNS` makes the random
 //! lanes longer, `BETREE_SIM_SEED` says where they begin; a failure prints both for one run of it.
 
+mod damage;
 mod draw;
 mod exhaustive;
+mod meta;
 mod random;
 mod rig;
 mod scripts;
+mod sweep;
 
 /// Crashes that the random lane goes through at least, each followed by a recovery.
 pub(crate) const RANDOM_RECOVERIES: u64 = 300;

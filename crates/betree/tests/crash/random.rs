@@ -55,7 +55,7 @@ fn run(seed: u64) -> Tally {
         tally.faults += world.errors.len();
         load.forget();
         world.errors.clear();
-        if ended.is_ok() && rng.chance(0.3) {
+        if ended.is_ok() && !world.vfs.has_stopped() && rng.chance(0.3) {
             // No power loss: the process ended, or was told to after a fault.
             again(&mut world, &mut rng);
         } else {

@@ -2,13 +2,14 @@
 //! lets each call fail.
 
 use std::ops::Bound;
+use std::path::Path;
 use std::time::Duration;
 
 use betree::{Codec, Durability, Filter, Options};
 use sim::checker::Change;
 use sim::{Crash, Outcome, Profile};
 
-use crate::rig::{Step, World};
+use crate::rig::{DIRECTORY, Step, World};
 
 use Durability::{Group, Interval, None, Sync};
 
@@ -265,23 +266,31 @@ pub(crate) fn all() -> Vec<Script> {
             w.checkpoint()?;
             w.steps(20).map(drop)
         }),
-        script("a split shares frozen buffers", roomy, tree, |w| {
-            for i in 0..3 {
-                w.fill("a", (i, 3000, 3), 0, Interval)?;
-            }
-            w.settle()?;
-            let options = small()
-                .with_memory(4 << 20)
-                .with_buffer_share(0.9)
-                .with_k_cap(1);
-            reopen(w, options)?;
-            w.fill("a", (0, 5000, 2), 0, Interval)?;
-            w.steps(3)?;
-            w.fill("a", (1, 500, 9), 20, Interval)?;
-            w.checkpoint()?;
-            w.steps(30)?;
-            w.checkpoint().map(drop)
-        }),
+        script(
+            "a split shares frozen buffers",
+            roomy,
+            |w| {
+                tree(w)?;
+                for i in 0..3 {
+                    w.fill("a", (i, 3000, 3), 0, Interval)?;
+                }
+                w.settle()?;
+                let bucket = 48 << 10;
+                let options = small()
+                    .with_memory(4 << 20)
+                    .with_buffer_share(0.9)
+                    .with_k_cap(1);
+                reopen(w, options.with_bucket(bucket).with_page(1 << 10))?;
+                w.fill("a", (0, 5000, 2), 0, Interval).map(drop)
+            },
+            |w| {
+                w.steps(3)?;
+                w.fill("a", (1, 500, 9), 20, Interval)?;
+                w.checkpoint()?;
+                w.steps(30)?;
+                w.checkpoint().map(drop)
+            },
+        ),
         script("the log goes on in another segment", small, tree, |w| {
             for i in 0..5 {
                 w.fill(
@@ -339,6 +348,18 @@ pub(crate) fn all() -> Vec<Script> {
                 open(w)?;
                 w.checkpoint().map(drop)
             },
+        ),
+        script(
+            "a slot of the superblock is repaired",
+            small,
+            |w| {
+                settled(w)?;
+                w.abandon();
+                w.vfs
+                    .poke(&Path::new(DIRECTORY).join("data.betree"), 8, b"nonsense");
+                Ok(())
+            },
+            open,
         ),
         script("settle", small, stirred, |w| w.settle().map(drop)),
         script("settle gives space back", small, settled, |w| {

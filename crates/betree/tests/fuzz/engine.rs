@@ -17,7 +17,7 @@ use stdx::tape::Tape;
 
 type Model = BTreeMap<Vec<u8>, Vec<u8>>;
 
-pub const TARGET: Target = Target {
+pub(crate) const TARGET: Target = Target {
     name: "engine",
     decode: run,
     repair: <[u8]>::to_vec,
@@ -136,7 +136,11 @@ impl World {
         match choice {
             0..=13 => self.write(tape),
             14 | 15 => self.transaction(tape),
-            16..=18 => (0..tape.below(30)).for_each(|_| drop(self.db.step().unwrap())),
+            16..=18 => {
+                for _ in 0..tape.below(30) {
+                    self.db.step().unwrap();
+                }
+            }
             19 | 20 => {
                 let key = key(tape);
                 let found = self.db.begin_read().unwrap().get(self.tree, &key).unwrap();
@@ -162,7 +166,7 @@ impl World {
                 assert!(self.db.settle(Duration::from_secs(600)).unwrap());
                 self.now_durable();
             }
-            27 => drop(self.db.settle(Duration::ZERO).unwrap()),
+            27 => assert!(!self.db.settle(Duration::ZERO).unwrap(), "no time to"),
             28 => self.delete_range(tape),
             29 => return self.reopen(),
             30 => return self.crash(tape),

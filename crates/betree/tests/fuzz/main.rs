@@ -8,6 +8,11 @@
 //! Inputs that failed once are in `testdata/fuzz/TARGET`, in hexadecimal digits, and run first.
 //! There is no coverage to go by; instead a target tells kinds of outcomes apart, and an input
 //! with a new one becomes a parent of others. `ROMANESCO_SEED` draws other inputs.
+#![expect(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    reason = "a panic is how a test fails, and helpers are tests too"
+)]
 
 mod engine;
 mod mutate;

@@ -23,7 +23,7 @@ const EDGES: [u64; 12] = [
 
 /// A child of one or two of `parents`; three of four are repaired, so that what lies behind the
 /// checksums is reached.
-pub fn mutate(parents: &[Vec<u8>], repair: fn(&[u8]) -> Vec<u8>, rng: &mut Rng) -> Vec<u8> {
+pub(crate) fn mutate(parents: &[Vec<u8>], repair: fn(&[u8]) -> Vec<u8>, rng: &mut Rng) -> Vec<u8> {
     let mut bytes = pick(parents, rng).to_vec();
     for _ in 0..=rng.below(4) {
         change(&mut bytes, parents, rng);

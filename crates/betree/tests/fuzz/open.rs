@@ -12,7 +12,7 @@ use betree::{Batch, Codec, Db, Direction, Durability, Error, Options, TreeOption
 use sim::{SimOptions, SimVfs};
 use stdx::tape::Tape;
 
-pub const TARGET: Target = Target {
+pub(crate) const TARGET: Target = Target {
     name: "open",
     decode: run,
     repair: <[u8]>::to_vec,

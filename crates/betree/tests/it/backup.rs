@@ -178,3 +178,49 @@ fn an_empty_store_can_be_copied() {
     assert!(copy.trees().unwrap().is_empty());
     copy.verify().unwrap();
 }
+
+#[test]
+fn a_copy_beside_bulk_commits_holds_all_of_each_or_nothing() {
+    let home = tempfile::tempdir().unwrap();
+    let db = Db::open(&home.path().join("store"), tiny(2)).unwrap();
+    let tree = db.create_tree("t", TreeOptions::default()).unwrap();
+    let stop = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            for round in 0..40_u64 {
+                // Several times what memory holds.
+                let mut batch = Batch::new();
+                for key in 0..20_000_u64 {
+                    batch.put(
+                        tree,
+                        &key.to_be_bytes(),
+                        &[round.to_be_bytes(); 10].concat(),
+                    );
+                }
+                db.write(&batch, Durability::None).unwrap();
+            }
+            stop.store(true, Ordering::Release);
+        });
+        for index in 0.. {
+            if stop.load(Ordering::Acquire) {
+                break;
+            }
+            let directory = home.path().join(format!("copy {index}"));
+            assert!(db.backup(&directory, &mut |_, _| true).unwrap());
+            let copy = Db::open(&directory, tiny(0)).unwrap();
+            let tree = copy.open_tree("t").unwrap();
+            let snapshot = copy.begin_read().unwrap();
+            let all = (Bound::Unbounded, Bound::Unbounded);
+            let mut cursor = snapshot
+                .cursor(tree, all.0, all.1, Direction::Forward)
+                .unwrap();
+            let (mut count, mut first) = (0, None);
+            while cursor.advance().unwrap() {
+                let round = cursor.value().to_vec();
+                assert_eq!(*first.get_or_insert_with(|| round.clone()), round);
+                count += 1;
+            }
+            assert!(count == 0 || count == 20_000, "{count}");
+        }
+    });
+}

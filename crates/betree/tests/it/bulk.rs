@@ -78,7 +78,7 @@ fn a_transaction_larger_than_memory_reads_its_own_writes_and_commits_them() {
                     model.insert((tree, key), b"blind".to_vec());
                 }
                 _ => {
-                    let value = vec![rng.index(256) as u8; rng.index(120)];
+                    let value = vec![u8::try_from(rng.index(256)).unwrap(); rng.index(120)];
                     transaction.put(tree, &key, &value).unwrap();
                     model.insert((tree, key), value);
                 }

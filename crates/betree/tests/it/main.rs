@@ -1,7 +1,15 @@
 //! The public library, against a model.
+#![expect(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    reason = "a test that panics has failed"
+)]
 
 mod backup;
 mod bulk;
 mod inspect;
+mod isolation;
+mod many_trees;
 mod model;
 mod queue;
+mod snapshot_age;

@@ -34,7 +34,7 @@ enum Name {
     Drop(PathBuf),
 }
 
-/// Called by the next sync that somebody waits for, while it is under way.
+/// Called by a sync that somebody waits for, while it is under way.
 type Hook = Arc<dyn Fn() + Send + Sync>;
 
 #[derive(Clone, Default)]
@@ -51,6 +51,8 @@ struct Inner {
     space: Option<u64>,
     clock: u64,
     hook: Option<Hook>,
+    /// Called by every sync of groups, while it is under way.
+    always: Option<Hook>,
 }
 
 /// The disk; clones share it.
@@ -79,6 +81,28 @@ impl Disk {
 
     pub(super) fn during_sync(&self, hook: Hook) {
         self.0.lock().hook = Some(hook);
+    }
+
+    pub(super) fn during_every_sync(&self, hook: Option<Hook>) {
+        self.0.lock().always = hook;
+    }
+
+    /// What is there after a power loss that took the writes `lost` says, by file and offset.
+    pub(super) fn crash_without(&self, lost: &dyn Fn(&Path, u64) -> bool) -> Disk {
+        let inner = self.0.lock().clone();
+        let after = Disk::default();
+        for (path, node) in &inner.names {
+            let node = &inner.nodes[*node];
+            let mut bytes = node.durable.clone();
+            for change in &node.pending {
+                match change {
+                    Pending::Write(offset, _) if lost(path, *offset) => {}
+                    change => apply(&mut bytes, change),
+                }
+            }
+            after.put(path, bytes);
+        }
+        after
     }
 
     /// Bytes that may be allocated from now on.
@@ -116,6 +140,7 @@ impl Disk {
         let mut inner = self.0.lock().clone();
         inner.dead_at = None;
         inner.fault = None;
+        inner.always = None;
         Disk(Arc::new(Mutex::new(inner)))
     }
 
@@ -214,6 +239,16 @@ fn crashed(node: &Node, style: u64, rng: &mut Rng) -> Bytes {
     bytes
 }
 
+fn apply(bytes: &mut Bytes, change: &Pending) {
+    match change {
+        Pending::Grow(length) => {
+            let length = usize::try_from(*length).unwrap().max(bytes.len());
+            bytes.resize(length, 0);
+        }
+        Pending::Write(offset, new) => lay(bytes, *offset, new),
+    }
+}
+
 fn lay(bytes: &mut Bytes, offset: u64, new: &[u8]) {
     let from = usize::try_from(offset).unwrap();
     if bytes.len() < from + new.len() {
@@ -247,6 +282,14 @@ impl File for Handle {
     }
 
     fn sync(&self, site: Site) -> io::Result<()> {
+        // What is written while the sync is under way need not be covered by it.
+        let covered = self.disk.0.lock().nodes[self.node].pending.len();
+        if matches!(site.0, "log.sync" | "log.rotate") {
+            let always = self.disk.0.lock().always.clone();
+            if let Some(hook) = always {
+                hook();
+            }
+        }
         self.disk.call(site)?;
         if site.0 == "log.sync" {
             let hook = self.disk.0.lock().hook.take();
@@ -256,8 +299,9 @@ impl File for Handle {
         }
         let mut inner = self.disk.0.lock();
         let node = &mut inner.nodes[self.node];
-        node.durable = node.visible.clone();
-        node.pending.clear();
+        for change in node.pending.drain(..covered) {
+            apply(&mut node.durable, &change);
+        }
         Ok(())
     }
 

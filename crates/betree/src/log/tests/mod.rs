@@ -5,6 +5,7 @@ mod damage;
 mod disk;
 mod fault;
 mod group;
+mod order;
 
 use std::path::Path;
 use std::sync::Arc;
