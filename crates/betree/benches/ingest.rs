@@ -1,7 +1,7 @@
 //! What does a row cost, and is the rate flat? The insert benchmark without a laboratory: rows of
 //! 164 bytes in an ascending tree, and three trees of 20, 24 and 28-byte random keys.
 //!
-//! `cargo bench -p betree --bench ingest -- ROWS MEMORY_MIB [DIRECTORY]` (default: 3 million rows,
+//! `cargo bench -p betree --bench ingest -- ROWS MEMORY_MIB [DIRECTORY [LOG_CODEC]]` (default: 3 million rows,
 //! 256 MiB, a new temporary directory).
 #![expect(
     clippy::indexing_slicing,
@@ -13,7 +13,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use betree::{Batch, Db, Durability, Options, TreeOptions};
+use betree::{Batch, Codec, Db, Durability, Options, TreeOptions};
 use stdx::rng::Rng;
 use stdx::time;
 
@@ -31,7 +31,12 @@ fn main() {
     let directory = numbers
         .get(2)
         .map_or(temporary.path().to_owned(), PathBuf::from);
-    let options = Options::balanced().with_memory(memory);
+    let log_codec = numbers
+        .get(3)
+        .map_or(Codec::None, |text| text.parse().expect("a codec"));
+    let options = Options::balanced()
+        .with_memory(memory)
+        .with_log_codec(log_codec);
     let db = Db::open(&directory, options).expect("open");
     let names = ["rows", "first", "second", "third"];
     let trees = names.map(|n| db.create_tree(n, TreeOptions::default()).expect("create"));

@@ -93,6 +93,12 @@ pub(crate) const OPTIONS: &[OptionDoc] = &[
                 sooner and changed more often",
     },
     OptionDoc {
+        name: "log_codec",
+        values: "none | lz4",
+        default: "none",
+        about: "the codec of the log; lz4 writes about a third less for some time of a core",
+    },
+    OptionDoc {
         name: "log_max",
         values: "size 128K-16T",
         default: "1G",
@@ -187,6 +193,7 @@ fn set(options: Options, name: &str, text: &str) -> Option<Options> {
         "filter" => options.with_filter(parse(text)?),
         "filter_bits" => options.with_filter_bits(parse(text)?),
         "log_segment" => options.with_log_segment(size(text)?),
+        "log_codec" => options.with_log_codec(parse(text)?),
         "log_max" => options.with_log_max(size(text)?),
         "checkpoint_bytes" => options.with_checkpoint_bytes(size(text)?),
         "group_delay" => options.with_group_delay(duration(text)?),
@@ -293,6 +300,7 @@ mod tests {
             ("buffers", "1"),
             ("page", "8G"),
             ("codec", "zstd:20"),
+            ("log_codec", "zstd:1"),
             ("filter_bits", "3"),
             ("log_max", "1K"),
             ("group_delay", "2s"),

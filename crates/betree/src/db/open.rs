@@ -20,7 +20,7 @@ use crate::cache::Cache;
 use crate::checkpoint::{self, BucketImage, Image, Superblock, TreeImage};
 use crate::error::{Error, Result};
 use crate::log::{Log, LogOptions};
-use crate::options::Options;
+use crate::options::{Codec, Options};
 use crate::run::{Run, RunStore};
 use crate::tree::{Bucket, Tree, TreeOptions};
 use crate::types::{RunId, Seq};
@@ -68,11 +68,18 @@ pub(crate) fn open(
 
 fn log_options(options: &Options) -> LogOptions {
     let total = usize::try_from(options.shares().log).unwrap_or(usize::MAX);
+    // Compressing takes the memory of one buffer.
+    let compress = options.log_codec() != Codec::None;
     let (buffer, buffers) = LogOptions::divide(total);
     LogOptions {
         segment: options.log_segment(),
         buffer,
-        buffers,
+        buffers: if compress {
+            (buffers - 1).max(2)
+        } else {
+            buffers
+        },
+        compress,
         group_delay: options.group_delay(),
         direct: options.direct_io(),
     }

@@ -166,6 +166,7 @@ impl Log {
                     .checked_add(length)
                     .expect("MAX_PAYLOAD leaves room"),
                 count: 1,
+                raw: 0,
             };
             let mut memory = state.free.pop().expect("only the active group has one");
             let outcome = MutexGuard::unlocked(state, || {
@@ -174,6 +175,7 @@ impl Log {
             state.free.push(memory);
             let writes = outcome?;
             state.stats.writes += writes;
+            state.stats.bytes_raw += total;
             state.appended = seq;
             state.now_written(segment, seq, total);
             state.active.skip_to(offset + total, Seq(seq.0 + 1));

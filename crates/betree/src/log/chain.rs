@@ -10,7 +10,7 @@
 use crate::error::{Error, Result};
 use crate::types::Seq;
 
-use super::format::{BLOCK, Flaw, GROUP_HEADER, GroupHeader, decode_record, padded};
+use super::format::{BLOCK, Flaw, GROUP_HEADER, GroupHeader, decode_record, decompress, padded};
 use super::survey::{Found, Reader};
 
 /// What is called for each record.
@@ -95,8 +95,20 @@ impl<'a> Chain<'a> {
                 self.stop(found, offset, Flaw::Short);
                 return Ok(true);
             };
-            if let Some((at, flaw)) = self.records(&group, bytes, seed, limit, replay)? {
-                self.stop(found, offset + at as u64, flaw);
+            let stored = bytes.get(GROUP_HEADER..).unwrap_or_default();
+            let outcome = if group.raw == 0 {
+                self.records(&group, stored, seed, limit, replay)?
+            } else {
+                match decompress(&group, stored) {
+                    // Where in the block a record is says nothing.
+                    Ok(records) => self
+                        .records(&group, &records, seed, limit, replay)?
+                        .map(|(_, flaw)| (0, flaw)),
+                    Err(flaw) => Some((0, flaw)),
+                }
+            };
+            if let Some((at, flaw)) = outcome {
+                self.stop(found, offset + (GROUP_HEADER + at) as u64, flaw);
                 return Ok(true);
             }
             offset += padded(u64::from(group.length));
@@ -113,7 +125,7 @@ impl<'a> Chain<'a> {
         limit: Seq,
         replay: Replay<'_>,
     ) -> Result<Option<(usize, Flaw)>> {
-        let mut at = GROUP_HEADER;
+        let mut at = 0;
         for index in 0..u64::from(group.count) {
             let seq = Seq(group.first.0 + index);
             if limit <= seq {

@@ -9,6 +9,7 @@ use stdx::sync::MutexGuard;
 use crate::error::Result;
 use crate::types::Seq;
 
+use super::format::padded;
 use super::options::Position;
 use super::segment::fatal;
 use super::state::{Dirty, State};
@@ -192,15 +193,20 @@ impl Log {
         let segment = Arc::clone(&group.segment);
         let offset = group.offset;
         let begin = self.vfs.now();
+        let mut scratch = state.scratch.take();
         let (length, outcome) = MutexGuard::unlocked(state, || {
-            let bytes = group.seal(self.store, durable);
+            let bytes = group.seal(self.store, durable, scratch.as_mut());
             let outcome = segment.file.write_at(sites::WRITE, bytes, offset);
             let length = bytes.len() as u64;
             segment.file.start_writeback(offset, length);
             (length, outcome)
         });
+        state.scratch = scratch;
+        state.stats.bytes_raw += padded(group.used() as u64);
+        let saved = group.end() - offset - length;
         state.free.push(group.into_memory());
         outcome.map_err(|e| fatal("writing the log", &segment.path, &e))?;
+        state.close_up(segment.number, saved);
         state.now_written(segment, last, length);
         state.stats.writes += 1;
         self.pace

@@ -17,8 +17,12 @@
 //!                                   in earlier segments do not count
 //!                             48  4 length with header, unpadded
 //!                             52  4 number of records
-//!                             56  8 zero (flags)
+//!                             56  4 raw: 0, or bytes of the records
+//!                                   before they were compressed
+//!                             60  4 zero (flags)
 //! ```
+//!
+//! Of a compressed group the header is followed by one LZ4 block, which holds the records.
 //!
 //! The checksums of groups and records are seeded with the store and the number of the segment, so
 //! what a recycled file held in an earlier life never passes for new (I3).
@@ -37,6 +41,9 @@ pub(crate) const GROUP_HEADER: usize = 64;
 pub(crate) const RECORD_HEADER: usize = 16;
 /// The longest payload: a commit of 1 GiB with what its encoding adds, and lengths fit 32 bits.
 pub(crate) const MAX_PAYLOAD: usize = 0x7FFF_0000;
+
+/// The most bytes of records in a compressed group: no buffer is larger, and a reader must hold them.
+pub(crate) const GROUP_RAW_MAX: u64 = 64 << 20;
 
 const SEGMENT_MAGIC: [u8; 8] = *b"BETRLOG1";
 const GROUP_MAGIC: [u8; 4] = *b"GRP1";
@@ -57,6 +64,9 @@ pub(crate) enum Flaw {
     /// Written by another version.
     #[error("format version {0} is unknown to this version")]
     Version(u32),
+    /// Compressed records that are not what they say.
+    #[error("the compressed group does not decode")]
+    Compressed,
     /// The records before it are not there.
     #[error("a later commit follows")]
     Gap,
@@ -93,6 +103,8 @@ pub(crate) struct GroupHeader {
     pub(crate) length: u32,
     /// Records in it.
     pub(crate) count: u32,
+    /// Bytes of the records before they were compressed; 0 when they are stored as they are.
+    pub(crate) raw: u32,
 }
 
 /// One record, borrowed.
@@ -174,6 +186,7 @@ pub(crate) fn encode_group(header: &GroupHeader, seed: u32) -> [u8; GROUP_HEADER
     at.put(&header.void.0.to_le_bytes());
     at.put(&header.length.to_le_bytes());
     at.put(&header.count.to_le_bytes());
+    at.put(&header.raw.to_le_bytes());
     sum.copy_from_slice(&crc32c::crc32c_append(seed, body).to_le_bytes());
     bytes
 }
@@ -202,8 +215,9 @@ pub(crate) fn decode_group(
         void: Seq(at.u64()?),
         length: at.u32()?,
         count: at.u32()?,
+        raw: at.u32()?,
     };
-    if at.u64()? != 0 {
+    if at.u32()? != 0 {
         return Err(Flaw::Field("set of flags"));
     }
     if header.segment != segment || header.offset != offset {
@@ -214,8 +228,15 @@ pub(crate) fn decode_group(
 }
 
 fn check_group(header: &GroupHeader) -> Result<(), Flaw> {
-    let least = u64::from(header.count) * RECORD_HEADER as u64 + GROUP_HEADER as u64;
-    if header.count == 0 || u64::from(header.length) < least {
+    let stored = u64::from(header.length).checked_sub(GROUP_HEADER as u64);
+    let stored = stored.ok_or(Flaw::Field("length of the group"))?;
+    let raw = match u64::from(header.raw) {
+        0 => stored,
+        // LZ4 makes 255 bytes of one at most, and what did not become smaller is stored raw.
+        raw if stored < raw && raw <= stored * 255 && raw <= GROUP_RAW_MAX => raw,
+        _ => return Err(Flaw::Field("uncompressed length of the group")),
+    };
+    if header.count == 0 || raw < u64::from(header.count) * RECORD_HEADER as u64 {
         return Err(Flaw::Field("length of the group"));
     }
     let past = header.first.0.checked_add(u64::from(header.count));
@@ -227,6 +248,16 @@ fn check_group(header: &GroupHeader) -> Result<(), Flaw> {
         return Err(Flaw::Field("durable sequence number"));
     }
     Ok(())
+}
+
+/// The records of a compressed group.
+pub(crate) fn decompress(group: &GroupHeader, stored: &[u8]) -> Result<Vec<u8>, Flaw> {
+    let raw = usize::try_from(group.raw).map_err(|_| Flaw::Short)?;
+    let records = lz4_flex::block::decompress(stored, raw).map_err(|_| Flaw::Compressed)?;
+    if records.len() != raw {
+        return Err(Flaw::Compressed);
+    }
+    Ok(records)
 }
 
 /// The checksum of a record with this length, number and payload (given in parts).

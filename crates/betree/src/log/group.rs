@@ -157,14 +157,19 @@ impl Group {
     }
 
     /// The bytes to write, checksums filled in and padded; `durable` is what is known durable now.
-    pub(super) fn seal(&mut self, store: u128, durable: Seq) -> &[u8] {
+    /// With `scratch` they are compressed into it, unless that makes them no shorter.
+    pub(super) fn seal<'a>(
+        &'a mut self,
+        store: u128,
+        durable: Seq,
+        scratch: Option<&'a mut Memory>,
+    ) -> &'a [u8] {
         assert!(0 < self.count, "an empty group is not written");
         assert!(durable < self.first, "I4: durable records are behind");
         let seed = format::seed(store, self.segment.number);
         let used = self.used;
-        let whole = used.next_multiple_of(4096);
         assert!(used <= self.limit, "I2: groups stay in their segment");
-        let header = GroupHeader {
+        let mut header = GroupHeader {
             segment: self.segment.number,
             offset: self.offset,
             first: self.first,
@@ -172,23 +177,35 @@ impl Group {
             void: self.void,
             length: u32::try_from(used).expect("buffers are below 4 GiB"),
             count: self.count,
+            raw: 0,
         };
-        let (bytes, padding) = self.memory.bytes_mut().split_at_mut(used);
-        let (head, records) = bytes.split_at_mut(GROUP_HEADER);
-        head.copy_from_slice(&encode_group(&header, seed));
+        let bytes = self.memory.bytes_mut().get_mut(GROUP_HEADER..used);
+        let records = bytes.expect("I2: used <= limit <= capacity");
         let sealed = format::seal_records(records, seed);
         assert_eq!(sealed, self.count, "I1: every record is sealed once");
-        let padding = padding
-            .get_mut(..whole - used)
-            .expect("the capacity is whole blocks");
-        padding.fill(0);
-        let memory = self.memory.bytes_mut();
-        memory.get(..whole).expect("the capacity is whole blocks")
+        if let Some(scratch) = scratch
+            && let Some(length) = compress(records, scratch)
+        {
+            header.raw = u32::try_from(records.len()).expect("buffers are below 4 GiB");
+            header.length = u32::try_from(length).expect("shorter than the records");
+            return finish(scratch, &header, seed);
+        }
+        finish(&mut self.memory, &header, seed)
     }
 
     /// The memory, to be used again.
     pub(super) fn into_memory(self) -> Memory {
         self.memory
+    }
+
+    /// Move a group that is not written yet towards the beginning of its segment, into room that
+    /// the one before it left by being compressed.
+    pub(super) fn move_back(&mut self, bytes: u64) {
+        assert!(bytes.is_multiple_of(BLOCK), "I2: groups begin at blocks");
+        assert!(BLOCK + bytes <= self.offset, "block 0 is the header's");
+        self.offset -= bytes;
+        let room = usize::try_from(self.room()).unwrap_or(usize::MAX);
+        self.limit = room.min(self.memory.capacity());
     }
 
     /// Move an empty group to the beginning of another segment.
@@ -213,4 +230,32 @@ impl Group {
     pub(super) fn void(&self) -> Seq {
         self.void
     }
+}
+
+/// Lay `header` down in front of what `memory` holds, and zeros behind it to the end of the block.
+fn finish<'a>(memory: &'a mut Memory, header: &GroupHeader, seed: u32) -> &'a [u8] {
+    let length = usize::try_from(header.length).expect("a length in memory");
+    let whole = length.next_multiple_of(4096);
+    let bytes = memory.bytes_mut().get_mut(..whole);
+    let bytes = bytes.expect("the capacity is whole blocks");
+    let (head, rest) = bytes.split_at_mut(GROUP_HEADER);
+    head.copy_from_slice(&encode_group(header, seed));
+    let padding = rest.get_mut(length - GROUP_HEADER..);
+    padding.expect("the header is in the length").fill(0);
+    bytes
+}
+
+/// Compress `records` into `scratch`, behind room for a header; the length with the header, or none
+/// when no block is saved.
+fn compress(records: &[u8], scratch: &mut Memory) -> Option<usize> {
+    let (_, room) = scratch.bytes_mut().split_at_mut(GROUP_HEADER);
+    let stored = lz4_flex::block::compress_into(records, room).expect("room for any outcome");
+    let whole = |bytes: usize| padded((GROUP_HEADER + bytes) as u64);
+    (whole(stored) < whole(records.len())).then_some(GROUP_HEADER + stored)
+}
+
+/// Memory that groups of `buffer` bytes can be compressed into.
+pub(super) fn scratch(buffer: usize) -> Memory {
+    let most = GROUP_HEADER + lz4_flex::block::get_maximum_output_size(buffer);
+    Memory::new(most.next_multiple_of(4096))
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::types::Seq;
 
-use super::format::{BLOCK, GROUP_HEADER, RECORD_HEADER};
+use super::format::{BLOCK, GROUP_HEADER, GROUP_RAW_MAX, RECORD_HEADER};
 
 /// From how many bytes on a piece is worth a write of its own: below, the cost of the call shows;
 /// above, whoever writes it takes longer for nothing.
@@ -25,6 +25,8 @@ pub(crate) struct LogOptions {
     /// How long the leader of a group waits for others before it writes, when the group before had
     /// more than one member. Default 0; worth it where a sync costs more than the wait.
     pub(crate) group_delay: Duration,
+    /// Compress groups with LZ4, as far as they become shorter. Default false: see decision 0010.
+    pub(crate) compress: bool,
     /// Bypass the page cache. Default false: a write then returns without waiting for the device.
     pub(crate) direct: bool,
 }
@@ -36,6 +38,7 @@ impl Default for LogOptions {
             buffer: 2 << 20,
             buffers: 8,
             group_delay: Duration::ZERO,
+            compress: false,
             direct: false,
         }
     }
@@ -54,7 +57,8 @@ impl LogOptions {
         let block = 4096;
         self.buffer = self.buffer.next_multiple_of(block).max(block);
         self.buffers = self.buffers.max(2);
-        debug_assert!(GROUP_HEADER + RECORD_HEADER < self.buffer);
+        assert!(GROUP_HEADER + RECORD_HEADER < self.buffer, "it holds one");
+        assert!(self.buffer as u64 <= GROUP_RAW_MAX, "recovery reads it");
         self
     }
 
@@ -77,6 +81,8 @@ pub(crate) struct Position(pub(crate) Seq);
 pub(crate) struct LogStats {
     /// Bytes written, headers and padding included.
     pub(crate) bytes_written: u64,
+    /// What that would be without compression.
+    pub(crate) bytes_raw: u64,
     /// Calls that wrote them.
     pub(crate) writes: u64,
     /// Syncs of segments, rotations included.

@@ -8,7 +8,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::types::Seq;
 
 use super::format::BLOCK;
-use super::group::{Group, Memory};
+use super::group::{Group, Memory, scratch};
 use super::options::{LogOptions, LogStats};
 use super::segment::{Segment, Spare};
 
@@ -37,6 +37,8 @@ pub(super) struct State {
     pub(super) sealed: VecDeque<Group>,
     /// Buffers that are neither active, nor sealed, nor being written.
     pub(super) free: Vec<Memory>,
+    /// What the writer compresses into, if it does.
+    pub(super) scratch: Option<Memory>,
     /// Somebody writes (I6).
     pub(super) writing: bool,
     /// Somebody syncs (I6).
@@ -92,6 +94,7 @@ impl State {
             active: Group::new(memory(), segment, BLOCK, restart, first),
             sealed: VecDeque::with_capacity(options.buffers),
             free: (1..options.buffers).map(|_| memory()).collect(),
+            scratch: options.compress.then(|| scratch(options.buffer)),
             writing: false,
             syncing: false,
             preparing: false,
@@ -169,6 +172,19 @@ impl State {
                 assert!(rises, "I3: numbers rise");
                 self.dirty.push_back(Dirty { segment, last });
             }
+        }
+    }
+
+    /// A group of segment `number` was `saved` bytes shorter than what was kept for it: what comes
+    /// behind it and is not written yet moves up. Nobody but the writer reads their places.
+    pub(super) fn close_up(&mut self, number: u64, saved: u64) {
+        assert!(self.writing, "I6: only the writer moves groups");
+        if saved == 0 {
+            return;
+        }
+        let groups = self.sealed.iter_mut().chain([&mut self.active]);
+        for group in groups.filter(|group| group.segment.number == number) {
+            group.move_back(saved);
         }
     }
 

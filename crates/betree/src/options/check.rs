@@ -4,7 +4,7 @@ use std::fmt::Display;
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
-use super::Options;
+use super::{Codec, Options};
 use crate::error::{Error, Result};
 use crate::limits::range;
 
@@ -21,6 +21,11 @@ impl Options {
         number("bucket", self.bucket, range::BUCKET)?;
         number("page", self.page, range::PAGE)?;
         number("filter_bits", self.filter_bits, range::FILTER_BITS)?;
+        if !matches!(self.log_codec, Codec::None | Codec::Lz4) {
+            let codec = self.log_codec;
+            let message = format!("option log_codec is {codec}; it may be none or lz4");
+            return Err(Error::invalid(message));
+        }
         number("log_segment", self.log_segment, range::LOG_SEGMENT)?;
         number("log_max", self.log_max, range::LOG_MAX)?;
         number(

@@ -72,6 +72,12 @@ impl Options {
         self.log
     }
 
+    /// The codec of the log.
+    #[must_use]
+    pub fn log_codec(&self) -> Codec {
+        self.log_codec
+    }
+
     /// The size of a segment of the log, in bytes: what was given, but no more than half of
     /// [`Options::log_max`], and whole blocks of 4 KiB.
     #[must_use]

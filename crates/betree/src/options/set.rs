@@ -94,6 +94,16 @@ impl Options {
         self
     }
 
+    /// The codec of the log: `Codec::None` or `Codec::Lz4`. Default none: with LZ4 the log is about
+    /// a third shorter, for about half a nanosecond per byte in the thread that writes it. It pays
+    /// where the device is slower than a core compresses, and where its wear counts. A store may be
+    /// opened with either, whatever its log was written with.
+    #[must_use]
+    pub fn with_log_codec(mut self, codec: Codec) -> Options {
+        self.log_codec = codec;
+        self
+    }
+
     /// The size of a segment of the log, in bytes. Default 64 MiB; 64 KiB to 4 GiB, and in effect
     /// at most half of `log_max`. Segments are preallocated and given back whole; smaller ones are
     /// changed more often.

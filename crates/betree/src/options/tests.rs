@@ -49,6 +49,10 @@ fn mistakes_are_named_with_their_range() {
         (base().with_bucket(1), "bucket"),
         (base().with_page(1), "page"),
         (base().with_filter_bits(99), "filter_bits"),
+        (
+            base().with_log_codec(Codec::Zstd(1)),
+            "log_codec is zstd:1; it may be none or lz4",
+        ),
         (base().with_log_segment(1), "log_segment"),
         (base().with_log_max(1), "log_max"),
         (base().with_interval(Duration::ZERO), "interval is 0ns"),

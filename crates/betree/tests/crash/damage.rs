@@ -16,7 +16,8 @@ use sim::checker::{Change, History, State};
 use sim::{SimOptions, SimVfs};
 use stdx::Rng;
 
-use crate::rig::{DIRECTORY, Step, World, everything};
+use crate::look::everything;
+use crate::rig::{DIRECTORY, Step, World};
 use crate::scripts::small;
 use crate::{Repeat, setting};
 
@@ -138,9 +139,10 @@ impl Victim {
 
     /// What there is of a file: of the log, without the zeros at the end.
     fn content(&self, path: &Path) -> Vec<u8> {
-        let bytes = self.vfs.peek(path).expect("it is there");
+        let mut bytes = self.vfs.peek(path).expect("it is there");
         let end = bytes.iter().rposition(|b| *b != 0).map_or(0, |at| at + 1);
-        bytes[..bytes.len().min(end.next_multiple_of(4096))].to_vec()
+        bytes.truncate(end.next_multiple_of(4096));
+        bytes
     }
 }
 

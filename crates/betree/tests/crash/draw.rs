@@ -8,11 +8,13 @@ use betree::{Codec, Durability, Filter, Options};
 use sim::checker::Change;
 use stdx::Rng;
 
-use crate::rig::{Step, Txn, World};
+use crate::rig::{Step, World};
+use crate::txn::Txn;
 
 /// One of these.
 pub(crate) fn pick<T: Copy>(rng: &mut Rng, all: &[T]) -> T {
-    all[rng.index(all.len())]
+    *all.get(rng.index(all.len()))
+        .expect("an index below the length")
 }
 
 /// Tiny options, so that everything happens often.

@@ -4,17 +4,20 @@
 //! gives the same calls, the same crash and the same verdict. `BETREE_SIM_RUNS` makes the random
 //! lanes longer, `BETREE_SIM_SEED` says where they begin; a failure prints both for one run of it.
 
+mod acts;
 mod damage;
 mod draw;
 mod exhaustive;
+mod look;
 mod meta;
 mod random;
 mod rig;
 mod scripts;
 mod sweep;
+mod txn;
 
 /// Crashes that the random lane goes through at least, each followed by a recovery.
-pub(crate) const RANDOM_RECOVERIES: u64 = 300;
+pub(crate) const RANDOM_RECOVERIES: u64 = 1500;
 /// Scripts that are crashed after every call at least.
 pub(crate) const SCRIPTS: usize = 40;
 

@@ -140,12 +140,38 @@ fn put(tree: &str, key: &[u8], value: &[u8]) -> Change {
 
 /// All of them.
 pub(crate) fn all() -> Vec<Script> {
-    let script = |name, options, before, scene| Script {
+    let parts: [fn() -> Vec<Script>; 11] = [
+        commits,
+        trees,
+        checkpoints,
+        merges,
+        shared,
+        segments,
+        recoveries,
+        logs,
+        views,
+        sizes,
+        background,
+    ];
+    parts.into_iter().flat_map(|part| part()).collect()
+}
+
+fn script(
+    name: &'static str,
+    options: fn() -> Options,
+    before: fn(&mut World) -> Step,
+    scene: fn(&mut World) -> Step,
+) -> Script {
+    Script {
         name,
         options,
         before,
         scene,
-    };
+    }
+}
+
+/// Commits at all levels.
+fn commits() -> Vec<Script> {
     vec![
         script("the store is made", small, nothing, |w| w.open()),
         script("the store is made without a log", unlogged, nothing, |w| {
@@ -172,6 +198,12 @@ pub(crate) fn all() -> Vec<Script> {
             }
             Ok(())
         }),
+    ]
+}
+
+/// Trees come and go.
+fn trees() -> Vec<Script> {
+    vec![
         script("a tree is created", small, logged, |w| {
             w.create("b")?;
             w.write(vec![put("a", b"x", b"1"), put("b", b"x", b"2")], Sync)
@@ -197,6 +229,12 @@ pub(crate) fn all() -> Vec<Script> {
             w.checkpoint()?;
             w.fill("a", (7, 5, 1), 10, Sync).map(drop)
         }),
+    ]
+}
+
+/// Checkpoints and flushes.
+fn checkpoints() -> Vec<Script> {
+    vec![
         script("first checkpoint", small, logged, |w| {
             w.checkpoint().map(drop)
         }),
@@ -223,6 +261,12 @@ pub(crate) fn all() -> Vec<Script> {
             }
             w.checkpoint().map(drop)
         }),
+    ]
+}
+
+/// Merges and what they leave.
+fn merges() -> Vec<Script> {
+    vec![
         script("a delta is merged", small, stirred, |w| {
             w.compact("a").map(drop)
         }),
@@ -253,6 +297,12 @@ pub(crate) fn all() -> Vec<Script> {
             )
             .map(drop)
         }),
+    ]
+}
+
+/// Buffers that wait while other things happen.
+fn shared() -> Vec<Script> {
+    vec![
         script("a checkpoint meets frozen buffers", small, settled, |w| {
             w.fill("a", (2, 200, 3), 60, Interval)?;
             w.checkpoint()?;
@@ -291,6 +341,12 @@ pub(crate) fn all() -> Vec<Script> {
                 w.checkpoint().map(drop)
             },
         ),
+    ]
+}
+
+/// The log goes from segment to segment.
+fn segments() -> Vec<Script> {
+    vec![
         script("the log goes on in another segment", small, tree, |w| {
             for i in 0..5 {
                 w.fill(
@@ -326,6 +382,12 @@ pub(crate) fn all() -> Vec<Script> {
             w.fill("a", (6, 1, 1), 10, Sync)?;
             w.checkpoint().map(drop)
         }),
+    ]
+}
+
+/// Opening what was not closed.
+fn recoveries() -> Vec<Script> {
+    vec![
         script("recovery", small, killed, open),
         script("recovery after a torn tail", small, torn, open),
         script("recovery twice", small, killed, |w| {
@@ -369,6 +431,12 @@ pub(crate) fn all() -> Vec<Script> {
             w.settle()?;
             w.settle().map(drop)
         }),
+    ]
+}
+
+/// With a log and without.
+fn logs() -> Vec<Script> {
+    vec![
         script("the log is switched off", small, killed, |w| {
             w.options = unlogged();
             open(w)?;
@@ -399,6 +467,12 @@ pub(crate) fn all() -> Vec<Script> {
             }
             w.settle().map(drop)
         }),
+    ]
+}
+
+/// Snapshots and transactions.
+fn views() -> Vec<Script> {
+    vec![
         script("a snapshot is held across merges", small, settled, |w| {
             w.hold();
             w.clear("a", (0, 50, 10))?;
@@ -442,6 +516,12 @@ pub(crate) fn all() -> Vec<Script> {
                 reopen(w, small())
             },
         ),
+    ]
+}
+
+/// Growth, long values, other options.
+fn sizes() -> Vec<Script> {
+    vec![
         script("the file grows", small, tree, |w| {
             for i in 0..3 {
                 w.fill("a", (i * 9, 3, 1), 50_000, Interval)?;
@@ -464,6 +544,12 @@ pub(crate) fn all() -> Vec<Script> {
             w.fill("a", (1, 90, 2), 30, Interval)?;
             w.settle().map(drop)
         }),
+    ]
+}
+
+/// What comes due by itself, spills and copies.
+fn background() -> Vec<Script> {
+    vec![
         script("checkpoints and syncs come due", busy, tree, |w| {
             for i in 0..6 {
                 w.fill("a", (i, 60, 3), 60, Interval)?;
@@ -481,6 +567,23 @@ pub(crate) fn all() -> Vec<Script> {
             }
             Ok(())
         }),
+        script("a transaction spills", small, logged, |w| {
+            let Some(mut txn) = w.begin()? else {
+                return Ok(());
+            };
+            for i in 0..60_u32 {
+                let value = w.value(2000);
+                w.transact(
+                    &mut txn,
+                    put("a", format!("{:06}", i * 7).as_bytes(), &value),
+                    true,
+                )?;
+            }
+            w.finish(txn, Sync)?;
+            w.steps(9)?;
+            w.checkpoint().map(drop)
+        }),
+        script("a backup", small, stirred, |w| w.backup()),
         script("reads from runs", small, stirred, |w| {
             reopen(w, small().with_filter(Filter::All))?;
             w.look()?;

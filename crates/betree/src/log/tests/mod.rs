@@ -27,8 +27,17 @@ fn small() -> LogOptions {
         segment: 64 << 10,
         buffer: 8 << 10,
         buffers: 3,
+        compress: false,
         group_delay: Duration::ZERO,
         direct: false,
+    }
+}
+
+/// What the first life of a log is written with; later ones are not compressed.
+fn compressed() -> LogOptions {
+    LogOptions {
+        compress: true,
+        ..small()
     }
 }
 
@@ -41,7 +50,9 @@ fn payload(seq: u64, salt: u64) -> Vec<u8> {
         _ => rng.index(600),
     };
     let mut bytes = vec![0; length];
-    rng.fill(&mut bytes);
+    // Some can be compressed, some cannot.
+    let filled = if rng.chance(0.5) { length } else { length / 4 };
+    rng.fill(&mut bytes[..filled]);
     bytes
 }
 
@@ -51,7 +62,7 @@ fn create(disk: &Disk) -> Result<Log> {
         Path::new(DIRECTORY),
         STORE,
         Seq(1),
-        small(),
+        compressed(),
     )
 }
 
@@ -143,6 +154,32 @@ fn records_larger_than_buffer_and_segment() {
     }
     let error = log.append(Seq(28), &[&vec![0; super::format::MAX_PAYLOAD + 1]]);
     assert_eq!(error.unwrap_err().kind(), crate::ErrorKind::Invalid);
+}
+
+#[test]
+fn compressed_groups_close_up_and_read_back() {
+    let disk = Disk::default();
+    let log = create(&disk).unwrap();
+    let bytes = |seq: u64| vec![u8::try_from(seq % 251).unwrap(); 3000];
+    for seq in 1..=400 {
+        append(&log, &bytes(seq)).unwrap();
+        match seq % 7 {
+            0 => log.sync().unwrap(),
+            3 => log.write_ready().unwrap(),
+            _ => {}
+        }
+    }
+    log.sync().unwrap();
+    let stats = log.stats();
+    // Groups take whole blocks, and there are many small ones.
+    assert!(stats.bytes_written < stats.bytes_raw / 3 * 2, "{stats:?}");
+    let segments = stats.bytes_raw / (64 << 10);
+    assert!(stats.segments < segments * 4 / 5, "{stats:?}");
+    let (_, records) = recover(&disk, 1).unwrap();
+    assert_eq!(records.len(), 400);
+    for (seq, got) in records {
+        assert!(got == bytes(seq), "record {seq}");
+    }
 }
 
 #[test]
