@@ -55,6 +55,7 @@ pub(crate) fn repair_image(bytes: &[u8]) -> Vec<u8> {
     seal(image)
 }
 
+/// A run of a sample image.
 fn run(id: u64, min: &[u8], max: &[u8]) -> RunMeta {
     RunMeta {
         id: RunId(id),

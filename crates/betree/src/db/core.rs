@@ -1,9 +1,9 @@
 //! The store behind all its handles.
 //!
 //! Lock order, outermost first: checkpoint, the turn of a bulk commit, commit, flush queue, the
-//! list of the fullest, a bucket's state, a buffer. The register of snapshots, the catalog and the space allocator are
-//! leaves: nothing is locked under them. No lock but the checkpoint's and the turn is held across
-//! input or output; the log has its own.
+//! list of the fullest, a bucket's state, a buffer. The register of snapshots, the catalog and the
+//! space allocator are leaves: nothing is locked under them. No lock but the checkpoint's and the
+//! turn is held across input or output; the log has its own.
 
 use std::path::PathBuf;
 use std::sync::Arc;

@@ -17,7 +17,7 @@ const ASCENDING: u8 = 1;
 const POINT_LOOKUPS: u8 = 2;
 
 impl Core {
-    /// Create a tree; durable when this returns.
+    /// Create a tree; durable when this returns (without a log: with the next checkpoint).
     pub(crate) fn create_tree(&self, name: &str, options: TreeOptions) -> Result<TreeId> {
         if name.is_empty() || NAME_MAX < name.len() {
             let message = format!("a tree name has 1 to {NAME_MAX} bytes, {name:?} has another");
@@ -54,7 +54,8 @@ impl Core {
         Ok(id)
     }
 
-    /// Drop a tree; durable when this returns. Snapshots that saw it go on reading it.
+    /// Drop a tree; durable when this returns (without a log: with the next checkpoint).
+    /// Snapshots that saw it go on reading it.
     pub(crate) fn drop_tree(&self, name: &str) -> Result<()> {
         let position = {
             let mut committer = self.committer();

@@ -74,7 +74,7 @@ impl Db {
         })
     }
 
-    /// Create a tree; durable when this returns.
+    /// Create a tree; durable when this returns (without a log: with the next checkpoint).
     ///
     /// # Errors
     /// `Exists`; `Invalid` for a name that is empty or too long ([`crate::NAME_MAX`]); `Full`,
@@ -92,8 +92,8 @@ impl Db {
         self.core.catalog.by_name(name).map(|tree| tree.id)
     }
 
-    /// Drop a tree; durable when this returns. Snapshots that see it go on reading it; the space
-    /// comes back when the last of them is gone.
+    /// Drop a tree; durable when this returns (without a log: with the next checkpoint).
+    /// Snapshots that see it go on reading it; the space comes back when the last of them is gone.
     ///
     /// # Errors
     /// `NotFound`; `Full`, `Closed`, `Io`.

@@ -42,7 +42,8 @@ pub(crate) const RECORD_HEADER: usize = 16;
 /// The longest payload: a commit of 1 GiB with what its encoding adds, and lengths fit 32 bits.
 pub(crate) const MAX_PAYLOAD: usize = 0x7FFF_0000;
 
-/// The most bytes of records in a compressed group: no buffer is larger, and a reader must hold them.
+/// The most bytes of records in a compressed group: no buffer is larger, and a reader must hold
+/// them.
 pub(crate) const GROUP_RAW_MAX: u64 = 64 << 20;
 
 const SEGMENT_MAGIC: [u8; 8] = *b"BETRLOG1";

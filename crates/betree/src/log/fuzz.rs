@@ -2,8 +2,8 @@
 
 use super::format::{
     self, BLOCK, GROUP_HEADER, GroupHeader, RECORD_HEADER, SEGMENT_HEADER, SegmentHeader,
-    decode_group, decode_record, decode_segment, encode_group, encode_segment, record_fields,
-    seal_records,
+    decode_group, decode_record, decode_segment, decompress, encode_group, encode_segment,
+    record_fields, seal_records,
 };
 use crate::fuzzing::{kind_of, kind_of_error};
 use crate::types::Seq;
@@ -20,7 +20,18 @@ pub(crate) fn group(bytes: &[u8]) -> u64 {
         Err(flaw) => return kind_of_error(&(segment.err(), flaw)),
         Ok(header) => header,
     };
-    let mut records = rest.get(GROUP_HEADER..).unwrap_or_default();
+    let length = usize::try_from(header.length).unwrap_or(usize::MAX);
+    let Some(stored) = rest.get(GROUP_HEADER..length) else {
+        return kind_of(&"a group that is cut off");
+    };
+    let decompressed = match header.raw {
+        0 => None,
+        _ => match decompress(&header, stored) {
+            Err(flaw) => return kind_of_error(&flaw),
+            Ok(records) => Some(records),
+        },
+    };
+    let mut records = decompressed.as_deref().unwrap_or(stored);
     let mut count = 0;
     while count < header.count {
         match decode_record(records, seed) {
@@ -36,10 +47,11 @@ pub(crate) fn group(bytes: &[u8]) -> u64 {
     }
     let again = decode_group(&encode_group(&header, seed), seed, SEGMENT, BLOCK);
     assert!(again.is_ok_and(|again| again == header), "the same group");
-    kind_of(&(segment.is_ok(), count.min(9)))
+    kind_of(&(segment.is_ok(), header.raw == 0, count.min(9)))
 }
 
-/// Checksums of both headers, and of the records as far as their lengths fit.
+/// Checksums of both headers, and of the records as far as their lengths fit; not of compressed
+/// ones.
 pub(crate) fn repair_group(bytes: &[u8]) -> Vec<u8> {
     let seed = format::seed(STORE, SEGMENT);
     let mut repaired = bytes.to_vec();
@@ -56,7 +68,12 @@ pub(crate) fn repair_group(bytes: &[u8]) -> Vec<u8> {
     {
         sum.copy_from_slice(&crc32c::crc32c_append(seed, body).to_le_bytes());
     }
-    let whole = whole_records(records);
+    let compressed = head.get(56..60) != Some(&[0; 4]);
+    let whole = if compressed {
+        0
+    } else {
+        whole_records(records)
+    };
     if let Some(records) = records.get_mut(..whole) {
         seal_records(records, seed);
     }
@@ -81,20 +98,31 @@ pub(crate) fn group_seeds() -> Vec<Vec<u8>> {
     let seed = format::seed(STORE, SEGMENT);
     let mut records = Vec::new();
     for number in 0..4_u32 {
-        let payload = vec![b'p'; number as usize * 9];
+        let payload = vec![b'p'; number as usize * 90];
         records.extend([0; 4]);
-        records.extend(record_fields(number * 9, Seq(10 + u64::from(number))));
+        records.extend(record_fields(number * 90, Seq(10 + u64::from(number))));
         records.extend(payload);
     }
     let count = seal_records(&mut records, seed);
+    let packed = lz4_flex::block::compress(&records);
+    vec![
+        encode(seed, count, &records, 0),
+        encode(seed, count, &packed, records.len()),
+    ]
+}
+
+/// A segment header and a group; `raw` as in the group's header.
+fn encode(seed: u32, count: u32, stored: &[u8], raw: usize) -> Vec<u8> {
+    let number = |n: usize| u32::try_from(n).expect("small");
     let header = GroupHeader {
         segment: SEGMENT,
         offset: BLOCK,
         first: Seq(10),
         durable: Seq(8),
         void: Seq(3),
-        length: u32::try_from(GROUP_HEADER + records.len()).expect("small"),
+        length: number(GROUP_HEADER + stored.len()),
         count,
+        raw: number(raw),
     };
     let segment = SegmentHeader {
         store: STORE,
@@ -103,6 +131,6 @@ pub(crate) fn group_seeds() -> Vec<Vec<u8>> {
     };
     let mut bytes = encode_segment(&segment).to_vec();
     bytes.extend(encode_group(&header, seed));
-    bytes.extend(records);
-    vec![bytes]
+    bytes.extend(stored);
+    bytes
 }

@@ -2,10 +2,10 @@
 //!
 //! A log is a row of segment files of a size given beforehand, preallocated, and used again under a
 //! new number when released. Records are appended to a group in memory; full groups wait in a queue
-//! of a few buffers; a *writer* writes them at block boundaries with one call each, a *syncer* syncs
-//! for all who wait. Both may be any thread, and do not wait for each other: groups are written
-//! while a sync runs, to the same segment and to later ones. Commits slow down as the buffers fill
-//! ([`pace`]); an append waits only when all are full, for a missing segment, or when
+//! of a few buffers; a *writer* writes them at block boundaries with one call each, a *syncer*
+//! syncs for all who wait. Both may be any thread, and do not wait for each other: groups are
+//! written while a sync runs, to the same segment and to later ones. Commits slow down as the
+//! buffers fill ([`pace`]); an append waits only when all are full, for a missing segment, or when
 //! [`append::DIRTY_MAX`] segments are not synced. A record longer than a buffer is streamed as a
 //! group of its own; one longer than a segment gets a segment of its own.
 //!
@@ -45,8 +45,8 @@
 //! Everything acknowledged was synced, so it lies before that end (I2: no later write could hurt
 //! it; I5: everything before it was synced, too). The rest is cut, whatever valid groups there are
 //! in it: it was never acknowledged. If instead an acknowledged group was damaged, the chain ends
-//! there just the same; but then recovery looks for evidence (I4) in the rest of that segment and in
-//! all later ones. A valid group that says the missing record was durable turns the cut into
+//! there just the same; but then recovery looks for evidence (I4) in the rest of that segment and
+//! in all later ones. A valid group that says the missing record was durable turns the cut into
 //! [`ErrorKind::Corrupt`]. What was synced last, with nothing written since, leaves no evidence in
 //! the log: damage to that alone looks like a torn tail. A checkpoint bounds it: recovery is told
 //! what the checkpoint covers, and the store checks that the log reaches its last record.

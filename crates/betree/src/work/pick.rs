@@ -3,8 +3,8 @@
 //! The lane is paced by `rho`: it may rewrite `rho` bytes for each byte flushed as a delta. Paced
 //! merging costs a little more in all than merging only what must be merged, and buys flatness:
 //! no wave of merges that come due together. A bucket with `k_cap` runs is merged regardless, and
-//! an idle store is merged until each bucket is one run. So is a bucket whose deltas have cost reads
-//! as much as the merge will cost, whatever the pace.
+//! an idle store is merged until each bucket is one run. So is a bucket whose deltas have cost
+//! reads as much as the merge will cost, whatever the pace.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

@@ -11,7 +11,7 @@
 #![expect(
     clippy::unwrap_used,
     clippy::indexing_slicing,
-    reason = "a panic is how a test fails, and helpers are tests too"
+    reason = "a panic is how a test fails"
 )]
 
 mod engine;

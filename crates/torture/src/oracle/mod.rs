@@ -1,8 +1,8 @@
 //! The oracle: what the store must hold, from what was announced and acknowledged.
 //!
-//! It lives in the supervisor's memory and never looks at the store's directory. [`history`]
-//! gathers what the worker says, [`check`] compares a whole state with it after a restart,
-//! [`order`] looks for one order of commits that explains it. What was found right becomes the
+//! It lives in the supervisor's memory and never looks at the store's directory. `history`
+//! gathers what the worker says, `check` compares a whole state with it after a restart,
+//! `order` looks for one order of commits that explains it. What was found right becomes the
 //! state the next generation starts from: an entry that recovery has shown once must never vanish
 //! again.
 
