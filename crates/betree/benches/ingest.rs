@@ -37,9 +37,15 @@ fn main() {
     let options = Options::balanced()
         .with_memory(memory)
         .with_log_codec(log_codec);
+    let before = time::now();
     let db = Db::open(&directory, options).expect("open");
+    println!("opened in {:?}", before.elapsed());
     let names = ["rows", "first", "second", "third"];
-    let trees = names.map(|n| db.create_tree(n, TreeOptions::default()).expect("create"));
+    let trees = names.map(|n| {
+        db.open_tree(n)
+            .or_else(|_| db.create_tree(n, TreeOptions::default()))
+            .expect("a tree")
+    });
     let mut rng = Rng::new(1);
     let mut value = vec![b'x'; 156];
     let mut batch = Batch::new();
@@ -83,8 +89,12 @@ fn main() {
     );
     waits.sort_unstable();
     for part in [0.5, 0.9, 0.99, 0.999, 1.0] {
-        let index = ((waits.len() - 1) as f64 * part) as usize;
-        println!("commit p{:<5} {:?}", part * 100.0, waits[index]);
+        let index = (waits.len().saturating_sub(1) as f64 * part) as usize;
+        println!(
+            "commit p{:<5} {:?}",
+            part * 100.0,
+            waits.get(index).copied().unwrap_or_default()
+        );
     }
     let stats = db.stats().expect("stats");
     for wait in stats.waits {

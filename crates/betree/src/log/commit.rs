@@ -198,7 +198,7 @@ impl Log {
             let bytes = group.seal(self.store, durable, scratch.as_mut());
             let outcome = segment.file.write_at(sites::WRITE, bytes, offset);
             let length = bytes.len() as u64;
-            segment.file.start_writeback(offset, length);
+            self.note_written(&segment, offset, length);
             (length, outcome)
         });
         state.scratch = scratch;

@@ -81,6 +81,7 @@ pub(crate) mod sites;
 mod state;
 mod survey;
 mod upkeep;
+mod writeback;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -97,6 +98,7 @@ use crate::types::Seq;
 use pace::Pace;
 use segment::Place;
 use state::State;
+use writeback::Written;
 
 /// The redo log of one store, open for appending.
 pub(crate) struct Log {
@@ -105,6 +107,8 @@ pub(crate) struct Log {
     store: u128,
     options: LogOptions,
     state: Mutex<State>,
+    /// Written, and not yet on its way to the device. A leaf.
+    written: Mutex<Option<Written>>,
     /// Notified when a group was written, a segment was made, or the log was poisoned.
     moved: Condvar,
     /// Notified when a sync has ended, or the log was poisoned.

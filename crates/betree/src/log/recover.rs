@@ -155,6 +155,7 @@ impl Log {
             store,
             options,
             state: Mutex::new(state),
+            written: Mutex::new(None),
             moved: Condvar::new(),
             synced: Condvar::new(),
             work: Condvar::new(),

@@ -103,6 +103,7 @@ fn write_log(core: &Core, stop: &AtomicBool) {
             core.health.poison(&error);
             return;
         }
+        log.start_writeback();
         log.wait_for_write(PAUSE);
     }
 }
