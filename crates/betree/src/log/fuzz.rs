@@ -20,16 +20,18 @@ pub(crate) fn group(bytes: &[u8]) -> u64 {
         Err(flaw) => return kind_of_error(&(segment.err(), flaw)),
         Ok(header) => header,
     };
-    let length = usize::try_from(header.length).expect("32 bits");
-    let Some(stored) = rest.get(GROUP_HEADER..length.max(GROUP_HEADER)) else {
-        return kind_of_error(&"short");
+    let length = usize::try_from(header.length).unwrap_or(usize::MAX);
+    let Some(stored) = rest.get(GROUP_HEADER..length) else {
+        return kind_of(&"a group that is cut off");
     };
-    let unpacked = (header.raw != 0).then(|| decompress(&header, stored));
-    let mut records = match &unpacked {
-        Some(Err(flaw)) => return kind_of_error(&(flaw, "packed")),
-        Some(Ok(records)) => records,
-        None => stored,
+    let decompressed = match header.raw {
+        0 => None,
+        _ => match decompress(&header, stored) {
+            Err(flaw) => return kind_of_error(&flaw),
+            Ok(records) => Some(records),
+        },
     };
+    let mut records = decompressed.as_deref().unwrap_or(stored);
     let mut count = 0;
     while count < header.count {
         match decode_record(records, seed) {
@@ -45,10 +47,11 @@ pub(crate) fn group(bytes: &[u8]) -> u64 {
     }
     let again = decode_group(&encode_group(&header, seed), seed, SEGMENT, BLOCK);
     assert!(again.is_ok_and(|again| again == header), "the same group");
-    kind_of(&(segment.is_ok(), count.min(9)))
+    kind_of(&(segment.is_ok(), header.raw == 0, count.min(9)))
 }
 
-/// Checksums of both headers, and of the records as far as their lengths fit.
+/// Checksums of both headers, and of the records as far as their lengths fit; not of compressed
+/// ones.
 pub(crate) fn repair_group(bytes: &[u8]) -> Vec<u8> {
     let seed = format::seed(STORE, SEGMENT);
     let mut repaired = bytes.to_vec();
@@ -65,7 +68,12 @@ pub(crate) fn repair_group(bytes: &[u8]) -> Vec<u8> {
     {
         sum.copy_from_slice(&crc32c::crc32c_append(seed, body).to_le_bytes());
     }
-    let whole = whole_records(records);
+    let compressed = head.get(56..60) != Some(&[0; 4]);
+    let whole = if compressed {
+        0
+    } else {
+        whole_records(records)
+    };
     if let Some(records) = records.get_mut(..whole) {
         seal_records(records, seed);
     }
@@ -90,30 +98,31 @@ pub(crate) fn group_seeds() -> Vec<Vec<u8>> {
     let seed = format::seed(STORE, SEGMENT);
     let mut records = Vec::new();
     for number in 0..4_u32 {
-        let payload = vec![b'p'; number as usize * 9];
+        let payload = vec![b'p'; number as usize * 90];
         records.extend([0; 4]);
-        records.extend(record_fields(number * 9, Seq(10 + u64::from(number))));
+        records.extend(record_fields(number * 90, Seq(10 + u64::from(number))));
         records.extend(payload);
     }
     let count = seal_records(&mut records, seed);
     let packed = lz4_flex::block::compress(&records);
-    let raw = u32::try_from(records.len()).expect("small");
     vec![
-        seed_of(count, 0, &records, seed),
-        seed_of(count, raw, &packed, seed),
+        encode(seed, count, &records, 0),
+        encode(seed, count, &packed, records.len()),
     ]
 }
 
-fn seed_of(count: u32, raw: u32, stored: &[u8], seed: u32) -> Vec<u8> {
+/// A segment header and a group; `raw` as in the group's header.
+fn encode(seed: u32, count: u32, stored: &[u8], raw: usize) -> Vec<u8> {
+    let number = |n: usize| u32::try_from(n).expect("small");
     let header = GroupHeader {
         segment: SEGMENT,
         offset: BLOCK,
         first: Seq(10),
         durable: Seq(8),
         void: Seq(3),
-        length: u32::try_from(GROUP_HEADER + stored.len()).expect("small"),
+        length: number(GROUP_HEADER + stored.len()),
         count,
-        raw,
+        raw: number(raw),
     };
     let segment = SegmentHeader {
         store: STORE,

@@ -166,7 +166,7 @@ impl World {
                 assert!(self.db.settle(Duration::from_secs(600)).unwrap());
                 self.now_durable();
             }
-            27 => drop(self.db.settle(Duration::ZERO).unwrap()),
+            27 => assert!(!self.db.settle(Duration::ZERO).unwrap(), "no time to"),
             28 => self.delete_range(tape),
             29 => return self.reopen(),
             30 => return self.crash(tape),

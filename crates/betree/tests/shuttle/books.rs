@@ -17,13 +17,13 @@ use stdx::sync::{JoinHandle, spawn};
 
 const KEYS: u32 = 6;
 
-pub type Content = BTreeMap<Vec<u8>, Vec<u8>>;
+pub(crate) type Content = BTreeMap<Vec<u8>, Vec<u8>>;
 
 /// A store on a simulated disk, its writers and what they were told.
-pub struct Books {
-    pub db: Db,
-    pub disk: SimVfs,
-    pub tree: TreeId,
+pub(crate) struct Books {
+    pub(crate) db: Db,
+    pub(crate) disk: SimVfs,
+    pub(crate) tree: TreeId,
     /// Bytes of a value.
     size: usize,
     /// The number of the newest commit that no counter counts.
@@ -32,12 +32,12 @@ pub struct Books {
     acknowledged: Vec<AtomicU32>,
 }
 
-pub fn directory() -> &'static Path {
+pub(crate) fn directory() -> &'static Path {
     Path::new("/store")
 }
 
 /// Options of a tiny store without threads.
-pub fn tiny() -> Options {
+pub(crate) fn tiny() -> Options {
     Options::default()
         .with_memory(1 << 20)
         .with_bucket(4 << 10)
@@ -50,28 +50,28 @@ pub fn tiny() -> Options {
         .with_seed(1)
 }
 
-pub fn disk() -> SimVfs {
+pub(crate) fn disk() -> SimVfs {
     SimVfs::new(SimOptions::default())
 }
 
-pub fn open(disk: &SimVfs, options: &Options) -> Db {
+pub(crate) fn open(disk: &SimVfs, options: &Options) -> Db {
     Db::open_with(Arc::new(disk.clone()), directory(), options.clone()).unwrap()
 }
 
 /// Start a thread of the kernel.
-pub fn thread(body: impl FnOnce() + Send + 'static) -> JoinHandle<()> {
+pub(crate) fn thread(body: impl FnOnce() + Send + 'static) -> JoinHandle<()> {
     spawn("kernel", body).unwrap()
 }
 
 /// Wait for all of them.
-pub fn join(threads: impl IntoIterator<Item = JoinHandle<()>>) {
+pub(crate) fn join(threads: impl IntoIterator<Item = JoinHandle<()>>) {
     threads
         .into_iter()
         .for_each(|thread| thread.join().unwrap());
 }
 
 /// All entries of a tree, forward; asserted to be the same backward.
-pub fn scan(snapshot: &Snapshot, tree: TreeId) -> Content {
+pub(crate) fn scan(snapshot: &Snapshot, tree: TreeId) -> Content {
     let walk = |direction| {
         let cursor = snapshot.cursor(tree, Bound::Unbounded, Bound::Unbounded, direction);
         let mut cursor = cursor.unwrap();
@@ -98,7 +98,7 @@ fn counter(writer: u32) -> Vec<u8> {
 
 impl Books {
     /// A new store whose writers put values of `size` bytes.
-    pub fn new(writers: u32, size: usize, options: &Options) -> Arc<Books> {
+    pub(crate) fn new(writers: u32, size: usize, options: &Options) -> Arc<Books> {
         let disk = disk();
         let db = open(&disk, options);
         let tree = db.create_tree("books", TreeOptions::default()).unwrap();
@@ -114,13 +114,6 @@ impl Books {
             base,
             acknowledged: (0..writers).map(|_| AtomicU32::new(0)).collect(),
         }
-    }
-
-    /// A further commit that no counter counts was made.
-    pub fn with_base(self: Arc<Books>, base: u64) -> Arc<Books> {
-        let mut books = Arc::into_inner(self).expect("not shared yet");
-        books.base = base;
-        Arc::new(books)
     }
 
     fn changes(&self, writer: u32, number: u32) -> Vec<(Vec<u8>, Option<Vec<u8>>)> {
@@ -139,7 +132,12 @@ impl Books {
     }
 
     /// Commit batch `number` of `writer`.
-    pub fn write(&self, writer: u32, number: u32, durability: Durability) -> betree::Result<()> {
+    pub(crate) fn write(
+        &self,
+        writer: u32,
+        number: u32,
+        durability: Durability,
+    ) -> betree::Result<()> {
         let mut batch = Batch::new();
         for (key, value) in self.changes(writer, number) {
             match value {
@@ -156,7 +154,12 @@ impl Books {
     }
 
     /// A thread that commits batches `1..=last` of `writer`.
-    pub fn writer(self: &Arc<Books>, writer: u32, last: u32, level: Durability) -> JoinHandle<()> {
+    pub(crate) fn writer(
+        self: &Arc<Books>,
+        writer: u32,
+        last: u32,
+        level: Durability,
+    ) -> JoinHandle<()> {
         let books = Arc::clone(self);
         thread(move || {
             for number in 1..=last {
@@ -166,7 +169,7 @@ impl Books {
     }
 
     /// A thread that freezes what is buffered, flushes and merges it, over and over.
-    pub fn worker(self: &Arc<Books>, rounds: u32) -> JoinHandle<()> {
+    pub(crate) fn worker(self: &Arc<Books>, rounds: u32) -> JoinHandle<()> {
         let books = Arc::clone(self);
         thread(move || {
             for _ in 0..rounds {
@@ -177,7 +180,7 @@ impl Books {
     }
 
     /// Freeze every buffer.
-    pub fn freeze(&self) {
+    pub(crate) fn freeze(&self) {
         assert!(
             !self.db.settle(Duration::ZERO).unwrap(),
             "no time for anything else"
@@ -185,7 +188,7 @@ impl Books {
     }
 
     /// What was acknowledged as durable so far.
-    pub fn acknowledged(&self) -> Vec<u32> {
+    pub(crate) fn acknowledged(&self) -> Vec<u32> {
         self.acknowledged
             .iter()
             .map(|a| a.load(Ordering::Relaxed))
@@ -193,7 +196,7 @@ impl Books {
     }
 
     /// The batches of each writer that a snapshot sees.
-    pub fn counters(&self, snapshot: &Snapshot) -> Vec<u32> {
+    pub(crate) fn counters(&self, snapshot: &Snapshot) -> Vec<u32> {
         let writers = 0..u32::try_from(self.acknowledged.len()).unwrap();
         let number = |writer| match snapshot.get(self.tree, &counter(writer)).unwrap() {
             Some(bytes) => u32::from_be_bytes(bytes.try_into().unwrap()),
@@ -203,7 +206,7 @@ impl Books {
     }
 
     /// Whether a snapshot holds what it must; the counters it holds.
-    pub fn audit(&self, snapshot: &Snapshot) -> Vec<u32> {
+    pub(crate) fn audit(&self, snapshot: &Snapshot) -> Vec<u32> {
         let counters = self.audit_content(snapshot);
         let sum: u32 = counters.iter().sum();
         let seq = snapshot.seq();
@@ -212,7 +215,7 @@ impl Books {
     }
 
     /// The same, of a snapshot whose number need not follow from the counters.
-    pub fn audit_content(&self, snapshot: &Snapshot) -> Vec<u32> {
+    pub(crate) fn audit_content(&self, snapshot: &Snapshot) -> Vec<u32> {
         let counters = self.counters(snapshot);
         let mut expected = Content::new();
         for (writer, &last) in (0..).zip(&counters) {
@@ -242,7 +245,7 @@ impl Books {
 
     /// Open `disk`, which holds what a crash of this store left, and audit it: at least the batches
     /// of `acknowledged` are there.
-    pub fn recover(&self, disk: &SimVfs, options: &Options, acknowledged: &[u32]) -> Books {
+    pub(crate) fn recover(&self, disk: &SimVfs, options: &Options, acknowledged: &[u32]) -> Books {
         let db = open(disk, options);
         let writers = u32::try_from(acknowledged.len()).unwrap();
         let found = Books::of(db, disk.clone(), self.tree, writers, self.size, self.base);

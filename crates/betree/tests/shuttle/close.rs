@@ -1,8 +1,10 @@
 //! Closing while transactions are under way.
 
-use std::sync::{Arc, Mutex as Slot};
+use std::sync::Arc;
 
 use betree::{Db, Durability, ErrorKind, TreeOptions};
+
+use stdx::sync::Mutex;
 
 use crate::books::{disk, join, open, scan, thread, tiny};
 use crate::explore::explore;
@@ -15,7 +17,7 @@ fn a_commit_beside_close_is_durable_or_refused() {
         let disk = disk();
         let db = open(&disk, &tiny());
         let tree = db.create_tree("rows", TreeOptions::default()).unwrap();
-        let results: Arc<Slot<Vec<(u8, bool)>>> = Arc::default();
+        let results: Arc<Mutex<Vec<(u8, bool)>>> = Arc::default();
         let committer = |db: &Db, name: u8, level: Durability| {
             let mut transaction = db.begin().unwrap();
             transaction.put(tree, &[name], b"value").unwrap();
@@ -25,7 +27,7 @@ fn a_commit_beside_close_is_durable_or_refused() {
                 if let Err(error) = &result {
                     assert_eq!(error.kind(), ErrorKind::Closed, "{error}");
                 }
-                results.lock().unwrap().push((name, result.is_ok()));
+                results.lock().push((name, result.is_ok()));
             })
         };
         let committers = [
@@ -38,7 +40,7 @@ fn a_commit_beside_close_is_durable_or_refused() {
         join(committers);
         for round in 0..2 {
             let found = scan(&next.begin_read().unwrap(), tree);
-            for &(name, acknowledged) in results.lock().unwrap().iter() {
+            for &(name, acknowledged) in results.lock().iter() {
                 let there = found.contains_key(&[name][..]);
                 assert_eq!(there, acknowledged, "commit {name}, round {round}");
             }

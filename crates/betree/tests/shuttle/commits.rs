@@ -10,7 +10,7 @@ use crate::books::{Books, join, thread, tiny};
 use crate::explore::{draw, explore};
 
 /// A crash that keeps what was synced and nothing else.
-pub fn drops_everything() -> Crash {
+pub(crate) fn drops_everything() -> Crash {
     Crash {
         profile: Profile::DropsEverything,
         outcome: Outcome::None,
@@ -19,7 +19,7 @@ pub fn drops_everything() -> Crash {
 }
 
 /// A crash with an outcome drawn by the schedule.
-pub fn any_crash() -> Crash {
+pub(crate) fn any_crash() -> Crash {
     let outcomes = [
         Outcome::None,
         Outcome::All,

@@ -12,7 +12,7 @@ const STACK: usize = 512 << 10;
 const SEED: u64 = 0x5EED;
 
 /// Run `kernel` under `schedules` random schedules, and as many that preempt in few places (PCT).
-pub fn explore(schedules: usize, kernel: impl Fn() + Clone + Send + Sync + 'static) {
+pub(crate) fn explore(schedules: usize, kernel: impl Fn() + Clone + Send + Sync + 'static) {
     if let Ok(schedule) = env::var("ROMANESCO_SCHEDULE") {
         return replay(kernel, &schedule);
     }
@@ -39,7 +39,7 @@ fn run(scheduler: impl Scheduler + 'static, kernel: impl Fn() + Send + Sync + 's
 }
 
 /// A number below `limit`, drawn by the schedule.
-pub fn draw(limit: u64) -> u64 {
+pub(crate) fn draw(limit: u64) -> u64 {
     use stdx::sync::shuttle::rand::{Rng, thread_rng};
     thread_rng().gen_range(0..limit)
 }

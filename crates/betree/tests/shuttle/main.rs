@@ -5,6 +5,11 @@
 //! `cargo test -p betree --features shuttle --test shuttle`. A failure prints its schedule;
 //! `ROMANESCO_SCHEDULE=.. cargo test .. NAME` runs exactly that one again, and
 //! `ROMANESCO_SCHEDULES=N` draws N of each kind instead of the few there is time for.
+#![expect(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    reason = "a panic is how a test fails, and helpers are tests too"
+)]
 
 mod books;
 mod buckets;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use betree::{Batch, Durability, ErrorKind, TreeOptions};
 
-use crate::books::{Books, join, scan, thread, tiny};
+use crate::books::{Books, disk, join, open, scan, thread, tiny};
 use crate::explore::explore;
 
 #[test]
@@ -69,5 +69,44 @@ fn a_snapshot_reads_a_tree_to_the_end_though_it_is_dropped() {
         drop(snapshot);
         while books.db.step().unwrap() {}
         assert!(books.db.settle(std::time::Duration::from_secs(60)).unwrap());
+    });
+}
+
+#[test]
+fn a_snapshot_taken_while_a_tree_is_dropped_sees_it_or_not() {
+    explore(800, || {
+        let db = Arc::new(open(&disk(), &tiny()));
+        let tree = db.create_tree("doomed", TreeOptions::default()).unwrap();
+        let mut batch = Batch::new();
+        batch.put(tree, b"a", b"value");
+        db.write(&batch, Durability::None).unwrap();
+        let last = db.begin_read().unwrap().seq();
+        let reader = || {
+            let db = Arc::clone(&db);
+            thread(move || {
+                for _ in 0..3 {
+                    let snapshot = db.begin_read().unwrap();
+                    let found = snapshot.get(tree, b"a");
+                    if snapshot.seq() == last {
+                        assert_eq!(found.unwrap(), Some(b"value".to_vec()));
+                    } else {
+                        assert_eq!(found.unwrap_err().kind(), ErrorKind::Invalid);
+                    }
+                }
+            })
+        };
+        let worker = {
+            let db = Arc::clone(&db);
+            thread(move || {
+                for _ in 0..4 {
+                    db.step().unwrap();
+                }
+            })
+        };
+        let dropper = {
+            let db = Arc::clone(&db);
+            thread(move || db.drop_tree("doomed").unwrap())
+        };
+        join([dropper, worker, reader(), reader()]);
     });
 }
