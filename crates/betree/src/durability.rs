@@ -8,10 +8,11 @@ use std::str::FromStr;
 /// nothing else; commits of all levels may be mixed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Durability {
-    /// Nothing is promised before the next checkpoint. With a log, the commit is in it, and as a
-    /// rule as safe as at [`Durability::Interval`].
+    /// Nothing is promised before the next checkpoint. With a log, the commit is in it soon; the end
+    /// of the process may take the youngest.
     None,
-    /// In the log, which is synced every [`crate::Options::interval`].
+    /// In the log, handed to the operating system before the call returns, so that the end of the
+    /// process takes nothing, and synced every [`crate::Options::interval`].
     Interval,
     /// Synced before the call returns; the sync may wait for [`crate::Options::group_delay`] to be
     /// shared with other commits.

@@ -1,7 +1,8 @@
 //! Asking the operating system to begin writing what the log has handed to it.
 //!
-//! A hint, so that a sync finds little left to do; but on a device whose queue is full even the hint
-//! waits. So writers, for whom commits wait, only note what they wrote, and the log's thread asks.
+//! A hint, so that a sync finds little left to do; but on a device whose queue is full even the
+//! hint waits. So writers, for whom commits wait, only note what they wrote, and the log's thread
+//! asks.
 
 use std::sync::Arc;
 

@@ -178,8 +178,8 @@ impl Options {
     }
 
     /// The most a transaction or a batch may write, in bytes of its log record. Default and most
-    /// 1 GiB; 4 KiB at least. What a transaction has written is held in memory of its own, beside
-    /// the memory limit.
+    /// 1 GiB; 4 KiB at least. What a transaction has written counts against the write buffers,
+    /// and spills into runs of its own when it grows.
     #[must_use]
     pub fn with_transaction_max(mut self, bytes: u64) -> Options {
         self.transaction_max = bytes;

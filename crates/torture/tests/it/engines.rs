@@ -54,6 +54,17 @@ fn nothing_acknowledged_is_lost() {
     }
 }
 
+/// What betree commits at `interval` is with the operating system when the call returns.
+#[test]
+fn betree_keeps_interval_commits() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut config = config("betree", SEED, directory.path());
+    config.kept = Durability::Interval;
+    let summary = run(&config, &mut |_| ()).unwrap_or_else(|failure| panic!("{failure}"));
+    assert!(20 <= summary.kills(), "{summary}");
+    assert!(100 <= summary.counts.promised, "{summary}");
+}
+
 /// LMDB has no log: what it has committed is with the operating system, whatever the level.
 #[test]
 fn lmdb_keeps_every_level() {
