@@ -8,8 +8,8 @@ use std::str::FromStr;
 /// nothing else; commits of all levels may be mixed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Durability {
-    /// Nothing is promised before the next checkpoint. With a log, the commit is in it soon; the end
-    /// of the process may take the youngest.
+    /// Nothing is promised before the next checkpoint. With a log, the commit is in it soon; the
+    /// end of the process may take the youngest.
     None,
     /// In the log, handed to the operating system before the call returns, so that the end of the
     /// process takes nothing, and synced every [`crate::Options::interval`].

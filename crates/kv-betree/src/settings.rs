@@ -130,7 +130,7 @@ pub(crate) const OPTIONS: &[OptionDoc] = &[
         name: "transaction_max",
         values: "size 4K-1G",
         default: "1G",
-        about: "the most a transaction may write; what does not fit the write buffers spills to the file",
+        about: "the most a transaction may write; what does not fit the write buffers goes to disk",
     },
     OptionDoc {
         name: "seed",
