@@ -1,7 +1,9 @@
 //! A buffer that takes no more writes: read without its lock, sorted once for everybody.
 
 use std::ops::Bound;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
+
+use stdx::sync::OnceLock;
 
 use super::order::{self, Ref};
 use super::scan::{Lanes, lower, upper};

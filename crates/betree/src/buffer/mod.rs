@@ -27,10 +27,10 @@ mod writes;
 
 use std::mem;
 use std::ops::Bound;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use stdx::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use stdx::sync::{Mutex, MutexGuard};
+use stdx::sync::{Mutex, MutexGuard, OnceLock};
 
 pub(crate) use frozen::SortedBuffer;
 pub(crate) use window::Window;

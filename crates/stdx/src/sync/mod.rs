@@ -11,6 +11,8 @@
 #[cfg(feature = "shuttle")]
 mod model;
 #[cfg(not(feature = "shuttle"))]
+mod once;
+#[cfg(not(feature = "shuttle"))]
 mod real;
 
 #[cfg(feature = "shuttle")]
@@ -19,9 +21,14 @@ pub use model::{
     spawn,
 };
 #[cfg(not(feature = "shuttle"))]
+pub use once::OnceLock;
+#[cfg(not(feature = "shuttle"))]
 pub use real::{
     Condvar, JoinHandle, MappedRwLockReadGuard, Mutex, MutexGuard, RwLock, RwLockReadGuard,
     RwLockWriteGuard, atomic, spawn,
 };
 #[cfg(feature = "shuttle")]
 pub use shuttle;
+// Whoever makes a value is not interrupted by the scheduler.
+#[cfg(feature = "shuttle")]
+pub use std::sync::OnceLock;
