@@ -67,3 +67,30 @@ pub(crate) struct Entry<'a> {
     pub(crate) op: Op,
     pub(crate) value: &'a [u8],
 }
+
+/// The first 8 bytes of a key as a number of the same order. What is missing counts as zeros, so
+/// equal numbers say nothing: the whole keys must be compared.
+#[inline]
+pub(crate) fn head(key: &[u8]) -> u64 {
+    if let Some(bytes) = key.first_chunk::<8>() {
+        return u64::from_be_bytes(*bytes);
+    }
+    let mut bytes = [0; 8];
+    bytes.iter_mut().zip(key).for_each(|(to, from)| *to = *from);
+    u64::from_be_bytes(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn heads_order_as_keys_do() {
+        let keys: [&[u8]; 6] = [b"", b"\0", b"a", b"a\0b", b"abcdefgh", b"abcdefghi"];
+        for pair in keys.windows(2) {
+            assert!(pair[0] < pair[1] && head(pair[0]) <= head(pair[1]));
+        }
+        assert_eq!(head(b"abcdefghi"), head(b"abcdefgh"));
+        assert_eq!(head(b"a"), u64::from(b'a') << 56);
+    }
+}

@@ -20,7 +20,7 @@ use std::cmp::Ordering;
 
 use super::order::Ref;
 use crate::arena::{Address, Arena, Chunk};
-use crate::types::{Entry, Op, Seq};
+use crate::types::{self, Entry, Op, Seq};
 
 /// Longest prefix of a payload: three varints of 64 bits.
 const PREFIX: usize = 30;
@@ -213,14 +213,7 @@ impl Probe<'_> {
 /// The head of a key: see the module documentation.
 #[inline]
 pub(super) fn head(key: &[u8], skip: usize) -> u64 {
-    let rest = key.get(skip..).unwrap_or_default();
-    match rest.first_chunk::<8>() {
-        Some(bytes) => u64::from_be_bytes(*bytes),
-        None => rest
-            .iter()
-            .zip([56, 48, 40, 32, 24, 16, 8])
-            .fold(0, |head, (&byte, shift)| head | u64::from(byte) << shift),
-    }
+    types::head(key.get(skip..).unwrap_or_default())
 }
 
 fn length(number: u64) -> usize {

@@ -65,13 +65,8 @@ pub(crate) fn write(
     );
     let bytes = image.encode();
     let length = u64::try_from(bytes.len()).expect("usize has at most 64 bits");
-    let hash = bytes.last_chunk().expect("an image ends with its hash");
     let extent = space.allocate_reserved(length);
-    let place = ImagePlace {
-        offset: extent.offset,
-        length,
-        hash: u64::from_le_bytes(*hash),
-    };
+    let place = ImagePlace::of(&bytes, extent.offset);
     assert_eq!(place.extent(), extent, "the extent is as long as the image");
     if let Err(error) = write_image(file, path, extent, bytes) {
         space.discard(&[extent]);
@@ -81,15 +76,7 @@ pub(crate) fn write(
         let _ = space.set_reserve(reserve_for(last), refuse);
         return Err(error);
     }
-    let next = Superblock {
-        store: last.store,
-        number: image.number,
-        image: Some(place),
-        log_from: image.log_from,
-        last_seq: image.last_seq,
-        next_run: image.next_run,
-        next_tree: image.next_tree,
-    };
+    let next = Superblock::of(last.store, image, place);
     superblock::write(file, path, &next)?;
     let old: Vec<Extent> = last.image.map(ImagePlace::extent).into_iter().collect();
     space.finish_checkpoint(epoch, &old, reserve_for(&next));

@@ -42,6 +42,7 @@ use stdx::hash;
 use vfs::{File, Open, Site, Vfs};
 
 use super::bytes::{Reader, put_u32, put_u64};
+use super::image::Image;
 use super::protocol::sync_failed;
 use crate::error::{Error, ErrorKind, Result};
 use crate::types::{Extent, RunId, Seq, UNIT};
@@ -88,6 +89,16 @@ pub(crate) struct ImagePlace {
 }
 
 impl ImagePlace {
+    /// Of the encoded image `bytes` at `offset`.
+    pub(crate) fn of(bytes: &[u8], offset: u64) -> ImagePlace {
+        let hash = bytes.last_chunk().expect("an image ends with its hash");
+        ImagePlace {
+            offset,
+            length: u64::try_from(bytes.len()).expect("usize has at most 64 bits"),
+            hash: u64::from_le_bytes(*hash),
+        }
+    }
+
     /// The extent it occupies.
     pub(crate) fn extent(self) -> Extent {
         Extent {
@@ -98,6 +109,19 @@ impl ImagePlace {
 }
 
 impl Superblock {
+    /// Of the store `store` whose newest image is `image`, at `place`.
+    pub(crate) fn of(store: u128, image: &Image, place: ImagePlace) -> Superblock {
+        Superblock {
+            store,
+            number: image.number,
+            image: Some(place),
+            log_from: image.log_from,
+            last_seq: image.last_seq,
+            next_run: image.next_run,
+            next_tree: image.next_tree,
+        }
+    }
+
     /// Of a store without a checkpoint.
     pub(crate) fn first(store: u128) -> Superblock {
         Superblock {

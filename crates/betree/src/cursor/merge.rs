@@ -26,7 +26,7 @@ use super::bounds::{self, Edge};
 use super::source::Source;
 use crate::error::Result;
 use crate::run::Direction;
-use crate::types::{Entry, Op};
+use crate::types::{Entry, Op, head};
 
 /// The sources of one bucket as one.
 pub(super) struct Merge<S> {
@@ -266,16 +266,4 @@ impl<S: Source> Merge<S> {
         self.tied.clear();
         self.standing = false;
     }
-}
-
-/// The first 8 bytes as a number of the same order; keys that are shorter count as continued by
-/// zeros, so that equal numbers say nothing.
-#[inline]
-fn head(key: &[u8]) -> u64 {
-    if let Some(bytes) = key.first_chunk::<8>() {
-        return u64::from_be_bytes(*bytes);
-    }
-    let mut bytes = [0; 8];
-    bytes[..key.len()].copy_from_slice(key);
-    u64::from_be_bytes(bytes)
 }

@@ -37,6 +37,11 @@ impl Counter {
         self.0.fetch_add(n, Ordering::Relaxed);
     }
 
+    /// Add a time, in nanoseconds.
+    pub(crate) fn add_nanos(&self, time: Duration) {
+        self.add(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX));
+    }
+
     /// The number.
     pub(crate) fn get(&self) -> u64 {
         self.0.load(Ordering::Relaxed)

@@ -4,8 +4,8 @@
 //!    is free: there is no map of free space on disk that could be wrong.
 //! 2. The log is replayed from where the image says. A bucket skips what its runs have already; the
 //!    rest goes into its buffer as it did the first time, and is flushed when memory fills.
-//! 3. A store that was opened with a log and is now opened without (or the other way) makes a
-//!    checkpoint at once, so that what the log held is in the image.
+//! 3. A store that had a log and is now opened without makes a checkpoint at once, so that what the
+//!    log held is in the image, and removes the log. One that had none begins a log where it is.
 
 use std::collections::BTreeMap;
 use std::path::Path;

@@ -139,21 +139,8 @@ impl Core {
             trees: look.trees.iter().map(tree_image).collect(),
         };
         let bytes = image.encode();
-        let hash = bytes.last_chunk().expect("an image ends with its hash");
-        let place = ImagePlace {
-            offset: end,
-            length: bytes.len() as u64,
-            hash: u64::from_le_bytes(*hash),
-        };
-        let superblock = Superblock {
-            store: self.vfs.unique(),
-            number: image.number,
-            image: Some(place),
-            log_from: image.log_from,
-            last_seq: image.last_seq,
-            next_run: image.next_run,
-            next_tree: image.next_tree,
-        };
+        let place = ImagePlace::of(&bytes, end);
+        let superblock = Superblock::of(self.vfs.unique(), &image, place);
         Plan {
             runs,
             superblock,

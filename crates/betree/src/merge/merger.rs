@@ -17,7 +17,7 @@
 
 use crate::error::Result;
 use crate::merge::Source;
-use crate::types::Entry;
+use crate::types::{Entry, head};
 
 /// The merged sequence. An error of a source is passed on; go no further after it.
 #[derive(Debug)]
@@ -211,19 +211,6 @@ impl<S: Source> Source for Merger<S> {
             self.step_tied(winner)
         } else {
             self.step(winner)
-        }
-    }
-}
-
-/// The first 8 bytes as a number, filled up with zeros.
-#[inline]
-fn head(key: &[u8]) -> u64 {
-    match key.first_chunk::<8>() {
-        Some(bytes) => u64::from_be_bytes(*bytes),
-        None => {
-            let mut bytes = [0; 8];
-            bytes.iter_mut().zip(key).for_each(|(to, from)| *to = *from);
-            u64::from_be_bytes(bytes)
         }
     }
 }

@@ -24,6 +24,7 @@ use std::mem;
 use std::ops::Range;
 
 use super::block::{self, BlockIdent};
+use crate::types::head;
 
 /// The longest separator a block from disk may have: more than the longest key.
 const MAX_SEPARATOR: usize = 1 << 16;
@@ -199,20 +200,6 @@ impl Fence {
             .get(start..end)
             .expect("built from the lengths of its keys")
     }
-}
-
-/// The first 8 bytes as a number that orders as they do; what is missing counts as zeros, so that
-/// equal numbers say nothing.
-#[inline]
-fn head(key: &[u8]) -> u64 {
-    if let Some(head) = key.first_chunk::<8>() {
-        return u64::from_be_bytes(*head);
-    }
-    let mut head = [0; 8];
-    for (to, from) in head.iter_mut().zip(key) {
-        *to = *from;
-    }
-    u64::from_be_bytes(head)
 }
 
 fn number(page: usize) -> u32 {

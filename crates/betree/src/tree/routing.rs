@@ -6,6 +6,7 @@
 use std::sync::Arc;
 
 use super::bucket::Bucket;
+use crate::types::head;
 
 /// The buckets of a tree in key order.
 pub(crate) struct Routing {
@@ -62,18 +63,6 @@ impl Routing {
         self.buckets
             .get(self.find(key))
             .expect("I1: find gives an index of a bucket")
-    }
-}
-
-#[inline]
-fn head(key: &[u8]) -> u64 {
-    match key.first_chunk::<8>() {
-        Some(bytes) => u64::from_be_bytes(*bytes),
-        None => {
-            let mut bytes = [0; 8];
-            bytes.iter_mut().zip(key).for_each(|(to, from)| *to = *from);
-            u64::from_be_bytes(bytes)
-        }
     }
 }
 

@@ -52,9 +52,7 @@ impl Core {
         drop(taken);
         self.queue.done(bytes);
         self.counters.flushes.add(1);
-        self.counters
-            .flush_nanos
-            .add(u64::try_from(took.as_nanos()).unwrap_or(u64::MAX));
+        self.counters.flush_nanos.add_nanos(took);
         self.wake.room();
     }
 

@@ -141,9 +141,7 @@ impl Core {
         let start = self.vfs.now();
         let result = self.merge_some(&mut job);
         let took = self.vfs.now().saturating_sub(start);
-        self.counters
-            .merge_nanos
-            .add(u64::try_from(took.as_nanos()).unwrap_or(u64::MAX));
+        self.counters.merge_nanos.add_nanos(took);
         match result {
             Err(error) => {
                 self.end_merge(&job.bucket, error.kind() == ErrorKind::Corrupt);

@@ -40,7 +40,7 @@ impl Core {
         Ok(false)
     }
 
-    /// Two checkpoints: the first frees what merges have replaced and the second what it lay in.
+    /// A checkpoint frees what merges have replaced; then the ends of the files are cut.
     fn tidy_up(&self) -> Result<()> {
         self.forget_dropped();
         self.checkpoint()?;

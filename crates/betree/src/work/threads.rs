@@ -94,7 +94,8 @@ fn work(core: &Core, stop: &AtomicBool) {
     }
 }
 
-/// Write the log out in large pieces, so that commits that are not synced need not.
+/// Write the log out in large pieces, so that commits at `none` need not, and ask the operating
+/// system to begin with what was written.
 fn write_log(core: &Core, stop: &AtomicBool) {
     let Some(log) = &core.log else { return };
     while !stop.load(Ordering::Acquire) {
