@@ -6,7 +6,11 @@
 //! follow it, because tools compare them.
 
 pub mod code;
+pub mod collation;
 pub mod error;
+pub mod number;
+pub mod path;
+pub mod value;
 
 pub use code::Code;
 pub use error::{Error, Result};
