@@ -7,6 +7,10 @@
 
 pub mod code;
 pub mod error;
+pub mod namespace;
+pub mod row;
 
 pub use code::Code;
 pub use error::{Error, Result};
+pub use namespace::Namespace;
+pub use row::Row;
