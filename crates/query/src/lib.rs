@@ -6,7 +6,15 @@
 //! follow it, because tools compare them.
 
 pub mod code;
+pub mod collation;
 pub mod error;
+pub mod number;
+pub mod path;
+pub mod value;
+pub mod namespace;
+pub mod row;
 
 pub use code::Code;
 pub use error::{Error, Result};
+pub use namespace::Namespace;
+pub use row::Row;
