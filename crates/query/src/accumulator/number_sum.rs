@@ -67,7 +67,9 @@ impl NumberSum {
     fn add_decimal(&mut self, number: Decimal128) {
         self.decimals = Some(match self.decimals {
             None => number,
-            Some(sum) => Number::Decimal(sum).add(Number::Decimal(number)).to_decimal(),
+            Some(sum) => Number::Decimal(sum)
+                .add(Number::Decimal(number))
+                .to_decimal(),
         });
     }
 

@@ -37,8 +37,16 @@ pub(super) enum Kind {
     SetUnion(Expr),
     DeviationOfPopulation(Expr),
     DeviationOfSample(Expr),
-    Edge { n: Expr, input: Expr, last: bool },
-    Extremes { n: Expr, input: Expr, greatest: bool },
+    Edge {
+        n: Expr,
+        input: Expr,
+        last: bool,
+    },
+    Extremes {
+        n: Expr,
+        input: Expr,
+        greatest: bool,
+    },
     Ranked(Box<RankedSpec>),
     Quantile(Box<QuantileSpec>),
 }
@@ -60,8 +68,11 @@ pub(super) struct QuantileSpec {
     pub(super) method: Method,
 }
 
+/// Makes the kind of an operand.
+type MakeKind = fn(Expr) -> Kind;
+
 /// Accumulators of one operand: name and what to make of it.
-const UNARY: &[(&str, fn(Expr) -> Kind)] = &[
+const UNARY: &[(&str, MakeKind)] = &[
     ("$sum", Kind::Sum),
     ("$avg", Kind::Average),
     ("$min", Kind::Least),
@@ -273,8 +284,8 @@ fn parse_quantile(name: &str, spec: &Bson, scope: &Scope) -> Result<Kind> {
         )
     };
     for field in document.keys() {
-        let known = matches!(field.as_str(), "input" | "method")
-            || (field == "p" && name == "$percentile");
+        let known =
+            matches!(field.as_str(), "input" | "method") || (field == "p" && name == "$percentile");
         if !known {
             return Err(Error::new(
                 Code::IDL_UNKNOWN_FIELD,
@@ -323,7 +334,10 @@ impl NSpec<'_> {
         let Bson::Document(document) = spec else {
             return Err(Error::location(
                 self.not_object,
-                format!("specification must be an object; found {}: {spec}", self.name),
+                format!(
+                    "specification must be an object; found {}: {spec}",
+                    self.name
+                ),
             ));
         };
         if let Some(name) = document.keys().find(|name| !names.contains(&name.as_str())) {

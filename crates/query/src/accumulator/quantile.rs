@@ -57,9 +57,7 @@ pub(crate) fn percentiles(spec: &Bson) -> Result<Vec<f64>> {
         .iter()
         .map(|item| {
             let number = Number::from_bson(item).map(Number::to_f64);
-            number
-                .filter(|p| (0.0..=1.0).contains(p))
-                .ok_or_else(wrong)
+            number.filter(|p| (0.0..=1.0).contains(p)).ok_or_else(wrong)
         })
         .collect()
 }

@@ -9,7 +9,7 @@ use super::gather::{Distinct, Edge};
 use super::moments::Moments;
 use super::number_sum::NumberSum;
 use super::parse::{Accumulator, Kind, QuantileSpec, RankedSpec, check_n};
-use super::quantile::{Method, quantile_of};
+use super::quantile::quantile_of;
 use super::ranked::Ranked;
 use crate::expr::Env;
 use crate::number::Number;
@@ -82,25 +82,37 @@ impl Accumulator {
                     edge.add(value);
                 }
             }
-            (Kind::Extremes { input, greatest, .. }, Gathered::Ranked(ranked)) => {
+            (
+                Kind::Extremes {
+                    input, greatest, ..
+                },
+                Gathered::Ranked(ranked),
+            ) => {
                 let Some(value) = input.evaluate(env)?.filter(|value| !is_null(value)) else {
                     return Ok(());
                 };
                 state.memory += size(&value);
-                ranked.add(vec![value], || Ok(Bson::Null), |a, b| {
-                    extremes(a, b, *greatest, collator)
-                })?;
+                ranked.add(
+                    vec![value],
+                    || Ok(Bson::Null),
+                    |a, b| extremes(a, b, *greatest, collator),
+                )?;
             }
             (Kind::Ranked(spec), Gathered::Ranked(ranked)) => {
                 let key = spec.order.key(env.root, collator);
                 state.memory += key.iter().map(size).sum::<usize>();
-                ranked.add(key, || spec.output.evaluate_or_null(env), |a, b| {
-                    self.ranked(spec, a, b)
-                })?;
+                ranked.add(
+                    key,
+                    || spec.output.evaluate_or_null(env),
+                    |a, b| self.ranked(spec, a, b),
+                )?;
             }
             (Kind::Quantile(spec), Gathered::Numbers(numbers)) => {
                 let value = spec.input.evaluate(env)?;
-                let number = value.as_ref().and_then(Number::from_bson).map(Number::to_f64);
+                let number = value
+                    .as_ref()
+                    .and_then(Number::from_bson)
+                    .map(Number::to_f64);
                 // NaN has no rank.
                 numbers.extend(number.filter(|number| !number.is_nan()));
                 state.memory = numbers.len() * 8;

@@ -84,7 +84,10 @@ fn moments(args: &Args<'_>) -> Result<Moments> {
 
 const MEDIAN: Signature = Signature {
     name: "$median",
-    not_object: (7_436_100, "specification must be an object; found {op}: {type}"),
+    not_object: (
+        7_436_100,
+        "specification must be an object; found {op}: {type}",
+    ),
     unknown: (40_415, "BSON field '{op}.{field}' is an unknown field."),
     fields: &[
         Field::required("input", 40_414, MISSING),

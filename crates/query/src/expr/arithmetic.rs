@@ -101,7 +101,11 @@ fn subtract<'e>(args: &Args<'e>) -> Result<Value<'e>> {
         (Some(Bson::DateTime(left)), _, (_, Some(right))) => computed(shifted(*left, right, true)?),
         _ => fail(
             16_556,
-            format!("can't $subtract {} from {}", type_of(&right), type_of(&left)),
+            format!(
+                "can't $subtract {} from {}",
+                type_of(&right),
+                type_of(&left)
+            ),
         ),
     }
 }

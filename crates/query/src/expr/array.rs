@@ -118,7 +118,10 @@ fn concat<'e>(args: &Args<'e>) -> Result<Value<'e>> {
         let Some(Bson::Array(items)) = value.as_deref() else {
             return fail(
                 28_664,
-                format!("$concatArrays only supports arrays, not {}", type_of(&value)),
+                format!(
+                    "$concatArrays only supports arrays, not {}",
+                    type_of(&value)
+                ),
             );
         };
         check_count("$concatArrays", joined.len() + items.len())?;

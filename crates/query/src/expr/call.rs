@@ -29,8 +29,6 @@ pub(super) enum Prepared {
     None,
     /// The order of `$sortArray`.
     Order(Arc<sort_array::Order>),
-    /// Names of the variables that the call binds, in order.
-    Names(Arc<[Box<str>]>),
 }
 
 impl Call {
@@ -40,10 +38,7 @@ impl Call {
 
     /// Name and arguments, when all of them are given by position.
     pub(super) fn positional(&self) -> Option<(&'static str, Vec<&Expr>)> {
-        if !matches!(
-            self.function.shape,
-            super::function::Shape::Positional(..)
-        ) {
+        if !matches!(self.function.shape, super::function::Shape::Positional(..)) {
             return None;
         }
         let arguments: Option<Vec<&Expr>> = self.arguments.iter().map(Option::as_ref).collect();

@@ -105,14 +105,22 @@ pub(crate) fn date_of_days(days: i64) -> (i64, i64, i64) {
     let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
     let shifted = (5 * day_of_year + 2) / 153;
     let day = day_of_year - (153 * shifted + 2) / 5 + 1;
-    let month = if shifted < 10 { shifted + 3 } else { shifted - 9 };
+    let month = if shifted < 10 {
+        shifted + 3
+    } else {
+        shifted - 9
+    };
     let year = year_of_era + era * 400 + i64::from(month <= 2);
     (year, month, day)
 }
 
 /// Days of a month.
 pub(crate) fn days_in_month(year: i64, month: i64) -> i64 {
-    let (next_year, next) = if month == 12 { (year + 1, 1) } else { (year, month + 1) };
+    let (next_year, next) = if month == 12 {
+        (year + 1, 1)
+    } else {
+        (year, month + 1)
+    };
     days_of_date(next_year, next, 1) - days_of_date(year, month, 1)
 }
 

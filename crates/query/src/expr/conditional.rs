@@ -49,7 +49,10 @@ fn not<'e>(args: &Args<'e>) -> Result<Value<'e>> {
 
 const COND: Signature = Signature {
     name: "$cond",
-    not_object: (16_020, "Expression $cond takes exactly 3 arguments. 1 were passed in."),
+    not_object: (
+        16_020,
+        "Expression $cond takes exactly 3 arguments. 1 were passed in.",
+    ),
     unknown: (17_083, "Unrecognized parameter to $cond: {field}"),
     fields: &[
         Field::required("if", 17_080, "Missing 'if' parameter to $cond"),
@@ -84,7 +87,10 @@ fn if_null<'e>(args: &Args<'e>) -> Result<Value<'e>> {
 
 const SWITCH: Signature = Signature {
     name: "$switch",
-    not_object: (40_060, "{op} requires an object as an argument, found: {type}"),
+    not_object: (
+        40_060,
+        "{op} requires an object as an argument, found: {type}",
+    ),
     unknown: (40_067, "{op} found an unknown argument: {field}"),
     fields: &[
         Field::required("branches", 40_068, "{op} requires at least one branch."),
@@ -94,11 +100,25 @@ const SWITCH: Signature = Signature {
 
 const BRANCH: Signature = Signature {
     name: "$switch",
-    not_object: (40_062, "{op} expected each branch to be an object, found: {type}"),
-    unknown: (40_063, "{op} found an unknown argument to a branch: {field}"),
+    not_object: (
+        40_062,
+        "{op} expected each branch to be an object, found: {type}",
+    ),
+    unknown: (
+        40_063,
+        "{op} found an unknown argument to a branch: {field}",
+    ),
     fields: &[
-        Field::required("case", 40_064, "{op} requires each branch have a 'case' expression"),
-        Field::required("then", 40_065, "{op} requires each branch have a 'then' expression."),
+        Field::required(
+            "case",
+            40_064,
+            "{op} requires each branch have a 'case' expression",
+        ),
+        Field::required(
+            "then",
+            40_065,
+            "{op} requires each branch have a 'then' expression.",
+        ),
     ],
 };
 

@@ -9,7 +9,7 @@ use super::date_format::{ISO_LOCAL, ISO_UTC, format};
 use super::env::Value;
 use super::function::Function;
 use super::named::{Field, Signature};
-use super::parse::{call, named};
+use super::parse::call;
 use super::{Expr, Scope, zone};
 use crate::number::Number;
 use crate::value::type_name;
@@ -18,9 +18,15 @@ use crate::{Error, Result};
 pub(super) const FUNCTIONS: &[Function] = &[
     Function::own("$year", parse_part, |args| part(args, |date| date.year)),
     Function::own("$month", parse_part, |args| part(args, |date| date.month)),
-    Function::own("$dayOfMonth", parse_part, |args| part(args, |date| date.day)),
-    Function::own("$dayOfYear", parse_part, |args| part(args, Civil::day_of_year)),
-    Function::own("$dayOfWeek", parse_part, |args| part(args, Civil::day_of_week)),
+    Function::own("$dayOfMonth", parse_part, |args| {
+        part(args, |date| date.day)
+    }),
+    Function::own("$dayOfYear", parse_part, |args| {
+        part(args, Civil::day_of_year)
+    }),
+    Function::own("$dayOfWeek", parse_part, |args| {
+        part(args, Civil::day_of_week)
+    }),
     Function::own("$week", parse_part, |args| part(args, Civil::week)),
     Function::own("$hour", parse_part, |args| part(args, |date| date.hour)),
     Function::own("$minute", parse_part, |args| part(args, |date| date.minute)),
@@ -37,7 +43,9 @@ pub(super) const FUNCTIONS: &[Function] = &[
     }),
     Function::named(&TO_STRING, to_string),
     Function::exactly("$tsSecond", 1, |args| timestamp(args, |time| time.time)),
-    Function::exactly("$tsIncrement", 1, |args| timestamp(args, |time| time.increment)),
+    Function::exactly("$tsIncrement", 1, |args| {
+        timestamp(args, |time| time.increment)
+    }),
 ];
 
 /// The instant of a value that stands for one: a date, a timestamp, an object id.
@@ -68,7 +76,9 @@ fn parse_part(function: &'static Function, operand: &Bson, scope: &Scope) -> Res
     let name = function.name;
     let arguments = match operand {
         Bson::Document(spec) if spec.keys().next().is_some_and(|key| !key.starts_with('$')) => {
-            if let Some(key) = spec.keys().find(|key| !matches!(key.as_str(), "date" | "timezone"))
+            if let Some(key) = spec
+                .keys()
+                .find(|key| !matches!(key.as_str(), "date" | "timezone"))
             {
                 return fail(40_535, format!("unrecognized option to {name}: \"{key}\""));
             }
@@ -136,7 +146,9 @@ const TO_STRING: Signature = Signature {
 
 fn to_string<'e>(args: &Args<'e>) -> Result<Value<'e>> {
     let pattern = args.value(2)?;
-    if args.given(2) && !is_nullish(&pattern) && !matches!(pattern.as_deref(), Some(Bson::String(_)))
+    if args.given(2)
+        && !is_nullish(&pattern)
+        && !matches!(pattern.as_deref(), Some(Bson::String(_)))
     {
         return Err(Error::location(
             18_533,

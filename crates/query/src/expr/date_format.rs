@@ -71,7 +71,10 @@ fn write_part(text: &mut String, specifier: char, civil: &Civil, offset: i64) ->
         }
         'z' => {
             let (sign, minutes) = (if offset < 0 { '-' } else { '+' }, offset.abs());
-            return print(text, format_args!("{sign}{:02}{:02}", minutes / 60, minutes % 60));
+            return print(
+                text,
+                format_args!("{sign}{:02}{:02}", minutes / 60, minutes % 60),
+            );
         }
         'Z' => return print(text, format_args!("{offset:+}")),
         'Y' => (four_digits(civil.year)?, 4),
@@ -102,7 +105,8 @@ fn write_part(text: &mut String, specifier: char, civil: &Civil, offset: i64) ->
     reason = "the arms of a match that return results end with it"
 )]
 fn print(text: &mut String, part: std::fmt::Arguments<'_>) -> Result<()> {
-    text.write_fmt(part).expect("strings take all that is written");
+    text.write_fmt(part)
+        .expect("strings take all that is written");
     Ok(())
 }
 

@@ -10,9 +10,8 @@ use super::args::Args;
 use super::env::Value;
 use super::named::Signature;
 use super::{
-    Expr, Scope, aggregate, arithmetic, array, bits, compare, conditional, date,
-    lambda, literal, object, random, rank_n,
-    set, sort_array, string, string_find, trig, trim, zip,
+    Expr, Scope, aggregate, arithmetic, array, bits, compare, conditional, date, lambda, literal,
+    object, random, rank_n, set, sort_array, string, string_find, trig, trim, zip,
 };
 use crate::Result;
 

@@ -3,13 +3,11 @@
 //! The variables get consecutive levels from that of the call, in the order of their names.
 
 use std::borrow::Cow;
-use std::sync::Arc;
 
 use bson::Bson;
 
 use super::args::{Args, computed, fail, is_nullish, null, type_of};
 use super::call::{Call, Prepared};
-use super::conditional::truthy;
 use super::env::{Frame, Value};
 use super::function::Function;
 use super::named::{Field, Signature};
@@ -62,27 +60,29 @@ const FILTER: Signature = Signature {
 
 const REDUCE: Signature = Signature {
     name: "$reduce",
-    not_object: (40_075, "{op} requires an object as an argument, found: {type}"),
+    not_object: (
+        40_075,
+        "{op} requires an object as an argument, found: {type}",
+    ),
     unknown: (40_076, "{op} found an unknown argument: {field}"),
     fields: &[
         Field::required("input", 40_077, "{op} requires 'input' to be specified"),
-        Field::required("initialValue", 40_078, "{op} requires 'initialValue' to be specified"),
+        Field::required(
+            "initialValue",
+            40_078,
+            "{op} requires 'initialValue' to be specified",
+        ),
         Field::required("in", 40_079, "{op} requires 'in' to be specified"),
     ],
 };
 
-fn make(
-    function: &'static Function,
-    arguments: Vec<Option<Expr>>,
-    names: Vec<Box<str>>,
-    scope: &Scope,
-) -> Expr {
+fn make(function: &'static Function, arguments: Vec<Option<Expr>>, scope: &Scope) -> Expr {
     let call = Call {
         function,
         arguments,
         level: scope.next_level(),
         collator: scope.collator().cloned(),
-        prepared: Prepared::Names(Arc::from(names)),
+        prepared: Prepared::None,
     };
     Expr {
         node: Node::Call(Box::new(call)),
@@ -104,18 +104,17 @@ fn parse_let(function: &'static Function, operand: &Bson, scope: &Scope) -> Resu
             ),
         ));
     };
-    let (mut inner, mut values, mut names) = (scope.clone(), vec![None], Vec::new());
+    let (mut inner, mut values) = (scope.clone(), vec![None]);
     for (name, spec) in vars {
         check_user_name(name)?;
         values.push(Some(Expr::parse(spec, scope)?));
-        names.push(Box::from(name.as_str()));
         (inner, _) = inner.bind(name);
     }
     let body = Expr::parse(body, &inner)?;
     if let Some(first) = values.first_mut() {
         *first = Some(body);
     }
-    Ok(make(function, values, names, scope))
+    Ok(make(function, values, scope))
 }
 
 fn field<'b>(fields: &[Option<&'b Bson>], at: usize) -> Option<&'b Bson> {
@@ -166,7 +165,7 @@ fn parse_map(function: &'static Function, operand: &Bson, scope: &Scope) -> Resu
     let (inner, _) = scope.bind(&name);
     let input = optional(field(&fields, 0), scope)?;
     let body = optional(field(&fields, 2), &inner)?;
-    Ok(make(function, vec![input, body], vec![name], scope))
+    Ok(make(function, vec![input, body], scope))
 }
 
 fn optional(spec: Option<&Bson>, scope: &Scope) -> Result<Option<Expr>> {
@@ -200,7 +199,7 @@ fn parse_filter(function: &'static Function, operand: &Bson, scope: &Scope) -> R
         optional(field(&fields, 2), &inner)?,
         optional(field(&fields, 3), scope)?,
     ];
-    Ok(make(function, arguments, vec![name], scope))
+    Ok(make(function, arguments, scope))
 }
 
 fn filter<'e>(args: &Args<'e>) -> Result<Value<'e>> {
@@ -220,7 +219,9 @@ fn filter<'e>(args: &Args<'e>) -> Result<Value<'e>> {
         if kept.len() >= limit {
             break;
         }
-        if with_values(args, 1, &[Some(Cow::Borrowed(item))])?.is_some_and(|value| value::truthy(&value)) {
+        if with_values(args, 1, &[Some(Cow::Borrowed(item))])?
+            .is_some_and(|value| value::truthy(&value))
+        {
             kept.push(item.clone());
         }
     }
@@ -259,8 +260,7 @@ fn parse_reduce(function: &'static Function, operand: &Bson, scope: &Scope) -> R
         optional(field(&fields, 1), scope)?,
         optional(field(&fields, 2), &inner)?,
     ];
-    let names = vec!["this".into(), "value".into()];
-    Ok(make(function, arguments, names, scope))
+    Ok(make(function, arguments, scope))
 }
 
 fn reduce<'e>(args: &Args<'e>) -> Result<Value<'e>> {

@@ -221,11 +221,7 @@ fn parse_get(function: &'static Function, operand: &Bson, scope: &Scope) -> Resu
 }
 
 /// Refuses a name that is constant and no string.
-fn check_constant_name(
-    function: &Function,
-    arguments: &[Option<Expr>],
-    code: i32,
-) -> Result<()> {
+fn check_constant_name(function: &Function, arguments: &[Option<Expr>], code: i32) -> Result<()> {
     let name = arguments.first().and_then(Option::as_ref);
     match name.and_then(Expr::as_constant) {
         None | Some(Bson::String(_)) => Ok(()),

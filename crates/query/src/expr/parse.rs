@@ -122,15 +122,16 @@ fn arity(name: &str, least: usize, most: usize, count: usize) -> Error {
     if least == most {
         return Error::location(
             16_020,
-            format!(
-                "Expression {name} takes exactly {least} arguments. {count} were passed in."
-            ),
+            format!("Expression {name} takes exactly {least} arguments. {count} were passed in."),
         );
     }
     if most == usize::MAX {
         return Error::location(
             1_257_300,
-            format!("{name} needs at least {} arguments, had: {count}", in_words(least)),
+            format!(
+                "{name} needs at least {} arguments, had: {count}",
+                in_words(least)
+            ),
         );
     }
     Error::location(

@@ -17,15 +17,20 @@ pub(super) const FUNCTIONS: &[Function] = &[
     Function::named(&MAX, |args| extremes(args, true)),
 ];
 
+const FIELDS: &[Field] = &[
+    Field::required("n", 5_787_906, "Missing value for 'n'"),
+    Field::required("input", 5_787_907, "Missing value for 'input'"),
+];
+
 const fn signature(name: &'static str) -> Signature {
     Signature {
         name,
-        not_object: (5_787_900, "specification must be an object; found {op} :{type}"),
+        not_object: (
+            5_787_900,
+            "specification must be an object; found {op} :{type}",
+        ),
         unknown: (5_787_901, "Unknown argument for 'n' operator: {field}"),
-        fields: &[
-            Field::required("n", 5_787_906, "Missing value for 'n'"),
-            Field::required("input", 5_787_907, "Missing value for 'input'"),
-        ],
+        fields: FIELDS,
     }
 }
 

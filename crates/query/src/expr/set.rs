@@ -150,7 +150,11 @@ fn difference<'e>(args: &Args<'e>) -> Result<Value<'e>> {
         return null();
     }
     let (left, right) = both(args, &left, &right, (17_048, 17_049))?;
-    computed(distinct(left, &keys(right, args.collator()), args.collator()))
+    computed(distinct(
+        left,
+        &keys(right, args.collator()),
+        args.collator(),
+    ))
 }
 
 fn is_subset<'e>(args: &Args<'e>) -> Result<Value<'e>> {

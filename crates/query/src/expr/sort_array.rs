@@ -22,11 +22,18 @@ pub(super) const FUNCTIONS: &[Function] = &[Function::own("$sortArray", parse, s
 
 const SORT_ARRAY: Signature = Signature {
     name: "$sortArray",
-    not_object: (2_942_500, "{op} requires an object as an argument, found: {type}"),
+    not_object: (
+        2_942_500,
+        "{op} requires an object as an argument, found: {type}",
+    ),
     unknown: (2_942_501, "{op} found an unknown argument: {field}"),
     fields: &[
         Field::required("input", 2_942_502, "{op} requires 'input' to be specified"),
-        Field::required("sortBy", 2_942_503, "{op} requires 'sortBy' to be specified"),
+        Field::required(
+            "sortBy",
+            2_942_503,
+            "{op} requires 'sortBy' to be specified",
+        ),
     ],
 };
 
@@ -42,9 +49,7 @@ fn parse(function: &'static Function, operand: &Bson, scope: &Scope) -> Result<E
     let fields = SORT_ARRAY.read(operand)?;
     let field = |at: usize| fields.get(at).copied().flatten();
     let order = match field(1) {
-        Some(Bson::Document(spec)) => {
-            Order::Fields(accumulator::Order::parse(spec, "$sortArray")?)
-        }
+        Some(Bson::Document(spec)) => Order::Fields(accumulator::Order::parse(spec, "$sortArray")?),
         other => {
             let direction = other.and_then(Number::from_bson);
             match direction.and_then(Number::to_i64_exact) {

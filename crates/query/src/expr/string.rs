@@ -108,7 +108,9 @@ fn len_cp<'e>(args: &Args<'e>) -> Result<Value<'e>> {
 fn substr_bytes<'e>(args: &Args<'e>) -> Result<Value<'e>> {
     let name = "$substrBytes";
     let text = to_text(&args.value(0)?)?;
-    let start = bound(&args.value(1)?, 16_034, || format!("{name}:  starting index"))?;
+    let start = bound(&args.value(1)?, 16_034, || {
+        format!("{name}:  starting index")
+    })?;
     let length = bound(&args.value(2)?, 16_035, || format!("{name}:  length"))?;
     let Ok(start) = usize::try_from(start) else {
         return fail(
@@ -183,9 +185,7 @@ fn index_cp(value: &Value<'_>, codes: (i32, i32), what: &str) -> Result<i32> {
         Some(whole) => Ok(whole),
         None => fail(
             codes.1,
-            format!(
-                "$substrCP: {what} cannot be represented as a 32-bit integral value: {number}"
-            ),
+            format!("$substrCP: {what} cannot be represented as a 32-bit integral value: {number}"),
         ),
     }
 }

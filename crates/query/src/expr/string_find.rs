@@ -124,16 +124,25 @@ fn index_of_cp<'e>(args: &Args<'e>) -> Result<Value<'e>> {
     })
 }
 
+const FIELDS: &[Field] = &[
+    Field::required("input", 51_749, "{op} requires 'input' to be specified"),
+    Field::required("find", 51_748, "{op} requires 'find' to be specified"),
+    Field::required(
+        "replacement",
+        51_747,
+        "{op} requires 'replacement' to be specified",
+    ),
+];
+
 const fn signature(name: &'static str) -> Signature {
     Signature {
         name,
-        not_object: (51_751, "{op} requires an object as an argument, found: {type}"),
+        not_object: (
+            51_751,
+            "{op} requires an object as an argument, found: {type}",
+        ),
         unknown: (51_750, "{op} found an unknown argument: {field}"),
-        fields: &[
-            Field::required("input", 51_749, "{op} requires 'input' to be specified"),
-            Field::required("find", 51_748, "{op} requires 'find' to be specified"),
-            Field::required("replacement", 51_747, "{op} requires 'replacement' to be specified"),
-        ],
+        fields: FIELDS,
     }
 }
 

@@ -87,7 +87,11 @@ fn like(argument: Number, result: f64) -> Number {
 
 fn atan2<'e>(args: &Args<'e>) -> Result<Value<'e>> {
     two(args, 51_044, |y, x| {
-        let wide = if matches!(x, Number::Decimal(_)) { x } else { y };
+        let wide = if matches!(x, Number::Decimal(_)) {
+            x
+        } else {
+            y
+        };
         Ok(like(wide, y.to_f64().atan2(x.to_f64())))
     })
 }

@@ -14,15 +14,20 @@ pub(super) const FUNCTIONS: &[Function] = &[
     Function::named(&RTRIM, |args| trim(args, false, true)),
 ];
 
+const FIELDS: &[Field] = &[
+    Field::required("input", 50_695, "{op} requires an 'input' field"),
+    Field::optional("chars"),
+];
+
 const fn signature(name: &'static str) -> Signature {
     Signature {
         name,
-        not_object: (50_696, "{op} only supports an object as an argument, found {type}"),
+        not_object: (
+            50_696,
+            "{op} only supports an object as an argument, found {type}",
+        ),
         unknown: (50_694, "{op} found an unknown argument: {field}"),
-        fields: &[
-            Field::required("input", 50_695, "{op} requires an 'input' field"),
-            Field::optional("chars"),
-        ],
+        fields: FIELDS,
     }
 }
 
@@ -34,8 +39,8 @@ const RTRIM: Signature = signature("$rtrim");
 fn is_white(letter: char) -> bool {
     matches!(
         letter,
-        '\0' | ' ' | '\t' | '\n' | '\u{b}' | '\u{c}' | '\r' | '\u{a0}' | '\u{1680}'
-            | '\u{2000}'..='\u{200a}'
+        '\0' | ' ' | '\t' | '\n' | '\u{b}' | '\u{c}' | '\r' | '\u{a0}' | '\u{1680}' | '\u{2000}'
+            ..='\u{200a}'
     )
 }
 

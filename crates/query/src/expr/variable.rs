@@ -82,7 +82,9 @@ pub(crate) fn check_user_name(name: &str) -> Result<()> {
     if name == "CURRENT" {
         return Ok(());
     }
-    check(name, |first| first.is_ascii_lowercase() || !first.is_ascii())
+    check(name, |first| {
+        first.is_ascii_lowercase() || !first.is_ascii()
+    })
 }
 
 fn check(name: &str, starts: impl Fn(char) -> bool) -> Result<()> {
@@ -95,7 +97,8 @@ fn check(name: &str, starts: impl Fn(char) -> bool) -> Result<()> {
             "'{name}' starts with an invalid character for a user variable name"
         ));
     }
-    let inside = |letter: &char| letter.is_ascii_alphanumeric() || *letter == '_' || !letter.is_ascii();
+    let inside =
+        |letter: &char| letter.is_ascii_alphanumeric() || *letter == '_' || !letter.is_ascii();
     match name.chars().find(|letter| !inside(letter)) {
         Some(letter) => refuse(format!(
             "'{name}' contains an invalid character for a variable name: '{letter}'"

@@ -17,7 +17,10 @@ pub(super) const FUNCTIONS: &[Function] = &[Function::own("$zip", parse, zip)];
 
 const ZIP: Signature = Signature {
     name: "$zip",
-    not_object: (34_460, "{op} only supports an object as an argument, found {type}"),
+    not_object: (
+        34_460,
+        "{op} only supports an object as an argument, found {type}",
+    ),
     unknown: (34_464, "{op} found an unknown argument: {field}"),
     fields: &[
         Field::required("inputs", 34_465, "{op} requires at least one input array"),
@@ -52,7 +55,10 @@ fn parse(function: &'static Function, operand: &Bson, scope: &Scope) -> Result<E
         Some(other) => {
             return fail(
                 34_463,
-                format!("useLongestLength must be a bool, found {}", type_name(other)),
+                format!(
+                    "useLongestLength must be a bool, found {}",
+                    type_name(other)
+                ),
             );
         }
     };
@@ -107,11 +113,16 @@ fn zip<'e>(args: &Args<'e>) -> Result<Value<'e>> {
         .filter_map(|value| value.as_deref()?.as_array())
         .collect();
     let lengths = arrays.iter().map(|items| items.len());
-    let rows = if longest { lengths.max() } else { lengths.min() }.unwrap_or(0);
+    let rows = if longest {
+        lengths.max()
+    } else {
+        lengths.min()
+    }
+    .unwrap_or(0);
     check_count("$zip", rows.saturating_mul(count))?;
     let row = |at: usize| {
         let items = arrays.iter().zip(&defaults);
-        items.map(|(items, default)| items.get(at).unwrap_or(default).clone())
+        items.map(move |(items, default)| items.get(at).unwrap_or(default).clone())
     };
     let zipped: Vec<Bson> = (0..rows).map(|at| Bson::Array(row(at).collect())).collect();
     computed(zipped)

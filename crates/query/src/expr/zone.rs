@@ -110,7 +110,11 @@ pub(crate) fn parse_offset(text: &str) -> Option<i64> {
         5 => digits.split_once(':')?,
         _ => return None,
     };
-    if hours.len() != 2 || !digits.bytes().all(|byte| byte.is_ascii_digit() || byte == b':') {
+    if hours.len() != 2
+        || !digits
+            .bytes()
+            .all(|byte| byte.is_ascii_digit() || byte == b':')
+    {
         return None;
     }
     let (hours, minutes): (i64, i64) = (hours.parse().ok()?, minutes.parse().ok()?);
@@ -130,7 +134,10 @@ pub(super) fn argument(args: &Args<'_>, at: usize) -> Result<Option<Zone>> {
         Some(Bson::String(name)) => Zone::parse(name).map(Some),
         _ => fail(
             40_517,
-            format!("timezone must evaluate to a string, found {}", type_of(&value)),
+            format!(
+                "timezone must evaluate to a string, found {}",
+                type_of(&value)
+            ),
         ),
     }
 }

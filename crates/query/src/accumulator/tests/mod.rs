@@ -1,8 +1,4 @@
 //! Accumulators over small groups, whole and in two parts merged.
-#![expect(
-    clippy::unwrap_used,
-    reason = "tests: a panic is how a test fails"
-)]
 
 use bson::{Bson, Document, bson, doc};
 
@@ -61,7 +57,11 @@ fn numbers() {
 fn sums_are_exact() {
     let tenths: Vec<Document> = (0..10).map(|_| doc! { "x": 0.1 }).collect();
     assert_eq!(accumulate("$sum", "$x", &tenths), Bson::Double(1.0));
-    let longs = [doc! { "x": i64::MAX }, doc! { "x": 1_i64 }, doc! { "x": -1_i64 }];
+    let longs = [
+        doc! { "x": i64::MAX },
+        doc! { "x": 1_i64 },
+        doc! { "x": -1_i64 },
+    ];
     assert_eq!(accumulate("$sum", "$x", &longs), Bson::Int64(i64::MAX));
     assert_eq!(
         accumulate("$sum", "$x", longs.get(..2).unwrap()),
@@ -82,11 +82,26 @@ fn values() {
     assert_eq!(accumulate("$last", "$x", &g), Bson::Double(7.5));
     assert_eq!(accumulate("$push", "$x", &g), bson!([2, null, 7.5]));
     assert_eq!(accumulate("$addToSet", "$s", &g), bson!(["b", "a", "c"]));
-    assert_eq!(accumulate("$mergeObjects", "$$ROOT", &g), bson!({ "x": 7.5, "s": "a" }));
-    assert_eq!(accumulate("$firstN", doc! { "n": 2, "input": "$s" }, &g), bson!(["b", "a"]));
-    assert_eq!(accumulate("$lastN", doc! { "n": 3, "input": "$x" }, &g), bson!([null, null, 7.5]));
-    assert_eq!(accumulate("$maxN", doc! { "n": 2, "input": "$s" }, &g), bson!(["c", "b"]));
-    assert_eq!(accumulate("$minN", doc! { "n": 9, "input": "$x" }, &g), bson!([2, 7.5]));
+    assert_eq!(
+        accumulate("$mergeObjects", "$$ROOT", &g),
+        bson!({ "x": 7.5, "s": "a" })
+    );
+    assert_eq!(
+        accumulate("$firstN", doc! { "n": 2, "input": "$s" }, &g),
+        bson!(["b", "a"])
+    );
+    assert_eq!(
+        accumulate("$lastN", doc! { "n": 3, "input": "$x" }, &g),
+        bson!([null, null, 7.5])
+    );
+    assert_eq!(
+        accumulate("$maxN", doc! { "n": 2, "input": "$s" }, &g),
+        bson!(["c", "b"])
+    );
+    assert_eq!(
+        accumulate("$minN", doc! { "n": 9, "input": "$x" }, &g),
+        bson!([2, 7.5])
+    );
 }
 
 #[test]

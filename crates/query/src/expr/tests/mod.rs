@@ -1,9 +1,4 @@
 //! Tables of expressions, documents and values, one file per family.
-#![expect(
-    clippy::unwrap_used,
-    clippy::indexing_slicing,
-    reason = "tests: a panic is how a test fails"
-)]
 
 mod arithmetic;
 
@@ -59,7 +54,12 @@ fn malformed_paths_are_refused() {
     refuse("$a.", d(), 40_353, "must not end");
     refuse("$a.$b", d(), 16_410, "may not start with '$'");
     refuse("$$nope", d(), 17_276, "Use of undefined variable: nope");
-    refuse(doc! { "$foo": 1 }, d(), 168, "Unrecognized expression '$foo'");
+    refuse(
+        doc! { "$foo": 1 },
+        d(),
+        168,
+        "Unrecognized expression '$foo'",
+    );
     refuse(doc! { "$add": 1, "b": 2 }, d(), 15_983, "exactly one field");
     refuse(doc! { "a.b": 1 }, d(), 16_412, "may not contain '.'");
 }
@@ -67,9 +67,14 @@ fn malformed_paths_are_refused() {
 #[test]
 fn variables_bind_from_the_inside_out() {
     let expr = doc! { "$let": { "vars": { "x": 1, "y": "$a" }, "in": { "$let": {
-        "vars": { "x": { "$add": ["$$x", "$$y"] } }, "in": ["$$x", "$$y"] } } } };
+    "vars": { "x": { "$add": ["$$x", "$$y"] } }, "in": ["$$x", "$$y"] } } } };
     check(expr, doc! { "a": 10 }, bson::bson!([11, 10]));
     let current = doc! { "$let": { "vars": { "CURRENT": "$a" }, "in": "$b" } };
     check(current, doc! { "a": { "b": 7 }, "b": 8 }, Bson::Int32(7));
-    refuse(doc! { "$let": { "vars": { "X": 1 }, "in": 1 } }, Document::new(), 9, "starts with");
+    refuse(
+        doc! { "$let": { "vars": { "X": 1 }, "in": 1 } },
+        Document::new(),
+        9,
+        "starts with",
+    );
 }
