@@ -13,7 +13,9 @@ pub mod expr;
 pub mod namespace;
 pub mod number;
 pub mod path;
+pub mod regex;
 pub mod row;
+pub mod sort;
 pub mod value;
 
 pub use code::Code;
