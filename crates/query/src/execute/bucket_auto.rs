@@ -159,7 +159,9 @@ impl BucketAutoRows {
         let nothing = Document::new();
         let env = Env::new(&nothing, &self.settings.variables);
         let output = self.bucket.output.iter();
-        output.map(|(_, accumulator)| accumulator.start(&env)).collect()
+        output
+            .map(|(_, accumulator)| accumulator.start(&env))
+            .collect()
     }
 
     fn add(&self, states: &mut [State], document: &Document) -> Result<()> {

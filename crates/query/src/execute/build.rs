@@ -1,5 +1,6 @@
 //! From stages to rows.
 
+use super::Rows;
 use super::bucket_auto::BucketAutoRows;
 use super::facet::FacetRows;
 use super::graph::GraphRows;
@@ -11,7 +12,6 @@ use super::sort::SortRows;
 use super::union::UnionRows;
 use super::unwind::UnwindRows;
 use super::write::{MergeRows, OutRows};
-use super::Rows;
 use crate::pipeline::Pipeline;
 use crate::settings::Settings;
 use crate::stage::Stage;
@@ -36,9 +36,7 @@ fn add(stage: Stage, input: Box<dyn Rows>, settings: &Settings) -> Result<Box<dy
         Stage::Match(filter) => Box::new(Match { input, filter }),
         Stage::Limit(left) => Box::new(Limit { input, left }),
         Stage::Skip(left) => Box::new(Skip { input, left }),
-        Stage::Transform(transform) => {
-            Box::new(Transformed::new(input, transform, settings))
-        }
+        Stage::Transform(transform) => Box::new(Transformed::new(input, transform, settings)),
         Stage::Count(field) => Box::new(Count::new(input, field)),
         Stage::Sort(sort, limit) => {
             Box::new(SortRows::new(input, sort, limit, settings.collator.clone()))

@@ -56,7 +56,9 @@ impl FacetRows {
             return Ok((0..count).map(shared).collect());
         }
         let files = files.into_iter();
-        Ok(files.map(|file| -> Box<dyn Rows> { Box::new(Spilled(file)) }).collect())
+        Ok(files
+            .map(|file| -> Box<dyn Rows> { Box::new(Spilled(file)) })
+            .collect())
     }
 }
 

@@ -117,7 +117,11 @@ pub(crate) fn equal_to_one(path: &Path, values: &[Bson], settings: &Settings) ->
         test: Test::Eq(value.clone()),
     });
     let mut nodes: Vec<Node> = tests.collect();
-    if nodes.len() > 1 && !values.iter().any(|v| matches!(v, Bson::RegularExpression(_))) {
+    if nodes.len() > 1
+        && !values
+            .iter()
+            .any(|v| matches!(v, Bson::RegularExpression(_)))
+    {
         let mut spec = Document::new();
         let mut list = Document::new();
         list.insert("$in", values.to_vec());

@@ -95,7 +95,11 @@ impl LookupRows {
             if let Some(mut current) = self.current.take() {
                 if let Some(found) = current.found.next(host)? {
                     let mut document = current.document.clone();
-                    put(&mut document, &self.lookup.r#as, found.into_document()?.into());
+                    put(
+                        &mut document,
+                        &self.lookup.r#as,
+                        found.into_document()?.into(),
+                    );
                     self.index(&mut document, Bson::Int64(current.next));
                     current.next += 1;
                     self.current = Some(current);

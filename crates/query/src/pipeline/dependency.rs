@@ -71,7 +71,8 @@ fn of_node(node: &Node, found: &mut Dependencies) {
             found.fields.insert(path.as_str().to_owned());
         }
         Node::Expr { expr, .. } => expr.dependencies(found),
-        Node::AlwaysTrue | Node::AlwaysFalse | Node::Comment(_) => {}
+        Node::AlwaysTrue | Node::AlwaysFalse => {}
+        // Rare ones, which may read anything.
         _ => found.whole = true,
     }
 }

@@ -58,9 +58,7 @@ fn rewrite(first: &Stage, second: &Stage) -> Option<Vec<Stage>> {
     match (first, second) {
         (Stage::Match(a), Stage::Match(b)) => Some(vec![Stage::Match(a.clone().and(b.clone()))]),
         (Stage::Limit(a), Stage::Limit(b)) => Some(vec![Stage::Limit(*a.min(b))]),
-        (Stage::Skip(a), Stage::Skip(b)) => {
-            a.checked_add(*b).map(|sum| vec![Stage::Skip(sum)])
-        }
+        (Stage::Skip(a), Stage::Skip(b)) => a.checked_add(*b).map(|sum| vec![Stage::Skip(sum)]),
         (Stage::Sort(sort, None), Stage::Limit(limit)) => {
             Some(vec![Stage::Sort(sort.clone(), Some(*limit))])
         }
@@ -167,12 +165,10 @@ fn is_undisturbed(stage: &Stage, clause: &Node, filter: &Filter) -> bool {
                         .is_none_or(|index| apart(&path, &index.to_string()))
             }
             Stage::Lookup(lookup) => {
-                apart(&path, &lookup.r#as.to_string())
-                    && index_apart(&path, lookup.unwind.as_ref())
+                apart(&path, &lookup.r#as.to_string()) && index_apart(&path, lookup.unwind.as_ref())
             }
             Stage::GraphLookup(lookup) => {
-                apart(&path, &lookup.r#as.to_string())
-                    && index_apart(&path, lookup.unwind.as_ref())
+                apart(&path, &lookup.r#as.to_string()) && index_apart(&path, lookup.unwind.as_ref())
             }
             _ => false,
         })

@@ -26,9 +26,7 @@ impl Pipeline {
         if stages.len() > MAX_STAGES {
             return Err(Error::location(
                 7_749_501,
-                format!(
-                    "Pipeline length must be no longer than {MAX_STAGES} stages."
-                ),
+                format!("Pipeline length must be no longer than {MAX_STAGES} stages."),
             ));
         }
         let mut parsed = Vec::with_capacity(stages.len());
@@ -126,13 +124,19 @@ fn check_order(stages: &[Stage]) -> Result<()> {
         if stage.is_source() && at > 0 {
             return Err(Error::location(
                 40_602,
-                format!("{} is only valid as the first stage in a pipeline", stage.name()),
+                format!(
+                    "{} is only valid as the first stage in a pipeline",
+                    stage.name()
+                ),
             ));
         }
         if stage.writes() && at < last {
             return Err(Error::location(
                 40_601,
-                format!("{} can only be the final stage in the pipeline", stage.name()),
+                format!(
+                    "{} can only be the final stage in the pipeline",
+                    stage.name()
+                ),
             ));
         }
     }

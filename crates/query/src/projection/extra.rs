@@ -46,18 +46,17 @@ impl Slice {
                         limit,
                     })
                 }
-                _ => Err(Error::location(
-                    31_272,
-                    "$slice takes exactly 2 arguments",
-                )),
+                _ => Err(Error::location(31_272, "$slice takes exactly 2 arguments")),
             },
             other => Ok(Slice {
                 skip: None,
                 limit: integer(other).ok_or_else(|| {
                     Error::location(
                         31_273,
-                        format!("$slice only supports numbers and [skip, limit] arrays, got {}",
-                            type_name(other)),
+                        format!(
+                            "$slice only supports numbers and [skip, limit] arrays, got {}",
+                            type_name(other)
+                        ),
                     )
                 })?,
             }),
@@ -199,7 +198,13 @@ pub(super) fn positional(
 
 /// Replaces the array `depth` names down by its element at `index`; where the projection dropped
 /// scalars from the array, by the whole element.
-fn cut(document: &mut Document, path: &str, depth: usize, index: usize, whole: &Bson) -> Result<()> {
+fn cut(
+    document: &mut Document,
+    path: &str,
+    depth: usize,
+    index: usize,
+    whole: &Bson,
+) -> Result<()> {
     let mut names = path.split('.').take(depth);
     let Some(mut value) = names.next().and_then(|name| document.get_mut(name)) else {
         return Ok(());

@@ -75,7 +75,9 @@ fn in_stage(stage: &str, error: Error) -> Error {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Form {
     /// Of `find`; `query`: whether there is one whose match the positional `$` can name.
-    Find { query: bool },
+    Find {
+        query: bool,
+    },
     Project,
     AddFields,
 }
@@ -218,7 +220,8 @@ impl<'a> Parser<'a> {
                         "positional operator and $slice cannot be combined",
                     ));
                 }
-                self.fields.insert(path, Child::Slice(Slice::parse(operand)?))
+                self.fields
+                    .insert(path, Child::Slice(Slice::parse(operand)?))
             }
             "$elemMatch" => self.elem_match(path, operand),
             _ => self.computed(path, value),
@@ -308,8 +311,5 @@ impl<'a> Parser<'a> {
 }
 
 fn positional_with_elem_match() -> Error {
-    Error::location(
-        31_255,
-        "Cannot specify positional operator and $elemMatch.",
-    )
+    Error::location(31_255, "Cannot specify positional operator and $elemMatch.")
 }

@@ -12,7 +12,11 @@ use crate::Result;
 
 /// Applies a projection for which [`Projection::is_simple`] holds.
 pub(super) fn apply(projection: &Projection, document: &RawDocument) -> Result<RawDocumentBuf> {
-    choose(&projection.fields, document, projection.mode == Mode::Include)
+    choose(
+        &projection.fields,
+        document,
+        projection.mode == Mode::Include,
+    )
 }
 
 fn choose(fields: &Fields, document: &RawDocument, include: bool) -> Result<RawDocumentBuf> {

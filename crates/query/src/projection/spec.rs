@@ -75,7 +75,11 @@ impl Projection {
     ///
     /// # Errors
     /// Those of expressions, and 51246 when a positional projection has no element.
-    pub fn apply(&self, document: &RawDocument, details: Option<&Details>) -> Result<RawDocumentBuf> {
+    pub fn apply(
+        &self,
+        document: &RawDocument,
+        details: Option<&Details>,
+    ) -> Result<RawDocumentBuf> {
         if self.is_simple() {
             return raw::apply(self, document);
         }
@@ -170,7 +174,11 @@ impl Projection {
     /// The names of top-level fields after an inclusion; none when they are not known.
     #[must_use]
     pub fn output_fields(&self) -> Option<Vec<String>> {
-        (self.mode == Mode::Include)
-            .then(|| self.fields.iter().map(|(name, _)| name.to_owned()).collect())
+        (self.mode == Mode::Include).then(|| {
+            self.fields
+                .iter()
+                .map(|(name, _)| name.to_owned())
+                .collect()
+        })
     }
 }

@@ -4,10 +4,10 @@ use std::cmp::Ordering;
 
 use bson::{Bson, doc};
 
-use super::group::{self, Group, accumulator};
-use super::options::object;
 use super::Stage;
 use super::granularity::Granularity;
+use super::group::{self, Group, accumulator};
+use super::options::object;
 use crate::accumulator::Accumulator;
 use crate::expr::{Dependencies, Expr};
 use crate::number::Number;
@@ -51,7 +51,10 @@ impl BucketAuto {
         };
         check_group_by("$bucketAuto", group_by, 40_239)?;
         let output = group::output("$bucketAuto", spec)?;
-        let granularity = spec.get("granularity").map(Granularity::parse).transpose()?;
+        let granularity = spec
+            .get("granularity")
+            .map(Granularity::parse)
+            .transpose()?;
         Ok(BucketAuto {
             group_by: Expr::parse(group_by, &settings.scope())?,
             buckets: bucket_count(buckets)?,

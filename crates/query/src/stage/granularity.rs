@@ -6,7 +6,7 @@ use crate::value::type_name;
 use crate::{Error, Result};
 
 /// A series of preferred numbers that boundaries are rounded to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 #[non_exhaustive]
 pub enum Granularity {
     /// Powers of two.
@@ -20,7 +20,9 @@ const SERIES: &[(&str, &[f64])] = &[
     ("R5", &[10.0, 16.0, 25.0, 40.0, 63.0]),
     (
         "R10",
-        &[100.0, 125.0, 160.0, 200.0, 250.0, 315.0, 400.0, 500.0, 630.0, 800.0],
+        &[
+            100.0, 125.0, 160.0, 200.0, 250.0, 315.0, 400.0, 500.0, 630.0, 800.0,
+        ],
     ),
     (
         "R20",
@@ -51,7 +53,9 @@ const SERIES: &[(&str, &[f64])] = &[
     ("E6", &[10.0, 15.0, 22.0, 33.0, 47.0, 68.0]),
     (
         "E12",
-        &[10.0, 12.0, 15.0, 18.0, 22.0, 27.0, 33.0, 39.0, 47.0, 56.0, 68.0, 82.0],
+        &[
+            10.0, 12.0, 15.0, 18.0, 22.0, 27.0, 33.0, 39.0, 47.0, 56.0, 68.0, 82.0,
+        ],
     ),
     (
         "E24",

@@ -44,7 +44,10 @@ impl SubPipeline {
         if let Some(writer) = parsed.stages().iter().find(|stage| stage.writes()) {
             return Err(Error::location(
                 51_047,
-                format!("{} is not allowed within a {stage}'s sub-pipeline", writer.name()),
+                format!(
+                    "{} is not allowed within a {stage}'s sub-pipeline",
+                    writer.name()
+                ),
             ));
         }
         Ok(sub)
@@ -108,7 +111,14 @@ impl Lookup {
                 type_name(spec)
             )));
         };
-        let known = ["from", "as", "localField", "foreignField", "let", "pipeline"];
+        let known = [
+            "from",
+            "as",
+            "localField",
+            "foreignField",
+            "let",
+            "pipeline",
+        ];
         if let Some(name) = spec.keys().find(|name| !known.contains(&name.as_str())) {
             return Err(Error::parse(format!("unknown argument to $lookup: {name}")));
         }
@@ -123,7 +133,9 @@ impl Lookup {
                 Some(SubPipeline::parse("$lookup", stages, &variables, settings)?)
             }
             Some(_) => {
-                return Err(Error::type_mismatch("'pipeline' option must be specified as an array"));
+                return Err(Error::type_mismatch(
+                    "'pipeline' option must be specified as an array",
+                ));
             }
         };
         let on = parse_on(spec, pipeline.is_some())?;
@@ -137,9 +149,7 @@ impl Lookup {
         };
         let from = parse_from(spec)?;
         if from.is_none() && !pipeline.as_ref().is_some_and(SubPipeline::has_source) {
-            return Err(Error::parse(
-                "must specify 'from' field for a $lookup",
-            ));
+            return Err(Error::parse("must specify 'from' field for a $lookup"));
         }
         Ok(Lookup {
             from,
@@ -333,13 +343,19 @@ fn max_depth(spec: &Bson) -> Result<u64> {
     let Some(number) = Number::from_bson(spec) else {
         return Err(Error::location(
             40_100,
-            format!("maxDepth requires a numeric argument, found type: {}", type_name(spec)),
+            format!(
+                "maxDepth requires a numeric argument, found type: {}",
+                type_name(spec)
+            ),
         ));
     };
     if number.is_negative() {
         return Err(Error::location(
             40_101,
-            format!("maxDepth requires a nonnegative argument, found: {}", show::value(spec)),
+            format!(
+                "maxDepth requires a nonnegative argument, found: {}",
+                show::value(spec)
+            ),
         ));
     }
     let whole = number.to_i64_exact().and_then(|n| u64::try_from(n).ok());
@@ -363,7 +379,10 @@ fn restriction(spec: Option<&Bson>, settings: &Settings) -> Result<Option<Filter
         }
         Some(other) => Err(Error::location(
             40_185,
-            format!("restrictSearchWithMatch must be an object, found {}", type_name(other)),
+            format!(
+                "restrictSearchWithMatch must be an object, found {}",
+                type_name(other)
+            ),
         )),
     }
 }
@@ -481,7 +500,10 @@ impl Facet {
             if let Some(stage) = pipeline.stages().iter().find(refused) {
                 return Err(Error::location(
                     40_600,
-                    format!("{} is not allowed to be used within a $facet stage", stage.name()),
+                    format!(
+                        "{} is not allowed to be used within a $facet stage",
+                        stage.name()
+                    ),
                 ));
             }
             facets.push((name.clone(), pipeline));

@@ -39,7 +39,10 @@ impl Target {
             None => Ok(None),
             Some(other) => Err(Error::location(
                 code,
-                format!("{stage} option '{name}' must be a string, found {}", type_name(other)),
+                format!(
+                    "{stage} option '{name}' must be a string, found {}",
+                    type_name(other)
+                ),
             )),
         };
         let (db, coll) = (text("db")?, text("coll")?);

@@ -110,8 +110,10 @@ impl Stage {
                 other => {
                     return Err(Error::location(
                         50_808,
-                        format!("$changeStream stage expects a document as argument, found {}",
-                            type_name(other)),
+                        format!(
+                            "$changeStream stage expects a document as argument, found {}",
+                            type_name(other)
+                        ),
                     ));
                 }
             },

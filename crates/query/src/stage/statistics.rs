@@ -42,10 +42,7 @@ impl Statistics {
             "$listSessions" | "$listLocalSessions" => {
                 (9, "the sessions stage must take an object, but found")
             }
-            "$planCacheStats" => (
-                9,
-                "$planCacheStats value must be an object. Found",
-            ),
+            "$planCacheStats" => (9, "$planCacheStats value must be an object. Found"),
             _ => return Ok(None),
         };
         let Bson::Document(options) = spec else {

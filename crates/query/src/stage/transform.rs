@@ -232,7 +232,9 @@ fn replaced(expr: &Expr, document: &Document, variables: &Variables) -> Result<D
             format!(
                 "'newRoot' expression must evaluate to an object, but resulting value was: {}. \
                  Type of resulting value: '{}'. Input document: {}",
-                other.as_ref().map_or_else(|| String::from("MISSING"), show::value),
+                other
+                    .as_ref()
+                    .map_or_else(|| String::from("MISSING"), show::value),
                 other.as_ref().map_or("missing", type_name),
                 show::document(document)
             ),
@@ -261,7 +263,9 @@ fn redact(expr: &Expr, document: Document, variables: &Variables) -> Result<Opti
             format!(
                 "$redact's expression should not return anything aside from the variables \
                  $$KEEP, $$DESCEND, and $$PRUNE, but returned {}",
-                decision.as_ref().map_or_else(|| String::from("missing"), show::value)
+                decision
+                    .as_ref()
+                    .map_or_else(|| String::from("missing"), show::value)
             ),
         )),
     }
@@ -269,9 +273,7 @@ fn redact(expr: &Expr, document: Document, variables: &Variables) -> Result<Opti
 
 fn redact_value(expr: &Expr, value: Bson, variables: &Variables) -> Result<Option<Bson>> {
     match value {
-        Bson::Document(document) => {
-            Ok(redact(expr, document, variables)?.map(Bson::Document))
-        }
+        Bson::Document(document) => Ok(redact(expr, document, variables)?.map(Bson::Document)),
         Bson::Array(array) => {
             let mut kept = Vec::with_capacity(array.len());
             for value in array {

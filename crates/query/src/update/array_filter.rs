@@ -109,7 +109,9 @@ fn gather(filter: &Document, found: &mut Option<String>) -> Result<()> {
             Some(known) => {
                 return Err(in_filter(
                     Code::FAILED_TO_PARSE,
-                    &format!("Expected a single top-level field name, found '{known}' and '{head}'"),
+                    &format!(
+                        "Expected a single top-level field name, found '{known}' and '{head}'"
+                    ),
                 ));
             }
         }

@@ -18,8 +18,7 @@ pub fn identical_values(left: &Bson, right: &Bson) -> bool {
     match (left, right) {
         (Bson::Document(left), Bson::Document(right)) => identical(left, right),
         (Bson::Array(left), Bson::Array(right)) => {
-            left.len() == right.len()
-                && left.iter().zip(right).all(|(x, y)| identical_values(x, y))
+            left.len() == right.len() && left.iter().zip(right).all(|(x, y)| identical_values(x, y))
         }
         (Bson::Double(left), Bson::Double(right)) => left.to_bits() == right.to_bits(),
         (Bson::JavaScriptCodeWithScope(left), Bson::JavaScriptCodeWithScope(right)) => {

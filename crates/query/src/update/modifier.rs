@@ -123,9 +123,7 @@ impl Modifier {
             Modifier::Min(value) => Ok(bound(current, value, std::cmp::Ordering::Less, cx)),
             Modifier::Max(value) => Ok(bound(current, value, std::cmp::Ordering::Greater, cx)),
             Modifier::CurrentDate(true) => Ok(Outcome::Set(Bson::Timestamp(cx.at.timestamp))),
-            Modifier::CurrentDate(false) => {
-                Ok(set(current, &Bson::DateTime(cx.at.now)))
-            }
+            Modifier::CurrentDate(false) => Ok(set(current, &Bson::DateTime(cx.at.now))),
             Modifier::Rename(source) => super::rename::apply(source, path, current, cx),
             Modifier::Push(push) => push.apply(path, current.as_deref(), cx),
             Modifier::AddToSet(add) => add.apply(path, current.as_deref(), cx),

@@ -134,7 +134,7 @@ impl Bits {
                  {and/or/xor: #}}",
             ));
         }
-        let parse = |(name, value)| bit_operation(spec, name, value);
+        let parse = |(name, value): (&String, &Bson)| bit_operation(spec, name, value);
         Ok(Bits(spec.iter().map(parse).collect::<Result<_>>()?))
     }
 }

@@ -4,9 +4,9 @@ use bson::{Bson, Document, RawDocumentBuf};
 
 use super::array_filter::ArrayFilters;
 use super::modifier::{Modifier, unknown_operator};
+use super::rename;
 use super::spec::Operators;
 use super::tree::{Fields, identifier};
-use super::rename;
 use crate::settings::Settings;
 use crate::stage::Transform;
 use crate::value::type_name;

@@ -93,10 +93,10 @@ fn find<'a>(root: &'a Document, path: &'a str) -> Found<'a> {
 }
 
 fn through_array(which: &str, path: &str, array: &str, cx: &Context<'_>) -> Error {
-    let id = cx.root.get("_id").map_or_else(
-        || String::from("no id"),
-        |id| show::field("_id", id),
-    );
+    let id = cx
+        .root
+        .get("_id")
+        .map_or_else(|| String::from("no id"), |id| show::field("_id", id));
     Error::bad_value(format!(
         "The {which} field cannot be an array element, '{path}' in doc with {id} has an array \
          field called '{array}'"

@@ -155,9 +155,7 @@ impl Fields {
         }
         match self.named.entry(Name(component.into())) {
             std::collections::btree_map::Entry::Occupied(entry) => Place::Taken(entry.into_mut()),
-            std::collections::btree_map::Entry::Vacant(entry) => {
-                Place::Vacant(Slot::Named(entry))
-            }
+            std::collections::btree_map::Entry::Vacant(entry) => Place::Vacant(Slot::Named(entry)),
         }
     }
 }
