@@ -5,10 +5,20 @@
 //! that the caller implements. The authority is MongoDB's manual; messages and codes of errors
 //! follow it, because tools compare them.
 
+pub mod accumulator;
 pub mod code;
+pub mod collation;
 pub mod error;
+pub mod expr;
+pub mod filter;
 pub mod namespace;
+pub mod number;
+pub mod path;
+pub mod regex;
 pub mod row;
+pub mod settings;
+pub mod sort;
+pub mod value;
 
 pub use code::Code;
 pub use error::{Error, Result};
