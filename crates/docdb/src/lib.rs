@@ -3,6 +3,7 @@
 //! Storage is seen only through `kv`; what is synchronous stays so.
 
 mod catalog;
+mod check;
 mod collate;
 mod collection;
 mod ddl;
@@ -13,16 +14,23 @@ pub mod key;
 pub mod limits;
 mod op;
 mod record;
+mod session;
+mod stats;
 mod store;
+mod ttl;
 mod work;
 mod write;
 
 pub use catalog::{Catalog, Named};
 pub use collection::{Action, Capped, Collection, CollectionOptions, Level, View};
+pub use ddl::{CreateIndexesReply, IndexNames};
 pub use index::{Entry, Index, IndexSpec};
 pub use op::{InTransaction, Op, SessionId, SessionRef};
 pub use query::Namespace;
 pub use record::RecordId;
 pub use store::{Options, Store};
 pub use work::Work;
-pub use write::{InsertOptions, InsertReply, WriteError};
+pub use write::{
+    DeleteReply, DeleteStatement, FindAndModify, FindAndModifyReply, InsertOptions, InsertReply,
+    UpdateReply, UpdateStatement, WriteError,
+};
