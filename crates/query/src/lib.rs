@@ -8,11 +8,13 @@
 pub mod code;
 pub mod collation;
 pub mod error;
+pub mod namespace;
 pub mod number;
 pub mod path;
-pub mod value;
-pub mod namespace;
+pub mod regex;
 pub mod row;
+pub mod sort;
+pub mod value;
 
 pub use code::Code;
 pub use error::{Error, Result};
