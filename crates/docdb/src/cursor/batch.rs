@@ -61,6 +61,11 @@ impl Collector {
         self.wanted - self.documents.len()
     }
 
+    /// Whether there is no document in it.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.documents.is_empty()
+    }
+
     /// Add a document.
     pub(crate) fn push(&mut self, document: RawDocumentBuf) {
         let size = document.as_bytes().len();

@@ -25,6 +25,19 @@ pub(crate) struct View<'a> {
 }
 
 impl<'a> View<'a> {
+    /// The view of a transaction.
+    pub(crate) fn borrowed(
+        store: &'a Store,
+        op: &'a Op<'a>,
+        snapshot: &'a dyn Snapshot,
+    ) -> View<'a> {
+        View {
+            store,
+            op,
+            held: Held::Borrowed(snapshot),
+        }
+    }
+
     /// The store.
     pub(crate) fn store(&self) -> &'a Store {
         self.store

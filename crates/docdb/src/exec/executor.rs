@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use bson::RawDocumentBuf;
+use bson::spec::BinarySubtype;
+use bson::{Binary, RawDocumentBuf};
 use query::Result;
 use query::filter::{Details, Filter};
 use query::projection::Projection;
@@ -11,6 +12,8 @@ use super::cx::Cx;
 use super::input::Input;
 use super::item::{Counts, Item, Step};
 use super::sorter::Sorter;
+use crate::cursor::View;
+use crate::record::RecordId;
 
 /// What follows reading.
 #[derive(Clone, Default)]
@@ -23,6 +26,8 @@ pub(crate) struct Tail {
     pub(crate) projection: Option<Arc<Projection>>,
     /// The filter, when the projection asks which element matched.
     pub(crate) positional: Option<Arc<Filter>>,
+    /// Add the number of the record.
+    pub(crate) record_id: bool,
 }
 
 /// A plan being executed.
@@ -87,6 +92,14 @@ impl Executor {
     }
 
     fn project(&self, item: Item) -> Result<RawDocumentBuf> {
+        if !self.tail.record_id {
+            return self.projected(item);
+        }
+        let record = item.record.clone();
+        Ok(with_record_id(self.projected(item)?, &record))
+    }
+
+    fn projected(&self, item: Item) -> Result<RawDocumentBuf> {
         let Some(projection) = self.tail.projection.as_ref().filter(|_| !item.projected) else {
             return Ok(item.document);
         };
@@ -116,18 +129,41 @@ impl Executor {
         counts
     }
 
+    /// Whether the place of a tailing scan is still there.
+    ///
+    /// # Errors
+    /// `CappedPositionLost`.
+    pub(crate) fn check_position(&mut self, view: &View<'_>) -> Result<()> {
+        let Some(scan) = self.input.as_scan() else {
+            return Ok(());
+        };
+        let op = view.op();
+        let mut check = || op.check();
+        scan.check_position(&Cx::new(view.snapshot()?, &mut check))
+    }
+
     /// Where items come from.
     pub(crate) fn input(&self) -> &Input {
         &self.input
-    }
-
-    /// The same to change.
-    pub(crate) fn input_mut(&mut self) -> &mut Input {
-        &mut self.input
     }
 
     /// The sorter, if the plan has one.
     pub(crate) fn sorter(&self) -> Option<&Sorter> {
         self.sorter.as_ref()
     }
+}
+
+/// A document with the number of its record.
+fn with_record_id(mut document: RawDocumentBuf, record: &RecordId) -> RawDocumentBuf {
+    match record.as_number() {
+        Some(number) => document.append(c"$recordId", number),
+        None => {
+            let key = Binary {
+                subtype: BinarySubtype::Generic,
+                bytes: record.key(),
+            };
+            document.append(c"$recordId", key);
+        }
+    }
+    document
 }

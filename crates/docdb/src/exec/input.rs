@@ -2,17 +2,18 @@
 
 use std::collections::HashSet;
 use std::mem;
+use std::sync::Arc;
 
 use query::Result;
 use query::collation::Collator;
 use query::sort::{Sort, SortKey};
-use std::sync::Arc;
 
 use super::cx::Cx;
 use super::item::{Counts, Item, Step};
 use super::output::Output;
 use super::point::Point;
 use super::scan::Scan;
+use crate::index::Index;
 use crate::record::RecordId;
 
 /// A source of items.
@@ -75,6 +76,14 @@ impl Input {
             Input::Or(or) => &or.inputs,
             Input::Merge(merge) => &merge.inputs,
             _ => &[],
+        }
+    }
+
+    /// The indexes that are read, here and below.
+    pub(crate) fn indexes(&self) -> Vec<Arc<Index>> {
+        match self {
+            Input::Scan(scan) => scan.index().cloned().into_iter().collect(),
+            other => other.inputs().iter().flat_map(Input::indexes).collect(),
         }
     }
 

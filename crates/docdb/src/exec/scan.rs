@@ -108,6 +108,14 @@ impl Scan {
         &self.counts
     }
 
+    /// The index it reads.
+    pub(crate) fn index(&self) -> Option<&Arc<Index>> {
+        match &self.source {
+            Source::Records => None,
+            Source::Index { index, .. } => Some(index),
+        }
+    }
+
     /// What it hands on.
     pub(crate) fn output(&self) -> &Output {
         &self.output

@@ -40,6 +40,8 @@ pub(crate) struct Purpose {
     pub(crate) memory: usize,
     /// Stay at the end of the scan.
     pub(crate) tailable: bool,
+    /// Documents may change between two items, and must not be met again for that.
+    pub(crate) once: bool,
 }
 
 /// The execution of `candidate`.
@@ -143,7 +145,7 @@ impl Builder<'_> {
             ranges: Some(Arc::clone(&scan.ranges)),
             backward: scan.backward,
             output: self.output(shape),
-            dedupe: !looked && scan.index.multikey(),
+            dedupe: !looked && (self.purpose.once || scan.index.multikey()),
             tailing: false,
         })))
     }

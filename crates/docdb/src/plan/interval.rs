@@ -49,6 +49,16 @@ impl Interval {
         self.low_inclusive && self.high_inclusive && self.low == self.high
     }
 
+    /// The same from its end, as descending fields show it.
+    pub(crate) fn reversed(&self) -> Interval {
+        Interval {
+            low: self.high.clone(),
+            low_inclusive: self.high_inclusive,
+            high: self.low.clone(),
+            high_inclusive: self.low_inclusive,
+        }
+    }
+
     fn is_empty(&self, collator: Option<&Collator>) -> bool {
         match compare_with(&self.low, &self.high, collator) {
             Ordering::Less => false,
