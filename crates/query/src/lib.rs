@@ -5,9 +5,11 @@
 //! that the caller implements. The authority is MongoDB's manual; messages and codes of errors
 //! follow it, because tools compare them.
 
+pub mod accumulator;
 pub mod code;
 pub mod collation;
 pub mod error;
+pub mod expr;
 pub mod namespace;
 pub mod number;
 pub mod path;
