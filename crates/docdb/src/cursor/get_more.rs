@@ -42,12 +42,13 @@ impl Store {
             .lease(request.id, &request.ns, &owner(op))?;
         let killed = Arc::clone(lease.killed());
         let wanted = request.batch_size.filter(|&size| size != 0).unwrap_or(u64::MAX);
-        let mut collector = None;
-        let ended = match lease.cursor() {
+        let (documents, ended) = match lease.cursor() {
             Cursor::Find(cursor) => {
                 let (filled, ended) = self.more_of_find(op, request, cursor, wanted)?;
-                collector = Some(filled);
-                ended
+                let (documents, pending) = filled.finish();
+                let ended = ended && pending.is_none();
+                cursor.pending = pending;
+                (documents, ended)
             }
             Cursor::Pipeline(cursor) => {
                 let mut filled = Collector::new(wanted, cursor.take_pending());
@@ -55,15 +56,9 @@ impl Store {
                 let (documents, pending) = filled.finish();
                 let ended = ended && pending.is_none();
                 cursor.set_pending(pending);
-                return finish(request, lease, documents, ended, &killed);
+                (documents, ended)
             }
         };
-        let documents = collector.map(|filled| filled.finish());
-        let (documents, pending) = documents.unwrap_or_default();
-        let ended = ended && pending.is_none();
-        if let Cursor::Find(cursor) = lease.cursor() {
-            cursor.pending = pending;
-        }
         finish(request, lease, documents, ended, &killed)
     }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use bson::spec::BinarySubtype;
-use bson::{Binary, RawDocumentBuf};
+use bson::{Binary, RawDocumentBuf, raw::cstr};
 use query::Result;
 use query::filter::{Details, Filter};
 use query::projection::Projection;
@@ -156,13 +156,13 @@ impl Executor {
 /// A document with the number of its record.
 fn with_record_id(mut document: RawDocumentBuf, record: &RecordId) -> RawDocumentBuf {
     match record.as_number() {
-        Some(number) => document.append(c"$recordId", number),
+        Some(number) => document.append(cstr!("$recordId"), number),
         None => {
             let key = Binary {
                 subtype: BinarySubtype::Generic,
                 bytes: record.key(),
             };
-            document.append(c"$recordId", key);
+            document.append(cstr!("$recordId"), key);
         }
     }
     document

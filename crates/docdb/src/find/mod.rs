@@ -19,8 +19,7 @@ use crate::cursor::{Batch, Collector, Cursor, FIRST_BATCH, FindCursor, fill, wit
 use crate::op::Op;
 use crate::store::Store;
 
-pub(crate) use build::{Purpose, SORT_MEMORY, build};
-pub(crate) use choose::describe;
+pub(crate) use build::{Purpose, build};
 pub use count::CountRequest;
 pub(crate) use count::drain;
 pub use distinct::DistinctRequest;

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use bson::{Document, RawDocument};
 use query::collation::{Collation, Collator};
+use query::expr::Variables;
 use query::settings::Settings;
 use query::{Error, Result};
 
@@ -54,13 +55,11 @@ impl Collated {
     /// # Errors
     /// Variables that are none.
     pub(crate) fn settings(&self, op: &Op<'_>, variables: Option<&Document>) -> Result<Settings> {
-        let mut settings = Settings {
-            collator: self.collator.clone(),
-            now: op.now,
-            ..Settings::default()
-        };
+        let mut settings = Settings::at(op.now);
+        settings.collator.clone_from(&self.collator);
         if let Some(variables) = variables {
-            settings.variables = settings.variables.with_let(variables)?;
+            let raw = bson::RawDocumentBuf::try_from(variables)?;
+            settings.variables = Variables::from_let(&raw, &settings.variables)?;
         }
         Ok(settings)
     }

@@ -8,7 +8,7 @@
 use bson::spec::BinarySubtype;
 use bson::{Binary, Bson, DateTime, Document, Timestamp, oid::ObjectId};
 use query::collation::Collator;
-use query::filter::{Node, Test};
+use query::filter::Test;
 
 use super::interval::{Interval, Intervals};
 
@@ -276,16 +276,13 @@ fn pattern(regex: &query::regex::Regex, place: Place<'_>) -> Bounded {
         }
         interval.low = Bson::String(prefix);
     }
-    let next_type = Bson::DbPointer(least_pointer());
-    let patterns = Interval::new(
-        Bson::RegularExpression(bson::Regex {
-            pattern: empty(),
-            options: empty(),
-        }),
-        true,
-        next_type,
-        false,
-    );
+    // The next type whose least value can be written; what lies between does no harm.
+    let next_type = Bson::JavaScriptCode(String::new());
+    let least = Bson::RegularExpression(bson::Regex {
+        pattern: bson::raw::CString::default(),
+        options: bson::raw::CString::default(),
+    });
+    let patterns = Interval::new(least, true, next_type, false);
     Bounded::inexact(Intervals::from_list(
         vec![interval, patterns],
         place.collator,

@@ -22,7 +22,6 @@ mod wildcard;
 pub(crate) use access::{Access, Candidate, IndexScan};
 pub(crate) use candidates::{Hint, Request, candidates};
 pub(crate) use cover::Cover;
-pub(crate) use index::{IndexView, collator};
 pub(crate) use interval::Intervals;
 pub(crate) use scan::{ByteRange, KeyRanges, Verdict};
 pub(crate) use space::{PlanCache, Space};
