@@ -10,11 +10,13 @@ pub mod code;
 pub mod collation;
 pub mod error;
 pub mod expr;
+pub mod filter;
 pub mod namespace;
 pub mod number;
 pub mod path;
 pub mod regex;
 pub mod row;
+pub mod settings;
 pub mod sort;
 pub mod value;
 
