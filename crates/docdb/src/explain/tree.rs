@@ -38,7 +38,7 @@ impl Tree<'_> {
             stage = self.sort(sort.to_document(), stage);
         }
         let tail = &self.purpose.tail;
-        if let Some(projection) = &tail.projection {
+        if let Some(projection) = &self.purpose.projection {
             let name = if self.candidate.covered {
                 "PROJECTION_COVERED"
             } else if self.purpose.kept.is_some() {
@@ -47,7 +47,7 @@ impl Tree<'_> {
                 "PROJECTION_DEFAULT"
             };
             let mut outer = self.stage(name, returned);
-            outer.insert("transformBy", projection.to_document());
+            outer.insert("transformBy", projection.clone());
             outer.insert("inputStage", stage);
             stage = outer;
         }

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use bson::RawBson;
+use bson::{Document, RawBson};
 use query::collation::Collator;
 use query::filter::Filter;
 use query::sort::Sort;
@@ -34,6 +34,8 @@ pub(crate) struct Purpose {
     pub(crate) records_only: bool,
     /// The paths that a projection keeps, when it does nothing else.
     pub(crate) kept: Option<Vec<String>>,
+    /// The projection as it was given.
+    pub(crate) projection: Option<Document>,
     /// Where sorts may spill; nothing when they must not.
     pub(crate) spill: Option<PathBuf>,
     /// Bytes a sort may hold.

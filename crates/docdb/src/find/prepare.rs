@@ -77,6 +77,7 @@ impl Query {
                 tail: Tail::default(),
                 records_only: false,
                 kept: None,
+                projection: None,
                 spill: None,
                 memory: SORT_MEMORY,
                 tailable: false,
@@ -169,15 +170,16 @@ impl Query {
 
     fn set_projection(&mut self, spec: &RawDocument, settings: &Settings) -> Result<()> {
         let projection = Projection::parse(spec, settings, Some(&self.purpose.filter))?;
-        if projection.is_positional() {
+        if projection.needs_match() {
             self.purpose.tail.positional = Some(Arc::clone(&self.purpose.filter));
         } else if let Some(paths) = projection.required_fields() {
             let paths: Vec<String> = paths.iter().map(|path| path.as_str().to_owned()).collect();
-            if only_includes(spec)? {
+            if projection.is_simple() && projection.is_inclusion() {
                 self.purpose.kept = Some(paths.clone());
             }
             self.needed = Some(paths);
         }
+        self.purpose.projection = Some(Document::try_from(spec)?);
         self.purpose.tail.projection = Some(Arc::new(projection));
         Ok(())
     }
@@ -231,23 +233,4 @@ impl Query {
         let planned = self.plan(collection, view)?;
         build(collection, planned.candidate(), &self.purpose)
     }
-}
-
-/// Whether a projection only names fields that stay (`_id` may go).
-fn only_includes(spec: &RawDocument) -> Result<bool> {
-    for element in spec {
-        let (name, value) = element?;
-        let on = match value {
-            bson::RawBsonRef::Boolean(on) => on,
-            bson::RawBsonRef::Int32(number) => number != 0,
-            bson::RawBsonRef::Int64(number) => number != 0,
-            bson::RawBsonRef::Double(number) => number != 0.0,
-            _ => return Ok(false),
-        };
-        let name = name.as_str();
-        if (!on && name != "_id") || name.contains('$') {
-            return Ok(false);
-        }
-    }
-    Ok(true)
 }

@@ -5,6 +5,7 @@
 //! B2: `exact` means that a key in the set proves that the document passes, so that the test need
 //! not be repeated.
 
+use bson::raw::cstr;
 use bson::spec::BinarySubtype;
 use bson::{Binary, Bson, DateTime, Document, Timestamp, oid::ObjectId};
 use query::collation::Collator;
@@ -279,8 +280,8 @@ fn pattern(regex: &query::regex::Regex, place: Place<'_>) -> Bounded {
     // The next type whose least value can be written; what lies between does no harm.
     let next_type = Bson::JavaScriptCode(String::new());
     let least = Bson::RegularExpression(bson::Regex {
-        pattern: bson::raw::CString::default(),
-        options: bson::raw::CString::default(),
+        pattern: cstr!("").to_owned(),
+        options: cstr!("").to_owned(),
     });
     let patterns = Interval::new(least, true, next_type, false);
     Bounded::inexact(Intervals::from_list(
