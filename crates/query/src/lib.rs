@@ -16,6 +16,7 @@ pub mod number;
 pub mod path;
 pub mod regex;
 pub mod row;
+pub mod schema;
 pub mod settings;
 pub mod sort;
 pub mod value;
