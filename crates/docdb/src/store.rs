@@ -17,6 +17,7 @@ use stdx::sync::{Condvar, Mutex};
 
 use crate::catalog::{Catalog, Named};
 use crate::collection::{Collection, Core, fold_counts};
+use crate::cursor::Cursors;
 use crate::error;
 use crate::session::Sessions;
 use stdx::sync::atomic::{AtomicBool, Ordering};
@@ -63,6 +64,7 @@ pub struct Store {
     written: (Mutex<u64>, Condvar),
     sessions: Sessions,
     closed: AtomicBool,
+    cursors: Cursors,
 }
 
 /// The trees that every store has.
@@ -84,6 +86,11 @@ impl Store {
     #[must_use]
     pub fn options(&self) -> &Options {
         &self.options
+    }
+
+    /// All open cursors.
+    pub(crate) fn cursors(&self) -> &Cursors {
+        &self.cursors
     }
 
     pub(crate) fn trees(&self) -> Trees {

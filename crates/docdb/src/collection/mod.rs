@@ -20,6 +20,7 @@ use stdx::sync::atomic::{AtomicBool, Ordering};
 use crate::error;
 use crate::index::Index;
 use crate::key::{Collate, Encoder};
+use crate::plan::PlanCache;
 use crate::record::RecordId;
 
 pub(crate) use counts::{
@@ -38,6 +39,7 @@ pub struct Collection {
     collation: Option<Arc<dyn Collate>>,
     gather: Gather,
     validator: Option<Filter>,
+    plans: PlanCache,
 }
 
 /// What all states of a collection share.
@@ -81,6 +83,7 @@ impl Collection {
             core,
             collation,
             validator: None,
+            plans: PlanCache::default(),
         }
     }
 
@@ -92,6 +95,11 @@ impl Collection {
     /// What documents must match.
     pub(crate) fn validator(&self) -> Option<&Filter> {
         self.validator.as_ref()
+    }
+
+    /// What is remembered for planning.
+    pub(crate) fn plans(&self) -> &PlanCache {
+        &self.plans
     }
 
     /// The name.

@@ -15,6 +15,7 @@ use super::{Options, Store, Trees};
 use crate::catalog::{self, Catalog, Named, Stored, StoredIndex};
 use crate::collate;
 use crate::collection::{COUNTS, Collection, CollectionOptions, Core, Counts, Latch};
+use crate::cursor::Cursors;
 use crate::error;
 use crate::index::{Index, Parts};
 use crate::key::Collate;
@@ -47,6 +48,7 @@ impl Store {
             written: (Mutex::new(0), Condvar::new()),
             sessions: Sessions::default(),
             closed: AtomicBool::new(false),
+            cursors: Cursors::default(),
         };
         store.load()?;
         store.resume_builds()?;
