@@ -23,6 +23,7 @@ pub(super) struct Segment {
 pub(super) struct Spare {
     pub(super) number: u64,
     pub(super) path: PathBuf,
+    pub(super) size: u64,
 }
 
 /// What a file in the directory is to the log.
@@ -146,7 +147,7 @@ impl Place<'_> {
 
     /// Set the file of segment `number` aside. Not durable, and need not be: its content stays
     /// until its next name is.
-    pub(super) fn recycle(&self, number: u64) -> Result<Spare> {
+    pub(super) fn recycle(&self, number: u64, size: u64) -> Result<Spare> {
         let (from, path) = (
             segment_path(self.directory, number),
             spare_path(self.directory, number),
@@ -154,7 +155,7 @@ impl Place<'_> {
         self.vfs
             .rename(sites::RECYCLE, &from, &path)
             .map_err(|e| Error::io("setting a log segment aside", &from, e))?;
-        Ok(Spare { number, path })
+        Ok(Spare { number, path, size })
     }
 
     pub(super) fn remove(&self, path: &Path) -> Result<()> {
