@@ -215,8 +215,7 @@ impl Log {
         state.now_written(segment, last, bytes);
         state.stats.bytes_raw += raw;
         state.stats.writes += 1;
-        self.pace
-            .wrote(bytes, self.vfs.now().saturating_sub(begin));
+        self.pace.wrote(bytes, self.vfs.now().saturating_sub(begin));
         Ok(())
     }
 

@@ -9,7 +9,8 @@ use std::sync::Arc;
 use crate::types::Seq;
 
 use super::format::{
-    self, ALIGN, BLOCK, GROUP_HEADER, GroupHeader, RECORD_HEADER, encode_group, padded, record_fields,
+    self, ALIGN, BLOCK, GROUP_HEADER, GroupHeader, RECORD_HEADER, encode_group, padded,
+    record_fields,
 };
 use super::segment::Segment;
 

@@ -41,7 +41,7 @@ impl Log {
             direct: options.direct,
         };
         clear(&place)?;
-        let segment = place.prepare(1, options.first, None)?;
+        let segment = place.prepare(1, options.first, None, false)?;
         let state = State::new(segment, &options, Seq(first.0 - 1), first, vfs.now());
         Ok(Log::with(vfs, directory, store, options, state))
     }
@@ -84,7 +84,7 @@ impl Log {
         let size = survey.last_size().next_multiple_of(BLOCK);
         let size = size.clamp(options.first, options.segment);
         let mut spares = set_aside(&place, &mut survey, &lasts, size)?;
-        let segment = place.prepare(number, size, spares.pop().as_ref())?;
+        let segment = place.prepare(number, size, spares.pop().as_ref(), false)?;
         let mut state = State::new(segment, &options, Seq(copy.0 - 1), end, vfs.now());
         state.spares = spares;
         hold(&mut state, &survey, &lasts);

@@ -16,6 +16,9 @@ use super::segment::{Segment, Spare};
 /// waits for the device, which syncs the others.
 pub(super) const HURRY: Duration = Duration::from_secs(1);
 
+/// A sync of fewer bytes takes longer for the call than for the bytes.
+const SHORT_SYNC: u64 = 64 << 10;
+
 /// How much larger.
 const GROWTH: u64 = 4;
 
@@ -80,6 +83,9 @@ pub(super) struct State {
     /// Waits that the next sync will end, and how many the last one ended.
     pub(super) waiting: u64,
     pub(super) last_group: u64,
+    /// Syncs that somebody waited for, and bytes written, when this was asked last:
+    /// [`State::syncs_matter`].
+    pub(super) asked: (u64, u64),
     pub(super) stats: LogStats,
     /// Records up to this one are in no segment that is held.
     pub(super) released: Seq,
@@ -134,6 +140,7 @@ impl State {
             waiting: 0,
             last_group: 0,
             released: Seq::ANCIENT,
+            asked: (0, 0),
             stats: LogStats {
                 segments: 1,
                 ..LogStats::default()
@@ -263,6 +270,14 @@ impl State {
         }
         self.lasted = Some(lasted);
         self.begun = now;
+    }
+
+    /// Whether commits wait for many short syncs, going by what came since this was asked last.
+    pub(super) fn syncs_matter(&mut self) -> bool {
+        let now = (self.stats.groups, self.stats.bytes_written);
+        let (groups, bytes) = (now.0 - self.asked.0, now.1 - self.asked.1);
+        self.asked = now;
+        bytes < groups.saturating_mul(SHORT_SYNC)
     }
 
     pub(super) fn bytes_held(&self) -> u64 {

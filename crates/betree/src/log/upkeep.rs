@@ -144,10 +144,7 @@ impl Log {
         while lacks_segment(&state) {
             // A full disk may have space by the time the segment is needed; the append that needs
             // it tries again and reports. Any other failure has poisoned the log.
-            if self
-                .prepare(&mut state, 0, VecDeque::new())
-                .is_err()
-            {
+            if self.prepare(&mut state, 0, VecDeque::new()).is_err() {
                 return;
             }
         }
@@ -174,11 +171,12 @@ impl Log {
         let number = state.next_number;
         state.next_number += 1;
         let spare = if usual { state.spares.pop() } else { None };
+        let zeros = state.syncs_matter();
         state.preparing = true;
         let made = MutexGuard::unlocked(state, || {
             let place = self.place();
             remove_all(&place, &short)?;
-            place.prepare(number, size, spare.as_ref())
+            place.prepare(number, size, spare.as_ref(), zeros)
         });
         state.preparing = false;
         let made = made.map(|segment| state.ahead.push_back(Arc::new(segment)));

@@ -64,11 +64,7 @@ pub struct Experiment {
 /// Every experiment.
 #[must_use]
 pub fn experiments() -> &'static [Experiment] {
-    const ALL: [Experiment; 3] = [
-        classic::EXPERIMENT,
-        steps::EXPERIMENT,
-        reads::EXPERIMENT,
-    ];
+    const ALL: [Experiment; 3] = [classic::EXPERIMENT, steps::EXPERIMENT, reads::EXPERIMENT];
     &ALL
 }
 

@@ -150,7 +150,31 @@ fn a_shrunk_log_loses_nothing_whatever_was_in_it() {
             log.shrink().unwrap();
             let (_, records) = recover(&disk.copy(), 1).unwrap();
             check(&records, 1, SALT);
-            assert!(round * 10 <= records.len() as u64, "what was synced is there");
+            assert!(
+                round * 10 <= records.len() as u64,
+                "what was synced is there"
+            );
         }
+    }
+}
+
+#[test]
+fn segments_are_filled_ahead_where_commits_wait_for_short_syncs() {
+    for waits in [true, false] {
+        let disk = Disk::default();
+        let log = create(&disk, small());
+        disk.fail("log.zeros", 0, std::io::ErrorKind::Other);
+        let mut outcome = Ok(());
+        for _ in 0..100 {
+            outcome = append(&log, &[1; 600]).and_then(|_| match waits {
+                true => log.sync(),
+                false => log.write_ready(),
+            });
+            log.prepare_ahead();
+            if outcome.is_err() {
+                break;
+            }
+        }
+        assert_eq!(outcome.is_err(), waits, "{outcome:?}");
     }
 }
