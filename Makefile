@@ -59,7 +59,8 @@ test: ## all a change must pass: format, tidy, lints, documentation, tests
 	RUSTDOCFLAGS=-Dwarnings cargo doc --no-deps --workspace --features $(engines)
 	$(call banner,tests)
 	cargo test --workspace --doc --features $(engines)
-	cargo test -p betree --features shuttle --test shuttle
+	cargo test -p betree --features shuttle,plants --test shuttle
+	cargo test -p betree --features plants --test crash every_planted_bug -- --nocapture
 	cargo test --workspace --lib --bins --tests --features $(engines)
 
 bench: all-engines ## run the insert benchmark on every engine (long), print its report's path

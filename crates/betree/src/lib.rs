@@ -22,6 +22,11 @@ mod map;
 mod merge;
 mod options;
 mod page;
+#[cfg(not(feature = "plants"))]
+mod plant;
+#[cfg(feature = "plants")]
+#[doc(hidden)]
+pub mod plant;
 mod run;
 mod space;
 mod stats;

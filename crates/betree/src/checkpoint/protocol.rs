@@ -27,6 +27,7 @@ use vfs::{File, Site};
 use super::image::Image;
 use super::superblock::{self, DATA_START, ImagePlace, Superblock};
 use crate::error::{Error, ErrorKind, Result};
+use crate::plant::{Plant, planted};
 use crate::space::{Epoch, Owner, Space};
 use crate::types::{Extent, UNIT};
 
@@ -50,6 +51,10 @@ pub(crate) fn write(
     epoch: Epoch,
     image: &Image,
 ) -> Result<Superblock> {
+    let epoch = match planted(Plant::EpochAfterCapture) {
+        true => space.begin_checkpoint(),
+        false => epoch,
+    };
     assert!(last.number < image.number, "checkpoints ascend");
     assert!(
         last.next_run <= image.next_run,
@@ -78,7 +83,10 @@ pub(crate) fn write(
     }
     let next = Superblock::of(last.store, image, place);
     superblock::write(file, path, &next)?;
-    let old: Vec<Extent> = last.image.map(ImagePlace::extent).into_iter().collect();
+    let mut old: Vec<Extent> = last.image.map(ImagePlace::extent).into_iter().collect();
+    if planted(Plant::FreeTwice) {
+        old.extend_from_within(..);
+    }
     space.finish_checkpoint(epoch, &old, reserve_for(&next));
     Ok(next)
 }
@@ -93,6 +101,9 @@ fn write_image(file: &dyn File, path: &Path, extent: Extent, mut bytes: Vec<u8>)
         offset += piece.len() as u64;
     }
     assert_eq!(offset, extent.end(), "whole units are written");
+    if planted(Plant::ImageBeforeDataSync) {
+        return Ok(());
+    }
     file.sync(Site("image.sync"))
         .map_err(|error| sync_failed("sync the data file for a checkpoint", path, error))
 }

@@ -25,6 +25,7 @@ use std::ops::Bound;
 use super::bounds::{self, Edge};
 use super::source::Source;
 use crate::error::Result;
+use crate::plant::{Plant, planted};
 use crate::run::Direction;
 use crate::types::{Entry, Op, head};
 
@@ -121,6 +122,14 @@ impl<S: Source> Merge<S> {
                 return Ok(false);
             }
             if entry.op == Op::Put {
+                return Ok(true);
+            }
+            if planted(Plant::ScanForgetsTombstone)
+                && let Some(older) = self.tied.pop()
+            {
+                // The tombstone's source goes on, and what it hides wins.
+                self.sources[head.source].advance()?;
+                self.winner = older;
                 return Ok(true);
             }
         }

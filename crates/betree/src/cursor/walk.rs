@@ -20,6 +20,7 @@ use super::merge::Merge;
 use super::own::Own;
 use super::view::{At, Buckets, View};
 use crate::error::{Error, ErrorKind, Result};
+use crate::plant::{Plant, planted};
 use crate::run::Direction;
 use crate::types::Seq;
 
@@ -273,6 +274,9 @@ impl<'a> MergeCursor<'a> {
     fn beyond(&self) -> Option<Edge> {
         let place = self.place.as_ref()?;
         let from = match self.direction {
+            Direction::Forward if planted(Plant::ScanSkipsFirst) => {
+                Bound::Excluded(Arc::clone(place.hi.as_ref()?))
+            }
             Direction::Forward => Bound::Included(Arc::clone(place.hi.as_ref()?)),
             Direction::Backward => Bound::Excluded(Arc::clone(&place.lo)),
         };
@@ -314,7 +318,7 @@ impl<'a> MergeCursor<'a> {
         };
         assert!(
             ordered,
-            "I1: {:?} after {:?}",
+            "I1: {} after {}",
             key.escape_ascii(),
             last.escape_ascii()
         );

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use stdx::sync::RwLock;
 
 use crate::error::{Error, ErrorKind, Result};
+use crate::plant::{Plant, planted};
 use crate::tree::Tree;
 use crate::types::{Seq, TreeId};
 
@@ -103,6 +104,10 @@ impl Catalog {
 
     /// The next number.
     pub(crate) fn next_id(&self) -> u32 {
+        if planted(Plant::TreeNumberReused) {
+            let trees = self.trees.read();
+            return trees.by_id.keys().next_back().map_or(1, |id| id.0 + 1);
+        }
         self.trees.read().next
     }
 

@@ -22,6 +22,7 @@ use crate::durability::Durability;
 use crate::error::{Error, ErrorKind, Result};
 use crate::limits::{COMMIT_MAX, KEY_MAX, VALUE_MAX};
 use crate::log::Position;
+use crate::plant::{Plant, planted};
 use crate::types::Seq;
 
 /// The first byte of a log record: what the rest is.
@@ -79,7 +80,7 @@ impl Core {
         let (seq, position) = {
             let mut committer = self.committer();
             self.health.check_writable()?;
-            if !plan.is_current(self)? {
+            if !plan.is_current(self)? && !planted(Plant::StalePlan) {
                 plan = Plan::new(self, batch.ops(), batch.len())?;
             }
             check(&committer)?;
@@ -99,9 +100,14 @@ impl Core {
     ) -> Result<Option<Position>> {
         let seq = Seq(committer.last.0 + 1);
         let position = self.append(seq, &[&[RECORD_BATCH], batch.payload()])?;
+        if planted(Plant::VisibleBeforeApplied) {
+            self.snapshots.publish(seq);
+        }
         self.apply(plan, seq);
         committer.last = seq;
-        self.snapshots.publish(seq);
+        if !planted(Plant::VisibleBeforeApplied) {
+            self.snapshots.publish(seq);
+        }
         self.freeze_when_full(seq);
         self.counters.commits.add(1);
         let counts = batch.counts();
@@ -166,6 +172,9 @@ impl Core {
             if !self.has_threads() {
                 log.prepare_ahead();
             }
+            return Ok(());
+        }
+        if planted(Plant::AcknowledgeBeforeSync) {
             return Ok(());
         }
         let start = self.vfs.now();

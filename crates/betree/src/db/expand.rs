@@ -18,6 +18,7 @@ use super::snapshots::Ticket;
 use crate::batch::{Batch, Change};
 use crate::cursor::MergeCursor;
 use crate::error::Result;
+use crate::plant::{Plant, planted};
 use crate::run::Direction;
 use crate::types::{Seq, TreeId};
 
@@ -57,6 +58,10 @@ impl<'a> Expanded<'a> {
         end: Bound<&[u8]>,
     ) -> Result<()> {
         let stored = self.core.catalog.tree(tree)?;
+        let end = match end {
+            Bound::Excluded(key) if planted(Plant::RangeDeleteTakesEnd) => Bound::Included(key),
+            _ => end,
+        };
         let ticket = self
             .ticket
             .get()

@@ -7,6 +7,7 @@ use stdx::sync::Mutex;
 use stdx::sync::atomic::{AtomicBool, Ordering};
 
 use crate::error::{Error, ErrorKind, Result};
+use crate::plant::{Plant, planted};
 
 /// The state of the store as a whole.
 #[derive(Default)]
@@ -46,6 +47,9 @@ impl Health {
 
     /// Close for writes, for ever (I1).
     pub(crate) fn poison(&self, error: &Error) {
+        if planted(Plant::PoisonForgotten) {
+            return;
+        }
         let mut cause = self.cause.lock();
         if cause.is_none() {
             *cause = Some(error.to_string());

@@ -16,6 +16,7 @@ use super::ddl;
 use crate::batch::{Batch, Change};
 use crate::error::{Error, ErrorKind, Result};
 use crate::log::Log;
+use crate::plant::{Plant, planted};
 use crate::types::{Op, Seq};
 
 /// Parts of a bulk commit whose last one was not met yet.
@@ -85,6 +86,9 @@ impl<'c> Replay<'c> {
             )));
         };
         let index = u32::from_le_bytes(*index);
+        if planted(Plant::HalfABulkCommit) {
+            return replay_part(self.core, seq, batch);
+        }
         if index == 0 {
             self.begins = false;
             self.parts = Some(Parts {

@@ -12,6 +12,7 @@ use stdx::sync::Mutex;
 use stdx::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use crate::error::{Error, ErrorKind, Result};
+use crate::plant::{Plant, planted};
 use crate::types::Seq;
 
 /// A registered snapshot, as its owner holds it.
@@ -94,10 +95,11 @@ impl Snapshots {
         let seq = self.visible();
         let number = self.next.fetch_add(1, Ordering::Relaxed);
         let expired = Arc::new(AtomicBool::new(false));
+        let off = u64::from(planted(Plant::SnapshotOffByOne));
         live.insert(
             number,
             Live {
-                seq,
+                seq: Seq(seq.0 + off),
                 since,
                 expired: Arc::clone(&expired),
             },

@@ -7,6 +7,7 @@ use stdx::sync::atomic::Ordering;
 use stdx::sync::MutexGuard;
 
 use crate::error::Result;
+use crate::plant::{Plant, planted};
 use crate::types::Seq;
 
 use super::format::padded;
@@ -136,7 +137,9 @@ impl Log {
             Ok(()) => {}
             Err(error) => self.fail(state, error),
         }
-        self.synced.notify_all();
+        if !planted(Plant::LostWakeUp) {
+            self.synced.notify_all();
+        }
         outcome
     }
 
@@ -179,7 +182,9 @@ impl Log {
 
     /// I7: nothing more, and everybody who waits is told.
     pub(super) fn fail(&self, state: &mut MutexGuard<'_, State>, error: &crate::Error) {
-        state.poison(error);
+        if !planted(Plant::PoisonForgotten) {
+            state.poison(error);
+        }
         self.moved.notify_all();
         self.synced.notify_all();
     }
@@ -235,7 +240,12 @@ impl Log {
             let full = segment.number < state.active.segment.number;
             let site = if full { sites::ROTATE } else { sites::SYNC };
             MutexGuard::unlocked(state, || {
-                segment.file.sync(site)?;
+                let synced = segment.file.sync(site);
+                if planted(Plant::RetrySync) && synced.is_err() {
+                    segment.file.sync(site)?;
+                } else {
+                    synced?;
+                }
                 if full {
                     segment.file.forget(0, segment.size);
                 }

@@ -8,6 +8,7 @@ use stdx::sync::{Condvar, Mutex};
 use vfs::Vfs;
 
 use crate::error::{Error, ErrorKind, Result};
+use crate::plant::{Plant, planted};
 use crate::types::Seq;
 
 use super::chain::{Chain, Replay};
@@ -78,7 +79,12 @@ impl Log {
         let limits = survey.limits();
         let (end, durable, lasts) = replay_chain(&survey, store, from, &limits, replay)?;
         // Records from here on are copied: nothing proves that they are durable.
-        let copy = from.max(Seq(durable.0 + 1)).min(end);
+        let unproven = if planted(Plant::ReplayNotCopied) {
+            end
+        } else {
+            Seq(durable.0 + 1)
+        };
+        let copy = from.max(unproven).min(end);
         let number = survey.newest() + 1;
         // It goes on as it was before.
         let size = survey.last_size().next_multiple_of(BLOCK);

@@ -16,6 +16,7 @@
 //! `now` must be read before the list of live snapshots, or both under one lock: a snapshot taken
 //! between the two is then in the list, or not older than `now`.
 
+use crate::plant::{Plant, planted};
 use crate::types::{Entry, Op, Seq};
 
 /// Judges the versions of a sorted sequence, one after the other. See the module documentation.
@@ -89,6 +90,9 @@ impl Retention {
             .expect("`now` is one, and not below");
         if newer.is_some_and(|newer| newer <= reader) {
             return None; // I2
+        }
+        if planted(Plant::DropTombstoneEarly) && self.bottom && op == Op::Delete {
+            return None;
         }
         if 0 < first {
             return Some(seq);

@@ -12,6 +12,7 @@
 use stdx::hash;
 
 use super::block::{self, BlockIdent};
+use crate::plant::{Plant, planted};
 
 const BLOCK_LEN: usize = 64;
 const BLOCK_BITS: u64 = 512;
@@ -45,7 +46,8 @@ impl Filter {
         let count = usize::try_from(count).expect("at most 2^24");
         let mut blocks = vec![Bits::default(); count].into_boxed_slice();
         let probes = probes_for(bits_per_key);
-        for hash in hashes {
+        let forgotten = usize::from(planted(Plant::FilterForgetsKey));
+        for hash in hashes.iter().rev().skip(forgotten) {
             let block = blocks
                 .get_mut(index(*hash, count))
                 .expect("below the count");

@@ -61,6 +61,7 @@ use stdx::sync::Mutex;
 use self::holes::Holes;
 use self::pending::Pending;
 pub(crate) use self::rebuild::Owner;
+use crate::plant::{Plant, planted};
 use crate::types::{Extent, UNIT};
 
 /// The number of a checkpoint that has begun, in the life of one [`Space`].
@@ -149,6 +150,10 @@ impl Space {
         self.change(|state| {
             for &extent in extents {
                 state.leave_used(extent);
+                if planted(Plant::ReuseBeforePublish) {
+                    state.free(extent);
+                    continue;
+                }
                 state.pending.insert(extent, state.epoch);
             }
         });

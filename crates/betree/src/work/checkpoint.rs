@@ -21,6 +21,7 @@ use super::queue::HeldBack;
 use crate::checkpoint::{self, BucketImage, Image, Superblock, TreeFlags, TreeImage};
 use crate::db::Core;
 use crate::error::{Error, ErrorKind, Result};
+use crate::plant::{Plant, planted};
 use crate::run::{Run, RunMeta};
 use crate::tree::{State, Tree};
 use crate::types::{RunId, Seq};
@@ -309,7 +310,9 @@ impl Found {
             let meta = run.meta();
             self.runs.entry(meta.id).or_insert_with(|| meta.clone());
         }
-        if let Some(first) = state.oldest_unflushed() {
+        if let Some(first) = state.oldest_unflushed()
+            && !planted(Plant::LogReleasedEarly)
+        {
             self.oldest = first.min(self.oldest);
         }
         let id = |run: &Arc<Run>| run.meta().id;

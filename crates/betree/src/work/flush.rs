@@ -18,6 +18,7 @@ use super::restructure::Part;
 use crate::db::Core;
 use crate::error::Result;
 use crate::merge::{Retention, Source};
+use crate::plant::{Plant, planted};
 use crate::run::{Run, RunOptions, RunWriter};
 use crate::tree::{Bucket, Tree};
 use crate::types::{Entry, Seq};
@@ -47,7 +48,8 @@ impl Core {
     }
 
     fn finish_flush(&self, taken: Taken, took: Duration) {
-        self.memory.flushed(taken.job.bytes, took);
+        let drift = if planted(Plant::CounterDrift) { 8 } else { 0 };
+        self.memory.flushed(taken.job.bytes - drift, took);
         let bytes = taken.job.bytes;
         drop(taken);
         self.queue.done(bytes);
@@ -154,7 +156,8 @@ impl Core {
         if !append {
             self.counters.delta_bytes.add(run.meta().bytes);
             self.merges.delta_came(run.meta().bytes);
-            state.deltas.insert(0, run);
+            let at = state.deltas.len() * usize::from(planted(Plant::DeltaAtTheEnd));
+            state.deltas.insert(at, run);
             return;
         }
         self.counters.appends.add(1);

@@ -17,6 +17,7 @@ use super::source::Chain;
 use crate::db::Core;
 use crate::error::{ErrorKind, Result};
 use crate::merge::{Merger, Retention, Source};
+use crate::plant::{Plant, planted};
 use crate::run::{Run, RunOptions, RunWriter};
 use crate::tree::{Bucket, Tree};
 use crate::types::Entry;
@@ -382,6 +383,9 @@ fn parts(bucket: &Bucket, outputs: Vec<Arc<Run>>) -> Vec<Part> {
     let part = |(index, run): (usize, Arc<Run>)| Part {
         lo: match index {
             0 => Arc::clone(&bucket.lo),
+            _ if planted(Plant::PivotOffByOne) => {
+                run.meta().min_key.iter().copied().chain([0]).collect()
+            }
             _ => Arc::from(&*run.meta().min_key),
         },
         base: vec![run],

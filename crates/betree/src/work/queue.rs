@@ -10,6 +10,7 @@ use std::sync::Arc;
 use stdx::sync::Mutex;
 
 use crate::buffer::Buffer;
+use crate::plant::{Plant, planted};
 use crate::tree::{Bucket, Tree};
 use crate::types::Seq;
 
@@ -86,7 +87,7 @@ impl FlushQueue {
     pub(crate) fn put_back(&self, taken: Taken) {
         for bucket in &taken.buckets {
             let mut state = bucket.state();
-            if state.has_frozen(&taken.job.buffer) {
+            if state.has_frozen(&taken.job.buffer) || planted(Plant::PutBackClearsMark) {
                 state.flushing = false;
             }
         }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::queue::Job;
 use crate::db::{Committer, Core};
+use crate::plant::{Plant, planted};
 use crate::run::Run;
 use crate::tree::{Bucket, State, Tree};
 
@@ -36,6 +37,9 @@ impl Core {
         );
         let job = self.freeze_state(tree, bucket, state, committer.last);
         for run in &state.deltas {
+            if planted(Plant::SharingForgotten) {
+                break;
+            }
             self.sharing.add(run.meta().id, parts.len() - 1);
         }
         let ends: Vec<Option<Arc<[u8]>>> = parts
@@ -49,6 +53,9 @@ impl Core {
             let deltas = state.deltas.clone();
             let new = Bucket::with_runs(part.lo, hi, state.flushed, deltas, part.base.into());
             new.state().frozen.clone_from(&state.frozen);
+            if planted(Plant::SplitLosesBuffer) && new.hi == bucket.hi {
+                new.state().frozen.drain(..1.min(state.frozen.len()));
+            }
             replacements.push(Arc::new(new));
         }
         self.counters.splits.add(1);

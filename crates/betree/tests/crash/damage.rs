@@ -8,6 +8,7 @@
 //! power loss and is cut; then the store opens with an older prefix of the commits, never with
 //! anything that was not committed.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -219,6 +220,48 @@ fn damage_by_misdirected_writes_is_found() {
         }
     }
     println!("blocks swapped: {sum:?}");
+}
+
+/// The pages in the data file, by length: where each begins. A page begins with "bpg1" and says at
+/// byte 28 how long it is.
+fn pages(bytes: &[u8]) -> BTreeMap<usize, Vec<usize>> {
+    let mut pages: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
+    for (at, header) in bytes.windows(32).enumerate() {
+        if let ([b'b', b'p', b'g', b'1', ..], Some(length)) = (header, header.last_chunk::<4>()) {
+            let length = usize::try_from(u32::from_le_bytes(*length)).expect("64 bits");
+            pages.entry(length).or_default().push(at);
+        }
+    }
+    pages
+}
+
+/// A whole page in the place of another, with its checksum: of another run, or of another place in
+/// its own.
+#[test]
+fn damage_by_exchanged_pages_is_found() {
+    let victim = victim(Codec::None);
+    let path = Path::new(DIRECTORY).join("data.betree");
+    let bytes = victim.content(&path);
+    let mut sum = Sum::default();
+    for (length, places) in pages(&bytes) {
+        for pair in places.windows(2) {
+            let &[a, b] = pair else { continue };
+            let (one, other) = (bytes.get(a..a + length), bytes.get(b..b + length));
+            let (Some(one), Some(other)) = (one, other) else {
+                continue;
+            };
+            if a + length <= b && one != other {
+                let what = format!("pages at {a} and {b} exchanged");
+                victim.hurt(&mut sum, &what, |vfs| {
+                    vfs.poke(&path, a as u64, other);
+                    vfs.poke(&path, b as u64, one);
+                });
+            }
+        }
+    }
+    assert!(5 < sum.cases, "pages are of one length: {sum:?}");
+    assert!(0 < sum.refused, "pages are told apart: {sum:?}");
+    println!("pages exchanged: {sum:?}");
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! Every script is crashed after every call that may change the disk, with each class of outcome;
-//! what recovery finds is judged each time.
+//! what recovery finds is judged each time. `BETREE_SIM_SEEDS=N` draws N random outcomes for each
+//! call instead of one.
 
 use betree::Durability;
 use sim::{Crash, Outcome, Profile, SimOptions, SimVfs};
@@ -42,11 +43,17 @@ fn explore(script: &Script, only: Option<u64>) -> u64 {
             ended == Err(Stop) || world.vfs.has_stopped(),
             "the same calls come again"
         );
-        for outcome in Outcome::ALL {
+        let more = setting("BETREE_SIM_SEEDS").unwrap_or(1).saturating_sub(1);
+        let seeds = (1..=more).map(|n| (Outcome::Random, point + (n << 32)));
+        for (outcome, seed) in Outcome::ALL
+            .map(|all| (all, point))
+            .into_iter()
+            .chain(seeds)
+        {
             let crash = Crash {
                 profile: Profile::Atomic512,
                 outcome,
-                seed: point,
+                seed,
             };
             revive(&world, world.vfs.image(crash), outcome);
         }

@@ -10,6 +10,9 @@ mod draw;
 mod exhaustive;
 mod look;
 mod meta;
+#[cfg(feature = "plants")]
+#[path = "../plants/mod.rs"]
+mod plants;
 mod random;
 mod rig;
 mod scripts;
@@ -40,4 +43,11 @@ impl Drop for Repeat {
             eprintln!("repeat: {}", self.0);
         }
     }
+}
+
+/// With the feature `plants`.
+#[cfg(feature = "plants")]
+#[test]
+fn every_planted_bug_is_found() {
+    plants::drive(plants::Binary::Crash);
 }

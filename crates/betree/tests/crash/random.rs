@@ -20,6 +20,7 @@ const TWICE: u64 = 50;
 struct Tally {
     recoveries: u64,
     within: u64,
+    kills: u64,
     commits: usize,
     faults: usize,
     hash: u64,
@@ -60,6 +61,9 @@ fn run(seed: u64) -> Tally {
         if ended.is_ok() && !world.vfs.has_stopped() && rng.chance(0.3) {
             // No power loss: the process ended, or was told to after a fault.
             again(&mut world, &mut rng);
+        } else if world.vfs.has_stopped() && rng.chance(0.25) {
+            kill(&mut world, &mut rng);
+            tally.kills += 1;
         } else {
             recover(&mut world, &mut rng, &mut tally);
         }
@@ -106,6 +110,18 @@ fn again(world: &mut World, rng: &mut Rng) {
     world.abandon();
     world.vfs.clear_faults();
     world.vfs.evict();
+    world.faulty = false;
+    world.options = draw::options(rng);
+    world.open().expect("nothing stops it");
+    world.adopt().expect("nothing stops it");
+}
+
+/// The process is killed in the middle of a call, and another opens the same disk: it sees what was
+/// written, synced or not, and what it then makes of that must survive a power loss.
+fn kill(world: &mut World, rng: &mut Rng) {
+    let survived = world.vfs.fork();
+    world.abandon();
+    world.vfs = survived;
     world.faulty = false;
     world.options = draw::options(rng);
     world.open().expect("nothing stops it");
@@ -236,6 +252,7 @@ fn random_crashes_lose_nothing_promised() {
         }
         sum.recoveries += tally.recoveries;
         sum.within += tally.within;
+        sum.kills += tally.kills;
         sum.commits += tally.commits;
         sum.faults += tally.faults;
         seed += 1;
@@ -244,11 +261,12 @@ fn random_crashes_lose_nothing_promised() {
         }
     }
     println!(
-        "{} seeds: {} crashes recovered from ({} of them crashed again on the way), \
+        "{} seeds: {} crashes recovered from ({} of them crashed again on the way), {} kills, \
          {} commits started, {} errors by faults, 0 laws broken",
         seed - first,
         sum.recoveries,
         sum.within,
+        sum.kills,
         sum.commits,
         sum.faults
     );

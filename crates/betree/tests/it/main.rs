@@ -7,6 +7,7 @@
 
 mod backup;
 mod bulk;
+mod histories;
 mod inspect;
 mod isolation;
 mod many_trees;

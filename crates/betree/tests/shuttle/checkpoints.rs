@@ -31,11 +31,36 @@ fn an_image_is_complete_while_buckets_are_flushed_merged_and_split() {
         ]);
         let image = books.disk.image(drops_everything());
         let found = books.recover(&image, &tiny(), &books.acknowledged());
+        books.db.verify().unwrap();
         books.db.sync_log().unwrap();
         let all = books.audit(&books.db.begin_read().unwrap());
         drop(found);
         let image = books.disk.image(any_crash());
         drop(books.recover(&image, &tiny(), &all));
+    });
+}
+
+#[test]
+fn what_an_image_names_is_not_given_out() {
+    explore(400, || {
+        let books = Books::new(1, 300, &tiny().with_k_cap(1));
+        let checkpointer = {
+            let books = Arc::clone(&books);
+            thread(move || {
+                for _ in 0..3 {
+                    books.db.checkpoint().unwrap();
+                    books.db.verify().unwrap();
+                }
+            })
+        };
+        join([
+            books.writer(0, 4, Durability::None),
+            books.worker(3),
+            books.worker(3),
+            checkpointer,
+        ]);
+        let image = books.disk.image(drops_everything());
+        drop(books.recover(&image, &tiny(), &books.acknowledged()));
     });
 }
 

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use betree::{Durability, Options};
+use betree::{Batch, Durability, Options};
 use sim::{Fault, FaultKind};
 
-use crate::books::{Books, join, thread, tiny};
+use crate::books::{Books, join, scan, thread, tiny};
 use crate::explore::{draw, explore};
 
 /// Three batches fill the memory.
@@ -60,5 +60,50 @@ fn a_flush_that_failed_is_finished_later() {
         books.audit(&books.db.begin_read().unwrap());
         assert!(books.db.settle(std::time::Duration::from_secs(60)).unwrap());
         books.audit(&books.db.begin_read().unwrap());
+    });
+}
+
+/// The parts of a split share a buffer. One attempt to flush it gets into the first part and fails
+/// in the second; by then the first may be flushing its next buffer, and a merge may be waiting to
+/// split it again.
+#[test]
+fn a_failed_flush_leaves_the_marks_of_others_alone() {
+    explore(400, || {
+        let books = Books::new(0, 0, &tiny().with_k_cap(1));
+        let put = |keys: &mut dyn Iterator<Item = u8>, size: usize| {
+            let mut batch = Batch::new();
+            keys.for_each(|key| batch.put(books.tree, &[key], &vec![key; size]));
+            books.db.write(&batch, Durability::None).unwrap();
+        };
+        let step = |db: &betree::Db| assert!(db.step().unwrap(), "there is work");
+        put(&mut (0..80).step_by(10), 700);
+        books.freeze();
+        step(&books.db);
+        put(&mut (5..80).step_by(20), 300);
+        books.freeze();
+        step(&books.db);
+        // Not frozen until the merge splits the bucket, and then shared.
+        put(&mut (1..80).step_by(4), 500);
+        step(&books.db);
+        assert!(1 < books.db.stats().unwrap().buckets, "it was split");
+        put(&mut (3..4), 20);
+        books.freeze();
+        let call = 2 + draw(2);
+        books
+            .disk
+            .inject(Fault::once("flush.write", call, FaultKind::Eio));
+        let worker = || {
+            let books = Arc::clone(&books);
+            thread(move || {
+                for _ in 0..6 {
+                    // The error is the fault's; the work is tried again.
+                    let _ = books.db.step();
+                }
+            })
+        };
+        join([worker(), worker(), worker()]);
+        books.disk.clear_faults();
+        assert!(books.db.settle(std::time::Duration::from_secs(60)).unwrap());
+        assert_eq!(scan(&books.db.begin_read().unwrap(), books.tree).len(), 29);
     });
 }

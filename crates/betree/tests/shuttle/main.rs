@@ -19,6 +19,16 @@ mod commits;
 mod cursors;
 mod explore;
 mod full;
+#[cfg(feature = "plants")]
+#[path = "../plants/mod.rs"]
+mod plants;
 mod threads;
 mod transactions;
 mod trees;
+
+/// With the feature `plants`.
+#[cfg(feature = "plants")]
+#[test]
+fn every_planted_bug_is_found() {
+    plants::drive(plants::Binary::Shuttle);
+}

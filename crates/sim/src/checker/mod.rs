@@ -12,6 +12,7 @@
 //! The cost is one step per change and candidate: the number of keys that differ from the state
 //! found is carried along, not recomputed.
 
+pub mod append;
 mod history;
 mod search;
 #[cfg(test)]

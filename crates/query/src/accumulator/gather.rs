@@ -1,0 +1,67 @@
+//! Values kept as they come: `$push`, `$addToSet`, `$firstN`, `$lastN`.
+
+use std::collections::{HashSet, VecDeque};
+
+use bson::Bson;
+
+use crate::collation::Collator;
+use crate::value::equivalence_key;
+
+/// Distinct values in the order in which they came.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Distinct {
+    seen: HashSet<Vec<u8>>,
+    values: Vec<Bson>,
+}
+
+impl Distinct {
+    /// Adds a value unless an equal one is there. True when it was new.
+    pub(super) fn add(&mut self, value: Bson, collator: Option<&Collator>) -> bool {
+        let new = self.seen.insert(equivalence_key(&value, collator));
+        if new {
+            self.values.push(value);
+        }
+        new
+    }
+
+    pub(super) fn into_values(self) -> Vec<Bson> {
+        self.values
+    }
+}
+
+/// The first values, or the last ones.
+#[derive(Debug, Clone)]
+pub(super) struct Edge {
+    limit: usize,
+    last: bool,
+    values: VecDeque<Bson>,
+}
+
+impl Edge {
+    pub(super) fn new(limit: usize, last: bool) -> Edge {
+        Edge {
+            limit,
+            last,
+            values: VecDeque::new(),
+        }
+    }
+
+    /// Whether another value would be taken.
+    pub(super) fn wants(&self) -> bool {
+        self.last || self.values.len() < self.limit
+    }
+
+    pub(super) fn add(&mut self, value: Bson) {
+        if !self.wants() {
+            return;
+        }
+        self.values.push_back(value);
+        if self.values.len() > self.limit {
+            self.values.pop_front();
+        }
+    }
+
+    pub(super) fn into_values(self) -> Vec<Bson> {
+        self.values.into()
+    }
+}

@@ -1,0 +1,66 @@
+//! The error of this crate and of the layers above it: a code of MongoDB's and a message.
+
+use bson::Document;
+
+use crate::code::Code;
+
+/// What went wrong, in the terms of the wire protocol.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[error("{message}")]
+#[non_exhaustive]
+pub struct Error {
+    /// What drivers act on.
+    pub code: Code,
+    /// What people read.
+    pub message: String,
+    /// Fields that go into the reply beside code and message: `keyPattern`, `errInfo` and the like.
+    pub details: Option<Box<Document>>,
+}
+
+/// A result with this crate's error.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+impl Error {
+    /// An error of `code`.
+    pub fn new(code: Code, message: impl Into<String>) -> Error {
+        Error {
+            code,
+            message: message.into(),
+            details: None,
+        }
+    }
+
+    /// The same with fields for the reply.
+    #[must_use]
+    pub fn with_details(mut self, details: Document) -> Error {
+        self.details = Some(Box::new(details));
+        self
+    }
+
+    /// `BadValue`.
+    pub fn bad_value(message: impl Into<String>) -> Error {
+        Error::new(Code::BAD_VALUE, message)
+    }
+
+    /// `FailedToParse`.
+    pub fn parse(message: impl Into<String>) -> Error {
+        Error::new(Code::FAILED_TO_PARSE, message)
+    }
+
+    /// `TypeMismatch`.
+    pub fn type_mismatch(message: impl Into<String>) -> Error {
+        Error::new(Code::TYPE_MISMATCH, message)
+    }
+
+    /// An error with a bare number, as `Location40324`.
+    pub fn location(number: i32, message: impl Into<String>) -> Error {
+        Error::new(Code(number), message)
+    }
+}
+
+/// Bytes that are no BSON.
+impl From<bson::error::Error> for Error {
+    fn from(error: bson::error::Error) -> Error {
+        Error::new(Code::INVALID_BSON, error.to_string())
+    }
+}

@@ -1,0 +1,58 @@
+//! A call: a function with its arguments and what parsing prepared for it.
+
+use std::fmt;
+use std::sync::Arc;
+
+use super::args::Args;
+use super::env::{Env, Value};
+use super::function::Function;
+use super::{Expr, sort_array};
+use crate::Result;
+use crate::collation::Collator;
+
+/// A function with its arguments.
+#[derive(Clone)]
+pub(super) struct Call {
+    pub(super) function: &'static Function,
+    /// By position, or in the order of the signature; `None` when not given.
+    pub(super) arguments: Vec<Option<Expr>>,
+    /// The level of the first variable that the call binds.
+    pub(super) level: u32,
+    pub(super) collator: Option<Arc<Collator>>,
+    pub(super) prepared: Prepared,
+}
+
+/// What parsing prepares once for all evaluations.
+#[derive(Clone)]
+pub(super) enum Prepared {
+    /// Nothing.
+    None,
+    /// The order of `$sortArray`.
+    Order(Arc<sort_array::Order>),
+}
+
+impl Call {
+    pub(super) fn evaluate<'e>(&'e self, env: &Env<'e>) -> Result<Value<'e>> {
+        (self.function.evaluate)(&Args::new(self, *env))
+    }
+
+    /// Name and arguments, when all of them are given by position.
+    pub(super) fn positional(&self) -> Option<(&'static str, Vec<&Expr>)> {
+        if !matches!(self.function.shape, super::function::Shape::Positional(..)) {
+            return None;
+        }
+        let arguments: Option<Vec<&Expr>> = self.arguments.iter().map(Option::as_ref).collect();
+        Some((self.function.name, arguments?))
+    }
+
+    /// Whether equal arguments give equal values, so that a call of constants is one.
+    pub(super) fn is_pure(&self) -> bool {
+        self.function.name != "$rand"
+    }
+}
+
+impl fmt::Debug for Call {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}{:?}", self.function.name, self.arguments)
+    }
+}

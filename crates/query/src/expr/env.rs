@@ -1,0 +1,156 @@
+//! What an expression is evaluated against: the document, the variables, and the values that
+//! `$let`, `$map` and their like have bound on the way down.
+//!
+//! Nothing here is shared or locked: an [`Env`] is a handful of references and is copied freely.
+//! Bound values live in frames on the stack of the evaluation, each with the levels at which
+//! [`super::Scope`] defined them, so finding one compares numbers and not names.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use bson::{Bson, DateTime, Document, RawBsonRef, RawDocument};
+
+use super::{Expr, Scope};
+use crate::{Code, Error, Result};
+
+/// The value of an expression while it is computed: borrowed where possible, `None` when missing.
+pub(crate) type Value<'e> = Option<Cow<'e, Bson>>;
+
+/// What an expression is evaluated against.
+#[derive(Clone, Copy)]
+pub struct Env<'a> {
+    /// The document: `$$ROOT`, and `$$CURRENT` unless that was bound anew.
+    pub root: &'a Document,
+    /// Variables of the operation.
+    pub vars: &'a Variables,
+    frame: Option<&'a Frame<'a>>,
+}
+
+impl<'a> Env<'a> {
+    /// The environment of `root` with the operation's variables.
+    #[must_use]
+    pub fn new(root: &'a Document, vars: &'a Variables) -> Env<'a> {
+        Env {
+            root,
+            vars,
+            frame: None,
+        }
+    }
+
+    /// The same with one more bound variable.
+    pub(super) fn with(&self, frame: &'a Frame<'a>) -> Env<'a> {
+        Env {
+            frame: Some(frame),
+            ..*self
+        }
+    }
+
+    /// The innermost frame, which becomes the parent of the next.
+    pub(super) fn frame(&self) -> Option<&'a Frame<'a>> {
+        self.frame
+    }
+
+    /// The value bound at `level`.
+    pub(super) fn local(&self, level: u32) -> Option<&'a Bson> {
+        let mut frame = self.frame;
+        while let Some(at) = frame {
+            if let Some(value) = at.value(level) {
+                return value.as_deref();
+            }
+            frame = at.parent;
+        }
+        None
+    }
+}
+
+/// Variables that one expression binds.
+pub(super) struct Frame<'a> {
+    /// The level at which the scope defined the first of them.
+    pub(super) level: u32,
+    /// Their values.
+    pub(super) values: &'a [Value<'a>],
+    /// The frame around it.
+    pub(super) parent: Option<&'a Frame<'a>>,
+}
+
+impl<'a> Frame<'a> {
+    fn value(&self, level: u32) -> Option<&'a Value<'a>> {
+        let at = usize::try_from(level.checked_sub(self.level)?).ok()?;
+        self.values.get(at)
+    }
+}
+
+/// The variables of an operation: `NOW` and the other system variables, and those of `let`.
+///
+/// Cloning shares the values.
+#[derive(Clone, Debug, Default)]
+pub struct Variables {
+    values: Arc<Vec<(Box<str>, Option<Bson>)>>,
+}
+
+impl Variables {
+    /// Variables with `$$NOW` set, which every operation reads once.
+    #[must_use]
+    pub fn at(now: DateTime) -> Variables {
+        let mut variables = Variables::default();
+        variables.set("NOW", Some(Bson::DateTime(now)));
+        variables
+    }
+
+    /// Evaluates the `let` of a command over the variables of `base`. The expressions must not read
+    /// a document: code 4890500.
+    pub fn from_let(spec: &RawDocument, base: &Variables) -> Result<Variables> {
+        let mut variables = base.clone();
+        let empty = Document::new();
+        for element in spec {
+            let (name, value) = element?;
+            super::variable::check_user_name(name.as_str())?;
+            let value = owned(value)?;
+            let scope = Scope::new().with_variables(base);
+            let expr = Expr::parse(&value, &scope)?;
+            let mut dependencies = super::Dependencies::default();
+            expr.dependencies(&mut dependencies);
+            if dependencies.needs_document() {
+                return Err(Error::location(
+                    4_890_500,
+                    "Command let Expression tried to access a field, but this is not allowed \
+                     because Command let Expressions run before the query examines any documents.",
+                ));
+            }
+            let value = expr.evaluate(&Env::new(&empty, base))?;
+            variables.set(name.as_str(), value);
+        }
+        Ok(variables)
+    }
+
+    /// Sets one, without the dollars; `None` is a missing value.
+    pub fn set(&mut self, name: &str, value: Option<Bson>) {
+        let values = Arc::make_mut(&mut self.values);
+        match values.iter_mut().find(|(known, _)| &**known == name) {
+            Some((_, held)) => *held = value,
+            None => values.push((name.into(), value)),
+        }
+    }
+
+    /// Whether there is one of this name.
+    #[must_use]
+    pub fn contains(&self, name: &str) -> bool {
+        self.values.iter().any(|(known, _)| &**known == name)
+    }
+
+    /// Its value; `None` when it is missing or not there at all.
+    #[must_use]
+    pub fn get(&self, name: &str) -> Option<&Bson> {
+        let (_, value) = self.values.iter().find(|(known, _)| &**known == name)?;
+        value.as_ref()
+    }
+
+    /// The names, in the order in which they were set.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.values.iter().map(|(name, _)| &**name)
+    }
+}
+
+fn owned(value: RawBsonRef<'_>) -> Result<Bson> {
+    Bson::try_from(value).map_err(|error| Error::new(Code::INVALID_BSON, error.to_string()))
+}

@@ -1,0 +1,50 @@
+//! Aggregation expressions: parsed once, then evaluated over documents.
+//!
+//! An expression is a tree of constants, paths, literals of objects and arrays, and calls of
+//! functions. Every function stands in the table of its family ([`function`]); it gets its arguments
+//! unevaluated, so that `$cond` and `$map` are functions like `$add`. A missing value is `None`
+//! everywhere, distinct from null. Calls of constants are folded when parsed.
+
+mod aggregate;
+mod args;
+mod arithmetic;
+mod array;
+mod bits;
+mod call;
+mod civil;
+mod coerce;
+mod compare;
+mod conditional;
+mod date;
+mod date_format;
+mod dependencies;
+mod env;
+mod field_path;
+mod function;
+mod lambda;
+mod literal;
+mod named;
+mod node;
+mod object;
+mod parse;
+mod random;
+mod rank_n;
+mod scope;
+mod set;
+mod sort_array;
+mod string;
+mod string_find;
+mod trig;
+mod trim;
+mod variable;
+mod zip;
+mod zone;
+
+#[cfg(test)]
+mod tests;
+
+pub use dependencies::Dependencies;
+pub use env::{Env, Variables};
+pub use field_path::FieldPath;
+pub use node::Expr;
+pub use scope::Scope;

@@ -1,0 +1,158 @@
+//! The tree of an expression and its evaluation.
+//!
+//! Evaluation borrows: a path gives a reference into the document, a constant one into the tree, and
+//! only what is computed is owned. Recursion is bounded by the nesting that parsing accepts.
+
+use std::borrow::Cow;
+
+use bson::{Bson, Document};
+
+use super::call::Call;
+use super::env::{Env, Value};
+use super::field_path::FieldPath;
+use crate::Result;
+
+/// A parsed expression.
+#[derive(Debug, Clone)]
+pub struct Expr {
+    pub(super) node: Node,
+}
+
+#[derive(Debug, Clone)]
+pub(super) enum Node {
+    /// A value as it stands.
+    Constant(Bson),
+    /// `$$REMOVE`: no value.
+    Missing,
+    /// A variable and a path into it, which may be empty.
+    Path(Base, FieldPath),
+    /// `{a: .., b: ..}`; fields without a value are left out.
+    Object(Vec<(String, Expr)>),
+    /// `[.., ..]`; elements without a value become null.
+    Array(Vec<Expr>),
+    /// An operator with its arguments.
+    Call(Box<Call>),
+}
+
+/// Where a path begins.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Base {
+    /// The document.
+    Root,
+    /// A variable that an expression around this one bound, by name and level.
+    Local(Box<str>, u32),
+    /// A variable of the operation.
+    Outer(Box<str>),
+}
+
+impl Expr {
+    /// The value of this expression; `None` when it is missing.
+    pub fn evaluate(&self, env: &Env<'_>) -> Result<Option<Bson>> {
+        Ok(self.value(env)?.map(Cow::into_owned))
+    }
+
+    /// The value with missing as null, as accumulators and group keys want it.
+    pub fn evaluate_or_null(&self, env: &Env<'_>) -> Result<Bson> {
+        Ok(self.evaluate(env)?.unwrap_or(Bson::Null))
+    }
+
+    /// A constant expression.
+    #[must_use]
+    pub fn constant(value: Bson) -> Expr {
+        Expr {
+            node: Node::Constant(value),
+        }
+    }
+
+    /// The field at a path of the document, as the expression `"$path"` gives it.
+    #[must_use]
+    pub fn field(path: FieldPath) -> Expr {
+        Expr {
+            node: Node::Path(Base::Root, path),
+        }
+    }
+
+    /// The value, when it depends on nothing.
+    #[must_use]
+    pub fn as_constant(&self) -> Option<&Bson> {
+        match &self.node {
+            Node::Constant(value) => Some(value),
+            _ => None,
+        }
+    }
+
+    /// The path, when this is nothing but a field of the document.
+    #[must_use]
+    pub fn as_field(&self) -> Option<&FieldPath> {
+        match &self.node {
+            Node::Path(Base::Root, path) if !path.is_empty() => Some(path),
+            _ => None,
+        }
+    }
+
+    /// Whether this is the whole document, `$$ROOT`.
+    #[must_use]
+    pub fn is_root(&self) -> bool {
+        matches!(&self.node, Node::Path(Base::Root, path) if path.is_empty())
+    }
+
+    /// The name with its dollar and the arguments in order, when this is a call whose arguments are
+    /// all given by position.
+    #[must_use]
+    pub fn as_call(&self) -> Option<(&'static str, Vec<&Expr>)> {
+        match &self.node {
+            Node::Call(call) => call.positional(),
+            _ => None,
+        }
+    }
+
+    /// The fields, when this is an object literal.
+    #[must_use]
+    pub fn as_object(&self) -> Option<&[(String, Expr)]> {
+        match &self.node {
+            Node::Object(fields) => Some(fields),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn value<'e>(&'e self, env: &Env<'e>) -> Result<Value<'e>> {
+        match &self.node {
+            Node::Constant(value) => Ok(Some(Cow::Borrowed(value))),
+            Node::Missing => Ok(None),
+            Node::Path(base, path) => Ok(path_value(base, path, env)),
+            Node::Object(fields) => object_value(fields, env),
+            Node::Array(items) => array_value(items, env),
+            Node::Call(call) => call.evaluate(env),
+        }
+    }
+}
+
+fn path_value<'e>(base: &Base, path: &FieldPath, env: &Env<'e>) -> Value<'e> {
+    let found = match base {
+        Base::Root if path.is_empty() => {
+            return Some(Cow::Owned(Bson::Document(env.root.clone())));
+        }
+        Base::Root => return path.in_document(env.root),
+        Base::Local(_, level) => env.local(*level)?,
+        Base::Outer(name) => env.vars.get(name)?,
+    };
+    path.in_value(found)
+}
+
+fn object_value<'e>(fields: &'e [(String, Expr)], env: &Env<'e>) -> Result<Value<'e>> {
+    let mut document = Document::new();
+    for (name, expr) in fields {
+        if let Some(value) = expr.evaluate(env)? {
+            document.insert(name.as_str(), value);
+        }
+    }
+    Ok(Some(Cow::Owned(Bson::Document(document))))
+}
+
+fn array_value<'e>(items: &'e [Expr], env: &Env<'e>) -> Result<Value<'e>> {
+    let mut array = Vec::with_capacity(items.len());
+    for item in items {
+        array.push(item.evaluate_or_null(env)?);
+    }
+    Ok(Some(Cow::Owned(Bson::Array(array))))
+}

@@ -1,0 +1,124 @@
+//! `$sortArray`: by the elements themselves, or by fields of them.
+
+use std::cmp::Ordering;
+use std::sync::Arc;
+
+use bson::{Bson, Document};
+
+use super::args::{Args, computed, fail, is_nullish, null, type_of};
+use super::call::{Call, Prepared};
+use super::env::Value;
+use super::function::Function;
+use super::named::{Field, Signature};
+use super::node::Node;
+use super::{Expr, Scope};
+use crate::accumulator;
+use crate::collation::Collator;
+use crate::number::Number;
+use crate::value::compare_with;
+use crate::{Error, Result};
+
+pub(super) const FUNCTIONS: &[Function] = &[Function::own("$sortArray", parse, sort)];
+
+const SORT_ARRAY: Signature = Signature {
+    name: "$sortArray",
+    not_object: (
+        2_942_500,
+        "{op} requires an object as an argument, found: {type}",
+    ),
+    unknown: (2_942_501, "{op} found an unknown argument: {field}"),
+    fields: &[
+        Field::required("input", 2_942_502, "{op} requires 'input' to be specified"),
+        Field::required(
+            "sortBy",
+            2_942_503,
+            "{op} requires 'sortBy' to be specified",
+        ),
+    ],
+};
+
+/// What elements are sorted by.
+pub(super) enum Order {
+    /// Themselves, descending or not.
+    Whole { descending: bool },
+    /// Fields of theirs; an element that is no document has none.
+    Fields(accumulator::Order),
+}
+
+fn parse(function: &'static Function, operand: &Bson, scope: &Scope) -> Result<Expr> {
+    let fields = SORT_ARRAY.read(operand)?;
+    let field = |at: usize| fields.get(at).copied().flatten();
+    let order = match field(1) {
+        Some(Bson::Document(spec)) => Order::Fields(accumulator::Order::parse(spec, "$sortArray")?),
+        other => {
+            let direction = other.and_then(Number::from_bson);
+            match direction.and_then(Number::to_i64_exact) {
+                Some(1) => Order::Whole { descending: false },
+                Some(-1) => Order::Whole { descending: true },
+                _ => {
+                    return Err(Error::location(
+                        2_942_507,
+                        "The $sort element value must be either 1 or -1",
+                    ));
+                }
+            }
+        }
+    };
+    let input = field(0).map(|spec| Expr::parse(spec, scope)).transpose()?;
+    let call = Call {
+        function,
+        arguments: vec![input],
+        level: scope.next_level(),
+        collator: scope.collator().cloned(),
+        prepared: Prepared::Order(Arc::new(order)),
+    };
+    Ok(Expr {
+        node: Node::Call(Box::new(call)),
+    })
+}
+
+fn sort<'e>(args: &Args<'e>) -> Result<Value<'e>> {
+    let value = args.value(0)?;
+    if is_nullish(&value) {
+        return null();
+    }
+    let Some(Bson::Array(items)) = value.as_deref() else {
+        return fail(
+            2_942_504,
+            format!(
+                "The input argument to $sortArray must be an array, but was of type: {}",
+                type_of(&value)
+            ),
+        );
+    };
+    let Prepared::Order(order) = args.prepared() else {
+        return null();
+    };
+    computed(sorted(items, order, args.collator()))
+}
+
+fn sorted(items: &[Bson], order: &Order, collator: Option<&Collator>) -> Vec<Bson> {
+    match order {
+        Order::Whole { descending } => {
+            let mut items = items.to_vec();
+            items.sort_by(|left, right| directed(compare_with(left, right, collator), *descending));
+            items
+        }
+        Order::Fields(order) => {
+            let empty = Document::new();
+            let mut keyed: Vec<(Vec<Bson>, &Bson)> = items
+                .iter()
+                .map(|item| {
+                    let document = item.as_document().unwrap_or(&empty);
+                    (order.key(document, collator), item)
+                })
+                .collect();
+            keyed.sort_by(|(left, _), (right, _)| order.compare(left, right, collator));
+            keyed.into_iter().map(|(_, item)| item.clone()).collect()
+        }
+    }
+}
+
+fn directed(order: Ordering, descending: bool) -> Ordering {
+    if descending { order.reverse() } else { order }
+}

@@ -1,0 +1,80 @@
+//! Tables of expressions, documents and values, one file per family.
+
+mod arithmetic;
+
+use bson::{Bson, Document, doc};
+
+use super::{Env, Expr, Scope, Variables};
+use crate::Result;
+
+/// The value of an expression over a document.
+fn evaluate(expr: impl Into<Bson>, document: &Document) -> Result<Option<Bson>> {
+    let expr = Expr::parse(&expr.into(), &Scope::new())?;
+    expr.evaluate(&Env::new(document, &Variables::default()))
+}
+
+/// Checks a value, `None` for missing, type included.
+#[track_caller]
+fn check(expr: impl Into<Bson>, document: Document, expected: impl Into<Option<Bson>>) {
+    let expr = expr.into();
+    let found = evaluate(expr.clone(), &document);
+    assert_eq!(found, Ok(expected.into()), "{expr} over {document}");
+}
+
+/// Checks the code of a refusal and a part of its message.
+#[track_caller]
+fn refuse(expr: impl Into<Bson>, document: Document, code: i32, part: &str) {
+    let expr = expr.into();
+    match evaluate(expr.clone(), &document) {
+        Ok(value) => panic!("{expr} gives {value:?}"),
+        Err(error) => {
+            assert_eq!(error.code.0, code, "{expr}: {error}");
+            assert!(error.message.contains(part), "{expr}: {error}");
+        }
+    }
+}
+
+#[test]
+fn paths_reach_through_arrays() {
+    let d = doc! { "a": { "b": 1 }, "c": [{ "d": 1 }, { "e": 2 }, 3, { "d": [4] }], "n": null };
+    check("$a.b", d.clone(), Bson::Int32(1));
+    check("$a.x", d.clone(), None);
+    check("$c.d", d.clone(), bson::bson!([1, [4]]));
+    check("$n", d.clone(), Bson::Null);
+    check("$$ROOT.a", d.clone(), bson::bson!({ "b": 1 }));
+    check("$$CURRENT.a.b", d.clone(), Bson::Int32(1));
+    check("$$REMOVE", d, None);
+}
+
+#[test]
+fn malformed_paths_are_refused() {
+    let d = Document::new;
+    refuse("$", d(), 16_872, "by itself");
+    refuse("$a..b", d(), 15_998, "empty");
+    refuse("$a.", d(), 40_353, "must not end");
+    refuse("$a.$b", d(), 16_410, "may not start with '$'");
+    refuse("$$nope", d(), 17_276, "Use of undefined variable: nope");
+    refuse(
+        doc! { "$foo": 1 },
+        d(),
+        168,
+        "Unrecognized expression '$foo'",
+    );
+    refuse(doc! { "$add": 1, "b": 2 }, d(), 15_983, "exactly one field");
+    refuse(doc! { "a.b": 1 }, d(), 16_412, "may not contain '.'");
+}
+
+#[test]
+fn variables_bind_from_the_inside_out() {
+    let expr = doc! { "$let": { "vars": { "x": 1, "y": "$a" }, "in": { "$let": {
+    "vars": { "x": { "$add": ["$$x", "$$y"] } }, "in": ["$$x", "$$y"] } } } };
+    check(expr, doc! { "a": 10 }, bson::bson!([11, 10]));
+    let current = doc! { "$let": { "vars": { "CURRENT": "$a" }, "in": "$b" } };
+    check(current, doc! { "a": { "b": 7 }, "b": 8 }, Bson::Int32(7));
+    refuse(
+        doc! { "$let": { "vars": { "X": 1 }, "in": 1 } },
+        Document::new(),
+        9,
+        "starts with",
+    );
+}

@@ -1,0 +1,93 @@
+//! `$trim`, `$ltrim`, `$rtrim`.
+
+use bson::Bson;
+
+use super::args::{Args, computed, fail, is_nullish, null, type_of};
+use super::env::Value;
+use super::function::Function;
+use super::named::{Field, Signature};
+use crate::Result;
+
+pub(super) const FUNCTIONS: &[Function] = &[
+    Function::named(&TRIM, |args| trim(args, true, true)),
+    Function::named(&LTRIM, |args| trim(args, true, false)),
+    Function::named(&RTRIM, |args| trim(args, false, true)),
+];
+
+const FIELDS: &[Field] = &[
+    Field::required("input", 50_695, "{op} requires an 'input' field"),
+    Field::optional("chars"),
+];
+
+const fn signature(name: &'static str) -> Signature {
+    Signature {
+        name,
+        not_object: (
+            50_696,
+            "{op} only supports an object as an argument, found {type}",
+        ),
+        unknown: (50_694, "{op} found an unknown argument: {field}"),
+        fields: FIELDS,
+    }
+}
+
+const TRIM: Signature = signature("$trim");
+const LTRIM: Signature = signature("$ltrim");
+const RTRIM: Signature = signature("$rtrim");
+
+/// What is trimmed without `chars`, by the manual of `$trim`.
+fn is_white(letter: char) -> bool {
+    matches!(
+        letter,
+        '\0' | ' ' | '\t' | '\n' | '\u{b}' | '\u{c}' | '\r' | '\u{a0}' | '\u{1680}' | '\u{2000}'
+            ..='\u{200a}'
+    )
+}
+
+fn trim<'e>(args: &Args<'e>, left: bool, right: bool) -> Result<Value<'e>> {
+    let input = args.value(0)?;
+    if is_nullish(&input) {
+        return null();
+    }
+    let Some(Bson::String(text)) = input.as_deref() else {
+        return refuse(args, 50_699, "its input", &input);
+    };
+    if !args.given(1) {
+        return computed(trimmed(text, left, right, is_white));
+    }
+    let chars = args.value(1)?;
+    if is_nullish(&chars) {
+        return null();
+    }
+    match chars.as_deref() {
+        Some(Bson::String(chars)) => {
+            computed(trimmed(text, left, right, |letter| chars.contains(letter)))
+        }
+        _ => refuse(args, 50_700, "'chars'", &chars),
+    }
+}
+
+fn refuse<'e>(args: &Args<'e>, code: i32, what: &str, found: &Value<'_>) -> Result<Value<'e>> {
+    fail(
+        code,
+        format!(
+            "{} requires {what} to be a string, got {} (of type {}) instead.",
+            args.name(),
+            found.as_deref().unwrap_or(&Bson::Null),
+            type_of(found)
+        ),
+    )
+}
+
+fn trimmed(text: &str, left: bool, right: bool, is: impl Fn(char) -> bool) -> &str {
+    let text = if left {
+        text.trim_start_matches(&is)
+    } else {
+        text
+    };
+    if right {
+        text.trim_end_matches(&is)
+    } else {
+        text
+    }
+}

@@ -1,0 +1,143 @@
+//! Time zones: UTC, fixed offsets, and the names of the IANA database, which is built in.
+
+use bson::Bson;
+use jiff::Timestamp;
+use jiff::civil::DateTime;
+use jiff::tz::TimeZone;
+
+use super::args::{Args, fail, is_nullish, type_of};
+use super::civil::Civil;
+use crate::Result;
+
+/// A time zone.
+#[derive(Debug, Clone)]
+pub(crate) enum Zone {
+    /// Coordinated universal time.
+    Utc,
+    /// Always this many milliseconds east of it.
+    Fixed(i64),
+    /// By the rules of a place.
+    Named(TimeZone),
+}
+
+impl Zone {
+    /// A name such as `Europe/Rome`, or an offset such as `+02:00`, `+0200`, `+02`.
+    pub(crate) fn parse(text: &str) -> Result<Zone> {
+        if matches!(text, "UTC" | "GMT" | "Z" | "Etc/UTC") {
+            return Ok(Zone::Utc);
+        }
+        if let Some(offset) = parse_offset(text) {
+            return Ok(Zone::Fixed(offset));
+        }
+        match TimeZone::get(text) {
+            Ok(zone) => Ok(Zone::Named(zone)),
+            Err(_) => fail(
+                40_485,
+                format!("unrecognized time zone identifier: \"{text}\""),
+            ),
+        }
+    }
+
+    /// Milliseconds east of UTC at an instant.
+    pub(crate) fn offset(&self, instant: i64) -> i64 {
+        match self {
+            Zone::Utc => 0,
+            Zone::Fixed(offset) => *offset,
+            Zone::Named(zone) => {
+                let instant = Timestamp::from_millisecond(instant.clamp(EARLIEST, LATEST));
+                let instant = instant.expect("clamped to what a timestamp holds");
+                i64::from(zone.to_offset(instant).seconds()) * 1000
+            }
+        }
+    }
+
+    /// Local time of an instant, in milliseconds.
+    pub(crate) fn local(&self, instant: i64) -> i64 {
+        instant.saturating_add(self.offset(instant))
+    }
+
+    /// The parts of local time of an instant.
+    pub(crate) fn civil(&self, instant: i64) -> Civil {
+        Civil::from_millis(self.local(instant))
+    }
+
+    /// The instant of a local time: the earlier of two where clocks went back, and where they went
+    /// forward as if they had not yet.
+    pub(crate) fn instant(&self, local: i64) -> i64 {
+        match self {
+            Zone::Named(zone) => named_instant(zone, local)
+                .unwrap_or_else(|| local.saturating_sub(self.offset(local))),
+            _ => local.saturating_sub(self.offset(local)),
+        }
+    }
+
+    /// Whether it is UTC.
+    pub(crate) fn is_utc(&self) -> bool {
+        matches!(self, Zone::Utc | Zone::Fixed(0))
+    }
+}
+
+/// The years for which the rules are computed; beyond, the last offset holds.
+const EARLIEST: i64 = -377_705_023_201_000;
+const LATEST: i64 = 253_402_207_200_999;
+
+fn named_instant(zone: &TimeZone, local: i64) -> Option<i64> {
+    let parts = Civil::from_millis(local);
+    let date_time = DateTime::new(
+        i16::try_from(parts.year).ok()?,
+        i8::try_from(parts.month).ok()?,
+        i8::try_from(parts.day).ok()?,
+        i8::try_from(parts.hour).ok()?,
+        i8::try_from(parts.minute).ok()?,
+        i8::try_from(parts.second).ok()?,
+        i32::try_from(parts.millisecond * 1_000_000).ok()?,
+    )
+    .ok()?;
+    let instant = zone.to_ambiguous_timestamp(date_time).compatible().ok()?;
+    Some(instant.as_millisecond())
+}
+
+/// `+hh`, `+hhmm`, `+hh:mm`, in milliseconds.
+pub(crate) fn parse_offset(text: &str) -> Option<i64> {
+    let (sign, digits) = match (text.strip_prefix('+'), text.strip_prefix('-')) {
+        (Some(digits), _) => (1, digits),
+        (_, Some(digits)) => (-1, digits),
+        _ => return None,
+    };
+    let (hours, minutes) = match digits.len() {
+        2 => (digits, "0"),
+        4 => digits.split_at_checked(2)?,
+        5 => digits.split_once(':')?,
+        _ => return None,
+    };
+    if hours.len() != 2
+        || !digits
+            .bytes()
+            .all(|byte| byte.is_ascii_digit() || byte == b':')
+    {
+        return None;
+    }
+    let (hours, minutes): (i64, i64) = (hours.parse().ok()?, minutes.parse().ok()?);
+    (minutes < 60).then_some(sign * (hours * 60 + minutes) * 60_000)
+}
+
+/// The zone of an optional argument: UTC when not given, `None` when null.
+pub(super) fn argument(args: &Args<'_>, at: usize) -> Result<Option<Zone>> {
+    if !args.given(at) {
+        return Ok(Some(Zone::Utc));
+    }
+    let value = args.value(at)?;
+    if is_nullish(&value) {
+        return Ok(None);
+    }
+    match value.as_deref() {
+        Some(Bson::String(name)) => Zone::parse(name).map(Some),
+        _ => fail(
+            40_517,
+            format!(
+                "timezone must evaluate to a string, found {}",
+                type_of(&value)
+            ),
+        ),
+    }
+}

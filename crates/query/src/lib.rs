@@ -1,0 +1,26 @@
+//! Filters, projections, sorts, updates, expressions and aggregation stages over BSON.
+//!
+//! Pure functions: no input or output, no clock (the time of an operation is handed in), no threads.
+//! What needs storage, such as `$lookup`, or a disk, such as a large sort, reaches it through traits
+//! that the caller implements. The authority is MongoDB's manual; messages and codes of errors
+//! follow it, because tools compare them.
+
+pub mod accumulator;
+pub mod code;
+pub mod collation;
+pub mod error;
+pub mod expr;
+pub mod filter;
+pub mod namespace;
+pub mod number;
+pub mod path;
+pub mod regex;
+pub mod row;
+pub mod settings;
+pub mod sort;
+pub mod value;
+
+pub use code::Code;
+pub use error::{Error, Result};
+pub use namespace::Namespace;
+pub use row::Row;

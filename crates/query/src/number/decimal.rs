@@ -1,0 +1,235 @@
+//! The decimal of BSON: IEEE 754-2008 decimal128 in the binary integer encoding, 16 bytes little
+//! endian.
+//!
+//! Arithmetic is done by `dec`, whose numbers use the other encoding of the standard (densely packed
+//! digits), so they are converted, never reinterpreted. A coefficient beyond 34 digits is not
+//! canonical and reads as zero, as the standard says.
+
+use bson::Decimal128;
+use dec::Context;
+
+/// The exponents lie in `-BIAS..=MAX_EXPONENT`.
+const BIAS: i32 = 6176;
+/// The greatest exponent of a coefficient.
+pub const MAX_EXPONENT: i32 = 6111;
+/// The least exponent of a coefficient.
+pub const MIN_EXPONENT: i32 = -BIAS;
+/// One more than the greatest coefficient: 10^34.
+pub const COEFFICIENT_LIMIT: u128 = 10_u128.pow(34);
+
+/// A decimal taken apart: `coefficient * 10^exponent`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Parts {
+    /// Not a number.
+    Nan,
+    /// An infinity.
+    Infinity {
+        /// Below all other numbers.
+        negative: bool,
+    },
+    /// A finite number.
+    Finite {
+        /// The sign, also of zeros.
+        negative: bool,
+        /// At most 34 digits.
+        coefficient: u128,
+        /// From -6176 to 6111.
+        exponent: i32,
+    },
+}
+
+impl Parts {
+    /// The parts of `number`.
+    #[must_use]
+    pub fn of(number: Decimal128) -> Parts {
+        let bits = u128::from_le_bytes(number.bytes());
+        let negative = bits >> 127 == 1;
+        let combination = (bits >> 122) & 0b1_1111;
+        if combination == 0b1_1111 {
+            return Parts::Nan;
+        }
+        if combination == 0b1_1110 {
+            return Parts::Infinity { negative };
+        }
+        // The long form of the coefficient begins with 0b100 and is beyond 34 digits always.
+        let long = combination >> 3 == 0b11;
+        let (biased, coefficient) = if long {
+            ((bits >> 111) & 0x3FFF, COEFFICIENT_LIMIT)
+        } else {
+            ((bits >> 113) & 0x3FFF, bits & ((1 << 113) - 1))
+        };
+        let exponent = i32::try_from(biased).expect("14 bits") - BIAS;
+        Parts::Finite {
+            negative,
+            coefficient: if coefficient < COEFFICIENT_LIMIT {
+                coefficient
+            } else {
+                0
+            },
+            exponent,
+        }
+    }
+
+    /// The parts of an integer.
+    #[must_use]
+    pub fn of_integer(number: i64) -> Parts {
+        Parts::Finite {
+            negative: number < 0,
+            coefficient: u128::from(number.unsigned_abs()),
+            exponent: 0,
+        }
+    }
+
+    /// The bytes. A coefficient beyond 34 digits or an exponent out of range is not written as
+    /// itself: callers keep both in range.
+    #[must_use]
+    pub fn pack(self) -> Decimal128 {
+        let (negative, rest) = match self {
+            Parts::Nan => (false, 0b1_1111 << 122),
+            Parts::Infinity { negative } => (negative, 0b1_1110 << 122),
+            Parts::Finite {
+                negative,
+                coefficient,
+                exponent,
+            } => {
+                debug_assert!(coefficient < COEFFICIENT_LIMIT);
+                debug_assert!((MIN_EXPONENT..=MAX_EXPONENT).contains(&exponent));
+                let biased = exponent.clamp(MIN_EXPONENT, MAX_EXPONENT) + BIAS;
+                let biased = u128::try_from(biased).expect("not negative after the clamp");
+                (negative, (biased << 113) | coefficient)
+            }
+        };
+        Decimal128::from_bytes(((u128::from(negative) << 127) | rest).to_le_bytes())
+    }
+
+    /// Whether it is no number.
+    #[must_use]
+    pub fn is_nan(self) -> bool {
+        self == Parts::Nan
+    }
+
+    /// Whether it is a zero of either sign.
+    #[must_use]
+    pub fn is_zero(self) -> bool {
+        matches!(self, Parts::Finite { coefficient: 0, .. })
+    }
+
+    /// The sign bit; false for NaN.
+    #[must_use]
+    pub fn is_signed(self) -> bool {
+        match self {
+            Parts::Nan => false,
+            Parts::Infinity { negative } | Parts::Finite { negative, .. } => negative,
+        }
+    }
+
+    /// Without zeros at the end of the coefficient; zero is `0 * 10^0`, positive.
+    #[must_use]
+    pub fn reduced(self) -> Parts {
+        let Parts::Finite {
+            negative,
+            mut coefficient,
+            mut exponent,
+        } = self
+        else {
+            return self;
+        };
+        if coefficient == 0 {
+            return Parts::of_integer(0);
+        }
+        while coefficient % 10 == 0 {
+            coefficient /= 10;
+            exponent += 1;
+        }
+        Parts::Finite {
+            negative,
+            coefficient,
+            exponent,
+        }
+    }
+
+    /// The integer it is exactly, if it is one of at most 64 bits.
+    #[must_use]
+    pub fn to_i64(self) -> Option<i64> {
+        let Parts::Finite {
+            negative,
+            coefficient,
+            exponent,
+        } = self.reduced()
+        else {
+            return None;
+        };
+        let power = u32::try_from(exponent).ok()?;
+        let magnitude = coefficient.checked_mul(10_u128.checked_pow(power)?)?;
+        let magnitude = i128::try_from(magnitude).ok()?;
+        i64::try_from(if negative { -magnitude } else { magnitude }).ok()
+    }
+
+    /// The nearest double (ties to even); decimals beyond its range become infinities and zeros.
+    #[must_use]
+    pub fn to_f64(self) -> f64 {
+        match self {
+            Parts::Nan => f64::NAN,
+            Parts::Infinity { negative: true } => f64::NEG_INFINITY,
+            Parts::Infinity { negative: false } => f64::INFINITY,
+            Parts::Finite {
+                negative,
+                coefficient,
+                exponent,
+            } => {
+                let sign = if negative { "-" } else { "" };
+                format!("{sign}{coefficient}e{exponent}")
+                    .parse()
+                    .expect("digits, e, digits is the syntax of a double")
+            }
+        }
+    }
+}
+
+/// The same number for `dec` to compute with.
+#[must_use]
+pub fn to_dec(number: Decimal128) -> dec::Decimal128 {
+    let mut context = Context::<dec::Decimal128>::default();
+    match Parts::of(number) {
+        Parts::Nan => dec::Decimal128::NAN,
+        Parts::Infinity { negative } => {
+            let text = if negative { "-Infinity" } else { "Infinity" };
+            context.parse(text).expect("the name of an infinity")
+        }
+        Parts::Finite {
+            negative,
+            coefficient,
+            exponent,
+        } => {
+            // Through text only for the sign of a zero.
+            if coefficient == 0 {
+                let sign = if negative { "-" } else { "" };
+                return context
+                    .parse(format!("{sign}0E{exponent}"))
+                    .expect("digits, E, digits is the syntax of a decimal");
+            }
+            let mut number = context.from_u128(coefficient);
+            context.set_exponent(&mut number, exponent);
+            if negative { -number } else { number }
+        }
+    }
+}
+
+/// A result of `dec` as BSON holds it.
+#[must_use]
+pub fn from_dec(number: dec::Decimal128) -> Decimal128 {
+    let parts = if number.is_nan() {
+        Parts::Nan
+    } else if number.is_infinite() {
+        Parts::Infinity {
+            negative: number.is_signed(),
+        }
+    } else {
+        Parts::Finite {
+            negative: number.is_signed(),
+            coefficient: number.coefficient().unsigned_abs(),
+            exponent: number.exponent(),
+        }
+    };
+    parts.pack()
+}

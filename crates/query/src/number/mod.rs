@@ -1,0 +1,21 @@
+//! Numbers: the four numeric types of BSON, their exact order, and arithmetic with MongoDB's rules
+//! of promotion.
+//!
+//! `decimal` reads and writes the 16 bytes of a decimal, `compare` orders by exact value,
+//! `arithmetic`, `round` and `function` compute, `convert` and `text` change types.
+
+mod arithmetic;
+mod compare;
+mod convert;
+pub mod decimal;
+mod function;
+mod kind;
+mod round;
+mod text;
+
+pub use compare::{Canonical, canonical, compare};
+pub use kind::Number;
+pub use text::{double_to_string, parse_decimal, parse_double, parse_integer};
+
+#[cfg(test)]
+mod tests;

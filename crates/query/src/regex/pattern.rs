@@ -1,0 +1,172 @@
+//! A compiled pattern with its options.
+
+use std::fmt;
+use std::ops::Range;
+use std::sync::Arc;
+
+use pcre2::bytes::RegexBuilder;
+
+use super::prefix;
+use crate::{Code, Error, Result};
+
+/// A longer pattern is refused: PCRE2's own limit, which MongoDB passes on.
+const MAX_PATTERN: usize = 16_384;
+
+struct Inner {
+    pattern: Box<str>,
+    options: Box<str>,
+    compiled: pcre2::bytes::Regex,
+}
+
+/// A regular expression; cheap to clone.
+#[derive(Clone)]
+pub struct Regex(Arc<Inner>);
+
+/// Where a match and its groups lie, in bytes of the text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Captures {
+    /// The whole match.
+    pub whole: Range<usize>,
+    /// The groups in order; none for one that took no part.
+    pub groups: Vec<Option<Range<usize>>>,
+}
+
+impl Regex {
+    /// Compiles `pattern`. Options: `i` any case, `m` lines, `s` dot takes newlines, `x` spaces and
+    /// comments, `u` UTF-8 (always on).
+    ///
+    /// # Errors
+    /// 51108 for another option, 51091 for a pattern that PCRE2 refuses, `BadValue` for a zero byte.
+    pub fn new(pattern: &str, options: &str) -> Result<Regex> {
+        if pattern.contains('\0') || options.contains('\0') {
+            return Err(Error::bad_value(
+                "Regular expression cannot contain an embedded null byte",
+            ));
+        }
+        if pattern.len() > MAX_PATTERN {
+            return Err(invalid("regular expression is too large"));
+        }
+        let mut builder = RegexBuilder::new();
+        builder.utf(true).jit_if_available(true);
+        for option in options.chars() {
+            match option {
+                'i' => builder.caseless(true),
+                'm' => builder.multi_line(true),
+                's' => builder.dotall(true),
+                'x' => builder.extended(true),
+                'u' => &mut builder,
+                other => {
+                    return Err(Error::new(
+                        Code(51108),
+                        format!("invalid flag in regex options: {other}"),
+                    ));
+                }
+            };
+        }
+        let compiled = builder
+            .build(pattern)
+            .map_err(|error| invalid(&error.to_string()))?;
+        Ok(Regex(Arc::new(Inner {
+            pattern: pattern.into(),
+            options: sorted(options),
+            compiled,
+        })))
+    }
+
+    /// The pattern as written.
+    #[must_use]
+    pub fn pattern(&self) -> &str {
+        &self.0.pattern
+    }
+
+    /// The options, in the order of the alphabet.
+    #[must_use]
+    pub fn options(&self) -> &str {
+        &self.0.options
+    }
+
+    /// Whether some part of `text` matches.
+    ///
+    /// # Errors
+    /// 51156 when matching takes more steps than PCRE2 allows.
+    pub fn is_match(&self, text: &str) -> Result<bool> {
+        self.0
+            .compiled
+            .is_match(text.as_bytes())
+            .map_err(|error| exhausted(&error))
+    }
+
+    /// The first match that begins at `start` or behind it; none when there is none, or when `start`
+    /// is beyond the end.
+    ///
+    /// # Errors
+    /// As [`Regex::is_match`].
+    pub fn captures_at(&self, text: &str, start: usize) -> Result<Option<Captures>> {
+        if start > text.len() {
+            return Ok(None);
+        }
+        let compiled = &self.0.compiled;
+        let mut places = compiled.capture_locations();
+        let found = compiled
+            .captures_read_at(&mut places, text.as_bytes(), start)
+            .map_err(|error| exhausted(&error))?;
+        Ok(found.map(|whole| Captures {
+            whole: whole.start()..whole.end(),
+            groups: (1..places.len())
+                .map(|group| places.get(group).map(|(start, end)| start..end))
+                .collect(),
+        }))
+    }
+
+    /// What every text that matches begins with, when the pattern says so (`^abc`); texts that begin
+    /// so need not match.
+    #[must_use]
+    pub fn prefix(&self) -> Option<String> {
+        prefix::literal(self.pattern(), self.options())
+    }
+
+    /// As a value.
+    #[must_use]
+    pub fn to_bson(&self) -> bson::Bson {
+        let text =
+            |text: &str| bson::raw::CString::try_from(text).expect("Regex::new refuses zero bytes");
+        bson::Bson::RegularExpression(bson::Regex {
+            pattern: text(self.pattern()),
+            options: text(self.options()),
+        })
+    }
+}
+
+impl PartialEq for Regex {
+    fn eq(&self, other: &Regex) -> bool {
+        self.pattern() == other.pattern() && self.options() == other.options()
+    }
+}
+
+impl fmt::Debug for Regex {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "/{}/{}", self.pattern(), self.options())
+    }
+}
+
+/// Each option once, in the order of the alphabet, as BSON wants them.
+fn sorted(options: &str) -> Box<str> {
+    let mut options: Vec<char> = options.chars().collect();
+    options.sort_unstable();
+    options.dedup();
+    options.into_iter().collect::<String>().into()
+}
+
+fn invalid(reason: &str) -> Error {
+    Error::new(
+        Code(51091),
+        format!("Regular expression is invalid: {reason}"),
+    )
+}
+
+fn exhausted(error: &pcre2::Error) -> Error {
+    Error::new(
+        Code(51156),
+        format!("Error occurred while executing the regular expression: {error}"),
+    )
+}

@@ -1,0 +1,124 @@
+//! A document on its way through a pipeline, as bytes or as an owned tree, whichever exists.
+//!
+//! Stages that only look (`$match`, `$sort`, simple projections) ask for bytes; stages that compute
+//! ask for the tree. Each form is made from the other once, on demand, and kept until the row
+//! changes hands.
+
+use std::cell::OnceCell;
+
+use bson::{Document, RawDocument, RawDocumentBuf};
+
+use crate::Result;
+
+/// One document in one or both forms.
+#[derive(Debug, Clone)]
+pub struct Row {
+    raw: OnceCell<RawDocumentBuf>,
+    document: OnceCell<Document>,
+}
+
+impl Row {
+    /// A row of bytes.
+    #[must_use]
+    pub fn from_raw(raw: RawDocumentBuf) -> Row {
+        Row {
+            raw: OnceCell::from(raw),
+            document: OnceCell::new(),
+        }
+    }
+
+    /// A row of a tree.
+    #[must_use]
+    pub fn from_document(document: Document) -> Row {
+        Row {
+            raw: OnceCell::new(),
+            document: OnceCell::from(document),
+        }
+    }
+
+    /// The bytes.
+    ///
+    /// # Errors
+    /// `InvalidBSON` when the tree cannot be encoded (a name with a zero byte).
+    pub fn raw(&self) -> Result<&RawDocument> {
+        if let Some(raw) = self.raw.get() {
+            return Ok(raw);
+        }
+        let raw = match self.document.get() {
+            Some(document) => RawDocumentBuf::try_from(document)?,
+            None => RawDocumentBuf::new(),
+        };
+        Ok(self.raw.get_or_init(|| raw))
+    }
+
+    /// The tree.
+    ///
+    /// # Errors
+    /// `InvalidBSON` when the bytes are no BSON.
+    pub fn document(&self) -> Result<&Document> {
+        if let Some(document) = self.document.get() {
+            return Ok(document);
+        }
+        let document = match self.raw.get() {
+            Some(raw) => Document::try_from(raw)?,
+            None => Document::new(),
+        };
+        Ok(self.document.get_or_init(|| document))
+    }
+
+    /// The bytes, taken out.
+    ///
+    /// # Errors
+    /// As [`Row::raw`].
+    pub fn into_raw(self) -> Result<RawDocumentBuf> {
+        match self.raw.into_inner() {
+            Some(raw) => Ok(raw),
+            None => Ok(RawDocumentBuf::try_from(
+                self.document.into_inner().unwrap_or_default(),
+            )?),
+        }
+    }
+
+    /// The tree, taken out.
+    ///
+    /// # Errors
+    /// As [`Row::document`].
+    pub fn into_document(self) -> Result<Document> {
+        match self.document.into_inner() {
+            Some(document) => Ok(document),
+            None => match self.raw.into_inner() {
+                Some(raw) => Ok(Document::try_from(raw)?),
+                None => Ok(Document::new()),
+            },
+        }
+    }
+}
+
+impl From<RawDocumentBuf> for Row {
+    fn from(raw: RawDocumentBuf) -> Row {
+        Row::from_raw(raw)
+    }
+}
+
+impl From<Document> for Row {
+    fn from(document: Document) -> Row {
+        Row::from_document(document)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bson::doc;
+
+    use super::Row;
+
+    #[test]
+    fn the_two_forms_agree() {
+        let document = doc! { "a": 1, "b": { "c": [1, 2] } };
+        let row = Row::from_document(document.clone());
+        let again = Row::from_raw(row.raw().unwrap().to_owned());
+        assert_eq!(again.document().unwrap(), &document);
+        assert_eq!(again.into_document().unwrap(), document);
+        assert_eq!(row.clone().into_raw().unwrap(), row.into_raw().unwrap());
+    }
+}

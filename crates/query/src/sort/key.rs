@@ -1,0 +1,160 @@
+//! What a document is sorted by: one value per field of the sort.
+
+use std::cmp::Ordering;
+use std::sync::Arc;
+
+use bson::{Bson, RawBsonRef, RawDocument};
+
+use super::extract::tuples;
+use super::{Direction, Sort};
+use crate::Result;
+use crate::collation::Collator;
+use crate::value::{compare, compare_raw_with};
+
+/// The values a document is sorted by.
+///
+/// Strings are held as they are without a collation, and under one as their sort keys in hexadecimal
+/// digits, so that comparing needs no collator. Keys of different sorts, or of different collations,
+/// have no meaning together.
+#[derive(Debug, Clone)]
+pub struct SortKey {
+    values: Box<[Bson]>,
+    directions: Arc<[Direction]>,
+}
+
+impl SortKey {
+    /// Of several tuples that arrays give, the first in the order of the sort.
+    pub(super) fn of(
+        sort: &Sort,
+        document: &RawDocument,
+        collator: Option<&Collator>,
+    ) -> Result<SortKey> {
+        let mut best: Vec<RawBsonRef<'_>> = Vec::new();
+        let mut paths = sort.fields().iter().map(|(path, _)| path);
+        tuples(document, &mut paths, &mut |tuple| {
+            let better = best.is_empty() || precedes(tuple, &best, sort.directions(), collator);
+            if better {
+                best.clear();
+                best.extend_from_slice(tuple);
+            }
+        })?;
+        let mut values = Vec::with_capacity(best.len());
+        for value in best {
+            values.push(Bson::try_from(value)?);
+        }
+        Ok(SortKey::from_values(sort, values, collator))
+    }
+
+    /// A key of values that are at hand: one per field of `sort`.
+    #[must_use]
+    pub fn from_values(sort: &Sort, values: Vec<Bson>, collator: Option<&Collator>) -> SortKey {
+        let values = match collator {
+            None => values.into_boxed_slice(),
+            Some(collator) => values
+                .into_iter()
+                .map(|value| collated(value, collator))
+                .collect(),
+        };
+        SortKey {
+            values,
+            directions: Arc::clone(sort.directions()),
+        }
+    }
+
+    /// The values, in the order of the fields.
+    #[must_use]
+    pub fn values(&self) -> &[Bson] {
+        &self.values
+    }
+
+    /// About the bytes it takes in memory.
+    #[must_use]
+    pub fn memory(&self) -> usize {
+        size_of::<SortKey>() + self.values.iter().map(size).sum::<usize>()
+    }
+}
+
+fn precedes(
+    left: &[RawBsonRef<'_>],
+    right: &[RawBsonRef<'_>],
+    directions: &[Direction],
+    collator: Option<&Collator>,
+) -> bool {
+    for ((left, right), direction) in left.iter().zip(right).zip(directions) {
+        match direction.apply(compare_raw_with(*left, *right, collator)) {
+            Ordering::Less => return true,
+            Ordering::Equal => {}
+            Ordering::Greater => return false,
+        }
+    }
+    false
+}
+
+impl Ord for SortKey {
+    fn cmp(&self, other: &SortKey) -> Ordering {
+        let pairs = self.values.iter().zip(&other.values);
+        for ((left, right), direction) in pairs.zip(self.directions.iter()) {
+            let order = direction.apply(compare(left, right));
+            if order != Ordering::Equal {
+                return order;
+            }
+        }
+        self.values.len().cmp(&other.values.len())
+    }
+}
+
+impl PartialOrd for SortKey {
+    fn partial_cmp(&self, other: &SortKey) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for SortKey {
+    fn eq(&self, other: &SortKey) -> bool {
+        self.cmp(other) == Ordering::Equal
+    }
+}
+
+impl Eq for SortKey {}
+
+/// `value` with its strings replaced by their sort keys, as text that sorts like them.
+fn collated(value: Bson, collator: &Collator) -> Bson {
+    match value {
+        Bson::String(text) | Bson::Symbol(text) => {
+            Bson::String(hexadecimal(&collator.sort_key(&text)))
+        }
+        Bson::Array(items) => Bson::Array(
+            items
+                .into_iter()
+                .map(|item| collated(item, collator))
+                .collect(),
+        ),
+        Bson::Document(fields) => Bson::Document(
+            fields
+                .into_iter()
+                .map(|(name, value)| (name, collated(value, collator)))
+                .collect(),
+        ),
+        other => other,
+    }
+}
+
+fn hexadecimal(bytes: &[u8]) -> String {
+    let digit = |nibble: u8| char::from_digit(u32::from(nibble), 16).unwrap_or('0');
+    let digits = |byte: &u8| [digit(byte >> 4), digit(byte & 0xF)];
+    bytes.iter().flat_map(digits).collect()
+}
+
+fn size(value: &Bson) -> usize {
+    size_of::<Bson>()
+        + match value {
+            Bson::String(text) | Bson::Symbol(text) => text.len(),
+            Bson::Array(items) => items.iter().map(size).sum(),
+            Bson::Document(fields) => fields
+                .iter()
+                .map(|(name, value)| name.len() + size(value))
+                .sum(),
+            Bson::Binary(binary) => binary.bytes.len(),
+            _ => 0,
+        }
+}

@@ -1,0 +1,18 @@
+//! Values: their types, their total order, and keys that are equal when they are.
+
+mod compare;
+mod equivalence;
+mod kind;
+mod view;
+
+pub use compare::{
+    compare, compare_mixed, compare_raw, compare_raw_documents, compare_raw_with, compare_with,
+};
+pub use equivalence::{equivalence_key, equivalence_key_raw};
+pub(crate) use kind::name_of;
+pub use kind::{rank, rank_raw, truthy, truthy_raw, type_name, type_name_raw, type_number};
+
+#[cfg(test)]
+pub(crate) mod random;
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,1 @@
+//! Random values for laws.

@@ -1,0 +1,117 @@
+//! What the checker answers.
+
+use std::fmt;
+
+use super::graph::Edge;
+
+/// What went wrong. The cycles are ordered from what no isolation allows to what only
+/// serializability forbids.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
+pub enum Kind {
+    /// The history itself cannot be judged: two appends of one value to one key.
+    Ambiguous,
+    /// A list holds a value twice: something was done again that was done.
+    Duplicate,
+    /// A list holds a value that nobody appended.
+    Unwritten,
+    /// Two lists of one key, neither of which begins with the other.
+    Incompatible,
+    /// A transaction does not see its own appends, or one key in two ways.
+    Internal,
+    /// G1a, aborted read: something of a transaction that was rolled back was read.
+    AbortedRead,
+    /// G1b, intermediate read: a list was read between two appends of another transaction.
+    IntermediateRead,
+    /// Two transactions read the same list, appended to it, and both committed.
+    LostUpdate,
+    /// G0, write cycle: of ww edges.
+    G0,
+    /// G1c, circular information flow: of ww and wr edges.
+    G1c,
+    /// A cycle with one rw edge: read skew; with real time, a stale read.
+    GSingle,
+    /// A cycle with several rw edges, no two of them adjacent.
+    GNonadjacent,
+    /// A cycle with adjacent rw edges: write skew. Snapshot isolation allows it.
+    G2Item,
+}
+
+/// What is promised. Both include real time: a transaction sees what was acknowledged before it
+/// began.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Level {
+    /// Snapshot isolation: everything but [`Kind::G2Item`] is forbidden.
+    SnapshotIsolation,
+    /// Serializability; of transactions with one operation it is linearizability.
+    Serializable,
+}
+
+/// One thing that went wrong.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Anomaly {
+    /// What.
+    pub kind: Kind,
+    /// The transactions involved, by their index in the history. Of a cycle, in its order.
+    pub transactions: Vec<usize>,
+    /// The edge from each transaction to the next, and from the last to the first.
+    pub edges: Vec<Edge>,
+    /// What was seen, of what is no cycle.
+    pub seen: String,
+}
+
+/// What is said of a history.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Verdict {
+    /// All that was found; of transactions that are entangled in cycles, the worst one.
+    pub anomalies: Vec<Anomaly>,
+    /// How many transactions were judged.
+    pub transactions: usize,
+    /// How many dependencies were found between them.
+    pub edges: usize,
+}
+
+impl Kind {
+    /// Whether `level` allows it.
+    #[must_use]
+    pub fn is_allowed_at(self, level: Level) -> bool {
+        self == Kind::G2Item && level == Level::SnapshotIsolation
+    }
+}
+
+impl Verdict {
+    /// What `level` forbids.
+    pub fn violations(&self, level: Level) -> impl Iterator<Item = &Anomaly> {
+        let forbidden = move |anomaly: &&Anomaly| !anomaly.kind.is_allowed_at(level);
+        self.anomalies.iter().filter(forbidden)
+    }
+
+    /// Whether the history keeps `level`.
+    #[must_use]
+    pub fn holds(&self, level: Level) -> bool {
+        self.violations(level).next().is_none()
+    }
+}
+
+impl fmt::Display for Anomaly {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?}: ", self.kind)?;
+        if self.edges.is_empty() {
+            return write!(f, "{} (transactions {:?})", self.seen, self.transactions);
+        }
+        for (txn, edge) in self.transactions.iter().zip(&self.edges) {
+            write!(f, "T{txn} -{edge}-> ")?;
+        }
+        write!(f, "T{}", self.transactions.first().copied().unwrap_or(0))
+    }
+}
+
+impl fmt::Display for Verdict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (transactions, edges) = (self.transactions, self.edges);
+        write!(f, "{transactions} transactions, {edges} dependencies")?;
+        self.anomalies
+            .iter()
+            .try_for_each(|it| write!(f, "\n  {it}"))
+    }
+}

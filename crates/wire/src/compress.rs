@@ -1,0 +1,181 @@
+//! `OP_COMPRESSED`: another message's bytes behind the header, squeezed.
+//!
+//! ```text
+//! int32 original operation | int32 bytes when expanded | byte compressor | payload
+//! ```
+
+use std::io::{Read as _, Write as _};
+
+use crate::decoder::Frame;
+use crate::error::{Error, Result};
+use crate::header::{Header, OpCode, read_i32};
+use crate::limits::{HEADER, MAX_MESSAGE};
+
+/// Bytes between header and payload.
+const HEAD: usize = 9;
+
+/// How a message is compressed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Compressor {
+    /// Not at all. Never negotiated, but understood.
+    Noop,
+    /// Snappy's block format.
+    Snappy,
+    /// Zlib.
+    Zlib,
+    /// Zstandard.
+    Zstd,
+}
+
+impl Compressor {
+    /// Those that can be negotiated.
+    pub const ALL: [Compressor; 3] = [Compressor::Snappy, Compressor::Zstd, Compressor::Zlib];
+
+    /// The name in `hello` and in the configuration.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Compressor::Noop => "noop",
+            Compressor::Snappy => "snappy",
+            Compressor::Zlib => "zlib",
+            Compressor::Zstd => "zstd",
+        }
+    }
+
+    /// The compressor with a name.
+    #[must_use]
+    pub fn of_name(name: &str) -> Option<Compressor> {
+        Compressor::ALL.into_iter().find(|c| c.name() == name)
+    }
+
+    fn number(self) -> u8 {
+        match self {
+            Compressor::Noop => 0,
+            Compressor::Snappy => 1,
+            Compressor::Zlib => 2,
+            Compressor::Zstd => 3,
+        }
+    }
+
+    fn of_number(number: u8) -> Result<Compressor> {
+        match number {
+            0 => Ok(Compressor::Noop),
+            1 => Ok(Compressor::Snappy),
+            2 => Ok(Compressor::Zlib),
+            3 => Ok(Compressor::Zstd),
+            other => Err(Error::Compression(format!("unknown compressor {other}"))),
+        }
+    }
+
+    fn squeeze(self, bytes: &[u8]) -> Result<Vec<u8>> {
+        match self {
+            Compressor::Noop => Ok(bytes.to_vec()),
+            Compressor::Snappy => snap::raw::Encoder::new()
+                .compress_vec(bytes)
+                .map_err(broken),
+            Compressor::Zlib => {
+                let level = flate2::Compression::default();
+                let mut encoder = flate2::write::ZlibEncoder::new(Vec::new(), level);
+                encoder.write_all(bytes).map_err(broken)?;
+                encoder.finish().map_err(broken)
+            }
+            Compressor::Zstd => {
+                zstd::bulk::compress(bytes, zstd::DEFAULT_COMPRESSION_LEVEL).map_err(broken)
+            }
+        }
+    }
+
+    /// Expand to exactly `size` bytes, appended to `out`.
+    fn expand(self, payload: &[u8], size: usize, out: &mut Vec<u8>) -> Result<()> {
+        match self {
+            Compressor::Noop => out.extend_from_slice(payload),
+            Compressor::Snappy => {
+                // W2: the length inside is the one that is allocated by.
+                if snap::raw::decompress_len(payload).map_err(broken)? != size {
+                    return Err(Error::Compression("snappy tells another size".to_owned()));
+                }
+                let plain = snap::raw::Decoder::new().decompress_vec(payload);
+                out.extend_from_slice(&plain.map_err(broken)?);
+            }
+            Compressor::Zlib => read_all(flate2::read::ZlibDecoder::new(payload), size, out)?,
+            Compressor::Zstd => {
+                let decoder = zstd::stream::read::Decoder::new(payload).map_err(broken)?;
+                read_all(decoder, size, out)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Read to the end, one byte more than expected at most: a payload that expands to more is seen,
+/// and not followed.
+fn read_all(reader: impl std::io::Read, size: usize, out: &mut Vec<u8>) -> Result<()> {
+    let limit = u64::try_from(size).unwrap_or(u64::MAX).saturating_add(1);
+    reader.take(limit).read_to_end(out).map_err(broken)?;
+    Ok(())
+}
+
+fn broken(error: impl std::fmt::Display) -> Error {
+    Error::Compression(error.to_string())
+}
+
+/// Undo the compression of a message, if it is compressed, and say what it was.
+///
+/// # Errors
+/// [`Error::Compression`], [`Error::Malformed`], [`Error::OpCode`].
+pub fn expand(frame: Frame) -> Result<(Frame, Option<Compressor>)> {
+    if frame.header.op_code != OpCode::Compressed {
+        return Ok((frame, None));
+    }
+    let Some((head, payload)) = frame
+        .bytes
+        .get(HEADER..)
+        .and_then(|rest| rest.split_at_checked(HEAD))
+    else {
+        return Err(Error::Malformed("a compressed message without a head"));
+    };
+    let original = OpCode::of(read_i32(head, 0).unwrap_or_default())?;
+    if original == OpCode::Compressed {
+        return Err(Error::Malformed("a compressed compressed message"));
+    }
+    let size = read_i32(head, 4).and_then(|size| usize::try_from(size).ok());
+    let size = size.filter(|size| size.saturating_add(HEADER) <= MAX_MESSAGE);
+    let size = size.ok_or_else(|| Error::Compression("the size does not fit".to_owned()))?;
+    let compressor = Compressor::of_number(head.last().copied().unwrap_or_default())?;
+    let header = Header {
+        length: size.saturating_add(HEADER),
+        op_code: original,
+        ..frame.header
+    };
+    let mut bytes = header.encode().to_vec();
+    compressor.expand(payload, size, &mut bytes)?;
+    if bytes.len() != header.length {
+        return Err(Error::Compression("expands to another size".to_owned()));
+    }
+    Ok((Frame { header, bytes }, Some(compressor)))
+}
+
+/// Compress a whole message.
+///
+/// # Errors
+/// [`Error::Compression`] from the codec; [`Error::Malformed`] when the bytes are no message.
+pub fn compress(message: &[u8], compressor: Compressor) -> Result<Vec<u8>> {
+    let Some((head, rest)) = message.split_first_chunk::<HEADER>() else {
+        return Err(Error::Malformed("shorter than a header"));
+    };
+    let original = Header::decode(head)?;
+    let payload = compressor.squeeze(rest)?;
+    let size = i32::try_from(rest.len()).map_err(broken)?;
+    let header = Header {
+        length: payload.len().saturating_add(HEADER).saturating_add(HEAD),
+        op_code: OpCode::Compressed,
+        ..original
+    };
+    let mut bytes = Vec::with_capacity(header.length);
+    bytes.extend_from_slice(&header.encode());
+    bytes.extend_from_slice(&original.op_code.number().to_le_bytes());
+    bytes.extend_from_slice(&size.to_le_bytes());
+    bytes.push(compressor.number());
+    bytes.extend_from_slice(&payload);
+    Ok(bytes)
+}

@@ -1,0 +1,87 @@
+//! Cuts a stream of bytes into messages, wherever the network cut it.
+//!
+//! The usual case, a client that sends one message and waits, costs no copy: the buffer that was
+//! read into becomes the frame.
+
+use crate::error::Result;
+use crate::header::Header;
+use crate::limits::HEADER;
+
+/// Most bytes of room taken ahead of what has come, so that a peer that only announces a long
+/// message (W2) holds little memory; from there the buffer grows as bytes arrive.
+const AHEAD: usize = 1 << 20;
+
+/// Room for a message before its length is known: most commands fit.
+const FIRST: usize = 4096;
+
+/// One message, whole: its header and all of its bytes, the header's included.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Frame {
+    /// Its head.
+    pub header: Header,
+    /// Its bytes, from the first of the header on.
+    pub bytes: Vec<u8>,
+}
+
+/// A stream of bytes, cut into messages.
+#[derive(Debug, Default)]
+pub struct Decoder {
+    buffer: Vec<u8>,
+}
+
+impl Decoder {
+    /// An empty stream.
+    #[must_use]
+    pub fn new() -> Decoder {
+        Decoder::default()
+    }
+
+    /// The buffer, to append to, with room for what is expected next.
+    pub fn room(&mut self) -> &mut Vec<u8> {
+        let missing = match self.header() {
+            Some(Ok(header)) => header.length.saturating_sub(self.buffer.len()),
+            _ => FIRST,
+        };
+        self.buffer.reserve(missing.clamp(FIRST / 4, AHEAD));
+        &mut self.buffer
+    }
+
+    /// Bytes came.
+    pub fn push(&mut self, bytes: &[u8]) {
+        self.buffer.extend_from_slice(bytes);
+    }
+
+    /// Bytes held.
+    #[must_use]
+    pub fn held(&self) -> usize {
+        self.buffer.len()
+    }
+
+    /// Whether bytes of an unfinished message are held.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.buffer.is_empty()
+    }
+
+    /// The next message, if it is whole.
+    ///
+    /// # Errors
+    /// Those of [`Header::decode`]; the stream cannot be followed any further.
+    pub fn frame(&mut self) -> Result<Option<Frame>> {
+        let header = match self.header() {
+            None => return Ok(None),
+            Some(header) => header?,
+        };
+        if self.buffer.len() < header.length {
+            return Ok(None);
+        }
+        let rest = self.buffer.split_off(header.length);
+        let bytes = std::mem::replace(&mut self.buffer, rest);
+        Ok(Some(Frame { header, bytes }))
+    }
+
+    fn header(&self) -> Option<Result<Header>> {
+        let bytes: &[u8; HEADER] = self.buffer.first_chunk()?;
+        Some(Header::decode(bytes))
+    }
+}

@@ -1,0 +1,79 @@
+//! What can be wrong with bytes from a peer, and whether the connection survives it.
+
+use crate::limits::{MAX_DEPTH, MAX_MESSAGE, MAX_SEQUENCES};
+
+/// What is wrong with a message.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// A message shorter than its header or longer than allowed.
+    #[error("message length {0} is not between 16 and {MAX_MESSAGE}")]
+    Length(i32),
+    /// An operation this server does not speak.
+    #[error("unsupported operation code {0}")]
+    OpCode(i32),
+    /// Required flag bits nobody defined.
+    #[error("Message contains illegal flags value: Ob{0:b}")]
+    Flags(u32),
+    /// The bytes are not those that were sent.
+    #[error("OP_MSG checksum does not match contents")]
+    Checksum,
+    /// The parts of a message do not fit together.
+    #[error("malformed message: {0}")]
+    Malformed(&'static str),
+    /// More sequences than any command takes.
+    #[error("too many document sequences: the limit is {MAX_SEQUENCES}")]
+    Sequences,
+    /// The same argument twice.
+    #[error("Duplicate document sequence: {0}")]
+    Duplicate(String),
+    /// Bytes that are no BSON. The frame is known to be whole, so the connection can go on.
+    #[error("invalid BSON at byte {at}: {what}")]
+    Bson {
+        /// What is wrong.
+        what: &'static str,
+        /// Where in the document.
+        at: usize,
+    },
+    /// Documents too deep in one another.
+    #[error("BSON exceeds the nesting limit of {MAX_DEPTH}")]
+    Depth,
+    /// Compressed bytes that do not expand to what they claim, or an unknown compressor.
+    #[error("cannot expand a compressed message: {0}")]
+    Compression(String),
+}
+
+/// A result with this crate's error.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+impl Error {
+    /// The code of MongoDB's for it.
+    #[must_use]
+    pub fn code(&self) -> i32 {
+        match self {
+            Error::Length(_) | Error::OpCode(_) | Error::Malformed(_) => 17,
+            Error::Flags(_) => 223,
+            Error::Checksum => 50_000,
+            Error::Sequences => 233,
+            Error::Duplicate(_) => 40_431,
+            Error::Bson { .. } => 22,
+            Error::Depth => 15,
+            Error::Compression(_) => 2,
+        }
+    }
+
+    /// Whether the connection cannot go on: what follows in the stream is not to be trusted.
+    #[must_use]
+    pub fn closes(&self) -> bool {
+        !matches!(self, Error::Bson { .. } | Error::Depth)
+    }
+
+    /// Whether the peer is told before the connection ends.
+    #[must_use]
+    pub fn answers(&self) -> bool {
+        !matches!(
+            self,
+            Error::Length(_) | Error::OpCode(_) | Error::Compression(_)
+        )
+    }
+}

@@ -1,0 +1,102 @@
+//! The sixteen bytes every message begins with: four little-endian 32-bit integers, the length with
+//! these bytes, the number of the message, the number of the one it answers, and the operation.
+
+use crate::error::{Error, Result};
+use crate::limits::{HEADER, MAX_MESSAGE};
+
+/// What a message is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OpCode {
+    /// The answer to a [`OpCode::Query`].
+    Reply,
+    /// The legacy way to ask; today only for the first greeting of a connection.
+    Query,
+    /// Another message, compressed.
+    Compressed,
+    /// A command or its reply.
+    Message,
+}
+
+impl OpCode {
+    /// The number on the wire.
+    #[must_use]
+    pub fn number(self) -> i32 {
+        match self {
+            OpCode::Reply => 1,
+            OpCode::Query => 2004,
+            OpCode::Compressed => 2012,
+            OpCode::Message => 2013,
+        }
+    }
+
+    /// The operation with a number.
+    ///
+    /// # Errors
+    /// [`Error::OpCode`] when this server does not speak it.
+    pub fn of(number: i32) -> Result<OpCode> {
+        match number {
+            1 => Ok(OpCode::Reply),
+            2004 => Ok(OpCode::Query),
+            2012 => Ok(OpCode::Compressed),
+            2013 => Ok(OpCode::Message),
+            other => Err(Error::OpCode(other)),
+        }
+    }
+}
+
+/// The head of a message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Header {
+    /// Bytes of the message with its header.
+    pub length: usize,
+    /// Chosen by who sends; the answer names it.
+    pub request_id: i32,
+    /// The message this one answers, or 0.
+    pub response_to: i32,
+    /// What follows.
+    pub op_code: OpCode,
+}
+
+impl Header {
+    /// Read a header, once its sixteen bytes are there.
+    ///
+    /// # Errors
+    /// [`Error::Length`] and [`Error::OpCode`].
+    pub fn decode(bytes: &[u8; HEADER]) -> Result<Header> {
+        let at = |i: usize| read_i32(bytes, i).unwrap_or_default();
+        let announced = at(0);
+        let length = usize::try_from(announced).unwrap_or(0);
+        if !(HEADER..=MAX_MESSAGE).contains(&length) {
+            return Err(Error::Length(announced));
+        }
+        Ok(Header {
+            length,
+            request_id: at(4),
+            response_to: at(8),
+            op_code: OpCode::of(at(12))?,
+        })
+    }
+
+    /// Its bytes.
+    #[must_use]
+    pub fn encode(&self) -> [u8; HEADER] {
+        let length = i32::try_from(self.length).expect("a message is no longer than its limit");
+        let mut bytes = [0; HEADER];
+        let numbers = [
+            length,
+            self.request_id,
+            self.response_to,
+            self.op_code.number(),
+        ];
+        for (place, number) in bytes.chunks_exact_mut(4).zip(numbers) {
+            place.copy_from_slice(&number.to_le_bytes());
+        }
+        bytes
+    }
+}
+
+/// The integer at a place, if it is there.
+pub(crate) fn read_i32(bytes: &[u8], at: usize) -> Option<i32> {
+    let bytes = bytes.get(at..at.checked_add(4)?)?;
+    Some(i32::from_le_bytes(bytes.try_into().ok()?))
+}
