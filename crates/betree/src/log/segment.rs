@@ -11,8 +11,8 @@ use crate::plant::{Plant, planted};
 use super::format::{BLOCK, SegmentHeader, encode_segment};
 use super::sites;
 
-/// Bytes of zeros written and synced at once: about a millisecond of the device.
-const ZEROS: usize = 1 << 20;
+/// Bytes of zeros written and synced at once: less than a millisecond of the device.
+const ZEROS: usize = 256 << 10;
 
 /// A segment that can be written to.
 pub(super) struct Segment {
