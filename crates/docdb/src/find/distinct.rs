@@ -57,7 +57,8 @@ impl Distinct {
     pub(crate) fn add(&mut self, document: &RawDocument) -> Result<()> {
         let mut result = Ok(());
         let path = self.path.clone();
-        walk_leaves(document, &path, Leaves::Whole, &mut |leaf| {
+        // Broken off only by an error, which is in `result`.
+        let _ = walk_leaves(document, &path, Leaves::Whole, &mut |leaf| {
             result = match leaf.value {
                 None => Ok(()),
                 Some(RawBsonRef::Array(array)) => array
@@ -129,11 +130,7 @@ impl Store {
     }
 }
 
-fn collect(
-    executor: &mut Executor,
-    distinct: &mut Distinct,
-    view: &mut View<'_>,
-) -> Result<()> {
+fn collect(executor: &mut Executor, distinct: &mut Distinct, view: &mut View<'_>) -> Result<()> {
     let op = view.op();
     loop {
         let mut check = || op.check();
