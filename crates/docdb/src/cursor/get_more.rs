@@ -41,7 +41,10 @@ impl Store {
             .registry
             .lease(request.id, &request.ns, &owner(op))?;
         let killed = Arc::clone(lease.killed());
-        let wanted = request.batch_size.filter(|&size| size != 0).unwrap_or(u64::MAX);
+        let wanted = request
+            .batch_size
+            .filter(|&size| size != 0)
+            .unwrap_or(u64::MAX);
         let (documents, ended) = match lease.cursor() {
             Cursor::Find(cursor) => {
                 let (filled, ended) = self.more_of_find(op, request, cursor, wanted)?;
@@ -81,10 +84,12 @@ impl Store {
                 executor.check_position(view)?;
                 fill(executor, &mut collector, view)
             })
-            .map_err(|error| match check_alive(self, &cursor.collection, &cursor.executor) {
-                // What failed because the collection went away says so.
-                Err(gone) => gone,
-                Ok(()) => error,
+            .map_err(|error| {
+                match check_alive(self, &cursor.collection, &cursor.executor) {
+                    // What failed because the collection went away says so.
+                    Err(gone) => gone,
+                    Ok(()) => error,
+                }
             })?;
             if !cursor.tailable {
                 return Ok((collector, over));

@@ -73,7 +73,10 @@ pub(crate) fn check_alive(
     };
     for index in executor.input().indexes() {
         let there = now.indexes().iter().any(|other| Arc::ptr_eq(other, &index))
-            || now.indexes().iter().any(|other| other.tree() == index.tree());
+            || now
+                .indexes()
+                .iter()
+                .any(|other| other.tree() == index.tree());
         if !there {
             return killed(format!("index '{}' dropped", index.name()));
         }

@@ -320,9 +320,10 @@ fn check_owner(id: i64, of: &Registration, namespace: &Namespace, by: &Owner) ->
             Some((50738, "which was created in a session, in another session"))
         }
         _ => match (of.owner.transaction, by.transaction) {
-            (None, Some(_)) => {
-                Some((50739, "which was not created in a transaction, in a transaction"))
-            }
+            (None, Some(_)) => Some((
+                50739,
+                "which was not created in a transaction, in a transaction",
+            )),
             (Some(_), None) => Some((
                 50740,
                 "which was created in a transaction, without a txnNumber",
@@ -407,7 +408,10 @@ mod tests {
         let id = registry.insert(registration(owner.clone()), (), stdx::time::now());
         let refused = |namespace: &str, owner: Owner| {
             let namespace = Namespace::parse(namespace).unwrap();
-            registry.lease(id, &namespace, &owner).err().map(|e| e.code.0)
+            registry
+                .lease(id, &namespace, &owner)
+                .err()
+                .map(|e| e.code.0)
         };
         let with = |session: Option<u8>, transaction, user: Option<&str>| Owner {
             session: session.map(|byte| vec![byte]),

@@ -39,7 +39,12 @@ impl SpillFile {
             let number = NEXT.fetch_add(1, Ordering::Relaxed);
             let path = directory.join(format!("spill-{}-{number}", std::process::id()));
             let mut options = OpenOptions::new();
-            let file = options.read(true).write(true).create(true).truncate(true).open(&path)?;
+            let file = options
+                .read(true)
+                .write(true)
+                .create(true)
+                .truncate(true)
+                .open(&path)?;
             fs::remove_file(&path)?;
             Ok(file)
         };

@@ -230,12 +230,7 @@ fn used(of: UsedFor) -> Use {
     }
 }
 
-fn planner(
-    ns: &Namespace,
-    parsed: Document,
-    winner: Document,
-    rejected: Vec<Bson>,
-) -> Document {
+fn planner(ns: &Namespace, parsed: Document, winner: Document, rejected: Vec<Bson>) -> Document {
     doc! {
         "namespace": ns.to_string(),
         "parsedQuery": parsed,

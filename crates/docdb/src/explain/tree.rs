@@ -27,10 +27,7 @@ pub(crate) struct Tree<'a> {
 impl Tree<'_> {
     /// The whole tree.
     pub(crate) fn document(&self) -> Document {
-        let mut stage = self.access(
-            &self.candidate.access,
-            self.executor.map(Executor::input),
-        );
+        let mut stage = self.access(&self.candidate.access, self.executor.map(Executor::input));
         let returned = self.executor.map(|executor| executor.counts().returned);
         if let Some(sort) = &self.purpose.sort
             && !self.candidate.sorted
@@ -182,8 +179,7 @@ impl Tree<'_> {
 
     /// `FETCH` over `IXSCAN`, or one of them.
     fn index(&self, scan: &IndexScan, counts: Option<Counts>) -> Document {
-        let bare = self.candidate.covered
-            || (self.purpose.records_only && self.candidate.exact);
+        let bare = self.candidate.covered || (self.purpose.records_only && self.candidate.exact);
         let counting = self.used_for == Use::Count && bare;
         let name = if counting { "COUNT_SCAN" } else { "IXSCAN" };
         let scanned = counts.map(|counts| Counts {
@@ -220,7 +216,10 @@ impl Tree<'_> {
         if let Some(counts) = counts {
             stage.insert("keysExamined", number(counts.keys));
             stage.insert("seeks", number(counts.seeks));
-            stage.insert("dupsTested", number(if view.multikey() { counts.keys } else { 0 }));
+            stage.insert(
+                "dupsTested",
+                number(if view.multikey() { counts.keys } else { 0 }),
+            );
             stage.insert("dupsDropped", number(counts.duplicates));
         }
         if bare {
@@ -250,7 +249,11 @@ fn bounds(scan: &IndexScan) -> Document {
     for (at, field) in scan.index.fields.iter().enumerate() {
         let mut shown: Vec<Bson> = Vec::new();
         for sets in &scan.sets {
-            for text in sets.get(at).map(|set| show(set, field.descending)).unwrap_or_default() {
+            for text in sets
+                .get(at)
+                .map(|set| show(set, field.descending))
+                .unwrap_or_default()
+            {
                 let text = Bson::String(text);
                 if !shown.contains(&text) {
                     shown.push(text);

@@ -4,10 +4,10 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use bson::{Document, RawBson};
+use query::Result;
 use query::collation::Collator;
 use query::filter::Filter;
 use query::sort::Sort;
-use query::Result;
 
 use crate::collection::Collection;
 use crate::exec::{

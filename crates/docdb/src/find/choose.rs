@@ -34,7 +34,10 @@ pub(crate) struct Score {
 
 impl Score {
     /// More is better.
-    #[expect(clippy::cast_precision_loss, reason = "the numbers of a trial are small")]
+    #[expect(
+        clippy::cast_precision_loss,
+        reason = "the numbers of a trial are small"
+    )]
     fn value(&self, candidate: &Candidate) -> f64 {
         let productivity = self.items as f64 / self.works.max(1) as f64;
         let epsilon = (1.0 / (10.0 * self.works.max(1) as f64)).min(1e-4);
@@ -58,7 +61,11 @@ pub(crate) fn choose(
     if candidates.len() < 2 {
         return Ok(0);
     }
-    let shape = shape(&purpose.filter, purpose.sort.as_deref(), purpose.kept.as_deref());
+    let shape = shape(
+        &purpose.filter,
+        purpose.sort.as_deref(),
+        purpose.kept.as_deref(),
+    );
     let names: Vec<String> = candidates.iter().map(describe).collect();
     if let Some(plan) = collection.plans().choice(&shape)
         && let Some(at) = names.iter().position(|name| *name == plan)
@@ -228,7 +235,11 @@ fn shape_of_test(test: &Test, out: &mut String) {
     let _ = write!(out, "{:?}", std::mem::discriminant(test));
     match test {
         // What a value is decides which indexes serve it.
-        Test::Eq(value) | Test::Gt(value) | Test::Gte(value) | Test::Lt(value) | Test::Lte(value) => {
+        Test::Eq(value)
+        | Test::Gt(value)
+        | Test::Gte(value)
+        | Test::Lt(value)
+        | Test::Lte(value) => {
             let _ = write!(out, "{}", query::value::rank(value));
         }
         Test::Exists(exists) => {

@@ -8,6 +8,8 @@ mod matching;
 mod prepare;
 mod request;
 mod settings;
+#[cfg(test)]
+mod tests;
 
 use std::sync::Arc;
 
@@ -35,9 +37,7 @@ impl Store {
     /// What is wrong with the request; of execution.
     pub fn find(&self, op: &Op<'_>, ns: &Namespace, request: &FindRequest) -> Result<Batch> {
         match self.lookup(ns) {
-            Some(Named::Collection(collection)) => {
-                self.find_in(op, ns, &collection, request)
-            }
+            Some(Named::Collection(collection)) => self.find_in(op, ns, &collection, request),
             Some(Named::View(_)) => self.find_in_view(op, ns, request),
             None => {
                 // What is wrong with the request is wrong without a collection, too.
@@ -90,8 +90,12 @@ impl Store {
         let id = if ended {
             0
         } else {
-            self.cursors()
-                .open(op, ns, request.no_cursor_timeout, Cursor::Find(Box::new(cursor)))
+            self.cursors().open(
+                op,
+                ns,
+                request.no_cursor_timeout,
+                Cursor::Find(Box::new(cursor)),
+            )
         };
         Ok(Batch {
             id,

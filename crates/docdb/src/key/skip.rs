@@ -81,9 +81,9 @@ impl Walk<'_> {
                 self.byte()?;
                 self.object(depth)
             }
-            first => {
-                number::read(first, || self.byte().ok_or(())).ok()?.map(|_| ())
-            }
+            first => number::read(first, || self.byte().ok_or(()))
+                .ok()?
+                .map(|_| ()),
         }
     }
 

@@ -149,12 +149,7 @@ fn hashed(test: &Test, place: Place<'_>) -> Option<Bounded> {
 }
 
 /// The offers that may count beside those already taken (A1).
-fn allowed(
-    index: &IndexView,
-    position: usize,
-    offers: Vec<Offer>,
-    taken: &[Taken],
-) -> Vec<Offer> {
+fn allowed(index: &IndexView, position: usize, offers: Vec<Offer>, taken: &[Taken]) -> Vec<Offer> {
     let Some(field) = index.fields.get(position) else {
         return Vec::new();
     };
@@ -217,8 +212,7 @@ fn choose(
     mark(&first, used);
     let mut set = first.bounded.set;
     for offer in offers {
-        let together = field.arrays == 0
-            || within_scope(field.arrays, offer.scope, scope);
+        let together = field.arrays == 0 || within_scope(field.arrays, offer.scope, scope);
         if together {
             set = set.intersect(&offer.bounded.set, place.collator);
             mark(&offer, used);

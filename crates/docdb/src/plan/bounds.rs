@@ -152,7 +152,11 @@ fn range(value: &Bson, side: Side, inclusive: bool, place: Place<'_>) -> Option<
         return None;
     }
     if is_nullish(value) {
-        let set = if inclusive { nullish() } else { Intervals::none() };
+        let set = if inclusive {
+            nullish()
+        } else {
+            Intervals::none()
+        };
         return Some(Bounded::inexact(set));
     }
     if is_nan(value) {
@@ -200,10 +204,9 @@ impl Class {
 /// The bracket of `value`; nothing for types whose comparison is left to the filter.
 fn class_of(value: &Bson) -> Option<Class> {
     Some(match value {
-        Bson::Double(_) | Bson::Int32(_) | Bson::Int64(_) | Bson::Decimal128(_) => Class::closed(
-            Bson::Double(f64::NEG_INFINITY),
-            Bson::Double(f64::INFINITY),
-        ),
+        Bson::Double(_) | Bson::Int32(_) | Bson::Int64(_) | Bson::Decimal128(_) => {
+            Class::closed(Bson::Double(f64::NEG_INFINITY), Bson::Double(f64::INFINITY))
+        }
         Bson::String(_) | Bson::Symbol(_) => strings(),
         Bson::Document(_) => Class::below(Bson::Document(Document::new()), no_array()),
         Bson::Binary(_) => {
@@ -242,10 +245,7 @@ fn no_array() -> Bson {
 }
 
 fn strings() -> Class {
-    Class::below(
-        Bson::String(String::new()),
-        Bson::Document(Document::new()),
-    )
+    Class::below(Bson::String(String::new()), Bson::Document(Document::new()))
 }
 
 /// All numbers with NaN.
@@ -333,9 +333,11 @@ pub(crate) fn is_collated(value: &Bson) -> bool {
 /// index. When in doubt, yes.
 pub(crate) fn accepts_missing(test: &Test) -> bool {
     match test {
-        Test::Eq(value) | Test::Gte(value) | Test::Lte(value) | Test::Gt(value) | Test::Lt(value) => {
-            is_nullish(value) || matches!(value, Bson::MinKey | Bson::MaxKey)
-        }
+        Test::Eq(value)
+        | Test::Gte(value)
+        | Test::Lte(value)
+        | Test::Gt(value)
+        | Test::Lt(value) => is_nullish(value) || matches!(value, Bson::MinKey | Bson::MaxKey),
         Test::In(list) => list.values.iter().any(is_nullish),
         Test::Exists(exists) => !exists,
         Test::Regex(_)

@@ -21,7 +21,11 @@ pub(crate) fn covers(index: &IndexView, request: &Request<'_>) -> bool {
     }
     let mut paths: Vec<String> = needed.to_vec();
     if let Some(sort) = request.sort {
-        paths.extend(sort.fields().iter().map(|(path, _)| path.as_str().to_owned()));
+        paths.extend(
+            sort.fields()
+                .iter()
+                .map(|(path, _)| path.as_str().to_owned()),
+        );
     }
     if !filter_paths(request.filter.root(), &mut paths) {
         return false;
@@ -56,7 +60,11 @@ fn filter_paths(node: &Node, paths: &mut Vec<String>) -> bool {
     if all.others {
         return false;
     }
-    paths.extend(all.predicates.iter().map(|predicate| predicate.path.dotted()));
+    paths.extend(
+        all.predicates
+            .iter()
+            .map(|predicate| predicate.path.dotted()),
+    );
     all.ors
         .iter()
         .all(|branches| branches.iter().all(|branch| filter_paths(branch, paths)))
@@ -88,7 +96,8 @@ impl Cover {
 
     /// The document of a key; nothing when it must be read instead (C1).
     pub(crate) fn document(&self, key: &[u8], type_bits: &[u8]) -> Option<RawDocumentBuf> {
-        let (values, _) = crate::key::decode(key, type_bits, self.descending.iter().copied()).ok()?;
+        let (values, _) =
+            crate::key::decode(key, type_bits, self.descending.iter().copied()).ok()?;
         let wanted: Vec<(&[String], RawBson)> = self
             .fields
             .iter()

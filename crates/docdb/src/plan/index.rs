@@ -90,7 +90,10 @@ impl IndexView {
             .any(|(_, kind)| *kind == FieldKind::Wildcard);
         let fields = if wildcard {
             // Path and value: see `plan::wildcard`.
-            vec![field("$_path", FieldKind::Ascending, 0)?, field("$**", FieldKind::Ascending, 0)?]
+            vec![
+                field("$_path", FieldKind::Ascending, 0)?,
+                field("$**", FieldKind::Ascending, 0)?,
+            ]
         } else {
             index
                 .fields()

@@ -35,7 +35,12 @@ impl Interval {
     }
 
     /// `[low, high]`, without the edges whose flag is false.
-    pub(crate) fn new(low: Bson, low_inclusive: bool, high: Bson, high_inclusive: bool) -> Interval {
+    pub(crate) fn new(
+        low: Bson,
+        low_inclusive: bool,
+        high: Bson,
+        high_inclusive: bool,
+    ) -> Interval {
         Interval {
             low,
             low_inclusive,
@@ -73,7 +78,12 @@ impl fmt::Display for Interval {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let open = if self.low_inclusive { '[' } else { '(' };
         let close = if self.high_inclusive { ']' } else { ')' };
-        write!(f, "{open}{}, {}{close}", shown(&self.low), shown(&self.high))
+        write!(
+            f,
+            "{open}{}, {}{close}",
+            shown(&self.low),
+            shown(&self.high)
+        )
     }
 }
 
@@ -197,7 +207,11 @@ impl Intervals {
         let mut left = self.list.iter().peekable();
         let mut right = other.list.iter().peekable();
         while let (Some(a), Some(b)) = (left.peek(), right.peek()) {
-            let low = if low_order(a, b, collator) == Ordering::Less { b } else { a };
+            let low = if low_order(a, b, collator) == Ordering::Less {
+                b
+            } else {
+                a
+            };
             let a_ends_first = high_order(a, b, collator) == Ordering::Less;
             let high = if a_ends_first { a } else { b };
             let both = Interval::new(
@@ -287,7 +301,11 @@ mod tests {
 
     #[test]
     fn unions_merge_what_touches() {
-        let set = numbers(&[(5, true, 7, false), (1, true, 5, false), (7, false, 9, true)]);
+        let set = numbers(&[
+            (5, true, 7, false),
+            (1, true, 5, false),
+            (7, false, 9, true),
+        ]);
         let shown: Vec<String> = set.list().iter().map(ToString::to_string).collect();
         assert_eq!(shown, ["[1, 7)", "(7, 9]"]);
     }
@@ -313,9 +331,21 @@ mod tests {
             for half in -2..22 {
                 let value = Bson::Double(f64::from(half) / 2.0);
                 let (in_a, in_b) = (a.contains(&value, None), b.contains(&value, None));
-                assert_eq!(both.contains(&value, None), in_a && in_b, "round {round}: {value}");
-                assert_eq!(either.contains(&value, None), in_a || in_b, "round {round}: {value}");
-                assert_eq!(outside.contains(&value, None), !in_a, "round {round}: {value}");
+                assert_eq!(
+                    both.contains(&value, None),
+                    in_a && in_b,
+                    "round {round}: {value}"
+                );
+                assert_eq!(
+                    either.contains(&value, None),
+                    in_a || in_b,
+                    "round {round}: {value}"
+                );
+                assert_eq!(
+                    outside.contains(&value, None),
+                    !in_a,
+                    "round {round}: {value}"
+                );
             }
         }
     }

@@ -118,11 +118,7 @@ fn cut_end(bytes: &mut Vec<u8>, true_bytes: usize) -> bool {
     true
 }
 
-fn exact_ranges(
-    sets: &[Intervals],
-    coding: &[Coding<'_>],
-    true_bytes: usize,
-) -> Result<KeyRanges> {
+fn exact_ranges(sets: &[Intervals], coding: &[Coding<'_>], true_bytes: usize) -> Result<KeyRanges> {
     let last = sets.iter().rposition(|set| !set.is_all());
     let used = last.map_or(0, |last| last + 1);
     let mut fields = Vec::with_capacity(used);
@@ -149,9 +145,7 @@ fn exact_ranges(
             });
         }
     }
-    Ok(without_check(
-        prefixes.into_iter().map(continued).collect(),
-    ))
+    Ok(without_check(prefixes.into_iter().map(continued).collect()))
 }
 
 fn without_check(ranges: Vec<ByteRange>) -> KeyRanges {
@@ -162,11 +156,7 @@ fn without_check(ranges: Vec<ByteRange>) -> KeyRanges {
     }
 }
 
-fn with_check(
-    ranges: Vec<ByteRange>,
-    fields: Vec<FieldRanges>,
-    true_bytes: usize,
-) -> KeyRanges {
+fn with_check(ranges: Vec<ByteRange>, fields: Vec<FieldRanges>, true_bytes: usize) -> KeyRanges {
     KeyRanges {
         ranges,
         check: Some(Check { fields, true_bytes }),
