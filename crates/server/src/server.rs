@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicI32, AtomicI64, AtomicUsize, Ordering};
 use std::time::Instant;
 
 use bson::DateTime;
+use docdb::Store;
 use query::{Code, Error, Result};
 use tokio::sync::{Semaphore, watch};
 
@@ -24,6 +25,8 @@ use crate::state::topology::Topology;
 pub(crate) struct Server {
     /// How it was set up.
     pub(crate) config: Config,
+    /// The documents.
+    pub(crate) store: Arc<Store>,
     /// The log.
     pub(crate) log: Log,
     /// Parameters.
@@ -60,7 +63,7 @@ impl Server {
     ///
     /// # Errors
     /// A bad parameter, or a log file that cannot be opened.
-    pub(crate) fn new(config: Config, port: u16) -> Result<Server> {
+    pub(crate) fn new(config: Config, port: u16, store: Arc<Store>) -> Result<Server> {
         let log = Log::open(config.log_path.as_deref(), config.log_append, config.quiet).map_err(
             |error| {
                 let path = config.log_path.clone().unwrap_or_default();
@@ -93,6 +96,7 @@ impl Server {
             profile: AtomicI32::new(config.profile),
             stop: watch::Sender::new(false),
             log,
+            store,
             config,
         })
     }

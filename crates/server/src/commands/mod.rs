@@ -4,9 +4,13 @@ mod build;
 mod diagnose;
 pub(crate) mod hello;
 mod host;
+mod insert;
+mod listing;
 mod logs;
 mod parameter;
+mod replica_set;
 mod status;
+mod write;
 
 use std::collections::HashMap;
 
@@ -20,8 +24,11 @@ const FAMILIES: &[&[Row]] = &[
     diagnose::ROWS,
     hello::ROWS,
     host::ROWS,
+    insert::ROWS,
+    listing::ROWS,
     logs::ROWS,
     parameter::ROWS,
+    replica_set::ROWS,
     status::ROWS,
 ];
 

@@ -35,7 +35,11 @@ fn walk(
                 let Some(name) = scalar(name) else {
                     return Err(format!("a name under {path:?} is no text"));
                 };
-                let below = if path.is_empty() { name } else { format!("{path}.{name}") };
+                let below = if path.is_empty() {
+                    name
+                } else {
+                    format!("{path}.{name}")
+                };
                 walk(value, below, depth + 1, settings)?;
             }
             Ok(())

@@ -73,7 +73,9 @@ const SETTINGS: &[(&str, Set)] = &[
         }
         Ok(())
     }),
-    ("replication.oplogSizeMB", |_, value| within::<u64>(value, 1, u64::MAX).map(|_| ())),
+    ("replication.oplogSizeMB", |_, value| {
+        within::<u64>(value, 1, u64::MAX).map(|_| ())
+    }),
     ("operationProfiling.slowOpThresholdMs", |config, value| {
         config.slow_ms = within(value, 0, i32::MAX)?;
         Ok(())
@@ -103,7 +105,9 @@ const SETTINGS: &[(&str, Set)] = &[
         config.quiet = boolean(value)?;
         Ok(())
     }),
-    ("systemLog.verbosity", |_, value| within::<i32>(value, 0, 5).map(|_| ())),
+    ("systemLog.verbosity", |_, value| {
+        within::<i32>(value, 0, 5).map(|_| ())
+    }),
     ("processManagement.pidFilePath", |config, value| {
         config.pid_file = Some(PathBuf::from(value));
         Ok(())
@@ -169,7 +173,8 @@ fn compressors(config: &mut Config, value: &str) -> Result<(), String> {
             continue;
         }
         let named = Compressor::of_name(name);
-        let named = named.ok_or_else(|| format!("unknown compressor {name}; use snappy, zstd, zlib"))?;
+        let named =
+            named.ok_or_else(|| format!("unknown compressor {name}; use snappy, zstd, zlib"))?;
         config.compressors.push(named);
     }
     Ok(())
@@ -182,9 +187,11 @@ impl Config {
     /// An unknown name, or a value it cannot have, in a sentence that names it.
     pub fn set(&mut self, name: &str, value: &str) -> Result<(), String> {
         if let Some(parameter) = name.strip_prefix("setParameter.") {
-            self.parameters.push((parameter.to_owned(), value.to_owned()));
+            self.parameters
+                .push((parameter.to_owned(), value.to_owned()));
         } else if let Some(option) = name.strip_prefix("storage.engineOptions.") {
-            self.engine_options.push((option.to_owned(), value.to_owned()));
+            self.engine_options
+                .push((option.to_owned(), value.to_owned()));
         } else {
             let Some((_, set)) = SETTINGS.iter().find(|(known, _)| *known == name) else {
                 return Err(format!("unrecognized setting {name}"));
@@ -203,7 +210,8 @@ impl Config {
         let place = path.display();
         let text = fs::read_to_string(path).map_err(|error| format!("{place}: {error}"))?;
         for (name, value) in file::read(&text).map_err(|error| format!("{place}: {error}"))? {
-            self.set(&name, &value).map_err(|error| format!("{place}: {error}"))?;
+            self.set(&name, &value)
+                .map_err(|error| format!("{place}: {error}"))?;
         }
         Ok(())
     }
@@ -224,7 +232,9 @@ fn note(parsed: &mut Document, name: &str, value: &str) {
             place.insert(part, value);
             return;
         }
-        let below = place.entry(part.to_owned()).or_insert_with(|| Document::new().into());
+        let below = place
+            .entry(part.to_owned())
+            .or_insert_with(|| Document::new().into());
         let Bson::Document(below) = below else {
             return;
         };
@@ -281,7 +291,10 @@ systemLog:
         let error = |text: &str| parse(text).unwrap_err();
         assert_eq!(error("net: {prot: 1}"), "unrecognized setting net.prot");
         let port = error("net:\n  port: 70000");
-        assert!(port.contains("net.port") && port.contains("65535"), "{port}");
+        assert!(
+            port.contains("net.port") && port.contains("65535"),
+            "{port}"
+        );
         assert!(error("net: [").contains("line"), "{}", error("net: ["));
         assert!(error("security: {authorization: enabled}").contains("security.authorization"));
         assert!(error("just text").contains("no setting"));

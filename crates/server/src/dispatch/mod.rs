@@ -10,6 +10,7 @@ pub(crate) mod row;
 mod run;
 pub(crate) mod slow;
 
+pub(crate) use arguments::Arguments;
 pub(crate) use prepare::{Refused, prepare, refuse};
 pub(crate) use request::Request;
 pub(crate) use row::Row;
