@@ -5,7 +5,7 @@ use query::Result;
 use wire::Builder;
 
 use super::write::{command_error, errors, statements};
-use crate::dispatch::request::Request;
+use crate::dispatch::Call;
 use crate::dispatch::row::{API, Lane, Privilege, RETRYABLE, Row, TRANSACTION, WRITES};
 use crate::state::metrics::Class;
 
@@ -26,7 +26,7 @@ pub(super) const ROWS: &[Row] = &[Row {
     ..Row::new("insert", insert, "Insert documents")
 }];
 
-fn insert(request: &Request, reply: &mut Builder) -> Result<()> {
+fn insert(request: &Call<\'_>, reply: &mut Builder) -> Result<()> {
     let ns = request.namespace()?;
     let arguments = request.arguments()?;
     let documents = statements(request, &arguments, "documents")?;

@@ -1,7 +1,10 @@
 //! The commands: a file for each family, a row for each command.
 
 mod build;
+mod cursor;
 mod diagnose;
+mod explain;
+mod find;
 pub(crate) mod hello;
 mod host;
 mod insert;
@@ -21,7 +24,10 @@ use crate::dispatch::Row;
 /// The rows, family by family.
 const FAMILIES: &[&[Row]] = &[
     build::ROWS,
+    cursor::ROWS,
     diagnose::ROWS,
+    explain::ROWS,
+    find::ROWS,
     hello::ROWS,
     host::ROWS,
     insert::ROWS,

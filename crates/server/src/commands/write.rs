@@ -78,6 +78,18 @@ pub(super) fn command_error(request: &Request, errors: &[WriteError]) -> Result<
     }
 }
 
+/// Append the numbers of statements that were done before this time.
+pub(super) fn retried(reply: &mut Builder, statements: &[i32]) {
+    if statements.is_empty() {
+        return;
+    }
+    reply.open_array("retriedStmtIds");
+    for (i, statement) in statements.iter().enumerate() {
+        reply.int(&i.to_string(), *statement);
+    }
+    reply.close();
+}
+
 /// A hint: the name of an index, or its key pattern.
 pub(super) fn hint(arguments: &Arguments<'_>) -> Result<Option<Bson>> {
     match arguments.get("hint") {

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use bson::{Bson, RawBsonRef, RawDocument};
-use docdb::{Op, SessionId, SessionRef, Store};
+use docdb::{Op, SessionId, SessionRef};
 use kv::Durability;
 use query::namespace::Namespace;
 use query::{Code, Error, Result};
@@ -103,17 +103,6 @@ impl Request {
             user: self.user(),
             ..Op::new(self.durability())
         }
-    }
-
-    /// Do something with the documents, in the transaction the command is part of, if it is.
-    ///
-    /// # Errors
-    /// Those of `body`.
-    pub(crate) fn with_store<T>(
-        &self,
-        body: impl FnOnce(&Store, &Op<'_>) -> Result<T>,
-    ) -> Result<T> {
-        body(&self.server.store, &self.op())
     }
 
     /// The user, as owner of cursors and sessions.
