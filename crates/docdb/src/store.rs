@@ -17,6 +17,7 @@ use stdx::sync::{Condvar, Mutex};
 
 use crate::catalog::{Catalog, Named};
 use crate::collection::{Collection, Core, fold_counts};
+use crate::cursor::Cursors;
 use crate::error;
 
 /// How a store is opened.
@@ -59,6 +60,7 @@ pub struct Store {
     undropped: Mutex<Vec<String>>,
     /// Told of every commit to a capped collection.
     written: (Mutex<u64>, Condvar),
+    cursors: Cursors,
 }
 
 /// The trees that every store has.
@@ -80,6 +82,11 @@ impl Store {
     #[must_use]
     pub fn options(&self) -> &Options {
         &self.options
+    }
+
+    /// All open cursors.
+    pub(crate) fn cursors(&self) -> &Cursors {
+        &self.cursors
     }
 
     pub(crate) fn trees(&self) -> Trees {

@@ -19,6 +19,7 @@ pub mod pipeline;
 pub mod projection;
 pub mod regex;
 pub mod row;
+pub mod schema;
 pub mod settings;
 pub mod show;
 pub mod sort;

@@ -19,6 +19,7 @@ use stdx::sync::atomic::{AtomicBool, Ordering};
 use crate::error;
 use crate::index::Index;
 use crate::key::{Collate, Encoder};
+use crate::plan::PlanCache;
 use crate::record::RecordId;
 
 pub(crate) use counts::{
@@ -36,6 +37,7 @@ pub struct Collection {
     core: Arc<Core>,
     collation: Option<Arc<dyn Collate>>,
     gather: Gather,
+    plans: PlanCache,
 }
 
 /// What all states of a collection share.
@@ -78,7 +80,13 @@ impl Collection {
             indexes,
             core,
             collation,
+            plans: PlanCache::default(),
         }
+    }
+
+    /// What is remembered for planning.
+    pub(crate) fn plans(&self) -> &PlanCache {
+        &self.plans
     }
 
     /// The name.

@@ -238,6 +238,12 @@ impl KeyMaker {
             .map(AsRef::as_ref)
     }
 
+    /// Which paths a wildcard index holds.
+    #[must_use]
+    pub fn wildcard(&self) -> Option<&Wildcard> {
+        self.wildcard.as_ref()
+    }
+
     /// The collation of strings.
     #[must_use]
     pub fn collation(&self) -> Option<&dyn Collate> {

@@ -54,6 +54,13 @@ pub struct Usage {
     pub count: AtomicU64,
 }
 
+impl Usage {
+    /// One more operation used the index.
+    pub(crate) fn note(&self) {
+        self.count.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
 /// What an entry of an index says.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry<'a> {

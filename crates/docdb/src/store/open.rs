@@ -13,6 +13,7 @@ use super::{Options, Store, Trees};
 use crate::catalog::{self, Catalog, Named, Stored, StoredIndex};
 use crate::collate;
 use crate::collection::{COUNTS, Collection, CollectionOptions, Core, Counts, Latch};
+use crate::cursor::Cursors;
 use crate::error;
 use crate::index::{Index, Parts};
 use crate::key::Collate;
@@ -40,6 +41,7 @@ impl Store {
             changes: Mutex::new(()),
             undropped: Mutex::new(Vec::new()),
             written: (Mutex::new(0), Condvar::new()),
+            cursors: Cursors::default(),
         };
         store.load()?;
         Ok(Arc::new(store))

@@ -60,6 +60,7 @@ impl Match<'_> {
                 let env = Env::new(self.document()?, self.variables);
                 Ok(expr.evaluate(&env)?.is_some_and(|value| truthy(&value)))
             }
+            Node::Schema(schema) => schema.validates(document),
             Node::AlwaysTrue | Node::Comment(_) => Ok(true),
             Node::AlwaysFalse => Ok(false),
         }

@@ -6,6 +6,7 @@
 mod argument;
 mod bits;
 mod compiled;
+mod explain;
 mod list;
 mod matches;
 mod node;

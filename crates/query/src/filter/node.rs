@@ -6,6 +6,7 @@ use super::{Bits, In, Types};
 use crate::expr::Expr;
 use crate::path::Path;
 use crate::regex::Regex;
+use crate::schema::Schema;
 
 /// What a document is asked.
 #[derive(Debug, Clone)]
@@ -31,6 +32,8 @@ pub enum Node {
         /// As it was given.
         spec: Bson,
     },
+    /// Whether the document is valid under a schema.
+    Schema(Box<Schema>),
     /// True of every document.
     AlwaysTrue,
     /// True of no document.

@@ -1,11 +1,12 @@
 //! Documents into trees: fields, and the operators that stand in the place of fields.
 
-use bson::{Bson, RawBsonRef, RawDocument};
+use bson::{Bson, Document, RawBsonRef, RawDocument};
 
 use super::{Node, Test};
 use crate::collation::Collator;
 use crate::expr::Expr;
 use crate::path::Path;
+use crate::schema::Schema;
 use crate::settings::Settings;
 use crate::{Code, Error, Result};
 
@@ -100,6 +101,14 @@ impl<'s> Parser<'s> {
                 let spec = Bson::try_from(value)?;
                 let expr = Expr::parse(&spec, &self.settings.scope())?;
                 nodes.push(Node::Expr { expr, spec });
+            }
+            "jsonSchema" => {
+                self.check_top(name)?;
+                let RawBsonRef::Document(spec) = value else {
+                    return Err(Error::type_mismatch("$jsonSchema must be an object"));
+                };
+                let schema = Schema::parse(&Document::try_from(spec)?)?;
+                nodes.push(Node::Schema(Box::new(schema)));
             }
             "alwaysTrue" => nodes.push(always(name, value, Node::AlwaysTrue)?),
             "alwaysFalse" => nodes.push(always(name, value, Node::AlwaysFalse)?),

@@ -16,6 +16,7 @@ pub(super) fn node(node: &Node) -> Document {
             document
         }
         Node::Expr { spec, .. } => doc! {"$expr": spec.clone()},
+        Node::Schema(schema) => doc! {"$jsonSchema": schema.to_document().clone()},
         Node::AlwaysTrue => Document::new(),
         Node::AlwaysFalse => doc! {"$alwaysFalse": 1},
         Node::Comment(comment) => doc! {"$comment": comment.clone()},
@@ -42,6 +43,28 @@ pub(super) fn tests(tests: &[Test]) -> Document {
         }
     }
     document
+}
+
+/// One operator as users write it: `$nin` and `$ne` by their own names.
+pub(super) fn given(test: &Test) -> Document {
+    match test {
+        Test::Not(inner) if matches!(inner.as_slice(), [Test::In(_)]) => {
+            let mut document = Document::new();
+            for (_, value) in tests(inner) {
+                document.insert("$nin", value);
+            }
+            document
+        }
+        test => tests(std::slice::from_ref(test)),
+    }
+}
+
+/// The name of a test's operator as users write it.
+pub(super) fn name(test: &Test) -> &'static str {
+    match test {
+        Test::Not(inner) if matches!(inner.as_slice(), [Test::In(_)]) => "$nin",
+        test => operator(test).0,
+    }
 }
 
 /// The name and the argument of a test's operator.

@@ -8,6 +8,9 @@ use crate::collation::Collator;
 use crate::settings::Settings;
 use crate::{Error, Result};
 
+mod naive;
+mod random;
+
 fn raw(document: &Document) -> RawDocumentBuf {
     RawDocumentBuf::try_from(document).unwrap()
 }
@@ -458,4 +461,50 @@ fn the_normal_form_means_the_same() {
     ]};
     assert_eq!(parse(&filter).unwrap().to_document(), expected);
     assert_eq!(parse(&expected).unwrap().to_document(), expected);
+}
+
+#[test]
+fn failures_are_explained() {
+    let why = |filter: &Document, document: &Document| {
+        parse(filter)
+            .unwrap()
+            .explain_failure(&raw(document))
+            .unwrap()
+    };
+    let filter = doc! {"a": {"$gt": 5}};
+    let expected = doc! {
+        "operatorName": "$gt", "specifiedAs": {"a": {"$gt": 5}},
+        "reason": "comparison failed", "consideredValue": 3,
+    };
+    assert_eq!(why(&filter, &doc! {"a": 3}), expected);
+    let expected = doc! {
+        "operatorName": "$gt", "specifiedAs": {"a": {"$gt": 5}}, "reason": "field was missing",
+    };
+    assert_eq!(why(&filter, &doc! {}), expected);
+    let filter = doc! {"$and": [{"a": 1}, {"b": {"$exists": true}}]};
+    let expected = doc! {
+        "operatorName": "$and",
+        "clausesNotSatisfied": [{"index": 1, "details": {
+            "operatorName": "$exists", "specifiedAs": {"b": {"$exists": true}},
+            "reason": "path does not exist",
+        }}],
+    };
+    assert_eq!(why(&filter, &doc! {"a": 1}), expected);
+    let expected = doc! {
+        "operatorName": "$nin", "specifiedAs": {"a": {"$nin": [1]}},
+        "reason": "matching value found in array", "consideredValue": 1,
+    };
+    assert_eq!(why(&doc! {"a": {"$nin": [1]}}, &doc! {"a": 1}), expected);
+    let schema = doc! {"$jsonSchema": {"required": ["x"]}};
+    let details = why(&schema, &doc! {"a": 1});
+    assert_eq!(details.get_str("operatorName").unwrap(), "$jsonSchema");
+}
+
+#[test]
+fn expressions_in_filters() {
+    check(
+        doc! {"$expr": {"$gt": ["$a", "$b"]}},
+        &[doc! {"a": 2, "b": 1}],
+        &[doc! {"a": 1, "b": 1}],
+    );
 }
