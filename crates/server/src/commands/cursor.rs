@@ -8,8 +8,8 @@ use wire::Builder;
 
 use super::find::cursor_id;
 use crate::dispatch::arguments::type_name;
-use crate::dispatch::{Call, Request};
 use crate::dispatch::row::{ABANDON, API, Lane, Privilege, Row, TRANSACTION};
+use crate::dispatch::{Call, Request};
 use crate::state::metrics::Class;
 
 pub(super) const ROWS: &[Row] = &[
@@ -17,7 +17,12 @@ pub(super) const ROWS: &[Row] = &[
         lane: Lane::Storage,
         class: Class::Read,
         flags: API | TRANSACTION | ABANDON,
-        fields: &["collection", "batchSize", "term", "lastKnownCommittedOpTime"],
+        fields: &[
+            "collection",
+            "batchSize",
+            "term",
+            "lastKnownCommittedOpTime",
+        ],
         // A cursor belongs to whoever opened it.
         ..Row::new("getMore", get_more, "Fetch the next batch of a cursor")
     },
@@ -32,11 +37,21 @@ pub(super) const ROWS: &[Row] = &[
 
 /// Append a batch of a cursor.
 pub(super) fn answer(request: &Request, reply: &mut Builder, name: &str, batch: &Batch) {
-    request.server.metrics.documents.returned.size(batch.documents.len());
+    request
+        .server
+        .metrics
+        .documents
+        .returned
+        .size(batch.documents.len());
     reply.open_document("cursor");
     reply.documents(name, batch.documents.iter().map(|document| &**document));
-    reply.long("id", batch.id).string("ns", &batch.ns.to_string()).close();
-    request.more.store(batch.id != 0 && name == "nextBatch", Ordering::Relaxed);
+    reply
+        .long("id", batch.id)
+        .string("ns", &batch.ns.to_string())
+        .close();
+    request
+        .more
+        .store(batch.id != 0 && name == "nextBatch", Ordering::Relaxed);
 }
 
 /// The collection of a cursor; also those that are no collections, as of `listCollections`.
@@ -50,7 +65,7 @@ fn namespace(request: &Request, collection: &str) -> Result<Namespace> {
     Namespace::new(request.database(), collection)
 }
 
-fn get_more(request: &Call<\'_>, reply: &mut Builder) -> Result<()> {
+fn get_more(request: &Call<'_>, reply: &mut Builder) -> Result<()> {
     request.server.metrics.ops.getmore.one();
     let target = request.target()?;
     let Some(id) = cursor_id(target) else {
@@ -78,7 +93,7 @@ fn get_more(request: &Call<\'_>, reply: &mut Builder) -> Result<()> {
     Ok(())
 }
 
-fn kill_cursors(request: &Call<\'_>, reply: &mut Builder) -> Result<()> {
+fn kill_cursors(request: &Call<'_>, reply: &mut Builder) -> Result<()> {
     let Some(collection) = request.target()?.as_str() else {
         let message = "BSON field 'killCursors.killCursors' is the wrong type, expected 'string'";
         return Err(Error::new(Code::TYPE_MISMATCH, message));

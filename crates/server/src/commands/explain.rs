@@ -39,7 +39,10 @@ fn explain(request: &Call<'_>, reply: &mut Builder) -> Result<()> {
     };
     let command = command.as_str();
     let Some(collection) = target.as_str() else {
-        return Err(Error::new(Code::INVALID_NAMESPACE, "collection name has invalid type"));
+        return Err(Error::new(
+            Code::INVALID_NAMESPACE,
+            "collection name has invalid type",
+        ));
     };
     let ns = Namespace::new(request.database(), collection)?;
     let arguments = Arguments::of(command, inner)?;
@@ -56,11 +59,15 @@ fn explain(request: &Call<'_>, reply: &mut Builder) -> Result<()> {
     let command = Document::try_from(inner)?;
     reply.value("command", &command.into());
     let topology = &request.server.topology;
-    reply.value("serverInfo", &doc! {
-        "host": topology.me.as_str(),
-        "port": topology.me.rsplit(':').next().and_then(|port| port.parse::<i32>().ok()),
-        "version": MONGODB,
-        "gitVersion": "romanesco",
-    }.into());
+    reply.value(
+        "serverInfo",
+        &doc! {
+            "host": topology.me.as_str(),
+            "port": topology.me.rsplit(':').next().and_then(|port| port.parse::<i32>().ok()),
+            "version": MONGODB,
+            "gitVersion": "romanesco",
+        }
+        .into(),
+    );
     Ok(())
 }

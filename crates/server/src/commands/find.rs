@@ -43,8 +43,16 @@ const FIND: &[&str] = &[
 ];
 
 /// The arguments of `count`.
-const COUNT: &[&str] =
-    &["query", "limit", "skip", "hint", "collation", "fields", "let", "mirrored"];
+const COUNT: &[&str] = &[
+    "query",
+    "limit",
+    "skip",
+    "hint",
+    "collation",
+    "fields",
+    "let",
+    "mirrored",
+];
 
 /// The arguments of `distinct`.
 const DISTINCT: &[&str] = &["key", "query", "hint", "collation", "mirrored"];
@@ -119,13 +127,20 @@ pub(super) fn find_request(arguments: &Arguments<'_>) -> Result<FindRequest> {
 
 /// The collation; an empty one is none.
 pub(super) fn collation(arguments: &Arguments<'_>) -> Result<Option<RawDocumentBuf>> {
-    Ok(owned(arguments.document("collation")?.filter(|collation| !collation.is_empty())))
+    Ok(owned(
+        arguments
+            .document("collation")?
+            .filter(|collation| !collation.is_empty()),
+    ))
 }
 
 /// What `count` is asked.
 pub(super) fn count_request(arguments: &Arguments<'_>) -> Result<CountRequest> {
     // A negative limit is the same limit: what drivers of old times sent for "one batch".
-    let limit = arguments.long("limit")?.map(i64::unsigned_abs).filter(|&limit| limit > 0);
+    let limit = arguments
+        .long("limit")?
+        .map(i64::unsigned_abs)
+        .filter(|&limit| limit > 0);
     Ok(CountRequest {
         filter: owned(arguments.document("query")?).unwrap_or_default(),
         skip: arguments.count("skip")?.unwrap_or(0),
@@ -147,7 +162,7 @@ pub(super) fn distinct_request(arguments: &Arguments<'_>) -> Result<DistinctRequ
     })
 }
 
-fn find(request: &Call<\'_>, reply: &mut Builder) -> Result<()> {
+fn find(request: &Call<'_>, reply: &mut Builder) -> Result<()> {
     request.server.metrics.ops.query.one();
     let ns = request.namespace()?;
     let wanted = find_request(&request.arguments()?)?;
@@ -164,7 +179,7 @@ pub(super) fn number(reply: &mut Builder, name: &str, n: u64) {
     };
 }
 
-fn count(request: &Call<\'_>, reply: &mut Builder) -> Result<()> {
+fn count(request: &Call<'_>, reply: &mut Builder) -> Result<()> {
     request.server.metrics.ops.command.one();
     let ns = request.namespace()?;
     let wanted = count_request(&request.arguments()?)?;
@@ -173,7 +188,7 @@ fn count(request: &Call<\'_>, reply: &mut Builder) -> Result<()> {
     Ok(())
 }
 
-fn distinct(request: &Call<\'_>, reply: &mut Builder) -> Result<()> {
+fn distinct(request: &Call<'_>, reply: &mut Builder) -> Result<()> {
     request.server.metrics.ops.command.one();
     let ns = request.namespace()?;
     let wanted = distinct_request(&request.arguments()?)?;

@@ -26,7 +26,7 @@ pub(super) const ROWS: &[Row] = &[Row {
     ..Row::new("insert", insert, "Insert documents")
 }];
 
-fn insert(request: &Call<\'_>, reply: &mut Builder) -> Result<()> {
+fn insert(request: &Call<'_>, reply: &mut Builder) -> Result<()> {
     let ns = request.namespace()?;
     let arguments = request.arguments()?;
     let documents = statements(request, &arguments, "documents")?;
@@ -35,10 +35,7 @@ fn insert(request: &Call<\'_>, reply: &mut Builder) -> Result<()> {
         bypass_validation: arguments.is_on("bypassDocumentValidation")?,
         keep_zero_timestamps: arguments.is_on("bypassEmptyTsReplacement")?,
     };
-    let done = request
-        .server
-        .store
-        .insert(&request.op(), &ns, &documents, options)?;
+    let done = request.with_store(|store, op| store.insert(op, &ns, &documents, options))?;
     command_error(request, &done.errors)?;
     let metrics = &request.server.metrics;
     metrics.ops.insert.size(documents.len());

@@ -10,8 +10,8 @@ use query::settings::Settings;
 use query::{Code, Error, Namespace, Result};
 use wire::Builder;
 
-use crate::dispatch::{Call, Request};
 use crate::dispatch::row::{ADMIN, API, Lane, Privilege, READS, Row};
+use crate::dispatch::{Call, Request};
 use crate::state::metrics::Class;
 
 pub(super) const ROWS: &[Row] = &[
@@ -69,7 +69,7 @@ fn chosen(request: &Request, documents: Vec<Document>) -> Result<Vec<RawDocument
     Ok(chosen)
 }
 
-fn list_databases(request: &Call<\'_>, reply: &mut Builder) -> Result<()> {
+fn list_databases(request: &Call<'_>, reply: &mut Builder) -> Result<()> {
     let name_only = request.arguments()?.is_on("nameOnly")?;
     let catalog = request.server.store.catalog();
     let mut databases = Vec::new();
@@ -122,7 +122,7 @@ fn describe(ns: &Namespace, named: &Named, name_only: bool) -> Document {
     shown
 }
 
-fn list_collections(request: &Call<\'_>, reply: &mut Builder) -> Result<()> {
+fn list_collections(request: &Call<'_>, reply: &mut Builder) -> Result<()> {
     let arguments = request.arguments()?;
     let name_only = arguments.is_on("nameOnly")?;
     let database = request.database();
@@ -135,7 +135,7 @@ fn list_collections(request: &Call<\'_>, reply: &mut Builder) -> Result<()> {
     answer(request, reply, "$cmd.listCollections", listed)
 }
 
-fn list_indexes(request: &Call<\'_>, reply: &mut Builder) -> Result<()> {
+fn list_indexes(request: &Call<'_>, reply: &mut Builder) -> Result<()> {
     let ns = request.namespace()?;
     let Some(collection) = request.server.store.collection(&ns) else {
         let message = format!("ns does not exist: {ns}");

@@ -34,7 +34,9 @@ fn profile(request: &Call<'_>, reply: &mut Builder) -> Result<()> {
     let arguments = request.arguments()?;
     let level = integer(request.target()?).unwrap_or(-1);
     let slow = arguments.long("slowms")?;
-    reply.int("was", profiler.level(database)).int("slowms", profiler.slow_ms());
+    reply
+        .int("was", profiler.level(database))
+        .int("slowms", profiler.slow_ms());
     reply.double("sampleRate", 1.0);
     match i32::try_from(level) {
         Ok(level @ 0..=2) => profiler.set_level(database, level),
@@ -50,7 +52,7 @@ fn profile(request: &Call<'_>, reply: &mut Builder) -> Result<()> {
     Ok(())
 }
 
-fn get_log(request: &Call<\'_>, reply: &mut Builder) -> Result<()> {
+fn get_log(request: &Call<'_>, reply: &mut Builder) -> Result<()> {
     let log = &request.server.log;
     match request.target()? {
         RawBsonRef::String("*") => {
@@ -84,7 +86,7 @@ fn get_log(request: &Call<\'_>, reply: &mut Builder) -> Result<()> {
     Ok(())
 }
 
-fn rotate(request: &Call<\'_>, _: &mut Builder) -> Result<()> {
+fn rotate(request: &Call<'_>, _: &mut Builder) -> Result<()> {
     request.server.log.rotate().map_err(|error| {
         let message = format!("Log rotation failed: {error}");
         Error::new(Code::OPERATION_FAILED, message)

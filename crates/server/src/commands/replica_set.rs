@@ -5,8 +5,8 @@ use bson::{Bson, DateTime, Document, doc};
 use query::{Code, Error, Result};
 use wire::Builder;
 
-use crate::dispatch::{Call, Request};
 use crate::dispatch::row::{ADMIN, LOOSE, Privilege, Row};
+use crate::dispatch::{Call, Request};
 use crate::state::clock;
 
 pub(super) const ROWS: &[Row] = &[
@@ -67,7 +67,7 @@ fn optime(time: bson::Timestamp, term: i64) -> Document {
     doc! {"ts": time, "t": term}
 }
 
-fn status(request: &Call<\'_>, reply: &mut Builder) -> Result<()> {
+fn status(request: &Call<'_>, reply: &mut Builder) -> Result<()> {
     let set = name(request)?;
     let server = &request.server;
     let topology = &server.topology;
@@ -113,7 +113,7 @@ fn status(request: &Call<\'_>, reply: &mut Builder) -> Result<()> {
     Ok(())
 }
 
-fn config(request: &Call<\'_>, reply: &mut Builder) -> Result<()> {
+fn config(request: &Call<'_>, reply: &mut Builder) -> Result<()> {
     let set = name(request)?;
     let topology = &request.server.topology;
     reply.value("config", &Bson::Document(doc! {
@@ -134,18 +134,18 @@ fn config(request: &Call<\'_>, reply: &mut Builder) -> Result<()> {
     Ok(())
 }
 
-fn initiate(request: &Call<\'_>, _: &mut Builder) -> Result<()> {
+fn initiate(request: &Call<'_>, _: &mut Builder) -> Result<()> {
     name(request)?;
     Err(Error::new(Code::ALREADY_INITIALIZED, "already initialized"))
 }
 
-fn step_down(request: &Call<\'_>, _: &mut Builder) -> Result<()> {
+fn step_down(request: &Call<'_>, _: &mut Builder) -> Result<()> {
     name(request)?;
     let message = "No electable secondaries caught up: this is the only member of the set";
     Err(Error::new(Code::EXCEEDED_TIME_LIMIT, message))
 }
 
-fn concerns(request: &Call<\'_>, reply: &mut Builder) -> Result<()> {
+fn concerns(request: &Call<'_>, reply: &mut Builder) -> Result<()> {
     let w = match request.server.topology.is_replica_set() {
         true => Bson::from("majority"),
         false => Bson::Int32(1),

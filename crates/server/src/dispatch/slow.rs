@@ -101,7 +101,10 @@ fn log(request: &Request, taken: Duration, failed: Option<&Error>, size: usize) 
         attributes.insert("errCode", error.code.0);
     }
     let name = request.client.name();
-    request.server.log.info("COMMAND", 51_803, &name, "Slow query", attributes);
+    request
+        .server
+        .log
+        .info("COMMAND", 51_803, &name, "Slow query", attributes);
 }
 
 fn millis(taken: Duration) -> i64 {

@@ -35,7 +35,11 @@ impl Profiler {
 
     /// The level of a database: 0 nothing, 1 slow commands, 2 all.
     pub(crate) fn level(&self, database: &str) -> i32 {
-        self.levels.lock().get(database).copied().unwrap_or(self.default)
+        self.levels
+            .lock()
+            .get(database)
+            .copied()
+            .unwrap_or(self.default)
     }
 
     /// Change the level of a database.

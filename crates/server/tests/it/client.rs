@@ -162,7 +162,6 @@ pub(crate) fn batch(reply: &Document) -> Vec<Document> {
 }
 
 /// Everything a `find` returns, in one batch.
-#[expect(dead_code, reason = "used by the tests of documents")]
 pub(crate) fn all(client: &mut Client, collection: &str, filter: Document) -> Vec<Document> {
     batch(&client.ok("test", doc! {"find": collection, "filter": filter}))
 }

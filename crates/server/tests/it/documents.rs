@@ -2,7 +2,9 @@
 
 use bson::{Bson, Document, doc};
 
-use crate::client::{Site, batch};
+use wire::message::Flags;
+
+use crate::client::{Site, all, batch};
 
 #[test]
 fn documents_are_inserted_and_listed() {
@@ -84,4 +86,86 @@ fn a_write_concern_that_one_member_cannot_satisfy_is_told_and_the_write_done() {
     let standalone = Site::with(|config| config.replica_set = None);
     let refused = standalone.client().fails("test", insert(Bson::Int32(3)));
     assert_eq!(refused.0, 2);
+}
+
+#[test]
+fn documents_are_found_in_batches() {
+    let site = Site::new();
+    let mut client = site.client();
+    let documents: Vec<Bson> = (0..250)
+        .map(|i| doc! {"_id": i, "even": i % 2 == 0}.into())
+        .collect();
+    client.ok("test", doc! {"insert": "c", "documents": documents});
+    let first = client.ok("test", doc! {"find": "c", "filter": {}});
+    assert_eq!(batch(&first).len(), 101);
+    let cursor = first.get_document("cursor").unwrap();
+    let names: Vec<&str> = cursor.keys().map(String::as_str).collect();
+    assert_eq!(names, ["firstBatch", "id", "ns"]);
+    assert_eq!(cursor.get_str("ns").unwrap(), "test.c");
+    let id = cursor.get_i64("id").unwrap();
+    assert_ne!(id, 0);
+    let more = doc! {"getMore": id, "collection": "c", "batchSize": 100};
+    let second = client.ok("test", more.clone());
+    assert_eq!(batch(&second)[0].get_i32("_id").unwrap(), 101);
+    let third = client.ok("test", more.clone());
+    assert_eq!(batch(&third).len(), 49);
+    assert_eq!(
+        third.get_document("cursor").unwrap().get_i64("id").unwrap(),
+        0
+    );
+    assert_eq!(client.fails("test", more).0, 43);
+
+    let filter = doc! {"even": true, "_id": {"$gte": 240}};
+    assert_eq!(all(&mut client, "c", filter.clone()).len(), 5);
+    let count = client.ok("test", doc! {"count": "c", "query": filter});
+    assert_eq!(count.get("n"), Some(&Bson::Int32(5)));
+    let distinct = client.ok("test", doc! {"distinct": "c", "key": "even"});
+    assert_eq!(
+        distinct.get_array("values").unwrap(),
+        &[Bson::Boolean(true), Bson::Boolean(false)]
+    );
+}
+
+#[test]
+fn an_exhausting_client_gets_every_batch_unasked() {
+    let site = Site::new();
+    let mut client = site.client();
+    let documents: Vec<Bson> = (0..25).map(|i| doc! {"_id": i}.into()).collect();
+    client.ok("test", doc! {"insert": "c", "documents": documents});
+    let first = client.ok("test", doc! {"find": "c", "batchSize": 5});
+    let id = first.get_document("cursor").unwrap().get_i64("id").unwrap();
+    let more = doc! {"getMore": id, "collection": "c", "batchSize": 5};
+    client.send("test", more, Flags::EXHAUST_ALLOWED);
+    let mut seen = 5;
+    loop {
+        let (message, reply) = client.receive().unwrap();
+        seen += batch(&reply).len();
+        let ended = reply.get_document("cursor").unwrap().get_i64("id").unwrap() == 0;
+        assert_eq!(message.flags.has(Flags::MORE_TO_COME), !ended);
+        if ended {
+            break;
+        }
+    }
+    assert_eq!(seen, 25);
+}
+
+#[test]
+fn cursors_are_killed() {
+    let site = Site::new();
+    let mut client = site.client();
+    let documents: Vec<Bson> = (0..25).map(|i| doc! {"_id": i}.into()).collect();
+    client.ok("test", doc! {"insert": "c", "documents": documents});
+    let first = client.ok("test", doc! {"find": "c", "batchSize": 5});
+    let id = first.get_document("cursor").unwrap().get_i64("id").unwrap();
+    let killed = client.ok("test", doc! {"killCursors": "c", "cursors": [id, 77_i64]});
+    assert_eq!(
+        killed.get_array("cursorsKilled").unwrap(),
+        &[Bson::Int64(id)]
+    );
+    assert_eq!(
+        killed.get_array("cursorsNotFound").unwrap(),
+        &[Bson::Int64(77)]
+    );
+    let more = doc! {"getMore": id, "collection": "c"};
+    assert_eq!(client.fails("test", more).0, 43);
 }
