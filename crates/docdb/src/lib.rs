@@ -2,27 +2,44 @@
 //!
 //! Storage is seen only through `kv`; what is synchronous stays so.
 
+mod aggregate;
 mod catalog;
+mod check;
 mod collate;
 mod collection;
+mod cursor;
 mod ddl;
 mod document;
 mod error;
+mod exec;
+mod explain;
+mod find;
 pub mod index;
 pub mod key;
 pub mod limits;
 mod op;
+mod plan;
 mod record;
+mod session;
+mod stats;
 mod store;
+mod ttl;
 mod work;
 mod write;
 
 pub use catalog::{Catalog, Named};
 pub use collection::{Action, Capped, Collection, CollectionOptions, Level, View};
+pub use ddl::{CreateIndexesReply, IndexNames};
+pub use cursor::{BATCH_BYTES, Batch, FIRST_BATCH, Figures, GetMore, IDLE_LIMIT, Killed, Owner};
+pub use explain::Verbosity;
+pub use find::{CountRequest, DistinctRequest, FindRequest, Matched, Matching};
 pub use index::{Entry, Index, IndexSpec};
 pub use op::{InTransaction, Op, SessionId, SessionRef};
 pub use query::Namespace;
 pub use record::RecordId;
 pub use store::{Options, Store};
 pub use work::Work;
-pub use write::{InsertOptions, InsertReply, WriteError};
+pub use write::{
+    DeleteReply, DeleteStatement, FindAndModify, FindAndModifyReply, InsertOptions, InsertReply,
+    UpdateReply, UpdateStatement, WriteError,
+};

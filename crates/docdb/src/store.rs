@@ -17,7 +17,10 @@ use stdx::sync::{Condvar, Mutex};
 
 use crate::catalog::{Catalog, Named};
 use crate::collection::{Collection, Core, fold_counts};
+use crate::cursor::Cursors;
 use crate::error;
+use crate::session::Sessions;
+use stdx::sync::atomic::{AtomicBool, Ordering};
 
 /// How a store is opened.
 #[derive(Clone, Debug)]
@@ -59,6 +62,9 @@ pub struct Store {
     undropped: Mutex<Vec<String>>,
     /// Told of every commit to a capped collection.
     written: (Mutex<u64>, Condvar),
+    sessions: Sessions,
+    closed: AtomicBool,
+    cursors: Cursors,
 }
 
 /// The trees that every store has.
@@ -80,6 +86,11 @@ impl Store {
     #[must_use]
     pub fn options(&self) -> &Options {
         &self.options
+    }
+
+    /// All open cursors.
+    pub(crate) fn cursors(&self) -> &Cursors {
+        &self.cursors
     }
 
     pub(crate) fn trees(&self) -> Trees {
@@ -109,7 +120,17 @@ impl Store {
     /// # Errors
     /// As the engine's.
     pub fn close(&self) -> Result<()> {
+        self.closed.store(true, Ordering::Release);
         self.engine.sync_log().map_err(error::engine)
+    }
+
+    /// Whether it is closed: what runs beside operations ends.
+    pub(crate) fn is_closed(&self) -> bool {
+        self.closed.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn sessions(&self) -> &Sessions {
+        &self.sessions
     }
 
     /// Change the catalog, one at a time.

@@ -14,6 +14,7 @@ use std::sync::Arc;
 
 use kv::TreeId;
 use query::Result;
+use query::filter::Filter;
 use stdx::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 use crate::key::Collate;
@@ -54,6 +55,13 @@ pub struct Usage {
     pub count: AtomicU64,
 }
 
+impl Usage {
+    /// One more operation used the index.
+    pub(crate) fn note(&self) {
+        self.count.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
 /// What an entry of an index says.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry<'a> {
@@ -70,6 +78,7 @@ pub(crate) struct Parts {
     pub(crate) number: u32,
     pub(crate) tree: TreeId,
     pub(crate) collation: Option<Arc<dyn Collate>>,
+    pub(crate) partial: Option<Filter>,
     pub(crate) clustered: bool,
     pub(crate) multikey: Vec<u32>,
     pub(crate) ready: bool,
@@ -80,7 +89,8 @@ pub(crate) struct Parts {
 impl Index {
     pub(crate) fn new(spec: IndexSpec, parts: Parts) -> Result<Index> {
         let fields = spec.fields()?;
-        let maker = KeyMaker::new(&spec, parts.collation, parts.key_limit)?;
+        let maker =
+            KeyMaker::new(&spec, parts.collation, parts.key_limit)?.with_partial(parts.partial);
         let bits = |i: usize| parts.multikey.get(i).copied().unwrap_or(0);
         Ok(Index {
             number: parts.number,
@@ -201,6 +211,17 @@ impl Index {
         if let Some(bits) = self.stored.get(usize::from(field)) {
             bits.fetch_or(1 << part, Ordering::AcqRel);
         }
+    }
+
+    /// A build has ended.
+    pub(crate) fn set_ready(&self) {
+        self.ready.store(true, Ordering::Release);
+    }
+
+    /// All multikey bits.
+    pub(crate) fn multikey(&self) -> Vec<u32> {
+        let load = |bits: &AtomicU32| bits.load(Ordering::Acquire);
+        self.multikey.iter().map(load).collect()
     }
 
     /// How it was used.

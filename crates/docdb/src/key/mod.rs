@@ -38,9 +38,11 @@
 mod decode;
 mod encode;
 mod number;
+mod skip;
 
 pub use decode::{Malformed, decode};
 pub use encode::Encoder;
+pub use skip::component_length;
 
 /// Ends the components of a key.
 pub const END: u8 = 0x04;

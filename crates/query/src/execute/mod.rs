@@ -10,6 +10,8 @@ mod build;
 mod facet;
 mod graph;
 mod group;
+#[cfg(test)]
+pub(crate) mod harness;
 mod host;
 mod lookup;
 mod memory;

@@ -20,7 +20,7 @@ impl Filter {
     /// As [`Filter::matches`].
     pub fn explain_failure(&self, document: &RawDocument) -> Result<Document> {
         let on = self.on(document);
-        Ok(on.explain(self.root(), document, false)?)
+        on.explain(self.root(), document, false)
     }
 }
 

@@ -8,6 +8,19 @@ use crate::number::Number;
 use crate::regex::Regex;
 use crate::{Code, Error, Result};
 
+/// Operators that stand in the place of fields.
+const LOGICAL: [&str; 9] = [
+    "$and",
+    "$or",
+    "$nor",
+    "$where",
+    "$expr",
+    "$jsonSchema",
+    "$comment",
+    "$alwaysTrue",
+    "$alwaysFalse",
+];
+
 /// Whether `document` is made of operators: its first field is one. References to documents of
 /// other collections (`$ref`, `$id`, `$db`) are values.
 pub(super) fn is_operators(document: &RawDocument) -> Result<bool> {
@@ -140,12 +153,7 @@ impl Parser<'_> {
             return Err(Error::bad_value("$elemMatch needs an Object"));
         };
         let first = inner.iter_elements().next().transpose()?;
-        let logical = first.is_some_and(|first| {
-            matches!(
-                first.key().as_str(),
-                "$and" | "$or" | "$nor" | "$where" | "$expr" | "$jsonSchema" | "$comment"
-            )
-        });
+        let logical = first.is_some_and(|first| LOGICAL.contains(&first.key().as_str()));
         let inside = self.deeper()?.below_top();
         if !logical && is_operators(inner)? {
             return Ok(Test::ElemMatchValue(inside.tests(inner)?));

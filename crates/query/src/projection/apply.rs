@@ -83,7 +83,10 @@ fn choose_value(fields: &Fields, value: Bson, mode: Mode) -> Option<Bson> {
         Bson::Document(document) => Some(Bson::Document(choose(fields, document, mode))),
         Bson::Array(array) => {
             let values = array.into_iter();
-            let values = values.filter_map(|value| choose_value(fields, value, mode));
+            // What computing makes a document of keeps its place until then.
+            let place = || fields.computes.then_some(Bson::Null);
+            let values =
+                values.filter_map(|value| choose_value(fields, value, mode).or_else(place));
             Some(Bson::Array(values.collect()))
         }
         other => (mode != Mode::Include).then_some(other),

@@ -8,6 +8,9 @@ use crate::collation::Collator;
 use crate::settings::Settings;
 use crate::{Error, Result};
 
+mod naive;
+mod random;
+
 fn raw(document: &Document) -> RawDocumentBuf {
     RawDocumentBuf::try_from(document).unwrap()
 }
