@@ -59,3 +59,5 @@ pub use env::{Env, Variables};
 pub use field_path::FieldPath;
 pub use node::Expr;
 pub use scope::Scope;
+pub(crate) use unit::{Unit, add as add_units};
+pub(crate) use zone::Zone;
