@@ -42,7 +42,7 @@ impl Store {
         for spec in specs {
             IndexSpec::parse(spec)?;
         }
-        let collection = self.ensure_collection(ns)?;
+        let collection = self.ensure_collection(op, ns)?;
         let before = count(&collection);
         let mut wanted = Vec::new();
         for spec in specs {

@@ -72,7 +72,7 @@ impl Store {
         documents: &[&RawDocument],
         options: InsertOptions,
     ) -> Result<InsertReply> {
-        self.ensure_collection(ns)?;
+        self.ensure_collection(op, ns)?;
         let retry = self.begin_retry(op)?;
         let mut reply = InsertReply::default();
         let mut rest = documents;
@@ -117,7 +117,7 @@ impl Store {
                 Some(collection) => collection,
                 // It was dropped a moment ago.
                 None => {
-                    self.ensure_collection(ns)?;
+                    self.ensure_collection(op, ns)?;
                     return Err(crate::error::conflict());
                 }
             };

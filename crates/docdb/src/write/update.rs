@@ -170,7 +170,7 @@ impl One<'_> {
             if !statement.upsert {
                 return Ok(Done::default());
             }
-            self.store.ensure_collection(self.ns)?;
+            self.store.ensure_collection(self.op, self.ns)?;
         }
         if statement.multi {
             let done = self.many(&seek, &update)?;

@@ -4,6 +4,7 @@ mod ddl;
 mod index;
 mod insert;
 mod lab;
+mod random;
 mod session;
 mod transaction;
 mod write;
