@@ -63,7 +63,10 @@ impl Store {
             details.insert(index.name(), doc! { "valid": found.errors.is_empty() });
         }
         if collection.count() != records {
-            found.error(format!("the count says {}, there are {records}", collection.count()));
+            found.error(format!(
+                "the count says {}, there are {records}",
+                collection.count()
+            ));
         }
         Ok(doc! {
             "ns": ns.to_string(),
@@ -127,7 +130,10 @@ fn documents(
                 let there = snapshot.get_into(index.tree(), &entry_key, &mut stored);
                 if !there.map_err(error::engine)? || stored != entry_value {
                     found.missing += 1;
-                    found.error(format!("{record:?} lacks an entry of index {}", index.name()));
+                    found.error(format!(
+                        "{record:?} lacks an entry of index {}",
+                        index.name()
+                    ));
                 }
             }
         }
@@ -161,13 +167,18 @@ fn walk_index(
         };
         let there = collection.fetch(snapshot, &entry.record, &mut bytes)?;
         let has = there && {
-            index.maker().keys(RawDocument::from_bytes(&bytes)?, &mut keys)?;
+            index
+                .maker()
+                .keys(RawDocument::from_bytes(&bytes)?, &mut keys)?;
             keys.contains(entry.key)
         };
         if !has {
             found.extra += 1;
             let name = index.name();
-            found.error(format!("index {name} has an entry that {:?} does not", entry.record));
+            found.error(format!(
+                "index {name} has an entry that {:?} does not",
+                entry.record
+            ));
         }
     }
     Ok(entries)

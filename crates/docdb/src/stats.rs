@@ -115,14 +115,19 @@ impl Store {
 
     /// The bytes that a collection's documents and indexes take.
     pub(crate) fn storage_size(&self, collection: &Collection) -> i64 {
-        let indexes = collection.indexes().iter().map(|i| self.tree_bytes(i.tree()));
+        let indexes = collection
+            .indexes()
+            .iter()
+            .map(|i| self.tree_bytes(i.tree()));
         self.tree_bytes(collection.records()) + indexes.sum::<i64>()
     }
 
     fn tree_bytes(&self, tree: TreeId) -> i64 {
         let stats = self.engine().tree_stats(tree, StatScope::Quick);
         // An engine that cannot say takes nothing, as far as anybody knows.
-        let bytes = stats.ok().and_then(|stats| stats.allocated_bytes.or(stats.live_bytes));
+        let bytes = stats
+            .ok()
+            .and_then(|stats| stats.allocated_bytes.or(stats.live_bytes));
         let bytes = bytes.unwrap_or(0);
         i64::try_from(bytes).unwrap_or(i64::MAX)
     }

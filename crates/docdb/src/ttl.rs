@@ -52,13 +52,22 @@ impl Store {
                 continue;
             }
             let specs = collection.indexes().iter().map(|i| i.spec());
-            out.extend(specs.filter_map(|s| filter(s, now)).map(|f| (ns.clone(), f)));
+            out.extend(
+                specs
+                    .filter_map(|s| filter(s, now))
+                    .map(|f| (ns.clone(), f)),
+            );
             let clustered = collection.options().expire_after.as_ref();
-            let seconds = clustered.and_then(crate::index::number).filter(|s| !s.is_nan());
+            let seconds = clustered
+                .and_then(crate::index::number)
+                .filter(|s| !s.is_nan());
             if let Some(seconds) = seconds.filter(|_| collection.is_clustered()) {
                 #[expect(clippy::cast_possible_truncation, reason = "it saturates, as meant")]
                 let limit = before(now, seconds as i64);
-                out.push((ns.clone(), doc! { "_id": { "$lte": limit, "$gte": DateTime::MIN } }));
+                out.push((
+                    ns.clone(),
+                    doc! { "_id": { "$lte": limit, "$gte": DateTime::MIN } },
+                ));
             }
         }
         out

@@ -16,10 +16,10 @@ use crate::catalog::multikey_key;
 use crate::collection::{Alone, Collection, Core, Delta, Shared};
 use crate::error;
 use crate::index::Index;
-use crate::write::KeySets;
 use crate::op::Op;
 use crate::session::{Executed, Session};
 use crate::store::Store;
+use crate::write::KeySets;
 
 /// How long a multi-document transaction waits for a latch.
 const LATCH_WAIT: Duration = Duration::from_millis(200);
@@ -208,7 +208,11 @@ impl<'s> Work<'s> {
     /// Documents and bytes of a collection, with what this work has done.
     pub(crate) fn counts(&self, collection: &Collection) -> (i64, i64) {
         let core = collection.core();
-        let delta = self.touched.iter().find(|t| t.core.uuid == core.uuid).map(|t| t.delta);
+        let delta = self
+            .touched
+            .iter()
+            .find(|t| t.core.uuid == core.uuid)
+            .map(|t| t.delta);
         let delta = delta.unwrap_or_default();
         let documents = core.counts.documents() + delta.documents;
         (documents, core.counts.bytes() + delta.bytes)

@@ -39,7 +39,9 @@ impl Store {
         if begun.is_empty() {
             return Ok(());
         }
-        let done = self.fill(op, ns, &begun).and_then(|()| self.end_builds(ns, &begun));
+        let done = self
+            .fill(op, ns, &begun)
+            .and_then(|()| self.end_builds(ns, &begun));
         if done.is_err() {
             self.abort_builds(ns, &begun)?;
         }
@@ -93,7 +95,9 @@ impl Store {
     fn building(&self, ns: &Namespace, indexes: &[Arc<Index>]) -> Result<Arc<Collection>> {
         let collection = self.collection(ns);
         let there = |c: &Arc<Collection>| {
-            indexes.iter().all(|i| c.indexes().iter().any(|j| Arc::ptr_eq(i, j)))
+            indexes
+                .iter()
+                .all(|i| c.indexes().iter().any(|j| Arc::ptr_eq(i, j)))
         };
         collection.filter(there).ok_or_else(|| {
             Error::new(
@@ -144,12 +148,19 @@ impl Store {
     /// Begin anew the builds that a crash ended. An index that cannot be built is dropped.
     pub(crate) fn resume_builds(&self) -> Result<()> {
         let op = Op::new(Durability::Group);
-        let all: Vec<Arc<Collection>> =
-            self.catalog().iter().filter_map(|(_, named)| named.collection().cloned()).collect();
+        let all: Vec<Arc<Collection>> = self
+            .catalog()
+            .iter()
+            .filter_map(|(_, named)| named.collection().cloned())
+            .collect();
         for collection in all {
             let unready = |i: &&Arc<Index>| !i.is_ready();
-            let begun: Vec<Arc<Index>> =
-                collection.indexes().iter().filter(unready).cloned().collect();
+            let begun: Vec<Arc<Index>> = collection
+                .indexes()
+                .iter()
+                .filter(unready)
+                .cloned()
+                .collect();
             if begun.is_empty() {
                 continue;
             }
@@ -200,7 +211,9 @@ fn portion(
                     continue;
                 }
                 let mut value = Vec::new();
-                let found = work.snapshot()?.get_into(index.tree(), key.bytes, &mut value);
+                let found = work
+                    .snapshot()?
+                    .get_into(index.tree(), key.bytes, &mut value);
                 if !found.map_err(error::engine)? {
                     work.insert_unique(collection, index, key, &record)?;
                     continue;

@@ -50,10 +50,14 @@ impl Store {
 
     /// Hold the latch of a collection alone.
     pub(super) fn hold(&self, op: &Op<'_>, collection: &Collection) -> Result<Alone> {
-        let limit = op.deadline.map(|d| d.saturating_duration_since(stdx::time::now()));
-        collection.core().latch.alone(limit).ok_or_else(|| {
-            Error::new(Code::MAX_TIME_MS_EXPIRED, "operation exceeded time limit")
-        })
+        let limit = op
+            .deadline
+            .map(|d| d.saturating_duration_since(stdx::time::now()));
+        collection
+            .core()
+            .latch
+            .alone(limit)
+            .ok_or_else(|| Error::new(Code::MAX_TIME_MS_EXPIRED, "operation exceeded time limit"))
     }
 }
 

@@ -99,13 +99,15 @@ impl Store {
     /// Remove what is stored of a collection beside its trees.
     pub(super) fn forget(&self, txn: &mut dyn kv::Transaction, stored: &Stored) -> Result<()> {
         let trees = self.trees();
-        txn.delete(trees.catalog, &stored_key(&stored.ns)).map_err(error::engine)?;
+        txn.delete(trees.catalog, &stored_key(&stored.ns))
+            .map_err(error::engine)?;
         let Some(uuid) = &stored.uuid else {
             return Ok(());
         };
         let (start, end) = multikey_range(uuid);
         let range = kv::KeyRange::half_open(&start, &end);
-        txn.delete_range(trees.catalog, range).map_err(error::engine)?;
+        txn.delete_range(trees.catalog, range)
+            .map_err(error::engine)?;
         remove_counts(txn, trees.counts, uuid)
     }
 

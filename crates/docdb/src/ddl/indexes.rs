@@ -69,7 +69,10 @@ fn full_spec(spec: &Document, collection: &Collection) -> Result<IndexSpec> {
         (None, true) => None,
         (None, false) => collection.options().collation.clone(),
     };
-    let directed = parsed.fields()?.iter().all(|(_, k)| *k == crate::index::FieldKind::Ascending);
+    let directed = parsed
+        .fields()?
+        .iter()
+        .all(|(_, k)| *k == crate::index::FieldKind::Ascending);
     if on_id && directed {
         parsed.name = "_id_".to_owned();
         parsed.unique = true;

@@ -11,10 +11,14 @@ impl Store {
     #[must_use]
     pub fn list_collections(&self, db: &str) -> Vec<Document> {
         let catalog = self.catalog();
-        let mut out: Vec<Document> =
-            catalog.in_database(db).map(|(ns, named)| describe(ns, named)).collect();
+        let mut out: Vec<Document> = catalog
+            .in_database(db)
+            .map(|(ns, named)| describe(ns, named))
+            .collect();
         // Views live in a collection of their own, which users see.
-        let views = catalog.in_database(db).any(|(_, named)| matches!(named, Named::View(_)));
+        let views = catalog
+            .in_database(db)
+            .any(|(_, named)| matches!(named, Named::View(_)));
         if views {
             out.push(doc! {
                 "name": "system.views",
@@ -38,7 +42,12 @@ impl Store {
                 "v": 2, "key": { "_id": 1 }, "name": name, "unique": true, "clustered": true,
             });
         }
-        out.extend(collection.indexes().iter().map(|index| index.spec().to_document()));
+        out.extend(
+            collection
+                .indexes()
+                .iter()
+                .map(|index| index.spec().to_document()),
+        );
         Ok(out)
     }
 
@@ -46,8 +55,12 @@ impl Store {
     #[must_use]
     pub fn database_size(&self, db: &str) -> i64 {
         let catalog = self.catalog();
-        let collections = catalog.in_database(db).filter_map(|(_, named)| named.collection());
-        collections.map(|collection| self.storage_size(collection)).sum()
+        let collections = catalog
+            .in_database(db)
+            .filter_map(|(_, named)| named.collection());
+        collections
+            .map(|collection| self.storage_size(collection))
+            .sum()
     }
 }
 

@@ -63,7 +63,9 @@ impl Store {
         }
         let action = change.stored.options.validation_action;
         let mut parsed = CollectionOptions::parse(&options)?;
-        parsed.collation.clone_from(&change.stored.options.collation);
+        parsed
+            .collation
+            .clone_from(&change.stored.options.collation);
         parsed.validation_action = action;
         parsed.validation_level = level.unwrap_or(change.stored.options.validation_level);
         if parsed.validator.as_ref().is_some_and(Document::is_empty) {
@@ -138,14 +140,19 @@ fn modify_index(
     asked: &Document,
     reply: &mut Document,
 ) -> Result<()> {
-    let at = indexes.iter().position(|i| match (asked.get("name"), asked.get("keyPattern")) {
-        (Some(Bson::String(name)), None) => i.name() == name,
-        (None, Some(Bson::Document(key))) => same_pattern(&i.spec().key, key),
-        _ => false,
-    });
+    let at = indexes
+        .iter()
+        .position(|i| match (asked.get("name"), asked.get("keyPattern")) {
+            (Some(Bson::String(name)), None) => i.name() == name,
+            (None, Some(Bson::Document(key))) => same_pattern(&i.spec().key, key),
+            _ => false,
+        });
     let found = at.and_then(|at| indexes.get_mut(at));
     let Some(index) = found else {
-        let message = format!("cannot find index {asked} for ns {}", change.collection.ns());
+        let message = format!(
+            "cannot find index {asked} for ns {}",
+            change.collection.ns()
+        );
         return Err(Error::new(Code::INDEX_NOT_FOUND, message));
     };
     let mut spec = index.spec().clone();
@@ -181,9 +188,16 @@ fn modify_index(
         ready: index.is_ready(),
     };
     let multikey = index.multikey();
-    let made = change.store.index(stored, index.tree(), &change.stored.options, multikey)?;
+    let made = change
+        .store
+        .index(stored, index.tree(), &change.stored.options, multikey)?;
     *index = Arc::new(made);
-    for stored in change.stored.indexes.iter_mut().filter(|i| i.number == number) {
+    for stored in change
+        .stored
+        .indexes
+        .iter_mut()
+        .filter(|i| i.number == number)
+    {
         stored.spec = spec.clone();
     }
     Ok(())

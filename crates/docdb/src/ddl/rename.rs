@@ -33,7 +33,10 @@ impl Store {
         super::create::check_new(to)?;
         if self.lookup(from).is_none() {
             let message = format!("Source collection {from} does not exist");
-            return Err(Error { message, ..not_found(from) });
+            return Err(Error {
+                message,
+                ..not_found(from)
+            });
         }
         let change = self.begin_change(op, from)?;
         let target = match self.lookup(to) {

@@ -89,8 +89,8 @@ pub(crate) struct Parts {
 impl Index {
     pub(crate) fn new(spec: IndexSpec, parts: Parts) -> Result<Index> {
         let fields = spec.fields()?;
-        let maker = KeyMaker::new(&spec, parts.collation, parts.key_limit)?
-            .with_partial(parts.partial);
+        let maker =
+            KeyMaker::new(&spec, parts.collation, parts.key_limit)?.with_partial(parts.partial);
         let bits = |i: usize| parts.multikey.get(i).copied().unwrap_or(0);
         Ok(Index {
             number: parts.number,

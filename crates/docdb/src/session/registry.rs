@@ -53,7 +53,9 @@ impl Sessions {
             return Ok(Arc::clone(session));
         }
         let snapshot = store.engine().begin_read().map_err(error::engine)?;
-        let bytes = snapshot.get(store.trees().sessions, &key(&id)).map_err(error::engine)?;
+        let bytes = snapshot
+            .get(store.trees().sessions, &key(&id))
+            .map_err(error::engine)?;
         drop(snapshot);
         let stored = bytes.as_deref().and_then(from_bytes);
         let (number, executed) = stored.map_or((-1, Executed::new()), |(n, _, e)| (n, e));
@@ -65,7 +67,9 @@ impl Sessions {
                  too high",
             ));
         }
-        let session = all.entry(id).or_insert_with(|| Arc::new(Session::new(number, executed)));
+        let session = all
+            .entry(id)
+            .or_insert_with(|| Arc::new(Session::new(number, executed)));
         Ok(Arc::clone(session))
     }
 
@@ -153,7 +157,8 @@ impl Store {
     /// # Errors
     /// `TooManyLogicalSessions`.
     pub fn refresh_sessions(&self, ids: &[SessionId]) -> Result<()> {
-        ids.iter().try_for_each(|id| self.sessions().get(self, *id).map(|_| ()))
+        ids.iter()
+            .try_for_each(|id| self.sessions().get(self, *id).map(|_| ()))
     }
 
     /// End sessions (`endSessions`, `killSessions`): open transactions are aborted, and what their
@@ -167,7 +172,9 @@ impl Store {
             self.sessions().end(id);
             batch.delete(self.trees().sessions, &key(id));
         }
-        self.engine().write(&batch, kv::Durability::Interval).map_err(error::engine)
+        self.engine()
+            .write(&batch, kv::Durability::Interval)
+            .map_err(error::engine)
     }
 
     /// The sessions in use.

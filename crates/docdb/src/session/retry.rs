@@ -39,8 +39,15 @@ impl SessionRef {
     /// The number of a statement of a batch.
     #[must_use]
     pub fn stmt(&self, index: usize) -> i32 {
-        let named = self.stmt_ids.as_ref().and_then(|ids| ids.get(index)).copied();
-        let after = || self.stmt_id.saturating_add(i32::try_from(index).unwrap_or(i32::MAX));
+        let named = self
+            .stmt_ids
+            .as_ref()
+            .and_then(|ids| ids.get(index))
+            .copied();
+        let after = || {
+            self.stmt_id
+                .saturating_add(i32::try_from(index).unwrap_or(i32::MAX))
+        };
         named.unwrap_or_else(after)
     }
 }
@@ -62,7 +69,11 @@ impl Store {
         let checked = entry.check_out(op)?;
         checked.with(|state| {
             if number < state.number {
-                return Err(too_old("Retryable write with txnNumber", number, state.number));
+                return Err(too_old(
+                    "Retryable write with txnNumber",
+                    number,
+                    state.number,
+                ));
             }
             if state.number < number {
                 state.advance(number);

@@ -171,8 +171,10 @@ impl Store {
         if number == state.number && used {
             return Err(Error::location(
                 50911,
-                format!("Cannot start a transaction at given transaction number {number} a \
-                         transaction with the same number is in progress or has been used"),
+                format!(
+                    "Cannot start a transaction at given transaction number {number} a \
+                         transaction with the same number is in progress or has been used"
+                ),
             ));
         }
         state.advance(number);
@@ -185,7 +187,10 @@ impl Store {
             serve(&store, &tasks, deadline);
         };
         stdx::sync::spawn("transaction", body).map_err(|e| {
-            Error::new(Code::TEMPORARILY_UNAVAILABLE, format!("no thread can be had: {e}"))
+            Error::new(
+                Code::TEMPORARILY_UNAVAILABLE,
+                format!("no thread can be had: {e}"),
+            )
         })?;
         state.phase = Phase::Open(sender.clone());
         Ok(sender)
@@ -279,6 +284,11 @@ fn named<'o>(op: &'o Op<'_>) -> Result<(&'o SessionRef, i64)> {
 }
 
 fn gone(what: &str, number: Option<i64>) -> Error {
-    let name = number.map_or(String::new(), |number| format!(" with {{ txnNumber: {number} }}"));
-    Error::new(Code::NO_SUCH_TRANSACTION, format!("Transaction{name} {what}."))
+    let name = number.map_or(String::new(), |number| {
+        format!(" with {{ txnNumber: {number} }}")
+    });
+    Error::new(
+        Code::NO_SUCH_TRANSACTION,
+        format!("Transaction{name} {what}."),
+    )
 }

@@ -19,9 +19,9 @@ use crate::cursor::Cursors;
 use crate::error;
 use crate::index::{Index, Parts};
 use crate::key::Collate;
+use crate::limits::{INDEX_FIELDS_MAX, INDEX_KEY_MAX, INDEX_KEY_SLACK};
 use crate::session::Sessions;
 use crate::ttl;
-use crate::limits::{INDEX_FIELDS_MAX, INDEX_KEY_MAX, INDEX_KEY_SLACK};
 
 /// The tree of sessions.
 const SESSIONS: &str = "_sessions";

@@ -32,7 +32,10 @@ impl Work<'_> {
                 message,
             ));
         }
-        debug_assert!(!self.is_begun(), "engines with one writer would wait for us");
+        debug_assert!(
+            !self.is_begun(),
+            "engines with one writer would wait for us"
+        );
         if let Some(alone) = collection.core().capped.alone(None) {
             self.keep(alone);
         }

@@ -45,7 +45,9 @@ pub(crate) fn shell(document: &Document) -> String {
     if document.is_empty() {
         return "{}".to_owned();
     }
-    let fields = document.iter().map(|(name, value)| format!("{name}: {}", shown(value)));
+    let fields = document
+        .iter()
+        .map(|(name, value)| format!("{name}: {}", shown(value)));
     format!("{{ {} }}", fields.collect::<Vec<_>>().join(", "))
 }
 

@@ -135,10 +135,12 @@ impl Work<'_> {
     ) -> Result<()> {
         let indexes = collection.indexes();
         let is_new = |at: usize, key: &Key<'_>| {
-            !but.and_then(|b| b.0.get(at)).is_some_and(|set| set.keys().any(|k| k == *key))
+            !but.and_then(|b| b.0.get(at))
+                .is_some_and(|set| set.keys().any(|k| k == *key))
         };
         let was_there = |at: usize, key: &Key<'_>| {
-            but.and_then(|b| b.0.get(at)).is_some_and(|set| set.contains(key.bytes))
+            but.and_then(|b| b.0.get(at))
+                .is_some_and(|set| set.contains(key.bytes))
         };
         let mut undo: Vec<(usize, usize)> = Vec::new();
         for unique in [true, false] {
@@ -239,7 +241,9 @@ impl Work<'_> {
         for (at, place) in undo {
             let key = sets.0.get(*at).and_then(|set| set.keys().nth(*place));
             if let (Some(index), Some(key)) = (indexes.get(*at), key) {
-                self.txn()?.delete(index.tree(), key.bytes).map_err(error::engine)?;
+                self.txn()?
+                    .delete(index.tree(), key.bytes)
+                    .map_err(error::engine)?;
             }
         }
         Ok(())
@@ -276,7 +280,11 @@ impl Work<'_> {
         }
         let mut found = Vec::new();
         let records = collection.records();
-        if !self.txn()?.get_into(records, key, &mut found).map_err(error::engine)? {
+        if !self
+            .txn()?
+            .get_into(records, key, &mut found)
+            .map_err(error::engine)?
+        {
             return Ok(RecordId::clustered(key));
         }
         let id = Bson::try_from(id)?;

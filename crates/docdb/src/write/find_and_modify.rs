@@ -194,7 +194,9 @@ impl Task<'_> {
 
 fn check(asked: &FindAndModify) -> Result<()> {
     if asked.update.is_none() && asked.upsert {
-        return Err(Error::parse("Cannot specify both upsert=true and remove=true "));
+        return Err(Error::parse(
+            "Cannot specify both upsert=true and remove=true ",
+        ));
     }
     if asked.update.is_none() && asked.new {
         return Err(Error::parse(

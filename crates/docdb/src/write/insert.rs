@@ -179,8 +179,10 @@ impl Batch<'_> {
             }
             let inserted = match document {
                 Err(error) => Err(error.clone()),
-                Ok(document) => validate(collection, None, document, self.options.bypass_validation)
-                    .and_then(|()| work.insert_one(collection, document, &mut gathered)),
+                Ok(document) => {
+                    validate(collection, None, document, self.options.bypass_validation)
+                        .and_then(|()| work.insert_one(collection, document, &mut gathered))
+                }
             };
             match inserted {
                 Ok(()) => {

@@ -204,8 +204,7 @@ impl One<'_> {
             match seek.first(self.op, work, &collection)? {
                 Some(found) => {
                     done.n = 1;
-                    let changed =
-                        change(self.op, work, &collection, &found, update, self.bypass)?;
+                    let changed = change(self.op, work, &collection, &found, update, self.bypass)?;
                     done.modified = i64::from(changed.is_some());
                 }
                 None if self.statement.upsert => {
@@ -225,18 +224,24 @@ impl One<'_> {
 
     fn many(&self, seek: &Seek, update: &Update) -> Result<Done> {
         let mut total = Done::default();
-        for_portions(self.store, self.op, self.ns, seek, &mut |work, collection, records| {
-            let mut done = Done::default();
-            for record in records {
-                let Some(found) = seek.again(work, collection, record)? else {
-                    continue;
-                };
-                done.n += 1;
-                let changed = change(self.op, work, collection, &found, update, self.bypass)?;
-                done.modified += i64::from(changed.is_some());
-            }
-            Ok((done.n, done.modified))
-        })
+        for_portions(
+            self.store,
+            self.op,
+            self.ns,
+            seek,
+            &mut |work, collection, records| {
+                let mut done = Done::default();
+                for record in records {
+                    let Some(found) = seek.again(work, collection, record)? else {
+                        continue;
+                    };
+                    done.n += 1;
+                    let changed = change(self.op, work, collection, &found, update, self.bypass)?;
+                    done.modified += i64::from(changed.is_some());
+                }
+                Ok((done.n, done.modified))
+            },
+        )
         .map(|(n, modified)| {
             total.n = n;
             total.modified = modified;
@@ -327,7 +332,9 @@ pub(super) fn upsert(
     let base = upsert_base(&seek.filter)?;
     let position = position(op, work).inserting();
     let mut made = update.apply(&base, &position)?.unwrap_or(base);
-    let id = made.remove("_id").unwrap_or_else(|| Bson::ObjectId(ObjectId::new()));
+    let id = made
+        .remove("_id")
+        .unwrap_or_else(|| Bson::ObjectId(ObjectId::new()));
     let mut whole = Document::new();
     whole.insert("_id", id);
     whole.extend(made);

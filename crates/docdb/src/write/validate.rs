@@ -34,8 +34,9 @@ pub(crate) fn validate(
     let id = new.get("_id")?.map(Bson::try_from).transpose()?;
     let details = validator.explain_failure(new)?;
     let info = doc! { "failingDocumentId": id.unwrap_or(Bson::Null), "details": details };
-    Err(
-        Error::new(Code::DOCUMENT_VALIDATION_FAILURE, "Document failed validation")
-            .with_details(doc! { "errInfo": info }),
+    Err(Error::new(
+        Code::DOCUMENT_VALIDATION_FAILURE,
+        "Document failed validation",
     )
+    .with_details(doc! { "errInfo": info }))
 }
