@@ -41,10 +41,18 @@ pub(crate) struct MergeJob {
     /// Encoded bytes at which a part ends, in turn; the last part has no end.
     cuts: Vec<u64>,
     last_key: Vec<u8>,
+    /// Bytes written that the pace was told of.
+    told: u64,
     done: bool,
 }
 
 impl MergeJob {
+    /// Bytes written so far, about.
+    fn written(&self) -> u64 {
+        let whole: u64 = self.outputs.iter().map(|run| run.meta().bytes).sum();
+        whole + self.writer.as_ref().map_or(0, RunWriter::stored_bytes)
+    }
+
     /// What was made is named by no bucket, and never will be: its space goes back.
     fn give_up(self) {
         self.outputs.iter().for_each(|run| run.retire());
@@ -143,6 +151,10 @@ impl Core {
         let result = self.merge_some(&mut job);
         let took = self.vfs.now().saturating_sub(start);
         self.counters.merge_nanos.add_nanos(took);
+        // Slice by slice, or what merges owe would fall in steps of a whole bucket.
+        let more = job.written().saturating_sub(job.told);
+        job.told += more;
+        self.counters.merged_bytes.add(more);
         match result {
             Err(error) => {
                 self.end_merge(&job.bucket, error.kind() == ErrorKind::Corrupt);
@@ -221,6 +233,7 @@ impl Core {
             outputs: Vec::new(),
             cuts: self.cuts(bytes),
             last_key: Vec::new(),
+            told: 0,
             done: false,
             deltas,
             base,
@@ -327,7 +340,6 @@ impl Core {
             .filter(|run| !merged(run, &job.base))
             .cloned()
             .collect();
-        let written: u64 = job.outputs.iter().map(|r| r.meta().bytes).sum();
         state.merging = false;
         let mut parts = parts(&job.bucket, job.outputs);
         if let Some(last) = parts.last_mut() {
@@ -350,7 +362,6 @@ impl Core {
         }
         self.merges.running.fetch_sub(1, Ordering::Relaxed);
         self.counters.merges.add(1);
-        self.counters.merged_bytes.add(written);
         None
     }
 

@@ -220,7 +220,7 @@ impl Host for PipelineHost<'_, '_> {
             .and_then(|()| store.rename(op, &temporary, ns, true));
         if filled.is_err() {
             // The first error is the one to tell.
-            drop(store.drop(op, &temporary));
+            drop(store.drop_collection(op, &temporary));
         }
         filled
     }

@@ -49,7 +49,7 @@ impl Store {
     }
 
     /// Hold the latch of a collection alone.
-    pub(super) fn hold(&self, op: &Op<'_>, collection: &Collection) -> Result<Alone> {
+    pub(crate) fn hold(&self, op: &Op<'_>, collection: &Collection) -> Result<Alone> {
         let limit = op
             .deadline
             .map(|d| d.saturating_duration_since(stdx::time::now()));

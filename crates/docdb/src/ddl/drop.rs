@@ -31,7 +31,7 @@ impl Store {
     ///
     /// # Errors
     /// As the engine's.
-    pub fn drop(&self, op: &Op<'_>, ns: &Namespace) -> Result<bool> {
+    pub fn drop_collection(&self, op: &Op<'_>, ns: &Namespace) -> Result<bool> {
         op.check()?;
         outside(op)?;
         match self.lookup(ns) {
@@ -65,12 +65,12 @@ impl Store {
     /// Drop a database with all that is in it. False when there is none.
     ///
     /// # Errors
-    /// As [`Store::drop`].
+    /// As [`Store::drop_collection`].
     pub fn drop_database(&self, op: &Op<'_>, db: &str) -> Result<bool> {
         let catalog = self.catalog();
         let names: Vec<Namespace> = catalog.in_database(db).map(|(ns, _)| ns.clone()).collect();
         for ns in &names {
-            self.drop(op, ns)?;
+            self.drop_collection(op, ns)?;
         }
         Ok(!names.is_empty())
     }

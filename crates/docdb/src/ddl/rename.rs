@@ -5,7 +5,7 @@ use std::sync::Arc;
 use query::{Code, Error, Namespace, Result};
 use stdx::sync::atomic::Ordering;
 
-use super::change::{commit, not_found};
+use super::change::commit;
 use crate::catalog::{Named, stored_key};
 use crate::error;
 use crate::op::Op;
@@ -33,10 +33,7 @@ impl Store {
         super::create::check_new(to)?;
         if self.lookup(from).is_none() {
             let message = format!("Source collection {from} does not exist");
-            return Err(Error {
-                message,
-                ..not_found(from)
-            });
+            return Err(Error::new(Code::NAMESPACE_NOT_FOUND, message));
         }
         let change = self.begin_change(op, from)?;
         let target = match self.lookup(to) {

@@ -4,6 +4,8 @@ mod build;
 mod choose;
 mod count;
 mod distinct;
+#[cfg(test)]
+mod law;
 mod matching;
 mod prepare;
 mod request;

@@ -144,7 +144,7 @@ impl Store {
         let sender = session.with(|state| {
             let sender = open(state, number)?;
             state.phase = Phase::Aborted;
-            Ok(sender)
+            Ok::<_, Error>(sender)
         })?;
         // Wait until its locks are given back.
         let (reply, result) = channel();

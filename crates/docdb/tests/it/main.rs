@@ -1,4 +1,9 @@
 //! The same tests of collections on several engines.
 
+mod ddl;
+mod index;
 mod insert;
 mod lab;
+mod session;
+mod transaction;
+mod write;
