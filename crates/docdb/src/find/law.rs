@@ -89,7 +89,11 @@ fn path(rng: &mut Rng) -> String {
 }
 
 fn test(rng: &mut Rng, depth: u32) -> Bson {
-    let operand = if rng.chance(0.15) { value(rng, 1) } else { scalar(rng) };
+    let operand = if rng.chance(0.15) {
+        value(rng, 1)
+    } else {
+        scalar(rng)
+    };
     let list = |rng: &mut Rng| Bson::Array((0..rng.index(4)).map(|_| scalar(rng)).collect());
     match rng.below(15) {
         0 => Bson::Document(doc! { "$gt": operand }),
@@ -101,7 +105,9 @@ fn test(rng: &mut Rng, depth: u32) -> Bson {
         6 => Bson::Document(doc! { "$nin": list(rng) }),
         7 => Bson::Document(doc! { "$ne": operand }),
         8 => Bson::Document(doc! { "$exists": rng.chance(0.5) }),
-        9 => Bson::Document(doc! { "$type": ["number", "string", "array", "null"][rng.index(4)] }),
+        9 => {
+            Bson::Document(doc! { "$type": (["number", "string", "array", "null"][rng.index(4)]) })
+        }
         10 if depth != 0 => {
             let inner = test(rng, 0);
             match inner {
@@ -115,7 +121,7 @@ fn test(rng: &mut Rng, depth: u32) -> Bson {
             }
             _ => Bson::Document(doc! { "$elemMatch": { "x": test(rng, 0), "y": test(rng, 0) } }),
         },
-        12 => Bson::Document(doc! { "$regex": ["^a", "^ab", "b", "^"][rng.index(4)] }),
+        12 => Bson::Document(doc! { "$regex": (["^a", "^ab", "b", "^"][rng.index(4)]) }),
         13 => Bson::Document(doc! { "$size": whole(rng).max(0) }),
         _ => operand,
     }
@@ -154,8 +160,14 @@ fn index(rng: &mut Rng, number: usize) -> Document {
     if rng.chance(0.2) {
         index.insert("sparse", true);
     } else if rng.chance(0.2) {
-        let test = if rng.chance(0.5) { doc! { "$exists": true } } else { doc! { "$gt": 0 } };
-        index.insert("partialFilterExpression", doc! { FIELDS[rng.index(4)]: test });
+        let test = if rng.chance(0.5) {
+            doc! { "$exists": true }
+        } else {
+            doc! { "$gt": 0 }
+        };
+        let mut partial = Document::new();
+        partial.insert(FIELDS[rng.index(4)], test);
+        index.insert("partialFilterExpression", partial);
     }
     if rng.chance(0.15) {
         index.insert("collation", doc! { "locale": "en", "strength": 2 });
@@ -200,7 +212,10 @@ fn run(
 }
 
 fn ids(documents: &[Document]) -> Vec<i32> {
-    documents.iter().map(|d| d.get_i32("_id").unwrap()).collect()
+    documents
+        .iter()
+        .map(|d| d.get_i32("_id").unwrap())
+        .collect()
 }
 
 #[test]
@@ -211,19 +226,31 @@ fn every_plan_gives_what_a_scan_and_the_filter_give() {
         let mut rng = Rng::new(seed);
         let fixture = Fixture::new();
         let arrays = [None, Some("a"), Some("b"), Some("c")][rng.index(4)];
-        let documents: Vec<Document> =
-            (0..60).map(|id| document(&mut rng, id, arrays)).collect();
-        let collation = rng.chance(0.15).then(|| doc! { "locale": "en", "strength": 2 });
+        let documents: Vec<Document> = (0..60).map(|id| document(&mut rng, id, arrays)).collect();
+        let collation = rng
+            .chance(0.15)
+            .then(|| doc! { "locale": "en", "strength": 2 });
         fixture.insert(&documents);
         for number in 0..4 {
             let spec = index(&mut rng, number);
             // Two of one key are refused, as are parallel arrays.
-            drop(fixture.store.create_indexes(&fixture.op, &fixture.ns, &[spec]));
+            drop(
+                fixture
+                    .store
+                    .create_indexes(&fixture.op, &fixture.ns, &[spec]),
+            );
         }
         for _ in 0..40 {
             let spec = filter(&mut rng, 2);
             let raw_collation = collation.as_ref().map(raw);
-            plans += check(&fixture, &documents, &spec, raw_collation.as_deref(), seed, &mut rng);
+            plans += check(
+                &fixture,
+                &documents,
+                &spec,
+                raw_collation.as_deref(),
+                seed,
+                &mut rng,
+            );
         }
     }
     assert!(1000 < plans, "{plans} plans tried");
@@ -243,7 +270,8 @@ fn check(
         return 0;
     };
     let sort = rng.chance(0.6).then(|| {
-        let mut sort = doc! { path(rng): if rng.chance(0.5) { 1 } else { -1 } };
+        let mut sort = Document::new();
+        sort.insert(path(rng), if rng.chance(0.5) { 1 } else { -1 });
         if rng.chance(0.3) {
             sort.insert(path(rng), 1);
         }
@@ -287,7 +315,11 @@ fn check(
                     sort.as_ref().map(Sort::to_document),
                     describe(candidate),
                     candidate.exact,
-                    candidate.access.scans().map(|s| (s.index.key.clone(), s.sets.clone())).collect::<Vec<_>>(),
+                    candidate
+                        .access
+                        .scans()
+                        .map(|s| (s.index.key.clone(), s.sets.clone()))
+                        .collect::<Vec<_>>(),
                 )
             };
             let (mut got, want) = (ids(&found), ids(&expected));
@@ -313,7 +345,10 @@ fn covered_plans_return_what_was_stored() {
         let fixture = Fixture::new();
         let documents: Vec<Document> = (0..60).map(|id| document(&mut rng, id, None)).collect();
         fixture.insert(&documents);
-        let keys = [doc! { "a": 1, "b": -1 }, doc! { "b.x": 1, "c": 1, "_id": 1 }];
+        let keys = [
+            doc! { "a": 1, "b": -1 },
+            doc! { "b.x": 1, "c": 1, "_id": 1 },
+        ];
         for (number, key) in keys.iter().enumerate() {
             let spec = doc! { "key": key, "name": format!("i{number}") };
             fixture
@@ -328,7 +363,9 @@ fn covered_plans_return_what_was_stored() {
             doc! { "c": 1 },
         ] {
             let request = |hint: Option<&str>| super::FindRequest {
-                filter: raw(&doc! { "$or": [{ "a": { "$gte": 0 } }, { "b.x": { "$exists": true } }] }),
+                filter: raw(
+                    &doc! { "$or": [{ "a": { "$gte": 0 } }, { "b.x": { "$exists": true } }] },
+                ),
                 projection: Some(raw(&projection)),
                 hint: hint.map(|hint| Bson::String(hint.to_owned())),
                 ..super::FindRequest::default()
@@ -354,7 +391,11 @@ fn covered_plans_return_what_was_stored() {
             };
             let want = sorted(&plain);
             for hint in ["i0", "i1"] {
-                assert_eq!(sorted(&request(Some(hint))), want, "seed {seed} {projection} {hint}");
+                assert_eq!(
+                    sorted(&request(Some(hint))),
+                    want,
+                    "seed {seed} {projection} {hint}"
+                );
             }
         }
     }
