@@ -1,7 +1,7 @@
 //! `$densify`: documents for the values that a sequence leaves out.
 //!
-//! In each partition the steps go from the lower bound up; where no document has a step's value, one
-//! is made that has only the field and those of the partition.
+//! In each partition the steps go from the lower bound up; where no document has a step's value,
+//! one is made that has only the field and those of the partition.
 
 use std::cmp::Ordering;
 
@@ -34,7 +34,7 @@ enum Bounds {
     Full,
     Partition,
     /// From the first to below the second.
-    Explicit(Bson, Bson),
+    Explicit(Box<(Bson, Bson)>),
 }
 
 impl Densify {
@@ -94,7 +94,7 @@ impl Densify {
             let (limits, inclusive) = match &self.bounds {
                 Bounds::Full => (full.clone(), true),
                 Bounds::Partition => (self.extent(partition.iter())?, true),
-                Bounds::Explicit(from, to) => (Some((from.clone(), to.clone())), false),
+                Bounds::Explicit(limits) => (Some((**limits).clone()), false),
             };
             match limits {
                 Some((from, to)) => {
@@ -211,8 +211,8 @@ impl Densify {
         Ok(document)
     }
 
-    /// The value `count` steps above; `None` beyond what dates hold. Counted from the start, so that
-    /// neither rounding nor the lengths of months add up.
+    /// The value `count` steps above; `None` beyond what dates hold. Counted from the start, so
+    /// that neither rounding nor the lengths of months add up.
     fn step_from(&self, from: &Bson, count: i64) -> Option<Bson> {
         let distance = self.step.multiply(Number::Int64(count));
         match (from, self.unit) {
@@ -312,5 +312,5 @@ fn explicit(from: &Bson, to: &Bson, unit: Option<Unit>) -> Result<Bounds> {
             "the upper bound of a range must not be below its lower bound",
         ));
     }
-    Ok(Bounds::Explicit(from.clone(), to.clone()))
+    Ok(Bounds::Explicit(Box::new((from.clone(), to.clone()))))
 }
