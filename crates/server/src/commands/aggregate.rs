@@ -45,7 +45,7 @@ fn namespace(request: &Call<'_>) -> Result<Namespace> {
         RawBsonRef::Int32(1) | RawBsonRef::Int64(1) => {
             Ok(Namespace::collectionless(request.database()))
         }
-        RawBsonRef::Double(n) if n == 1.0 => Ok(Namespace::collectionless(request.database())),
+        RawBsonRef::Double(1.0) => Ok(Namespace::collectionless(request.database())),
         _ => {
             let message = "Invalid command format: the 'aggregate' field must specify a \
                  collection name or 1";

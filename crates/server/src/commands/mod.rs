@@ -19,6 +19,7 @@ mod parameter;
 mod replica_set;
 mod session;
 mod status;
+mod storage;
 mod transaction;
 mod update;
 mod write;
@@ -50,6 +51,7 @@ const FAMILIES: &[&[Row]] = &[
     replica_set::ROWS,
     session::ROWS,
     status::ROWS,
+    storage::ROWS,
     transaction::ROWS,
     update::ROWS,
 ];

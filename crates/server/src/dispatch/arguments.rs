@@ -3,7 +3,7 @@
 //! Numbers are taken in any numeric type that holds the same value, and where MongoDB takes a
 //! number for a switch so do we: drivers in many languages send what their language has.
 
-use bson::{Bson, RawArray, RawBsonRef, RawDocument};
+use bson::{RawArray, RawBsonRef, RawDocument};
 use query::{Code, Error, Result};
 
 /// The fields of one document, named in errors after where they stand.
@@ -244,16 +244,6 @@ impl<'a> Arguments<'a> {
     /// That it is missing.
     pub(crate) fn need(&self, name: &str) -> Result<RawBsonRef<'a>> {
         self.get(name).ok_or_else(|| self.missing(name))
-    }
-
-    /// A value, owned.
-    ///
-    /// # Errors
-    /// `InvalidBSON`, which the decoder of messages rules out.
-    pub(crate) fn value(&self, name: &str) -> Result<Option<Bson>> {
-        self.get(name)
-            .map(|value| Ok(Bson::try_from(value)?))
-            .transpose()
     }
 
     /// Refuse fields that are not listed.

@@ -74,13 +74,7 @@ pub(crate) fn prepare(
             situation: Some(situation),
         });
     }
-    if let Some(sequence) = message
-        .sequence_names()
-        .find(|name| arguments.get(name).is_some())
-    {
-        let message = format!("Duplicate field between body and document sequence {sequence}");
-        return Err(Error::new(Code::PROTOCOL_ERROR, message).into());
-    }
+    check_sequences(&message, &arguments)?;
     if let Some(time) = generic.cluster_time {
         server.clock.advance(time);
     }
@@ -96,6 +90,18 @@ pub(crate) fn prepare(
         more: AtomicBool::new(false),
         message,
     }))
+}
+
+/// An argument comes once: in a sequence or in the body.
+fn check_sequences(message: &Message, arguments: &Arguments<'_>) -> Result<(), Refused> {
+    let twice = message
+        .sequence_names()
+        .find(|name| arguments.get(name).is_some());
+    let Some(name) = twice else {
+        return Ok(());
+    };
+    let message = format!("Duplicate field between body and document sequence {name}");
+    Err(Error::new(Code::PROTOCOL_ERROR, message).into())
 }
 
 /// The reply to a message that is refused.

@@ -14,8 +14,8 @@ fn a_member_of_a_replica_set_says_so() {
     let reply = site
         .client()
         .ok("admin", doc! {"hello": 1, "helloOk": true});
-    assert_eq!(reply.get_bool("helloOk").unwrap(), true);
-    assert_eq!(reply.get_bool("isWritablePrimary").unwrap(), true);
+    assert!(reply.get_bool("helloOk").unwrap());
+    assert!(reply.get_bool("isWritablePrimary").unwrap());
     assert_eq!(reply.get_str("setName").unwrap(), "rs0");
     assert_eq!(reply.get_str("me").unwrap(), site.address().to_string());
     assert_eq!(reply.get_i32("maxWireVersion").unwrap(), 21);
@@ -34,7 +34,7 @@ fn a_member_of_a_replica_set_says_so() {
 fn a_standalone_server_tells_of_no_set() {
     let site = Site::with(|config| config.replica_set = None);
     let reply = site.client().ok("admin", doc! {"isMaster": 1});
-    assert_eq!(reply.get_bool("ismaster").unwrap(), true);
+    assert!(reply.get_bool("ismaster").unwrap());
     for absent in [
         "setName",
         "hosts",

@@ -166,7 +166,7 @@ fn parameters_are_shown_and_set() {
     let site = Site::new();
     let mut client = site.client();
     let all = client.ok("admin", doc! {"getParameter": "*"});
-    assert_eq!(all.get_bool("enableTestCommands").unwrap(), true);
+    assert!(all.get_bool("enableTestCommands").unwrap());
     let version = doc! {"getParameter": 1, "featureCompatibilityVersion": 1};
     let version = client.ok("admin", version);
     assert_eq!(

@@ -205,3 +205,20 @@ fn documents_run_through_a_pipeline() {
         9
     );
 }
+
+#[test]
+fn figures_are_told_and_collections_checked() {
+    let site = Site::new();
+    let mut client = site.client();
+    client.ok(
+        "test",
+        doc! {"insert": "c", "documents": [{"a": 1}, {"a": 2}]},
+    );
+    let figures = client.ok("test", doc! {"collStats": "c", "scale": 1024});
+    assert_eq!(figures.get_str("ns").unwrap(), "test.c");
+    assert_eq!(figures.get_i32("scaleFactor").unwrap(), 1024);
+    client.ok("test", doc! {"dbStats": 1});
+    let report = client.ok("test", doc! {"validate": "c", "full": true});
+    assert!(report.get_bool("valid").unwrap());
+    assert_eq!(client.fails("test", doc! {"dbStats": 1, "scale": 0}).0, 2);
+}

@@ -1,0 +1,119 @@
+//! What collections and databases take, and whether they are sound: `collStats`, `dbStats`,
+//! `validate`, `compact`.
+
+use query::{Error, Result};
+use wire::Builder;
+
+use super::update::integer;
+use crate::dispatch::row::{Lane, Privilege, READS, Row, WRITES};
+use crate::dispatch::{Arguments, Call, failure};
+
+pub(super) const ROWS: &[Row] = &[
+    Row {
+        aliases: &["collstats"],
+        lane: Lane::Storage,
+        flags: READS,
+        fields: &["scale", "verbose", "numericOnly"],
+        privilege: Privilege::Collection("collStats"),
+        ..Row::new("collStats", coll_stats, "Show what a collection takes")
+    },
+    Row {
+        aliases: &["dbstats"],
+        lane: Lane::Storage,
+        flags: READS,
+        fields: &["scale", "freeStorage"],
+        privilege: Privilege::Database("dbStats"),
+        ..Row::new("dbStats", db_stats, "Show what a database takes")
+    },
+    Row {
+        lane: Lane::Storage,
+        fields: &[
+            "full",
+            "metadata",
+            "background",
+            "checkBSONConformance",
+            "scandata",
+        ],
+        privilege: Privilege::Collection("validate"),
+        ..Row::new("validate", validate, "Check a collection and its indexes")
+    },
+    Row {
+        lane: Lane::Storage,
+        flags: WRITES,
+        fields: &["force", "freeSpaceTargetMB", "dryRun"],
+        privilege: Privilege::Collection("compact"),
+        ..Row::new("compact", compact, "Give space back")
+    },
+];
+
+/// Sizes that `scale` divides.
+const SIZES: &[&str] = &[
+    "size",
+    "storageSize",
+    "freeStorageSize",
+    "totalIndexSize",
+    "totalSize",
+    "dataSize",
+    "indexSize",
+    "fsUsedSize",
+    "fsTotalSize",
+    "freeStorage",
+    "totalFreeStorageSize",
+    "indexFreeStorageSize",
+    "maxSize",
+];
+
+fn scale(arguments: &Arguments<'_>) -> Result<i64> {
+    match arguments.long("scale")?.unwrap_or(1) {
+        scale @ 1.. => Ok(scale),
+        _ => Err(Error::bad_value("scale has to be >= 1")),
+    }
+}
+
+/// Append figures, with the sizes among them in units of `scale`.
+fn answer(reply: &mut Builder, mut figures: bson::Document, scale: i64) {
+    for name in SIZES {
+        match figures.get_mut(*name) {
+            Some(bson::Bson::Int64(n)) => *n /= scale,
+            Some(bson::Bson::Int32(n)) => *n /= i32::try_from(scale).unwrap_or(i32::MAX),
+            #[expect(clippy::cast_precision_loss, reason = "a figure for people")]
+            Some(bson::Bson::Double(n)) => *n = (*n / scale as f64).trunc(),
+            _ => {}
+        }
+    }
+    figures.remove("ok");
+    figures.remove("scaleFactor");
+    failure::append(reply, &figures);
+    integer(reply, "scaleFactor", scale);
+}
+
+fn coll_stats(request: &Call<'_>, reply: &mut Builder) -> Result<()> {
+    let ns = request.namespace()?;
+    let scale = scale(&request.arguments()?)?;
+    let mut figures = request.with_store(|store, _| store.coll_stats(&ns))?;
+    figures.remove("ns");
+    reply.string("ns", &ns.to_string());
+    answer(reply, figures, scale);
+    Ok(())
+}
+
+fn db_stats(request: &Call<'_>, reply: &mut Builder) -> Result<()> {
+    let scale = scale(&request.arguments()?)?;
+    let figures = request.server.store.db_stats(request.database());
+    answer(reply, figures, scale);
+    Ok(())
+}
+
+fn validate(request: &Call<'_>, reply: &mut Builder) -> Result<()> {
+    let ns = request.namespace()?;
+    let report = request.with_store(|store, op| store.validate(op, &ns))?;
+    failure::append(reply, &report);
+    Ok(())
+}
+
+fn compact(request: &Call<'_>, reply: &mut Builder) -> Result<()> {
+    let ns = request.namespace()?;
+    let freed = request.with_store(|store, op| store.compact(op, &ns))?;
+    reply.long("bytesFreed", freed);
+    Ok(())
+}
