@@ -6,6 +6,8 @@ use query::{Namespace, Result};
 use stdx::sync::atomic::Ordering;
 
 use crate::collection::Collection;
+use crate::error;
+use crate::op::Op;
 use crate::store::Store;
 
 impl Store {
@@ -111,6 +113,36 @@ impl Store {
             row
         });
         Ok(rows.collect())
+    }
+
+    /// Compact the trees of a collection; gives the bytes that were freed, as far as the engine
+    /// says.
+    ///
+    /// # Errors
+    /// `NamespaceNotFound`, `CommandNotSupportedOnView`, `CommandNotSupported` for engines that
+    /// cannot; `Interrupted`, `MaxTimeMSExpired`.
+    pub fn compact(&self, op: &Op<'_>, ns: &Namespace) -> Result<i64> {
+        let collection = self.existing(ns)?;
+        let before = self.storage_size(&collection);
+        let trees = collection.indexes().iter().map(|index| index.tree());
+        for tree in std::iter::once(collection.records()).chain(trees) {
+            let mut watch = |_| match op.check() {
+                Ok(()) => kv::Flow::Continue,
+                Err(_) => kv::Flow::Cancel,
+            };
+            let done = self.engine().compact(tree, kv::KeyRange::ALL, &mut watch);
+            done.map_err(error::engine)?;
+            op.check()?;
+        }
+        Ok((before - self.storage_size(&collection)).max(0))
+    }
+
+    /// Where the bytes of the engine lie.
+    ///
+    /// # Errors
+    /// `CommandNotSupported` for engines that cannot say.
+    pub fn storage_map(&self) -> Result<kv::StorageMap> {
+        self.engine().storage_map().map_err(error::engine)
     }
 
     /// The bytes that a collection's documents and indexes take.

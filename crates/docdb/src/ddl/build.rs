@@ -229,3 +229,77 @@ fn portion(
     let full = documents.len() == PORTION;
     Ok(documents.pop().map(|(key, _)| key).filter(|_| full))
 }
+
+#[cfg(test)]
+mod tests {
+    use bson::doc;
+    use kv::EngineOptions;
+
+    use super::*;
+    use crate::store::Options;
+    use crate::write::InsertOptions;
+
+    #[test]
+    fn a_build_that_a_crash_ended_is_done_at_the_next_opening() {
+        let directory = tempfile::tempdir().unwrap();
+        let open = || {
+            let path = directory.path().join("store");
+            let engine = kv_betree::factory()
+                .open(&path, &EngineOptions::default())
+                .unwrap();
+            Store::open(Arc::from(engine), Options::default()).unwrap()
+        };
+        let (ns, op) = (
+            Namespace::new("d", "c").unwrap(),
+            Op::new(Durability::Group),
+        );
+        let store = open();
+        let put = |store: &Store, id: i32| {
+            let raw = bson::RawDocumentBuf::try_from(&doc! { "_id": id, "a": id }).unwrap();
+            store
+                .insert(&op, &ns, &[&raw], InsertOptions::default())
+                .unwrap();
+        };
+        (0..300).for_each(|id| put(&store, id));
+        let spec = IndexSpec::parse(&doc! { "key": { "a": 1 }, "unique": true }).unwrap();
+        let begun = store.begin_builds(&op, &ns, &[spec]).unwrap();
+        {
+            // One portion of two, and a writer who keeps the index up to date.
+            let collection = store.collection(&ns).unwrap();
+            let mut work = Work::new(&store, false);
+            let next = portion(&mut work, &collection, &begun, None).unwrap();
+            assert!(next.is_some());
+            work.commit(Durability::Group).unwrap();
+        }
+        put(&store, 300);
+        assert!(
+            !store
+                .collection(&ns)
+                .unwrap()
+                .index("a_1")
+                .unwrap()
+                .usable()
+        );
+        drop(begun);
+        drop(store);
+        let store = open();
+        assert!(
+            store
+                .collection(&ns)
+                .unwrap()
+                .index("a_1")
+                .unwrap()
+                .usable()
+        );
+        let report = store.validate(&op, &ns).unwrap();
+        assert!(report.get_bool("valid").unwrap(), "{report}");
+        assert_eq!(
+            report
+                .get_document("keysPerIndex")
+                .unwrap()
+                .get_i64("a_1")
+                .unwrap(),
+            301
+        );
+    }
+}

@@ -40,10 +40,21 @@ impl Store {
         self.create_locked(ns, options).map(|_| ())
     }
 
-    /// The collection of a name, created if there is none. For writes.
-    pub(crate) fn ensure_collection(&self, ns: &Namespace) -> Result<Arc<Collection>> {
+    /// The collection of a name, created if there is none. For writes. What a multi-document
+    /// transaction creates stays when it is aborted, empty.
+    ///
+    /// # Errors
+    /// `OperationNotSupportedInTransaction` in a transaction of an engine with one writer, which
+    /// the transaction is.
+    pub(crate) fn ensure_collection(&self, op: &Op<'_>, ns: &Namespace) -> Result<Arc<Collection>> {
         if let Some(found) = self.lookup(ns) {
             return found.collection().cloned().ok_or_else(|| is_view(ns));
+        }
+        if op.transaction.is_some() && !self.engine().capabilities().concurrent_writers {
+            return Err(Error::new(
+                Code::OPERATION_NOT_SUPPORTED_IN_TRANSACTION,
+                format!("Cannot create namespace {ns} in multi-document transaction."),
+            ));
         }
         check_new(ns)?;
         let _changes = self.changes();

@@ -28,8 +28,8 @@ impl Store {
     /// collection is created if there is none.
     ///
     /// # Errors
-    /// Bad specifications, `IndexOptionsConflict`, `IndexKeySpecsConflict`, `DuplicateKey` and other
-    /// errors of the documents: then no index of the command stays.
+    /// Bad specifications, `IndexOptionsConflict`, `IndexKeySpecsConflict`, `DuplicateKey` and
+    /// other errors of the documents: then no index of the command stays.
     pub fn create_indexes(
         &self,
         op: &Op<'_>,
@@ -42,7 +42,7 @@ impl Store {
         for spec in specs {
             IndexSpec::parse(spec)?;
         }
-        let collection = self.ensure_collection(ns)?;
+        let collection = self.ensure_collection(op, ns)?;
         let before = count(&collection);
         let mut wanted = Vec::new();
         for spec in specs {

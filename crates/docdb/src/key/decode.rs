@@ -232,6 +232,6 @@ impl Reader<'_> {
         bytes.push(0);
         let document = RawDocumentBuf::from_bytes(bytes).map_err(|_| Malformed)?;
         let value = document.get("").map_err(|_| Malformed)?.ok_or(Malformed)?;
-        RawBson::try_from(value).map_err(|_| Malformed)
+        Ok(RawBson::from(value))
     }
 }

@@ -186,7 +186,7 @@ struct Exact {
 
 impl Exact {
     fn new(mut coefficient: u128, mut exponent: i32) -> Exact {
-        while coefficient % 10 == 0 {
+        while coefficient.is_multiple_of(10) {
             coefficient /= 10;
             exponent += 1;
         }

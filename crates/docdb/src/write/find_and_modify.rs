@@ -104,7 +104,7 @@ impl Store {
             if !asked.upsert {
                 return Ok(FindAndModifyReply::default());
             }
-            self.ensure_collection(ns)?;
+            self.ensure_collection(op, ns)?;
         }
         let task = Task {
             op,

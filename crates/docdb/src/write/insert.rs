@@ -63,8 +63,9 @@ impl Store {
     /// Insert documents. The collection is created if there is none.
     ///
     /// # Errors
-    /// What concerns the whole command: a bad name, a view, the engine, an operation that is killed.
-    /// Refused documents are in the reply; in a multi-document transaction the first is the error.
+    /// What concerns the whole command: a bad name, a view, the engine, an operation that is
+    /// killed. Refused documents are in the reply; in a multi-document transaction the first is the
+    /// error.
     pub fn insert(
         &self,
         op: &Op<'_>,
@@ -72,7 +73,7 @@ impl Store {
         documents: &[&RawDocument],
         options: InsertOptions,
     ) -> Result<InsertReply> {
-        self.ensure_collection(ns)?;
+        self.ensure_collection(op, ns)?;
         let retry = self.begin_retry(op)?;
         let mut reply = InsertReply::default();
         let mut rest = documents;
@@ -117,7 +118,7 @@ impl Store {
                 Some(collection) => collection,
                 // It was dropped a moment ago.
                 None => {
-                    self.ensure_collection(ns)?;
+                    self.ensure_collection(op, ns)?;
                     return Err(crate::error::conflict());
                 }
             };

@@ -79,3 +79,19 @@ fn of_two_transactions_that_change_a_document_one_conflicts() {
         assert_eq!(lab.all(&ns("c")), [doc! { "_id": 0, "a": 1 }]);
     });
 }
+
+#[test]
+fn a_transaction_writes_to_a_collection_that_is_new() {
+    on_each(|lab| {
+        lab.insert(&ns("other"), &[doc! { "_id": 0 }]);
+        let store = std::sync::Arc::clone(&lab.store);
+        let first = lab.store.in_transaction(session(1, 1), true, move |op| {
+            let raw = raw(&doc! { "_id": 1 });
+            store.insert(op, &ns("other"), &[&raw], InsertOptions::default())
+        });
+        assert_eq!(first.unwrap().n, 1);
+        assert_eq!(insert(lab, session(1, 1), false, doc! { "_id": 1 }), Ok(1));
+        lab.store.commit_transaction(&session(1, 1)).unwrap();
+        assert_eq!(lab.all(&ns("c")).len(), 1);
+    });
+}
