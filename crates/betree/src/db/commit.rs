@@ -256,6 +256,7 @@ impl Core {
                 .memory_full
                 .add(self.vfs.now().saturating_sub(start));
         }
+        self.take_back(bytes * 2);
         if !self.has_threads() {
             return Ok(());
         }

@@ -11,6 +11,7 @@ mod ddl;
 mod expand;
 mod handle;
 mod health;
+mod loan;
 mod memory;
 mod open;
 mod own_writes;
