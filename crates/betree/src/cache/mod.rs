@@ -188,6 +188,7 @@ impl Cache {
         self.inner.capacity()
     }
 
+    #[cfg(test)]
     /// Change the capacity. When it sinks, what is too much is evicted before this returns.
     pub(crate) fn set_capacity(&self, capacity: u64) {
         self.inner.set_capacity(capacity.max(CAPACITY_MIN));

@@ -256,7 +256,6 @@ impl Core {
                 .memory_full
                 .add(self.vfs.now().saturating_sub(start));
         }
-        self.take_back(bytes * 2);
         if !self.has_threads() {
             return Ok(());
         }

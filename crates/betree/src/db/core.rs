@@ -16,7 +16,6 @@ use vfs::{File, Vfs};
 use super::catalog::Catalog;
 use super::counters::Counters;
 use super::health::Health;
-use super::loan::Loan;
 use super::memory::Memory;
 use super::recent::Recent;
 use super::snapshots::{Horizon, Snapshots};
@@ -53,7 +52,6 @@ pub(crate) struct Core {
     pub(crate) snapshots: Snapshots,
     pub(crate) recent: Recent,
     pub(crate) memory: Memory,
-    pub(crate) loan: Loan,
     pub(crate) queue: FlushQueue,
     pub(crate) fullest: Fullest,
     pub(crate) merges: Merges,
@@ -96,7 +94,6 @@ impl Core {
         Core {
             snapshots: Snapshots::new(parts.last, options.snapshot_max_age()),
             memory: Memory::new(tuning.buffers),
-            loan: Loan::default(),
             merges: Merges::new(options.seed().unwrap_or(parts.seed)),
             queue: FlushQueue::default(),
             fullest: Fullest::default(),

@@ -76,7 +76,7 @@ impl Memory {
 
     /// Bytes held, as the limit counts them. Transactions count for half of the limit at most, so
     /// that there are always buffers to flush when it is reached.
-    pub(crate) fn used(&self) -> usize {
+    fn used(&self) -> usize {
         self.buffered() + self.private()
     }
 

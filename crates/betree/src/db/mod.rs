@@ -11,7 +11,6 @@ mod ddl;
 mod expand;
 mod handle;
 mod health;
-mod loan;
 mod memory;
 mod open;
 mod own_writes;

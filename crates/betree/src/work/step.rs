@@ -46,7 +46,6 @@ impl Core {
     /// What the work failed on; it will be tried again, except after a failed sync.
     pub(crate) fn step(&self) -> Result<bool> {
         self.health.check_writable()?;
-        self.lend();
         let result = self.step_by_urgency();
         match &result {
             Ok(_) => self.health.relax(),
