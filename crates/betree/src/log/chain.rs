@@ -76,6 +76,7 @@ impl<'a> Chain<'a> {
         let mut reader = Reader::new(found, self.store);
         let mut offset = BLOCK;
         loop {
+            debug_assert!(offset.is_multiple_of(BLOCK), "I2: groups begin at blocks");
             let group = match reader.group(offset)? {
                 Ok(group) => group,
                 Err(flaw) => {
@@ -146,6 +147,7 @@ impl<'a> Chain<'a> {
                 replay(seq, record.payload)?;
             }
             self.expected = Some(Seq(seq.0 + 1));
+            debug_assert!(seq < self.end(), "I1: the chain has no gaps");
             self.stops.clear();
         }
         if at < bytes.len() {

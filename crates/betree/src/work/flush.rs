@@ -65,6 +65,7 @@ impl Core {
         let source = job.buffer.sorted().range(&bucket.lo, bucket.hi.as_deref());
         let append = {
             let state = bucket.state();
+            debug_assert!(!state.retired, "I2 of the queue: it is marked");
             let Some(oldest) = state.frozen.last() else {
                 return Ok(());
             };
@@ -92,12 +93,15 @@ impl Core {
         let mut retention = Retention::new(horizon.snapshots, horizon.now, append);
         let options = self.run_options(tree, append);
         let mut writer = RunWriter::new(&self.runs, tree.id, self.next_run(), options);
+        let mut seen = 0;
         while let Some(entry) = source.current() {
+            seen += 1;
             if let Some(seq) = retention.keep(entry) {
                 writer.push(Entry { seq, ..entry })?;
             }
             source.advance()?;
         }
+        assert!(writer.entries() <= seen, "a flush makes nothing up");
         if writer.entries() == 0 {
             return Ok(None);
         }
@@ -148,6 +152,10 @@ impl Core {
         let Some(run) = run else {
             return;
         };
+        assert!(
+            run.meta().max_seq <= through,
+            "I3 of the bucket: flushed up to there"
+        );
         if state.dropped {
             run.retire();
             return;
