@@ -1,3 +1,37 @@
 //! Collections of documents over the persistence API.
 //!
 //! Storage is seen only through `kv`; what is synchronous stays so.
+
+mod aggregate;
+mod catalog;
+mod collate;
+mod collection;
+mod cursor;
+mod ddl;
+mod document;
+mod error;
+mod exec;
+mod explain;
+mod find;
+pub mod index;
+pub mod key;
+pub mod limits;
+mod op;
+mod plan;
+mod record;
+mod store;
+mod work;
+mod write;
+
+pub use catalog::{Catalog, Named};
+pub use collection::{Action, Capped, Collection, CollectionOptions, Level, View};
+pub use cursor::{BATCH_BYTES, Batch, FIRST_BATCH, Figures, GetMore, IDLE_LIMIT, Killed, Owner};
+pub use explain::Verbosity;
+pub use find::{CountRequest, DistinctRequest, FindRequest, Matched, Matching};
+pub use index::{Entry, Index, IndexSpec};
+pub use op::{InTransaction, Op, SessionId, SessionRef};
+pub use query::Namespace;
+pub use record::RecordId;
+pub use store::{Options, Store};
+pub use work::Work;
+pub use write::{InsertOptions, InsertReply, WriteError};

@@ -63,6 +63,7 @@ codes! {
     NO_MATCHING_DOCUMENT = 47, "NoMatchingDocument";
     NAMESPACE_EXISTS = 48, "NamespaceExists";
     MAX_TIME_MS_EXPIRED = 50, "MaxTimeMSExpired";
+    CANNOT_BACKFILL_ARRAY = 51, "CannotBackfillArray";
     DOLLAR_PREFIXED_FIELD_NAME = 52, "DollarPrefixedFieldName";
     INVALID_ID_FIELD = 53, "InvalidIdField";
     NOT_SINGLE_VALUE_FIELD = 54, "NotSingleValueField";

@@ -1,3 +1,22 @@
 //! The document server.
 //!
 //! The async world ends at command dispatch: commands run on a bounded pool of blocking threads.
+//! A message comes in by `net`, becomes a request in `dispatch`, and is run by the function its row
+//! in `commands` names; `state` is what lives as long as the server.
+//!
+//! - S1. No thread of the sockets waits for storage: greetings are answered while an engine stalls.
+//! - S2. A command exists by its row in the table and by nothing else.
+
+mod commands;
+mod config;
+mod dispatch;
+pub mod limits;
+mod net;
+mod running;
+mod server;
+mod state;
+mod version;
+
+pub use config::Config;
+pub use running::Running;
+pub use version::{MONGODB, ROMANESCO};

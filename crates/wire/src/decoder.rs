@@ -51,6 +51,12 @@ impl Decoder {
         self.buffer.extend_from_slice(bytes);
     }
 
+    /// Bytes held.
+    #[must_use]
+    pub fn held(&self) -> usize {
+        self.buffer.len()
+    }
+
     /// Whether bytes of an unfinished message are held.
     #[must_use]
     pub fn is_empty(&self) -> bool {

@@ -9,6 +9,7 @@ use super::function::Function;
 use super::{Expr, sort_array};
 use crate::Result;
 use crate::collation::Collator;
+use crate::regex::Regex;
 
 /// A function with its arguments.
 #[derive(Clone)]
@@ -27,6 +28,8 @@ pub(super) struct Call {
 pub(super) enum Prepared {
     /// Nothing.
     None,
+    /// A constant regular expression.
+    Regex(Arc<Regex>),
     /// The order of `$sortArray`.
     Order(Arc<sort_array::Order>),
 }

@@ -10,8 +10,9 @@ use super::args::Args;
 use super::env::Value;
 use super::named::Signature;
 use super::{
-    Expr, Scope, aggregate, arithmetic, array, bits, compare, conditional, date, lambda, literal,
-    object, random, rank_n, set, sort_array, string, string_find, trig, trim, zip,
+    Expr, Scope, aggregate, arithmetic, array, bits, compare, conditional, convert, date, date_add,
+    date_diff, date_parse, date_parts, date_trunc, lambda, literal, object, random, rank_n, regex,
+    set, sort_array, string, string_find, trig, trim, zip,
 };
 use crate::Result;
 
@@ -97,12 +98,19 @@ const FAMILIES: &[&[Function]] = &[
     bits::FUNCTIONS,
     compare::FUNCTIONS,
     conditional::FUNCTIONS,
+    convert::FUNCTIONS,
     date::FUNCTIONS,
+    date_add::FUNCTIONS,
+    date_diff::FUNCTIONS,
+    date_parse::FUNCTIONS,
+    date_parts::FUNCTIONS,
+    date_trunc::FUNCTIONS,
     lambda::FUNCTIONS,
     literal::FUNCTIONS,
     object::FUNCTIONS,
     random::FUNCTIONS,
     rank_n::FUNCTIONS,
+    regex::FUNCTIONS,
     set::FUNCTIONS,
     sort_array::FUNCTIONS,
     string::FUNCTIONS,

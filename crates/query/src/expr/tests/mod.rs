@@ -1,6 +1,12 @@
 //! Tables of expressions, documents and values, one file per family.
 
 mod arithmetic;
+mod array;
+mod conditional;
+mod convert;
+mod date;
+mod object;
+mod string;
 
 use bson::{Bson, Document, doc};
 

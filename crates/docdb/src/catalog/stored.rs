@@ -1,0 +1,177 @@
+//! The catalog's documents, as they are stored.
+//!
+//! `{ns, uuid, options, nextIndex, indexes: [{spec, number, ready}]}`; a view has `ns` and `options`
+//! alone. The trees of a collection are `c.<uuid>` and `i.<uuid>.<number>`.
+//!
+//! That a part of a path of an indexed field is an array in some document is a key of its own without
+//! a value: `m`, UUID, index (4 bytes), field, part. It is written blindly in the transaction of the
+//! document, so that such documents do not conflict over the catalog.
+
+use bson::spec::BinarySubtype;
+use bson::{Binary, Bson, Document, RawDocument, doc};
+use query::{Namespace, Result};
+
+use crate::collection::CollectionOptions;
+use crate::error;
+use crate::index::IndexSpec;
+
+/// The catalog's document of one collection or view.
+#[derive(Clone, Debug)]
+pub(crate) struct Stored {
+    pub(crate) ns: Namespace,
+    /// `None` for a view.
+    pub(crate) uuid: Option<[u8; 16]>,
+    pub(crate) options: CollectionOptions,
+    pub(crate) next_index: u32,
+    pub(crate) indexes: Vec<StoredIndex>,
+}
+
+/// One index of it.
+#[derive(Clone, Debug)]
+pub(crate) struct StoredIndex {
+    pub(crate) spec: IndexSpec,
+    pub(crate) number: u32,
+    pub(crate) ready: bool,
+}
+
+/// The key of a namespace.
+pub(crate) fn key(ns: &Namespace) -> Vec<u8> {
+    format!("c{ns}").into_bytes()
+}
+
+/// The first key of a collection's multikey bits, and the first key beyond them.
+pub(crate) fn multikey_range(uuid: &[u8; 16]) -> (Vec<u8>, Vec<u8>) {
+    let mut start = b"m".to_vec();
+    start.extend_from_slice(uuid);
+    let mut end = start.clone();
+    end.extend_from_slice(&[0xFF; 8]);
+    (start, end)
+}
+
+/// The key of a multikey bit.
+pub(crate) fn multikey_key(uuid: &[u8; 16], index: u32, field: u8, part: u8) -> Vec<u8> {
+    let mut key = b"m".to_vec();
+    key.extend_from_slice(uuid);
+    key.extend_from_slice(&index.to_be_bytes());
+    key.extend_from_slice(&[field, part]);
+    key
+}
+
+/// Index, field and part of the key of a multikey bit.
+pub(crate) fn read_multikey(key: &[u8]) -> Option<(u32, u8, u8)> {
+    let (rest, [field, part]) = key.split_last_chunk()?;
+    let (_, index) = rest.split_last_chunk()?;
+    Some((u32::from_be_bytes(*index), *field, *part))
+}
+
+impl Stored {
+    /// The name of the tree of documents.
+    pub(crate) fn records_tree(uuid: &[u8; 16]) -> String {
+        format!("c.{}", hex(uuid))
+    }
+
+    /// The name of the tree of an index.
+    pub(crate) fn index_tree(uuid: &[u8; 16], number: u32) -> String {
+        format!("i.{}.{number}", hex(uuid))
+    }
+
+    /// The bytes of the document.
+    pub(crate) fn to_bytes(&self) -> Result<Vec<u8>> {
+        let mut out = doc! {
+            "ns": self.ns.to_string(),
+            "options": self.options.to_document(),
+        };
+        if let Some(uuid) = self.uuid {
+            let uuid = Binary {
+                subtype: BinarySubtype::Uuid,
+                bytes: uuid.to_vec(),
+            };
+            out.insert("uuid", uuid);
+            out.insert("nextIndex", i64::from(self.next_index));
+            let indexes: Vec<Bson> = self.indexes.iter().map(StoredIndex::to_bson).collect();
+            out.insert("indexes", indexes);
+        }
+        Ok(bson::RawDocumentBuf::try_from(&out)?.into_bytes())
+    }
+
+    /// Read a document.
+    pub(crate) fn from_bytes(bytes: &[u8]) -> Result<Stored> {
+        let document = Document::try_from(RawDocument::from_bytes(bytes)?)?;
+        read(&document)?
+            .ok_or_else(|| error::corrupt(format_args!("the catalog's document {document}")))
+    }
+}
+
+impl StoredIndex {
+    fn to_bson(&self) -> Bson {
+        Bson::Document(doc! {
+            "spec": self.spec.to_document(),
+            "number": i64::from(self.number),
+            "ready": self.ready,
+        })
+    }
+}
+
+fn read(document: &Document) -> Result<Option<Stored>> {
+    let Some(ns) = document
+        .get_str("ns")
+        .ok()
+        .and_then(|ns| ns.split_once('.'))
+    else {
+        return Ok(None);
+    };
+    let Ok(options) = document.get_document("options") else {
+        return Ok(None);
+    };
+    let mut stored = Stored {
+        ns: Namespace {
+            db: ns.0.to_owned(),
+            coll: ns.1.to_owned(),
+        },
+        uuid: None,
+        options: CollectionOptions::parse(options)?,
+        next_index: 0,
+        indexes: Vec::new(),
+    };
+    if stored.options.view.is_some() {
+        return Ok(Some(stored));
+    }
+    let Some(Bson::Binary(uuid)) = document.get("uuid") else {
+        return Ok(None);
+    };
+    stored.uuid = uuid.bytes.as_slice().try_into().ok();
+    stored.next_index = unsigned(document.get("nextIndex"));
+    for index in document.get_array("indexes").map_or(&[][..], Vec::as_slice) {
+        let Some(index) = index.as_document().map(read_index).transpose()?.flatten() else {
+            return Ok(None);
+        };
+        stored.indexes.push(index);
+    }
+    Ok(stored.uuid.is_some().then_some(stored))
+}
+
+fn read_index(document: &Document) -> Result<Option<StoredIndex>> {
+    let Ok(spec) = document.get_document("spec") else {
+        return Ok(None);
+    };
+    let mut spec = IndexSpec::parse(spec)?;
+    spec.unique |= spec.is_id();
+    Ok(Some(StoredIndex {
+        spec,
+        number: unsigned(document.get("number")),
+        ready: document.get_bool("ready").unwrap_or(false),
+    }))
+}
+
+fn unsigned(value: Option<&Bson>) -> u32 {
+    let number = value.and_then(Bson::as_i64);
+    number.and_then(|n| u32::try_from(n).ok()).unwrap_or(0)
+}
+
+fn hex(bytes: &[u8]) -> String {
+    use std::fmt::Write as _;
+    bytes.iter().fold(String::new(), |mut out, byte| {
+        write!(out, "{byte:02x}").expect("a string takes all");
+        out
+    })
+}

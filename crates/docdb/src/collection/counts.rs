@@ -1,0 +1,200 @@
+//! How many documents a collection holds and how many bytes, and the numbers of its records.
+//!
+//! - C1. Every transaction that changes a collection writes what it changes the counts by as an entry
+//!   of its own in the tree `_counts`: the sum of a collection's entries is what its committed
+//!   documents are, also after a crash, and transactions do not conflict over a counter.
+//! - C2. Entries are folded into one now and then, in a transaction of their own.
+//! - C3. The highest number of a record ever committed is in the entries, too: numbers are not used
+//!   again, also not when the last document was deleted before a restart.
+//!
+//! A key is the collection's UUID and the entry's number (0 for the folded one), 24 bytes; a value
+//! is the documents, the bytes and the highest record, 8 bytes each, big-endian.
+
+use kv::{Direction, KeyRange, Snapshot, Transaction, TreeId};
+use query::Result;
+use stdx::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+
+use crate::error;
+
+/// The name of the tree.
+pub(crate) const TREE: &str = "_counts";
+
+/// Entries after which they are folded: few enough that opening reads little.
+const FOLD_AFTER: u64 = 256;
+
+/// What a transaction changes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Delta {
+    /// Documents.
+    pub documents: i64,
+    /// Bytes of documents.
+    pub bytes: i64,
+    /// The highest number of a record.
+    pub record: i64,
+}
+
+impl Delta {
+    fn add(&mut self, other: Delta) {
+        self.documents += other.documents;
+        self.bytes += other.bytes;
+        self.record = self.record.max(other.record);
+    }
+
+    fn to_bytes(self) -> [u8; 24] {
+        let mut out = [0; 24];
+        let (a, rest) = out.split_at_mut(8);
+        let (b, c) = rest.split_at_mut(8);
+        a.copy_from_slice(&self.documents.to_be_bytes());
+        b.copy_from_slice(&self.bytes.to_be_bytes());
+        c.copy_from_slice(&self.record.to_be_bytes());
+        out
+    }
+
+    fn from_bytes(bytes: &[u8]) -> Option<Delta> {
+        let (documents, rest) = bytes.split_first_chunk()?;
+        let (size, rest) = rest.split_first_chunk()?;
+        Some(Delta {
+            documents: i64::from_be_bytes(*documents),
+            bytes: i64::from_be_bytes(*size),
+            record: i64::from_be_bytes(rest.try_into().ok()?),
+        })
+    }
+}
+
+/// The counts of one collection.
+#[derive(Debug)]
+pub(crate) struct Counts {
+    documents: AtomicI64,
+    bytes: AtomicI64,
+    next_record: AtomicI64,
+    next_entry: AtomicU64,
+    since_fold: AtomicU64,
+}
+
+impl Counts {
+    /// Of a collection that holds nothing.
+    pub(crate) fn new() -> Counts {
+        Counts::of(Delta::default(), 0)
+    }
+
+    fn of(sum: Delta, last_entry: u64) -> Counts {
+        Counts {
+            documents: AtomicI64::new(sum.documents),
+            bytes: AtomicI64::new(sum.bytes),
+            next_record: AtomicI64::new(sum.record + 1),
+            next_entry: AtomicU64::new(last_entry + 1),
+            since_fold: AtomicU64::new(0),
+        }
+    }
+
+    /// Read them when the store is opened.
+    pub(crate) fn load(snapshot: &dyn Snapshot, tree: TreeId, uuid: &[u8; 16]) -> Result<Counts> {
+        let mut last = 0;
+        let mut sum = Delta::default();
+        visit(snapshot, tree, uuid, &mut |entry, delta| {
+            sum.add(delta);
+            last = last.max(entry);
+        })?;
+        Ok(Counts::of(sum, last))
+    }
+
+    pub(crate) fn documents(&self) -> i64 {
+        self.documents.load(Ordering::Relaxed).max(0)
+    }
+
+    pub(crate) fn bytes(&self) -> i64 {
+        self.bytes.load(Ordering::Relaxed).max(0)
+    }
+
+    /// The first of `count` numbers for records.
+    pub(crate) fn take_records(&self, count: i64) -> i64 {
+        self.next_record.fetch_add(count, Ordering::Relaxed)
+    }
+
+    /// The number the next record gets, or a higher one.
+    pub(crate) fn next_record(&self) -> i64 {
+        self.next_record.load(Ordering::Relaxed)
+    }
+
+    /// Write the entry of a transaction (C1).
+    pub(crate) fn write(
+        &self,
+        txn: &mut dyn Transaction,
+        tree: TreeId,
+        uuid: &[u8; 16],
+        delta: Delta,
+    ) -> Result<()> {
+        let entry = self.next_entry.fetch_add(1, Ordering::Relaxed);
+        let put = txn.put_blind(tree, &key(uuid, entry), &delta.to_bytes());
+        put.map_err(error::engine)
+    }
+
+    /// A transaction has been committed. True when the entries should be folded.
+    pub(crate) fn committed(&self, delta: Delta) -> bool {
+        self.documents.fetch_add(delta.documents, Ordering::Relaxed);
+        self.bytes.fetch_add(delta.bytes, Ordering::Relaxed);
+        let entries = self.since_fold.fetch_add(1, Ordering::Relaxed) + 1;
+        if entries < FOLD_AFTER {
+            return false;
+        }
+        // One of the threads that come here gets the task.
+        let taken =
+            self.since_fold
+                .compare_exchange(entries, 0, Ordering::Relaxed, Ordering::Relaxed);
+        taken.is_ok()
+    }
+}
+
+/// Fold all entries of a collection into one (C2).
+pub(crate) fn fold(txn: &mut dyn Transaction, tree: TreeId, uuid: &[u8; 16]) -> Result<()> {
+    let mut entries = Vec::new();
+    let mut sum = Delta::default();
+    visit(txn, tree, uuid, &mut |entry, delta| {
+        entries.push(entry);
+        sum.add(delta);
+    })?;
+    for entry in entries {
+        txn.delete(tree, &key(uuid, entry)).map_err(error::engine)?;
+    }
+    let put = txn.put(tree, &key(uuid, 0), &sum.to_bytes());
+    put.map_err(error::engine)
+}
+
+/// Remove all entries of a collection that is dropped.
+pub(crate) fn remove(txn: &mut dyn Transaction, tree: TreeId, uuid: &[u8; 16]) -> Result<()> {
+    let mut entries = Vec::new();
+    visit(txn, tree, uuid, &mut |entry, _| entries.push(entry))?;
+    for entry in entries {
+        txn.delete(tree, &key(uuid, entry)).map_err(error::engine)?;
+    }
+    Ok(())
+}
+
+fn visit(
+    snapshot: &(impl Snapshot + ?Sized),
+    tree: TreeId,
+    uuid: &[u8; 16],
+    each: &mut dyn FnMut(u64, Delta),
+) -> Result<()> {
+    let (start, end) = (key(uuid, 0), key(uuid, u64::MAX));
+    let range = KeyRange::half_open(&start, &end);
+    let cursor = snapshot.cursor(tree, range, Direction::Forward);
+    let mut cursor = cursor.map_err(error::engine)?;
+    while cursor.advance().map_err(error::engine)? {
+        let entry = cursor.key().last_chunk().map(|b| u64::from_be_bytes(*b));
+        let delta = Delta::from_bytes(cursor.value());
+        let (Some(entry), Some(delta)) = (entry, delta) else {
+            return Err(error::corrupt("an entry of the counts of a collection"));
+        };
+        each(entry, delta);
+    }
+    Ok(())
+}
+
+fn key(uuid: &[u8; 16], entry: u64) -> [u8; 24] {
+    let mut key = [0; 24];
+    let (head, tail) = key.split_at_mut(16);
+    head.copy_from_slice(uuid);
+    tail.copy_from_slice(&entry.to_be_bytes());
+    key
+}

@@ -1,0 +1,340 @@
+//! Collections: what they are made of, and how a document is read.
+//!
+//! A [`Collection`] is one state of a collection's definition; a change of the definition makes a new
+//! one. What all states share - trees, counts, the latch - is its [`Core`].
+
+mod counts;
+mod latch;
+mod options;
+
+use std::fmt;
+use std::sync::Arc;
+
+use bson::{RawBsonRef, RawDocument};
+use kv::{Snapshot, TreeId};
+use query::{Namespace, Result};
+use stdx::sync::Mutex;
+use stdx::sync::atomic::{AtomicBool, Ordering};
+
+use crate::error;
+use crate::index::Index;
+use crate::key::{Collate, Encoder};
+use crate::plan::PlanCache;
+use crate::record::RecordId;
+
+pub(crate) use counts::{
+    Counts, Delta, TREE as COUNTS, fold as fold_counts, remove as remove_counts,
+};
+pub(crate) use latch::{Alone, Latch, Shared};
+pub use options::{Action, Capped, CollectionOptions, Level, View};
+
+/// One state of a collection's definition.
+pub struct Collection {
+    ns: Namespace,
+    options: CollectionOptions,
+    /// The index on `_id` first, if there is one.
+    indexes: Vec<Arc<Index>>,
+    core: Arc<Core>,
+    collation: Option<Arc<dyn Collate>>,
+    gather: Gather,
+    plans: PlanCache,
+}
+
+/// What all states of a collection share.
+pub(crate) struct Core {
+    pub(crate) uuid: [u8; 16],
+    pub(crate) records: TreeId,
+    pub(crate) counts: Counts,
+    pub(crate) latch: Arc<Latch>,
+    pub(crate) dropped: AtomicBool,
+    /// The highest key there ever was in the index on `_id`, or above it: a key beyond it is new.
+    pub(crate) highest_id: Mutex<Vec<u8>>,
+    /// Taken by writers of a capped collection, which come one after another.
+    pub(crate) capped: Arc<Latch>,
+}
+
+/// The values at the top of documents that indexes want, found in one pass.
+struct Gather {
+    names: Vec<Box<str>>,
+    /// Per index, per field: which name.
+    slots: Vec<Vec<usize>>,
+}
+
+/// The values of one document that [`Gather`] found.
+pub(crate) struct Gathered<'d> {
+    values: Vec<Option<RawBsonRef<'d>>>,
+}
+
+impl Collection {
+    pub(crate) fn new(
+        ns: Namespace,
+        options: CollectionOptions,
+        indexes: Vec<Arc<Index>>,
+        core: Arc<Core>,
+        collation: Option<Arc<dyn Collate>>,
+    ) -> Collection {
+        Collection {
+            ns,
+            options,
+            gather: Gather::new(&indexes),
+            indexes,
+            core,
+            collation,
+            plans: PlanCache::default(),
+        }
+    }
+
+    /// What is remembered for planning.
+    pub(crate) fn plans(&self) -> &PlanCache {
+        &self.plans
+    }
+
+    /// The name.
+    #[must_use]
+    pub fn ns(&self) -> &Namespace {
+        &self.ns
+    }
+
+    /// The options.
+    #[must_use]
+    pub fn options(&self) -> &CollectionOptions {
+        &self.options
+    }
+
+    /// The collection's UUID, which survives a change of the name.
+    #[must_use]
+    pub fn uuid(&self) -> bson::Uuid {
+        bson::Uuid::from_bytes(self.core.uuid)
+    }
+
+    /// All indexes, the one on `_id` first (a clustered collection has none), those being built
+    /// included: see [`Index::usable`].
+    #[must_use]
+    pub fn indexes(&self) -> &[Arc<Index>] {
+        &self.indexes
+    }
+
+    /// The index of a name.
+    #[must_use]
+    pub fn index(&self, name: &str) -> Option<&Arc<Index>> {
+        self.indexes.iter().find(|index| index.name() == name)
+    }
+
+    /// The index on `_id`, but for clustered collections.
+    #[must_use]
+    pub fn id_index(&self) -> Option<&Arc<Index>> {
+        self.indexes.first().filter(|index| index.spec().is_id())
+    }
+
+    /// The tree of the documents; its keys are [`RecordId::key`].
+    #[must_use]
+    pub fn records(&self) -> TreeId {
+        self.core.records
+    }
+
+    /// Whether records are keyed by `_id`.
+    #[must_use]
+    pub fn is_clustered(&self) -> bool {
+        self.options.clustered.is_some()
+    }
+
+    /// Whether the oldest documents go when the collection is full.
+    #[must_use]
+    pub fn is_capped(&self) -> bool {
+        self.options.capped.is_some()
+    }
+
+    /// The default collation of operations.
+    #[must_use]
+    pub fn collation(&self) -> Option<&Arc<dyn Collate>> {
+        self.collation.as_ref()
+    }
+
+    /// Whether it was dropped: readers then find nothing.
+    #[must_use]
+    pub fn is_dropped(&self) -> bool {
+        self.core.dropped.load(Ordering::Acquire)
+    }
+
+    /// How many documents there are.
+    #[must_use]
+    pub fn count(&self) -> i64 {
+        self.core.counts.documents()
+    }
+
+    /// The bytes of all documents.
+    #[must_use]
+    pub fn data_size(&self) -> i64 {
+        self.core.counts.bytes()
+    }
+
+    /// Read a document's bytes into `into` (cleared first). False when there is none.
+    ///
+    /// # Errors
+    /// As the engine's.
+    pub fn fetch(
+        &self,
+        snapshot: &dyn Snapshot,
+        record: &RecordId,
+        into: &mut Vec<u8>,
+    ) -> Result<bool> {
+        let found = match record.as_number() {
+            Some(number) => snapshot.get_into(self.records(), &number.to_be_bytes(), into),
+            None => snapshot.get_into(self.records(), &record.key(), into),
+        };
+        found.map_err(error::engine)
+    }
+
+    /// The record of a key of the records tree.
+    ///
+    /// # Errors
+    /// When it is none.
+    pub fn record(&self, key: &[u8]) -> Result<RecordId> {
+        RecordId::from_key(key, self.is_clustered())
+            .ok_or_else(|| error::corrupt(format_args!("a record of {}", self.ns)))
+    }
+
+    /// The record whose `_id` is `id`.
+    ///
+    /// # Errors
+    /// As the engine's.
+    pub fn find_id(&self, snapshot: &dyn Snapshot, id: RawBsonRef<'_>) -> Result<Option<RecordId>> {
+        let mut encoder = Encoder::new();
+        encoder.append(id, false, self.collation.as_deref())?;
+        encoder.end();
+        let limit = self.key_limit();
+        let cut =
+            (limit < encoder.bytes().len()).then(|| crate::index::cut(encoder.bytes(), limit));
+        let key = cut.as_deref().unwrap_or(encoder.bytes());
+        let mut value = Vec::new();
+        match self.id_index() {
+            None => {
+                let found = snapshot.get_into(self.records(), key, &mut value);
+                Ok(found
+                    .map_err(error::engine)?
+                    .then(|| RecordId::clustered(key)))
+            }
+            Some(index) => {
+                let found = snapshot.get_into(index.tree(), key, &mut value);
+                if !found.map_err(error::engine)? {
+                    return Ok(None);
+                }
+                let entry = index.read_entry(key, &value);
+                let entry = entry.ok_or_else(|| self.corrupt_index(index))?;
+                Ok(Some(entry.record))
+            }
+        }
+    }
+
+    pub(crate) fn corrupt_index(&self, index: &Index) -> query::Error {
+        error::corrupt(format_args!(
+            "an entry of index {} of {}",
+            index.name(),
+            self.ns
+        ))
+    }
+
+    /// The longest key of the index on `_id`, or of a clustered collection's records.
+    fn key_limit(&self) -> usize {
+        match self.id_index() {
+            Some(index) => index.maker().limit(),
+            None => usize::MAX,
+        }
+    }
+
+    pub(crate) fn core(&self) -> &Arc<Core> {
+        &self.core
+    }
+
+    /// Find the values that indexes want.
+    pub(crate) fn gather<'d>(
+        &self,
+        document: &'d RawDocument,
+        into: &mut Gathered<'d>,
+    ) -> Result<()> {
+        self.gather.find(document, into)
+    }
+
+    /// The value of a field of an index's key, of what [`Collection::gather`] found.
+    pub(crate) fn top<'d>(
+        &self,
+        index: usize,
+        field: usize,
+        gathered: &Gathered<'d>,
+    ) -> Option<RawBsonRef<'d>> {
+        let slot = *self.gather.slots.get(index)?.get(field)?;
+        gathered.values.get(slot).copied().flatten()
+    }
+
+    /// The same collection with other parts.
+    pub(crate) fn with(
+        &self,
+        ns: Namespace,
+        options: CollectionOptions,
+        indexes: Vec<Arc<Index>>,
+    ) -> Collection {
+        Collection::new(
+            ns,
+            options,
+            indexes,
+            Arc::clone(&self.core),
+            self.collation.clone(),
+        )
+    }
+}
+
+impl Gather {
+    fn new(indexes: &[Arc<Index>]) -> Gather {
+        let mut names: Vec<Box<str>> = Vec::new();
+        let mut slots = Vec::new();
+        for index in indexes {
+            let of_index = index.maker().tops().map(|top| {
+                names
+                    .iter()
+                    .position(|name| **name == *top)
+                    .unwrap_or_else(|| {
+                        names.push(top.into());
+                        names.len() - 1
+                    })
+            });
+            slots.push(of_index.collect());
+        }
+        Gather { names, slots }
+    }
+
+    fn find<'d>(&self, document: &'d RawDocument, into: &mut Gathered<'d>) -> Result<()> {
+        into.values.clear();
+        into.values.resize(self.names.len(), None);
+        let mut missing = self.names.len();
+        for element in document.iter_elements() {
+            if missing == 0 {
+                break;
+            }
+            let element = element?;
+            let key = element.key().as_str();
+            let slot = self.names.iter().position(|name| **name == *key);
+            if let Some(slot) = slot.and_then(|slot| into.values.get_mut(slot))
+                && slot.is_none()
+            {
+                *slot = Some(element.value()?);
+                missing -= 1;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Gathered<'_> {
+    pub(crate) fn new() -> Self {
+        Gathered { values: Vec::new() }
+    }
+}
+
+impl fmt::Debug for Collection {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Collection")
+            .field("ns", &self.ns)
+            .field("indexes", &self.indexes)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,124 @@
+//! One batch of a cursor.
+//!
+//! B1: a batch holds at most as many documents as asked for, and at most 16 MiB of them but at
+//!     least one; the document that did not fit begins the next batch.
+
+use bson::RawDocumentBuf;
+use query::{Namespace, Result};
+
+use super::view::View;
+use crate::exec::{Cx, Executor, Step};
+
+/// Documents of a first batch, unless it is said.
+pub const FIRST_BATCH: u64 = 101;
+/// Bytes of the documents of a batch.
+pub const BATCH_BYTES: usize = 16 * 1024 * 1024;
+
+/// What a command that opens or continues a cursor answers.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Batch {
+    /// The cursor, or 0 when there is no more.
+    pub id: i64,
+    /// The namespace that `getMore` must name.
+    pub ns: Namespace,
+    /// The documents.
+    pub documents: Vec<RawDocumentBuf>,
+}
+
+/// Collects documents up to the limits of a batch.
+pub(crate) struct Collector {
+    documents: Vec<RawDocumentBuf>,
+    bytes: usize,
+    wanted: usize,
+    /// The document that did not fit.
+    over: Option<RawDocumentBuf>,
+}
+
+impl Collector {
+    /// An empty batch of at most `wanted` documents, that begins with what did not fit before.
+    pub(crate) fn new(wanted: u64, pending: Option<RawDocumentBuf>) -> Collector {
+        let mut collector = Collector {
+            documents: Vec::new(),
+            bytes: 0,
+            wanted: usize::try_from(wanted).unwrap_or(usize::MAX),
+            over: None,
+        };
+        if let Some(pending) = pending {
+            if collector.wanted == 0 {
+                collector.over = Some(pending);
+            } else {
+                collector.push(pending);
+            }
+        }
+        collector
+    }
+
+    /// Documents that are wanted yet.
+    pub(crate) fn left(&self) -> usize {
+        if self.over.is_some() {
+            return 0;
+        }
+        self.wanted - self.documents.len()
+    }
+
+    /// Whether there is no document in it.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.documents.is_empty()
+    }
+
+    /// Add a document.
+    pub(crate) fn push(&mut self, document: RawDocumentBuf) {
+        let size = document.as_bytes().len();
+        if !self.documents.is_empty() && BATCH_BYTES < self.bytes + size {
+            self.over = Some(document);
+            return;
+        }
+        self.bytes += size;
+        self.documents.push(document);
+    }
+
+    /// The documents, and the one that did not fit.
+    pub(crate) fn finish(self) -> (Vec<RawDocumentBuf>, Option<RawDocumentBuf>) {
+        (self.documents, self.over)
+    }
+}
+
+/// Fill a batch from a plan; says whether the plan has ended.
+pub(crate) fn fill(
+    executor: &mut Executor,
+    collector: &mut Collector,
+    view: &mut View<'_>,
+) -> Result<bool> {
+    let op = view.op();
+    loop {
+        let mut check = || op.check();
+        let mut cx = Cx::new(view.snapshot()?, &mut check);
+        cx.set_budget(view.budget());
+        let paused = loop {
+            let left = collector.left();
+            if left == 0 {
+                break None;
+            }
+            cx.rows_left = left;
+            match executor.next(&mut cx)? {
+                Step::Row(document) => collector.push(document),
+                Step::Pause => break Some(false),
+                Step::End => break Some(true),
+            }
+        };
+        match paused {
+            None => {
+                executor.save();
+                return Ok(executor.is_over());
+            }
+            Some(true) => {
+                executor.save();
+                return Ok(true);
+            }
+            Some(false) => {
+                executor.save();
+                view.renew()?;
+            }
+        }
+    }
+}

@@ -1,0 +1,147 @@
+//! `getMore`.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use query::{Code, Error, Namespace, Result};
+
+use super::batch::{Batch, Collector, fill};
+use super::open::{Cursor, FindCursor, check_alive, owner};
+use super::view::with_view;
+use crate::op::Op;
+use crate::store::Store;
+
+/// How long `getMore` of an `awaitData` cursor waits, unless `maxTimeMS` says it.
+const AWAIT: Duration = Duration::from_secs(1);
+
+/// The arguments of `getMore`.
+#[derive(Debug, Clone)]
+pub struct GetMore {
+    /// The cursor.
+    pub id: i64,
+    /// The namespace of the cursor.
+    pub ns: Namespace,
+    /// Documents of the batch (default: as many as fit into 16 MiB).
+    pub batch_size: Option<u64>,
+    /// How long to wait for data (`maxTimeMS`; default 1 s); only for `awaitData` cursors.
+    pub await_time: Option<Duration>,
+}
+
+impl Store {
+    /// `getMore`: the next batch of a cursor.
+    ///
+    /// # Errors
+    /// `CursorNotFound`, `Unauthorized` and such for cursors of others; `QueryPlanKilled` when the
+    /// collection or an index is gone; of execution. But for cursors of others the cursor is gone
+    /// after an error.
+    pub fn get_more(&self, op: &Op<'_>, request: &GetMore) -> Result<Batch> {
+        let mut lease = self
+            .cursors()
+            .registry
+            .lease(request.id, &request.ns, &owner(op))?;
+        let killed = Arc::clone(lease.killed());
+        let wanted = request
+            .batch_size
+            .filter(|&size| size != 0)
+            .unwrap_or(u64::MAX);
+        let (documents, ended) = match lease.cursor() {
+            Cursor::Find(cursor) => {
+                let (filled, ended) = self.more_of_find(op, request, cursor, wanted)?;
+                let (documents, pending) = filled.finish();
+                let ended = ended && pending.is_none();
+                cursor.pending = pending;
+                (documents, ended)
+            }
+            Cursor::Pipeline(cursor) => {
+                let mut filled = Collector::new(wanted, cursor.take_pending());
+                let ended = self.more_of_pipeline(op, cursor, &mut filled)?;
+                let (documents, pending) = filled.finish();
+                let ended = ended && pending.is_none();
+                cursor.set_pending(pending);
+                (documents, ended)
+            }
+        };
+        finish(request, lease, documents, ended, &killed)
+    }
+
+    /// A batch of a query; for a cursor that waits, when there is something or time is over.
+    fn more_of_find(
+        &self,
+        op: &Op<'_>,
+        request: &GetMore,
+        cursor: &mut FindCursor,
+        wanted: u64,
+    ) -> Result<(Collector, bool)> {
+        let deadline = stdx::time::now() + request.await_time.unwrap_or(AWAIT);
+        let mut collector = Collector::new(wanted, cursor.pending.take());
+        // Before reading: what is written after that wakes us.
+        let mut writes = self.writes_seen();
+        loop {
+            check_alive(self, &cursor.collection, &cursor.executor)?;
+            let FindCursor { executor, .. } = cursor;
+            let over = with_view(self, op, &mut |view| {
+                executor.check_position(view)?;
+                fill(executor, &mut collector, view)
+            })
+            .map_err(|error| {
+                match check_alive(self, &cursor.collection, &cursor.executor) {
+                    // What failed because the collection went away says so.
+                    Err(gone) => gone,
+                    Ok(()) => error,
+                }
+            })?;
+            if !cursor.tailable {
+                return Ok((collector, over));
+            }
+            let waits = cursor.await_data && collector.is_empty();
+            if !waits || deadline <= stdx::time::now() {
+                return Ok((collector, false));
+            }
+            writes = self.wait(op, writes, deadline)?;
+        }
+    }
+
+    /// Wait for a write, a while at a time, so that a killed operation ends.
+    fn wait(&self, op: &Op<'_>, seen: u64, deadline: Instant) -> Result<u64> {
+        const SLICE: Duration = Duration::from_millis(100);
+        loop {
+            op.check()?;
+            let now = stdx::time::now();
+            let count = self.wait_for_writes(seen, deadline.min(now + SLICE));
+            if count != seen || deadline <= stdx::time::now() {
+                return Ok(count);
+            }
+        }
+    }
+
+    /// The number of writes so far, to wait from.
+    fn writes_seen(&self) -> u64 {
+        self.wait_for_writes(u64::MAX, stdx::time::now())
+    }
+}
+
+fn finish(
+    request: &GetMore,
+    lease: super::registry::Lease<'_, Cursor>,
+    documents: Vec<bson::RawDocumentBuf>,
+    ended: bool,
+    killed: &std::sync::atomic::AtomicBool,
+) -> Result<Batch> {
+    if killed.load(Ordering::Relaxed) {
+        return Err(Error::new(
+            Code::CURSOR_KILLED,
+            format!("cursor id {} was killed", request.id),
+        ));
+    }
+    if ended {
+        drop(lease);
+    } else {
+        lease.give_back(stdx::time::now());
+    }
+    Ok(Batch {
+        id: if ended { 0 } else { request.id },
+        ns: request.ns.clone(),
+        documents,
+    })
+}

@@ -1,0 +1,19 @@
+//! Cursors: what is left of a query between batches.
+//!
+//! A cursor holds no view of the store. Each batch is made from a view of its own (or the
+//! transaction's); scans go on beyond the key they have reached, so that a document that does not
+//! move is never given twice, and one that is deleted meanwhile is not given. What was sorted or
+//! grouped is given as it was.
+
+mod batch;
+mod get_more;
+mod open;
+mod registry;
+mod view;
+
+pub use batch::{BATCH_BYTES, Batch, FIRST_BATCH};
+pub(crate) use batch::{Collector, fill};
+pub use get_more::GetMore;
+pub(crate) use open::{Cursor, Cursors, FindCursor};
+pub use registry::{Figures, IDLE_LIMIT, Killed, Owner};
+pub(crate) use view::{View, with_view};

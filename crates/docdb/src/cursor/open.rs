@@ -1,0 +1,157 @@
+//! An open cursor, and all of them.
+
+use std::sync::Arc;
+
+use bson::RawDocumentBuf;
+use query::{Code, Error, Namespace, Result};
+use stdx::rng::mix64;
+
+use super::registry::{Figures, Killed, Owner, Registration, Registry};
+use crate::aggregate::PipelineCursor;
+use crate::collection::Collection;
+use crate::exec::Executor;
+use crate::find::FindRequest;
+use crate::op::Op;
+use crate::store::Store;
+
+/// What goes on at `getMore`.
+pub(crate) enum Cursor {
+    /// A query of one collection.
+    Find(Box<FindCursor>),
+    /// A pipeline.
+    Pipeline(Box<PipelineCursor>),
+}
+
+/// A query of one collection.
+pub(crate) struct FindCursor {
+    pub(super) collection: Arc<Collection>,
+    pub(super) executor: Executor,
+    /// The document that did not fit into the last batch.
+    pub(super) pending: Option<RawDocumentBuf>,
+    pub(super) tailable: bool,
+    pub(super) await_data: bool,
+}
+
+impl FindCursor {
+    /// What is left of `request` after a batch.
+    pub(crate) fn new(
+        collection: &Arc<Collection>,
+        executor: Executor,
+        pending: Option<RawDocumentBuf>,
+        request: &FindRequest,
+    ) -> FindCursor {
+        FindCursor {
+            collection: Arc::clone(collection),
+            executor,
+            pending,
+            tailable: request.tailable,
+            await_data: request.await_data,
+        }
+    }
+}
+
+/// Whether `collection`, and the indexes of a plan on it, are still what they were.
+///
+/// # Errors
+/// `QueryPlanKilled`.
+pub(crate) fn check_alive(
+    store: &Store,
+    collection: &Collection,
+    executor: &Executor,
+) -> Result<()> {
+    let killed = |message: String| Err(Error::new(Code::QUERY_PLAN_KILLED, message));
+    let uuid = collection.uuid();
+    if collection.is_dropped() {
+        return killed(format!("collection dropped. UUID {uuid}"));
+    }
+    let now = store.collection(collection.ns());
+    let Some(now) = now.filter(|now| now.uuid() == uuid) else {
+        return killed(format!(
+            "collection renamed from '{}'. UUID {uuid}",
+            collection.ns()
+        ));
+    };
+    for index in executor.input().indexes() {
+        let there = now.indexes().iter().any(|other| Arc::ptr_eq(other, &index))
+            || now
+                .indexes()
+                .iter()
+                .any(|other| other.tree() == index.tree());
+        if !there {
+            return killed(format!("index '{}' dropped", index.name()));
+        }
+    }
+    Ok(())
+}
+
+/// All open cursors.
+pub(crate) struct Cursors {
+    pub(super) registry: Registry<Cursor>,
+}
+
+impl Default for Cursors {
+    fn default() -> Cursors {
+        let nanos = stdx::time::wall().as_nanos() & u128::from(u64::MAX);
+        let seed = u64::try_from(nanos).unwrap_or(0) ^ u64::from(std::process::id()) << 32;
+        Cursors {
+            registry: Registry::new(mix64(seed)),
+        }
+    }
+}
+
+/// Who does `op`.
+pub(crate) fn owner(op: &Op<'_>) -> Owner {
+    let session = op.session.as_ref();
+    Owner {
+        session: session.map(|session| [&session.id.id[..], &session.id.uid[..]].concat()),
+        transaction: op
+            .transaction
+            .and_then(|_| session.and_then(|session| session.txn_number)),
+        user: op.user.clone(),
+    }
+}
+
+impl Cursors {
+    /// Keep a cursor for `getMore`; gives its id.
+    pub(crate) fn open(
+        &self,
+        op: &Op<'_>,
+        ns: &Namespace,
+        no_timeout: bool,
+        cursor: Cursor,
+    ) -> i64 {
+        let registration = Registration {
+            namespace: ns.clone(),
+            owner: owner(op),
+            no_timeout,
+        };
+        let now = stdx::time::now();
+        self.registry.reap(now);
+        self.registry.insert(registration, cursor, now)
+    }
+}
+
+impl Store {
+    /// `killCursors`.
+    pub fn kill_cursors(&self, op: &Op<'_>, ns: &Namespace, ids: &[i64]) -> Killed {
+        self.cursors().registry.kill(ns, op.user.as_deref(), ids)
+    }
+
+    /// End the cursors that `chosen` accepts, given their namespace and owner: those of a session
+    /// that ended, of a transaction, of a namespace. Says how many.
+    pub fn kill_cursors_where(&self, chosen: &mut dyn FnMut(&Namespace, &Owner) -> bool) -> usize {
+        self.cursors()
+            .registry
+            .kill_where(&mut |r| chosen(&r.namespace, &r.owner))
+    }
+
+    /// End the cursors that were idle for too long; says how many. Call it every few seconds.
+    pub fn reap_cursors(&self) -> usize {
+        self.cursors().registry.reap(stdx::time::now())
+    }
+
+    /// Figures of cursors for `serverStatus`.
+    pub fn cursor_figures(&self) -> Figures {
+        self.cursors().registry.figures()
+    }
+}

@@ -1,0 +1,451 @@
+//! The open cursors by id: who may use one, when it goes, and what is reported of them.
+//!
+//! R1: a cursor is either idle, and owned by the registry, or leased to exactly one operation.
+//! R2: a leased cursor that is killed ends with its operation: the lease's flag is set, and giving
+//!     the cursor back drops it.
+//! R3: nothing is dropped while the lock is held, since a cursor may own files.
+
+use std::collections::HashMap;
+use std::mem;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use query::{Code, Error, Namespace, Result};
+use stdx::Rng;
+use stdx::sync::Mutex;
+
+/// How long an idle cursor lives, unless it was opened with `noCursorTimeout`.
+pub const IDLE_LIMIT: Duration = Duration::from_secs(600);
+
+/// Who opened a cursor: only they may go on with it.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Owner {
+    /// The logical session's id, in bytes.
+    pub session: Option<Vec<u8>>,
+    /// The number of the transaction it was opened in.
+    pub transaction: Option<i64>,
+    /// The authenticated user.
+    pub user: Option<String>,
+}
+
+/// What a cursor is registered with.
+#[derive(Debug, Clone)]
+pub struct Registration {
+    /// The namespace that `getMore` must name.
+    pub namespace: Namespace,
+    /// Who opened it.
+    pub owner: Owner,
+    /// Whether it stays open however long it is idle.
+    pub no_timeout: bool,
+}
+
+enum Slot<T> {
+    Idle(T),
+    Leased,
+}
+
+struct Entry<T> {
+    registration: Registration,
+    used: Instant,
+    killed: Arc<AtomicBool>,
+    slot: Slot<T>,
+}
+
+struct State<T> {
+    entries: HashMap<i64, Entry<T>>,
+    rng: Rng,
+}
+
+/// What `killCursors` answers.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Killed {
+    /// Ended.
+    pub killed: Vec<i64>,
+    /// There was no such cursor.
+    pub not_found: Vec<i64>,
+    /// Still open: another user's.
+    pub alive: Vec<i64>,
+}
+
+/// Figures for `serverStatus`.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub struct Figures {
+    /// Cursors open now.
+    pub open: u64,
+    /// Those in use by an operation.
+    pub pinned: u64,
+    /// Those without a timeout.
+    pub no_timeout: u64,
+    /// How many timed out since the start.
+    pub timed_out: u64,
+    /// How many were opened since the start.
+    pub opened: u64,
+}
+
+/// All open cursors.
+pub(crate) struct Registry<T> {
+    state: Mutex<State<T>>,
+    timed_out: AtomicU64,
+    opened: AtomicU64,
+}
+
+/// A cursor taken out for one operation. Dropping it ends the cursor.
+pub(crate) struct Lease<'a, T> {
+    registry: &'a Registry<T>,
+    id: i64,
+    cursor: Option<T>,
+    killed: Arc<AtomicBool>,
+}
+
+impl<T> Registry<T> {
+    /// No cursor; ids are drawn from `seed`.
+    pub(crate) fn new(seed: u64) -> Registry<T> {
+        Registry {
+            state: Mutex::new(State {
+                entries: HashMap::new(),
+                rng: Rng::new(seed),
+            }),
+            timed_out: AtomicU64::new(0),
+            opened: AtomicU64::new(0),
+        }
+    }
+
+    /// Register an idle cursor and give it an id.
+    pub(crate) fn insert(&self, registration: Registration, cursor: T, now: Instant) -> i64 {
+        self.opened.fetch_add(1, Ordering::Relaxed);
+        let mut state = self.state.lock();
+        let id = loop {
+            let id = (state.rng.next_u64() >> 1).cast_signed();
+            if id != 0 && !state.entries.contains_key(&id) {
+                break id;
+            }
+        };
+        let entry = Entry {
+            registration,
+            used: now,
+            killed: Arc::new(AtomicBool::new(false)),
+            slot: Slot::Idle(cursor),
+        };
+        state.entries.insert(id, entry);
+        id
+    }
+
+    /// Take a cursor out for `getMore`.
+    ///
+    /// # Errors
+    /// `CursorNotFound`, `Unauthorized` for another namespace or user, MongoDB's numbers for another
+    /// session or transaction, and 12051 while it is in use.
+    pub(crate) fn lease(
+        &self,
+        id: i64,
+        namespace: &Namespace,
+        owner: &Owner,
+    ) -> Result<Lease<'_, T>> {
+        let mut state = self.state.lock();
+        let Some(entry) = state.entries.get_mut(&id) else {
+            return Err(not_found(id));
+        };
+        check_owner(id, &entry.registration, namespace, owner)?;
+        match mem::replace(&mut entry.slot, Slot::Leased) {
+            Slot::Leased => Err(Error::new(
+                Code(12051),
+                format!("cursor id {id} is already in use"),
+            )),
+            Slot::Idle(cursor) => Ok(Lease {
+                registry: self,
+                id,
+                cursor: Some(cursor),
+                killed: Arc::clone(&entry.killed),
+            }),
+        }
+    }
+
+    /// End the cursors `ids` of `namespace`.
+    pub(crate) fn kill(&self, namespace: &Namespace, user: Option<&str>, ids: &[i64]) -> Killed {
+        let mut answer = Killed::default();
+        let mut ended = Vec::new();
+        let mut state = self.state.lock();
+        for &id in ids {
+            match state.entries.get(&id) {
+                Some(entry) if entry.registration.namespace != *namespace => {
+                    answer.not_found.push(id);
+                }
+                Some(entry) if entry.registration.owner.user.as_deref() != user => {
+                    answer.alive.push(id);
+                }
+                Some(_) => {
+                    ended.extend(remove(&mut state, id));
+                    answer.killed.push(id);
+                }
+                None => answer.not_found.push(id),
+            }
+        }
+        drop(state);
+        drop(ended);
+        answer
+    }
+
+    /// End every cursor whose registration `chosen` accepts; says how many.
+    pub(crate) fn kill_where(&self, chosen: &mut dyn FnMut(&Registration) -> bool) -> usize {
+        let mut state = self.state.lock();
+        let ids: Vec<i64> = state
+            .entries
+            .iter()
+            .filter(|(_, entry)| chosen(&entry.registration))
+            .map(|(&id, _)| id)
+            .collect();
+        let ended: Vec<Entry<T>> = ids
+            .iter()
+            .filter_map(|&id| remove(&mut state, id))
+            .collect();
+        drop(state);
+        ended.len()
+    }
+
+    /// End the cursors that were idle for longer than [`IDLE_LIMIT`]; says how many.
+    pub(crate) fn reap(&self, now: Instant) -> usize {
+        let mut state = self.state.lock();
+        let ids: Vec<i64> = state
+            .entries
+            .iter()
+            .filter(|(_, entry)| {
+                matches!(entry.slot, Slot::Idle(_))
+                    && !entry.registration.no_timeout
+                    && IDLE_LIMIT <= now.saturating_duration_since(entry.used)
+            })
+            .map(|(&id, _)| id)
+            .collect();
+        let ended: Vec<Entry<T>> = ids
+            .iter()
+            .filter_map(|&id| remove(&mut state, id))
+            .collect();
+        drop(state);
+        let count = ended.len();
+        self.timed_out
+            .fetch_add(u64::try_from(count).unwrap_or(0), Ordering::Relaxed);
+        count
+    }
+
+    /// The figures of now.
+    pub(crate) fn figures(&self) -> Figures {
+        let state = self.state.lock();
+        let count = |keep: &dyn Fn(&Entry<T>) -> bool| {
+            let n = state.entries.values().filter(|entry| keep(entry)).count();
+            u64::try_from(n).unwrap_or(u64::MAX)
+        };
+        Figures {
+            open: count(&|_| true),
+            pinned: count(&|entry| matches!(entry.slot, Slot::Leased)),
+            no_timeout: count(&|entry| entry.registration.no_timeout),
+            timed_out: self.timed_out.load(Ordering::Relaxed),
+            opened: self.opened.load(Ordering::Relaxed),
+        }
+    }
+}
+
+/// Take an entry out; an operation that holds its cursor is told (R2).
+fn remove<T>(state: &mut State<T>, id: i64) -> Option<Entry<T>> {
+    let entry = state.entries.remove(&id)?;
+    entry.killed.store(true, Ordering::Relaxed);
+    Some(entry)
+}
+
+impl<T> Lease<'_, T> {
+    /// The cursor.
+    pub(crate) fn cursor(&mut self) -> &mut T {
+        self.cursor
+            .as_mut()
+            .expect("a lease holds its cursor until it is given back")
+    }
+
+    /// The flag that is set when the cursor is killed meanwhile.
+    pub(crate) fn killed(&self) -> &Arc<AtomicBool> {
+        &self.killed
+    }
+
+    /// Give the cursor back, idle from `now` on, unless it was killed.
+    pub(crate) fn give_back(mut self, now: Instant) {
+        let Some(cursor) = self.cursor.take() else {
+            return;
+        };
+        let mut state = self.registry.state.lock();
+        if let Some(entry) = state.entries.get_mut(&self.id) {
+            entry.slot = Slot::Idle(cursor);
+            entry.used = now;
+        } else {
+            // R3.
+            drop(state);
+            drop(cursor);
+        }
+    }
+}
+
+impl<T> Drop for Lease<'_, T> {
+    fn drop(&mut self) {
+        if self.cursor.is_some() {
+            let mut state = self.registry.state.lock();
+            let entry = state.entries.remove(&self.id);
+            drop(state);
+            drop(entry);
+        }
+    }
+}
+
+fn not_found(id: i64) -> Error {
+    Error::new(Code::CURSOR_NOT_FOUND, format!("cursor id {id} not found"))
+}
+
+fn check_owner(id: i64, of: &Registration, namespace: &Namespace, by: &Owner) -> Result<()> {
+    if of.namespace != *namespace {
+        return Err(Error::new(
+            Code::UNAUTHORIZED,
+            format!(
+                "Requested getMore on namespace '{namespace}', but cursor belongs to a different \
+                 namespace {}",
+                of.namespace
+            ),
+        ));
+    }
+    if of.owner.user != by.user {
+        return Err(Error::new(
+            Code::UNAUTHORIZED,
+            format!("cursor id {id} was not created by the authenticated user"),
+        ));
+    }
+    let refused = match (&of.owner.session, &by.session) {
+        (None, Some(_)) => Some((50736, "which was not created in a session, in a session")),
+        (Some(_), None) => Some((50737, "which was created in a session, without an lsid")),
+        (Some(a), Some(b)) if a != b => {
+            Some((50738, "which was created in a session, in another session"))
+        }
+        _ => match (of.owner.transaction, by.transaction) {
+            (None, Some(_)) => Some((
+                50739,
+                "which was not created in a transaction, in a transaction",
+            )),
+            (Some(_), None) => Some((
+                50740,
+                "which was created in a transaction, without a txnNumber",
+            )),
+            (Some(a), Some(b)) if a != b => Some((
+                50741,
+                "which was created in a transaction, in another transaction",
+            )),
+            _ => None,
+        },
+    };
+    match refused {
+        None => Ok(()),
+        Some((code, why)) => Err(Error::location(
+            code,
+            format!("Cannot run getMore on cursor {id}, {why}"),
+        )),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn registration(owner: Owner) -> Registration {
+        Registration {
+            namespace: Namespace::parse("db.c").unwrap(),
+            owner,
+            no_timeout: false,
+        }
+    }
+
+    fn setup() -> (Registry<Arc<()>>, Arc<()>, i64, Instant) {
+        let registry = Registry::new(1);
+        let token = Arc::new(());
+        let now = stdx::time::now();
+        let id = registry.insert(registration(Owner::default()), Arc::clone(&token), now);
+        (registry, token, id, now)
+    }
+
+    #[test]
+    fn a_lease_returns_or_ends_the_cursor() {
+        let (registry, token, id, now) = setup();
+        let ns = Namespace::parse("db.c").unwrap();
+        let owner = Owner::default();
+        let mut lease = registry.lease(id, &ns, &owner).unwrap();
+        assert!(Arc::ptr_eq(lease.cursor(), &token));
+        let busy = registry.lease(id, &ns, &owner).err().unwrap();
+        assert_eq!(busy.code, Code(12051));
+        assert_eq!(registry.figures().pinned, 1);
+        lease.give_back(now);
+        assert_eq!(registry.figures().pinned, 0);
+        drop(registry.lease(id, &ns, &owner).unwrap());
+        assert_eq!(Arc::strong_count(&token), 1);
+        let gone = registry.lease(id, &ns, &owner).err().unwrap();
+        assert_eq!(gone.code, Code::CURSOR_NOT_FOUND);
+    }
+
+    #[test]
+    fn killing_reaches_leased_cursors() {
+        let (registry, token, id, now) = setup();
+        let ns = Namespace::parse("db.c").unwrap();
+        let lease = registry.lease(id, &ns, &Owner::default()).unwrap();
+        let other = Namespace::parse("db.d").unwrap();
+        assert_eq!(registry.kill(&other, None, &[id]).not_found, [id]);
+        assert_eq!(registry.kill(&ns, Some("eve"), &[id]).alive, [id]);
+        let killed = registry.kill(&ns, None, &[id, 5]);
+        assert_eq!((killed.killed, killed.not_found), (vec![id], vec![5]));
+        assert!(lease.killed().load(Ordering::Relaxed));
+        lease.give_back(now);
+        assert_eq!(Arc::strong_count(&token), 1);
+    }
+
+    #[test]
+    fn only_the_owner_goes_on() {
+        let registry: Registry<()> = Registry::new(1);
+        let owner = Owner {
+            session: Some(vec![1]),
+            transaction: Some(4),
+            user: None,
+        };
+        let id = registry.insert(registration(owner.clone()), (), stdx::time::now());
+        let refused = |namespace: &str, owner: Owner| {
+            let namespace = Namespace::parse(namespace).unwrap();
+            registry
+                .lease(id, &namespace, &owner)
+                .err()
+                .map(|e| e.code.0)
+        };
+        let with = |session: Option<u8>, transaction, user: Option<&str>| Owner {
+            session: session.map(|byte| vec![byte]),
+            transaction,
+            user: user.map(str::to_owned),
+        };
+        assert_eq!(refused("db.x", owner.clone()), Some(13));
+        assert_eq!(refused("db.c", with(Some(1), Some(4), Some("u"))), Some(13));
+        assert_eq!(refused("db.c", with(Some(2), Some(4), None)), Some(50738));
+        assert_eq!(refused("db.c", with(None, None, None)), Some(50737));
+        assert_eq!(refused("db.c", with(Some(1), None, None)), Some(50740));
+        assert_eq!(refused("db.c", with(Some(1), Some(5), None)), Some(50741));
+        assert_eq!(refused("db.c", owner), None);
+    }
+
+    #[test]
+    fn idle_cursors_time_out() {
+        let (registry, _token, id, now) = setup();
+        let mut lasting = registration(Owner::default());
+        lasting.no_timeout = true;
+        let lasting = registry.insert(lasting, Arc::new(()), now);
+        assert_eq!(registry.reap(now + IDLE_LIMIT - Duration::from_secs(1)), 0);
+        assert_eq!(registry.reap(now + IDLE_LIMIT), 1);
+        let ns = Namespace::parse("db.c").unwrap();
+        assert!(registry.lease(id, &ns, &Owner::default()).is_err());
+        assert!(registry.lease(lasting, &ns, &Owner::default()).is_ok());
+        assert_eq!(registry.figures().timed_out, 1);
+    }
+
+    #[test]
+    fn sessions_end_their_cursors() {
+        let (registry, token, _, _) = setup();
+        assert_eq!(registry.kill_where(&mut |r| r.owner.session.is_some()), 0);
+        assert_eq!(registry.kill_where(&mut |r| r.owner.session.is_none()), 1);
+        assert_eq!(Arc::strong_count(&token), 1);
+    }
+}

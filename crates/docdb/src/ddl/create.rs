@@ -1,0 +1,160 @@
+//! Creating collections and views.
+
+use std::sync::Arc;
+
+use kv::{Durability, TreeOptions};
+use query::{Code, Error, Namespace, Result};
+
+use crate::catalog::{Named, Stored, StoredIndex, stored_key};
+use crate::collection::{Collection, CollectionOptions, Counts};
+use crate::error;
+use crate::index::{Index, IndexSpec};
+use crate::op::Op;
+use crate::store::{Store, is_view};
+
+impl Store {
+    /// Create a collection or a view. That there is one of this name and these options already is
+    /// well.
+    ///
+    /// # Errors
+    /// `NamespaceExists`, `InvalidNamespace`, as the engine's.
+    pub fn create(&self, op: &Op<'_>, ns: &Namespace, options: CollectionOptions) -> Result<()> {
+        op.check()?;
+        check_new(ns)?;
+        let _changes = self.changes();
+        if let Some(found) = self.catalog().get(ns) {
+            if *found.options() == options {
+                return Ok(());
+            }
+            let message = format!("namespace {ns} already exists, but with different options");
+            return Err(Error::new(Code::NAMESPACE_EXISTS, message));
+        }
+        self.create_locked(ns, options).map(|_| ())
+    }
+
+    /// The collection of a name, created if there is none. For writes.
+    pub(crate) fn ensure_collection(&self, ns: &Namespace) -> Result<Arc<Collection>> {
+        if let Some(found) = self.lookup(ns) {
+            return found.collection().cloned().ok_or_else(|| is_view(ns));
+        }
+        check_new(ns)?;
+        let _changes = self.changes();
+        if let Some(found) = self.lookup(ns) {
+            return found.collection().cloned().ok_or_else(|| is_view(ns));
+        }
+        let made = self.create_locked(ns, CollectionOptions::default())?;
+        made.ok_or_else(|| is_view(ns))
+    }
+
+    /// Create it, under the lock of changes. `None` for a view.
+    pub(crate) fn create_locked(
+        &self,
+        ns: &Namespace,
+        options: CollectionOptions,
+    ) -> Result<Option<Arc<Collection>>> {
+        if options.view.is_some() {
+            let stored = Stored {
+                ns: ns.clone(),
+                uuid: None,
+                options: options.clone(),
+                next_index: 0,
+                indexes: Vec::new(),
+            };
+            self.put_stored(&stored)?;
+            let view = Named::View(Arc::new(options));
+            self.set_catalog(self.catalog().with(ns.clone(), view));
+            return Ok(None);
+        }
+        let uuid = bson::Uuid::new().bytes();
+        let mut stored = Stored {
+            ns: ns.clone(),
+            uuid: Some(uuid),
+            options,
+            next_index: 0,
+            indexes: Vec::new(),
+        };
+        let ascending = TreeOptions {
+            ascending: stored.options.clustered.is_none(),
+            point_lookups: false,
+        };
+        let records = self.create_tree(&Stored::records_tree(&uuid), &ascending)?;
+        let core = Arc::new(self.core(uuid, records, Counts::new()));
+        let mut indexes = Vec::new();
+        if stored.options.clustered.is_none() {
+            let spec = IndexSpec::id(stored.options.collation.clone());
+            indexes.push(Arc::new(self.new_index(&mut stored, spec, true)?));
+        }
+        let made = self.assemble(ns.clone(), stored.options.clone(), indexes, core)?;
+        self.put_stored(&stored)?;
+        let made = Arc::new(made);
+        let named = Named::Collection(Arc::clone(&made));
+        self.set_catalog(self.catalog().with(ns.clone(), named));
+        Ok(Some(made))
+    }
+
+    /// Make the tree of a new index and note it in the stored form.
+    pub(crate) fn new_index(
+        &self,
+        stored: &mut Stored,
+        spec: IndexSpec,
+        ready: bool,
+    ) -> Result<Index> {
+        let uuid = stored.uuid.unwrap_or_default();
+        let index = StoredIndex {
+            number: stored.next_index,
+            ready,
+            spec,
+        };
+        let options = TreeOptions {
+            ascending: false,
+            point_lookups: index.spec.unique,
+        };
+        let tree = self.create_tree(&Stored::index_tree(&uuid, index.number), &options)?;
+        stored.next_index += 1;
+        stored.indexes.push(index.clone());
+        self.index(index, tree, &stored.options, Vec::new())
+    }
+
+    /// Read the stored form of a collection or view.
+    pub(crate) fn get_stored(&self, ns: &Namespace) -> Result<Option<Stored>> {
+        let snapshot = self.engine().begin_read().map_err(error::engine)?;
+        let bytes = snapshot.get(self.trees().catalog, &stored_key(ns));
+        bytes
+            .map_err(error::engine)?
+            .map(|b| Stored::from_bytes(&b))
+            .transpose()
+    }
+
+    /// Write the stored form of a collection or view, durably.
+    pub(crate) fn put_stored(&self, stored: &Stored) -> Result<()> {
+        let bytes = stored.to_bytes()?;
+        let mut txn = self.engine().begin_write().map_err(error::engine)?;
+        let put = txn.put(self.trees().catalog, &stored_key(&stored.ns), &bytes);
+        put.map_err(error::engine)?;
+        txn.commit(Durability::Group).map_err(error::engine)
+    }
+}
+
+/// Whether a collection may be created under a name.
+fn check_new(ns: &Namespace) -> Result<()> {
+    // The fields are public: check what may not have come through the constructor.
+    Namespace::new(ns.db.as_str(), ns.coll.as_str())?;
+    let system = ns.coll.strip_prefix("system.");
+    let allowed = [
+        "profile",
+        "users",
+        "roles",
+        "version",
+        "js",
+        "views",
+        "buckets.",
+        "healthlog",
+    ];
+    match system {
+        Some(rest) if !allowed.iter().any(|a| rest.starts_with(a)) => Err(Error::new(
+            Code::INVALID_NAMESPACE,
+            format!("Invalid system namespace: {ns}"),
+        )),
+        _ => Ok(()),
+    }
+}

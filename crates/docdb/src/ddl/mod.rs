@@ -1,0 +1,3 @@
+//! Changes of what there is: collections, views and indexes.
+
+mod create;

@@ -1,0 +1,172 @@
+//! Documents as they are stored: checked, `_id` first.
+
+use std::borrow::Cow;
+
+use bson::oid::ObjectId;
+use bson::raw::cstr;
+use bson::spec::ElementType;
+use bson::{RawBsonRef, RawDocument, RawDocumentBuf};
+use query::{Code, Error, Result};
+
+use crate::limits::{DEPTH_MAX, DOCUMENT_MAX};
+
+/// What [`check`] saw.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Shape {
+    /// Where `_id` is.
+    id: Place,
+    /// A timestamp of zeros at the top: to be replaced by the time of the insert.
+    zero_timestamp: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Place {
+    First,
+    Later,
+    Nowhere,
+}
+
+/// Check a document that is to be inserted, to its depths.
+///
+/// # Errors
+/// `InvalidBSON`, `BSONObjectTooLarge`, `InvalidIdField`, `DollarPrefixedFieldName`, `Overflow` for
+/// one that is nested too deeply.
+pub(crate) fn check(document: &RawDocument) -> Result<Shape> {
+    check_size(document)?;
+    let mut shape = Shape {
+        id: Place::Nowhere,
+        zero_timestamp: false,
+    };
+    for (index, element) in document.iter_elements().enumerate() {
+        let element = element?;
+        let value = element.value()?;
+        if element.key().as_str() == "_id" {
+            if shape.id != Place::Nowhere {
+                return Err(Error::bad_value(
+                    "can't have multiple _id fields in one document",
+                ));
+            }
+            shape.id = if index == 0 {
+                Place::First
+            } else {
+                Place::Later
+            };
+            check_id(value)?;
+        }
+        match value {
+            RawBsonRef::Timestamp(stamp) => {
+                shape.zero_timestamp |= stamp.time == 0 && stamp.increment == 0;
+            }
+            other => check_value(other, 1)?,
+        }
+    }
+    Ok(shape)
+}
+
+/// Check the size of a document that is to be stored.
+///
+/// # Errors
+/// `BSONObjectTooLarge`.
+pub(crate) fn check_size(document: &RawDocument) -> Result<()> {
+    let size = document.as_bytes().len();
+    if size <= DOCUMENT_MAX {
+        return Ok(());
+    }
+    let message =
+        format!("object to insert too large. size in bytes: {size}, max size: {DOCUMENT_MAX}");
+    Err(Error::new(Code::BSON_OBJECT_TOO_LARGE, message))
+}
+
+/// Whether a value may be an `_id`.
+///
+/// # Errors
+/// `InvalidIdField`, `DollarPrefixedFieldName`.
+pub(crate) fn check_id(value: RawBsonRef<'_>) -> Result<()> {
+    let bad = match value {
+        RawBsonRef::Array(_) => "array",
+        RawBsonRef::RegularExpression(_) => "regex",
+        RawBsonRef::Undefined => "undefined",
+        RawBsonRef::Document(document) => {
+            for element in document.iter_elements() {
+                let element = element?;
+                let name = element.key().as_str();
+                if name.starts_with('$') && !matches!(name, "$id" | "$ref" | "$db") {
+                    let message = format!(
+                        "_id fields may not contain '$'-prefixed fields: {name} is not valid for \
+                         storage."
+                    );
+                    return Err(Error::new(Code::DOLLAR_PREFIXED_FIELD_NAME, message));
+                }
+            }
+            return Ok(());
+        }
+        _ => return Ok(()),
+    };
+    let message = format!("The '_id' value cannot be of type {bad}");
+    Err(Error::new(Code::INVALID_ID_FIELD, message))
+}
+
+fn check_value(value: RawBsonRef<'_>, depth: u32) -> Result<()> {
+    let document = match value {
+        RawBsonRef::Document(document) => document,
+        RawBsonRef::Array(array) => {
+            RawDocument::from_bytes(array.as_bytes()).map_err(Error::from)?
+        }
+        RawBsonRef::JavaScriptCodeWithScope(code) => code.scope,
+        _ => return Ok(()),
+    };
+    if DEPTH_MAX <= depth {
+        let message =
+            format!("cannot insert document because it exceeds {DEPTH_MAX} levels of nesting");
+        return Err(Error::new(Code::OVERFLOW, message));
+    }
+    for element in document.iter_elements() {
+        check_value(element?.value()?, depth + 1)?;
+    }
+    Ok(())
+}
+
+/// The document as it is to be stored: with an `_id`, which is first, and without timestamps of
+/// zeros. `stamp` gives the time for those.
+///
+/// # Errors
+/// Bytes that are no BSON.
+pub(crate) fn normalise<'d>(
+    document: &'d RawDocument,
+    shape: Shape,
+    stamp: &mut dyn FnMut() -> Option<bson::Timestamp>,
+) -> Result<Cow<'d, RawDocument>> {
+    let stamp = if shape.zero_timestamp { stamp() } else { None };
+    if shape.id == Place::First && stamp.is_none() {
+        return Ok(Cow::Borrowed(document));
+    }
+    let mut out = RawDocumentBuf::new();
+    match shape.id {
+        Place::Nowhere => out.append(cstr!("_id"), ObjectId::new()),
+        Place::First | Place::Later => {
+            if let Some(id) = document.get("_id")? {
+                out.append(cstr!("_id"), id);
+            }
+        }
+    }
+    for element in document.iter_elements() {
+        let element = element?;
+        if element.key().as_str() == "_id" {
+            continue;
+        }
+        let value = element.value()?;
+        match (value, stamp) {
+            (RawBsonRef::Timestamp(old), Some(new))
+                if old.time == 0
+                    && old.increment == 0
+                    && element.element_type() == ElementType::Timestamp =>
+            {
+                out.append(element.key(), new);
+            }
+            _ => out.append(element.key(), value),
+        }
+    }
+    // An _id may have made it larger.
+    check_size(&out)?;
+    Ok(Cow::Owned(out))
+}

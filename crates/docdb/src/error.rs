@@ -1,0 +1,35 @@
+//! Errors of engines as errors of the wire protocol.
+
+use kv::ErrorKind;
+use query::{Code, Error};
+
+/// What an engine's error is to a client.
+pub(crate) fn engine(error: kv::Error) -> Error {
+    let code = match error.kind() {
+        ErrorKind::Conflict => {
+            return conflict();
+        }
+        ErrorKind::Full => Code::OUT_OF_DISK_SPACE,
+        ErrorKind::Closed => Code::INTERRUPTED_AT_SHUTDOWN,
+        ErrorKind::Unsupported => Code::COMMAND_NOT_SUPPORTED,
+        _ => Code::INTERNAL_ERROR,
+    };
+    Error::new(code, error.to_string())
+}
+
+/// A write conflict: the operation is to be done again.
+pub(crate) fn conflict() -> Error {
+    Error::new(
+        Code::WRITE_CONFLICT,
+        "Caused by :: Write conflict during plan execution and yielding is disabled. :: Please \
+         retry your operation or multi-document transaction.",
+    )
+}
+
+/// Stored bytes that cannot be: `what` says which.
+pub(crate) fn corrupt(what: impl std::fmt::Display) -> Error {
+    Error::new(
+        Code::INTERNAL_ERROR,
+        format!("the store is damaged: {what}"),
+    )
+}

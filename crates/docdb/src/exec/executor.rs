@@ -1,0 +1,169 @@
+//! A plan being executed: input, order, skip, limit, projection.
+
+use std::sync::Arc;
+
+use bson::spec::BinarySubtype;
+use bson::{Binary, RawDocumentBuf, raw::cstr};
+use query::Result;
+use query::filter::{Details, Filter};
+use query::projection::Projection;
+
+use super::cx::Cx;
+use super::input::Input;
+use super::item::{Counts, Item, Step};
+use super::sorter::Sorter;
+use crate::cursor::View;
+use crate::record::RecordId;
+
+/// What follows reading.
+#[derive(Clone, Default)]
+pub(crate) struct Tail {
+    /// Items to leave out first.
+    pub(crate) skip: u64,
+    /// Items to hand on after that.
+    pub(crate) limit: Option<u64>,
+    /// What of each document is handed on.
+    pub(crate) projection: Option<Arc<Projection>>,
+    /// The filter, when the projection asks which element matched.
+    pub(crate) positional: Option<Arc<Filter>>,
+    /// Add the number of the record.
+    pub(crate) record_id: bool,
+}
+
+/// A plan being executed.
+pub(crate) struct Executor {
+    input: Input,
+    sorter: Option<Sorter>,
+    tail: Tail,
+    skipped: u64,
+    returned: u64,
+}
+
+impl Executor {
+    /// Before the first item.
+    pub(crate) fn new(input: Input, sorter: Option<Sorter>, tail: Tail) -> Executor {
+        Executor {
+            input,
+            sorter,
+            tail,
+            skipped: 0,
+            returned: 0,
+        }
+    }
+
+    /// The next item, before projection.
+    pub(crate) fn next_item(&mut self, cx: &mut Cx<'_>) -> Result<Step<Item>> {
+        loop {
+            if self.tail.limit.is_some_and(|limit| limit <= self.returned) {
+                return Ok(Step::End);
+            }
+            let skip = self.tail.skip - self.skipped;
+            let wanted = self
+                .tail
+                .limit
+                .map_or(u64::MAX, |limit| limit - self.returned)
+                .min(u64::try_from(cx.rows_left).unwrap_or(u64::MAX))
+                .saturating_add(skip);
+            let rows_left = cx.rows_left;
+            cx.rows_left = usize::try_from(wanted).unwrap_or(usize::MAX);
+            let step = match &mut self.sorter {
+                None => self.input.next(cx),
+                Some(sorter) => sorter.next(&mut self.input, cx),
+            };
+            cx.rows_left = rows_left;
+            match step? {
+                Step::Row(_) if 0 < skip => self.skipped += 1,
+                Step::Row(item) => {
+                    self.returned += 1;
+                    return Ok(Step::Row(item));
+                }
+                other => return Ok(other),
+            }
+        }
+    }
+
+    /// The next document.
+    pub(crate) fn next(&mut self, cx: &mut Cx<'_>) -> Result<Step<RawDocumentBuf>> {
+        Ok(match self.next_item(cx)? {
+            Step::Row(item) => Step::Row(self.project(item)?),
+            Step::Pause => Step::Pause,
+            Step::End => Step::End,
+        })
+    }
+
+    fn project(&self, item: Item) -> Result<RawDocumentBuf> {
+        if !self.tail.record_id {
+            return self.projected(item);
+        }
+        let record = item.record.clone();
+        Ok(with_record_id(self.projected(item)?, &record))
+    }
+
+    fn projected(&self, item: Item) -> Result<RawDocumentBuf> {
+        let Some(projection) = self.tail.projection.as_ref().filter(|_| !item.projected) else {
+            return Ok(item.document);
+        };
+        let Some(filter) = &self.tail.positional else {
+            return projection.apply(&item.document, None);
+        };
+        let mut details = Details::default();
+        filter.matches_at(&item.document, &mut details)?;
+        projection.apply(&item.document, Some(&details))
+    }
+
+    /// Whether it is known, without looking, that nothing more comes.
+    pub(crate) fn is_over(&self) -> bool {
+        self.tail.limit.is_some_and(|limit| limit <= self.returned)
+            || self.sorter.as_ref().is_some_and(Sorter::is_over)
+    }
+
+    /// Leave the view of the store.
+    pub(crate) fn save(&mut self) {
+        self.input.save();
+    }
+
+    /// What was done so far.
+    pub(crate) fn counts(&self) -> Counts {
+        let mut counts = self.input.counts();
+        counts.returned = self.returned;
+        counts
+    }
+
+    /// Whether the place of a tailing scan is still there.
+    ///
+    /// # Errors
+    /// `CappedPositionLost`.
+    pub(crate) fn check_position(&mut self, view: &View<'_>) -> Result<()> {
+        let Some(scan) = self.input.as_scan() else {
+            return Ok(());
+        };
+        let op = view.op();
+        let mut check = || op.check();
+        scan.check_position(&Cx::new(view.snapshot()?, &mut check))
+    }
+
+    /// Where items come from.
+    pub(crate) fn input(&self) -> &Input {
+        &self.input
+    }
+
+    /// The sorter, if the plan has one.
+    pub(crate) fn sorter(&self) -> Option<&Sorter> {
+        self.sorter.as_ref()
+    }
+}
+
+/// A document with the number of its record.
+fn with_record_id(mut document: RawDocumentBuf, record: &RecordId) -> RawDocumentBuf {
+    match record.as_number() {
+        Some(number) => document.append(cstr!("$recordId"), number),
+        None => {
+            let key = Binary {
+                subtype: BinarySubtype::Generic,
+                bytes: record.key(),
+            };
+            document.append(cstr!("$recordId"), key);
+        }
+    }
+    document
+}

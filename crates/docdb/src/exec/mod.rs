@@ -1,0 +1,23 @@
+//! Execution of plans: stages that are pulled, item by item.
+//!
+//! A stage holds no borrow of the store: it is given a view ([`Cx`]) with each call, and told when
+//! that view ends, so that a cursor can wait for its next `getMore` as long as it likes.
+
+mod cx;
+mod executor;
+mod input;
+mod item;
+mod output;
+mod point;
+mod scan;
+mod sorter;
+mod spill;
+
+pub(crate) use cx::Cx;
+pub(crate) use executor::{Executor, Tail};
+pub(crate) use input::{Input, Merge, Or};
+pub(crate) use item::{Counts, Step};
+pub(crate) use output::{Output, Records, Shape};
+pub(crate) use point::Point;
+pub(crate) use scan::{Parts, Scan, Source};
+pub(crate) use sorter::{SortLimits, Sorter};

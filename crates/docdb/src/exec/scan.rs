@@ -1,0 +1,348 @@
+//! A scan of records or of an index, in chunks.
+//!
+//! S1: no cursor of the engine outlives a chunk; the scan remembers the key of the last item it has
+//!     handed on, and goes on beyond it, in whatever view of the store it is given then.
+//! S2: what was read ahead but not handed on is forgotten between two views ([`Scan::save`]), so
+//!     that nothing is handed on that was gone before.
+
+use std::collections::{HashSet, VecDeque};
+use std::ops::Bound;
+use std::sync::Arc;
+
+use kv::{Cursor, Direction, KeyRange, TreeId};
+use query::{Code, Error, Result};
+
+use super::cx::Cx;
+use super::item::{Counts, Item, Step};
+use super::output::Output;
+use crate::error::{corrupt, engine};
+use crate::index::{CUT, Entry, Index};
+use crate::plan::{ByteRange, KeyRanges, Verdict};
+use crate::record::RecordId;
+
+/// Items read at first, and at most, in one chunk.
+const CHUNK: (usize, usize) = (16, 256);
+/// Units of work of one chunk, however few items it gives: the scan of a chunk keeps a cursor open.
+const CHUNK_WORK: usize = 4096;
+
+/// What is scanned.
+#[derive(Clone)]
+pub(crate) enum Source {
+    /// The records.
+    Records,
+    /// An index; whether its keys prove what they are taken to prove only while it was not multikey.
+    Index {
+        /// The index.
+        index: Arc<Index>,
+        /// Whether it was multikey when the plan was made.
+        multikey: bool,
+    },
+}
+
+/// An item that was read but not handed on yet, with the key it was found at.
+struct Ahead {
+    key: Vec<u8>,
+    item: Item,
+}
+
+/// A scan.
+pub(crate) struct Scan {
+    source: Source,
+    tree: TreeId,
+    ranges: Arc<KeyRanges>,
+    backward: bool,
+    output: Output,
+    /// The key of the last item handed on, and whatever follows that is done with.
+    position: Option<Vec<u8>>,
+    /// The last key that was read.
+    scanned: Option<Vec<u8>>,
+    ended: bool,
+    /// Whether more may come after the end, as in a capped collection.
+    tailing: bool,
+    ahead: VecDeque<Ahead>,
+    chunk: usize,
+    /// The documents met, where one may be met again.
+    seen: Option<HashSet<RecordId>>,
+    scratch: Vec<u8>,
+    counts: Counts,
+}
+
+/// What a scan is made of.
+pub(crate) struct Parts {
+    pub(crate) source: Source,
+    pub(crate) ranges: Option<Arc<KeyRanges>>,
+    pub(crate) backward: bool,
+    pub(crate) output: Output,
+    /// Whether a document may be met twice, and nobody else looks.
+    pub(crate) dedupe: bool,
+    pub(crate) tailing: bool,
+}
+
+impl Scan {
+    /// Before its first item.
+    pub(crate) fn new(parts: Parts) -> Scan {
+        let tree = match &parts.source {
+            Source::Records => parts.output.records.tree,
+            Source::Index { index, .. } => index.tree(),
+        };
+        Scan {
+            tree,
+            source: parts.source,
+            ranges: parts.ranges.unwrap_or_else(everything),
+            backward: parts.backward,
+            output: parts.output,
+            position: None,
+            scanned: None,
+            ended: false,
+            tailing: parts.tailing,
+            ahead: VecDeque::new(),
+            chunk: CHUNK.0,
+            seen: parts.dedupe.then(HashSet::new),
+            scratch: Vec::new(),
+            counts: Counts::default(),
+        }
+    }
+
+    /// What was done so far.
+    pub(crate) fn counts(&self) -> &Counts {
+        &self.counts
+    }
+
+    /// The index it reads.
+    pub(crate) fn index(&self) -> Option<&Arc<Index>> {
+        match &self.source {
+            Source::Records => None,
+            Source::Index { index, .. } => Some(index),
+        }
+    }
+
+    /// What it hands on.
+    pub(crate) fn output(&self) -> &Output {
+        &self.output
+    }
+
+    /// The key of the last item handed on.
+    pub(crate) fn position(&self) -> Option<&[u8]> {
+        self.position.as_deref()
+    }
+
+    /// The next item.
+    pub(crate) fn next(&mut self, cx: &mut Cx<'_>) -> Result<Step<Item>> {
+        loop {
+            if let Some(ahead) = self.ahead.pop_front() {
+                self.position = Some(ahead.key);
+                self.counts.returned += 1;
+                return Ok(Step::Row(ahead.item));
+            }
+            if self.ended {
+                return Ok(Step::End);
+            }
+            if cx.exhausted() {
+                return Ok(Step::Pause);
+            }
+            self.fill(cx)?;
+        }
+    }
+
+    /// Leave the view of the store (S2).
+    pub(crate) fn save(&mut self) {
+        if self.tailing {
+            self.ended = false;
+        }
+        if self.ahead.is_empty() {
+            self.position.clone_from(&self.scanned);
+            return;
+        }
+        self.scanned.clone_from(&self.position);
+        self.ended = false;
+        for ahead in self.ahead.drain(..) {
+            if let Some(seen) = &mut self.seen {
+                seen.remove(&ahead.item.record);
+            }
+        }
+    }
+
+    /// Whether the place of a tailing scan is gone: what it has not seen may have been evicted.
+    ///
+    /// # Errors
+    /// `CappedPositionLost`.
+    pub(crate) fn check_position(&mut self, cx: &Cx<'_>) -> Result<()> {
+        let Some(position) = self.position.as_ref().filter(|_| self.tailing) else {
+            return Ok(());
+        };
+        let found = cx.snapshot.get_into(self.tree, position, &mut self.scratch);
+        if found.map_err(engine)? {
+            return Ok(());
+        }
+        Err(Error::new(
+            Code::CAPPED_POSITION_LOST,
+            "CollectionScan died due to position in capped collection being deleted. Last seen \
+             record was deleted",
+        ))
+    }
+
+    /// Read a chunk.
+    fn fill(&mut self, cx: &mut Cx<'_>) -> Result<()> {
+        let ranges = Arc::clone(&self.ranges);
+        let Some((from, to)) = self.span(&ranges.ranges) else {
+            self.ended = true;
+            return Ok(());
+        };
+        let wanted = self.chunk.min(cx.rows_left.max(1));
+        self.chunk = (self.chunk * 2).min(CHUNK.1);
+        let direction = if self.backward {
+            Direction::Backward
+        } else {
+            Direction::Forward
+        };
+        let range = KeyRange {
+            start: from.as_ref().map(Vec::as_slice),
+            end: to.as_ref().map(Vec::as_slice),
+        };
+        let snapshot = cx.snapshot;
+        let mut cursor = snapshot
+            .cursor(self.tree, range, direction)
+            .map_err(engine)?;
+        self.counts.seeks += 1;
+        let mut there = cursor.advance().map_err(engine)?;
+        for _ in 0..CHUNK_WORK {
+            if !there {
+                self.ended = true;
+                return Ok(());
+            }
+            match self.verdict(&ranges, cursor.key()) {
+                Verdict::Inside => {
+                    self.meet(cursor.as_ref(), cx)?;
+                    self.done_with(cursor.key());
+                    if wanted <= self.ahead.len() || cx.exhausted() {
+                        return Ok(());
+                    }
+                    there = cursor.advance().map_err(engine)?;
+                }
+                Verdict::Seek(target) => {
+                    self.look(cx)?;
+                    self.done_with(cursor.key());
+                    self.counts.seeks += 1;
+                    there = cursor.seek(&target).map_err(engine)?;
+                }
+                Verdict::Done => {
+                    self.ended = true;
+                    return Ok(());
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// What is left to read: beyond what was read, to the end of the last range.
+    fn span(&self, ranges: &[ByteRange]) -> Option<(Bound<Vec<u8>>, Bound<Vec<u8>>)> {
+        let (first, last) = (ranges.first()?, ranges.last()?);
+        let mut start = Bound::Included(first.start.clone());
+        let mut end = Bound::Excluded(last.end.clone());
+        if let Some(scanned) = &self.scanned {
+            if self.backward {
+                end = Bound::Excluded(scanned.clone());
+            } else {
+                start = Bound::Excluded(scanned.clone());
+            }
+        }
+        Some((start, end))
+    }
+
+    /// Whether the key belongs, by the ranges and the check.
+    fn verdict(&self, ranges: &KeyRanges, key: &[u8]) -> Verdict {
+        let list = &ranges.ranges;
+        if self.backward {
+            let after = list.partition_point(|range| range.start.as_slice() <= key);
+            let Some(range) = after.checked_sub(1).and_then(|at| list.get(at)) else {
+                return Verdict::Done;
+            };
+            if range.end.as_slice() <= key {
+                return Verdict::Seek(range.end.clone());
+            }
+        } else {
+            let at = list.partition_point(|range| range.end.as_slice() <= key);
+            let Some(range) = list.get(at) else {
+                return Verdict::Done;
+            };
+            if key < range.start.as_slice() {
+                return Verdict::Seek(range.start.clone());
+            }
+        }
+        match &ranges.check {
+            None => Verdict::Inside,
+            Some(check) if self.backward => check.backward(key),
+            Some(check) => check.forward(key),
+        }
+    }
+
+    fn look(&mut self, cx: &mut Cx<'_>) -> Result<()> {
+        self.counts.works += 1;
+        if matches!(self.source, Source::Index { .. }) {
+            self.counts.keys += 1;
+        }
+        cx.work()
+    }
+
+    /// An entry that belongs.
+    fn meet(&mut self, cursor: &dyn Cursor, cx: &mut Cx<'_>) -> Result<()> {
+        self.look(cx)?;
+        let item = match &self.source {
+            Source::Records => {
+                self.counts.documents += 1;
+                let clustered = self.output.records.clustered;
+                let record = RecordId::from_key(cursor.key(), clustered)
+                    .ok_or_else(|| corrupt("the key of a record"))?;
+                self.output.of_document(record, cursor.value())?
+            }
+            Source::Index { index, multikey } => {
+                let entry = index
+                    .read_entry(cursor.key(), cursor.value())
+                    .ok_or_else(|| corrupt(format_args!("an entry of index {}", index.name())))?;
+                if self.seen.is_none() && index.is_multikey() {
+                    // Since the plan was made: what had one key then is not met again.
+                    self.seen = Some(HashSet::new());
+                }
+                if let Some(seen) = &mut self.seen
+                    && !seen.insert(entry.record.clone())
+                {
+                    self.counts.duplicates += 1;
+                    return Ok(());
+                }
+                let doubtful = is_cut(&entry) || (!multikey && index.is_multikey());
+                let counts = &mut self.counts;
+                self.output
+                    .of_entry(&entry, doubtful, cx, &mut self.scratch, counts)?
+            }
+        };
+        if let Some(item) = item {
+            self.ahead.push_back(Ahead {
+                key: cursor.key().to_vec(),
+                item,
+            });
+        }
+        Ok(())
+    }
+
+    fn done_with(&mut self, key: &[u8]) {
+        let scanned = self.scanned.get_or_insert_default();
+        scanned.clear();
+        scanned.extend_from_slice(key);
+    }
+}
+
+/// A key that was too long ends in a hash.
+fn is_cut(entry: &Entry<'_>) -> bool {
+    entry.type_bits.first() == Some(&CUT)
+}
+
+fn everything() -> Arc<KeyRanges> {
+    Arc::new(KeyRanges {
+        ranges: vec![ByteRange {
+            start: Vec::new(),
+            end: vec![0xFF],
+        }],
+        check: None,
+        cut: false,
+    })
+}

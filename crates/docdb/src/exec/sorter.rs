@@ -1,0 +1,268 @@
+//! The order that no scan gives: all items are taken, then handed on sorted.
+//!
+//! O1: with a limit, no more items are kept than twice the limit.
+//! O2: beyond the memory limit items go to temporary files in sorted runs, which are merged.
+//!     Items that compare equal stay in the order they came in.
+
+use std::collections::VecDeque;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use bson::RawDocumentBuf;
+use query::collation::Collator;
+use query::sort::{Sort, SortKey};
+use query::{Code, Error, Result};
+
+use super::cx::Cx;
+use super::input::Input;
+use super::item::{Item, Step};
+use super::spill::SpillFile;
+use crate::record::RecordId;
+
+/// Bytes of one item beside its document: key, record, places in lists.
+const ITEM_OVERHEAD: usize = 128;
+
+/// How a sorter may use memory and disk.
+#[derive(Debug, Clone)]
+pub(crate) struct SortLimits {
+    /// Bytes held in memory.
+    pub(crate) memory: usize,
+    /// Where to put what is more; nothing when that is not allowed.
+    pub(crate) directory: Option<PathBuf>,
+    /// Whether records are numbers.
+    pub(crate) clustered: bool,
+}
+
+struct Keyed {
+    key: SortKey,
+    item: Item,
+}
+
+struct Run {
+    file: SpillFile,
+    head: Option<Keyed>,
+}
+
+enum Phase {
+    Taking,
+    Giving(VecDeque<Keyed>),
+    Merging(Vec<Run>),
+}
+
+/// Sorts what an input gives.
+pub(crate) struct Sorter {
+    sort: Arc<Sort>,
+    collator: Option<Arc<Collator>>,
+    limit: Option<usize>,
+    limits: SortLimits,
+    rows: Vec<Keyed>,
+    bytes: usize,
+    peak: usize,
+    runs: Vec<SpillFile>,
+    spilled: u64,
+    left: usize,
+    phase: Phase,
+}
+
+impl Sorter {
+    /// Before the first item. `limit` items at most are wanted.
+    pub(crate) fn new(
+        sort: Arc<Sort>,
+        collator: Option<Arc<Collator>>,
+        limit: Option<usize>,
+        limits: SortLimits,
+    ) -> Sorter {
+        Sorter {
+            sort,
+            collator,
+            limit,
+            limits,
+            rows: Vec::new(),
+            bytes: 0,
+            peak: 0,
+            runs: Vec::new(),
+            spilled: 0,
+            left: limit.unwrap_or(usize::MAX),
+            phase: Phase::Taking,
+        }
+    }
+
+    /// The sort.
+    pub(crate) fn sort(&self) -> &Sort {
+        &self.sort
+    }
+
+    /// The number of items wanted, if it is limited.
+    pub(crate) fn limit(&self) -> Option<usize> {
+        self.limit
+    }
+
+    /// Whether everything was handed on.
+    pub(crate) fn is_over(&self) -> bool {
+        self.left == 0 || matches!(&self.phase, Phase::Giving(rows) if rows.is_empty())
+    }
+
+    /// The most bytes that were held at once, and the runs written to disk.
+    pub(crate) fn usage(&self) -> (usize, u64) {
+        (self.peak, self.spilled)
+    }
+
+    /// The memory limit.
+    pub(crate) fn memory_limit(&self) -> usize {
+        self.limits.memory
+    }
+
+    /// The next item of `input` in order.
+    pub(crate) fn next(&mut self, input: &mut Input, cx: &mut Cx<'_>) -> Result<Step<Item>> {
+        if matches!(self.phase, Phase::Taking) {
+            let rows_left = std::mem::replace(&mut cx.rows_left, usize::MAX);
+            let taken = self.take_all(input, cx);
+            cx.rows_left = rows_left;
+            if !taken? {
+                return Ok(Step::Pause);
+            }
+        }
+        if self.left == 0 {
+            return Ok(Step::End);
+        }
+        self.left -= 1;
+        let next = match &mut self.phase {
+            Phase::Taking => None,
+            Phase::Giving(rows) => rows.pop_front().map(|row| row.item),
+            Phase::Merging(_) => self.merge()?,
+        };
+        Ok(next.map_or(Step::End, Step::Row))
+    }
+
+    /// Take all of the input; false when the work allowed is done before.
+    fn take_all(&mut self, input: &mut Input, cx: &mut Cx<'_>) -> Result<bool> {
+        loop {
+            match input.next(cx)? {
+                Step::Row(item) => self.push(item)?,
+                Step::Pause => return Ok(false),
+                Step::End => break,
+            }
+        }
+        self.order();
+        if self.runs.is_empty() {
+            self.phase = Phase::Giving(std::mem::take(&mut self.rows).into());
+        } else {
+            self.write_run()?;
+            let mut runs = Vec::with_capacity(self.runs.len());
+            for mut file in std::mem::take(&mut self.runs) {
+                let head = self.read(&mut file)?;
+                runs.push(Run { file, head });
+            }
+            self.phase = Phase::Merging(runs);
+        }
+        Ok(true)
+    }
+
+    fn push(&mut self, item: Item) -> Result<()> {
+        let key = self.sort.key(&item.document, self.collator.as_deref())?;
+        self.bytes += item.document.as_bytes().len() + ITEM_OVERHEAD;
+        self.peak = self.peak.max(self.bytes);
+        self.rows.push(Keyed { key, item });
+        if let Some(limit) = self.limit
+            && limit.saturating_mul(2).max(16) < self.rows.len()
+        {
+            self.order();
+        }
+        if self.limits.memory < self.bytes {
+            self.order();
+            if self.limits.memory < self.bytes {
+                self.write_run()?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Sort what is held, and drop what is beyond the limit.
+    fn order(&mut self) {
+        self.rows.sort_by(|a, b| a.key.cmp(&b.key));
+        if let Some(limit) = self.limit {
+            self.rows.truncate(limit);
+            self.bytes = self
+                .rows
+                .iter()
+                .map(|row| row.item.document.as_bytes().len() + ITEM_OVERHEAD)
+                .sum();
+        }
+    }
+
+    fn write_run(&mut self) -> Result<()> {
+        let Some(directory) = &self.limits.directory else {
+            return Err(Error::new(
+                Code::QUERY_EXCEEDED_MEMORY_LIMIT_NO_DISK_USE_ALLOWED,
+                format!(
+                    "Executor error during find command :: caused by :: Sort exceeded memory limit \
+                     of {} bytes, but did not opt in to external sorting.",
+                    self.limits.memory
+                ),
+            ));
+        };
+        let mut file = SpillFile::create(directory)?;
+        let mut bytes = Vec::new();
+        for row in self.rows.drain(..) {
+            bytes.clear();
+            bytes.push(u8::from(row.item.projected));
+            let key = row.item.record.key();
+            let length = u32::try_from(key.len()).unwrap_or(u32::MAX);
+            bytes.extend_from_slice(&length.to_le_bytes());
+            bytes.extend_from_slice(&key);
+            bytes.extend_from_slice(row.item.document.as_bytes());
+            file.append(&bytes)?;
+        }
+        self.bytes = 0;
+        self.spilled += 1;
+        self.runs.push(file);
+        Ok(())
+    }
+
+    fn read(&self, file: &mut SpillFile) -> Result<Option<Keyed>> {
+        let mut bytes = Vec::new();
+        if !file.read(&mut bytes)? {
+            return Ok(None);
+        }
+        let item = parse(&bytes, self.limits.clustered).ok_or_else(|| {
+            Error::new(Code::INTERNAL_ERROR, "a temporary file holds wrong bytes")
+        })?;
+        let key = self.sort.key(&item.document, self.collator.as_deref())?;
+        Ok(Some(Keyed { key, item }))
+    }
+
+    /// The least of the heads of the runs; of equal ones the oldest.
+    fn merge(&mut self) -> Result<Option<Item>> {
+        let Phase::Merging(mut runs) = std::mem::replace(&mut self.phase, Phase::Taking) else {
+            return Ok(None);
+        };
+        let mut least: Option<(usize, &SortKey)> = None;
+        for (at, run) in runs.iter().enumerate() {
+            if let Some(head) = &run.head
+                && least.is_none_or(|(_, key)| head.key < *key)
+            {
+                least = Some((at, &head.key));
+            }
+        }
+        let at = least.map(|(at, _)| at);
+        let mut next = None;
+        if let Some(run) = at.and_then(|at| runs.get_mut(at)) {
+            next = run.head.take();
+            run.head = self.read(&mut run.file)?;
+        }
+        self.phase = Phase::Merging(runs);
+        Ok(next.map(|row| row.item))
+    }
+}
+
+fn parse(bytes: &[u8], clustered: bool) -> Option<Item> {
+    let (projected, rest) = bytes.split_first()?;
+    let (length, rest) = rest.split_first_chunk::<4>()?;
+    let length = usize::try_from(u32::from_le_bytes(*length)).ok()?;
+    let (key, document) = rest.split_at_checked(length)?;
+    Some(Item {
+        record: RecordId::from_key(key, clustered)?,
+        document: RawDocumentBuf::from_bytes(document.to_vec()).ok()?,
+        projected: *projected == 1,
+    })
+}

@@ -1,0 +1,277 @@
+//! `explain`: how a command would be executed, and how it was.
+//!
+//! The shape and the names are MongoDB's (version 1, the classic engine), so that tools which read
+//! it find what they look for.
+
+mod tree;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bson::{Bson, Document, doc};
+use query::{Namespace, Result};
+
+use crate::catalog::Named;
+use crate::collection::Collection;
+use crate::cursor::{View, with_view};
+use crate::find::{CountRequest, DistinctRequest, FindRequest, Planned, Query, build, drain};
+use crate::op::Op;
+use crate::store::Store;
+
+use tree::{Tree, Use, number};
+
+/// How much is told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub enum Verbosity {
+    /// The plan.
+    QueryPlanner,
+    /// And how its execution went.
+    ExecutionStats,
+    /// And that of the plans that were not chosen (default).
+    #[default]
+    AllPlansExecution,
+}
+
+impl Verbosity {
+    /// Read the name that commands use.
+    #[must_use]
+    pub fn parse(name: &str) -> Option<Verbosity> {
+        Some(match name {
+            "queryPlanner" => Verbosity::QueryPlanner,
+            "executionStats" => Verbosity::ExecutionStats,
+            "allPlansExecution" => Verbosity::AllPlansExecution,
+            _ => return None,
+        })
+    }
+}
+
+/// A query to be explained.
+pub(crate) struct Subject<'a> {
+    pub(crate) ns: &'a Namespace,
+    pub(crate) used_for: UsedFor,
+    pub(crate) verbosity: Verbosity,
+}
+
+/// What the documents are for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum UsedFor {
+    /// To be returned.
+    Documents,
+    /// To be counted.
+    Count,
+}
+
+impl Store {
+    /// `explain` of `find`.
+    ///
+    /// # Errors
+    /// As [`Store::find`].
+    pub fn explain_find(
+        &self,
+        op: &Op<'_>,
+        ns: &Namespace,
+        request: &FindRequest,
+        verbosity: Verbosity,
+    ) -> Result<Document> {
+        let subject = Subject {
+            ns,
+            used_for: UsedFor::Documents,
+            verbosity,
+        };
+        match self.lookup(ns) {
+            Some(Named::Collection(collection)) => {
+                let query = Query::of_find(op, &collection, request, &self.options().temp_dir)?;
+                self.explain_query(op, &collection, &query, &subject)
+            }
+            Some(Named::View(_)) => self.explain_find_in_view(op, ns, request, verbosity),
+            None => self.explain_nothing(op, request, &subject),
+        }
+    }
+
+    /// `explain` of `count`.
+    ///
+    /// # Errors
+    /// As [`Store::count`].
+    pub fn explain_count(
+        &self,
+        op: &Op<'_>,
+        ns: &Namespace,
+        request: &CountRequest,
+        verbosity: Verbosity,
+    ) -> Result<Document> {
+        let subject = Subject {
+            ns,
+            used_for: UsedFor::Count,
+            verbosity,
+        };
+        let Some(collection) = self.collection(ns) else {
+            return self.explain_nothing(op, &FindRequest::default(), &subject);
+        };
+        let mut query = Query::plain(
+            op,
+            &collection,
+            &request.filter,
+            request.collation.as_deref(),
+            request.variables.as_ref(),
+        )?;
+        query.set_hint(request.hint.as_ref())?;
+        query.purpose.records_only = true;
+        query.purpose.tail.skip = request.skip;
+        query.purpose.tail.limit = request.limit;
+        self.explain_query(op, &collection, &query, &subject)
+    }
+
+    /// `explain` of `distinct`.
+    ///
+    /// # Errors
+    /// As [`Store::distinct`].
+    pub fn explain_distinct(
+        &self,
+        op: &Op<'_>,
+        ns: &Namespace,
+        request: &DistinctRequest,
+        verbosity: Verbosity,
+    ) -> Result<Document> {
+        let subject = Subject {
+            ns,
+            used_for: UsedFor::Documents,
+            verbosity,
+        };
+        let Some(collection) = self.collection(ns) else {
+            return self.explain_nothing(op, &FindRequest::default(), &subject);
+        };
+        let mut query = Query::plain(
+            op,
+            &collection,
+            &request.filter,
+            request.collation.as_deref(),
+            request.variables.as_ref(),
+        )?;
+        query.set_hint(request.hint.as_ref())?;
+        query.set_needed(Some(vec![request.key.clone()]));
+        self.explain_query(op, &collection, &query, &subject)
+    }
+
+    /// The plan of a query of a collection that is not there.
+    fn explain_nothing(
+        &self,
+        op: &Op<'_>,
+        request: &FindRequest,
+        subject: &Subject<'_>,
+    ) -> Result<Document> {
+        self.check_find(op, request)?;
+        let mut all = doc! {
+            "explainVersion": "1",
+            "queryPlanner": planner(subject.ns, Document::new(), doc! { "stage": "EOF" }, Vec::new()),
+        };
+        if Verbosity::QueryPlanner < subject.verbosity {
+            all.insert(
+                "executionStats",
+                doc! {
+                    "executionSuccess": true,
+                    "nReturned": 0,
+                    "executionTimeMillis": 0,
+                    "totalKeysExamined": 0,
+                    "totalDocsExamined": 0,
+                    "executionStages": { "stage": "EOF", "nReturned": 0 },
+                },
+            );
+        }
+        Ok(all)
+    }
+
+    /// Explain a query of a collection.
+    pub(crate) fn explain_query(
+        &self,
+        op: &Op<'_>,
+        collection: &Arc<Collection>,
+        query: &Query,
+        subject: &Subject<'_>,
+    ) -> Result<Document> {
+        with_view(self, op, &mut |view| {
+            let planned = query.plan(collection, view)?;
+            let tree = |at: usize| {
+                planned.candidates.get(at).map(|candidate| {
+                    Tree {
+                        candidate,
+                        purpose: &query.purpose,
+                        used_for: used(subject.used_for),
+                        executor: None,
+                    }
+                    .document()
+                })
+            };
+            let winner = tree(planned.chosen).unwrap_or_default();
+            let rejected = (0..planned.candidates.len())
+                .filter(|at| *at != planned.chosen)
+                .filter_map(|at| tree(at).map(Bson::Document))
+                .collect();
+            let parsed = query.purpose.filter.to_document();
+            let mut all = doc! {
+                "explainVersion": "1",
+                "queryPlanner": planner(subject.ns, parsed, winner, rejected),
+            };
+            if Verbosity::QueryPlanner < subject.verbosity {
+                let mut stats = executed(collection, query, &planned, subject, view)?;
+                if subject.verbosity == Verbosity::AllPlansExecution {
+                    stats.insert("allPlansExecution", Bson::Array(Vec::new()));
+                }
+                all.insert("executionStats", stats);
+            }
+            Ok(all)
+        })
+    }
+}
+
+fn used(of: UsedFor) -> Use {
+    match of {
+        UsedFor::Documents => Use::Find,
+        UsedFor::Count => Use::Count,
+    }
+}
+
+fn planner(ns: &Namespace, parsed: Document, winner: Document, rejected: Vec<Bson>) -> Document {
+    doc! {
+        "namespace": ns.to_string(),
+        "parsedQuery": parsed,
+        "indexFilterSet": false,
+        "optimizationTimeMillis": 0,
+        "maxIndexedOrSolutionsReached": false,
+        "maxIndexedAndSolutionsReached": false,
+        "maxScansToExplodeReached": false,
+        "prunedSimilarIndexes": false,
+        "winningPlan": winner,
+        "rejectedPlans": rejected,
+    }
+}
+
+/// Run the plan to its end and say how it went.
+fn executed(
+    collection: &Arc<Collection>,
+    query: &Query,
+    planned: &Planned,
+    subject: &Subject<'_>,
+    view: &mut View<'_>,
+) -> Result<Document> {
+    let began = stdx::time::now();
+    let candidate = planned.candidate();
+    let mut executor = build(collection, candidate, &query.purpose)?;
+    drain(&mut executor, view)?;
+    let took: Duration = stdx::time::now().saturating_duration_since(began);
+    let counts = executor.counts();
+    let tree = Tree {
+        candidate,
+        purpose: &query.purpose,
+        used_for: used(subject.used_for),
+        executor: Some(&executor),
+    };
+    let counted = subject.used_for == UsedFor::Count;
+    Ok(doc! {
+        "executionSuccess": true,
+        "nReturned": number(if counted { 0 } else { counts.returned }),
+        "executionTimeMillis": i32::try_from(took.as_millis()).unwrap_or(i32::MAX),
+        "totalKeysExamined": number(counts.keys),
+        "totalDocsExamined": number(counts.documents),
+        "executionStages": tree.document(),
+    })
+}

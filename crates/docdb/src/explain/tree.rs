@@ -1,0 +1,308 @@
+//! A plan as a tree of stages with MongoDB's names.
+
+use bson::{Bson, Document, doc};
+
+use crate::exec::{Counts, Executor, Input};
+use crate::find::Purpose;
+use crate::plan::{Access, Candidate, IndexScan, Intervals};
+
+/// What is counted at the end of the tree.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Use {
+    /// Documents are returned.
+    Find,
+    /// They are counted.
+    Count,
+}
+
+/// Says how a plan looks, and how it went if it was executed.
+pub(crate) struct Tree<'a> {
+    pub(crate) candidate: &'a Candidate,
+    pub(crate) purpose: &'a Purpose,
+    pub(crate) used_for: Use,
+    /// The executed plan.
+    pub(crate) executor: Option<&'a Executor>,
+}
+
+impl Tree<'_> {
+    /// The whole tree.
+    pub(crate) fn document(&self) -> Document {
+        let mut stage = self.access(&self.candidate.access, self.executor.map(Executor::input));
+        let returned = self.executor.map(|executor| executor.counts().returned);
+        if let Some(sort) = &self.purpose.sort
+            && !self.candidate.sorted
+        {
+            stage = self.sort(sort.to_document(), stage);
+        }
+        let tail = &self.purpose.tail;
+        if let Some(projection) = &self.purpose.projection {
+            let name = if self.candidate.covered {
+                "PROJECTION_COVERED"
+            } else if self.purpose.kept.is_some() {
+                "PROJECTION_SIMPLE"
+            } else {
+                "PROJECTION_DEFAULT"
+            };
+            let mut outer = self.stage(name, returned);
+            outer.insert("transformBy", projection.clone());
+            outer.insert("inputStage", stage);
+            stage = outer;
+        }
+        if tail.skip != 0 {
+            let mut outer = self.stage("SKIP", returned);
+            outer.insert("skipAmount", number(tail.skip));
+            outer.insert("inputStage", stage);
+            stage = outer;
+        }
+        if let Some(limit) = tail.limit
+            && (self.candidate.sorted || self.purpose.sort.is_none())
+        {
+            let mut outer = self.stage("LIMIT", returned);
+            outer.insert("limitAmount", number(limit));
+            outer.insert("inputStage", stage);
+            stage = outer;
+        }
+        if self.used_for == Use::Count {
+            let mut outer = self.stage("COUNT", Some(0).filter(|_| self.executor.is_some()));
+            if let Some(returned) = returned {
+                outer.insert("nCounted", number(returned));
+                outer.insert("nSkipped", number(tail.skip));
+            }
+            outer.insert("inputStage", stage);
+            stage = outer;
+        }
+        stage
+    }
+
+    fn sort(&self, pattern: Document, input: Document) -> Document {
+        let returned = self.executor.map(|executor| executor.counts().returned);
+        let mut stage = self.stage("SORT", returned);
+        stage.insert("sortPattern", pattern);
+        let memory = i64::try_from(self.purpose.memory).unwrap_or(i64::MAX);
+        stage.insert("memLimit", memory);
+        let tail = &self.purpose.tail;
+        if let Some(limit) = tail.limit {
+            stage.insert("limitAmount", number(limit.saturating_add(tail.skip)));
+        }
+        stage.insert("type", "simple");
+        if let Some(sorter) = self.executor.and_then(Executor::sorter) {
+            let (bytes, spills) = sorter.usage();
+            stage.insert(
+                "totalDataSizeSorted",
+                i64::try_from(bytes).unwrap_or(i64::MAX),
+            );
+            stage.insert("usedDisk", spills != 0);
+            stage.insert("spills", number(spills));
+        }
+        stage.insert("inputStage", input);
+        stage
+    }
+
+    /// A stage with what every stage says of its execution.
+    fn stage(&self, name: &str, returned: Option<u64>) -> Document {
+        let mut stage = doc! { "stage": name };
+        if let Some(returned) = returned {
+            stage.insert("nReturned", number(returned));
+            stage.insert("executionTimeMillisEstimate", 0);
+            stage.insert("works", number(returned + 1));
+            stage.insert("advanced", number(returned));
+            stage.insert("needTime", 0);
+            stage.insert("needYield", 0);
+            stage.insert("saveState", 0);
+            stage.insert("restoreState", 0);
+            stage.insert("isEOF", 1);
+        }
+        stage
+    }
+
+    fn counted(&self, name: &str, counts: Option<Counts>) -> Document {
+        let mut stage = self.stage(name, counts.map(|counts| counts.returned));
+        if let Some(counts) = counts {
+            let works = counts.works.max(counts.returned) + 1;
+            stage.insert("works", number(works));
+            stage.insert("needTime", number(works - counts.returned - 1));
+        }
+        stage
+    }
+
+    fn access(&self, access: &Access, input: Option<&Input>) -> Document {
+        let counts = input.map(Input::counts);
+        match access {
+            Access::Nothing => self.counted("EOF", counts),
+            Access::Id(_) => {
+                let mut stage = self.counted("IDHACK", counts);
+                if let Some(counts) = counts {
+                    stage.insert("keysExamined", number(counts.keys));
+                    stage.insert("docsExamined", number(counts.documents));
+                }
+                stage
+            }
+            Access::Collection { backward, ranges } => {
+                let name = if ranges.is_some() {
+                    "CLUSTERED_IXSCAN"
+                } else {
+                    "COLLSCAN"
+                };
+                let mut stage = self.counted(name, counts);
+                self.add_filter(&mut stage);
+                stage.insert("direction", direction(*backward));
+                if let Some(counts) = counts {
+                    stage.insert("docsExamined", number(counts.documents));
+                }
+                stage
+            }
+            Access::Index(scan) => self.index(scan, counts),
+            Access::Or(parts) | Access::Merge(parts) => {
+                let merge = matches!(access, Access::Merge(_));
+                let name = if merge { "SORT_MERGE" } else { "OR" };
+                let mut stage = self.counted(name, counts);
+                if merge && let Some(sort) = &self.purpose.sort {
+                    stage.insert("sortPattern", sort.to_document());
+                }
+                if let Some(counts) = counts {
+                    stage.insert("dupsDropped", number(counts.duplicates));
+                }
+                let inputs = input.map(Input::inputs);
+                let stages: Vec<Bson> = parts
+                    .iter()
+                    .enumerate()
+                    .map(|(at, part)| {
+                        let input = inputs.and_then(|inputs| inputs.get(at));
+                        Bson::Document(self.access(part, input))
+                    })
+                    .collect();
+                stage.insert("inputStages", stages);
+                stage
+            }
+        }
+    }
+
+    /// `FETCH` over `IXSCAN`, or one of them.
+    fn index(&self, scan: &IndexScan, counts: Option<Counts>) -> Document {
+        let bare = self.candidate.covered || (self.purpose.records_only && self.candidate.exact);
+        let counting = self.used_for == Use::Count && bare;
+        let name = if counting { "COUNT_SCAN" } else { "IXSCAN" };
+        let scanned = counts.map(|counts| Counts {
+            returned: if bare {
+                counts.returned
+            } else {
+                counts.keys - counts.duplicates
+            },
+            ..counts
+        });
+        let mut stage = self.counted(name, scanned);
+        if bare {
+            self.add_filter(&mut stage);
+        }
+        let view = &scan.index;
+        stage.insert("keyPattern", view.key.clone());
+        stage.insert("indexName", view.name.clone());
+        if let Some(collation) = &view.collation {
+            stage.insert("collation", collation.clone());
+        }
+        stage.insert("isMultiKey", view.multikey());
+        let mut arrays = Document::new();
+        for field in &view.fields {
+            let paths = prefixes(field.path.as_str(), field.arrays);
+            arrays.insert(field.path.as_str(), paths);
+        }
+        stage.insert("multiKeyPaths", arrays);
+        stage.insert("isUnique", view.unique);
+        stage.insert("isSparse", view.sparse);
+        stage.insert("isPartial", view.partial.is_some());
+        stage.insert("indexVersion", 2);
+        stage.insert("direction", direction(scan.backward));
+        stage.insert("indexBounds", bounds(scan));
+        if let Some(counts) = counts {
+            stage.insert("keysExamined", number(counts.keys));
+            stage.insert("seeks", number(counts.seeks));
+            stage.insert(
+                "dupsTested",
+                number(if view.multikey() { counts.keys } else { 0 }),
+            );
+            stage.insert("dupsDropped", number(counts.duplicates));
+        }
+        if bare {
+            return stage;
+        }
+        let mut fetch = self.counted("FETCH", counts);
+        self.add_filter(&mut fetch);
+        if let Some(counts) = counts {
+            fetch.insert("docsExamined", number(counts.documents));
+            fetch.insert("alreadyHasObj", 0);
+        }
+        fetch.insert("inputStage", stage);
+        fetch
+    }
+
+    fn add_filter(&self, stage: &mut Document) {
+        let filter = self.purpose.filter.to_document();
+        if !self.candidate.exact && !filter.is_empty() {
+            stage.insert("filter", filter);
+        }
+    }
+}
+
+/// The bounds of each field; of several scans in one, each field's in turn.
+fn bounds(scan: &IndexScan) -> Document {
+    let mut all = Document::new();
+    for (at, field) in scan.index.fields.iter().enumerate() {
+        let mut shown: Vec<Bson> = Vec::new();
+        for sets in &scan.sets {
+            for text in sets
+                .get(at)
+                .map(|set| show(set, field.descending))
+                .unwrap_or_default()
+            {
+                let text = Bson::String(text);
+                if !shown.contains(&text) {
+                    shown.push(text);
+                }
+            }
+        }
+        if scan.backward {
+            shown.reverse();
+        }
+        all.insert(field.path.as_str(), shown);
+    }
+    all
+}
+
+fn show(set: &Intervals, descending: bool) -> Vec<String> {
+    let mut shown: Vec<String> = set
+        .list()
+        .iter()
+        .map(|interval| {
+            if descending {
+                interval.reversed().to_string()
+            } else {
+                interval.to_string()
+            }
+        })
+        .collect();
+    if descending {
+        shown.reverse();
+    }
+    shown
+}
+
+/// The beginnings of a path that are arrays.
+fn prefixes(path: &str, arrays: u64) -> Vec<Bson> {
+    let parts: Vec<&str> = path.split('.').collect();
+    (0..parts.len())
+        .filter(|at| *at < 64 && arrays >> at & 1 == 1)
+        .filter_map(|at| parts.get(..=at).map(|parts| Bson::String(parts.join("."))))
+        .collect()
+}
+
+fn direction(backward: bool) -> &'static str {
+    if backward { "backward" } else { "forward" }
+}
+
+/// A count as MongoDB shows it: int32 where it fits.
+pub(crate) fn number(count: u64) -> Bson {
+    match i32::try_from(count) {
+        Ok(small) => Bson::Int32(small),
+        Err(_) => Bson::Int64(i64::try_from(count).unwrap_or(i64::MAX)),
+    }
+}

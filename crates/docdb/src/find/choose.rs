@@ -1,0 +1,256 @@
+//! Which plan is best: found by trying all for a while, and remembered by the shape of the query.
+//!
+//! Each candidate gets the same work in turn, until one has given 101 items or has come to its end.
+//! The one with the most items for its work wins; as in MongoDB, not having to sort and not having
+//! to read documents break ties.
+
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+use query::Result;
+use query::filter::{Filter, Node, Test};
+use query::sort::Sort;
+
+use super::build::{Purpose, build};
+use crate::collection::Collection;
+use crate::cursor::View;
+use crate::exec::{Cx, Executor, Step};
+use crate::plan::{Access, Candidate};
+
+/// Items after which a trial ends.
+const TRIAL_ITEMS: u64 = 101;
+/// Work of each plan in the first round of a trial; doubled from round to round.
+const FIRST_ROUND: u64 = 32;
+/// The most work of each plan in a trial.
+const TRIAL_WORK: u64 = 10_000;
+
+/// What a trial found of one plan.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Score {
+    items: u64,
+    works: u64,
+    ended: bool,
+}
+
+impl Score {
+    /// More is better.
+    #[expect(
+        clippy::cast_precision_loss,
+        reason = "the numbers of a trial are small"
+    )]
+    fn value(&self, candidate: &Candidate) -> f64 {
+        let productivity = self.items as f64 / self.works.max(1) as f64;
+        let epsilon = (1.0 / (10.0 * self.works.max(1) as f64)).min(1e-4);
+        let sorted = if candidate.sorted { epsilon } else { 0.0 };
+        let covered = if candidate.covered { epsilon } else { 0.0 };
+        let ended = if self.ended { 1.0 } else { 0.0 };
+        1.0 + productivity + sorted + covered + ended
+    }
+}
+
+/// The place of the best of `candidates`.
+///
+/// # Errors
+/// Of execution.
+pub(crate) fn choose(
+    collection: &Arc<Collection>,
+    candidates: &[Candidate],
+    purpose: &Purpose,
+    view: &mut View<'_>,
+) -> Result<usize> {
+    if candidates.len() < 2 {
+        return Ok(0);
+    }
+    let shape = shape(
+        &purpose.filter,
+        purpose.sort.as_deref(),
+        purpose.kept.as_deref(),
+    );
+    let names: Vec<String> = candidates.iter().map(describe).collect();
+    if let Some(plan) = collection.plans().choice(&shape)
+        && let Some(at) = names.iter().position(|name| *name == plan)
+    {
+        return Ok(at);
+    }
+    let scores = trial(collection, candidates, purpose, view)?;
+    let mut best = 0;
+    let mut value = f64::NEG_INFINITY;
+    let mut works = 0;
+    for (at, (score, candidate)) in scores.iter().zip(candidates).enumerate() {
+        if value < score.value(candidate) {
+            best = at;
+            value = score.value(candidate);
+            works = score.works;
+        }
+    }
+    if let Some(plan) = names.into_iter().nth(best) {
+        collection.plans().remember(shape, plan, works);
+    }
+    Ok(best)
+}
+
+/// Run all candidates in turn.
+fn trial(
+    collection: &Arc<Collection>,
+    candidates: &[Candidate],
+    purpose: &Purpose,
+    view: &View<'_>,
+) -> Result<Vec<Score>> {
+    let mut runs: Vec<(Executor, Score)> = Vec::with_capacity(candidates.len());
+    for candidate in candidates {
+        let score = Score {
+            items: 0,
+            works: 0,
+            ended: false,
+        };
+        runs.push((build(collection, candidate, purpose)?, score));
+    }
+    let op = view.op();
+    let mut round = FIRST_ROUND;
+    let mut total = 0;
+    while total < TRIAL_WORK {
+        let mut over = false;
+        for (executor, score) in &mut runs {
+            let mut check = || op.check();
+            let mut cx = Cx::new(view.snapshot()?, &mut check);
+            cx.set_budget(round);
+            over |= advance(executor, score, &mut cx)?;
+        }
+        if over {
+            break;
+        }
+        total += round;
+        round *= 2;
+    }
+    Ok(runs.into_iter().map(|(_, score)| score).collect())
+}
+
+/// Go on with one plan; says whether the trial is decided.
+fn advance(executor: &mut Executor, score: &mut Score, cx: &mut Cx<'_>) -> Result<bool> {
+    let decided = loop {
+        cx.rows_left = usize::try_from(TRIAL_ITEMS - score.items).unwrap_or(1);
+        match executor.next_item(cx)? {
+            Step::Row(_) => {
+                score.items += 1;
+                if TRIAL_ITEMS <= score.items {
+                    break true;
+                }
+            }
+            Step::Pause => break false,
+            Step::End => {
+                score.ended = true;
+                break true;
+            }
+        }
+    };
+    let counts = executor.counts();
+    score.works = counts.works + counts.documents;
+    Ok(decided)
+}
+
+/// A plan by the indexes it uses.
+pub(crate) fn describe(candidate: &Candidate) -> String {
+    fn add(access: &Access, out: &mut String) {
+        match access {
+            Access::Nothing => out.push_str("EOF"),
+            Access::Collection { backward, ranges } => {
+                let ranges = if ranges.is_some() { " by _id" } else { "" };
+                let back = if *backward { " backward" } else { "" };
+                let _ = write!(out, "COLLSCAN{ranges}{back}");
+            }
+            Access::Id(_) => out.push_str("IDHACK"),
+            Access::Index(scan) => {
+                let back = if scan.backward { " backward" } else { "" };
+                let _ = write!(out, "IXSCAN {}{back}", scan.index.name);
+            }
+            Access::Or(inputs) | Access::Merge(inputs) => {
+                out.push_str(if matches!(access, Access::Or(_)) {
+                    "OR("
+                } else {
+                    "MERGE("
+                });
+                // Scans of points that are merged may be many, and differ in nothing but the point.
+                let mut last = String::new();
+                for input in inputs {
+                    let mut one = String::new();
+                    add(input, &mut one);
+                    if one != last {
+                        out.push_str(&one);
+                        out.push(',');
+                    }
+                    last = one;
+                }
+                out.push(')');
+            }
+        }
+    }
+    let mut out = String::new();
+    add(&candidate.access, &mut out);
+    if !candidate.sorted {
+        out.push_str(" SORT");
+    }
+    out
+}
+
+/// What queries have in common whose plans may be the same: paths and tests, not values.
+fn shape(filter: &Filter, sort: Option<&Sort>, kept: Option<&[String]>) -> String {
+    let mut out = String::new();
+    shape_of(filter.root(), &mut out);
+    if let Some(sort) = sort {
+        for (path, direction) in sort.fields() {
+            let _ = write!(out, "|{}:{direction:?}", path.as_str());
+        }
+    }
+    if let Some(kept) = kept {
+        let _ = write!(out, "|{kept:?}");
+    }
+    out
+}
+
+fn shape_of(node: &Node, out: &mut String) {
+    let (name, nodes) = match node {
+        Node::And(nodes) => ("and", nodes),
+        Node::Or(nodes) => ("or", nodes),
+        Node::Nor(nodes) => ("nor", nodes),
+        Node::Field { path, test } => {
+            let _ = write!(out, "{}:", path.as_str());
+            shape_of_test(test, out);
+            return;
+        }
+        other => {
+            let _ = write!(out, "{:?}", std::mem::discriminant(other));
+            return;
+        }
+    };
+    out.push_str(name);
+    out.push('(');
+    for node in nodes {
+        shape_of(node, out);
+        out.push(',');
+    }
+    out.push(')');
+}
+
+fn shape_of_test(test: &Test, out: &mut String) {
+    let _ = write!(out, "{:?}", std::mem::discriminant(test));
+    match test {
+        // What a value is decides which indexes serve it.
+        Test::Eq(value)
+        | Test::Gt(value)
+        | Test::Gte(value)
+        | Test::Lt(value)
+        | Test::Lte(value) => {
+            let _ = write!(out, "{}", query::value::rank(value));
+        }
+        Test::Exists(exists) => {
+            let _ = write!(out, "{exists}");
+        }
+        Test::ElemMatchObject(node) => shape_of(node, out),
+        Test::ElemMatchValue(tests) | Test::Not(tests) => {
+            for test in tests {
+                shape_of_test(test, out);
+            }
+        }
+        _ => {}
+    }
+}

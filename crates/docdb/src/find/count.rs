@@ -1,0 +1,84 @@
+//! `count`.
+
+use std::sync::Arc;
+
+use bson::{Bson, Document, RawDocumentBuf};
+use query::{Namespace, Result};
+
+use super::prepare::Query;
+use crate::catalog::Named;
+use crate::cursor::{View, with_view};
+use crate::exec::{Cx, Executor, Step};
+use crate::op::Op;
+use crate::store::Store;
+
+/// The arguments of `count`, with MongoDB's names and defaults.
+#[derive(Debug, Clone, Default)]
+pub struct CountRequest {
+    /// What documents must match (default: all do, and the collection's counter answers).
+    pub filter: RawDocumentBuf,
+    /// Documents to leave out (default 0).
+    pub skip: u64,
+    /// The most to count (default: no limit).
+    pub limit: Option<u64>,
+    /// An index by name, by key pattern, or `{$natural: 1}`.
+    pub hint: Option<Bson>,
+    /// How strings compare (default: as the collection says).
+    pub collation: Option<RawDocumentBuf>,
+    /// Variables for expressions.
+    pub variables: Option<Document>,
+}
+
+impl Store {
+    /// `count`: how many documents match.
+    ///
+    /// # Errors
+    /// What is wrong with the request; of execution.
+    pub fn count(&self, op: &Op<'_>, ns: &Namespace, request: &CountRequest) -> Result<u64> {
+        let collection = match self.lookup(ns) {
+            Some(Named::Collection(collection)) => collection,
+            Some(Named::View(_)) => return self.count_in_view(op, ns, request),
+            None => return Ok(0),
+        };
+        if request.filter.is_empty() && request.hint.is_none() && op.transaction.is_none() {
+            let count = u64::try_from(collection.count()).unwrap_or(0);
+            let count = count.saturating_sub(request.skip);
+            return Ok(request.limit.map_or(count, |limit| count.min(limit)));
+        }
+        let mut query = Query::plain(
+            op,
+            &collection,
+            &request.filter,
+            request.collation.as_deref(),
+            request.variables.as_ref(),
+        )?;
+        query.set_hint(request.hint.as_ref())?;
+        query.purpose.records_only = true;
+        query.purpose.tail.skip = request.skip;
+        query.purpose.tail.limit = request.limit;
+        with_view(self, op, &mut |view| {
+            let mut executor = query.execute(&Arc::clone(&collection), view)?;
+            drain(&mut executor, view)
+        })
+    }
+}
+
+/// Run a plan to its end; says how many items it gave.
+pub(crate) fn drain(executor: &mut Executor, view: &mut View<'_>) -> Result<u64> {
+    let op = view.op();
+    let mut count = 0;
+    loop {
+        let mut check = || op.check();
+        let mut cx = Cx::new(view.snapshot()?, &mut check);
+        cx.set_budget(view.budget());
+        loop {
+            match executor.next_item(&mut cx)? {
+                Step::Row(_) => count += 1,
+                Step::Pause => break,
+                Step::End => return Ok(count),
+            }
+        }
+        executor.save();
+        view.renew()?;
+    }
+}

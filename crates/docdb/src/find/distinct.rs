@@ -1,0 +1,149 @@
+//! `distinct`.
+
+use std::collections::HashSet;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use bson::{Bson, Document, RawBsonRef, RawDocument, RawDocumentBuf};
+use query::collation::Collator;
+use query::path::{Leaves, Path, walk_leaves};
+use query::value::equivalence_key_raw;
+use query::{Error, Namespace, Result};
+
+use super::prepare::Query;
+use crate::catalog::Named;
+use crate::cursor::{BATCH_BYTES, View, with_view};
+use crate::exec::{Cx, Executor, Step};
+use crate::op::Op;
+use crate::store::Store;
+
+/// The arguments of `distinct`, with MongoDB's names and defaults.
+#[derive(Debug, Clone, Default)]
+pub struct DistinctRequest {
+    /// The path whose values are wanted.
+    pub key: String,
+    /// What documents must match (default: all do).
+    pub filter: RawDocumentBuf,
+    /// An index by name, by key pattern, or `{$natural: 1}`.
+    pub hint: Option<Bson>,
+    /// How strings compare (default: as the collection says).
+    pub collation: Option<RawDocumentBuf>,
+    /// Variables for expressions.
+    pub variables: Option<Document>,
+}
+
+/// Values, each once.
+pub(crate) struct Distinct {
+    path: Path,
+    collator: Option<Arc<Collator>>,
+    seen: HashSet<Vec<u8>>,
+    values: Vec<Bson>,
+    bytes: usize,
+}
+
+impl Distinct {
+    /// Of nothing yet.
+    pub(crate) fn new(path: Path, collator: Option<Arc<Collator>>) -> Distinct {
+        Distinct {
+            path,
+            collator,
+            seen: HashSet::new(),
+            values: Vec::new(),
+            bytes: 0,
+        }
+    }
+
+    /// Add the values of a document: of an array its elements, not itself.
+    pub(crate) fn add(&mut self, document: &RawDocument) -> Result<()> {
+        let mut result = Ok(());
+        let path = self.path.clone();
+        // Broken off only by an error, which is in `result`.
+        let _ = walk_leaves(document, &path, Leaves::Whole, &mut |leaf| {
+            result = match leaf.value {
+                None => Ok(()),
+                Some(RawBsonRef::Array(array)) => array
+                    .into_iter()
+                    .try_for_each(|value| self.add_value(value?)),
+                Some(value) => self.add_value(value),
+            };
+            match result {
+                Ok(()) => ControlFlow::Continue(()),
+                Err(_) => ControlFlow::Break(()),
+            }
+        })?;
+        result
+    }
+
+    fn add_value(&mut self, value: RawBsonRef<'_>) -> Result<()> {
+        let mut key = Vec::new();
+        equivalence_key_raw(value, self.collator.as_deref(), &mut key);
+        if self.seen.contains(&key) {
+            return Ok(());
+        }
+        self.bytes += key.len() + 8;
+        if BATCH_BYTES < self.bytes {
+            return Err(Error::location(17217, "distinct too big, 16mb cap"));
+        }
+        self.seen.insert(key);
+        self.values.push(Bson::try_from(value)?);
+        Ok(())
+    }
+
+    /// The values, in the order they were met.
+    pub(crate) fn into_values(self) -> Vec<Bson> {
+        self.values
+    }
+}
+
+impl Store {
+    /// `distinct`: the values of a path among the documents that match.
+    ///
+    /// # Errors
+    /// What is wrong with the request; of execution; 17217 beyond 16 MiB of values.
+    pub fn distinct(
+        &self,
+        op: &Op<'_>,
+        ns: &Namespace,
+        request: &DistinctRequest,
+    ) -> Result<Vec<Bson>> {
+        let collection = match self.lookup(ns) {
+            Some(Named::Collection(collection)) => collection,
+            Some(Named::View(_)) => return self.distinct_in_view(op, ns, request),
+            None => return Ok(Vec::new()),
+        };
+        let mut query = Query::plain(
+            op,
+            &collection,
+            &request.filter,
+            request.collation.as_deref(),
+            request.variables.as_ref(),
+        )?;
+        query.set_hint(request.hint.as_ref())?;
+        query.set_needed(Some(vec![request.key.clone()]));
+        let path = Path::parse(&request.key)?;
+        with_view(self, op, &mut |view| {
+            let mut executor = query.execute(&collection, view)?;
+            let mut distinct = Distinct::new(path.clone(), query.collated.collator.clone());
+            collect(&mut executor, &mut distinct, view)?;
+            Ok(distinct.into_values())
+        })
+    }
+}
+
+fn collect(executor: &mut Executor, distinct: &mut Distinct, view: &mut View<'_>) -> Result<()> {
+    let op = view.op();
+    loop {
+        let mut check = || op.check();
+        let mut cx = Cx::new(view.snapshot()?, &mut check);
+        cx.set_budget(view.budget());
+        loop {
+            match executor.next_item(&mut cx)? {
+                Step::Row(item) => distinct.add(&item.document)?,
+                Step::Pause => break,
+                Step::End => return Ok(()),
+            }
+        }
+        executor.save();
+        view.renew()?;
+    }
+}

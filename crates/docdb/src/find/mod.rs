@@ -1,0 +1,106 @@
+//! `find` and what is like it: a query of one collection, planned, chosen and run.
+
+mod build;
+mod choose;
+mod count;
+mod distinct;
+mod matching;
+mod prepare;
+mod request;
+mod settings;
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+
+use query::{Error, Namespace, Result};
+
+use crate::catalog::Named;
+use crate::collection::Collection;
+use crate::cursor::{Batch, Collector, Cursor, FIRST_BATCH, FindCursor, fill, with_view};
+use crate::op::Op;
+use crate::store::Store;
+
+pub(crate) use build::{Purpose, build};
+pub use count::CountRequest;
+pub(crate) use count::drain;
+pub use distinct::DistinctRequest;
+pub use matching::{Matched, Matching};
+pub(crate) use prepare::{Planned, Query};
+pub use request::FindRequest;
+pub(crate) use settings::Collated;
+
+impl Store {
+    /// `find`: the first batch, and a cursor for the rest.
+    ///
+    /// # Errors
+    /// What is wrong with the request; of execution.
+    pub fn find(&self, op: &Op<'_>, ns: &Namespace, request: &FindRequest) -> Result<Batch> {
+        match self.lookup(ns) {
+            Some(Named::Collection(collection)) => self.find_in(op, ns, &collection, request),
+            Some(Named::View(_)) => self.find_in_view(op, ns, request),
+            None => {
+                // What is wrong with the request is wrong without a collection, too.
+                self.check_find(op, request)?;
+                Ok(Batch {
+                    id: 0,
+                    ns: ns.clone(),
+                    documents: Vec::new(),
+                })
+            }
+        }
+    }
+
+    pub(crate) fn check_find(&self, op: &Op<'_>, request: &FindRequest) -> Result<()> {
+        let collated = Collated::of(request.collation.as_deref(), None)?;
+        let settings = collated.settings(op, request.variables.as_ref())?;
+        let filter = query::filter::Filter::parse(&request.filter, &settings)?;
+        if let Some(projection) = &request.projection {
+            query::projection::Projection::parse(projection, &settings, Some(&filter))?;
+        }
+        Ok(())
+    }
+
+    fn find_in(
+        &self,
+        op: &Op<'_>,
+        ns: &Namespace,
+        collection: &Arc<Collection>,
+        request: &FindRequest,
+    ) -> Result<Batch> {
+        if request.tailable && !collection.is_capped() {
+            return Err(Error::bad_value(format!(
+                "error processing query: ns={ns} planner returned error :: caused by :: tailable \
+                 cursor requested on non capped collection"
+            )));
+        }
+        let query = Query::of_find(op, collection, request, &self.options().temp_dir)?;
+        let wanted = request.batch_size.unwrap_or(FIRST_BATCH);
+        let (cursor, documents, over) = with_view(self, op, &mut |view| {
+            let mut executor = query.execute(collection, view)?;
+            let mut collector = Collector::new(wanted, None);
+            let over = wanted != 0 && fill(&mut executor, &mut collector, view)?;
+            let (documents, pending) = collector.finish();
+            let over = over && pending.is_none();
+            let cursor = FindCursor::new(collection, executor, pending, request);
+            Ok((cursor, documents, over))
+        })?;
+        let tails = request.tailable && 0 < collection.count();
+        let ended = (over && !tails) || request.single_batch;
+        let id = if ended {
+            0
+        } else {
+            self.cursors().open(
+                op,
+                ns,
+                request.no_cursor_timeout,
+                Cursor::Find(Box::new(cursor)),
+            )
+        };
+        Ok(Batch {
+            id,
+            ns: ns.clone(),
+            documents,
+        })
+    }
+}

@@ -1,0 +1,236 @@
+//! A `find` made ready: parsed, planned, its plan chosen.
+
+use std::sync::Arc;
+
+use bson::{Bson, Document, RawDocument};
+use query::filter::Filter;
+use query::projection::Projection;
+use query::settings::Settings;
+use query::sort::Sort;
+use query::{Error, Result};
+
+use super::build::{Purpose, SORT_MEMORY, build};
+use super::choose::choose;
+use super::request::FindRequest;
+use super::settings::{Collated, hint, natural};
+use crate::collection::Collection;
+use crate::cursor::View;
+use crate::exec::{Executor, Tail};
+use crate::op::Op;
+use crate::plan::{Candidate, Hint, Request, Space, candidates};
+
+/// A query of one collection, parsed.
+pub(crate) struct Query {
+    /// The indexes there are.
+    pub(crate) space: Arc<Space>,
+    /// How strings compare.
+    pub(crate) collated: Collated,
+    /// What is to be executed.
+    pub(crate) purpose: Purpose,
+    hint: Option<Hint>,
+    min: Option<Document>,
+    max: Option<Document>,
+    /// The paths that are read of a document.
+    needed: Option<Vec<String>>,
+}
+
+/// A plan, and what else was thought of.
+pub(crate) struct Planned {
+    /// The plans that were tried.
+    pub(crate) candidates: Vec<Candidate>,
+    /// The place of the one that was chosen.
+    pub(crate) chosen: usize,
+}
+
+impl Planned {
+    /// The one that was chosen.
+    pub(crate) fn candidate(&self) -> &Candidate {
+        self.candidates
+            .get(self.chosen)
+            .expect("the choice is among the candidates")
+    }
+}
+
+impl Query {
+    /// Every document that `filter` matches, in no order.
+    pub(crate) fn plain(
+        op: &Op<'_>,
+        collection: &Collection,
+        filter: &RawDocument,
+        collation: Option<&RawDocument>,
+        variables: Option<&Document>,
+    ) -> Result<Query> {
+        let space = collection.plans().space(collection)?;
+        let collated = Collated::of(collation, Some(&space))?;
+        let settings = collated.settings(op, variables)?;
+        let filter = Arc::new(Filter::parse(filter, &settings)?);
+        Ok(Query::of_filter(space, collated, filter))
+    }
+
+    /// Every document that `filter` matches, in no order.
+    pub(crate) fn of_filter(space: Arc<Space>, collated: Collated, filter: Arc<Filter>) -> Query {
+        Query {
+            purpose: Purpose {
+                filter,
+                sort: None,
+                collator: collated.collator.clone(),
+                tail: Tail::default(),
+                records_only: false,
+                kept: None,
+                projection: None,
+                spill: None,
+                memory: SORT_MEMORY,
+                tailable: false,
+                once: false,
+            },
+            space,
+            collated,
+            hint: None,
+            min: None,
+            max: None,
+            needed: None,
+        }
+    }
+
+    /// What `find` asks.
+    pub(crate) fn of_find(
+        op: &Op<'_>,
+        collection: &Collection,
+        request: &FindRequest,
+        spill: &std::path::Path,
+    ) -> Result<Query> {
+        let mut query = Query::plain(
+            op,
+            collection,
+            &request.filter,
+            request.collation.as_deref(),
+            request.variables.as_ref(),
+        )?;
+        let settings = query.collated.settings(op, request.variables.as_ref())?;
+        query.hint = hint(request.hint.as_ref())?;
+        query.min.clone_from(&request.min);
+        query.max.clone_from(&request.max);
+        if let Some(sort) = &request.sort {
+            query.set_sort(sort)?;
+        }
+        if let Some(projection) = request.projection.as_deref().filter(|p| !p.is_empty()) {
+            query.set_projection(projection, &settings)?;
+        }
+        if request.tailable && query.purpose.sort.is_some() {
+            return Err(Error::bad_value(
+                "cannot use tailable option with a sort other than {$natural: 1}",
+            ));
+        }
+        query.purpose.tailable = request.tailable;
+        query.purpose.tail.skip = request.skip;
+        query.purpose.tail.limit = request.limit;
+        query.purpose.tail.record_id = request.show_record_id;
+        if request.show_record_id {
+            query.needed = None;
+            query.purpose.kept = None;
+        }
+        if request.allow_disk_use {
+            query.purpose.spill = Some(spill.to_owned());
+        }
+        Ok(query)
+    }
+
+    /// Ask for an order. `{$natural: 1}` is a hint.
+    pub(crate) fn set_sort(&mut self, sort: &RawDocument) -> Result<()> {
+        if let Some(direction) = sort.get("$natural")? {
+            let direction = Bson::try_from(direction)?;
+            let backward = natural(&direction)?;
+            self.hint = Some(Hint::Natural { backward });
+            return Ok(());
+        }
+        let sort = Sort::parse(sort)?;
+        if !sort.is_empty() {
+            self.purpose.sort = Some(Arc::new(sort));
+        }
+        Ok(())
+    }
+
+    /// Ask for an order that is parsed already.
+    pub(crate) fn set_parsed_sort(&mut self, sort: Sort) {
+        self.purpose.sort = Some(Arc::new(sort)).filter(|sort| !sort.is_empty());
+    }
+
+    /// Ask for an index.
+    pub(crate) fn set_hint(&mut self, value: Option<&Bson>) -> Result<()> {
+        if let Some(hint) = hint(value)? {
+            self.hint = Some(hint);
+        }
+        Ok(())
+    }
+
+    /// Read no more than these paths.
+    pub(crate) fn set_needed(&mut self, needed: Option<Vec<String>>) {
+        self.needed = needed;
+    }
+
+    fn set_projection(&mut self, spec: &RawDocument, settings: &Settings) -> Result<()> {
+        let projection = Projection::parse(spec, settings, Some(&self.purpose.filter))?;
+        if projection.needs_match() {
+            self.purpose.tail.positional = Some(Arc::clone(&self.purpose.filter));
+        } else if let Some(paths) = projection.required_fields() {
+            let paths: Vec<String> = paths.iter().map(|path| path.as_str().to_owned()).collect();
+            if projection.is_simple() && projection.is_inclusion() {
+                self.purpose.kept = Some(paths.clone());
+            }
+            self.needed = Some(paths);
+        }
+        self.purpose.projection = Some(Document::try_from(spec)?);
+        self.purpose.tail.projection = Some(Arc::new(projection));
+        Ok(())
+    }
+
+    /// The ways to answer.
+    ///
+    /// # Errors
+    /// Hints that do not fit.
+    pub(crate) fn candidates(&self) -> Result<Vec<Candidate>> {
+        let request = Request {
+            filter: &self.purpose.filter,
+            sort: self.purpose.sort.as_deref(),
+            hint: self.hint.as_ref(),
+            min: self.min.as_ref(),
+            max: self.max.as_ref(),
+            needed: self.needed.as_deref(),
+            collation: self.collated.collation.as_ref(),
+        };
+        candidates(&request, &self.space)
+    }
+
+    /// The best way to answer.
+    ///
+    /// # Errors
+    /// Hints that do not fit; of execution.
+    pub(crate) fn plan(
+        &self,
+        collection: &Arc<Collection>,
+        view: &mut View<'_>,
+    ) -> Result<Planned> {
+        let candidates = self.candidates()?;
+        let chosen = choose(collection, &candidates, &self.purpose, view)?;
+        let planned = Planned { candidates, chosen };
+        for scan in planned.candidate().access.scans().take(1) {
+            if let Some(index) = scan.index.source() {
+                index.usage().note();
+            }
+        }
+        Ok(planned)
+    }
+
+    /// Plan, and make the plan ready to run.
+    ///
+    /// # Errors
+    /// As [`Query::plan`].
+    pub(crate) fn execute(
+        &self,
+        collection: &Arc<Collection>,
+        view: &mut View<'_>,
+    ) -> Result<Executor> {
+        let planned = self.plan(collection, view)?;
+        build(collection, planned.candidate(), &self.purpose)
+    }
+}

@@ -1,0 +1,102 @@
+//! How a query compares strings, and its variables.
+
+use std::sync::Arc;
+
+use bson::{Document, RawDocument};
+use query::collation::{Collation, Collator};
+use query::expr::Variables;
+use query::settings::Settings;
+use query::{Error, Result};
+
+use crate::op::Op;
+use crate::plan::Space;
+
+/// The collation of a query.
+#[derive(Clone, Default)]
+pub(crate) struct Collated {
+    /// In full; nothing is byte order.
+    pub(crate) collation: Option<Document>,
+    /// The order of strings.
+    pub(crate) collator: Option<Arc<Collator>>,
+}
+
+impl Collated {
+    /// What the command asks for, or else the collection's default.
+    ///
+    /// # Errors
+    /// A collation that is none.
+    pub(crate) fn of(asked: Option<&RawDocument>, space: Option<&Space>) -> Result<Collated> {
+        let Some(asked) = asked.filter(|asked| !asked.is_empty()) else {
+            return Ok(space.map_or_else(Collated::default, |space| Collated {
+                collation: space.id_collation.clone(),
+                collator: space.collator.clone(),
+            }));
+        };
+        let Some(collation) = Collation::parse(asked)? else {
+            return Ok(Collated::default());
+        };
+        let full = collation.to_document();
+        if let Some(space) = space
+            && space.id_collation.as_ref() == Some(&full)
+        {
+            return Ok(Collated {
+                collation: Some(full),
+                collator: space.collator.clone(),
+            });
+        }
+        Ok(Collated {
+            collation: Some(full),
+            collator: Some(Arc::new(Collator::new(collation)?)),
+        })
+    }
+
+    /// Settings for parsing.
+    ///
+    /// # Errors
+    /// Variables that are none.
+    pub(crate) fn settings(&self, op: &Op<'_>, variables: Option<&Document>) -> Result<Settings> {
+        let mut settings = Settings::at(op.now);
+        settings.collator.clone_from(&self.collator);
+        if let Some(variables) = variables {
+            let raw = bson::RawDocumentBuf::try_from(variables)?;
+            settings.variables = Variables::from_let(&raw, &settings.variables)?;
+        }
+        Ok(settings)
+    }
+}
+
+/// Read a hint as commands give it.
+///
+/// # Errors
+/// `FailedToParse`.
+pub(crate) fn hint(value: Option<&bson::Bson>) -> Result<Option<crate::plan::Hint>> {
+    use crate::plan::Hint;
+    use bson::Bson;
+    match value {
+        None => Ok(None),
+        Some(Bson::String(name)) if name.is_empty() => Ok(None),
+        Some(Bson::String(name)) => Ok(Some(Hint::Name(name.clone()))),
+        Some(Bson::Document(pattern)) if pattern.is_empty() => Ok(None),
+        Some(Bson::Document(pattern)) => match pattern.get("$natural") {
+            None => Ok(Some(Hint::Pattern(pattern.clone()))),
+            Some(direction) => Ok(Some(Hint::Natural {
+                backward: natural(direction)?,
+            })),
+        },
+        Some(_) => Err(Error::parse("Hint must be a string or an object")),
+    }
+}
+
+/// The direction of `$natural`: whether it is -1.
+///
+/// # Errors
+/// `BadValue`.
+pub(crate) fn natural(direction: &bson::Bson) -> Result<bool> {
+    match query::number::Number::from_bson(direction).and_then(|n| n.to_i64_exact()) {
+        Some(1) => Ok(false),
+        Some(-1) => Ok(true),
+        _ => Err(Error::bad_value(
+            "$natural sort cannot be set to a value other than -1 or 1.",
+        )),
+    }
+}

@@ -1,0 +1,495 @@
+//! From documents to the keys of an index: the one generator that insert, update, delete, builds and
+//! validation share.
+//!
+//! - K1. The keys of a document depend on the document and the specification alone.
+//! - K2. No key comes twice for one document; with more than one they are in key order.
+//! - K3. Every array that made keys multiply is told in [`KeySet::multikey`], by field and by
+//!   position within the field's path.
+//!
+//! Arrays: a field that ends in an array gives one key per element (an empty array gives
+//! `undefined`); an array on the way is entered element by element, but a numeric part of a path
+//! that names an element of it takes that element alone. Fields that go through the same array go
+//! through it together; two different arrays in one document are refused.
+
+use std::sync::Arc;
+
+use bson::{RawArray, RawBsonRef, RawDocument};
+use query::{Code, Error, Result};
+
+use super::spec::{FieldKind, IndexSpec};
+use super::wildcard::Wildcard;
+use crate::key::{Collate, Encoder};
+
+/// Keys that one document may have in one index: more would make one write larger than a
+/// transaction should be.
+const KEYS_MAX: usize = 100_000;
+
+/// The keys of one document in one index. It can be used again; its memory is kept.
+#[derive(Debug, Default)]
+pub struct KeySet {
+    bytes: Vec<u8>,
+    items: Vec<Item>,
+    /// Per field, a bit for each part of its path whose value was an array.
+    multikey: Vec<u32>,
+    scratch: Encoder,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Item {
+    start: usize,
+    key_end: usize,
+    bits_end: usize,
+}
+
+/// A key with its type bits. The key ends in [`crate::key::END`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Key<'a> {
+    /// The components and the end byte, cut if it was too long (then [`CUT`] begins the bits).
+    pub bytes: &'a [u8],
+    /// The type bits.
+    pub type_bits: &'a [u8],
+}
+
+/// Type bits of a key that was cut: it cannot be decoded.
+pub const CUT: u8 = 0xFF;
+
+impl KeySet {
+    /// An empty set.
+    #[must_use]
+    pub fn new() -> KeySet {
+        KeySet::default()
+    }
+
+    /// The keys.
+    pub fn keys(&self) -> impl Iterator<Item = Key<'_>> {
+        self.items.iter().map(|item| self.key(item))
+    }
+
+    /// How many keys there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.items.len()
+    }
+
+    /// Whether the document is not in the index.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.items.is_empty()
+    }
+
+    /// Per field of the index, a bit for each part of its path whose value was an array (the lowest
+    /// bit for the first part). Empty when there was no array.
+    #[must_use]
+    pub fn multikey(&self) -> &[u32] {
+        &self.multikey
+    }
+
+    /// Whether `key` is among the keys.
+    #[must_use]
+    pub fn contains(&self, key: &[u8]) -> bool {
+        self.keys().any(|k| k.bytes == key)
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.bytes.clear();
+        self.items.clear();
+        self.multikey.clear();
+    }
+
+    fn key(&self, item: &Item) -> Key<'_> {
+        Key {
+            bytes: self.bytes.get(item.start..item.key_end).unwrap_or_default(),
+            type_bits: self
+                .bytes
+                .get(item.key_end..item.bits_end)
+                .unwrap_or_default(),
+        }
+    }
+
+    pub(super) fn begin(&mut self) -> &mut Encoder {
+        self.scratch.clear();
+        &mut self.scratch
+    }
+
+    /// Add what stands in the encoder.
+    pub(super) fn finish(&mut self, limit: usize) -> Result<()> {
+        if KEYS_MAX <= self.items.len() {
+            let message = format!("a document has more than {KEYS_MAX} keys in an index");
+            return Err(Error::new(Code::CANNOT_CREATE_INDEX, message));
+        }
+        self.scratch.end();
+        let start = self.bytes.len();
+        let key = self.scratch.bytes();
+        if key.len() <= limit {
+            self.bytes.extend_from_slice(key);
+            let key_end = self.bytes.len();
+            self.bytes.extend_from_slice(self.scratch.type_bits());
+            self.push(start, key_end);
+        } else {
+            self.bytes.extend_from_slice(&cut(key, limit));
+            let key_end = self.bytes.len();
+            self.bytes.push(CUT);
+            self.push(start, key_end);
+        }
+        Ok(())
+    }
+
+    fn push(&mut self, start: usize, key_end: usize) {
+        self.items.push(Item {
+            start,
+            key_end,
+            bits_end: self.bytes.len(),
+        });
+    }
+
+    pub(super) fn mark(&mut self, field: usize, part: usize, fields: usize) {
+        self.multikey.resize(fields, 0);
+        if let Some(bits) = self.multikey.get_mut(field) {
+            *bits |= 1 << part.min(31);
+        }
+    }
+
+    pub(super) fn sort(&mut self) {
+        if self.items.len() < 2 {
+            return;
+        }
+        let mut items = std::mem::take(&mut self.items);
+        items.sort_by(|a, b| self.key(a).cmp(&self.key(b)));
+        // Of keys that are equal but for the types of their values, the first stays.
+        items.dedup_by(|a, b| self.key(a).bytes == self.key(b).bytes);
+        self.items = items;
+    }
+}
+
+/// A key too long for the engine: its beginning, then 16 bytes of hash of it all. Keys that are cut
+/// at the same place are in the order of their hashes.
+pub(crate) fn cut(key: &[u8], limit: usize) -> Vec<u8> {
+    let mut cut = key.get(..limit.saturating_sub(16)).unwrap_or(key).to_vec();
+    let low = stdx::hash::hash64(key);
+    cut.extend_from_slice(&low.to_be_bytes());
+    cut.extend_from_slice(&stdx::hash::hash64_seeded(key, low).to_be_bytes());
+    cut
+}
+
+/// Makes the keys of one index.
+pub struct KeyMaker {
+    fields: Vec<Field>,
+    sparse: bool,
+    collation: Option<Arc<dyn Collate>>,
+    wildcard: Option<Wildcard>,
+    limit: usize,
+}
+
+struct Field {
+    path: Box<[Box<str>]>,
+    kind: FieldKind,
+}
+
+/// Where the walk of one field stands.
+#[derive(Clone, Copy)]
+enum State<'d> {
+    /// At a value, with this many parts of the path behind it.
+    At(RawBsonRef<'d>, usize),
+    Done(Value<'d>),
+}
+
+#[derive(Clone, Copy)]
+enum Value<'d> {
+    Missing,
+    /// Of an empty array.
+    Undefined,
+    Some(RawBsonRef<'d>),
+}
+
+impl KeyMaker {
+    /// The generator of an index. Keys longer than `limit` are cut.
+    ///
+    /// # Errors
+    /// A key pattern that no index has.
+    pub fn new(
+        spec: &IndexSpec,
+        collation: Option<Arc<dyn Collate>>,
+        limit: usize,
+    ) -> Result<KeyMaker> {
+        let wildcard = Wildcard::new(spec)?;
+        let fields = spec.fields()?.into_iter().map(|(name, kind)| Field {
+            path: name.split('.').map(Box::from).collect(),
+            kind,
+        });
+        Ok(KeyMaker {
+            fields: fields.collect(),
+            sparse: spec.sparse,
+            collation,
+            wildcard,
+            limit,
+        })
+    }
+
+    /// The first parts of the fields' paths: what [`KeyMaker::make`] wants to be given.
+    pub fn tops(&self) -> impl Iterator<Item = &str> {
+        let fields = if self.wildcard.is_some() {
+            &[]
+        } else {
+            self.fields.as_slice()
+        };
+        fields
+            .iter()
+            .filter_map(|f| f.path.first())
+            .map(AsRef::as_ref)
+    }
+
+    /// Which paths a wildcard index holds.
+    #[must_use]
+    pub fn wildcard(&self) -> Option<&Wildcard> {
+        self.wildcard.as_ref()
+    }
+
+    /// The collation of strings.
+    #[must_use]
+    pub fn collation(&self) -> Option<&dyn Collate> {
+        self.collation.as_deref()
+    }
+
+    /// The longest key, in bytes.
+    #[must_use]
+    pub fn limit(&self) -> usize {
+        self.limit
+    }
+
+    /// The keys of a document, whose values of [`KeyMaker::tops`] are looked up.
+    ///
+    /// # Errors
+    /// `CannotIndexParallelArrays`, arrays in a hashed index, bytes that are no BSON.
+    pub fn keys(&self, document: &RawDocument, out: &mut KeySet) -> Result<()> {
+        let mut tops = vec![None; self.fields.len()];
+        if self.wildcard.is_none() {
+            for element in document.iter_elements() {
+                let element = element?;
+                for (top, field) in tops.iter_mut().zip(&self.fields) {
+                    let wanted = field
+                        .path
+                        .first()
+                        .is_some_and(|n| **n == *element.key().as_str());
+                    if wanted && top.is_none() {
+                        *top = Some(element.value()?);
+                    }
+                }
+            }
+        }
+        self.make(document, |field| tops.get(field).copied().flatten(), out)
+    }
+
+    /// The keys of a document, where `top` gives the value of the first part of each field's path.
+    ///
+    /// # Errors
+    /// As [`KeyMaker::keys`].
+    pub fn make<'d>(
+        &self,
+        document: &'d RawDocument,
+        top: impl Fn(usize) -> Option<RawBsonRef<'d>>,
+        out: &mut KeySet,
+    ) -> Result<()> {
+        out.clear();
+        if let Some(wildcard) = &self.wildcard {
+            wildcard.keys(document, self.collation(), self.limit, out)?;
+            out.sort();
+            return Ok(());
+        }
+        let plain = (0..self.fields.len()).all(|i| {
+            let short = self.fields.get(i).is_some_and(|f| f.path.len() == 1);
+            short && !matches!(top(i), Some(RawBsonRef::Array(_)))
+        });
+        if plain {
+            return self.emit(
+                self.fields
+                    .iter()
+                    .enumerate()
+                    .map(|(i, f)| (f, top(i).map_or(Value::Missing, Value::Some))),
+                out,
+            );
+        }
+        let mut states: Vec<State<'d>> = (0..self.fields.len())
+            .map(|i| top(i).map_or(State::Done(Value::Missing), |v| State::At(v, 1)))
+            .collect();
+        self.expand(&mut states, out)?;
+        out.sort();
+        Ok(())
+    }
+
+    /// Walk all fields up to their ends or to one array; go through the array together.
+    fn expand<'d>(&self, states: &mut [State<'d>], out: &mut KeySet) -> Result<()> {
+        let mut array: Option<&'d RawArray> = None;
+        for (index, (state, field)) in states.iter_mut().zip(&self.fields).enumerate() {
+            *state = walk(*state, &field.path)?;
+            if let State::At(RawBsonRef::Array(found), behind) = *state {
+                if field.kind == FieldKind::Hashed {
+                    return Err(Error::location(
+                        16766,
+                        "Error: hashed indexes do not currently support array values",
+                    ));
+                }
+                let same = |a: &RawArray| std::ptr::eq(a.as_bytes(), found.as_bytes());
+                if array.is_some_and(|a| !same(a)) {
+                    return Err(self.parallel(states, array));
+                }
+                array = Some(found);
+                out.mark(index, behind - 1, self.fields.len());
+            }
+        }
+        let Some(array) = array else {
+            let values = self.fields.iter().zip(states.iter()).map(|(f, s)| match s {
+                State::Done(value) => (f, *value),
+                State::At(value, _) => (f, Value::Some(*value)),
+            });
+            return self.emit(values, out);
+        };
+        if array.is_empty() {
+            for (state, field) in states.iter_mut().zip(&self.fields) {
+                if let State::At(RawBsonRef::Array(_), behind) = *state {
+                    let end = behind == field.path.len();
+                    *state = State::Done(if end {
+                        Value::Undefined
+                    } else {
+                        Value::Missing
+                    });
+                }
+            }
+            return self.expand(states, out);
+        }
+        let mut inner = states.to_vec();
+        for element in array {
+            let element = element?;
+            for ((state, inner), field) in states.iter().zip(&mut inner).zip(&self.fields) {
+                *inner = match *state {
+                    State::At(RawBsonRef::Array(_), behind) => enter(element, behind, &field.path)?,
+                    other => other,
+                };
+            }
+            self.expand(&mut inner, out)?;
+        }
+        Ok(())
+    }
+
+    fn emit<'f, 'd>(
+        &self,
+        values: impl Iterator<Item = (&'f Field, Value<'d>)>,
+        out: &mut KeySet,
+    ) -> Result<()> {
+        let collation = self.collation();
+        let encoder = out.begin();
+        let mut found = false;
+        for (field, value) in values {
+            found |= !matches!(value, Value::Missing);
+            let descending = field.kind == FieldKind::Descending;
+            match value {
+                Value::Missing if field.kind == FieldKind::Hashed => {
+                    append_hash(RawBsonRef::Null, encoder)?;
+                }
+                Value::Some(value) if field.kind == FieldKind::Hashed => {
+                    append_hash(value, encoder)?;
+                }
+                Value::Undefined => encoder.append_undefined(descending),
+                Value::Missing => encoder.append_null(descending),
+                Value::Some(value) => encoder.append(value, descending, collation)?,
+            }
+        }
+        if self.sparse && !found {
+            return Ok(());
+        }
+        out.finish(self.limit)
+    }
+
+    fn parallel(&self, states: &[State<'_>], first: Option<&RawArray>) -> Error {
+        let mut names = Vec::new();
+        for (state, field) in states.iter().zip(&self.fields) {
+            if let State::At(RawBsonRef::Array(array), behind) = state {
+                let same = first.is_some_and(|f| std::ptr::eq(f.as_bytes(), array.as_bytes()));
+                if names.is_empty() || !same {
+                    names.push(field.path.get(behind - 1).map_or("", AsRef::as_ref));
+                }
+            }
+        }
+        let (a, b) = (names.first().copied(), names.last().copied());
+        let message = format!(
+            "cannot index parallel arrays [{}] [{}]",
+            b.unwrap_or_default(),
+            a.unwrap_or_default()
+        );
+        Error::new(Code::CANNOT_INDEX_PARALLEL_ARRAYS, message)
+    }
+}
+
+/// The hash of a value as a component: equal values of different types have one hash.
+///
+/// # Errors
+/// Bytes that are no BSON.
+pub fn append_hash(value: RawBsonRef<'_>, out: &mut Encoder) -> Result<()> {
+    let mut encoder = Encoder::new();
+    encoder.append(value, false, None)?;
+    let hash = stdx::hash::hash64(encoder.bytes());
+    let hash = i64::from_ne_bytes(hash.to_ne_bytes());
+    out.append(RawBsonRef::Int64(hash), false, None)?;
+    Ok(())
+}
+
+/// Follow a path through documents, up to its end, to an array or to nothing.
+fn walk<'d>(state: State<'d>, path: &[Box<str>]) -> Result<State<'d>> {
+    let State::At(mut value, mut behind) = state else {
+        return Ok(state);
+    };
+    loop {
+        let Some(part) = path.get(behind) else {
+            return Ok(match value {
+                RawBsonRef::Array(_) => State::At(value, behind),
+                other => State::Done(Value::Some(other)),
+            });
+        };
+        match value {
+            RawBsonRef::Document(document) => match document.get(part)? {
+                None => return Ok(State::Done(Value::Missing)),
+                Some(next) => value = next,
+            },
+            RawBsonRef::Array(array) => match element(array, part)? {
+                None => return Ok(State::At(value, behind)),
+                Some(next) => value = next,
+            },
+            _ => return Ok(State::Done(Value::Missing)),
+        }
+        behind += 1;
+    }
+}
+
+/// Where a field stands in an element of an array it goes through.
+fn enter<'d>(element: RawBsonRef<'d>, behind: usize, path: &[Box<str>]) -> Result<State<'d>> {
+    if path.len() == behind {
+        return Ok(State::Done(Value::Some(element)));
+    }
+    Ok(match element {
+        RawBsonRef::Document(_) => State::At(element, behind),
+        // An array within an array is not entered but by position.
+        RawBsonRef::Array(inner) => {
+            let part = path.get(behind).map_or("", AsRef::as_ref);
+            match self::element(inner, part)? {
+                Some(value) => State::At(value, behind + 1),
+                None => State::Done(Value::Missing),
+            }
+        }
+        _ => State::Done(Value::Missing),
+    })
+}
+
+/// The element of an array that a part of a path names by number.
+fn element<'d>(array: &'d RawArray, part: &str) -> Result<Option<RawBsonRef<'d>>> {
+    let number =
+        part.bytes().all(|b| b.is_ascii_digit()) && (part == "0" || !part.starts_with('0'));
+    if !number {
+        return Ok(None);
+    }
+    let Ok(index) = part.parse::<usize>() else {
+        return Ok(None);
+    };
+    match array.into_iter().nth(index) {
+        None => Ok(None),
+        Some(value) => Ok(Some(value?)),
+    }
+}

@@ -1,0 +1,267 @@
+//! Indexes: specification, keys of documents, and the layout of entries.
+//!
+//! An entry of an ordinary index is the key followed by the record, with the type bits as its value.
+//! An entry of a unique index, and of the index on `_id`, is the key alone, with type bits and record
+//! as its value: that two documents never have one key is then what the engine keeps, also for two
+//! transactions at once, without a search.
+
+mod keys;
+mod spec;
+mod wildcard;
+
+use std::fmt;
+use std::sync::Arc;
+
+use kv::TreeId;
+use query::Result;
+use stdx::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+
+use crate::key::Collate;
+use crate::record::RecordId;
+
+pub(crate) use keys::cut;
+pub use keys::{CUT, Key, KeyMaker, KeySet, append_hash};
+pub use spec::{FieldKind, IndexSpec, name_of, same_pattern};
+pub(crate) use spec::{number, type_name};
+pub use wildcard::Wildcard;
+
+/// An index of a collection.
+pub struct Index {
+    spec: IndexSpec,
+    /// Distinguishes the trees of a collection's indexes; never used again within the collection.
+    number: u32,
+    tree: TreeId,
+    maker: KeyMaker,
+    fields: Vec<(String, FieldKind)>,
+    clustered: bool,
+    /// Per field, a bit for each part of its path that has been an array. Bits are only ever added,
+    /// before the first document that needs them is committed.
+    multikey: Vec<AtomicU32>,
+    /// Those of the bits that are stored. Who commits a document that needs another one stores it in
+    /// the same transaction, so that this can be told apart.
+    stored: Vec<AtomicU32>,
+    /// Whether reads may use it: a build ended.
+    ready: AtomicBool,
+    usage: Usage,
+}
+
+/// How often an index was used since the store was opened or the index made.
+#[derive(Debug)]
+pub struct Usage {
+    /// Since when, in milliseconds since 1970.
+    pub since: i64,
+    /// Operations that used it.
+    pub count: AtomicU64,
+}
+
+impl Usage {
+    /// One more operation used the index.
+    pub(crate) fn note(&self) {
+        self.count.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// What an entry of an index says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Entry<'a> {
+    /// The components and the end byte.
+    pub key: &'a [u8],
+    /// The type bits.
+    pub type_bits: &'a [u8],
+    /// The document.
+    pub record: RecordId,
+}
+
+/// What makes an [`Index`] beside its specification.
+pub(crate) struct Parts {
+    pub(crate) number: u32,
+    pub(crate) tree: TreeId,
+    pub(crate) collation: Option<Arc<dyn Collate>>,
+    pub(crate) clustered: bool,
+    pub(crate) multikey: Vec<u32>,
+    pub(crate) ready: bool,
+    pub(crate) key_limit: usize,
+    pub(crate) since: i64,
+}
+
+impl Index {
+    pub(crate) fn new(spec: IndexSpec, parts: Parts) -> Result<Index> {
+        let fields = spec.fields()?;
+        let maker = KeyMaker::new(&spec, parts.collation, parts.key_limit)?;
+        let bits = |i: usize| parts.multikey.get(i).copied().unwrap_or(0);
+        Ok(Index {
+            number: parts.number,
+            tree: parts.tree,
+            maker,
+            clustered: parts.clustered,
+            multikey: (0..fields.len()).map(|i| AtomicU32::new(bits(i))).collect(),
+            stored: (0..fields.len()).map(|i| AtomicU32::new(bits(i))).collect(),
+            ready: AtomicBool::new(parts.ready),
+            usage: Usage {
+                since: parts.since,
+                count: AtomicU64::new(0),
+            },
+            fields,
+            spec,
+        })
+    }
+
+    /// The specification.
+    #[must_use]
+    pub fn spec(&self) -> &IndexSpec {
+        &self.spec
+    }
+
+    /// The name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.spec.name
+    }
+
+    /// Which of the collection's indexes this is.
+    #[must_use]
+    pub fn number(&self) -> u32 {
+        self.number
+    }
+
+    /// The tree of its entries.
+    #[must_use]
+    pub fn tree(&self) -> TreeId {
+        self.tree
+    }
+
+    /// The generator of its keys.
+    #[must_use]
+    pub fn maker(&self) -> &KeyMaker {
+        &self.maker
+    }
+
+    /// The fields of the key pattern and how they are kept.
+    #[must_use]
+    pub fn fields(&self) -> &[(String, FieldKind)] {
+        &self.fields
+    }
+
+    /// Whether each component is descending, as [`crate::key::decode`] wants it. A wildcard index
+    /// has two components.
+    pub fn directions(&self) -> impl Iterator<Item = bool> {
+        let wildcard = self.fields.iter().any(|(_, k)| *k == FieldKind::Wildcard);
+        let first = wildcard.then_some(false);
+        let rest = self.fields.iter().map(|(_, k)| *k == FieldKind::Descending);
+        first.into_iter().chain(rest)
+    }
+
+    /// Whether plans may use it: built and not hidden.
+    #[must_use]
+    pub fn usable(&self) -> bool {
+        self.is_ready() && !self.spec.hidden
+    }
+
+    /// Whether it is built.
+    #[must_use]
+    pub fn is_ready(&self) -> bool {
+        self.ready.load(Ordering::Acquire)
+    }
+
+    /// Whether its entries are unique and have the record in their value.
+    #[must_use]
+    pub fn unique(&self) -> bool {
+        self.spec.unique
+    }
+
+    /// Whether some document has more than one key, or could have.
+    #[must_use]
+    pub fn is_multikey(&self) -> bool {
+        self.multikey
+            .iter()
+            .any(|bits| bits.load(Ordering::Acquire) != 0)
+    }
+
+    /// The parts of the path of `field` (from bit 0 on) that have been an array in some document.
+    #[must_use]
+    pub fn multikey_parts(&self, field: usize) -> u32 {
+        self.multikey
+            .get(field)
+            .map_or(0, |bits| bits.load(Ordering::Acquire))
+    }
+
+    /// Learn bits; those that are not stored yet come back as pairs of field and part.
+    pub(crate) fn learn(&self, found: &[u32]) -> Vec<(u8, u8)> {
+        let mut news = Vec::new();
+        for (field, found) in found.iter().enumerate() {
+            if let Some(bits) = self.multikey.get(field) {
+                bits.fetch_or(*found, Ordering::AcqRel);
+            }
+            let stored = self
+                .stored
+                .get(field)
+                .map_or(0, |bits| bits.load(Ordering::Acquire));
+            let field = u8::try_from(field).expect("an index has at most 32 fields");
+            let new = (0..32).filter(|part| (found & !stored) >> part & 1 == 1);
+            news.extend(new.map(|part| (field, part)));
+        }
+        news
+    }
+
+    /// A bit was committed.
+    pub(crate) fn stored(&self, field: u8, part: u8) {
+        if let Some(bits) = self.stored.get(usize::from(field)) {
+            bits.fetch_or(1 << part, Ordering::AcqRel);
+        }
+    }
+
+    /// How it was used.
+    #[must_use]
+    pub fn usage(&self) -> &Usage {
+        &self.usage
+    }
+
+    /// Make the entry of a key: its key and value are appended.
+    pub fn append_entry(
+        &self,
+        key: Key<'_>,
+        record: &RecordId,
+        entry_key: &mut Vec<u8>,
+        entry_value: &mut Vec<u8>,
+    ) {
+        entry_key.extend_from_slice(key.bytes);
+        entry_value.extend_from_slice(key.type_bits);
+        record.append_suffix(if self.unique() {
+            entry_value
+        } else {
+            entry_key
+        });
+    }
+
+    /// Read an entry. `None` when it is none: the index is corrupt.
+    #[must_use]
+    pub fn read_entry<'a>(&self, key: &'a [u8], value: &'a [u8]) -> Option<Entry<'a>> {
+        if self.unique() {
+            let (type_bits, record) = RecordId::split_suffix(value, self.clustered)?;
+            Some(Entry {
+                key,
+                type_bits,
+                record,
+            })
+        } else {
+            let (key, record) = RecordId::split_suffix(key, self.clustered)?;
+            Some(Entry {
+                key,
+                type_bits: value,
+                record,
+            })
+        }
+    }
+}
+
+impl fmt::Debug for Index {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Index")
+            .field("spec", &self.spec)
+            .field("number", &self.number)
+            .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,542 @@
+//! What an index is: its specification as users write it and as `listIndexes` shows it.
+//!
+//! Messages and codes follow MongoDB's.
+
+use bson::{Bson, Document, doc};
+use query::{Code, Error, Result};
+
+use crate::limits::INDEX_FIELDS_MAX;
+
+/// A checked specification of an index.
+#[derive(Clone, Debug, PartialEq)]
+pub struct IndexSpec {
+    /// The name, unique within the collection.
+    pub name: String,
+    /// The key pattern as given.
+    pub key: Document,
+    /// No two documents have the same key.
+    pub unique: bool,
+    /// Documents that have none of the fields are left out.
+    pub sparse: bool,
+    /// Only documents that match are in the index.
+    pub partial: Option<Document>,
+    /// Seconds after which documents expire, for TTL indexes, as given.
+    pub expire_after: Option<Bson>,
+    /// Kept up to date but not used by plans.
+    pub hidden: bool,
+    /// The collation in full; `None` is byte order.
+    pub collation: Option<Document>,
+    /// Which paths a wildcard index holds.
+    pub wildcard_projection: Option<Document>,
+    /// Options for engines: kept and shown.
+    pub storage_engine: Option<Document>,
+    /// New duplicates are refused, old ones may be there.
+    pub prepare_unique: bool,
+}
+
+/// Options of an index that are accepted; those without a field of [`IndexSpec`] have no effect.
+const KNOWN: [&str; 26] = [
+    "v",
+    "key",
+    "name",
+    "ns",
+    "unique",
+    "sparse",
+    "partialFilterExpression",
+    "expireAfterSeconds",
+    "hidden",
+    "collation",
+    "wildcardProjection",
+    "storageEngine",
+    "prepareUnique",
+    "background",
+    "dropDups",
+    "clustered",
+    "weights",
+    "default_language",
+    "language_override",
+    "textIndexVersion",
+    "2dsphereIndexVersion",
+    "bits",
+    "min",
+    "max",
+    "bucketSize",
+    "originalSpec",
+];
+
+/// How one field of an index is kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FieldKind {
+    /// In ascending order.
+    Ascending,
+    /// In descending order.
+    Descending,
+    /// By hash.
+    Hashed,
+    /// All paths below.
+    Wildcard,
+}
+
+impl IndexSpec {
+    /// The index on `_id` that every collection has.
+    #[must_use]
+    pub fn id(collation: Option<Document>) -> IndexSpec {
+        IndexSpec {
+            name: "_id_".to_owned(),
+            key: doc! { "_id": 1 },
+            unique: true,
+            sparse: false,
+            partial: None,
+            expire_after: None,
+            hidden: false,
+            collation,
+            wildcard_projection: None,
+            storage_engine: None,
+            prepare_unique: false,
+        }
+    }
+
+    /// Read and check a specification. A missing name is made of the key.
+    ///
+    /// # Errors
+    /// `CannotCreateIndex`, `TypeMismatch`, `InvalidIndexSpecificationOption` and such.
+    pub fn parse(spec: &Document) -> Result<IndexSpec> {
+        check_names(spec)?;
+        let key = document(spec, "key")?.ok_or_else(|| {
+            Error::parse("The 'key' field is a required property of an index specification")
+        })?;
+        let fields = fields(&key)?;
+        let name = match spec.get("name") {
+            Some(Bson::String(name)) if name == "*" => {
+                return Err(Error::bad_value("The index name '*' is not valid."));
+            }
+            Some(Bson::String(name)) if name.contains('\0') => {
+                return Err(cannot("index name cannot contain null characters"));
+            }
+            Some(Bson::String(name)) if name.is_empty() => {
+                return Err(cannot("index name cannot be empty"));
+            }
+            Some(Bson::String(name)) => name.clone(),
+            Some(other) => return Err(wrong_type("name", "string", other)),
+            None => name_of(&key),
+        };
+        if let Some(version) = spec.get("v") {
+            check_version(version)?;
+        }
+        let index = IndexSpec {
+            name,
+            unique: flag(spec, "unique")?,
+            sparse: flag(spec, "sparse")?,
+            partial: document(spec, "partialFilterExpression")?,
+            expire_after: spec.get("expireAfterSeconds").cloned(),
+            hidden: flag(spec, "hidden")?,
+            collation: document(spec, "collation")?
+                .filter(|c| c.get_str("locale").ok() != Some("simple")),
+            wildcard_projection: document(spec, "wildcardProjection")?,
+            storage_engine: document(spec, "storageEngine")?,
+            prepare_unique: flag(spec, "prepareUnique")?,
+            key,
+        };
+        index.check(&fields)?;
+        Ok(index)
+    }
+
+    /// Whether this is the index on `_id`.
+    #[must_use]
+    pub fn is_id(&self) -> bool {
+        let mut keys = self.key.iter();
+        let first = keys
+            .next()
+            .is_some_and(|(name, value)| name == "_id" && !matches!(value, Bson::String(_)));
+        first && keys.next().is_none() && self.name == "_id_"
+    }
+
+    /// The fields with their kinds. The pattern was checked when the specification was made.
+    ///
+    /// # Errors
+    /// `CannotCreateIndex`, for patterns that no index has.
+    pub fn fields(&self) -> Result<Vec<(String, FieldKind)>> {
+        fields(&self.key)
+    }
+
+    /// As `listIndexes` shows it.
+    #[must_use]
+    pub fn to_document(&self) -> Document {
+        let mut out = doc! { "v": 2, "key": self.key.clone(), "name": &self.name };
+        if self.is_id() {
+            if let Some(collation) = &self.collation {
+                out.insert("collation", collation.clone());
+            }
+            return out;
+        }
+        for (name, set) in [
+            ("unique", self.unique),
+            ("sparse", self.sparse),
+            ("hidden", self.hidden),
+            ("prepareUnique", self.prepare_unique),
+        ] {
+            if set {
+                out.insert(name, true);
+            }
+        }
+        if let Some(seconds) = &self.expire_after {
+            out.insert("expireAfterSeconds", seconds.clone());
+        }
+        for (name, value) in [
+            ("partialFilterExpression", &self.partial),
+            ("collation", &self.collation),
+            ("wildcardProjection", &self.wildcard_projection),
+            ("storageEngine", &self.storage_engine),
+        ] {
+            if let Some(value) = value {
+                out.insert(name, value.clone());
+            }
+        }
+        out
+    }
+
+    /// Whether another index of this key, collation and filter would be the same index, whatever
+    /// its name.
+    #[must_use]
+    pub fn same_keys(&self, other: &IndexSpec) -> bool {
+        same_pattern(&self.key, &other.key)
+            && self.collation == other.collation
+            && self.partial == other.partial
+    }
+
+    /// Whether all options but the name agree.
+    #[must_use]
+    pub fn same_options(&self, other: &IndexSpec) -> bool {
+        self.unique == other.unique
+            && self.sparse == other.sparse
+            && seconds(self.expire_after.as_ref()) == seconds(other.expire_after.as_ref())
+            && self.wildcard_projection == other.wildcard_projection
+            && self.partial == other.partial
+            && self.collation == other.collation
+    }
+
+    /// The seconds after which documents expire. `None` without a limit that counts: NaN is as
+    /// none.
+    #[must_use]
+    pub fn ttl_seconds(&self) -> Option<i64> {
+        seconds(self.expire_after.as_ref())
+    }
+
+    fn check(&self, fields: &[(String, FieldKind)]) -> Result<()> {
+        let has = |kind| fields.iter().any(|(_, k)| *k == kind);
+        let shown = || self.to_document().to_string();
+        if self.is_id() {
+            return self.check_id();
+        }
+        if self.partial.is_some() && self.sparse {
+            return Err(cannot(
+                "cannot mix \"partialFilterExpression\" and \"sparse\" options",
+            ));
+        }
+        if has(FieldKind::Hashed) && self.unique {
+            return Err(Error::location(
+                16764,
+                "Currently hashed indexes cannot guarantee uniqueness. Use a regular index.",
+            ));
+        }
+        if has(FieldKind::Wildcard) {
+            if fields.len() != 1 {
+                return Err(cannot("wildcard indexes do not allow compounding"));
+            }
+            for (option, set) in [
+                ("unique", self.unique),
+                ("sparse", self.sparse),
+                ("expireAfterSeconds", self.expire_after.is_some()),
+            ] {
+                if set {
+                    return Err(cannot(format!(
+                        "Index type 'wildcard' does not support the {option} option"
+                    )));
+                }
+            }
+        }
+        if self.wildcard_projection.is_some()
+            && !fields.first().is_some_and(|(name, _)| name == "$**")
+        {
+            return Err(Error::bad_value(
+                "The field 'wildcardProjection' is only allowed in an 'wildcard' index with a key \
+                 pattern of {'$**': 1}",
+            ));
+        }
+        if let Some(seconds) = &self.expire_after {
+            check_ttl(seconds, fields, &shown)?;
+        }
+        Ok(())
+    }
+
+    fn check_id(&self) -> Result<()> {
+        let allowed = !self.sparse
+            && self.partial.is_none()
+            && self.expire_after.is_none()
+            && self.wildcard_projection.is_none();
+        if !allowed {
+            return Err(Error::new(
+                Code::INVALID_INDEX_SPECIFICATION_OPTION,
+                "The _id index takes no options but 'collation'",
+            ));
+        }
+        if self.hidden {
+            return Err(Error::bad_value("can't hide _id index"));
+        }
+        Ok(())
+    }
+}
+
+/// The name MongoDB's tools give an index: fields and directions joined.
+#[must_use]
+pub fn name_of(key: &Document) -> String {
+    let mut parts = Vec::new();
+    for (name, value) in key {
+        parts.push(name.clone());
+        parts.push(match value {
+            Bson::String(kind) => kind.clone(),
+            Bson::Double(v) => format!("{v}"),
+            other => other.to_string(),
+        });
+    }
+    parts.join("_")
+}
+
+fn check_names(spec: &Document) -> Result<()> {
+    for name in spec.keys() {
+        if !KNOWN.contains(&name.as_str()) {
+            let message = format!(
+                "The field '{name}' is not valid for an index specification. Specification: {spec}"
+            );
+            return Err(Error::new(
+                Code::INVALID_INDEX_SPECIFICATION_OPTION,
+                message,
+            ));
+        }
+    }
+    Ok(())
+}
+
+fn check_version(version: &Bson) -> Result<()> {
+    let number = number(version).ok_or_else(|| wrong_type("v", "number", version))?;
+    if number == 2.0 || number == 1.0 {
+        return Ok(());
+    }
+    Err(cannot(format!(
+        "Invalid index specification; cannot create an index with v={version}"
+    )))
+}
+
+fn check_ttl(
+    seconds: &Bson,
+    fields: &[(String, FieldKind)],
+    shown: &dyn Fn() -> String,
+) -> Result<()> {
+    let Some(value) = number(seconds) else {
+        return Err(cannot(format!(
+            "TTL index 'expireAfterSeconds' option must be numeric, but received a type of '{}'. \
+             Index spec: {}",
+            type_name(seconds),
+            shown()
+        )));
+    };
+    let within = value.is_nan() || (0.0..=2_147_483_647.0).contains(&value);
+    if !within {
+        return Err(cannot(format!(
+            "TTL index 'expireAfterSeconds' option must be within an acceptable range, try a \
+             different number than {seconds}. Index spec: {}",
+            shown()
+        )));
+    }
+    if fields.len() != 1 {
+        return Err(cannot(format!(
+            "TTL indexes are single-field indexes, compound indexes do not support TTL. Index \
+             spec: {}",
+            shown()
+        )));
+    }
+    if fields.first().is_some_and(|(name, _)| name == "_id") {
+        return Err(Error::new(
+            Code::INVALID_INDEX_SPECIFICATION_OPTION,
+            "The field 'expireAfterSeconds' is not valid for an _id index specification.",
+        ));
+    }
+    Ok(())
+}
+
+fn fields(key: &Document) -> Result<Vec<(String, FieldKind)>> {
+    if key.is_empty() {
+        return Err(cannot("Index keys cannot be an empty object."));
+    }
+    if INDEX_FIELDS_MAX < key.len() {
+        return Err(Error::location(
+            13103,
+            format!("too many compound keys; the limit is {INDEX_FIELDS_MAX}"),
+        ));
+    }
+    let mut fields = Vec::with_capacity(key.len());
+    let mut hashed = 0;
+    for (name, value) in key {
+        let wildcard = name == "$**" || name.ends_with(".$**");
+        let kind = match value {
+            Bson::String(plugin) if plugin == "hashed" => {
+                hashed += 1;
+                FieldKind::Hashed
+            }
+            Bson::String(plugin) => {
+                let known = matches!(plugin.as_str(), "text" | "2d" | "2dsphere" | "geoHaystack");
+                return Err(cannot(if known {
+                    format!("Index type '{plugin}' is not supported by this server")
+                } else {
+                    format!("Unknown index plugin '{plugin}'")
+                }));
+            }
+            other => match number(other) {
+                None => {
+                    return Err(cannot(format!(
+                        "Values in v:2 index key pattern cannot be of type {}. Only numbers > 0, \
+                         numbers < 0, and strings are allowed.",
+                        type_name(other)
+                    )));
+                }
+                Some(n) if n == 0.0 || n.is_nan() => {
+                    return Err(cannot("Values in the index key pattern cannot be 0."));
+                }
+                Some(_) if wildcard => FieldKind::Wildcard,
+                Some(n) if n < 0.0 => FieldKind::Descending,
+                Some(_) => FieldKind::Ascending,
+            },
+        };
+        check_field(name, wildcard)?;
+        fields.push((name.clone(), kind));
+    }
+    if 1 < hashed {
+        return Err(Error::location(
+            31303,
+            format!(
+                "A maximum of one index field is allowed to be hashed but found {hashed} for 'key' {key}"
+            ),
+        ));
+    }
+    Ok(fields)
+}
+
+fn check_field(name: &str, wildcard: bool) -> Result<()> {
+    if name.is_empty() {
+        return Err(cannot("Index keys cannot contain an empty field."));
+    }
+    let path = if wildcard {
+        name.trim_end_matches("$**").trim_end_matches('.')
+    } else {
+        name
+    };
+    if path.is_empty() && wildcard {
+        return Ok(());
+    }
+    for part in path.split('.') {
+        if part.is_empty() {
+            return Err(cannot("Index keys cannot contain an empty field."));
+        }
+        if part.starts_with('$') && !matches!(part, "$id" | "$db" | "$ref") {
+            return Err(cannot(
+                "Index key contains an illegal field name: field name starts with '$'.",
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// Whether two key patterns name the same fields in the same directions.
+#[must_use]
+pub fn same_pattern(a: &Document, b: &Document) -> bool {
+    a.len() == b.len()
+        && a.iter().zip(b).all(|((an, av), (bn, bv))| {
+            an == bn
+                && match (number(av), number(bv)) {
+                    (Some(a), Some(b)) => (a < 0.0) == (b < 0.0),
+                    (None, None) => av == bv,
+                    _ => false,
+                }
+        })
+}
+
+fn document(spec: &Document, name: &str) -> Result<Option<Document>> {
+    match spec.get(name) {
+        None => Ok(None),
+        Some(Bson::Document(value)) => Ok(Some(value.clone())),
+        Some(other) => Err(wrong_type(name, "object", other)),
+    }
+}
+
+fn flag(spec: &Document, name: &str) -> Result<bool> {
+    match spec.get(name) {
+        None => Ok(false),
+        Some(Bson::Boolean(value)) => Ok(*value),
+        Some(other) => match number(other) {
+            Some(value) => Ok(value != 0.0),
+            None => Err(wrong_type(name, "bool", other)),
+        },
+    }
+}
+
+/// Any number but a decimal, as a double.
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "signs and small numbers are asked for"
+)]
+pub(crate) fn number(value: &Bson) -> Option<f64> {
+    match value {
+        Bson::Int32(v) => Some(f64::from(*v)),
+        Bson::Int64(v) => Some(*v as f64),
+        Bson::Double(v) => Some(*v),
+        Bson::Decimal128(v) => v.to_string().parse().ok(),
+        _ => None,
+    }
+}
+
+#[expect(
+    clippy::cast_possible_truncation,
+    reason = "the range was checked; the cast saturates"
+)]
+fn seconds(value: Option<&Bson>) -> Option<i64> {
+    let seconds = number(value?)?;
+    (!seconds.is_nan()).then_some(seconds as i64)
+}
+
+fn cannot(message: impl Into<String>) -> Error {
+    Error::new(Code::CANNOT_CREATE_INDEX, message)
+}
+
+fn wrong_type(name: &str, wanted: &str, found: &Bson) -> Error {
+    Error::type_mismatch(format!(
+        "The field '{name}' must be of type {wanted}, but got {}",
+        type_name(found)
+    ))
+}
+
+/// The type's name as MongoDB's messages have it.
+pub(crate) fn type_name(value: &Bson) -> &'static str {
+    match value {
+        Bson::Double(_) => "double",
+        Bson::String(_) => "string",
+        Bson::Array(_) => "array",
+        Bson::Document(_) => "object",
+        Bson::Boolean(_) => "bool",
+        Bson::Null => "null",
+        Bson::RegularExpression(_) => "regex",
+        Bson::JavaScriptCode(_) => "javascript",
+        Bson::JavaScriptCodeWithScope(_) => "javascriptWithScope",
+        Bson::Int32(_) => "int",
+        Bson::Int64(_) => "long",
+        Bson::Timestamp(_) => "timestamp",
+        Bson::Binary(_) => "binData",
+        Bson::ObjectId(_) => "objectId",
+        Bson::DateTime(_) => "date",
+        Bson::Symbol(_) => "symbol",
+        Bson::Decimal128(_) => "decimal",
+        Bson::Undefined => "undefined",
+        Bson::MaxKey => "maxKey",
+        Bson::MinKey => "minKey",
+        Bson::DbPointer(_) => "dbPointer",
+    }
+}

@@ -1,0 +1,185 @@
+//! Keys of documents, case by case.
+
+use bson::{Bson, Document, RawDocumentBuf, doc};
+
+use super::*;
+use crate::key::decode;
+
+fn keys(pattern: Document, document: Document) -> Vec<Vec<Bson>> {
+    keys_of(doc! { "key": pattern }, document).unwrap().0
+}
+
+fn keys_of(spec: Document, document: Document) -> query::Result<(Vec<Vec<Bson>>, Vec<u32>)> {
+    let spec = IndexSpec::parse(&spec).unwrap();
+    let maker = KeyMaker::new(&spec, None, 1000).unwrap();
+    let mut set = KeySet::new();
+    let raw = RawDocumentBuf::try_from(&document).unwrap();
+    maker.keys(&raw, &mut set)?;
+    let wildcard = spec.key.keys().any(|k| k.ends_with("$**"));
+    let mut directions: Vec<bool> = spec
+        .fields()
+        .unwrap()
+        .iter()
+        .map(|(_, kind)| *kind == FieldKind::Descending)
+        .collect();
+    if wildcard {
+        directions.push(false);
+    }
+    let decoded = set.keys().map(|key| {
+        let (values, _) = decode(key.bytes, key.type_bits, directions.clone()).unwrap();
+        values
+            .into_iter()
+            .map(|v| Bson::try_from(v).unwrap())
+            .collect()
+    });
+    Ok((decoded.collect(), set.multikey().to_vec()))
+}
+
+fn ints(values: &[i32]) -> Vec<Vec<Bson>> {
+    values.iter().map(|v| vec![Bson::Int32(*v)]).collect()
+}
+
+#[test]
+fn missing_fields_are_null() {
+    let wanted = vec![vec![Bson::Int32(1), Bson::Null]];
+    assert_eq!(keys(doc! { "a": 1, "b": -1 }, doc! { "a": 1 }), wanted);
+    assert_eq!(keys(doc! { "a.b": 1 }, doc! { "a": 5 }), [[Bson::Null]]);
+}
+
+#[test]
+fn arrays_multiply_keys() {
+    let pattern = || doc! { "a": 1 };
+    assert_eq!(keys(pattern(), doc! { "a": [3, 1, 3] }), ints(&[1, 3]));
+    assert_eq!(keys(pattern(), doc! { "a": [] }), [[Bson::Undefined]]);
+    assert_eq!(
+        keys(pattern(), doc! { "a": [[1, 2]] }),
+        [[Bson::Array(vec![1.into(), 2.into()])]]
+    );
+    let deep = || doc! { "a.b": 1 };
+    assert_eq!(
+        keys(deep(), doc! { "a": [{ "b": 2 }, { "b": [3, 4] }] }),
+        ints(&[2, 3, 4])
+    );
+    assert_eq!(keys(deep(), doc! { "a": [] }), [[Bson::Null]]);
+    assert_eq!(keys(deep(), doc! { "a": [[{ "b": 1 }]] }), [[Bson::Null]]);
+    assert_eq!(keys(doc! { "a.0": 1 }, doc! { "a": [7, 8] }), ints(&[7]));
+    assert_eq!(
+        keys(doc! { "a.1.b": 1 }, doc! { "a": [7, { "b": 9 }] }),
+        ints(&[9])
+    );
+}
+
+#[test]
+fn fields_go_through_one_array_together() {
+    let found = keys(
+        doc! { "a.b": 1, "a.c": 1, "d": 1 },
+        doc! { "a": [{ "b": 1, "c": 2 }, { "b": 3 }], "d": 5 },
+    );
+    let wanted = vec![
+        vec![Bson::Int32(1), Bson::Int32(2), Bson::Int32(5)],
+        vec![Bson::Int32(3), Bson::Null, Bson::Int32(5)],
+    ];
+    assert_eq!(found, wanted);
+}
+
+#[test]
+fn parallel_arrays_are_refused() {
+    let spec = doc! { "key": { "a": 1, "b": 1 } };
+    let error = keys_of(spec, doc! { "a": [1], "b": [2] }).unwrap_err();
+    assert_eq!(error.code.0, 171);
+    assert_eq!(error.message, "cannot index parallel arrays [b] [a]");
+}
+
+#[test]
+fn multikey_parts_are_told() {
+    let spec = doc! { "key": { "x": 1, "a.b": 1 } };
+    let (_, bits) = keys_of(spec.clone(), doc! { "a": [{ "b": [1] }] }).unwrap();
+    assert_eq!(bits, [0, 0b11]);
+    let (_, bits) = keys_of(spec, doc! { "a": { "b": 1 } }).unwrap();
+    assert!(bits.is_empty());
+}
+
+#[test]
+fn sparse_indexes_leave_out_who_has_no_field() {
+    let spec = doc! { "key": { "a": 1, "b": 1 }, "sparse": true };
+    assert!(keys_of(spec.clone(), doc! { "c": 1 }).unwrap().0.is_empty());
+    assert_eq!(keys_of(spec, doc! { "b": Bson::Null }).unwrap().0.len(), 1);
+}
+
+#[test]
+fn hashes_are_of_values_and_not_of_types() {
+    let spec = doc! { "key": { "a": "hashed" } };
+    let one = keys_of(spec.clone(), doc! { "a": 1 }).unwrap().0;
+    assert_eq!(one, keys_of(spec.clone(), doc! { "a": 1.0 }).unwrap().0);
+    assert_ne!(one, keys_of(spec.clone(), doc! { "a": 2 }).unwrap().0);
+    assert_eq!(keys_of(spec, doc! { "a": [1] }).unwrap_err().code.0, 16766);
+}
+
+#[test]
+fn wildcard_indexes_hold_paths_and_values() {
+    let pair = |path: &str, value: Bson| vec![Bson::String(path.into()), value];
+    let document = || doc! { "_id": 1, "a": { "b": [1, { "c": 2 }] }, "d": {}, "e": [] };
+    let found = keys(doc! { "$**": 1 }, document());
+    let wanted = vec![
+        pair("a.b", 1.into()),
+        pair("a.b.c", 2.into()),
+        pair("d", Bson::Document(doc! {})),
+        pair("e", Bson::Undefined),
+    ];
+    assert_eq!(found, wanted);
+    let found = keys(doc! { "a.b.$**": 1 }, document());
+    assert_eq!(found, wanted[..2]);
+    let spec = doc! { "key": { "$**": 1 }, "wildcardProjection": { "a": 0, "e": 0 } };
+    assert_eq!(keys_of(spec, document()).unwrap().0, wanted[2..3]);
+}
+
+#[test]
+fn long_keys_are_cut_and_stay_different() {
+    let spec = IndexSpec::parse(&doc! { "key": { "a": 1 } }).unwrap();
+    let maker = KeyMaker::new(&spec, None, 100).unwrap();
+    let key = |text: String| {
+        let mut set = KeySet::new();
+        let raw = RawDocumentBuf::try_from(&doc! { "a": text }).unwrap();
+        maker.keys(&raw, &mut set).unwrap();
+        let key = set.keys().next().unwrap();
+        (key.bytes.to_vec(), key.type_bits.to_vec())
+    };
+    let (a, bits) = key("x".repeat(500));
+    let (b, _) = key("x".repeat(501));
+    assert_eq!((a.len(), bits), (100, vec![CUT]));
+    assert_ne!(a, b);
+    assert_eq!(a[..84], b[..84]);
+}
+
+#[test]
+fn bad_specifications_are_refused() {
+    for (spec, code) in [
+        (doc! { "key": {} }, 67),
+        (doc! { "key": { "a": 0 } }, 67),
+        (doc! { "key": { "a": true } }, 67),
+        (doc! { "key": { "a": "text" } }, 67),
+        (doc! { "key": { "a..b": 1 } }, 67),
+        (doc! { "key": { "$a": 1 } }, 67),
+        (doc! { "key": { "a": 1 }, "oops": 1 }, 197),
+        (
+            doc! { "key": { "a": 1, "b": 1 }, "expireAfterSeconds": 1 },
+            67,
+        ),
+        (doc! { "key": { "a": 1 }, "expireAfterSeconds": -1 }, 67),
+        (
+            doc! { "key": { "a": 1 }, "sparse": true, "partialFilterExpression": {} },
+            67,
+        ),
+        (doc! { "key": { "a": "hashed" }, "unique": true }, 16764),
+        (doc! { "key": { "$**": 1 }, "unique": true }, 67),
+        (
+            doc! { "key": { "_id": 1 }, "name": "_id_", "sparse": true },
+            197,
+        ),
+        (doc! { "name": "x" }, 9),
+        (doc! { "key": { "a": 1 }, "name": 1 }, 14),
+    ] {
+        let error = IndexSpec::parse(&spec).unwrap_err();
+        assert_eq!(error.code.0, code, "{spec}: {error}");
+    }
+}

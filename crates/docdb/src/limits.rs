@@ -1,0 +1,22 @@
+//! The limits of this crate, each with its reason.
+
+/// The largest document a user may store, in bytes (MongoDB's limit).
+pub const DOCUMENT_MAX: usize = 16 * 1024 * 1024;
+/// The deepest nesting of a stored document (MongoDB's limit: documents are checked against 200 on
+/// the wire, and what is stored must be readable within other documents).
+pub const DEPTH_MAX: u32 = 180;
+/// Indexes of a collection, `_id` included (MongoDB's limit).
+pub const INDEXES_MAX: usize = 64;
+/// Fields of an index (MongoDB's limit).
+pub const INDEX_FIELDS_MAX: usize = 32;
+/// The longest key of an index before the record, where the engine takes as much: beyond it the
+/// key is cut and a hash stands for the rest. Pages of engines are 4 to 64 KiB, and longer keys
+/// would fill inner nodes.
+pub(crate) const INDEX_KEY_MAX: usize = 8 * 1024;
+/// What is left free of an engine's longest key for the record behind the key: 10 bytes of a
+/// number, some more for the key of a clustered collection, which is limited to half a key.
+pub(crate) const INDEX_KEY_SLACK: usize = 16;
+/// Bytes of documents that one engine transaction of an insert takes: as much as a log record can
+/// hold without stalling others, and enough that the cost of a commit is spread over 1,000
+/// documents of 4 KiB.
+pub(crate) const BATCH_BYTES_MAX: usize = 4 * 1024 * 1024;

@@ -1,0 +1,114 @@
+//! One operation: when it began, when it must end, for whom it is done.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Instant;
+
+use bson::{Bson, DateTime};
+use kv::Durability;
+use query::{Code, Error, Result};
+use stdx::sync::atomic::{AtomicBool, Ordering};
+
+use crate::work::Work;
+
+/// The context of one operation.
+#[derive(Clone)]
+pub struct Op<'a> {
+    /// The time of the operation: `$$NOW`, the time of expiry and so on.
+    pub now: DateTime,
+    /// When it must have ended (`maxTimeMS`).
+    pub deadline: Option<Instant>,
+    /// Set by whoever kills it.
+    pub killed: Arc<AtomicBool>,
+    /// What happened to its writes when it returns.
+    pub durability: Durability,
+    /// The session it belongs to.
+    pub session: Option<SessionRef>,
+    /// The multi-document transaction it runs in. It is set by the transaction's thread.
+    pub transaction: Option<&'a dyn InTransaction>,
+    /// The comment of the command.
+    pub comment: Option<Bson>,
+    /// For whom: `user@database`.
+    pub user: Option<String>,
+}
+
+/// The session of an operation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SessionRef {
+    /// Whose it is.
+    pub id: SessionId,
+    /// The number of the transaction or of the retryable write.
+    pub txn_number: Option<i64>,
+    /// The number of the first statement of a retryable write (`stmtId`; default 0); statement `i`
+    /// of a batch has this plus `i`, unless `stmt_ids` names each.
+    pub stmt_id: i32,
+    /// The numbers of the statements (`stmtIds`).
+    pub stmt_ids: Option<Vec<i32>>,
+}
+
+/// A logical session: the client's UUID and a digest of the user.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct SessionId {
+    /// The client's UUID.
+    pub id: [u8; 16],
+    /// SHA-256 of the user's full name; zeros without users.
+    pub uid: [u8; 32],
+}
+
+/// The work of an open multi-document transaction, reached from its own thread.
+pub trait InTransaction {
+    /// Do something in the transaction.
+    ///
+    /// # Errors
+    /// What `body` says. The transaction is to be aborted then.
+    fn with(&self, body: &mut dyn FnMut(&mut Work<'_>) -> Result<()>) -> Result<()>;
+}
+
+impl Op<'_> {
+    /// An operation that begins now, at a durability, without limits.
+    #[must_use]
+    pub fn new(durability: Durability) -> Op<'static> {
+        let millis = i64::try_from(stdx::time::wall().as_millis()).unwrap_or(i64::MAX);
+        Op {
+            now: DateTime::from_millis(millis),
+            deadline: None,
+            killed: Arc::new(AtomicBool::new(false)),
+            durability,
+            session: None,
+            transaction: None,
+            comment: None,
+            user: None,
+        }
+    }
+
+    /// Whether it may go on. Call it at least every few milliseconds.
+    ///
+    /// # Errors
+    /// `Interrupted`, `MaxTimeMSExpired`.
+    pub fn check(&self) -> Result<()> {
+        if self.killed.load(Ordering::Relaxed) {
+            return Err(Error::new(Code::INTERRUPTED, "operation was interrupted"));
+        }
+        if self
+            .deadline
+            .is_some_and(|deadline| deadline <= stdx::time::now())
+        {
+            return Err(Error::new(
+                Code::MAX_TIME_MS_EXPIRED,
+                "operation exceeded time limit",
+            ));
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Debug for Op<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Op")
+            .field("now", &self.now)
+            .field("durability", &self.durability)
+            .field("session", &self.session)
+            .field("in_transaction", &self.transaction.is_some())
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,250 @@
+//! Which tests of a conjunction bound which fields of an index.
+//!
+//! A1: complete. A document that matches has an entry in the index whose components are all in the
+//!     sets. On fields that come from one array only one test may count, because different elements
+//!     may pass different tests, unless `$elemMatch` says it is one element.
+
+use std::sync::Arc;
+
+use bson::Bson;
+use query::filter::Test;
+
+use super::bounds::{Bounded, Place, accepts_missing, bounds, is_collated, is_nullish};
+use super::implies::implies;
+use super::index::{IndexField, IndexView};
+use super::interval::{Interval, Intervals};
+use super::predicate::{Conjunction, Predicate, Scope};
+
+/// An index with the sets of its fields.
+#[derive(Clone)]
+pub(crate) struct Assigned {
+    /// The index.
+    pub(crate) index: Arc<IndexView>,
+    /// One set for each field.
+    pub(crate) sets: Vec<Intervals>,
+    /// Whether the sets say all that the conjunction says.
+    pub(crate) exact: bool,
+    /// Whether any test bounds the first field (or the index itself leaves out what fails).
+    pub(crate) useful: bool,
+}
+
+/// One test's offer for a field.
+struct Offer {
+    predicate: usize,
+    bounded: Bounded,
+    scope: Option<Scope>,
+}
+
+/// A field that has been bounded already.
+struct Taken {
+    field: usize,
+    scope: Option<Scope>,
+}
+
+/// The sets that `all` gives the fields of `index`; nothing when the index does not hold every
+/// matching document (`forced` trusts the user that it does).
+pub(crate) fn assign(
+    index: &Arc<IndexView>,
+    all: &Conjunction<'_>,
+    same_collation: bool,
+    forced: bool,
+) -> Option<Assigned> {
+    if let Some(partial) = &index.partial
+        && !implies(all, partial.root())
+    {
+        return None;
+    }
+    let present = all.predicates.iter().any(|predicate| {
+        let indexed = index
+            .fields
+            .iter()
+            .any(|field| predicate.path.is(field.path.as_str()));
+        indexed && !accepts_missing(predicate.test)
+    });
+    if index.sparse && !present && !forced {
+        return None;
+    }
+    let mut used = vec![false; all.predicates.len()];
+    let mut taken: Vec<Taken> = Vec::new();
+    let mut sets = Vec::with_capacity(index.fields.len());
+    for (position, field) in index.fields.iter().enumerate() {
+        let place = Place {
+            collator: index.collator.as_deref(),
+            same_collation,
+            multikey: field.arrays != 0,
+        };
+        let offers = offers(field, all, place);
+        let offers = allowed(index, position, offers, &taken);
+        let Some((set, scope)) = choose(field, offers, place, &mut used) else {
+            sets.push(Intervals::all());
+            continue;
+        };
+        if !set.is_all() {
+            taken.push(Taken {
+                field: position,
+                scope,
+            });
+        }
+        sets.push(set);
+    }
+    let everything = used.iter().all(|&used| used) && !all.others && all.ors.is_empty();
+    let first = sets.first().is_some_and(|set| !set.is_all());
+    Some(Assigned {
+        index: Arc::clone(index),
+        exact: everything,
+        useful: first || (index.sparse && present) || index.partial.is_some(),
+        sets,
+    })
+}
+
+/// What each test of the field's path offers.
+fn offers(field: &IndexField, all: &Conjunction<'_>, place: Place<'_>) -> Vec<Offer> {
+    if has_position(field.path.as_str()) {
+        return Vec::new();
+    }
+    let of_path = |(_, predicate): &(usize, &Predicate<'_>)| predicate.path.is(field.path.as_str());
+    all.predicates
+        .iter()
+        .enumerate()
+        .filter(of_path)
+        .filter_map(|(at, predicate)| {
+            let bounded = if field.hashed {
+                hashed(predicate.test, place)?
+            } else {
+                bounds(predicate.test, place)?
+            };
+            Some(Offer {
+                predicate: at,
+                bounded,
+                scope: predicate.scope,
+            })
+        })
+        .collect()
+}
+
+/// Whether a component of the path is a number, which may be a name or a place in an array.
+fn has_position(path: &str) -> bool {
+    path.split('.')
+        .any(|part| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit()))
+}
+
+/// A hash says only whether values are equal; a missing field has the hash of null.
+fn hashed(test: &Test, place: Place<'_>) -> Option<Bounded> {
+    let values = match test {
+        Test::Eq(value) => std::slice::from_ref(value),
+        Test::In(list) if list.regexes.is_empty() => list.values.as_slice(),
+        _ => return None,
+    };
+    let mut points = Vec::new();
+    for value in values {
+        if matches!(value, Bson::Array(_)) || (!place.same_collation && is_collated(value)) {
+            return None;
+        }
+        points.push(Interval::point(value.clone()));
+    }
+    Some(Bounded {
+        set: Intervals::from_list(points, place.collator),
+        exact: false,
+    })
+}
+
+/// The offers that may count beside those already taken (A1).
+fn allowed(index: &IndexView, position: usize, offers: Vec<Offer>, taken: &[Taken]) -> Vec<Offer> {
+    let Some(field) = index.fields.get(position) else {
+        return Vec::new();
+    };
+    let fits = |offer: &Offer| {
+        taken.iter().all(|other| {
+            let Some(before) = index.fields.get(other.field) else {
+                return true;
+            };
+            let shared = shared_arrays(before, field);
+            shared == 0 || within_scope(shared, offer.scope, other.scope)
+        })
+    };
+    offers.into_iter().filter(fits).collect()
+}
+
+/// The arrays that both fields go through, as bits of components.
+fn shared_arrays(a: &IndexField, b: &IndexField) -> u64 {
+    let common = a
+        .path
+        .as_str()
+        .split('.')
+        .zip(b.path.as_str().split('.'))
+        .take_while(|(a, b)| a == b)
+        .count();
+    (a.arrays | b.arrays) & below(common)
+}
+
+/// Whether one `$elemMatch` holds both and pins an element of every array in `arrays`.
+fn within_scope(arrays: u64, a: Option<Scope>, b: Option<Scope>) -> bool {
+    match (a, b) {
+        (Some(a), Some(b)) => a == b && pins(arrays, a),
+        _ => false,
+    }
+}
+
+/// Whether the element the scope speaks of lies within all of `arrays`.
+fn pins(arrays: u64, scope: Scope) -> bool {
+    arrays & !below(scope.depth) == 0
+}
+
+fn below(count: usize) -> u64 {
+    match u32::try_from(count) {
+        Ok(count) if count < 64 => (1u64 << count) - 1,
+        _ => u64::MAX,
+    }
+}
+
+/// The set for a field: the intersection of all offers, or of as many as may be about one element,
+/// beginning with the narrowest.
+fn choose(
+    field: &IndexField,
+    mut offers: Vec<Offer>,
+    place: Place<'_>,
+    used: &mut [bool],
+) -> Option<(Intervals, Option<Scope>)> {
+    offers.sort_by_key(|offer| breadth(&offer.bounded.set));
+    let mut offers = offers.into_iter();
+    let first = offers.next()?;
+    let scope = first.scope;
+    mark(&first, used);
+    let mut set = first.bounded.set;
+    for offer in offers {
+        let together = field.arrays == 0 || within_scope(field.arrays, offer.scope, scope);
+        if together {
+            set = set.intersect(&offer.bounded.set, place.collator);
+            mark(&offer, used);
+        }
+    }
+    Some((set, scope))
+}
+
+fn mark(offer: &Offer, used: &mut [bool]) {
+    if offer.bounded.exact
+        && offer.scope.is_none()
+        && let Some(used) = used.get_mut(offer.predicate)
+    {
+        *used = true;
+    }
+}
+
+/// A rough order of how much a set lets through.
+pub(crate) fn breadth(set: &Intervals) -> usize {
+    if set.is_none() {
+        0
+    } else if set.only_point().is_some_and(|value| !is_nullish(value)) {
+        1
+    } else if set.is_points() {
+        1 + set.list().len().min(1000)
+    } else if set.is_all() {
+        usize::MAX
+    } else {
+        // The outer edges of a complement or a half range are the ends of all values.
+        let open = set.list().iter().any(|interval| {
+            matches!(interval.low, Bson::MinKey) || matches!(interval.high, Bson::MaxKey)
+        });
+        if open { 3000 } else { 2000 }
+    }
+}

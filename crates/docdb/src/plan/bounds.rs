@@ -1,0 +1,350 @@
+//! From one test of a filter to the set of indexed values a matching document must have.
+//!
+//! B1: complete. A document that passes the test has at least one key of the index field in the
+//! set (missing fields have the key null, empty arrays the key undefined).
+//! B2: `exact` means that a key in the set proves that the document passes, so that the test need
+//! not be repeated.
+
+use bson::raw::cstr;
+use bson::spec::BinarySubtype;
+use bson::{Binary, Bson, DateTime, Document, Timestamp, oid::ObjectId};
+use query::collation::Collator;
+use query::filter::Test;
+
+use super::interval::{Interval, Intervals};
+
+/// What is known of the index field a test is laid upon.
+#[derive(Clone, Copy)]
+pub(crate) struct Place<'a> {
+    /// The collation of the index, which orders the strings of the intervals.
+    pub(crate) collator: Option<&'a Collator>,
+    /// Whether the query compares strings as the index does.
+    pub(crate) same_collation: bool,
+    /// Whether any component of the field's path is an array in some document.
+    pub(crate) multikey: bool,
+}
+
+/// A set of values and whether it says everything.
+#[derive(Debug, Clone)]
+pub(crate) struct Bounded {
+    /// The values.
+    pub(crate) set: Intervals,
+    /// B2.
+    pub(crate) exact: bool,
+}
+
+impl Bounded {
+    fn exact(set: Intervals) -> Bounded {
+        Bounded { set, exact: true }
+    }
+
+    fn inexact(set: Intervals) -> Bounded {
+        Bounded { set, exact: false }
+    }
+
+    /// Every value, proving nothing.
+    pub(crate) fn anything() -> Bounded {
+        Bounded::inexact(Intervals::all())
+    }
+}
+
+/// The set for `test`, or nothing when the index cannot serve it.
+pub(crate) fn bounds(test: &Test, place: Place<'_>) -> Option<Bounded> {
+    match test {
+        Test::Eq(value) => equality(value, place),
+        Test::Ne(value) => negated(&[Test::Eq(value.clone())], place),
+        Test::Gt(value) => range(value, Side::Above, false, place),
+        Test::Gte(value) => range(value, Side::Above, true, place),
+        Test::Lt(value) => range(value, Side::Below, false, place),
+        Test::Lte(value) => range(value, Side::Below, true, place),
+        Test::In(list) => {
+            let mut all = Vec::new();
+            let mut exact = true;
+            for value in &list.values {
+                let one = equality(value, place)?;
+                exact &= one.exact;
+                all.extend(one.set.list().iter().cloned());
+            }
+            for regex in &list.regexes {
+                let one = pattern(regex, place);
+                exact &= one.exact;
+                all.extend(one.set.list().iter().cloned());
+            }
+            Some(Bounded {
+                set: Intervals::from_list(all, place.collator),
+                exact,
+            })
+        }
+        Test::Exists(true) => Some(Bounded::anything()),
+        Test::Exists(false) => Some(Bounded::inexact(nullish())),
+        Test::Regex(regex) => Some(pattern(regex, place)),
+        Test::Mod { .. } => Some(Bounded::inexact(numbers(place))),
+        Test::ElemMatchValue(tests) => Some(Bounded::inexact(conjunction(tests, place)?.set)),
+        Test::Not(tests) => negated(tests, place),
+        _ => Some(Bounded::anything()),
+    }
+}
+
+/// The values that pass all of `tests` (of one value, not of several elements).
+fn conjunction(tests: &[Test], place: Place<'_>) -> Option<Bounded> {
+    let mut all = Bounded::exact(Intervals::all());
+    for test in tests {
+        let one = bounds(test, place)?;
+        all.set = all.set.intersect(&one.set, place.collator);
+        all.exact &= one.exact;
+    }
+    Some(all)
+}
+
+/// The values outside of what passes `tests`: a document that fails them has no key among the
+/// values that prove one, so the complement is complete where the sets are exact (several tests:
+/// only for single values, since elements may pass them severally).
+fn negated(tests: &[Test], place: Place<'_>) -> Option<Bounded> {
+    if let [Test::Eq(value)] = tests
+        && is_nullish(value)
+    {
+        // A key of null may come from an element that is no document, where nothing is missing.
+        if place.multikey {
+            return Some(Bounded::anything());
+        }
+        let set = Intervals::point(Bson::Null).complement(place.collator);
+        return Some(Bounded::inexact(set));
+    }
+    if place.multikey && 1 < tests.len() {
+        return Some(Bounded::anything());
+    }
+    let inner = conjunction(tests, place)?;
+    if !inner.exact {
+        return Some(Bounded::anything());
+    }
+    // The complement holds null, which may be missing: the document passes in either case.
+    Some(Bounded {
+        set: inner.set.complement(place.collator),
+        exact: !place.multikey,
+    })
+}
+
+fn equality(value: &Bson, place: Place<'_>) -> Option<Bounded> {
+    if !place.same_collation && is_collated(value) {
+        return None;
+    }
+    let found = match value {
+        value if is_nullish(value) => Bounded::inexact(nullish()),
+        Bson::Array(items) => {
+            let element = items.first().cloned().unwrap_or(Bson::Undefined);
+            let list = vec![Interval::point(value.clone()), Interval::point(element)];
+            Bounded::inexact(Intervals::from_list(list, place.collator))
+        }
+        Bson::RegularExpression(_) => Bounded::inexact(Intervals::point(value.clone())),
+        value => Bounded::exact(Intervals::point(value.clone())),
+    };
+    Some(found)
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Side {
+    Above,
+    Below,
+}
+
+fn range(value: &Bson, side: Side, inclusive: bool, place: Place<'_>) -> Option<Bounded> {
+    if !place.same_collation && is_collated(value) {
+        return None;
+    }
+    if is_nullish(value) {
+        let set = if inclusive {
+            nullish()
+        } else {
+            Intervals::none()
+        };
+        return Some(Bounded::inexact(set));
+    }
+    if is_nan(value) {
+        return Some(Bounded::exact(if inclusive {
+            Intervals::point(value.clone())
+        } else {
+            Intervals::none()
+        }));
+    }
+    let Some(class) = class_of(value) else {
+        return Some(Bounded::anything());
+    };
+    let interval = match side {
+        Side::Above => Interval::new(value.clone(), inclusive, class.high, class.high_inclusive),
+        Side::Below => Interval::new(class.low, true, value.clone(), inclusive),
+    };
+    Some(Bounded::exact(Intervals::one(interval, place.collator)))
+}
+
+/// The values of one type bracket that comparisons stay within.
+struct Class {
+    low: Bson,
+    high: Bson,
+    high_inclusive: bool,
+}
+
+impl Class {
+    fn closed(low: Bson, high: Bson) -> Class {
+        Class {
+            low,
+            high,
+            high_inclusive: true,
+        }
+    }
+
+    fn below(low: Bson, high: Bson) -> Class {
+        Class {
+            low,
+            high,
+            high_inclusive: false,
+        }
+    }
+}
+
+/// The bracket of `value`; nothing for types whose comparison is left to the filter.
+fn class_of(value: &Bson) -> Option<Class> {
+    Some(match value {
+        Bson::Double(_) | Bson::Int32(_) | Bson::Int64(_) | Bson::Decimal128(_) => {
+            Class::closed(Bson::Double(f64::NEG_INFINITY), Bson::Double(f64::INFINITY))
+        }
+        Bson::String(_) | Bson::Symbol(_) => strings(),
+        Bson::Document(_) => Class::below(Bson::Document(Document::new()), no_array()),
+        Bson::Binary(_) => {
+            let least = Binary {
+                subtype: BinarySubtype::Generic,
+                bytes: Vec::new(),
+            };
+            let next = Bson::ObjectId(ObjectId::from_bytes([0; 12]));
+            Class::below(Bson::Binary(least), next)
+        }
+        Bson::ObjectId(_) => Class::closed(
+            Bson::ObjectId(ObjectId::from_bytes([0; 12])),
+            Bson::ObjectId(ObjectId::from_bytes([0xff; 12])),
+        ),
+        Bson::Boolean(_) => Class::closed(Bson::Boolean(false), Bson::Boolean(true)),
+        Bson::DateTime(_) => Class::closed(
+            Bson::DateTime(DateTime::from_millis(i64::MIN)),
+            Bson::DateTime(DateTime::from_millis(i64::MAX)),
+        ),
+        Bson::Timestamp(_) => Class::closed(
+            Bson::Timestamp(Timestamp {
+                time: 0,
+                increment: 0,
+            }),
+            Bson::Timestamp(Timestamp {
+                time: u32::MAX,
+                increment: u32::MAX,
+            }),
+        ),
+        _ => return None,
+    })
+}
+
+fn no_array() -> Bson {
+    Bson::Array(Vec::new())
+}
+
+fn strings() -> Class {
+    Class::below(Bson::String(String::new()), Bson::Document(Document::new()))
+}
+
+/// All numbers with NaN.
+fn numbers(place: Place<'_>) -> Intervals {
+    let interval = Interval::new(
+        Bson::Double(f64::NAN),
+        true,
+        Bson::Double(f64::INFINITY),
+        true,
+    );
+    Intervals::one(interval, place.collator)
+}
+
+/// What stands for null, a missing field and an empty array.
+fn nullish() -> Intervals {
+    Intervals::one(Interval::new(Bson::Undefined, true, Bson::Null, true), None)
+}
+
+/// Strings that begin as the pattern does, and stored patterns.
+fn pattern(regex: &query::regex::Regex, place: Place<'_>) -> Bounded {
+    let class = strings();
+    let mut interval = Interval::new(class.low, true, class.high, false);
+    if place.collator.is_none()
+        && let Some(prefix) = regex.prefix()
+        && !prefix.is_empty()
+    {
+        if let Some(end) = after_prefix(&prefix) {
+            interval.high = Bson::String(end);
+        }
+        interval.low = Bson::String(prefix);
+    }
+    // The next type whose least value can be written; what lies between does no harm.
+    let next_type = Bson::JavaScriptCode(String::new());
+    let least = Bson::RegularExpression(bson::Regex {
+        pattern: cstr!("").to_owned(),
+        options: cstr!("").to_owned(),
+    });
+    let patterns = Interval::new(least, true, next_type, false);
+    Bounded::inexact(Intervals::from_list(
+        vec![interval, patterns],
+        place.collator,
+    ))
+}
+
+/// The least string above every string with `prefix`, if characters allow one.
+fn after_prefix(prefix: &str) -> Option<String> {
+    let mut chars: Vec<char> = prefix.chars().collect();
+    while let Some(last) = chars.pop() {
+        let mut next = u32::from(last) + 1;
+        if (0xd800..0xe000).contains(&next) {
+            next = 0xe000;
+        }
+        if let Some(next) = char::from_u32(next) {
+            chars.push(next);
+            return Some(chars.into_iter().collect());
+        }
+    }
+    None
+}
+
+/// Whether `value` is equal to null in a filter.
+pub(crate) fn is_nullish(value: &Bson) -> bool {
+    matches!(value, Bson::Null | Bson::Undefined)
+}
+
+fn is_nan(value: &Bson) -> bool {
+    match value {
+        Bson::Double(double) => double.is_nan(),
+        Bson::Decimal128(decimal) => decimal.to_string() == "NaN",
+        _ => false,
+    }
+}
+
+/// Whether a collation can change how `value` compares.
+pub(crate) fn is_collated(value: &Bson) -> bool {
+    match value {
+        Bson::String(_) | Bson::Symbol(_) => true,
+        Bson::Array(items) => items.iter().any(is_collated),
+        Bson::Document(fields) => fields.values().any(is_collated),
+        _ => false,
+    }
+}
+
+/// Whether a document without the field can pass `test`: such a one may be absent from a sparse
+/// index. When in doubt, yes.
+pub(crate) fn accepts_missing(test: &Test) -> bool {
+    match test {
+        Test::Eq(value)
+        | Test::Gte(value)
+        | Test::Lte(value)
+        | Test::Gt(value)
+        | Test::Lt(value) => is_nullish(value) || matches!(value, Bson::MinKey | Bson::MaxKey),
+        Test::In(list) => list.values.iter().any(is_nullish),
+        Test::Exists(exists) => !exists,
+        Test::Regex(_)
+        | Test::Mod { .. }
+        | Test::Size(_)
+        | Test::ElemMatchObject(_)
+        | Test::ElemMatchValue(_) => false,
+        _ => true,
+    }
+}

@@ -1,0 +1,484 @@
+//! All the ways worth trying to answer a query.
+//!
+//! As in MongoDB: every index whose first field a test bounds, every disjunction whose branches all
+//! have an index; an index that only gives the order when none of those does; the collection when
+//! there is nothing else.
+
+use std::sync::Arc;
+
+use bson::{Bson, Document};
+use query::filter::{Filter, Node, Test};
+use query::sort::Sort;
+use query::{Code, Error, Result};
+
+use super::access::{Access, Candidate, IndexScan};
+use super::assign::{Assigned, assign, breadth};
+use super::bounds::{is_collated, is_nullish};
+use super::cover::covers;
+use super::index::{IndexKind, IndexView};
+use super::interval::Intervals;
+use super::order::{Order, order};
+use super::predicate::Conjunction;
+use super::scan::{ByteRange, KeyRanges, compile, encode, merge};
+use super::space::Space;
+use super::wildcard;
+
+/// How deep disjunctions within disjunctions get scans of their own.
+const OR_DEPTH: usize = 4;
+
+/// Which index the user wants.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Hint {
+    /// By name.
+    Name(String),
+    /// By key pattern.
+    Pattern(Document),
+    /// None: the collection.
+    Natural {
+        /// From its end.
+        backward: bool,
+    },
+}
+
+/// A query, as far as plans depend on it.
+pub(crate) struct Request<'q> {
+    /// What documents must match.
+    pub(crate) filter: &'q Filter,
+    /// The order asked for.
+    pub(crate) sort: Option<&'q Sort>,
+    /// The index asked for.
+    pub(crate) hint: Option<&'q Hint>,
+    /// The least key, inclusive.
+    pub(crate) min: Option<&'q Document>,
+    /// The greatest key, exclusive.
+    pub(crate) max: Option<&'q Document>,
+    /// The paths that are read, when not the whole document is.
+    pub(crate) needed: Option<&'q [String]>,
+    /// The collation in full; nothing is byte order.
+    pub(crate) collation: Option<&'q Document>,
+}
+
+/// The plans to choose from, at least one.
+///
+/// # Errors
+/// A hint, `min` or `max` that does not fit.
+pub(crate) fn candidates(request: &Request<'_>, space: &Space) -> Result<Vec<Candidate>> {
+    if request.min.is_some() || request.max.is_some() {
+        return Ok(vec![min_max(request, space)?]);
+    }
+    let all = Conjunction::of(request.filter.root());
+    if all.never {
+        return Ok(vec![Candidate::nothing()]);
+    }
+    match request.hint {
+        Some(Hint::Natural { backward }) => {
+            return Ok(vec![collection(request, space, &all, *backward)?]);
+        }
+        Some(hint) => return hinted(request, space, &all, hint),
+        None => {}
+    }
+    if let Some(id) = point_of_id(request, space) {
+        return Ok(vec![Candidate {
+            access: Access::Id(id),
+            exact: true,
+            sorted: true,
+            covered: false,
+        }]);
+    }
+    let mut found = Vec::new();
+    for index in space.indexes.iter().filter(|index| !index.hidden) {
+        found.extend(by_index(request, index, &all, false)?);
+    }
+    for at in 0..all.ors.len() {
+        found.extend(by_branches(request, space, &all, at)?);
+    }
+    if request.sort.is_some() && !found.iter().any(|candidate| candidate.sorted) {
+        for index in space.indexes.iter().filter(|index| !index.hidden) {
+            found.extend(by_order(request, index, &all)?);
+        }
+    }
+    let bounded = space.clustered.is_some() && all.predicates.iter().any(|p| p.path.is("_id"));
+    if found.is_empty() || bounded {
+        found.push(collection(request, space, &all, false)?);
+    }
+    Ok(found)
+}
+
+/// `{_id: value}` and nothing else.
+fn point_of_id(request: &Request<'_>, space: &Space) -> Option<Bson> {
+    let Node::Field {
+        path,
+        test: Test::Eq(value),
+    } = request.filter.root()
+    else {
+        return None;
+    };
+    let plain = !is_nullish(value)
+        && !matches!(value, Bson::Array(_) | Bson::RegularExpression(_))
+        && (request.collation == space.id_collation.as_ref() || !is_collated(value));
+    (path.as_str() == "_id" && plain).then(|| value.clone())
+}
+
+fn collection(
+    request: &Request<'_>,
+    space: &Space,
+    all: &Conjunction<'_>,
+    backward: bool,
+) -> Result<Candidate> {
+    let mut candidate = Candidate {
+        access: Access::Collection {
+            backward,
+            ranges: None,
+        },
+        exact: matches!(request.filter.root(), Node::AlwaysTrue) || is_empty(all),
+        sorted: request.sort.is_none(),
+        covered: false,
+    };
+    let Some(id) = &space.clustered else {
+        return Ok(candidate);
+    };
+    let same = same_collation(request, id);
+    let Some(assigned) = assign(id, all, same, false) else {
+        return Ok(candidate);
+    };
+    let mut from_end = backward;
+    if let Some(sort) = request.sort
+        && let Some(Order::Scan { backward }) = order(id, &assigned.sets, sort, same)
+    {
+        candidate.sorted = true;
+        from_end = backward;
+    }
+    let ranges = compile(&assigned.sets, &id.coding(), id.true_bytes)?;
+    candidate.exact = assigned.exact && !ranges.cut;
+    candidate.access = Access::Collection {
+        backward: from_end,
+        ranges: assigned.useful.then(|| Arc::new(ranges)),
+    };
+    Ok(candidate)
+}
+
+fn is_empty(all: &Conjunction<'_>) -> bool {
+    all.predicates.is_empty() && all.ors.is_empty() && !all.others && !all.never
+}
+
+fn same_collation(request: &Request<'_>, index: &IndexView) -> bool {
+    request.collation == index.collation.as_ref()
+}
+
+/// The plan by one index, if it serves the conjunction.
+fn by_index(
+    request: &Request<'_>,
+    index: &Arc<IndexView>,
+    all: &Conjunction<'_>,
+    forced: bool,
+) -> Result<Vec<Candidate>> {
+    let same = same_collation(request, index);
+    if index.kind == IndexKind::Wildcard {
+        return wildcard::assignments(index, all, same)
+            .into_iter()
+            .map(|assigned| finish(request, assigned))
+            .collect();
+    }
+    match assign(index, all, same, forced) {
+        Some(assigned) if assigned.useful || forced => Ok(vec![finish(request, assigned)?]),
+        _ => Ok(Vec::new()),
+    }
+}
+
+/// The plan by an index that only gives the order.
+fn by_order(
+    request: &Request<'_>,
+    index: &Arc<IndexView>,
+    all: &Conjunction<'_>,
+) -> Result<Option<Candidate>> {
+    if index.kind == IndexKind::Wildcard {
+        return Ok(None);
+    }
+    let Some(assigned) = assign(index, all, same_collation(request, index), false) else {
+        return Ok(None);
+    };
+    Ok(Some(finish(request, assigned)?).filter(|candidate| candidate.sorted))
+}
+
+/// Ranges, order and covering of an index with its sets.
+fn finish(request: &Request<'_>, assigned: Assigned) -> Result<Candidate> {
+    let Assigned {
+        index, sets, exact, ..
+    } = assigned;
+    let order = request
+        .sort
+        .and_then(|sort| order(&index, &sets, sort, same_collation(request, &index)));
+    let scan = |sets: Vec<Intervals>, backward: bool| -> Result<IndexScan> {
+        let ranges = compile(&sets, &index.coding(), index.true_bytes)?;
+        Ok(IndexScan {
+            index: Arc::clone(&index),
+            sets: vec![sets],
+            ranges: Arc::new(ranges),
+            backward,
+        })
+    };
+    let covered = covers(&index, request);
+    let (access, sorted) = match order {
+        Some(Order::Merge { backward, parts }) => {
+            let scans = parts
+                .into_iter()
+                .map(|sets| Ok(Access::Index(scan(sets, backward)?)))
+                .collect::<Result<Vec<_>>>()?;
+            (Access::Merge(scans), true)
+        }
+        Some(Order::Scan { backward }) => (Access::Index(scan(sets, backward)?), true),
+        None => (Access::Index(scan(sets, false)?), request.sort.is_none()),
+    };
+    let cut = access.scans().any(|scan| scan.ranges.cut);
+    Ok(Candidate {
+        access,
+        exact: exact && !cut,
+        sorted,
+        covered,
+    })
+}
+
+/// The plan that reads each branch of a disjunction by an index, if all have one.
+fn by_branches(
+    request: &Request<'_>,
+    space: &Space,
+    all: &Conjunction<'_>,
+    at: usize,
+) -> Result<Option<Candidate>> {
+    let Some(branches) = all.ors.get(at) else {
+        return Ok(None);
+    };
+    let mut parts = Vec::with_capacity(branches.len());
+    for branch in *branches {
+        let conjunction = all.with_branch(at, branch);
+        if conjunction.never {
+            continue;
+        }
+        match best_branch(request, space, &conjunction, OR_DEPTH)? {
+            Some(part) => parts.push(part),
+            None => return Ok(None),
+        }
+    }
+    if parts.is_empty() {
+        return Ok(Some(Candidate::nothing()));
+    }
+    Ok(Some(joined(request, parts)))
+}
+
+/// The narrowest plan for one branch, judged by its bounds.
+fn best_branch(
+    request: &Request<'_>,
+    space: &Space,
+    all: &Conjunction<'_>,
+    depth: usize,
+) -> Result<Option<Candidate>> {
+    let mut best: Option<Candidate> = None;
+    for index in space.indexes.iter().filter(|index| !index.hidden) {
+        for candidate in by_index(request, index, all, false)? {
+            let better = best
+                .as_ref()
+                .is_none_or(|best| rating(&candidate) < rating(best));
+            if better {
+                best = Some(candidate);
+            }
+        }
+    }
+    if best.is_none() && 0 < depth {
+        for (at, branches) in all.ors.iter().enumerate() {
+            let parts = branches
+                .iter()
+                .map(|branch| best_branch(request, space, &all.with_branch(at, branch), depth - 1))
+                .collect::<Result<Option<Vec<_>>>>()?;
+            if let Some(parts) = parts.filter(|parts| !parts.is_empty()) {
+                return Ok(Some(joined(request, parts)));
+            }
+        }
+    }
+    Ok(best)
+}
+
+/// Less is better: how wide each field is, not sorted, not covered.
+fn rating(candidate: &Candidate) -> (Vec<usize>, bool, bool) {
+    let breadths = candidate
+        .access
+        .scans()
+        .next()
+        .and_then(|scan| scan.sets.first())
+        .map(|sets| sets.iter().map(breadth).collect())
+        .unwrap_or_default();
+    (breadths, !candidate.sorted, !candidate.covered)
+}
+
+/// Several scans as one: in key order where they share an index, merged where each has the order
+/// asked for, else one after the other.
+fn joined(request: &Request<'_>, parts: Vec<Candidate>) -> Candidate {
+    let exact = parts.iter().all(|part| part.exact);
+    let sorted = parts.iter().all(|part| part.sorted);
+    let covered = parts.iter().all(|part| part.covered);
+    if request.sort.is_none()
+        && let Some(scan) = one_scan(&parts)
+    {
+        return Candidate {
+            access: Access::Index(scan),
+            exact,
+            sorted,
+            covered,
+        };
+    }
+    let mut inputs = Vec::with_capacity(parts.len());
+    for part in parts {
+        match part.access {
+            Access::Merge(inner) if sorted => inputs.extend(inner),
+            other => inputs.push(other),
+        }
+    }
+    let access = if request.sort.is_some() && sorted {
+        Access::Merge(inputs)
+    } else {
+        Access::Or(inputs)
+    };
+    Candidate {
+        access,
+        exact,
+        sorted,
+        covered,
+    }
+}
+
+/// The union of scans of one index.
+fn one_scan(parts: &[Candidate]) -> Option<IndexScan> {
+    let mut scans = Vec::with_capacity(parts.len());
+    for part in parts {
+        match &part.access {
+            Access::Index(scan) => scans.push(scan),
+            _ => return None,
+        }
+    }
+    let first = scans.first()?;
+    let same = |scan: &&IndexScan| {
+        scan.index.position == first.index.position && scan.index.kind != IndexKind::Wildcard
+    };
+    if !scans.iter().all(same) {
+        return None;
+    }
+    let ranges: Vec<KeyRanges> = scans.iter().map(|scan| (*scan.ranges).clone()).collect();
+    Some(IndexScan {
+        index: Arc::clone(&first.index),
+        sets: scans.iter().flat_map(|scan| scan.sets.clone()).collect(),
+        ranges: Arc::new(merge(&ranges)?),
+        backward: false,
+    })
+}
+
+fn hinted(
+    request: &Request<'_>,
+    space: &Space,
+    all: &Conjunction<'_>,
+    hint: &Hint,
+) -> Result<Vec<Candidate>> {
+    let index = find(space, hint)?;
+    let found = by_index(request, index, all, true)?;
+    if !found.is_empty() {
+        return Ok(found);
+    }
+    for at in 0..all.ors.len() {
+        let only = Space {
+            indexes: vec![Arc::clone(index)],
+            clustered: None,
+            id_collation: None,
+            collator: None,
+        };
+        if let Some(candidate) = by_branches(request, &only, all, at)? {
+            return Ok(vec![candidate]);
+        }
+    }
+    Err(Error::new(
+        Code::NO_QUERY_EXECUTION_PLANS,
+        "error processing query: planner returned error :: caused by :: No query solutions",
+    ))
+}
+
+fn find<'s>(space: &'s Space, hint: &Hint) -> Result<&'s Arc<IndexView>> {
+    let found = space.indexes.iter().find(|index| {
+        !index.hidden
+            && match hint {
+                Hint::Name(name) => index.name == *name,
+                Hint::Pattern(key) => crate::index::same_pattern(&index.key, key),
+                Hint::Natural { .. } => false,
+            }
+    });
+    found.ok_or_else(|| {
+        Error::bad_value(
+            "error processing query: planner returned error :: caused by :: hint provided does \
+             not correspond to an existing index",
+        )
+    })
+}
+
+/// The plan of `min` and `max`: a range of one index's keys.
+fn min_max(request: &Request<'_>, space: &Space) -> Result<Candidate> {
+    let Some(hint) = request.hint else {
+        return Err(Error::location(
+            51173,
+            "When using min()/max() a hint of which index to use must be provided",
+        ));
+    };
+    let index = find(space, hint)?;
+    let start = edge(request.min, index)?;
+    let end = edge(request.max, index)?;
+    let least = Vec::new();
+    let range = ByteRange {
+        start: start.unwrap_or(least),
+        end: end.unwrap_or_else(|| vec![0xFF]),
+    };
+    if range.end <= range.start {
+        return Err(Error::location(51175, "max must be greater than min"));
+    }
+    let sets = vec![Intervals::all(); index.fields.len()];
+    let backward = match request.sort {
+        None => Some(false),
+        Some(sort) => match order(index, &sets, sort, same_collation(request, index)) {
+            Some(Order::Scan { backward }) => Some(backward),
+            _ => None,
+        },
+    };
+    let scan = IndexScan {
+        index: Arc::clone(index),
+        sets: vec![sets],
+        ranges: Arc::new(KeyRanges {
+            ranges: vec![range],
+            check: None,
+            cut: false,
+        }),
+        backward: backward.unwrap_or(false),
+    };
+    Ok(Candidate {
+        access: Access::Index(scan),
+        exact: is_empty(&Conjunction::of(request.filter.root())),
+        sorted: backward.is_some(),
+        covered: covers(index, request),
+    })
+}
+
+fn edge(of: Option<&Document>, index: &IndexView) -> Result<Option<Vec<u8>>> {
+    let Some(edge) = of else {
+        return Ok(None);
+    };
+    let names_agree = edge.len() == index.fields.len()
+        && edge
+            .keys()
+            .zip(&index.fields)
+            .all(|(name, field)| name == field.path.as_str());
+    if !names_agree {
+        return Err(Error::location(
+            51174,
+            "The index chosen is not compatible with min/max",
+        ));
+    }
+    let mut key = Vec::new();
+    for (value, coding) in edge.values().zip(index.coding()) {
+        key.extend(encode(value, coding)?);
+    }
+    key.truncate(index.true_bytes);
+    Ok(Some(key))
+}

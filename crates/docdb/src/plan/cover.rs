@@ -1,0 +1,140 @@
+//! Whether an index holds all that a query needs, and documents made of its keys.
+//!
+//! C1: what is made is what was stored: types come from the type bits, and a null, which may stand
+//!     for a missing field, is never made (the caller reads the document then).
+
+use bson::{RawBson, RawDocumentBuf};
+use query::filter::Node;
+
+use super::candidates::Request;
+use super::index::{IndexKind, IndexView};
+use super::predicate::Conjunction;
+
+/// Whether keys of `index` hold every field that the query reads.
+pub(crate) fn covers(index: &IndexView, request: &Request<'_>) -> bool {
+    let Some(needed) = request.needed else {
+        return false;
+    };
+    if index.kind == IndexKind::Wildcard || index.collator.is_some() || request.collation.is_some()
+    {
+        return false;
+    }
+    let mut paths: Vec<String> = needed.to_vec();
+    if let Some(sort) = request.sort {
+        paths.extend(
+            sort.fields()
+                .iter()
+                .map(|(path, _)| path.as_str().to_owned()),
+        );
+    }
+    if !filter_paths(request.filter.root(), &mut paths) {
+        return false;
+    }
+    paths.iter().all(|path| holds(index, path)) && !overlapping(index)
+}
+
+fn holds(index: &IndexView, path: &str) -> bool {
+    let numeric = |part: &str| part.bytes().all(|byte| byte.is_ascii_digit());
+    index.fields.iter().any(|field| {
+        field.path.as_str() == path
+            && field.arrays == 0
+            && !field.hashed
+            && !path.split('.').any(numeric)
+    })
+}
+
+/// Whether one field's path leads to another's.
+fn overlapping(index: &IndexView) -> bool {
+    index.fields.iter().enumerate().any(|(at, field)| {
+        index
+            .fields
+            .iter()
+            .skip(at + 1)
+            .any(|other| field.path.overlaps(&other.path))
+    })
+}
+
+/// Add the paths a filter reads; false when it may read others.
+fn filter_paths(node: &Node, paths: &mut Vec<String>) -> bool {
+    let all = Conjunction::of(node);
+    if all.others {
+        return false;
+    }
+    paths.extend(
+        all.predicates
+            .iter()
+            .map(|predicate| predicate.path.dotted()),
+    );
+    all.ors
+        .iter()
+        .all(|branches| branches.iter().all(|branch| filter_paths(branch, paths)))
+}
+
+/// Makes documents of keys.
+#[derive(Clone)]
+pub(crate) struct Cover {
+    /// For each field of the key: its path, if it is wanted.
+    fields: Vec<Option<Vec<String>>>,
+    descending: Vec<bool>,
+}
+
+impl Cover {
+    /// Documents with those fields of `index` that `wanted` accepts.
+    pub(crate) fn new(index: &IndexView, wanted: &dyn Fn(&str) -> bool) -> Cover {
+        Cover {
+            fields: index
+                .fields
+                .iter()
+                .map(|field| {
+                    let path = field.path.as_str();
+                    wanted(path).then(|| path.split('.').map(str::to_owned).collect())
+                })
+                .collect(),
+            descending: index.fields.iter().map(|field| field.descending).collect(),
+        }
+    }
+
+    /// The document of a key; nothing when it must be read instead (C1).
+    pub(crate) fn document(&self, key: &[u8], type_bits: &[u8]) -> Option<RawDocumentBuf> {
+        let (values, _) =
+            crate::key::decode(key, type_bits, self.descending.iter().copied()).ok()?;
+        let wanted: Vec<(&[String], RawBson)> = self
+            .fields
+            .iter()
+            .zip(values)
+            .filter_map(|(path, value)| path.as_deref().map(|path| (path, value)))
+            .collect();
+        if wanted
+            .iter()
+            .any(|(_, value)| matches!(value, RawBson::Null | RawBson::Undefined))
+        {
+            return None;
+        }
+        build(wanted)
+    }
+}
+
+/// A document of paths and values; paths with one head are put together.
+fn build(mut values: Vec<(&[String], RawBson)>) -> Option<RawDocumentBuf> {
+    let mut document = RawDocumentBuf::new();
+    while !values.is_empty() {
+        let (path, value) = values.remove(0);
+        let (head, rest) = path.split_first()?;
+        let name = bson::raw::CString::try_from(head.as_str()).ok()?;
+        if rest.is_empty() {
+            document.append(name, value);
+            continue;
+        }
+        let mut inner = vec![(rest, value)];
+        let mut others = Vec::with_capacity(values.len());
+        for (path, value) in values {
+            match path.split_first() {
+                Some((other, rest)) if other == head => inner.push((rest, value)),
+                _ => others.push((path, value)),
+            }
+        }
+        values = others;
+        document.append(name, build(inner)?);
+    }
+    Some(document)
+}

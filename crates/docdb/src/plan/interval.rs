@@ -1,0 +1,352 @@
+//! Sets of BSON values as sorted, disjoint intervals: what a predicate asks of one indexed field.
+//!
+//! I1: the intervals of a set ascend in the order of `query::value` (strings by the collation the
+//! set was made with), do not overlap and are not empty.
+
+use std::cmp::Ordering;
+use std::fmt;
+
+use bson::Bson;
+use query::collation::Collator;
+use query::value::compare_with;
+
+/// From one value to another.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Interval {
+    /// The lesser edge.
+    pub(crate) low: Bson,
+    /// Whether `low` belongs to it.
+    pub(crate) low_inclusive: bool,
+    /// The greater edge.
+    pub(crate) high: Bson,
+    /// Whether `high` belongs to it.
+    pub(crate) high_inclusive: bool,
+}
+
+impl Interval {
+    /// Exactly the values equal to `value`.
+    pub(crate) fn point(value: Bson) -> Interval {
+        Interval {
+            low: value.clone(),
+            low_inclusive: true,
+            high: value,
+            high_inclusive: true,
+        }
+    }
+
+    /// `[low, high]`, without the edges whose flag is false.
+    pub(crate) fn new(
+        low: Bson,
+        low_inclusive: bool,
+        high: Bson,
+        high_inclusive: bool,
+    ) -> Interval {
+        Interval {
+            low,
+            low_inclusive,
+            high,
+            high_inclusive,
+        }
+    }
+
+    /// Whether it holds one value only.
+    pub(crate) fn is_point(&self) -> bool {
+        self.low_inclusive && self.high_inclusive && self.low == self.high
+    }
+
+    /// The same from its end, as descending fields show it.
+    pub(crate) fn reversed(&self) -> Interval {
+        Interval {
+            low: self.high.clone(),
+            low_inclusive: self.high_inclusive,
+            high: self.low.clone(),
+            high_inclusive: self.low_inclusive,
+        }
+    }
+
+    fn is_empty(&self, collator: Option<&Collator>) -> bool {
+        match compare_with(&self.low, &self.high, collator) {
+            Ordering::Less => false,
+            Ordering::Equal => !(self.low_inclusive && self.high_inclusive),
+            Ordering::Greater => true,
+        }
+    }
+}
+
+/// As `explain` writes bounds: `[1, 5)`.
+impl fmt::Display for Interval {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let open = if self.low_inclusive { '[' } else { '(' };
+        let close = if self.high_inclusive { ']' } else { ')' };
+        write!(
+            f,
+            "{open}{}, {}{close}",
+            shown(&self.low),
+            shown(&self.high)
+        )
+    }
+}
+
+/// A value as the shell writes it in bounds.
+pub(crate) fn shown(value: &Bson) -> String {
+    match value {
+        Bson::MinKey => "MinKey".to_owned(),
+        Bson::MaxKey => "MaxKey".to_owned(),
+        Bson::Undefined => "undefined".to_owned(),
+        Bson::Null => "null".to_owned(),
+        Bson::Double(double) if double.is_infinite() => {
+            if 0.0 < *double { "inf.0" } else { "-inf.0" }.to_owned()
+        }
+        Bson::Double(double) if double.is_nan() => "nan.0".to_owned(),
+        Bson::Double(double) => format!("{double:?}"),
+        Bson::Int32(number) => number.to_string(),
+        Bson::Int64(number) => number.to_string(),
+        Bson::ObjectId(id) => format!("ObjectId('{}')", id.to_hex()),
+        Bson::DateTime(date) => format!("new Date({})", date.timestamp_millis()),
+        Bson::RegularExpression(regex) => format!("/{}/{}", regex.pattern, regex.options),
+        other => other.to_string(),
+    }
+}
+
+/// A set of values.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub(crate) struct Intervals {
+    list: Vec<Interval>,
+}
+
+impl Intervals {
+    /// No value.
+    pub(crate) fn none() -> Intervals {
+        Intervals::default()
+    }
+
+    /// Every value.
+    pub(crate) fn all() -> Intervals {
+        Intervals {
+            list: vec![Interval::new(Bson::MinKey, true, Bson::MaxKey, true)],
+        }
+    }
+
+    /// One interval, or nothing when its edges cross.
+    pub(crate) fn one(interval: Interval, collator: Option<&Collator>) -> Intervals {
+        if interval.is_empty(collator) {
+            return Intervals::none();
+        }
+        Intervals {
+            list: vec![interval],
+        }
+    }
+
+    /// The values equal to `value`.
+    pub(crate) fn point(value: Bson) -> Intervals {
+        Intervals {
+            list: vec![Interval::point(value)],
+        }
+    }
+
+    /// The union of any intervals, in any order.
+    pub(crate) fn from_list(list: Vec<Interval>, collator: Option<&Collator>) -> Intervals {
+        let mut list: Vec<Interval> = list
+            .into_iter()
+            .filter(|interval| !interval.is_empty(collator))
+            .collect();
+        list.sort_by(|a, b| low_order(a, b, collator));
+        let mut merged: Vec<Interval> = Vec::with_capacity(list.len());
+        for next in list {
+            match merged.last_mut() {
+                Some(last) if touches(last, &next, collator) => {
+                    if high_order(last, &next, collator) == Ordering::Less {
+                        last.high = next.high;
+                        last.high_inclusive = next.high_inclusive;
+                    }
+                }
+                _ => merged.push(next),
+            }
+        }
+        Intervals { list: merged }
+    }
+
+    /// The intervals, ascending.
+    pub(crate) fn list(&self) -> &[Interval] {
+        &self.list
+    }
+
+    /// Whether no value is left.
+    pub(crate) fn is_none(&self) -> bool {
+        self.list.is_empty()
+    }
+
+    /// Whether every value is in it.
+    pub(crate) fn is_all(&self) -> bool {
+        matches!(self.list.as_slice(), [one] if one.low == Bson::MinKey
+            && one.low_inclusive && one.high == Bson::MaxKey && one.high_inclusive)
+    }
+
+    /// Whether it holds single values only (and at least one).
+    pub(crate) fn is_points(&self) -> bool {
+        !self.list.is_empty() && self.list.iter().all(Interval::is_point)
+    }
+
+    /// The only value, if there is just one.
+    pub(crate) fn only_point(&self) -> Option<&Bson> {
+        match self.list.as_slice() {
+            [one] if one.is_point() => Some(&one.low),
+            _ => None,
+        }
+    }
+
+    /// The values in either.
+    pub(crate) fn union(mut self, other: Intervals, collator: Option<&Collator>) -> Intervals {
+        self.list.extend(other.list);
+        Intervals::from_list(self.list, collator)
+    }
+
+    /// The values in both.
+    pub(crate) fn intersect(&self, other: &Intervals, collator: Option<&Collator>) -> Intervals {
+        let mut list = Vec::new();
+        let mut left = self.list.iter().peekable();
+        let mut right = other.list.iter().peekable();
+        while let (Some(a), Some(b)) = (left.peek(), right.peek()) {
+            let low = if low_order(a, b, collator) == Ordering::Less {
+                b
+            } else {
+                a
+            };
+            let a_ends_first = high_order(a, b, collator) == Ordering::Less;
+            let high = if a_ends_first { a } else { b };
+            let both = Interval::new(
+                low.low.clone(),
+                low.low_inclusive,
+                high.high.clone(),
+                high.high_inclusive,
+            );
+            if !both.is_empty(collator) {
+                list.push(both);
+            }
+            if a_ends_first {
+                left.next();
+            } else {
+                right.next();
+            }
+        }
+        Intervals { list }
+    }
+
+    /// The values outside.
+    pub(crate) fn complement(&self, collator: Option<&Collator>) -> Intervals {
+        let mut list = Vec::new();
+        let (mut low, mut inclusive) = (Bson::MinKey, true);
+        for interval in &self.list {
+            let gap = Interval::new(
+                low,
+                inclusive,
+                interval.low.clone(),
+                !interval.low_inclusive,
+            );
+            if !gap.is_empty(collator) {
+                list.push(gap);
+            }
+            low = interval.high.clone();
+            inclusive = !interval.high_inclusive;
+        }
+        let rest = Interval::new(low, inclusive, Bson::MaxKey, true);
+        if !rest.is_empty(collator) {
+            list.push(rest);
+        }
+        Intervals { list }
+    }
+
+    /// Whether `value` is in it.
+    #[cfg(test)]
+    pub(crate) fn contains(&self, value: &Bson, collator: Option<&Collator>) -> bool {
+        self.list.iter().any(|interval| {
+            let low = compare_with(&interval.low, value, collator);
+            let high = compare_with(value, &interval.high, collator);
+            (low == Ordering::Less || (low == Ordering::Equal && interval.low_inclusive))
+                && (high == Ordering::Less || (high == Ordering::Equal && interval.high_inclusive))
+        })
+    }
+}
+
+/// Order by where they begin.
+fn low_order(a: &Interval, b: &Interval, collator: Option<&Collator>) -> Ordering {
+    compare_with(&a.low, &b.low, collator).then(b.low_inclusive.cmp(&a.low_inclusive))
+}
+
+/// Order by where they end.
+fn high_order(a: &Interval, b: &Interval, collator: Option<&Collator>) -> Ordering {
+    compare_with(&a.high, &b.high, collator).then(a.high_inclusive.cmp(&b.high_inclusive))
+}
+
+/// Whether `next`, which begins no earlier, overlaps `last` or continues it without a gap.
+fn touches(last: &Interval, next: &Interval, collator: Option<&Collator>) -> bool {
+    match compare_with(&next.low, &last.high, collator) {
+        Ordering::Less => true,
+        Ordering::Equal => last.high_inclusive || next.low_inclusive,
+        Ordering::Greater => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn numbers(edges: &[(i32, bool, i32, bool)]) -> Intervals {
+        let list = edges
+            .iter()
+            .map(|&(low, li, high, hi)| Interval::new(low.into(), li, high.into(), hi))
+            .collect();
+        Intervals::from_list(list, None)
+    }
+
+    #[test]
+    fn unions_merge_what_touches() {
+        let set = numbers(&[
+            (5, true, 7, false),
+            (1, true, 5, false),
+            (7, false, 9, true),
+        ]);
+        let shown: Vec<String> = set.list().iter().map(ToString::to_string).collect();
+        assert_eq!(shown, ["[1, 7)", "(7, 9]"]);
+    }
+
+    #[test]
+    fn set_algebra_agrees_with_membership() {
+        let mut rng = stdx::Rng::new(17);
+        for round in 0..500 {
+            let draw = |rng: &mut stdx::Rng| {
+                let list = (0..rng.index(4))
+                    .map(|_| {
+                        let low = i32::try_from(rng.below(10)).unwrap();
+                        let high = i32::try_from(rng.below(10)).unwrap();
+                        (low, rng.chance(0.5), high, rng.chance(0.5))
+                    })
+                    .collect::<Vec<_>>();
+                numbers(&list)
+            };
+            let (a, b) = (draw(&mut rng), draw(&mut rng));
+            let both = a.intersect(&b, None);
+            let either = a.clone().union(b.clone(), None);
+            let outside = a.complement(None);
+            for half in -2..22 {
+                let value = Bson::Double(f64::from(half) / 2.0);
+                let (in_a, in_b) = (a.contains(&value, None), b.contains(&value, None));
+                assert_eq!(
+                    both.contains(&value, None),
+                    in_a && in_b,
+                    "round {round}: {value}"
+                );
+                assert_eq!(
+                    either.contains(&value, None),
+                    in_a || in_b,
+                    "round {round}: {value}"
+                );
+                assert_eq!(
+                    outside.contains(&value, None),
+                    !in_a,
+                    "round {round}: {value}"
+                );
+            }
+        }
+    }
+}

@@ -1,0 +1,27 @@
+//! From a query to the ways of answering it.
+//!
+//! The planner is pure: it sees a filter, a sort, what is needed of documents and the indexes there
+//! are ([`Space`]), and answers candidates ([`candidates()`]). Which of them is best is found by
+//! trying (see `find::choose`). Law: every candidate gives the documents a scan of the collection
+//! and the filter would give, in the order asked for if it says so.
+
+mod access;
+mod assign;
+mod bounds;
+mod candidates;
+mod cover;
+mod implies;
+mod index;
+mod interval;
+mod order;
+mod predicate;
+mod scan;
+mod space;
+mod wildcard;
+
+pub(crate) use access::{Access, Candidate, IndexScan};
+pub(crate) use candidates::{Hint, Request, candidates};
+pub(crate) use cover::Cover;
+pub(crate) use interval::Intervals;
+pub(crate) use scan::{ByteRange, KeyRanges, Verdict};
+pub(crate) use space::{PlanCache, Space};

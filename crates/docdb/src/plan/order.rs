@@ -1,0 +1,115 @@
+//! Whether an index gives the order a query asks for.
+
+use query::sort::{Direction, Sort};
+
+use super::index::{IndexField, IndexView};
+use super::interval::Intervals;
+
+/// The most scans that are merged to get an order.
+const MERGE_MAX: usize = 200;
+
+/// How a scan gives an order.
+#[derive(Debug, PartialEq)]
+pub(crate) enum Order {
+    /// By itself.
+    Scan {
+        /// Read it from its end.
+        backward: bool,
+    },
+    /// Scans of single values of the leading fields, merged.
+    Merge {
+        /// Read them from their ends.
+        backward: bool,
+        /// The sets of each.
+        parts: Vec<Vec<Intervals>>,
+    },
+}
+
+/// How the keys of `index` in `sets` can be read in the order of `sort`.
+pub(crate) fn order(
+    index: &IndexView,
+    sets: &[Intervals],
+    sort: &Sort,
+    same_collation: bool,
+) -> Option<Order> {
+    if !same_collation {
+        return None;
+    }
+    if let Some(backward) = direct(index, sets, sort, &|set| set.only_point().is_some()) {
+        return Some(Order::Scan { backward });
+    }
+    let backward = direct(index, sets, sort, &Intervals::is_points)?;
+    let parts = parts(sets)?;
+    Some(Order::Merge { backward, parts })
+}
+
+/// The direction in which the fields after those that `constant` accepts follow the sort.
+fn direct(
+    index: &IndexView,
+    sets: &[Intervals],
+    sort: &Sort,
+    constant: &dyn Fn(&Intervals) -> bool,
+) -> Option<bool> {
+    let mut fields = index.fields.iter().zip(sets).peekable();
+    let mut backward = None;
+    for (path, direction) in sort.fields() {
+        let wanted = path.as_str();
+        loop {
+            let (field, set) = fields.next()?;
+            if field.path.as_str() == wanted {
+                if !sortable(field, set, sort) {
+                    return None;
+                }
+                let reversed = field.descending != (*direction == Direction::Descending);
+                if *backward.get_or_insert(reversed) != reversed {
+                    return None;
+                }
+                break;
+            }
+            if backward.is_some() || !constant(set) {
+                // A constant between sorted fields does no harm, but only a single one.
+                if set.only_point().is_none() {
+                    return None;
+                }
+            }
+        }
+    }
+    Some(backward.unwrap_or(false))
+}
+
+/// Documents with arrays sort by one of their elements, which a scan meets first only when it sees
+/// them all.
+fn sortable(field: &IndexField, set: &Intervals, sort: &Sort) -> bool {
+    !field.hashed && (field.arrays == 0 || (set.is_all() && sort.fields().len() == 1))
+}
+
+/// The product of the leading sets of points.
+fn parts(sets: &[Intervals]) -> Option<Vec<Vec<Intervals>>> {
+    let mut parts: Vec<Vec<Intervals>> = vec![Vec::new()];
+    let mut leading = true;
+    for set in sets {
+        leading &= set.is_points();
+        let choices: Vec<Intervals> = if leading {
+            set.list()
+                .iter()
+                .map(|interval| Intervals::point(interval.low.clone()))
+                .collect()
+        } else {
+            vec![set.clone()]
+        };
+        if MERGE_MAX < parts.len().saturating_mul(choices.len()) {
+            return None;
+        }
+        parts = parts
+            .iter()
+            .flat_map(|part| {
+                choices.iter().map(|choice| {
+                    let mut longer = part.clone();
+                    longer.push(choice.clone());
+                    longer
+                })
+            })
+            .collect();
+    }
+    Some(parts)
+}

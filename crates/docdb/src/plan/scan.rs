@@ -1,0 +1,333 @@
+//! From sets of values per field to ranges of an index's keys, and the check of what ranges cannot
+//! say.
+//!
+//! S1: the ranges ascend in byte order and do not overlap.
+//! S2: every entry whose components are in the sets lies in a range; where there is no check, the
+//!     reverse holds too.
+
+use std::cmp::Ordering;
+use std::mem;
+
+use bson::{Bson, RawBson};
+use query::{Code, Error, Result};
+
+use super::interval::{Interval, Intervals};
+use crate::index::append_hash;
+use crate::key::{self, AFTER, BEFORE, Collate, Encoder};
+
+/// The most ranges a scan is divided into; beyond that the check skips from key to key.
+const RANGES_MAX: usize = 2000;
+
+/// How one field of an index is encoded.
+#[derive(Clone, Copy)]
+pub(crate) struct Coding<'a> {
+    /// Whether the field descends.
+    pub(crate) descending: bool,
+    /// Whether it is kept by hash.
+    pub(crate) hashed: bool,
+    /// The order of strings.
+    pub(crate) collation: Option<&'a dyn Collate>,
+}
+
+/// Keys from `start` (inclusive) to `end` (exclusive).
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct ByteRange {
+    /// The least key.
+    pub(crate) start: Vec<u8>,
+    /// Beyond the greatest.
+    pub(crate) end: Vec<u8>,
+}
+
+/// What to read of an index.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct KeyRanges {
+    /// S1.
+    pub(crate) ranges: Vec<ByteRange>,
+    /// Says which keys within the ranges belong, when not all do.
+    pub(crate) check: Option<Check>,
+    /// Whether a bound was cut, as long keys are, so that keys beside it may be met.
+    pub(crate) cut: bool,
+}
+
+/// The answer of [`Check::forward`] and [`Check::backward`].
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    /// The key belongs.
+    Inside,
+    /// It does not, nor does any before these bytes (backward: at or after them).
+    Seek(Vec<u8>),
+    /// Neither it nor any further key of the scan.
+    Done,
+}
+
+/// The sets of values of the leading fields, encoded.
+#[derive(Debug, Clone)]
+pub(crate) struct Check {
+    fields: Vec<FieldRanges>,
+    /// Keys agree with values up to here; the rest of long ones is a hash.
+    true_bytes: usize,
+}
+
+#[derive(Debug, Clone)]
+struct FieldRanges {
+    descending: bool,
+    ranges: Vec<ByteRange>,
+}
+
+/// The ranges of keys whose leading components are in `sets`, where keys agree with values up to
+/// `true_bytes`.
+///
+/// # Errors
+/// A bound that cannot be written as BSON.
+pub(crate) fn compile(
+    sets: &[Intervals],
+    coding: &[Coding<'_>],
+    true_bytes: usize,
+) -> Result<KeyRanges> {
+    let mut ranges = exact_ranges(sets, coding, true_bytes)?;
+    for range in &mut ranges.ranges {
+        let start = cut_start(&mut range.start, true_bytes);
+        let end = cut_end(&mut range.end, true_bytes);
+        ranges.cut |= start || end;
+    }
+    if ranges.cut {
+        ranges.ranges = union(mem::take(&mut ranges.ranges));
+    }
+    Ok(ranges)
+}
+
+fn cut_start(bytes: &mut Vec<u8>, true_bytes: usize) -> bool {
+    let long = true_bytes < bytes.len();
+    bytes.truncate(true_bytes);
+    long
+}
+
+/// Beyond all keys that agree with `bytes` as far as keys do.
+fn cut_end(bytes: &mut Vec<u8>, true_bytes: usize) -> bool {
+    if bytes.len() <= true_bytes {
+        return false;
+    }
+    bytes.truncate(true_bytes);
+    while let Some(last) = bytes.pop() {
+        if let Some(next) = last.checked_add(1) {
+            bytes.push(next);
+            return true;
+        }
+    }
+    bytes.push(0xFF);
+    true
+}
+
+fn exact_ranges(sets: &[Intervals], coding: &[Coding<'_>], true_bytes: usize) -> Result<KeyRanges> {
+    let last = sets.iter().rposition(|set| !set.is_all());
+    let used = last.map_or(0, |last| last + 1);
+    let mut fields = Vec::with_capacity(used);
+    for (set, coding) in sets.iter().zip(coding).take(used) {
+        fields.push(encode_set(set, *coding)?);
+    }
+    if fields.iter().any(|field| field.ranges.is_empty()) {
+        return Ok(KeyRanges::default());
+    }
+    let mut prefixes: Vec<Vec<u8>> = vec![Vec::new()];
+    for (position, (field, set)) in fields.iter().zip(sets).enumerate() {
+        if RANGES_MAX < prefixes.len().saturating_mul(field.ranges.len()) {
+            let ranges = prefixes.into_iter().map(continued).collect();
+            return Ok(with_check(ranges, fields, true_bytes));
+        }
+        if set.is_points() {
+            prefixes = points(&prefixes, field);
+        } else {
+            let ranges = spread(&prefixes, field);
+            return Ok(if position + 1 == used {
+                without_check(ranges)
+            } else {
+                with_check(ranges, fields, true_bytes)
+            });
+        }
+    }
+    Ok(without_check(prefixes.into_iter().map(continued).collect()))
+}
+
+fn without_check(ranges: Vec<ByteRange>) -> KeyRanges {
+    KeyRanges {
+        ranges,
+        check: None,
+        cut: false,
+    }
+}
+
+fn with_check(ranges: Vec<ByteRange>, fields: Vec<FieldRanges>, true_bytes: usize) -> KeyRanges {
+    KeyRanges {
+        ranges,
+        check: Some(Check { fields, true_bytes }),
+        cut: false,
+    }
+}
+
+/// The keys that continue `prefix`.
+fn continued(prefix: Vec<u8>) -> ByteRange {
+    let mut end = prefix.clone();
+    end.push(if prefix.is_empty() { 0xFF } else { AFTER });
+    ByteRange { start: prefix, end }
+}
+
+fn points(prefixes: &[Vec<u8>], field: &FieldRanges) -> Vec<Vec<u8>> {
+    let mut longer = Vec::with_capacity(prefixes.len() * field.ranges.len());
+    for prefix in prefixes {
+        for range in &field.ranges {
+            longer.push([prefix.as_slice(), &range.start].concat());
+        }
+    }
+    longer
+}
+
+fn spread(prefixes: &[Vec<u8>], field: &FieldRanges) -> Vec<ByteRange> {
+    let mut ranges = Vec::with_capacity(prefixes.len() * field.ranges.len());
+    for prefix in prefixes {
+        for range in &field.ranges {
+            ranges.push(ByteRange {
+                start: [prefix.as_slice(), &range.start].concat(),
+                end: [prefix.as_slice(), &range.end].concat(),
+            });
+        }
+    }
+    ranges
+}
+
+/// The union of the ranges of several scans of one index, if none of them needs a check.
+pub(crate) fn merge(scans: &[KeyRanges]) -> Option<KeyRanges> {
+    if scans.iter().any(|scan| scan.check.is_some()) {
+        return None;
+    }
+    let all = scans
+        .iter()
+        .flat_map(|scan| scan.ranges.iter().cloned())
+        .collect();
+    let mut merged = without_check(union(all));
+    merged.cut = scans.iter().any(|scan| scan.cut);
+    Some(merged)
+}
+
+fn union(mut all: Vec<ByteRange>) -> Vec<ByteRange> {
+    all.sort();
+    let mut ranges: Vec<ByteRange> = Vec::with_capacity(all.len());
+    for next in all {
+        match ranges.last_mut() {
+            Some(last) if next.start <= last.end => {
+                if last.end < next.end {
+                    last.end = next.end;
+                }
+            }
+            _ => ranges.push(next),
+        }
+    }
+    ranges
+}
+
+/// The set as byte ranges of the rest of a key from this component on.
+fn encode_set(set: &Intervals, coding: Coding<'_>) -> Result<FieldRanges> {
+    let mut ranges = Vec::with_capacity(set.list().len());
+    for interval in set.list() {
+        ranges.push(encode_interval(interval, coding)?);
+    }
+    if coding.hashed {
+        ranges.sort();
+        ranges.dedup();
+    } else if coding.descending {
+        ranges.reverse();
+    }
+    Ok(FieldRanges {
+        descending: coding.descending,
+        ranges,
+    })
+}
+
+fn encode_interval(interval: &Interval, coding: Coding<'_>) -> Result<ByteRange> {
+    let low = encode(&interval.low, coding)?;
+    let high = encode(&interval.high, coding)?;
+    let low = (low, interval.low_inclusive);
+    let high = (high, interval.high_inclusive);
+    let ((mut start, from), (mut end, to)) = if coding.descending {
+        (high, low)
+    } else {
+        (low, high)
+    };
+    if !from {
+        start.push(AFTER);
+    }
+    end.push(if to { AFTER } else { BEFORE });
+    Ok(ByteRange { start, end })
+}
+
+/// One value as a component.
+pub(crate) fn encode(value: &Bson, coding: Coding<'_>) -> Result<Vec<u8>> {
+    let mut encoder = Encoder::new();
+    if coding.hashed {
+        let raw = RawBson::try_from(value.clone())?;
+        append_hash(raw.as_raw_bson_ref(), &mut encoder)?;
+        return Ok(encoder.into_bytes());
+    }
+    encoder
+        .append_bson(value, coding.descending, coding.collation)
+        .map_err(|error| Error::new(Code::BAD_VALUE, error.to_string()))?;
+    Ok(encoder.into_bytes())
+}
+
+impl Check {
+    /// Judge `key` in a scan that ascends.
+    pub(crate) fn forward(&self, key: &[u8]) -> Verdict {
+        let mut at = 0;
+        for field in &self.fields {
+            let (prefix, rest) = key.split_at_checked(at).unwrap_or((key, &[]));
+            let next = field
+                .ranges
+                .partition_point(|range| range.end.as_slice() <= rest);
+            let Some(range) = field.ranges.get(next) else {
+                return beyond(prefix, AFTER);
+            };
+            if rest < range.start.as_slice() {
+                let mut target = [prefix, &range.start].concat();
+                cut_start(&mut target, self.true_bytes);
+                return Verdict::Seek(target);
+            }
+            match key::component_length(rest, field.descending) {
+                Some(length) => at += length,
+                // Not a key of ours: let the reader of the entry complain.
+                None => return Verdict::Inside,
+            }
+        }
+        Verdict::Inside
+    }
+
+    /// Judge `key` in a scan that descends.
+    pub(crate) fn backward(&self, key: &[u8]) -> Verdict {
+        let mut at = 0;
+        for field in &self.fields {
+            let (prefix, rest) = key.split_at_checked(at).unwrap_or((key, &[]));
+            let after = field
+                .ranges
+                .partition_point(|range| range.start.as_slice().cmp(rest) != Ordering::Greater);
+            let Some(range) = after.checked_sub(1).and_then(|n| field.ranges.get(n)) else {
+                return beyond(prefix, BEFORE);
+            };
+            if range.end.as_slice() <= rest {
+                let mut target = [prefix, &range.end].concat();
+                cut_end(&mut target, self.true_bytes);
+                return Verdict::Seek(target);
+            }
+            match key::component_length(rest, field.descending) {
+                Some(length) => at += length,
+                None => return Verdict::Inside,
+            }
+        }
+        Verdict::Inside
+    }
+}
+
+/// Leave the keys that continue `prefix`.
+fn beyond(prefix: &[u8], edge: u8) -> Verdict {
+    if prefix.is_empty() {
+        return Verdict::Done;
+    }
+    Verdict::Seek([prefix, &[edge]].concat())
+}

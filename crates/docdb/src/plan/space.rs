@@ -1,0 +1,148 @@
+//! What plans of a collection can choose from, kept as long as it stays true, and what was chosen.
+//!
+//! P1: a space is made anew when an index has met arrays at new places; everything else about a
+//!     collection's definition changes with the collection itself.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use bson::Document;
+use query::Result;
+use query::collation::Collator;
+use stdx::sync::Mutex;
+
+use super::index::{IndexView, collator};
+use crate::collection::Collection;
+
+/// Shapes of queries whose plans are remembered.
+const SHAPES_MAX: usize = 1000;
+/// Uses after which a plan is chosen anew, in case the data have changed.
+const USES_MAX: u32 = 1000;
+
+/// A collection, as far as plans depend on it.
+pub(crate) struct Space {
+    /// The indexes that are built.
+    pub(crate) indexes: Vec<Arc<IndexView>>,
+    /// The records as an index on `_id`, in clustered collections.
+    pub(crate) clustered: Option<Arc<IndexView>>,
+    /// The collation of `_id` and the collection's default.
+    pub(crate) id_collation: Option<Document>,
+    /// The default collator of queries.
+    pub(crate) collator: Option<Arc<Collator>>,
+}
+
+/// What a plan was chosen for, and how often it was used since.
+#[derive(Clone, Debug)]
+pub(crate) struct Choice {
+    /// The description of the plan.
+    pub(crate) plan: String,
+    /// Units of work of the trial.
+    pub(crate) works: u64,
+    uses: u32,
+}
+
+#[derive(Default)]
+struct State {
+    /// The arrays of each index when the space was made.
+    built: Option<(Vec<u32>, Arc<Space>)>,
+    choices: HashMap<String, Choice>,
+}
+
+/// What a collection remembers for planning.
+#[derive(Default)]
+pub(crate) struct PlanCache {
+    state: Mutex<State>,
+}
+
+impl PlanCache {
+    /// The space of `collection`, whose cache this is.
+    ///
+    /// # Errors
+    /// A definition that cannot be read.
+    pub(crate) fn space(&self, collection: &Collection) -> Result<Arc<Space>> {
+        let mut signature = Vec::with_capacity(collection.indexes().len() * 2);
+        for index in collection.indexes() {
+            signature.push(u32::from(index.is_ready()));
+            signature.extend((0..index.fields().len()).map(|field| index.multikey_parts(field)));
+        }
+        let mut state = self.state.lock();
+        if let Some((built, space)) = &state.built
+            && *built == signature
+        {
+            return Ok(Arc::clone(space));
+        }
+        let space = Arc::new(build(collection)?);
+        state.built = Some((signature, Arc::clone(&space)));
+        state.choices.clear();
+        Ok(space)
+    }
+
+    /// The choice for a shape, if one is remembered.
+    pub(crate) fn choice(&self, shape: &str) -> Option<String> {
+        let mut state = self.state.lock();
+        let choice = state.choices.get_mut(shape)?;
+        choice.uses += 1;
+        if USES_MAX < choice.uses {
+            state.choices.remove(shape);
+            return None;
+        }
+        Some(choice.plan.clone())
+    }
+
+    /// Remember a choice.
+    pub(crate) fn remember(&self, shape: String, plan: String, works: u64) {
+        let mut state = self.state.lock();
+        if SHAPES_MAX <= state.choices.len() {
+            state.choices.clear();
+        }
+        state.choices.insert(
+            shape,
+            Choice {
+                plan,
+                works,
+                uses: 0,
+            },
+        );
+    }
+
+    /// Forget all choices; says how many there were.
+    pub(crate) fn clear(&self) -> usize {
+        let mut state = self.state.lock();
+        let count = state.choices.len();
+        state.choices.clear();
+        count
+    }
+
+    /// What is remembered: shape, plan, works.
+    pub(crate) fn list(&self) -> Vec<(String, Choice)> {
+        let state = self.state.lock();
+        state
+            .choices
+            .iter()
+            .map(|(shape, choice)| (shape.clone(), choice.clone()))
+            .collect()
+    }
+}
+
+fn build(collection: &Collection) -> Result<Space> {
+    let mut indexes = Vec::new();
+    for (position, index) in collection.indexes().iter().enumerate() {
+        if index.is_ready() {
+            indexes.push(Arc::new(IndexView::of(position, index)?));
+        }
+    }
+    let id_collation = collection.options().collation.clone();
+    let clustered = if collection.is_clustered() {
+        let collate = collection.collation().cloned();
+        let records = IndexView::of_records(id_collation.clone(), collate)?;
+        Some(Arc::new(records))
+    } else {
+        None
+    };
+    Ok(Space {
+        indexes,
+        clustered,
+        collator: id_collation.as_ref().map(collator).transpose()?.flatten(),
+        id_collation,
+    })
+}

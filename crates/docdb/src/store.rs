@@ -1,0 +1,197 @@
+//! The store: an engine, the catalog of what is in it, and what runs beside operations.
+//!
+//! Trees of the engine: `_catalog`, `_counts` and `_sessions`; per collection `c.<uuid>` with its
+//! documents by record, and `i.<uuid>.<number>` with the entries of each index. Trees that the catalog
+//! does not know are left over from a change that did not end, and are dropped at opening.
+
+mod open;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use arc_swap::ArcSwap;
+use kv::{Durability, Engine, ErrorKind, TreeId, TreeOptions};
+use query::{Code, Error, Namespace, Result};
+use stdx::sync::{Condvar, Mutex};
+
+use crate::catalog::{Catalog, Named};
+use crate::collection::{Collection, Core, fold_counts};
+use crate::cursor::Cursors;
+use crate::error;
+
+/// How a store is opened.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Where sorts and groups that do not fit into memory go.
+    pub temp_dir: PathBuf,
+    /// The name of the replica set, if the server presents one: transactions and retryable writes
+    /// need it.
+    pub replica_set: Option<String>,
+    /// How often expired documents are looked for; `None` is never (default 60 s).
+    pub ttl_period: Option<Duration>,
+    /// How long a multi-document transaction may take (default 60 s).
+    pub transaction_lifetime: Duration,
+    /// How long a session lives without use (default 30 min).
+    pub session_timeout: Duration,
+}
+
+impl Default for Options {
+    fn default() -> Options {
+        Options {
+            temp_dir: std::env::temp_dir(),
+            replica_set: Some("rs0".to_owned()),
+            ttl_period: Some(Duration::from_secs(60)),
+            transaction_lifetime: Duration::from_secs(60),
+            session_timeout: Duration::from_secs(30 * 60),
+        }
+    }
+}
+
+/// Collections of documents in an engine. Shared by any number of threads.
+pub struct Store {
+    engine: Arc<dyn Engine>,
+    options: Options,
+    trees: Trees,
+    catalog: ArcSwap<Catalog>,
+    /// Held by whoever changes the catalog.
+    changes: Mutex<()>,
+    /// Trees that were dropped while readers forbade it.
+    undropped: Mutex<Vec<String>>,
+    /// Told of every commit to a capped collection.
+    written: (Mutex<u64>, Condvar),
+    cursors: Cursors,
+}
+
+/// The trees that every store has.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Trees {
+    pub(crate) catalog: TreeId,
+    pub(crate) counts: TreeId,
+    pub(crate) sessions: TreeId,
+}
+
+impl Store {
+    /// The engine.
+    #[must_use]
+    pub fn engine(&self) -> &dyn Engine {
+        self.engine.as_ref()
+    }
+
+    /// The options it was opened with.
+    #[must_use]
+    pub fn options(&self) -> &Options {
+        &self.options
+    }
+
+    /// All open cursors.
+    pub(crate) fn cursors(&self) -> &Cursors {
+        &self.cursors
+    }
+
+    pub(crate) fn trees(&self) -> Trees {
+        self.trees
+    }
+
+    /// The catalog as of now.
+    #[must_use]
+    pub fn catalog(&self) -> Arc<Catalog> {
+        self.catalog.load_full()
+    }
+
+    /// The collection of a name, as of now. Views are none.
+    #[must_use]
+    pub fn collection(&self, ns: &Namespace) -> Option<Arc<Collection>> {
+        self.catalog.load().collection(ns).cloned()
+    }
+
+    /// What a name names, as of now.
+    #[must_use]
+    pub fn lookup(&self, ns: &Namespace) -> Option<Named> {
+        self.catalog.load().get(ns).cloned()
+    }
+
+    /// Make everything durable and close. Operations under way fail.
+    ///
+    /// # Errors
+    /// As the engine's.
+    pub fn close(&self) -> Result<()> {
+        self.engine.sync_log().map_err(error::engine)
+    }
+
+    /// Change the catalog, one at a time.
+    pub(crate) fn changes(&self) -> stdx::sync::MutexGuard<'_, ()> {
+        self.changes.lock()
+    }
+
+    pub(crate) fn set_catalog(&self, next: Catalog) {
+        self.catalog.store(Arc::new(next));
+    }
+
+    /// Make a tree.
+    pub(crate) fn create_tree(&self, name: &str, options: &TreeOptions) -> Result<TreeId> {
+        self.engine
+            .create_tree(name, options)
+            .map_err(error::engine)
+    }
+
+    /// Drop a tree that the catalog does not know any more; later, if readers forbid it now.
+    pub(crate) fn drop_tree(&self, name: &str) {
+        match self.engine.drop_tree(name) {
+            Ok(()) => {}
+            Err(e) if e.kind() == ErrorKind::NotFound => {}
+            // What cannot be dropped now is tried again, at the latest at the next opening.
+            Err(_) => self.undropped.lock().push(name.to_owned()),
+        }
+    }
+
+    /// Try again to drop trees that readers kept.
+    pub(crate) fn drop_left_trees(&self) {
+        let left = std::mem::take(&mut *self.undropped.lock());
+        for name in left {
+            self.drop_tree(&name);
+        }
+    }
+
+    /// Fold the entries of a collection's counts. That another thread was first, or the engine is
+    /// full, does no harm: there are only more entries.
+    pub(crate) fn fold_counts(&self, core: &Core) {
+        let folded = self
+            .engine
+            .begin_write()
+            .map_err(error::engine)
+            .and_then(|mut txn| {
+                fold_counts(txn.as_mut(), self.trees.counts, &core.uuid)?;
+                txn.commit(Durability::Interval).map_err(error::engine)
+            });
+        // See above.
+        drop(folded);
+    }
+
+    /// Documents of a collection were written: wake those who wait for more.
+    pub(crate) fn wrote(&self, _core: &Core) {
+        *self.written.0.lock() += 1;
+        self.written.1.notify_all();
+    }
+
+    /// Wait until something was written since `seen` was returned, or until `deadline`; returns the
+    /// number to wait from next. For tailable cursors.
+    #[must_use]
+    pub fn wait_for_writes(&self, seen: u64, deadline: std::time::Instant) -> u64 {
+        let mut count = self.written.0.lock();
+        while *count == seen {
+            if self.written.1.wait_until(&mut count, deadline).timed_out() {
+                break;
+            }
+        }
+        *count
+    }
+}
+
+/// The error for commands that want a collection where there is a view.
+pub(crate) fn is_view(ns: &Namespace) -> Error {
+    Error::new(
+        Code::COMMAND_NOT_SUPPORTED_ON_VIEW,
+        format!("Namespace {ns} is a view, not a collection"),
+    )
+}

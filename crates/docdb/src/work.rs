@@ -1,0 +1,269 @@
+//! Work: an engine transaction with what the collections it touches need around it.
+//!
+//! - W1. Whoever writes documents of a collection shares the collection's latch until the commit: its
+//!   indexes stay the same.
+//! - W2. The counts of the collections change with the commit, in the same engine transaction.
+//! - W3. The latch of a collection comes before the engine transaction, except in a multi-document
+//!   transaction, which waits for a latch only so long: engines with one writer could not go on.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use kv::{Durability, Snapshot, Transaction};
+use query::{Code, Error, Namespace, Result};
+
+use crate::catalog::multikey_key;
+use crate::collection::{Collection, Core, Delta, Shared};
+use crate::error;
+use crate::index::{Index, KeySet};
+use crate::op::Op;
+use crate::store::Store;
+
+/// How long a multi-document transaction waits for a latch.
+const LATCH_WAIT: Duration = Duration::from_millis(200);
+/// Attempts of a write that conflicts with others, before the client is told.
+const ATTEMPTS: u32 = 200;
+
+/// An engine transaction under way.
+pub struct Work<'s> {
+    pub(crate) store: &'s Store,
+    txn: Option<Box<dyn Transaction + 's>>,
+    touched: Vec<Touched>,
+    many: bool,
+    /// Multikey bits that are stored with the commit.
+    learned: Vec<(Arc<Index>, u8, u8)>,
+    /// Buffers, kept from document to document.
+    pub(crate) keys: KeySet,
+    pub(crate) old_keys: KeySet,
+    pub(crate) entry_key: Vec<u8>,
+    pub(crate) entry_value: Vec<u8>,
+}
+
+struct Touched {
+    core: Arc<Core>,
+    delta: Delta,
+    wrote: bool,
+    /// Given back with the work.
+    _latch: Shared,
+}
+
+impl<'s> Work<'s> {
+    /// `many` says that it is a multi-document transaction.
+    pub(crate) fn new(store: &'s Store, many: bool) -> Work<'s> {
+        Work {
+            store,
+            txn: None,
+            touched: Vec::new(),
+            many,
+            learned: Vec::new(),
+            keys: KeySet::new(),
+            old_keys: KeySet::new(),
+            entry_key: Vec::new(),
+            entry_value: Vec::new(),
+        }
+    }
+
+    /// The engine transaction; it begins with the first call.
+    ///
+    /// # Errors
+    /// As the engine's.
+    pub fn txn(&mut self) -> Result<&mut (dyn Transaction + 's)> {
+        if self.txn.is_none() {
+            let txn = self.store.engine().begin_write().map_err(error::engine)?;
+            self.txn = Some(txn);
+        }
+        Ok(self.txn.as_deref_mut().expect("it was begun above"))
+    }
+
+    /// What the engine transaction sees.
+    ///
+    /// # Errors
+    /// As the engine's.
+    pub fn snapshot(&mut self) -> Result<&dyn Snapshot> {
+        Ok(self.txn()?)
+    }
+
+    /// The current state of a collection; its latch is shared until this work ends (W1). `None` when
+    /// there is no collection of that name.
+    ///
+    /// # Errors
+    /// `LockTimeout` in a multi-document transaction.
+    pub(crate) fn collection(&mut self, ns: &Namespace) -> Result<Option<Arc<Collection>>> {
+        loop {
+            let Some(found) = self.store.collection(ns) else {
+                return Ok(None);
+            };
+            self.touch(&found)?;
+            // It may have changed while the latch was awaited.
+            match self.store.collection(ns) {
+                Some(now) if now.core().uuid == found.core().uuid => return Ok(Some(now)),
+                _ => {}
+            }
+        }
+    }
+
+    fn touch(&mut self, collection: &Collection) -> Result<()> {
+        let core = collection.core();
+        if self.touched.iter().any(|t| t.core.uuid == core.uuid) {
+            return Ok(());
+        }
+        let limit = (self.many || self.txn.is_some()).then_some(LATCH_WAIT);
+        let Some(latch) = core.latch.shared(false, limit) else {
+            let message = format!(
+                "Unable to acquire lock on '{}' within 200ms",
+                collection.ns()
+            );
+            return Err(Error::new(Code::LOCK_TIMEOUT, message));
+        };
+        self.touched.push(Touched {
+            core: Arc::clone(core),
+            delta: Delta::default(),
+            wrote: false,
+            _latch: latch,
+        });
+        Ok(())
+    }
+
+    /// Note a change of the counts of a collection.
+    pub(crate) fn count(
+        &mut self,
+        collection: &Collection,
+        documents: i64,
+        bytes: i64,
+        record: i64,
+    ) {
+        let uuid = &collection.core().uuid;
+        if let Some(touched) = self.touched.iter_mut().find(|t| t.core.uuid == *uuid) {
+            touched.wrote = true;
+            touched.delta.documents += documents;
+            touched.delta.bytes += bytes;
+            touched.delta.record = touched.delta.record.max(record);
+        }
+    }
+
+    /// Note parts of paths that are arrays for the first time.
+    pub(crate) fn learn(
+        &mut self,
+        collection: &Collection,
+        index: &Arc<Index>,
+        found: &[u32],
+    ) -> Result<()> {
+        if found.is_empty() {
+            return Ok(());
+        }
+        let tree = self.store.trees().catalog;
+        for (field, part) in index.learn(found) {
+            let known = |(i, f, p): &(Arc<Index>, u8, u8)| {
+                Arc::ptr_eq(i, index) && (*f, *p) == (field, part)
+            };
+            if self.learned.iter().any(known) {
+                continue;
+            }
+            let key = multikey_key(&collection.core().uuid, index.number(), field, part);
+            self.txn()?
+                .put_blind(tree, &key, &[])
+                .map_err(error::engine)?;
+            self.learned.push((Arc::clone(index), field, part));
+        }
+        Ok(())
+    }
+
+    /// Commit what was done.
+    ///
+    /// # Errors
+    /// `WriteConflict`; as the engine's.
+    pub(crate) fn commit(mut self, durability: Durability) -> Result<()> {
+        let Some(mut txn) = self.txn.take() else {
+            return Ok(());
+        };
+        let tree = self.store.trees().counts;
+        for touched in self.touched.iter().filter(|t| t.wrote) {
+            let Touched { core, delta, .. } = touched;
+            core.counts.write(txn.as_mut(), tree, &core.uuid, *delta)?;
+        }
+        txn.commit(durability).map_err(error::engine)?;
+        for (index, field, part) in &self.learned {
+            index.stored(*field, *part);
+        }
+        for touched in self.touched.iter().filter(|t| t.wrote) {
+            if touched.core.counts.committed(touched.delta) {
+                self.store.fold_counts(&touched.core);
+            }
+            self.store.wrote(&touched.core);
+        }
+        Ok(())
+    }
+
+    /// Whether anything was begun.
+    pub(crate) fn is_begun(&self) -> bool {
+        self.txn.is_some()
+    }
+}
+
+impl Store {
+    /// Read in the transaction of the operation, or in a snapshot of now.
+    ///
+    /// # Errors
+    /// What `body` says, or the engine.
+    pub fn read<R>(
+        &self,
+        op: &Op<'_>,
+        body: &mut dyn FnMut(&dyn Snapshot) -> Result<R>,
+    ) -> Result<R> {
+        op.check()?;
+        match op.transaction {
+            None => {
+                let snapshot = self.engine().begin_read().map_err(error::engine)?;
+                body(snapshot.as_ref())
+            }
+            Some(transaction) => in_transaction(transaction, &mut |work| body(work.snapshot()?)),
+        }
+    }
+
+    /// Write in the transaction of the operation, or in one of its own, which is begun again while it
+    /// conflicts with others.
+    pub(crate) fn write<R>(
+        &self,
+        op: &Op<'_>,
+        body: &mut dyn FnMut(&mut Work<'_>) -> Result<R>,
+    ) -> Result<R> {
+        op.check()?;
+        if let Some(transaction) = op.transaction {
+            return in_transaction(transaction, body);
+        }
+        let mut attempt = 0;
+        loop {
+            let mut work = Work::new(self, false);
+            let done = body(&mut work).and_then(|result| {
+                work.commit(op.durability)?;
+                Ok(result)
+            });
+            match done {
+                Err(e) if e.code == Code::WRITE_CONFLICT && attempt < ATTEMPTS => {}
+                done => return done,
+            }
+            op.check()?;
+            back_off(attempt);
+            attempt += 1;
+        }
+    }
+}
+
+fn in_transaction<R>(
+    transaction: &dyn crate::op::InTransaction,
+    body: &mut dyn FnMut(&mut Work<'_>) -> Result<R>,
+) -> Result<R> {
+    let mut result = None;
+    transaction.with(&mut |work| {
+        result = Some(body(work)?);
+        Ok(())
+    })?;
+    result.ok_or_else(|| Error::new(Code::INTERNAL_ERROR, "a transaction did not do its work"))
+}
+
+/// Wait before the next attempt of a write that conflicted: at once at first, then up to 10 ms.
+fn back_off(attempt: u32) {
+    if 3 < attempt {
+        stdx::time::sleep(Duration::from_micros(100) * attempt.min(100));
+    }
+}

@@ -1,0 +1,6 @@
+//! Writes of documents.
+
+mod entries;
+mod insert;
+
+pub use insert::{InsertOptions, InsertReply, WriteError};

@@ -1,0 +1,106 @@
+//! What the tests share: a store on an engine, and ways to fill it and look at it.
+
+use std::sync::Arc;
+
+use bson::{Document, RawDocument, RawDocumentBuf};
+use docdb::{InsertOptions, InsertReply, Namespace, Op, Options, Store};
+use kv::{Durability, EngineOptions, Factory};
+use tempfile::TempDir;
+
+/// A store in a directory of its own.
+pub(crate) struct Lab {
+    factory: &'static dyn Factory,
+    directory: TempDir,
+    pub(crate) store: Arc<Store>,
+}
+
+/// Run a test on each engine.
+pub(crate) fn on_each(test: impl Fn(&mut Lab)) {
+    for factory in [kv::memory::factory(), kv_betree::factory()] {
+        let mut lab = Lab::new(factory);
+        test(&mut lab);
+    }
+}
+
+impl Lab {
+    fn new(factory: &'static dyn Factory) -> Lab {
+        let directory = tempfile::tempdir().unwrap();
+        let store = open(factory, &directory);
+        Lab {
+            factory,
+            directory,
+            store,
+        }
+    }
+
+    /// The engine's name, for messages.
+    pub(crate) fn engine(&self) -> &'static str {
+        self.factory.name()
+    }
+
+    /// Close the store and open it again. False for engines that forget everything.
+    pub(crate) fn reopen(&mut self) -> bool {
+        if !self.factory.capabilities().persistent {
+            return false;
+        }
+        self.store.close().unwrap();
+        // The engine must be closed before it is opened again: replace the store by another one.
+        let other = tempfile::tempdir().unwrap();
+        self.store = open(kv::memory::factory(), &other);
+        self.store = open(self.factory, &self.directory);
+        true
+    }
+
+    pub(crate) fn insert(&self, ns: &Namespace, documents: &[Document]) -> InsertReply {
+        self.insert_with(ns, documents, InsertOptions::default())
+    }
+
+    pub(crate) fn insert_with(
+        &self,
+        ns: &Namespace,
+        documents: &[Document],
+        options: InsertOptions,
+    ) -> InsertReply {
+        let raw: Vec<RawDocumentBuf> = documents
+            .iter()
+            .map(|d| RawDocumentBuf::try_from(d).unwrap())
+            .collect();
+        let raw: Vec<&RawDocument> = raw.iter().map(AsRef::as_ref).collect();
+        self.store.insert(&op(), ns, &raw, options).unwrap()
+    }
+
+    /// All documents in the order of their records.
+    pub(crate) fn all(&self, ns: &Namespace) -> Vec<Document> {
+        let Some(collection) = self.store.collection(ns) else {
+            return Vec::new();
+        };
+        let snapshot = self.store.engine().begin_read().unwrap();
+        let mut cursor = snapshot
+            .cursor(
+                collection.records(),
+                kv::KeyRange::ALL,
+                kv::Direction::Forward,
+            )
+            .unwrap();
+        let mut all = Vec::new();
+        while cursor.advance().unwrap() {
+            let raw = RawDocument::from_bytes(cursor.value()).unwrap();
+            all.push(Document::try_from(raw).unwrap());
+        }
+        all
+    }
+}
+
+fn open(factory: &'static dyn Factory, directory: &TempDir) -> Arc<Store> {
+    let path = directory.path().join("store");
+    let engine = factory.open(&path, &EngineOptions::default()).unwrap();
+    Store::open(Arc::from(engine), Options::default()).unwrap()
+}
+
+pub(crate) fn op() -> Op<'static> {
+    Op::new(Durability::Interval)
+}
+
+pub(crate) fn ns(coll: &str) -> Namespace {
+    Namespace::new("test", coll).unwrap()
+}

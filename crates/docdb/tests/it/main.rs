@@ -1,0 +1,4 @@
+//! The same tests of collections on several engines.
+
+mod insert;
+mod lab;

@@ -1,0 +1,140 @@
+//! What a pipeline needs of the world: storage, a place to spill to, a sign to stop.
+
+use bson::{Bson, Document};
+
+use crate::filter::{Filter, Node, Test};
+use crate::path::Path;
+use crate::pipeline::Pipeline;
+use crate::settings::Settings;
+use crate::stage::{Merge, Stage, Statistics};
+use crate::{Namespace, Result, Row};
+
+/// Rows, one after another.
+pub trait Rows: Send {
+    /// The next row; none when there are no more, then and ever after.
+    ///
+    /// # Errors
+    /// Those of the stage, of storage, and of [`Host::check`]. After an error the rows are done for.
+    fn next(&mut self, host: &mut dyn Host) -> Result<Option<Row>>;
+}
+
+/// Bytes put aside, and read back in the order in which they were written.
+pub trait Spill: Send {
+    /// Writes a record. Not called after the first [`Spill::next`].
+    ///
+    /// # Errors
+    /// Those of the disk.
+    fn append(&mut self, record: &[u8]) -> Result<()>;
+
+    /// Reads the next record; none after the last.
+    ///
+    /// # Errors
+    /// Those of the disk.
+    fn next(&mut self) -> Result<Option<Vec<u8>>>;
+}
+
+/// The surroundings of a running pipeline.
+pub trait Host {
+    /// Whether to go on; called between rows.
+    ///
+    /// # Errors
+    /// `Interrupted`, `MaxTimeMSExpired` and their kind.
+    fn check(&mut self) -> Result<()>;
+
+    /// The database that the pipeline was sent to, for names of collections without one.
+    fn database(&self) -> &str;
+
+    /// The results of `pipeline` over a collection or view, which may not exist. The pipeline is not
+    /// optimized yet.
+    ///
+    /// # Errors
+    /// Those of storage.
+    fn aggregate(&mut self, ns: &Namespace, pipeline: Pipeline) -> Result<Box<dyn Rows>>;
+
+    /// Documents of a collection or view with one of `values` at `path`, as a filter finds them.
+    ///
+    /// # Errors
+    /// Those of storage.
+    fn find_equal(
+        &mut self,
+        ns: &Namespace,
+        path: &Path,
+        values: &[Bson],
+        settings: &Settings,
+    ) -> Result<Box<dyn Rows>> {
+        let filter = equal_to_one(path, values, settings)?;
+        self.aggregate(
+            ns,
+            Pipeline::from_stages(vec![Stage::Match(filter)], settings),
+        )
+    }
+
+    /// A new place to put bytes aside.
+    ///
+    /// # Errors
+    /// Those of the disk.
+    fn spill(&mut self) -> Result<Box<dyn Spill>>;
+
+    /// How many bytes a stage may hold.
+    fn memory_limit(&self) -> usize {
+        100 << 20
+    }
+
+    /// Whether stages may spill.
+    fn allow_disk_use(&self) -> bool;
+
+    /// Makes the rows the contents of a collection, all or nothing.
+    ///
+    /// # Errors
+    /// Those of the rows and of storage.
+    fn write_out(&mut self, ns: &Namespace, input: &mut dyn Rows) -> Result<()>;
+
+    /// Merges the rows into a collection, each by [`Merge::key`] and [`Merge::resolve`]. Rows
+    /// without `_id` get one from the host first.
+    ///
+    /// # Errors
+    /// Those of the rows, of storage and of the specification.
+    fn merge(&mut self, ns: &Namespace, merge: &Merge, input: &mut dyn Rows) -> Result<()>;
+
+    /// What a stage reports of the server.
+    ///
+    /// # Errors
+    /// Where the report cannot be made for the collection of the pipeline.
+    fn statistics(&mut self, statistics: &Statistics) -> Result<Vec<Document>>;
+
+    /// Random bits, for `$sample`.
+    fn random(&mut self) -> u64;
+}
+
+/// The filter for one of `values` at `path`.
+///
+/// # Errors
+/// Those of filters.
+pub(crate) fn equal_to_one(path: &Path, values: &[Bson], settings: &Settings) -> Result<Filter> {
+    let empty = Filter::parse(&bson::RawDocumentBuf::new(), settings)?;
+    let tests = values.iter().map(|value| Node::Field {
+        path: path.clone(),
+        test: Test::Eq(value.clone()),
+    });
+    let mut nodes: Vec<Node> = tests.collect();
+    if nodes.len() > 1
+        && !values
+            .iter()
+            .any(|v| matches!(v, Bson::RegularExpression(_)))
+    {
+        let mut spec = Document::new();
+        let mut list = Document::new();
+        list.insert("$in", values.to_vec());
+        spec.insert(path.as_str(), list);
+        return Filter::parse(&bson::RawDocumentBuf::try_from(&spec)?, settings);
+    }
+    let root = match (nodes.pop(), nodes.is_empty()) {
+        (None, _) => Node::AlwaysFalse,
+        (Some(only), true) => only,
+        (Some(last), false) => {
+            nodes.push(last);
+            Node::Or(nodes)
+        }
+    };
+    Ok(empty.with_root(root))
+}

@@ -1,0 +1,217 @@
+//! `$lookup`.
+//!
+//! Without a pipeline the other collection is asked for equal values, which an index may answer.
+//! With one, the pipeline is bound to the values of its variables and run for every row; when
+//! nothing of it depends on the row, it is run once.
+
+use bson::{Bson, Document};
+
+use super::host::equal_to_one;
+use super::simple::Listed;
+use super::unwind::put;
+use super::{Host, Rows, build, memory};
+use crate::expr::FieldPath;
+use crate::path::Path;
+use crate::pipeline::Pipeline;
+use crate::stage::{Lookup, Stage, bindings};
+use crate::{Error, Namespace, Result, Row};
+
+/// `$lookup`.
+pub(super) struct LookupRows {
+    input: Box<dyn Rows>,
+    lookup: Lookup,
+    /// What every row gets, once known.
+    same: Option<Vec<Document>>,
+    /// The row whose array is unwound, and what is left of the array.
+    current: Option<Current>,
+}
+
+struct Current {
+    document: Document,
+    found: Box<dyn Rows>,
+    next: i64,
+}
+
+impl LookupRows {
+    pub(super) fn new(input: Box<dyn Rows>, lookup: Lookup) -> LookupRows {
+        LookupRows {
+            input,
+            lookup,
+            same: None,
+            current: None,
+        }
+    }
+
+    /// The other documents for one of ours.
+    fn find(&mut self, document: &Document, host: &mut dyn Host) -> Result<Box<dyn Rows>> {
+        if !self.lookup.is_uncorrelated() {
+            return self.run(document, host);
+        }
+        if let Some(same) = &self.same {
+            return Ok(listed(same));
+        }
+        let mut rows = self.run(document, host)?;
+        let found = collect(rows.as_mut(), host)?;
+        let rows = listed(&found);
+        self.same = Some(found);
+        Ok(rows)
+    }
+
+    fn run(&self, document: &Document, host: &mut dyn Host) -> Result<Box<dyn Rows>> {
+        let lookup = &self.lookup;
+        let ns = match &lookup.from {
+            Some(target) => target.resolve(host.database())?,
+            None => Namespace::collectionless(host.database()),
+        };
+        let equal: Option<(Vec<Bson>, &Path)> = lookup
+            .on
+            .as_ref()
+            .map(|(local, foreign)| (local_values(document, local), foreign));
+        let Some(sub) = &lookup.pipeline else {
+            let Some((values, path)) = equal else {
+                return Ok(listed(&[]));
+            };
+            if values.is_empty() {
+                return Ok(listed(&[]));
+            }
+            return host.find_equal(&ns, path, &values, &lookup.settings);
+        };
+        let variables = bindings(&lookup.variables, document, &lookup.settings.variables)?;
+        let mut pipeline = sub.bind(&variables)?;
+        if let Some((values, path)) = equal {
+            let filter = equal_to_one(path, &values, &lookup.settings)?;
+            let first = Pipeline::from_stages(vec![Stage::Match(filter)], pipeline.settings());
+            pipeline = pipeline.behind(first)?;
+        }
+        if lookup.from.is_none() {
+            return build(pipeline.optimize(), listed(&[]));
+        }
+        host.aggregate(&ns, pipeline)
+    }
+
+    /// One row for every found document.
+    fn unwound(&mut self, host: &mut dyn Host) -> Result<Option<Row>> {
+        loop {
+            if let Some(mut current) = self.current.take() {
+                if let Some(found) = current.found.next(host)? {
+                    let mut document = current.document.clone();
+                    put(
+                        &mut document,
+                        &self.lookup.r#as,
+                        found.into_document()?.into(),
+                    );
+                    self.index(&mut document, Bson::Int64(current.next));
+                    current.next += 1;
+                    self.current = Some(current);
+                    return Ok(Some(Row::from_document(document)));
+                }
+                let preserve = self.lookup.unwind.as_ref().is_some_and(|u| u.preserve);
+                if current.next == 0 && preserve {
+                    let mut document = current.document;
+                    super::unwind::remove(&mut document, &self.lookup.r#as);
+                    self.index(&mut document, Bson::Null);
+                    return Ok(Some(Row::from_document(document)));
+                }
+            }
+            host.check()?;
+            let Some(row) = self.input.next(host)? else {
+                return Ok(None);
+            };
+            let document = row.into_document()?;
+            let found = self.find(&document, host)?;
+            self.current = Some(Current {
+                document,
+                found,
+                next: 0,
+            });
+        }
+    }
+
+    fn index(&self, document: &mut Document, index: Bson) {
+        let unwind = self.lookup.unwind.as_ref();
+        if let Some(path) = unwind.and_then(|unwind| unwind.index.as_ref()) {
+            put(document, path, index);
+        }
+    }
+}
+
+impl Rows for LookupRows {
+    fn next(&mut self, host: &mut dyn Host) -> Result<Option<Row>> {
+        if self.lookup.unwind.is_some() {
+            return self.unwound(host);
+        }
+        let Some(row) = self.input.next(host)? else {
+            return Ok(None);
+        };
+        host.check()?;
+        let mut document = row.into_document()?;
+        let mut rows = self.find(&document, host)?;
+        let found = collect(rows.as_mut(), host)?.into_iter();
+        let found = found.map(Bson::Document).collect();
+        put(&mut document, &self.lookup.r#as, Bson::Array(found));
+        Ok(Some(Row::from_document(document)))
+    }
+}
+
+/// Rows of documents that are kept.
+fn listed(documents: &[Document]) -> Box<dyn Rows> {
+    let rows = documents.iter().cloned().map(Row::from_document);
+    Box::new(Listed::new(rows.collect()))
+}
+
+/// Reads everything, within the memory of a stage.
+pub(super) fn collect(rows: &mut dyn Rows, host: &mut dyn Host) -> Result<Vec<Document>> {
+    let mut documents = Vec::new();
+    let mut bytes = 0;
+    while let Some(row) = rows.next(host)? {
+        host.check()?;
+        let document = row.into_document()?;
+        bytes += memory::document(&document);
+        if bytes > host.memory_limit() {
+            return Err(Error::location(
+                4_568,
+                format!(
+                    "Total size of documents in a $lookup's matching pipeline's result exceeds {} \
+                     bytes",
+                    host.memory_limit()
+                ),
+            ));
+        }
+        documents.push(document);
+    }
+    Ok(documents)
+}
+
+/// The values that equal documents must have one of: what is at the path, elements of arrays on
+/// their own; null when nothing is.
+pub(super) fn local_values(document: &Document, path: &FieldPath) -> Vec<Bson> {
+    let mut values = Vec::new();
+    let mut missing = true;
+    visit(document, path.names(), &mut values, &mut missing);
+    if missing && values.is_empty() {
+        values.push(Bson::Null);
+    }
+    values
+}
+
+/// Recursion is bounded by the length of the path.
+fn visit(document: &Document, names: &[Box<str>], values: &mut Vec<Bson>, missing: &mut bool) {
+    let Some((name, rest)) = names.split_first() else {
+        return;
+    };
+    match document.get(&**name) {
+        None => {}
+        Some(Bson::Array(array)) if rest.is_empty() => {
+            *missing = false;
+            values.extend(array.iter().cloned());
+        }
+        Some(value) if rest.is_empty() => values.push(value.clone()),
+        Some(Bson::Document(inner)) => visit(inner, rest, values, missing),
+        Some(Bson::Array(array)) => {
+            for inner in array.iter().filter_map(Bson::as_document) {
+                visit(inner, rest, values, missing);
+            }
+        }
+        Some(_) => {}
+    }
+}

@@ -1,0 +1,30 @@
+//! Running what storage does not do of a pipeline.
+//!
+//! Every stage pulls rows from the one before it. Nothing here holds a borrow of storage or of the
+//! host between two rows, so a pipeline can rest between the batches of a cursor for as long as it
+//! likes; what it gathers meanwhile is bounded by the host's memory limit, beyond which it is
+//! spilled.
+
+mod bucket_auto;
+mod build;
+mod facet;
+mod graph;
+mod group;
+#[cfg(test)]
+pub(crate) mod harness;
+mod host;
+mod lookup;
+mod memory;
+mod sample;
+mod simple;
+mod sort;
+mod spill;
+#[cfg(test)]
+mod tests;
+mod union;
+mod unwind;
+mod write;
+
+pub use build::build;
+pub use host::{Host, Rows, Spill};
+pub use simple::Listed;

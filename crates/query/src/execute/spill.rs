@@ -1,0 +1,28 @@
+//! Rows put aside: a row is a record, its bytes those of the document.
+
+use bson::RawDocumentBuf;
+
+use super::{Host, Rows, Spill};
+use crate::{Result, Row};
+
+/// Puts a row aside.
+pub(super) fn put(spill: &mut dyn Spill, row: &Row) -> Result<()> {
+    spill.append(row.raw()?.as_bytes())
+}
+
+/// Takes the next row back.
+pub(super) fn take(spill: &mut dyn Spill) -> Result<Option<Row>> {
+    match spill.next()? {
+        Some(record) => Ok(Some(Row::from_raw(RawDocumentBuf::from_bytes(record)?))),
+        None => Ok(None),
+    }
+}
+
+/// The rows of a spill.
+pub(super) struct Spilled(pub(super) Box<dyn Spill>);
+
+impl Rows for Spilled {
+    fn next(&mut self, _host: &mut dyn Host) -> Result<Option<Row>> {
+        take(self.0.as_mut())
+    }
+}

@@ -1,0 +1,144 @@
+//! A parsed pipeline.
+
+use bson::{Bson, RawArray};
+
+use crate::settings::Settings;
+use crate::stage::Stage;
+use crate::{Error, Result};
+
+/// How many stages a pipeline may have, as MongoDB's `internalPipelineLengthLimit`.
+const MAX_STAGES: usize = 1000;
+
+/// Stages in order, with the collation, the variables and the time of their operation.
+#[derive(Debug, Clone, Default)]
+pub struct Pipeline {
+    pub(super) stages: Vec<Stage>,
+    pub(super) settings: Settings,
+}
+
+impl Pipeline {
+    /// Parses the stages and checks their order.
+    ///
+    /// # Errors
+    /// `TypeMismatch` for stages that are no objects, 40323 for those with several names, 40324 for
+    /// unknown ones, 40601 and 40602 for misplaced ones, and those of the stages.
+    pub fn parse(stages: &[Bson], settings: &Settings) -> Result<Pipeline> {
+        if stages.len() > MAX_STAGES {
+            return Err(Error::location(
+                7_749_501,
+                format!("Pipeline length must be no longer than {MAX_STAGES} stages."),
+            ));
+        }
+        let mut parsed = Vec::with_capacity(stages.len());
+        for stage in stages {
+            let Bson::Document(stage) = stage else {
+                return Err(Error::type_mismatch(
+                    "Each element of the 'pipeline' array must be an object",
+                ));
+            };
+            let mut entries = stage.iter();
+            let (Some((name, spec)), None) = (entries.next(), entries.next()) else {
+                return Err(Error::location(
+                    40_323,
+                    "A pipeline stage specification object must contain exactly one field.",
+                ));
+            };
+            parsed.extend(Stage::parse(name, spec, settings)?);
+        }
+        check_order(&parsed)?;
+        Ok(Pipeline {
+            stages: parsed,
+            settings: settings.clone(),
+        })
+    }
+
+    /// As [`Pipeline::parse`] of bytes.
+    ///
+    /// # Errors
+    /// As [`Pipeline::parse`].
+    pub fn parse_raw(stages: &RawArray, settings: &Settings) -> Result<Pipeline> {
+        Pipeline::parse(&Vec::<Bson>::try_from(stages)?, settings)
+    }
+
+    /// A pipeline of stages that are parsed already.
+    #[must_use]
+    pub fn from_stages(stages: Vec<Stage>, settings: &Settings) -> Pipeline {
+        Pipeline {
+            stages,
+            settings: settings.clone(),
+        }
+    }
+
+    /// The stages.
+    #[must_use]
+    pub fn stages(&self) -> &[Stage] {
+        &self.stages
+    }
+
+    /// The stages, taken out.
+    #[must_use]
+    pub fn into_stages(self) -> Vec<Stage> {
+        self.stages
+    }
+
+    /// Collation, variables and time of the operation.
+    #[must_use]
+    pub fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    /// Whether there are no stages.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.stages.is_empty()
+    }
+
+    /// Whether the first stage makes documents out of nothing, so that no collection is read.
+    #[must_use]
+    pub fn has_source(&self) -> bool {
+        self.stages.first().is_some_and(Stage::is_source)
+    }
+
+    /// Whether the last stage writes.
+    #[must_use]
+    pub fn writes(&self) -> bool {
+        self.stages.last().is_some_and(Stage::writes)
+    }
+
+    /// The pipeline of a view with this one behind it.
+    ///
+    /// # Errors
+    /// 40602 when this one must come first.
+    pub fn behind(self, mut view: Pipeline) -> Result<Pipeline> {
+        view.stages.extend(self.stages);
+        check_order(&view.stages)?;
+        view.settings = self.settings;
+        Ok(view)
+    }
+}
+
+/// Sources first, writers last.
+fn check_order(stages: &[Stage]) -> Result<()> {
+    let last = stages.len().saturating_sub(1);
+    for (at, stage) in stages.iter().enumerate() {
+        if stage.is_source() && at > 0 {
+            return Err(Error::location(
+                40_602,
+                format!(
+                    "{} is only valid as the first stage in a pipeline",
+                    stage.name()
+                ),
+            ));
+        }
+        if stage.writes() && at < last {
+            return Err(Error::location(
+                40_601,
+                format!(
+                    "{} can only be the final stage in the pipeline",
+                    stage.name()
+                ),
+            ));
+        }
+    }
+    Ok(())
+}

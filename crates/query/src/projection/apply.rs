@@ -1,0 +1,166 @@
+//! Applies a projection to trees.
+//!
+//! Expressions see the document as it came in, whatever stands before them, so all of them are
+//! evaluated first, in order; then the document is taken apart. Recursion is bounded by the depth of
+//! the tree of fields; arrays in arrays nest as deep as documents do.
+
+use bson::{Bson, Document};
+
+use super::Projection;
+use super::spec::Mode;
+use super::tree::{Child, Fields};
+use crate::Result;
+use crate::expr::{Env, Variables};
+
+/// Values of computed fields, in the order of the tree.
+type Values = std::vec::IntoIter<Option<Bson>>;
+
+impl Projection {
+    /// Applies the projection to a tree.
+    ///
+    /// # Errors
+    /// Those of expressions.
+    pub fn apply_document(&self, document: Document, variables: &Variables) -> Result<Document> {
+        let mut values = Vec::new();
+        if self.fields.computes || self.fields.complex {
+            let env = Env::new(&document, variables);
+            evaluate(&self.fields, &document, &env, &mut values)?;
+        }
+        let mut result = match self.mode {
+            Mode::Add => document,
+            mode => choose(&self.fields, document, mode),
+        };
+        if !values.is_empty() {
+            let values = Computed::of(&self.fields, &mut values.into_iter());
+            values.put(&mut result);
+        }
+        Ok(result)
+    }
+}
+
+/// Evaluates what is computed, depth first.
+fn evaluate(
+    fields: &Fields,
+    document: &Document,
+    env: &Env<'_>,
+    values: &mut Vec<Option<Bson>>,
+) -> Result<()> {
+    for (name, child) in fields.iter() {
+        match child {
+            Child::Computed(expr) => values.push(expr.evaluate(env)?),
+            Child::ElemMatch(elem_match) => values.push(elem_match.apply(document.get(name))?),
+            Child::Fields(inner) => evaluate(inner, document, env, values)?,
+            Child::Listed | Child::Slice(_) => {}
+        }
+    }
+    Ok(())
+}
+
+/// Keeps or drops what the tree lists.
+fn choose(fields: &Fields, document: Document, mode: Mode) -> Document {
+    let mut kept = Document::new();
+    for (name, value) in document {
+        let value = match fields.get(&name) {
+            None if mode == Mode::Include => None,
+            None => Some(value),
+            Some(Child::Listed) => (mode == Mode::Include).then_some(value),
+            Some(Child::Slice(slice)) => Some(slice.apply(value)),
+            // Computed in place when others stay, at the end when they go.
+            Some(Child::Computed(_) | Child::ElemMatch(_)) => {
+                (mode != Mode::Include).then_some(value)
+            }
+            Some(Child::Fields(inner)) => choose_value(inner, value, mode),
+        };
+        if let Some(value) = value {
+            kept.insert(name, value);
+        }
+    }
+    kept
+}
+
+fn choose_value(fields: &Fields, value: Bson, mode: Mode) -> Option<Bson> {
+    match value {
+        Bson::Document(document) => Some(Bson::Document(choose(fields, document, mode))),
+        Bson::Array(array) => {
+            let values = array.into_iter();
+            // What computing makes a document of keeps its place until then.
+            let place = || fields.computes.then_some(Bson::Null);
+            let values =
+                values.filter_map(|value| choose_value(fields, value, mode).or_else(place));
+            Some(Bson::Array(values.collect()))
+        }
+        other => (mode != Mode::Include).then_some(other),
+    }
+}
+
+/// The part of the tree that is computed, with its values.
+struct Computed<'a>(Vec<(&'a str, Put<'a>)>);
+
+enum Put<'a> {
+    Value(Option<Bson>),
+    Below(Computed<'a>),
+}
+
+impl<'a> Computed<'a> {
+    fn of(fields: &'a Fields, values: &mut Values) -> Computed<'a> {
+        let mut puts = Vec::new();
+        for (name, child) in fields.iter() {
+            match child {
+                Child::Computed(_) | Child::ElemMatch(_) => {
+                    puts.push((name, Put::Value(values.next().flatten())));
+                }
+                Child::Fields(inner) if inner.computes => {
+                    puts.push((name, Put::Below(Computed::of(inner, values))));
+                }
+                Child::Fields(_) | Child::Listed | Child::Slice(_) => {}
+            }
+        }
+        Computed(puts)
+    }
+
+    /// Puts the values into a document, each where the field is, or at the end.
+    fn put(self, document: &mut Document) {
+        for (name, put) in self.0 {
+            match put {
+                Put::Value(Some(value)) => {
+                    document.insert(name, value);
+                }
+                Put::Value(None) => {
+                    document.remove(name);
+                }
+                Put::Below(inner) => match document.get_mut(name) {
+                    Some(value) => inner.put_copies(value),
+                    None => {
+                        let mut made = Document::new();
+                        inner.put(&mut made);
+                        document.insert(name, made);
+                    }
+                },
+            }
+        }
+    }
+
+    /// Puts copies of the values into a document, or into every element of an array.
+    fn put_copies(&self, value: &mut Bson) {
+        match value {
+            Bson::Array(array) => array.iter_mut().for_each(|value| self.put_copies(value)),
+            Bson::Document(document) => self.copy().put(document),
+            other => {
+                let mut made = Document::new();
+                self.copy().put(&mut made);
+                *other = Bson::Document(made);
+            }
+        }
+    }
+
+    fn copy(&self) -> Computed<'a> {
+        let copy = |(name, put): &(&'a str, Put<'a>)| {
+            let put = match put {
+                Put::Value(value) => Put::Value(value.clone()),
+                Put::Below(inner) => Put::Below(inner.copy()),
+            };
+            (*name, put)
+        };
+        Computed(self.0.iter().map(copy).collect())
+    }
+}

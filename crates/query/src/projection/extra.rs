@@ -1,0 +1,242 @@
+//! What only the projections of `find` know: `$slice`, `$elemMatch` and the positional `$`.
+
+use std::sync::Arc;
+
+use bson::{Bson, Document, RawDocumentBuf};
+
+use crate::filter::Filter;
+use crate::number::Number;
+use crate::settings::Settings;
+use crate::value::type_name;
+use crate::{Error, Result};
+
+/// A part of an array.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Slice {
+    /// From the end when negative.
+    skip: Option<i64>,
+    /// The last so many when negative and nothing is skipped.
+    limit: i64,
+}
+
+impl Slice {
+    /// Whether the operand is that of `find`'s `$slice`, not of the expression of that name.
+    pub(super) fn is_operand(operand: &Bson) -> bool {
+        let numeric = |value: &Bson| Number::from_bson(value).is_some();
+        match operand {
+            Bson::Array(both) => both.len() == 2 && both.iter().all(numeric),
+            other => numeric(other),
+        }
+    }
+
+    pub(super) fn parse(operand: &Bson) -> Result<Slice> {
+        let integer = |value: &Bson| Number::from_bson(value).map(Number::to_i64_clamped);
+        match operand {
+            Bson::Array(both) => match both.as_slice() {
+                [skip, limit] => {
+                    let limit = integer(limit).unwrap_or(0);
+                    if limit <= 0 {
+                        return Err(Error::location(
+                            28_724,
+                            format!("$slice limit must be positive, got {limit}"),
+                        ));
+                    }
+                    Ok(Slice {
+                        skip: integer(skip),
+                        limit,
+                    })
+                }
+                _ => Err(Error::location(31_272, "$slice takes exactly 2 arguments")),
+            },
+            other => Ok(Slice {
+                skip: None,
+                limit: integer(other).ok_or_else(|| {
+                    Error::location(
+                        31_273,
+                        format!(
+                            "$slice only supports numbers and [skip, limit] arrays, got {}",
+                            type_name(other)
+                        ),
+                    )
+                })?,
+            }),
+        }
+    }
+
+    /// Cuts an array; arrays in it are left, as is everything else.
+    pub(super) fn apply(self, value: Bson) -> Bson {
+        match value {
+            Bson::Array(mut array) => {
+                let range = self.range(array.len());
+                array.truncate(range.end);
+                array.drain(..range.start);
+                Bson::Array(array)
+            }
+            other => other,
+        }
+    }
+
+    fn range(self, len: usize) -> std::ops::Range<usize> {
+        let size = |number: i64| usize::try_from(number.unsigned_abs()).unwrap_or(usize::MAX);
+        match self.skip {
+            None if self.limit < 0 => len.saturating_sub(size(self.limit))..len,
+            None => 0..size(self.limit).min(len),
+            Some(skip) => {
+                let start = if skip < 0 {
+                    len.saturating_sub(size(skip))
+                } else {
+                    size(skip).min(len)
+                };
+                start..start.saturating_add(size(self.limit)).min(len)
+            }
+        }
+    }
+}
+
+/// The first element that matches.
+#[derive(Debug, Clone)]
+pub(super) struct ElemMatch {
+    filter: Arc<Filter>,
+    /// Whether the condition speaks of the element itself, not of its fields.
+    of_value: bool,
+}
+
+/// The field that holds an element while it is tested.
+const HOLDER: &str = "e";
+
+impl ElemMatch {
+    pub(super) fn parse(operand: &Bson, settings: &Settings) -> Result<ElemMatch> {
+        let Bson::Document(condition) = operand else {
+            return Err(Error::location(
+                31_274,
+                format!(
+                    "elemMatch: Invalid argument, object required, but got {}",
+                    type_name(operand)
+                ),
+            ));
+        };
+        let combined = ["$and", "$or", "$nor", "$expr"];
+        let of_value = condition
+            .keys()
+            .next()
+            .is_some_and(|name| name.starts_with('$') && !combined.contains(&name.as_str()));
+        let mut holder = Document::new();
+        let spec = if of_value {
+            holder.insert(HOLDER, condition.clone());
+            &holder
+        } else {
+            condition
+        };
+        let filter = Filter::parse(&RawDocumentBuf::try_from(spec)?, settings)?;
+        Ok(ElemMatch {
+            filter: Arc::new(filter),
+            of_value,
+        })
+    }
+
+    /// The array of the first match, none without one.
+    pub(super) fn apply(&self, value: Option<&Bson>) -> Result<Option<Bson>> {
+        let Some(Bson::Array(array)) = value else {
+            return Ok(None);
+        };
+        for element in array {
+            if self.matches(element)? {
+                return Ok(Some(Bson::Array(vec![element.clone()])));
+            }
+        }
+        Ok(None)
+    }
+
+    fn matches(&self, element: &Bson) -> Result<bool> {
+        match element {
+            Bson::Document(document) if !self.of_value => {
+                self.filter.matches(&RawDocumentBuf::try_from(document)?)
+            }
+            _ if !self.of_value => Ok(false),
+            other => {
+                let mut holder = Document::new();
+                holder.insert(HOLDER, other.clone());
+                self.filter.matches(&RawDocumentBuf::try_from(&holder)?)
+            }
+        }
+    }
+}
+
+/// Cuts the first array on the way of `path` to the element that the query matched.
+///
+/// # Errors
+/// 51246 when the query matched no element, 51247 when the array has no such element.
+pub(super) fn positional(
+    document: &mut Document,
+    before: &Document,
+    path: &str,
+    index: Option<usize>,
+) -> Result<()> {
+    let mut names = path.split('.');
+    let Some(mut original) = names.next().and_then(|name| before.get(name)) else {
+        return Ok(());
+    };
+    let mut depth = 1;
+    loop {
+        match original {
+            Bson::Document(inner) => match names.next().and_then(|name| inner.get(name)) {
+                Some(value) => {
+                    original = value;
+                    depth += 1;
+                }
+                None => return Ok(()),
+            },
+            Bson::Array(array) => {
+                let index = index.ok_or_else(no_match)?;
+                let whole = array.get(index).ok_or_else(mismatch)?;
+                return cut(document, path, depth, index, whole);
+            }
+            _ => return Ok(()),
+        }
+    }
+}
+
+/// Replaces the array `depth` names down by its element at `index`; where the projection dropped
+/// scalars from the array, by the whole element.
+fn cut(
+    document: &mut Document,
+    path: &str,
+    depth: usize,
+    index: usize,
+    whole: &Bson,
+) -> Result<()> {
+    let mut names = path.split('.').take(depth);
+    let Some(mut value) = names.next().and_then(|name| document.get_mut(name)) else {
+        return Ok(());
+    };
+    for name in names {
+        match value {
+            Bson::Document(inner) => match inner.get_mut(name) {
+                Some(inner) => value = inner,
+                None => return Ok(()),
+            },
+            _ => return Ok(()),
+        }
+    }
+    if let Bson::Array(array) = value {
+        let element = array.get(index).unwrap_or(whole).clone();
+        *array = vec![element];
+    }
+    Ok(())
+}
+
+fn no_match() -> Error {
+    Error::location(
+        51_246,
+        "Executor error during find command :: caused by :: positional operator '.$' couldn't find \
+         a matching element in the array",
+    )
+}
+
+fn mismatch() -> Error {
+    Error::location(
+        51_247,
+        "Executor error during find command :: caused by :: positional operator '.$' element \
+         mismatch",
+    )
+}

@@ -1,0 +1,295 @@
+//! Tests of projections, by tables.
+
+use bson::{Document, RawDocumentBuf, doc};
+
+use super::Projection;
+use crate::expr::Variables;
+use crate::filter::{Details, Filter};
+use crate::path::Path;
+use crate::settings::Settings;
+use crate::{Code, Result};
+
+fn raw(document: &Document) -> RawDocumentBuf {
+    RawDocumentBuf::try_from(document).unwrap()
+}
+
+fn parse(spec: &Document) -> Result<Projection> {
+    let everything = Filter::everything();
+    Projection::parse(&raw(spec), &Settings::default(), Some(&everything))
+}
+
+fn apply(spec: &Document, document: &Document) -> Result<Document> {
+    let found = parse(spec)?.apply(&raw(document), None)?;
+    Ok(Document::try_from(&found)?)
+}
+
+fn check(spec: Document, document: Document, expected: Document) {
+    let found = apply(&spec, &document).map(|found| found.to_string());
+    assert_eq!(found, Ok(expected.to_string()), "{spec} of {document}");
+    // Bytes and trees agree.
+    let projection = parse(&spec).unwrap();
+    let tree = projection.apply_document(document.clone(), &Variables::default());
+    assert_eq!(
+        tree.map(|d| d.to_string()),
+        Ok(expected.to_string()),
+        "{spec} of {document}"
+    );
+}
+
+fn fails(spec: Document, code: i32) {
+    match parse(&spec) {
+        Err(error) => assert_eq!(error.code, Code(code), "{spec}: {error}"),
+        Ok(_) => panic!("{spec} was accepted"),
+    }
+}
+
+#[test]
+fn inclusion_keeps_the_order_of_the_document() {
+    let document = doc! {"b": 1, "_id": 5, "a": {"x": 1, "y": 2}, "c": 3};
+    check(
+        doc! {"c": 1, "b": true},
+        document.clone(),
+        doc! {"b": 1, "_id": 5, "c": 3},
+    );
+    check(doc! {"c": 1, "_id": 0}, document.clone(), doc! {"c": 3});
+    check(doc! {"_id": 1}, document.clone(), doc! {"_id": 5});
+    check(
+        doc! {"a.y": 1},
+        document.clone(),
+        doc! {"_id": 5, "a": {"y": 2}},
+    );
+    check(
+        doc! {"a": {"y": 1}},
+        document.clone(),
+        doc! {"_id": 5, "a": {"y": 2}},
+    );
+    check(doc! {"b.x": 1}, document.clone(), doc! {"_id": 5});
+    check(doc! {}, document.clone(), document);
+}
+
+#[test]
+fn exclusion_keeps_the_rest() {
+    let document = doc! {"_id": 5, "a": {"x": 1, "y": 2}, "c": 3};
+    check(
+        doc! {"c": 0},
+        document.clone(),
+        doc! {"_id": 5, "a": {"x": 1, "y": 2}},
+    );
+    check(
+        doc! {"_id": 0},
+        document.clone(),
+        doc! {"a": {"x": 1, "y": 2}, "c": 3},
+    );
+    check(
+        doc! {"_id": 1, "c": 0},
+        document.clone(),
+        doc! {"_id": 5, "a": {"x": 1, "y": 2}},
+    );
+    check(
+        doc! {"a.x": 0, "_id": 0},
+        document.clone(),
+        doc! {"a": {"y": 2}, "c": 3},
+    );
+    check(doc! {"c.x": 0}, document.clone(), document);
+}
+
+#[test]
+fn arrays_are_entered() {
+    let document = doc! {"a": [1, {"x": 1, "y": 2}, [{"x": 3, "y": 4}, 5], {}]};
+    check(
+        doc! {"a.x": 1},
+        document.clone(),
+        doc! {"a": [{"x": 1}, [{"x": 3}], {}]},
+    );
+    check(
+        doc! {"a.x": 0},
+        document,
+        doc! {"a": [1, {"y": 2}, [{"y": 4}, 5], {}]},
+    );
+}
+
+#[test]
+fn computed_fields_come_last() {
+    let document = doc! {"_id": 1, "a": 2, "b": [{"x": 1}, 7]};
+    check(
+        doc! {"a": {"$add": ["$a", 1]}, "b": 1},
+        document.clone(),
+        doc! {"_id": 1, "b": [{"x": 1}, 7], "a": 3},
+    );
+    check(
+        doc! {"n": "$a", "m": "text"},
+        document.clone(),
+        doc! {"_id": 1, "n": 2, "m": "text"},
+    );
+    check(doc! {"n": "$missing"}, document.clone(), doc! {"_id": 1});
+    check(
+        doc! {"b.y": "$a"},
+        document.clone(),
+        doc! {"_id": 1, "b": [{"y": 2}, {"y": 2}]},
+    );
+    check(
+        doc! {"b.y": "$a", "b.x": 1},
+        document.clone(),
+        doc! {"_id": 1, "b": [{"x": 1, "y": 2}]},
+    );
+    check(doc! {"_id": "$a"}, document, doc! {"_id": 2});
+}
+
+#[test]
+fn slices_cut() {
+    let document = doc! {"a": [1, 2, 3, 4], "b": 1};
+    check(
+        doc! {"a": {"$slice": 2}},
+        document.clone(),
+        doc! {"a": [1, 2], "b": 1},
+    );
+    check(
+        doc! {"a": {"$slice": -3}},
+        document.clone(),
+        doc! {"a": [2, 3, 4], "b": 1},
+    );
+    check(
+        doc! {"a": {"$slice": [1, 2]}},
+        document.clone(),
+        doc! {"a": [2, 3], "b": 1},
+    );
+    check(
+        doc! {"a": {"$slice": [-3, 2]}},
+        document.clone(),
+        doc! {"a": [2, 3], "b": 1},
+    );
+    check(
+        doc! {"a": {"$slice": [9, 2]}},
+        document.clone(),
+        doc! {"a": [], "b": 1},
+    );
+    check(
+        doc! {"a": {"$slice": 1}, "b": 0},
+        document.clone(),
+        doc! {"a": [1]},
+    );
+    check(
+        doc! {"a": {"$slice": 1}, "_id": 1},
+        document.clone(),
+        doc! {"a": [1]},
+    );
+    check(
+        doc! {"b": {"$slice": 1}},
+        document.clone(),
+        document.clone(),
+    );
+    check(
+        doc! {"a": {"$slice": ["$a", 1]}},
+        document.clone(),
+        doc! {"a": [1]},
+    );
+    fails(doc! {"a": {"$slice": [1, 0]}}, 28_724);
+    let nested = doc! {"a": [{"b": [1, 2]}, {"b": [3, 4]}]};
+    check(
+        doc! {"a.b": {"$slice": 1}},
+        nested,
+        doc! {"a": [{"b": [1]}, {"b": [3]}]},
+    );
+}
+
+#[test]
+fn elem_match_gives_the_first() {
+    let document = doc! {"_id": 1, "a": [{"x": 1}, {"x": 2, "y": 1}, {"x": 2}], "n": [1, 5, 9]};
+    let spec = doc! {"a": {"$elemMatch": {"x": 2}}};
+    check(
+        spec,
+        document.clone(),
+        doc! {"_id": 1, "a": [{"x": 2, "y": 1}]},
+    );
+    check(
+        doc! {"n": {"$elemMatch": {"$gt": 3}}},
+        document.clone(),
+        doc! {"_id": 1, "n": [5]},
+    );
+    check(
+        doc! {"n": {"$elemMatch": {"$gt": 30}}},
+        document.clone(),
+        doc! {"_id": 1},
+    );
+    check(
+        doc! {"a": 0, "n": {"$elemMatch": {"$gt": 3}}},
+        document,
+        doc! {"_id": 1, "n": [5]},
+    );
+    fails(doc! {"a.b": {"$elemMatch": {"x": 2}}}, 31_275);
+    fails(doc! {"a": {"$elemMatch": 2}}, 31_274);
+}
+
+#[test]
+fn the_positional_operator_gives_the_matched_element() {
+    let projection = parse(&doc! {"a.$": 1}).unwrap();
+    assert!(projection.needs_match());
+    let document = raw(&doc! {"_id": 1, "a": [4, 5, 6], "b": 1});
+    let details = Details {
+        array_index: Some(1),
+    };
+    let found = projection.apply(&document, Some(&details)).unwrap();
+    assert_eq!(
+        Document::try_from(&found).unwrap(),
+        doc! {"_id": 1, "a": [5]}
+    );
+    assert_eq!(
+        projection.apply(&document, None).unwrap_err().code,
+        Code(51_246)
+    );
+    let nested = parse(&doc! {"a.b.$": 1}).unwrap();
+    let document = raw(&doc! {"a": {"b": [{"x": 1}, {"x": 2}]}, "c": 1});
+    let found = nested.apply(&document, Some(&details)).unwrap();
+    assert_eq!(
+        Document::try_from(&found).unwrap(),
+        doc! {"a": {"b": [{"x": 2}]}}
+    );
+    fails(doc! {"a.$": 1, "b.$": 1}, 31_276);
+    fails(doc! {"b": 0, "a.$": 1}, 31_395);
+    fails(doc! {"a.$": 1, "b": {"$elemMatch": {"x": 1}}}, 31_255);
+}
+
+#[test]
+fn contradictions_are_refused() {
+    fails(doc! {"a": 1, "b": 0}, 31_254);
+    fails(doc! {"a": 0, "b": 1}, 31_253);
+    fails(doc! {"a": 0, "b": "$c"}, 31_252);
+    fails(doc! {"a": 1, "a.b": 1}, 31_249);
+    fails(doc! {"a.b": 1, "a": 1}, 31_250);
+    fails(doc! {"a": {}}, 51_270);
+    fails(doc! {"": 1}, 40_352);
+    fails(doc! {"a..b": 1}, 15_998);
+    fails(doc! {"a": {"$foo": 1}}, 168);
+    let error = Projection::parse_stage(&doc! {"a": 1, "b": 0}, &Settings::default()).unwrap_err();
+    assert_eq!(
+        error.message,
+        "Invalid $project :: caused by :: Cannot do exclusion on field b in inclusion projection"
+    );
+}
+
+#[test]
+fn what_is_needed_and_kept_is_known() {
+    let project = parse(&doc! {"a.b": 1, "n": {"$add": ["$x.y", 1]}}).unwrap();
+    let fields: Vec<String> = project
+        .required_fields()
+        .unwrap()
+        .iter()
+        .map(Path::to_string)
+        .collect();
+    assert_eq!(fields, ["_id", "a.b", "x.y"]);
+    assert!(parse(&doc! {"a": 0}).unwrap().required_fields().is_none());
+    let kept =
+        |spec: Document, path: &str| parse(&spec).unwrap().preserves(&Path::parse(path).unwrap());
+    assert!(kept(doc! {"a.b": 1}, "a.b"));
+    assert!(kept(doc! {"a.b": 1}, "a.b.c"));
+    assert!(kept(doc! {"a.b": 1}, "_id"));
+    assert!(!kept(doc! {"a.b": 1}, "a"));
+    assert!(!kept(doc! {"a.b": 1}, "c"));
+    assert!(!kept(doc! {"a": "$b"}, "a"));
+    assert!(kept(doc! {"a": 0}, "b"));
+    assert!(!kept(doc! {"a.b": 0}, "a.0.b"));
+    assert!(!kept(doc! {"a.b": 0}, "a"));
+    let add = Projection::parse_add_fields(&doc! {"a.x": 1}, &Settings::default()).unwrap();
+    assert!(!add.preserves(&Path::parse("a.b").unwrap()));
+    assert!(add.preserves(&Path::parse("b").unwrap()));
+}

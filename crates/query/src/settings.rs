@@ -1,0 +1,51 @@
+//! What parsing and evaluation know of the operation they are part of.
+
+use std::sync::Arc;
+
+use bson::DateTime;
+
+use crate::collation::Collator;
+use crate::expr::{Scope, Variables};
+
+/// The collation, the variables and the time of an operation.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// How strings compare; none compares bytes.
+    pub collator: Option<Arc<Collator>>,
+    /// The variables of `let`, and the system's.
+    pub variables: Variables,
+    /// When the operation began.
+    pub now: DateTime,
+}
+
+impl Default for Settings {
+    /// No collation, no variables, the beginning of 1970.
+    fn default() -> Settings {
+        let now = DateTime::from_millis(0);
+        Settings {
+            collator: None,
+            variables: Variables::at(now),
+            now,
+        }
+    }
+}
+
+impl Settings {
+    /// No collation, and the variables that every operation has which began at `now`.
+    #[must_use]
+    pub fn at(now: DateTime) -> Settings {
+        Settings {
+            collator: None,
+            variables: Variables::at(now),
+            now,
+        }
+    }
+
+    /// The scope in which expressions of the operation are parsed.
+    #[must_use]
+    pub fn scope(&self) -> Scope {
+        Scope::new()
+            .with_variables(&self.variables)
+            .with_collator(self.collator.clone())
+    }
+}

@@ -1,0 +1,527 @@
+//! Stages with other pipelines in them: `$lookup`, `$graphLookup`, `$unionWith`, `$facet`.
+//!
+//! The pipeline inside of a `$lookup` is checked when it is parsed, with its variables null, and
+//! parsed again with their values for each document: then every part of it, filters included, knows
+//! the values, so that they can be found through an index.
+
+use bson::{Bson, Document};
+
+use super::out::Target;
+use super::{Stage, Unwind};
+use crate::expr::{Dependencies, Expr, FieldPath, Variables};
+use crate::filter::Filter;
+use crate::number::Number;
+use crate::path::Path;
+use crate::pipeline::Pipeline;
+use crate::settings::Settings;
+use crate::value::type_name;
+use crate::{Code, Error, Result, show};
+
+/// A pipeline on another collection.
+#[derive(Debug, Clone)]
+pub struct SubPipeline {
+    stages: Vec<Bson>,
+    settings: Settings,
+}
+
+impl SubPipeline {
+    /// Checks the stages, with `variables` in sight.
+    fn parse(
+        stage: &str,
+        stages: &[Bson],
+        variables: &[(String, Expr)],
+        settings: &Settings,
+    ) -> Result<SubPipeline> {
+        let mut with = settings.clone();
+        for (name, _) in variables {
+            with.variables.set(name, Some(Bson::Null));
+        }
+        let sub = SubPipeline {
+            stages: stages.to_vec(),
+            settings: settings.clone(),
+        };
+        let parsed = Pipeline::parse(stages, &with)?;
+        if let Some(writer) = parsed.stages().iter().find(|stage| stage.writes()) {
+            return Err(Error::location(
+                51_047,
+                format!(
+                    "{} is not allowed within a {stage}'s sub-pipeline",
+                    writer.name()
+                ),
+            ));
+        }
+        Ok(sub)
+    }
+
+    /// The pipeline with the values of its variables.
+    ///
+    /// # Errors
+    /// Those of parsing.
+    pub fn bind(&self, variables: &[(String, Option<Bson>)]) -> Result<Pipeline> {
+        let mut settings = self.settings.clone();
+        for (name, value) in variables {
+            settings.variables.set(name, value.clone());
+        }
+        Pipeline::parse(&self.stages, &settings)
+    }
+
+    /// Whether it begins with a stage that reads no collection.
+    #[must_use]
+    pub fn has_source(&self) -> bool {
+        let first = self.stages.first().and_then(Bson::as_document);
+        first.is_some_and(|stage| stage.contains_key("$documents"))
+    }
+
+    /// The stages as they were given.
+    #[must_use]
+    pub fn stages(&self) -> &[Bson] {
+        &self.stages
+    }
+}
+
+/// `$lookup`: documents of another collection into an array.
+#[derive(Debug, Clone)]
+pub struct Lookup {
+    /// The other collection; none when the pipeline brings its own documents.
+    pub from: Option<Target>,
+    /// Where the array goes.
+    pub r#as: FieldPath,
+    /// The field here, and the one there that must be equal.
+    pub on: Option<(FieldPath, Path)>,
+    /// Variables of the pipeline, with their values here.
+    pub variables: Vec<(String, Expr)>,
+    /// What is done with the other collection's documents.
+    pub pipeline: Option<SubPipeline>,
+    /// An `$unwind` of the array that follows; its path is `as`.
+    pub unwind: Option<Unwind>,
+    /// The operation's settings, for collation and variables.
+    pub settings: Settings,
+}
+
+impl Lookup {
+    /// Parses the specification.
+    ///
+    /// # Errors
+    /// `FailedToParse` for arguments that are missing, unknown or of a wrong type, those of the
+    /// pipeline.
+    pub fn parse(spec: &Bson, settings: &Settings) -> Result<Lookup> {
+        let Bson::Document(spec) = spec else {
+            return Err(Error::parse(format!(
+                "the $lookup stage specification must be an object, but found {}",
+                type_name(spec)
+            )));
+        };
+        let known = [
+            "from",
+            "as",
+            "localField",
+            "foreignField",
+            "let",
+            "pipeline",
+        ];
+        if let Some(name) = spec.keys().find(|name| !known.contains(&name.as_str())) {
+            return Err(Error::parse(format!("unknown argument to $lookup: {name}")));
+        }
+        let variables = match spec.get("let") {
+            None => Vec::new(),
+            Some(Bson::Document(variables)) => parse_let(variables, settings)?,
+            Some(other) => return Err(wrong_type("let", "an object", other)),
+        };
+        let pipeline = match spec.get("pipeline") {
+            None => None,
+            Some(Bson::Array(stages)) => {
+                Some(SubPipeline::parse("$lookup", stages, &variables, settings)?)
+            }
+            Some(_) => {
+                return Err(Error::type_mismatch(
+                    "'pipeline' option must be specified as an array",
+                ));
+            }
+        };
+        let on = parse_on(spec, pipeline.is_some())?;
+        if on.is_some() && pipeline.is_none() && !variables.is_empty() {
+            return Err(Error::parse(
+                "$lookup with 'let' requires 'pipeline' to be specified",
+            ));
+        }
+        let Some(r#as) = text(spec, "as")? else {
+            return Err(Error::parse("must specify 'as' field for a $lookup"));
+        };
+        let from = parse_from(spec)?;
+        if from.is_none() && !pipeline.as_ref().is_some_and(SubPipeline::has_source) {
+            return Err(Error::parse("must specify 'from' field for a $lookup"));
+        }
+        Ok(Lookup {
+            from,
+            r#as: FieldPath::parse(r#as)?,
+            on,
+            variables,
+            pipeline,
+            unwind: None,
+            settings: settings.clone(),
+        })
+    }
+
+    /// Whether every document gets the same array.
+    #[must_use]
+    pub fn is_uncorrelated(&self) -> bool {
+        self.on.is_none() && self.variables.is_empty()
+    }
+
+    /// Adds what is read of the documents.
+    pub fn dependencies(&self, found: &mut Dependencies) {
+        if let Some((local, _)) = &self.on {
+            found.fields.insert(local.to_string());
+        }
+        for (_, expr) in &self.variables {
+            expr.dependencies(found);
+        }
+    }
+}
+
+fn parse_on(spec: &Document, has_pipeline: bool) -> Result<Option<(FieldPath, Path)>> {
+    let message = if has_pipeline {
+        "$lookup with a 'pipeline' needs both or neither of 'localField' and 'foreignField'"
+    } else {
+        "$lookup requires either 'pipeline' or both 'localField' and 'foreignField' to be specified"
+    };
+    match (text(spec, "localField")?, text(spec, "foreignField")?) {
+        (Some(local), Some(foreign)) => {
+            FieldPath::parse(foreign)?;
+            Ok(Some((FieldPath::parse(local)?, Path::parse(foreign)?)))
+        }
+        (None, None) if has_pipeline => Ok(None),
+        _ => Err(Error::parse(message)),
+    }
+}
+
+fn parse_from(spec: &Document) -> Result<Option<Target>> {
+    match spec.get("from") {
+        None => Ok(None),
+        Some(Bson::Document(from)) => Target::parse("$lookup 'from'", from, 9).map(Some),
+        Some(Bson::String(from)) => Ok(Some(Target::local(from))),
+        Some(other) => Err(wrong_type("from", "a string", other)),
+    }
+}
+
+fn parse_let(spec: &Document, settings: &Settings) -> Result<Vec<(String, Expr)>> {
+    let scope = settings.scope();
+    let mut variables = Vec::with_capacity(spec.len());
+    for (name, value) in spec {
+        let first = name.chars().next();
+        let valid = first.is_some_and(|c| c.is_ascii_lowercase() || !c.is_ascii())
+            && name
+                .chars()
+                .all(|c| c.is_ascii_alphanumeric() || c == '_' || !c.is_ascii());
+        if !valid {
+            return Err(Error::parse(format!(
+                "'{name}' starts with an invalid character for a user variable name"
+            )));
+        }
+        variables.push((name.clone(), Expr::parse(value, &scope)?));
+    }
+    Ok(variables)
+}
+
+fn text<'a>(spec: &'a Document, name: &str) -> Result<Option<&'a str>> {
+    match spec.get(name) {
+        None => Ok(None),
+        Some(Bson::String(text)) => Ok(Some(text)),
+        Some(other) => Err(wrong_type(name, "a string", other)),
+    }
+}
+
+fn wrong_type(name: &str, wanted: &str, found: &Bson) -> Error {
+    Error::parse(format!(
+        "$lookup argument '{}' must be {wanted}, is type {}",
+        show::field(name, found),
+        type_name(found)
+    ))
+}
+
+/// `$graphLookup`: documents that are reached from a value, step by step, into an array.
+#[derive(Debug, Clone)]
+pub struct GraphLookup {
+    /// The collection.
+    pub from: Target,
+    /// Where the array goes.
+    pub r#as: FieldPath,
+    /// The values to begin with.
+    pub start_with: Expr,
+    /// The field of a document that says where to go on.
+    pub connect_from: FieldPath,
+    /// The field of a document that says where it is.
+    pub connect_to: Path,
+    /// How many steps beyond the first.
+    pub max_depth: Option<u64>,
+    /// Where the number of steps goes.
+    pub depth_field: Option<FieldPath>,
+    /// Which documents count.
+    pub restrict: Option<Filter>,
+    /// An `$unwind` of the array that follows; its path is `as`.
+    pub unwind: Option<Unwind>,
+    /// The operation's settings, for collation and variables.
+    pub settings: Settings,
+}
+
+impl GraphLookup {
+    /// Parses the specification.
+    ///
+    /// # Errors
+    /// MongoDB's 40100 to 40105, 40185 and 40327.
+    pub fn parse(spec: &Bson, settings: &Settings) -> Result<GraphLookup> {
+        let Bson::Document(spec) = spec else {
+            return Err(Error::location(
+                40_327,
+                format!(
+                    "the $graphLookup stage specification must be an object, but found {}",
+                    type_name(spec)
+                ),
+            ));
+        };
+        let known = [
+            "from",
+            "as",
+            "startWith",
+            "connectFromField",
+            "connectToField",
+            "maxDepth",
+            "depthField",
+            "restrictSearchWithMatch",
+        ];
+        if let Some(name) = spec.keys().find(|name| !known.contains(&name.as_str())) {
+            return Err(Error::location(
+                40_104,
+                format!("Unknown argument to $graphLookup: {name}"),
+            ));
+        }
+        let missing = || {
+            Error::location(
+                40_105,
+                "$graphLookup requires 'from', 'as', 'startWith', 'connectFromField', and \
+                 'connectToField' to be specified.",
+            )
+        };
+        let required = |name| graph_text(spec, name)?.ok_or_else(missing);
+        let connect_to = required("connectToField")?;
+        FieldPath::parse(connect_to)?;
+        Ok(GraphLookup {
+            from: Target::local(required("from")?),
+            r#as: FieldPath::parse(required("as")?)?,
+            start_with: Expr::parse(
+                spec.get("startWith").ok_or_else(missing)?,
+                &settings.scope(),
+            )?,
+            connect_from: FieldPath::parse(required("connectFromField")?)?,
+            connect_to: Path::parse(connect_to)?,
+            max_depth: spec.get("maxDepth").map(max_depth).transpose()?,
+            depth_field: graph_text(spec, "depthField")?
+                .map(FieldPath::parse)
+                .transpose()?,
+            restrict: restriction(spec.get("restrictSearchWithMatch"), settings)?,
+            unwind: None,
+            settings: settings.clone(),
+        })
+    }
+}
+
+fn graph_text<'a>(spec: &'a Document, name: &str) -> Result<Option<&'a str>> {
+    match spec.get(name) {
+        None => Ok(None),
+        Some(Bson::String(text)) => Ok(Some(text)),
+        Some(other) => Err(Error::location(
+            40_103,
+            format!(
+                "expected string as argument for {name}, found: {}",
+                show::value(other)
+            ),
+        )),
+    }
+}
+
+fn max_depth(spec: &Bson) -> Result<u64> {
+    let Some(number) = Number::from_bson(spec) else {
+        return Err(Error::location(
+            40_100,
+            format!(
+                "maxDepth requires a numeric argument, found type: {}",
+                type_name(spec)
+            ),
+        ));
+    };
+    if number.is_negative() {
+        return Err(Error::location(
+            40_101,
+            format!(
+                "maxDepth requires a nonnegative argument, found: {}",
+                show::value(spec)
+            ),
+        ));
+    }
+    let whole = number.to_i64_exact().and_then(|n| u64::try_from(n).ok());
+    whole.ok_or_else(|| {
+        Error::location(
+            40_102,
+            format!(
+                "maxDepth could not be represented as a long long: {}",
+                show::value(spec)
+            ),
+        )
+    })
+}
+
+fn restriction(spec: Option<&Bson>, settings: &Settings) -> Result<Option<Filter>> {
+    match spec {
+        None => Ok(None),
+        Some(Bson::Document(filter)) => {
+            let raw = bson::RawDocumentBuf::try_from(filter)?;
+            Ok(Some(Filter::parse(&raw, settings)?))
+        }
+        Some(other) => Err(Error::location(
+            40_185,
+            format!(
+                "restrictSearchWithMatch must be an object, found {}",
+                type_name(other)
+            ),
+        )),
+    }
+}
+
+/// `$unionWith`: the documents of another collection after those of this one.
+#[derive(Debug, Clone)]
+pub struct UnionWith {
+    /// The other collection; none when the pipeline brings its own documents.
+    pub coll: Option<Target>,
+    /// What is done with its documents.
+    pub pipeline: SubPipeline,
+}
+
+impl UnionWith {
+    /// Parses the specification.
+    ///
+    /// # Errors
+    /// `FailedToParse` when it names no collection, those of the pipeline.
+    pub fn parse(spec: &Bson, settings: &Settings) -> Result<UnionWith> {
+        let (coll, stages): (Option<Target>, &[Bson]) = match spec {
+            Bson::String(coll) => (Some(Target::local(coll)), &[]),
+            Bson::Document(options) => {
+                let coll = match options.get("coll") {
+                    None => None,
+                    Some(Bson::String(coll)) => Some(Target::local(coll)),
+                    Some(other) => return Err(union_type("coll", "string", other)),
+                };
+                let stages: &[Bson] = match options.get("pipeline") {
+                    None => &[],
+                    Some(Bson::Array(stages)) => stages,
+                    Some(other) => return Err(union_type("pipeline", "array", other)),
+                };
+                let known = ["coll", "pipeline"];
+                if let Some(name) = options.keys().find(|n| !known.contains(&n.as_str())) {
+                    return Err(Error::new(
+                        Code::IDL_UNKNOWN_FIELD,
+                        format!("BSON field '$unionWith.{name}' is an unknown field."),
+                    ));
+                }
+                (coll, stages)
+            }
+            other => {
+                return Err(Error::parse(format!(
+                    "the $unionWith stage specification must be an object or string, but found {}",
+                    type_name(other)
+                )));
+            }
+        };
+        let pipeline = SubPipeline::parse("$unionWith", stages, &[], settings)?;
+        if coll.is_none() && !pipeline.has_source() {
+            return Err(Error::parse(
+                "$unionWith stage without explicit collection must have a pipeline with $documents \
+                 as first stage",
+            ));
+        }
+        Ok(UnionWith { coll, pipeline })
+    }
+}
+
+fn union_type(name: &str, wanted: &str, found: &Bson) -> Error {
+    Error::type_mismatch(format!(
+        "BSON field '$unionWith.{name}' is the wrong type '{}', expected type '{wanted}'",
+        type_name(found)
+    ))
+}
+
+/// `$facet`: the results of several pipelines over the same documents, in one document.
+#[derive(Debug, Clone)]
+pub struct Facet {
+    /// Pipelines by the names of their fields.
+    pub facets: Vec<(String, Pipeline)>,
+}
+
+impl Facet {
+    /// Parses the specification.
+    ///
+    /// # Errors
+    /// 40169, 40170 and 40600.
+    pub fn parse(spec: &Bson, settings: &Settings) -> Result<Facet> {
+        let spec = match spec {
+            Bson::Document(spec) if !spec.is_empty() => spec,
+            other => {
+                return Err(Error::location(
+                    40_169,
+                    format!(
+                        "the $facet specification must be a non-empty object, but found: {}",
+                        show::value(other)
+                    ),
+                ));
+            }
+        };
+        let mut facets = Vec::with_capacity(spec.len());
+        for (name, stages) in spec {
+            FieldPath::parse(name)?;
+            if name.contains('.') {
+                return Err(Error::location(
+                    16_412,
+                    "FieldPath field names may not contain '.'. Consider using $getField or \
+                     $setField.",
+                ));
+            }
+            let Bson::Array(stages) = stages else {
+                return Err(Error::location(
+                    40_170,
+                    format!(
+                        "arguments to $facet must be arrays, {name} is type {}",
+                        type_name(stages)
+                    ),
+                ));
+            };
+            let pipeline = Pipeline::parse(stages, settings)?;
+            let refused = |stage: &&Stage| {
+                stage.writes() || stage.is_source() || matches!(stage, Stage::Facet(_))
+            };
+            if let Some(stage) = pipeline.stages().iter().find(refused) {
+                return Err(Error::location(
+                    40_600,
+                    format!(
+                        "{} is not allowed to be used within a $facet stage",
+                        stage.name()
+                    ),
+                ));
+            }
+            facets.push((name.clone(), pipeline));
+        }
+        Ok(Facet { facets })
+    }
+}
+
+/// The values of `let` for one document.
+///
+/// # Errors
+/// Those of expressions.
+pub(crate) fn bindings(
+    variables: &[(String, Expr)],
+    document: &Document,
+    of: &Variables,
+) -> Result<Vec<(String, Option<Bson>)>> {
+    let env = crate::expr::Env::new(document, of);
+    let bind = |(name, expr): &(String, Expr)| Ok((name.clone(), expr.evaluate(&env)?));
+    variables.iter().map(bind).collect()
+}

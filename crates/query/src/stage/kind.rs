@@ -1,0 +1,102 @@
+//! What stages there are.
+
+use bson::Document;
+
+use super::{
+    BucketAuto, Facet, GraphLookup, Group, Lookup, Merge, Out, Statistics, Transform, UnionWith,
+    Unwind,
+};
+use crate::expr::Expr;
+use crate::filter::Filter;
+use crate::sort::Sort;
+
+/// One stage, parsed.
+///
+/// Stages that are short for others are already taken apart: `$bucket` and `$sortByCount` are
+/// `$group` and `$sort`.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub enum Stage {
+    /// `$match`.
+    Match(Filter),
+    /// `$sort`, and how many documents of its result are wanted.
+    Sort(Sort, Option<u64>),
+    /// `$limit`.
+    Limit(u64),
+    /// `$skip`.
+    Skip(u64),
+    /// `$project`, `$addFields`, `$set`, `$unset`, `$replaceRoot`, `$replaceWith`, `$redact`.
+    Transform(Transform),
+    /// `$group`.
+    Group(Group),
+    /// `$count`, with the name of its field.
+    Count(String),
+    /// `$unwind`.
+    Unwind(Unwind),
+    /// `$lookup`.
+    Lookup(Box<Lookup>),
+    /// `$graphLookup`.
+    GraphLookup(Box<GraphLookup>),
+    /// `$unionWith`.
+    UnionWith(UnionWith),
+    /// `$facet`.
+    Facet(Facet),
+    /// `$bucketAuto`.
+    BucketAuto(BucketAuto),
+    /// `$out`.
+    Out(Out),
+    /// `$merge`.
+    Merge(Box<Merge>),
+    /// `$sample`, with how many documents.
+    Sample(u64),
+    /// `$documents`, with the expression that gives the array.
+    Documents(Expr),
+    /// `$collStats`, `$indexStats`, `$currentOp` and others that report on the server.
+    Statistics(Statistics),
+    /// `$changeStream`, with its options.
+    ChangeStream(Document),
+}
+
+impl Stage {
+    /// The name of the stage, with its dollar, as explain shows it.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        match self {
+            Stage::Match(_) => "$match",
+            Stage::Sort(..) => "$sort",
+            Stage::Limit(_) => "$limit",
+            Stage::Skip(_) => "$skip",
+            Stage::Transform(transform) => transform.name(),
+            Stage::Group(_) => "$group",
+            Stage::Count(_) => "$count",
+            Stage::Unwind(_) => "$unwind",
+            Stage::Lookup(_) => "$lookup",
+            Stage::GraphLookup(_) => "$graphLookup",
+            Stage::UnionWith(_) => "$unionWith",
+            Stage::Facet(_) => "$facet",
+            Stage::BucketAuto(_) => "$bucketAuto",
+            Stage::Out(_) => "$out",
+            Stage::Merge(_) => "$merge",
+            Stage::Sample(_) => "$sample",
+            Stage::Documents(_) => "$documents",
+            Stage::Statistics(statistics) => statistics.name(),
+            Stage::ChangeStream(_) => "$changeStream",
+        }
+    }
+
+    /// Whether the stage makes documents out of nothing, so that it must come first and reads no
+    /// collection.
+    #[must_use]
+    pub fn is_source(&self) -> bool {
+        matches!(
+            self,
+            Stage::Documents(_) | Stage::Statistics(_) | Stage::ChangeStream(_)
+        )
+    }
+
+    /// Whether the stage writes, so that it must come last.
+    #[must_use]
+    pub fn writes(&self) -> bool {
+        matches!(self, Stage::Out(_) | Stage::Merge(_))
+    }
+}

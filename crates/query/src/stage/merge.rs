@@ -1,0 +1,350 @@
+//! `$merge`: its specification, and what becomes of one document in the target.
+
+use bson::{Bson, Document};
+
+use super::out::Target;
+use crate::expr::{Env, Expr};
+use crate::settings::Settings;
+use crate::update::{Position, Update};
+use crate::value::type_name;
+use crate::{Code, Error, Result};
+
+/// `$merge`: documents go into a collection.
+#[derive(Debug, Clone)]
+pub struct Merge {
+    /// The collection.
+    pub into: Target,
+    /// The fields that identify a document in the target, at least one.
+    pub on: Vec<String>,
+    /// What happens to a document that is there.
+    pub when_matched: WhenMatched,
+    /// What happens to a document that is not.
+    pub when_not_matched: WhenNotMatched,
+    variables: Vec<(String, Expr)>,
+    settings: Settings,
+}
+
+/// What happens to a document of the target that is identified.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub enum WhenMatched {
+    /// It becomes the new one.
+    Replace,
+    /// It stays.
+    KeepExisting,
+    /// Fields of the new one replace its fields.
+    Merge,
+    /// The operation fails.
+    Fail,
+    /// A pipeline over it, which sees the new one as `$$new`.
+    Pipeline(Vec<Bson>),
+}
+
+/// What happens to a document that the target does not have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum WhenNotMatched {
+    /// It is inserted.
+    Insert,
+    /// It is dropped.
+    Discard,
+    /// The operation fails.
+    Fail,
+}
+
+/// What is to be written for one document.
+#[derive(Debug, Clone, PartialEq)]
+pub enum MergeOutcome {
+    /// Nothing.
+    Nothing,
+    /// A new document.
+    Insert(Document),
+    /// The document of the target becomes this.
+    Replace(Document),
+}
+
+impl Merge {
+    /// Parses the specification.
+    ///
+    /// # Errors
+    /// MongoDB's 51178 to 51191, `BadValue` for unknown modes.
+    pub fn parse(spec: &Bson, settings: &Settings) -> Result<Merge> {
+        let mut merge = Merge {
+            into: Target::local(""),
+            on: vec![String::from("_id")],
+            when_matched: WhenMatched::Merge,
+            when_not_matched: WhenNotMatched::Insert,
+            variables: Vec::new(),
+            settings: settings.clone(),
+        };
+        let options = match spec {
+            Bson::String(coll) => {
+                merge.into = Target::local(coll);
+                return Ok(merge);
+            }
+            Bson::Document(options) => options,
+            other => {
+                return Err(Error::location(
+                    51_182,
+                    format!(
+                        "$merge requires a string or object argument, but found {}",
+                        type_name(other)
+                    ),
+                ));
+            }
+        };
+        let mut has_target = false;
+        for (name, value) in options {
+            match name.as_str() {
+                "into" => {
+                    merge.into = into(value)?;
+                    has_target = true;
+                }
+                "on" => merge.on = on(value)?,
+                "whenMatched" => merge.when_matched = when_matched(value)?,
+                "whenNotMatched" => merge.when_not_matched = when_not_matched(value)?,
+                "let" => merge.variables = variables(value, settings)?,
+                unknown => {
+                    return Err(Error::new(
+                        Code::IDL_UNKNOWN_FIELD,
+                        format!("BSON field '$merge.{unknown}' is an unknown field."),
+                    ));
+                }
+            }
+        }
+        if !has_target {
+            return Err(Error::location(
+                40_414,
+                "BSON field '$merge.into' is missing but a required field",
+            ));
+        }
+        merge.check_pipeline(options.contains_key("let"))?;
+        Ok(merge)
+    }
+
+    fn check_pipeline(&self, has_let: bool) -> Result<()> {
+        match &self.when_matched {
+            WhenMatched::Pipeline(stages) => {
+                let mut settings = self.settings.clone();
+                settings.variables.set("new", Some(Bson::Null));
+                for (name, _) in &self.variables {
+                    settings.variables.set(name, Some(Bson::Null));
+                }
+                Update::from_pipeline(stages, &[], &settings).map(|_| ())
+            }
+            _ if has_let => Err(Error::location(
+                51_199,
+                "Cannot use 'let' variables with 'whenMatched' other than a pipeline",
+            )),
+            _ => Ok(()),
+        }
+    }
+
+    /// What identifies the target of `incoming`, as fields and their values, in the order of `on`.
+    ///
+    /// # Errors
+    /// 51132 and 51185 when a field is missing, null or an array.
+    pub fn key(&self, incoming: &Document) -> Result<Document> {
+        let mut key = Document::new();
+        for path in &self.on {
+            let value = value_at(incoming, path);
+            match value {
+                None | Some(Bson::Null | Bson::Undefined) => {
+                    return Err(Error::location(
+                        51_132,
+                        "$merge write error: 'on' field cannot be missing, null, undefined or an \
+                         array",
+                    ));
+                }
+                Some(Bson::Array(_)) => {
+                    return Err(Error::location(
+                        51_185,
+                        "$merge write error: 'on' field cannot be missing, null, undefined or an \
+                         array",
+                    ));
+                }
+                Some(value) => {
+                    key.insert(path.as_str(), value.clone());
+                }
+            }
+        }
+        Ok(key)
+    }
+
+    /// What is to be written for `incoming`, when the target has `existing` for it.
+    ///
+    /// # Errors
+    /// `DuplicateKey` and 13113 where the specification says to fail; those of the pipeline.
+    pub fn resolve(&self, existing: Option<&Document>, incoming: Document) -> Result<MergeOutcome> {
+        match existing {
+            Some(existing) => self.matched(existing, incoming),
+            None => match self.when_not_matched {
+                WhenNotMatched::Insert => Ok(MergeOutcome::Insert(incoming)),
+                WhenNotMatched::Discard => Ok(MergeOutcome::Nothing),
+                WhenNotMatched::Fail => Err(Error::location(
+                    13_113,
+                    "$merge could not find a matching document in the target collection for at \
+                     least one document in the source collection",
+                )),
+            },
+        }
+    }
+
+    fn matched(&self, existing: &Document, incoming: Document) -> Result<MergeOutcome> {
+        let at = Position::at(self.settings.now);
+        let update = match &self.when_matched {
+            WhenMatched::KeepExisting => return Ok(MergeOutcome::Nothing),
+            WhenMatched::Fail => {
+                return Err(Error::new(
+                    Code::DUPLICATE_KEY,
+                    "$merge found a document that matches in the target collection, and \
+                     whenMatched is 'fail'",
+                ));
+            }
+            WhenMatched::Replace => Update::from_document(incoming, &[], &self.settings)?,
+            WhenMatched::Merge => {
+                let mut merged = existing.clone();
+                merged.extend(incoming);
+                Update::from_document(merged, &[], &self.settings)?
+            }
+            WhenMatched::Pipeline(stages) => {
+                let mut settings = self.settings.clone();
+                self.bind(&incoming, &mut settings)?;
+                settings
+                    .variables
+                    .set("new", Some(Bson::Document(incoming)));
+                Update::from_pipeline(stages, &[], &settings)?
+            }
+        };
+        Ok(match update.apply(existing, &at)? {
+            Some(next) => MergeOutcome::Replace(next),
+            None => MergeOutcome::Nothing,
+        })
+    }
+
+    /// Evaluates `let` over the new document.
+    fn bind(&self, incoming: &Document, settings: &mut Settings) -> Result<()> {
+        let env = Env::new(incoming, &self.settings.variables);
+        for (name, expr) in &self.variables {
+            let value = expr.evaluate(&env)?;
+            settings.variables.set(name, value);
+        }
+        Ok(())
+    }
+}
+
+fn value_at<'a>(document: &'a Document, path: &str) -> Option<&'a Bson> {
+    let mut names = path.split('.');
+    let first = document.get(names.next()?)?;
+    names.try_fold(first, |value, name| value.as_document()?.get(name))
+}
+
+fn into(value: &Bson) -> Result<Target> {
+    match value {
+        Bson::String(coll) => Ok(Target::local(coll)),
+        Bson::Document(spec) => Target::parse("$merge 'into'", spec, 51_178),
+        other => Err(Error::location(
+            51_178,
+            format!(
+                "$merge 'into' field  must be either a string or an object, but found {}",
+                type_name(other)
+            ),
+        )),
+    }
+}
+
+fn on(value: &Bson) -> Result<Vec<String>> {
+    let fields = match value {
+        Bson::String(field) => vec![field.clone()],
+        Bson::Array(fields) if fields.is_empty() => {
+            return Err(Error::location(
+                51_187,
+                "If explicitly specifying $merge 'on', must include at least one field",
+            ));
+        }
+        Bson::Array(fields) => {
+            let names = fields.iter().map(|field| match field {
+                Bson::String(field) => Ok(field.clone()),
+                other => Err(Error::location(
+                    51_134,
+                    format!(
+                        "$merge 'on' array elements must be strings, but found {}",
+                        type_name(other)
+                    ),
+                )),
+            });
+            names.collect::<Result<_>>()?
+        }
+        other => {
+            return Err(Error::location(
+                51_186,
+                format!(
+                    "$merge 'on' field  must be either a string or an array of strings, but found \
+                     {}",
+                    type_name(other)
+                ),
+            ));
+        }
+    };
+    for (at, field) in fields.iter().enumerate() {
+        crate::expr::FieldPath::parse(field)?;
+        if fields.iter().take(at).any(|known| known == field) {
+            return Err(Error::location(
+                31_465,
+                format!("Found a duplicate field '{field}'"),
+            ));
+        }
+    }
+    Ok(fields)
+}
+
+fn when_matched(value: &Bson) -> Result<WhenMatched> {
+    match value {
+        Bson::Array(stages) => Ok(WhenMatched::Pipeline(stages.clone())),
+        Bson::String(mode) => match mode.as_str() {
+            "replace" => Ok(WhenMatched::Replace),
+            "keepExisting" => Ok(WhenMatched::KeepExisting),
+            "merge" => Ok(WhenMatched::Merge),
+            "fail" => Ok(WhenMatched::Fail),
+            _ => Err(unknown_mode("whenMatched", mode)),
+        },
+        other => Err(Error::location(
+            51_191,
+            format!(
+                "$merge 'whenMatched' field  must be either a string or an array, but found {}",
+                type_name(other)
+            ),
+        )),
+    }
+}
+
+fn when_not_matched(value: &Bson) -> Result<WhenNotMatched> {
+    match value.as_str() {
+        Some("insert") => Ok(WhenNotMatched::Insert),
+        Some("discard") => Ok(WhenNotMatched::Discard),
+        Some("fail") => Ok(WhenNotMatched::Fail),
+        Some(mode) => Err(unknown_mode("whenNotMatched", mode)),
+        None => Err(Error::type_mismatch(format!(
+            "BSON field '$merge.whenNotMatched' is the wrong type '{}', expected type 'string'",
+            type_name(value)
+        ))),
+    }
+}
+
+fn unknown_mode(field: &str, mode: &str) -> Error {
+    Error::bad_value(format!(
+        "Enumeration value '{mode}' for field '$merge.{field}' is not a valid value."
+    ))
+}
+
+fn variables(value: &Bson, settings: &Settings) -> Result<Vec<(String, Expr)>> {
+    let Bson::Document(spec) = value else {
+        return Err(Error::type_mismatch(format!(
+            "BSON field '$merge.let' is the wrong type '{}', expected type 'object'",
+            type_name(value)
+        )));
+    };
+    let scope = settings.scope();
+    let parse = |(name, value): (&String, &Bson)| Ok((name.clone(), Expr::parse(value, &scope)?));
+    spec.iter().map(parse).collect()
+}

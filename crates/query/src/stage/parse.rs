@@ -1,0 +1,233 @@
+//! From the specification of a stage to the stage.
+
+use bson::{Bson, RawDocumentBuf};
+
+use super::bucket::{self, BucketAuto};
+use super::group::{self, Group};
+use super::options::count;
+use super::{
+    Facet, GraphLookup, Lookup, Merge, Out, Stage, Statistics, Transform, UnionWith, Unwind,
+};
+use crate::expr::Expr;
+use crate::filter::Filter;
+use crate::number::Number;
+use crate::settings::Settings;
+use crate::sort::Sort;
+use crate::value::type_name;
+use crate::{Code, Error, Result};
+
+/// Every stage by name, those that are refused included.
+const KNOWN: &[&str] = &[
+    "$addFields",
+    "$bucket",
+    "$bucketAuto",
+    "$changeStream",
+    "$changeStreamSplitLargeEvent",
+    "$collStats",
+    "$count",
+    "$currentOp",
+    "$densify",
+    "$documents",
+    "$facet",
+    "$fill",
+    "$geoNear",
+    "$graphLookup",
+    "$group",
+    "$indexStats",
+    "$limit",
+    "$listLocalSessions",
+    "$listSessions",
+    "$lookup",
+    "$match",
+    "$merge",
+    "$out",
+    "$planCacheStats",
+    "$project",
+    "$redact",
+    "$replaceRoot",
+    "$replaceWith",
+    "$sample",
+    "$search",
+    "$searchMeta",
+    "$set",
+    "$setWindowFields",
+    "$skip",
+    "$sort",
+    "$sortByCount",
+    "$unionWith",
+    "$unset",
+    "$unwind",
+    "$vectorSearch",
+];
+
+/// Whether there is a stage of this name.
+pub(crate) fn is_known(name: &str) -> bool {
+    KNOWN.contains(&name)
+}
+
+/// The error for a stage that is none.
+pub(crate) fn unknown(name: &str) -> Error {
+    Error::location(
+        40_324,
+        format!("Unrecognized pipeline stage name: '{name}'"),
+    )
+}
+
+impl Stage {
+    /// Parses the stage `name` with its specification. Stages that are short for others become
+    /// several.
+    ///
+    /// # Errors
+    /// 40324 for a name that is none, else those of the stage.
+    pub fn parse(name: &str, spec: &Bson, settings: &Settings) -> Result<Vec<Stage>> {
+        if let Some(transform) = Transform::parse(name, spec, settings)? {
+            return Ok(vec![Stage::Transform(transform)]);
+        }
+        if let Some(statistics) = Statistics::parse(name, spec)? {
+            return Ok(vec![Stage::Statistics(statistics)]);
+        }
+        let stage = match name {
+            "$match" => Stage::Match(filter(spec, settings)?),
+            "$sort" => Stage::Sort(sort(spec)?, None),
+            "$limit" => Stage::Limit(limit(spec)?),
+            "$skip" => Stage::Skip(count("$skip", 5_107_200, spec)?),
+            "$group" => Stage::Group(Group::parse(spec, settings)?),
+            "$count" => Stage::Count(count_field(spec)?),
+            "$unwind" => Stage::Unwind(Unwind::parse(spec)?),
+            "$lookup" => Stage::Lookup(Box::new(Lookup::parse(spec, settings)?)),
+            "$graphLookup" => Stage::GraphLookup(Box::new(GraphLookup::parse(spec, settings)?)),
+            "$unionWith" => Stage::UnionWith(UnionWith::parse(spec, settings)?),
+            "$facet" => Stage::Facet(Facet::parse(spec, settings)?),
+            "$bucket" => return bucket::bucket(spec, settings),
+            "$bucketAuto" => Stage::BucketAuto(BucketAuto::parse(spec, settings)?),
+            "$sortByCount" => return group::sort_by_count(spec, settings),
+            "$sample" => Stage::Sample(sample(spec)?),
+            "$documents" => Stage::Documents(Expr::parse(spec, &settings.scope())?),
+            "$out" => Stage::Out(Out::parse(spec)?),
+            "$merge" => Stage::Merge(Box::new(Merge::parse(spec, settings)?)),
+            "$changeStream" => match spec {
+                Bson::Document(options) => Stage::ChangeStream(options.clone()),
+                other => {
+                    return Err(Error::location(
+                        50_808,
+                        format!(
+                            "$changeStream stage expects a document as argument, found {}",
+                            type_name(other)
+                        ),
+                    ));
+                }
+            },
+            refused => return Err(refusal(refused)),
+        };
+        Ok(vec![stage])
+    }
+}
+
+/// The errors of stages that need what this server does not have.
+fn refusal(name: &str) -> Error {
+    match name {
+        "$geoNear" => Error::new(
+            Code::INDEX_NOT_FOUND,
+            "$geoNear requires a 2d or 2dsphere index, but none were found",
+        ),
+        "$search" | "$searchMeta" | "$vectorSearch" => Error::location(
+            31_082,
+            "Using $search and $vectorSearch aggregation stages requires additional configuration",
+        ),
+        "$changeStreamSplitLargeEvent" => Error::new(
+            Code::ILLEGAL_OPERATION,
+            "$changeStreamSplitLargeEvent can only be used with $changeStream",
+        ),
+        other => unknown(other),
+    }
+}
+
+fn filter(spec: &Bson, settings: &Settings) -> Result<Filter> {
+    let Bson::Document(spec) = spec else {
+        return Err(Error::location(
+            15_959,
+            "the match filter must be an expression in an object",
+        ));
+    };
+    Filter::parse(&RawDocumentBuf::try_from(spec)?, settings)
+}
+
+fn sort(spec: &Bson) -> Result<Sort> {
+    let Bson::Document(spec) = spec else {
+        return Err(Error::location(
+            15_973,
+            "the $sort key specification must be an object",
+        ));
+    };
+    if spec.is_empty() {
+        return Err(Error::location(
+            15_976,
+            "$sort stage must have at least one sort key",
+        ));
+    }
+    Sort::parse(&RawDocumentBuf::try_from(spec)?)
+}
+
+fn limit(spec: &Bson) -> Result<u64> {
+    match count("$limit", 5_107_201, spec)? {
+        0 => Err(Error::location(15_958, "the limit must be positive")),
+        limit => Ok(limit),
+    }
+}
+
+fn count_field(spec: &Bson) -> Result<String> {
+    let Bson::String(name) = spec else {
+        return Err(Error::location(
+            40_156,
+            "the count field must be a non-empty string",
+        ));
+    };
+    let refuse = |code, message: &str| Err(Error::location(code, message));
+    if name.is_empty() {
+        return refuse(40_157, "the count field must be a non-empty string");
+    }
+    if name.starts_with('$') {
+        return refuse(40_158, "the count field cannot be a $-prefixed path");
+    }
+    if name.contains('\0') {
+        return refuse(40_159, "the count field cannot contain a null byte");
+    }
+    if name.contains('.') {
+        return refuse(40_160, "the count field cannot contain '.'");
+    }
+    Ok(name.clone())
+}
+
+fn sample(spec: &Bson) -> Result<u64> {
+    let Bson::Document(spec) = spec else {
+        return Err(Error::location(
+            28_745,
+            "the $sample stage specification must be an object",
+        ));
+    };
+    let mut size = None;
+    for (name, value) in spec {
+        if name != "size" {
+            return Err(Error::location(
+                28_748,
+                format!("unrecognized option to $sample: {name}"),
+            ));
+        }
+        let Some(number) = Number::from_bson(value) else {
+            return Err(Error::location(
+                28_746,
+                "size argument to $sample must be a number",
+            ));
+        };
+        match u64::try_from(number.to_i64_clamped()) {
+            Ok(number) if number > 0 => size = Some(number),
+            _ => {
+                return Err(Error::location(
+                    28_747,
+                    "size argument to $sample must be a positive integer",
+                ));
+            }
+        }
+    }
+    size.ok_or_else(|| Error::location(28_749, "$sample stage must specify a size"))
+}

@@ -1,0 +1,288 @@
+//! Stages that make one document of one, or none: no state, no storage.
+
+use bson::{Bson, Document};
+
+use crate::expr::{Dependencies, Env, Expr, Variables};
+use crate::path::Path;
+use crate::projection::Projection;
+use crate::settings::Settings;
+use crate::value::type_name;
+use crate::{Code, Error, Result, show};
+
+/// A stage that maps documents.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub enum Transform {
+    /// `$project`.
+    Project(Projection),
+    /// `$addFields` and `$set`.
+    AddFields(Projection),
+    /// `$unset`.
+    Unset(Projection),
+    /// `$replaceRoot` and `$replaceWith`.
+    ReplaceRoot(Expr),
+    /// `$redact`.
+    Redact(Expr),
+}
+
+/// The names of the variables that `$redact` decides with.
+const DECISIONS: [&str; 3] = ["DESCEND", "PRUNE", "KEEP"];
+
+impl Transform {
+    /// Parses the stage `name`; none when it is no transform.
+    ///
+    /// # Errors
+    /// Those of projections and expressions.
+    pub fn parse(name: &str, spec: &Bson, settings: &Settings) -> Result<Option<Transform>> {
+        Ok(Some(match name {
+            "$project" => {
+                let spec = object(spec, 15_969, "$project specification must be an object")?;
+                Transform::Project(Projection::parse_stage(spec, settings)?)
+            }
+            "$addFields" | "$set" => {
+                let message = format!(
+                    "{name} specification stage must be an object, got {}",
+                    type_name(spec)
+                );
+                let spec = object(spec, 40_272, &message)?;
+                Transform::AddFields(Projection::parse_add_fields(spec, settings)?)
+            }
+            "$unset" => Transform::Unset(unset(spec)?),
+            "$replaceRoot" => Transform::ReplaceRoot(replace_root(spec, settings)?),
+            "$replaceWith" => Transform::ReplaceRoot(Expr::parse(spec, &settings.scope())?),
+            "$redact" => {
+                let mut scope = settings.scope();
+                for decision in DECISIONS {
+                    scope = scope.with_declared(decision);
+                }
+                Transform::Redact(Expr::parse(spec, &scope)?)
+            }
+            _ => return Ok(None),
+        }))
+    }
+
+    /// Parses a stage of a pipeline-style update.
+    ///
+    /// # Errors
+    /// `InvalidOptions` for stages that updates do not allow.
+    pub fn parse_for_update(stage: &Document, settings: &Settings) -> Result<Transform> {
+        let mut entries = stage.iter();
+        let (Some((name, spec)), None) = (entries.next(), entries.next()) else {
+            return Err(Error::location(
+                40_323,
+                "A pipeline stage specification object must contain exactly one field.",
+            ));
+        };
+        if name == "$redact" {
+            return Err(not_in_update(name));
+        }
+        match Transform::parse(name, spec, settings)? {
+            Some(transform) => Ok(transform),
+            None if super::parse::is_known(name) => Err(not_in_update(name)),
+            None => Err(super::parse::unknown(name)),
+        }
+    }
+
+    /// The name with its dollar.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        match self {
+            Transform::Project(_) => "$project",
+            Transform::AddFields(_) => "$addFields",
+            Transform::Unset(_) => "$unset",
+            Transform::ReplaceRoot(_) => "$replaceRoot",
+            Transform::Redact(_) => "$redact",
+        }
+    }
+
+    /// What `document` becomes.
+    ///
+    /// # Errors
+    /// Those of expressions; 40228 when `$replaceRoot` gives no document. `$redact` that prunes the
+    /// whole document gives an empty one here; see [`Transform::apply_or_drop`].
+    pub fn apply(&self, document: Document, variables: &Variables) -> Result<Document> {
+        Ok(self.apply_or_drop(document, variables)?.unwrap_or_default())
+    }
+
+    /// What `document` becomes; none when it goes.
+    ///
+    /// # Errors
+    /// As [`Transform::apply`].
+    pub fn apply_or_drop(
+        &self,
+        document: Document,
+        variables: &Variables,
+    ) -> Result<Option<Document>> {
+        match self {
+            Transform::Project(projection)
+            | Transform::AddFields(projection)
+            | Transform::Unset(projection) => {
+                projection.apply_document(document, variables).map(Some)
+            }
+            Transform::ReplaceRoot(expr) => replaced(expr, &document, variables).map(Some),
+            Transform::Redact(expr) => {
+                let mut variables = variables.clone();
+                for decision in DECISIONS {
+                    let name = decision.to_ascii_lowercase();
+                    variables.set(decision, Some(Bson::String(name)));
+                }
+                redact(expr, document, &variables)
+            }
+        }
+    }
+
+    /// The projection, when it is one.
+    #[must_use]
+    pub fn projection(&self) -> Option<&Projection> {
+        match self {
+            Transform::Project(projection)
+            | Transform::AddFields(projection)
+            | Transform::Unset(projection) => Some(projection),
+            Transform::ReplaceRoot(_) | Transform::Redact(_) => None,
+        }
+    }
+
+    /// Whether the value at `path` is the same before and after, for every document.
+    #[must_use]
+    pub fn preserves(&self, path: &Path) -> bool {
+        self.projection()
+            .is_some_and(|projection| projection.preserves(path))
+    }
+
+    /// Adds what is read of the document, beside what passes through.
+    pub fn dependencies(&self, found: &mut Dependencies) {
+        match self {
+            Transform::Project(projection)
+            | Transform::AddFields(projection)
+            | Transform::Unset(projection) => projection.dependencies(found),
+            Transform::ReplaceRoot(expr) => expr.dependencies(found),
+            Transform::Redact(_) => found.whole = true,
+        }
+    }
+}
+
+fn object<'a>(spec: &'a Bson, code: i32, message: &str) -> Result<&'a Document> {
+    spec.as_document()
+        .ok_or_else(|| Error::location(code, message))
+}
+
+fn not_in_update(name: &str) -> Error {
+    Error::new(
+        Code::INVALID_OPTIONS,
+        format!("{name} is not allowed to be used within an update"),
+    )
+}
+
+fn unset(spec: &Bson) -> Result<Projection> {
+    let message = "$unset specification must be a string or an array";
+    let paths: Vec<&str> = match spec {
+        Bson::String(path) => vec![path],
+        Bson::Array(paths) if paths.is_empty() => {
+            return Err(Error::location(
+                31_119,
+                "$unset specification must be a string or an array with at least one field",
+            ));
+        }
+        Bson::Array(paths) => {
+            let names = paths.iter().map(Bson::as_str);
+            let names: Option<Vec<&str>> = names.collect();
+            names.ok_or_else(|| {
+                Error::location(
+                    31_120,
+                    "$unset specification must be a string or an array containing only string \
+                     values",
+                )
+            })?
+        }
+        _ => return Err(Error::location(31_002, message)),
+    };
+    Projection::unset(&paths)
+}
+
+fn replace_root(spec: &Bson, settings: &Settings) -> Result<Expr> {
+    let Bson::Document(spec) = spec else {
+        return Err(Error::location(
+            40_229,
+            format!(
+                "expected an object as specification for $replaceRoot stage, got {}",
+                type_name(spec)
+            ),
+        ));
+    };
+    if let Some(name) = spec.keys().find(|name| *name != "newRoot") {
+        return Err(Error::location(
+            40_415,
+            format!("BSON field '$replaceRoot.{name}' is an unknown field."),
+        ));
+    }
+    let root = spec.get("newRoot").ok_or_else(|| {
+        Error::location(
+            40_414,
+            "BSON field '$replaceRoot.newRoot' is missing but a required field",
+        )
+    })?;
+    Expr::parse(root, &settings.scope())
+}
+
+fn replaced(expr: &Expr, document: &Document, variables: &Variables) -> Result<Document> {
+    match expr.evaluate(&Env::new(document, variables))? {
+        Some(Bson::Document(root)) => Ok(root),
+        other => Err(Error::location(
+            40_228,
+            format!(
+                "'newRoot' expression must evaluate to an object, but resulting value was: {}. \
+                 Type of resulting value: '{}'. Input document: {}",
+                other
+                    .as_ref()
+                    .map_or_else(|| String::from("MISSING"), show::value),
+                other.as_ref().map_or("missing", type_name),
+                show::document(document)
+            ),
+        )),
+    }
+}
+
+/// Decides on a document and, where told to descend, on the documents in it. Recursion is bounded
+/// by the depth of documents.
+fn redact(expr: &Expr, document: Document, variables: &Variables) -> Result<Option<Document>> {
+    let decision = expr.evaluate(&Env::new(&document, variables))?;
+    match decision.as_ref().and_then(Bson::as_str) {
+        Some("keep") => Ok(Some(document)),
+        Some("prune") => Ok(None),
+        Some("descend") => {
+            let mut kept = Document::new();
+            for (name, value) in document {
+                if let Some(value) = redact_value(expr, value, variables)? {
+                    kept.insert(name, value);
+                }
+            }
+            Ok(Some(kept))
+        }
+        _ => Err(Error::location(
+            17_053,
+            format!(
+                "$redact's expression should not return anything aside from the variables \
+                 $$KEEP, $$DESCEND, and $$PRUNE, but returned {}",
+                decision
+                    .as_ref()
+                    .map_or_else(|| String::from("missing"), show::value)
+            ),
+        )),
+    }
+}
+
+fn redact_value(expr: &Expr, value: Bson, variables: &Variables) -> Result<Option<Bson>> {
+    match value {
+        Bson::Document(document) => Ok(redact(expr, document, variables)?.map(Bson::Document)),
+        Bson::Array(array) => {
+            let mut kept = Vec::with_capacity(array.len());
+            for value in array {
+                if let Some(value) = redact_value(expr, value, variables)? {
+                    kept.push(value);
+                }
+            }
+            Ok(Some(Bson::Array(kept)))
+        }
+        other => Ok(Some(other)),
+    }
+}

@@ -1,0 +1,301 @@
+//! Applies a tree of operators to a document.
+//!
+//! Recursion is bounded by the length of paths, which parsing bounds.
+
+use bson::{Bson, Document};
+
+use super::Position;
+use super::modifier::{Context, Modifier, Outcome};
+use super::replacement;
+use super::spec::Operators;
+use super::tree::{Fields, Name, Node, conflict};
+use crate::settings::Settings;
+use crate::value::compare;
+use crate::{Code, Error, Result, show};
+
+/// How far beyond its end an array may be filled with nulls.
+const MAX_PADDING: usize = 1_500_000;
+
+/// What `current` becomes; none when nothing was done.
+pub(super) fn operators(
+    operators: &Operators,
+    current: &Document,
+    at: &Position,
+    settings: &Settings,
+) -> Result<Option<Document>> {
+    let mut next = current.clone();
+    let mut apply = Apply {
+        cx: Context {
+            root: current,
+            at,
+            collator: settings.collator.as_deref(),
+        },
+        operators,
+        path: String::new(),
+        changed: false,
+    };
+    apply.document(&operators.fields, &mut next)?;
+    if !apply.changed {
+        return Ok(None);
+    }
+    check_id(current, &mut next)?;
+    Ok(Some(next))
+}
+
+/// `_id` must stay what it is; in an upsert's insert it may come.
+fn check_id(current: &Document, next: &mut Document) -> Result<()> {
+    let Some(before) = current.get("_id") else {
+        return Ok(());
+    };
+    match next.get_mut("_id") {
+        Some(after) if compare(before, after).is_eq() => {
+            // 1 and 1.0 are one id; the form that was stored stays.
+            *after = before.clone();
+            Ok(())
+        }
+        Some(Bson::Document(_)) | None => Err(immutable()),
+        Some(after) if matches!(before, Bson::Document(_)) => Err(replacement::altered(after)),
+        Some(_) => Err(immutable()),
+    }
+}
+
+fn immutable() -> Error {
+    Error::new(
+        Code::IMMUTABLE_FIELD,
+        "Performing an update on the path '_id' would modify the immutable field '_id'",
+    )
+}
+
+struct Apply<'a> {
+    cx: Context<'a>,
+    operators: &'a Operators,
+    /// The path down to where the walk is.
+    path: String,
+    changed: bool,
+}
+
+impl Apply<'_> {
+    /// Applies children to the fields of a document.
+    fn document(&mut self, fields: &Fields, document: &mut Document) -> Result<()> {
+        let positional = self.positional(fields)?;
+        for (name, node) in fields.named.iter().map(|(name, node)| (&*name.0, node)) {
+            self.at(name, |apply| apply.field(node, document, name))?;
+        }
+        if let Some((name, node)) = positional {
+            self.at(&name.0, |apply| apply.field(node, document, &name.0))?;
+        }
+        Ok(())
+    }
+
+    /// Runs `body` one name further down.
+    fn at(&mut self, name: &str, body: impl FnOnce(&mut Self) -> Result<()>) -> Result<()> {
+        let len = self.path.len();
+        if len > 0 {
+            self.path.push('.');
+        }
+        self.path.push_str(name);
+        let result = body(self);
+        self.path.truncate(len);
+        result
+    }
+
+    /// The child of `$`, under the name of the element that it stands for.
+    fn positional<'n>(&self, fields: &'n Fields) -> Result<Option<(Name, &'n Node)>> {
+        let Some(node) = &fields.positional else {
+            return Ok(None);
+        };
+        let Some(index) = self.cx.at.array_index else {
+            return Err(Error::bad_value(
+                "The positional operator did not find the match needed from the query.",
+            ));
+        };
+        let name = Name(index.to_string().into());
+        if let Some(other) = fields.named.get(&name) {
+            let both = (&**node, other);
+            if !matches!(both, (Node::Fields(_), Node::Fields(_))) {
+                let path = format!("{}.{index}", self.path);
+                return Err(conflict(&path, &path));
+            }
+        }
+        Ok(Some((name, node)))
+    }
+
+    fn field(&mut self, node: &Node, document: &mut Document, name: &str) -> Result<()> {
+        match node {
+            Node::Leaf(modifier) => {
+                let current = document.get_mut(name);
+                match modifier.apply(&self.path, current, &self.cx)? {
+                    Outcome::Keep => {}
+                    Outcome::Set(value) => {
+                        self.changed = true;
+                        document.insert(name, value);
+                    }
+                    Outcome::Remove => {
+                        self.changed = true;
+                        document.remove(name);
+                    }
+                }
+                Ok(())
+            }
+            _ => match document.get_mut(name) {
+                Some(value) => self.value(node, value, name),
+                None => {
+                    if let Some(value) = self.create(node)? {
+                        document.insert(name, value);
+                    }
+                    Ok(())
+                }
+            },
+        }
+    }
+
+    /// Applies what is no leaf to a value that is there.
+    fn value(&mut self, node: &Node, value: &mut Bson, name: &str) -> Result<()> {
+        match (node, value) {
+            (Node::Fields(fields), Bson::Document(document)) => self.document(fields, document),
+            (Node::Fields(fields), Bson::Array(array)) => self.array(fields, array, name),
+            (Node::Fields(fields), other) => {
+                // Nothing but an array has an element that the query matched.
+                self.positional(fields)?;
+                match first_created(fields, self.cx.at.inserting) {
+                    Some(child) => Err(not_viable(&child, name, other)),
+                    None => Ok(()),
+                }
+            }
+            (Node::Elements(filters), Bson::Array(array)) => self.elements(filters, array),
+            (Node::Elements(_), other) => Err(Error::bad_value(format!(
+                "Cannot apply array updates to non-array element {}",
+                show::field(name, other)
+            ))),
+            (Node::Leaf(_), _) => Ok(()),
+        }
+    }
+
+    /// What comes of a node where nothing is.
+    fn create(&mut self, node: &Node) -> Result<Option<Bson>> {
+        match node {
+            Node::Leaf(modifier) => self.create_leaf(modifier),
+            Node::Fields(fields) => {
+                let mut document = Document::new();
+                let before = self.changed;
+                self.changed = false;
+                self.document(fields, &mut document)?;
+                let made = self.changed;
+                self.changed |= before;
+                Ok(made.then_some(Bson::Document(document)))
+            }
+            Node::Elements(_) => Err(Error::bad_value(format!(
+                "The path '{}' must exist in the document in order to apply array updates.",
+                self.path
+            ))),
+        }
+    }
+
+    fn create_leaf(&mut self, modifier: &Modifier) -> Result<Option<Bson>> {
+        match modifier.apply(&self.path, None, &self.cx)? {
+            Outcome::Set(value) => {
+                self.changed = true;
+                Ok(Some(value))
+            }
+            Outcome::Keep | Outcome::Remove => Ok(None),
+        }
+    }
+
+    /// Applies children to the elements of an array, named by their indexes.
+    fn array(&mut self, fields: &Fields, array: &mut Vec<Bson>, name: &str) -> Result<()> {
+        let positional = self.positional(fields)?;
+        let named = fields.named.iter();
+        for (child, node) in named.chain(positional.as_ref().map(|(name, node)| (name, *node))) {
+            let Some(index) = child.index() else {
+                if node.creates(self.cx.at.inserting) {
+                    return Err(not_viable(&child.0, name, &Bson::Array(array.clone())));
+                }
+                continue;
+            };
+            self.at(&child.0, |apply| apply.element(node, array, index))?;
+        }
+        Ok(())
+    }
+
+    fn element(&mut self, node: &Node, array: &mut Vec<Bson>, index: usize) -> Result<()> {
+        let len = array.len();
+        let Some(element) = array.get_mut(index) else {
+            if !node.creates(self.cx.at.inserting) {
+                return Ok(());
+            }
+            if index - len > MAX_PADDING {
+                return Err(Error::new(
+                    Code::CANNOT_BACKFILL_ARRAY,
+                    format!("can't backfill more than {MAX_PADDING} elements"),
+                ));
+            }
+            if let Some(value) = self.create(node)? {
+                array.resize(index, Bson::Null);
+                array.push(value);
+            }
+            return Ok(());
+        };
+        match node {
+            Node::Leaf(modifier) => {
+                match modifier.apply(&self.path, Some(&mut *element), &self.cx)? {
+                    Outcome::Keep => {}
+                    Outcome::Set(value) => {
+                        self.changed = true;
+                        *element = value;
+                    }
+                    Outcome::Remove => {
+                        self.changed = true;
+                        *element = Bson::Null;
+                    }
+                }
+                Ok(())
+            }
+            _ => self.value(node, element, &index.to_string()),
+        }
+    }
+
+    /// Applies to every element what its filters let through.
+    fn elements(
+        &mut self,
+        filters: &std::collections::BTreeMap<Box<str>, Node>,
+        array: &mut Vec<Bson>,
+    ) -> Result<()> {
+        for index in 0..array.len() {
+            let Some(element) = array.get(index) else {
+                break;
+            };
+            let mut nodes = Vec::new();
+            for (id, node) in filters {
+                if self.operators.filters.matches(id, element)? {
+                    nodes.push(node);
+                }
+            }
+            let name = index.to_string();
+            if nodes.len() > 1 && !nodes.iter().all(|node| matches!(node, Node::Fields(_))) {
+                let path = format!("{}.{name}", self.path);
+                return Err(conflict(&path, &path));
+            }
+            for node in nodes {
+                self.at(&name, |apply| apply.element(node, array, index))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The first name below that something would be made under.
+fn first_created(fields: &Fields, inserting: bool) -> Option<String> {
+    let mut named = fields.named.iter();
+    let named = named.find(|(_, node)| node.creates(inserting));
+    named.map(|(name, _)| name.0.to_string())
+}
+
+fn not_viable(child: &str, name: &str, value: &Bson) -> Error {
+    Error::new(
+        Code::PATH_NOT_VIABLE,
+        format!(
+            "Cannot create field '{child}' in element {{{}}}",
+            show::field(name, value)
+        ),
+    )
+}

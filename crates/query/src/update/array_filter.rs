@@ -1,0 +1,127 @@
+//! The `arrayFilters` of an update: which elements `$[id]` stands for.
+
+use std::sync::Arc;
+
+use bson::{Bson, Document, RawDocumentBuf};
+
+use crate::filter::Filter;
+use crate::settings::Settings;
+use crate::{Code, Error, Result, show};
+
+/// Filters by identifier.
+#[derive(Debug, Clone, Default)]
+pub(super) struct ArrayFilters {
+    filters: Vec<(Box<str>, Arc<Filter>)>,
+}
+
+impl ArrayFilters {
+    /// Parses the array; each filter speaks of one identifier.
+    pub(super) fn parse(specs: &[RawDocumentBuf], settings: &Settings) -> Result<ArrayFilters> {
+        let mut filters: Vec<(Box<str>, Arc<Filter>)> = Vec::with_capacity(specs.len());
+        for spec in specs {
+            let id = identifier_of(&Document::try_from(spec)?)?;
+            let filter = Filter::parse(spec, settings)
+                .map_err(|error| in_filter(error.code, &error.message))?;
+            if filters.iter().any(|(known, _)| **known == *id) {
+                return Err(Error::parse(format!(
+                    "Found multiple array filters with the same top-level field name {id}"
+                )));
+            }
+            filters.push((id.into(), Arc::new(filter)));
+        }
+        Ok(ArrayFilters { filters })
+    }
+
+    /// Whether there is a filter of this identifier; the empty one stands for every element.
+    pub(super) fn knows(&self, id: &str) -> bool {
+        id.is_empty() || self.filters.iter().any(|(known, _)| **known == *id)
+    }
+
+    /// Whether the filter of `id` lets `element` through.
+    pub(super) fn matches(&self, id: &str, element: &Bson) -> Result<bool> {
+        if id.is_empty() {
+            return Ok(true);
+        }
+        let Some((_, filter)) = self.filters.iter().find(|(known, _)| **known == *id) else {
+            return Ok(false);
+        };
+        let mut holder = Document::new();
+        holder.insert(id, element.clone());
+        filter.matches(&RawDocumentBuf::try_from(&holder)?)
+    }
+
+    /// Every filter must be used by some path.
+    pub(super) fn check_used(&self, update: &Document, paths: &[String]) -> Result<()> {
+        for (id, _) in &self.filters {
+            let component = format!("$[{id}]");
+            let used = |path: &String| path.split('.').any(|name| name == component);
+            if !paths.iter().any(used) {
+                return Err(Error::parse(format!(
+                    "The array filter for identifier '{id}' was not used in the update {}",
+                    show::document(update)
+                )));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The one first name that all conditions of a filter begin with.
+fn identifier_of(filter: &Document) -> Result<String> {
+    let mut found: Option<String> = None;
+    gather(filter, &mut found)?;
+    let Some(id) = found else {
+        return Err(Error::parse(
+            "Cannot use an expression without a top-level field name in arrayFilters",
+        ));
+    };
+    let mut letters = id.chars();
+    let lower = letters.next().is_some_and(|c| c.is_ascii_lowercase());
+    if !lower || !letters.all(|c| c.is_ascii_alphanumeric()) {
+        return Err(in_filter(
+            Code::BAD_VALUE,
+            &format!(
+                "The top-level field name must be an alphanumeric string beginning with a \
+                 lowercase letter, found '{id}'"
+            ),
+        ));
+    }
+    Ok(id)
+}
+
+/// Descends through `$and`, `$or` and `$nor`. Recursion is bounded by the nesting of documents on
+/// the wire.
+fn gather(filter: &Document, found: &mut Option<String>) -> Result<()> {
+    for (name, value) in filter {
+        if let (true, Bson::Array(clauses)) = (name.starts_with('$'), value) {
+            for clause in clauses.iter().filter_map(Bson::as_document) {
+                gather(clause, found)?;
+            }
+            continue;
+        }
+        if name.starts_with('$') {
+            continue;
+        }
+        let head = name.split('.').next().unwrap_or_default();
+        match found {
+            None => *found = Some(head.to_owned()),
+            Some(known) if known == head => {}
+            Some(known) => {
+                return Err(in_filter(
+                    Code::FAILED_TO_PARSE,
+                    &format!(
+                        "Expected a single top-level field name, found '{known}' and '{head}'"
+                    ),
+                ));
+            }
+        }
+    }
+    Ok(())
+}
+
+fn in_filter(code: Code, message: &str) -> Error {
+    Error::new(
+        code,
+        format!("Error parsing array filter :: caused by :: {message}"),
+    )
+}

@@ -1,0 +1,25 @@
+//! Updates: replacements, operators and pipelines, applied to one document at a time.
+//!
+//! Operators form a tree by the paths they touch, which finds conflicts when it is built and
+//! visits every place once when it is applied, in the order of names that MongoDB promises.
+
+mod apply;
+mod array;
+mod array_filter;
+mod identical;
+mod modifier;
+mod number;
+mod parse;
+mod pull;
+mod push;
+mod rename;
+mod replacement;
+mod spec;
+#[cfg(test)]
+mod tests;
+mod tree;
+mod upsert;
+
+pub use identical::{identical, identical_values};
+pub use spec::{Position, Update};
+pub use upsert::upsert_base;

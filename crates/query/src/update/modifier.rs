@@ -1,0 +1,193 @@
+//! One operator at one path: its parsed operand, and what it makes of a value.
+
+use bson::{Bson, Document};
+
+use super::array::{AddToSet, Pop, PullAll};
+use super::number::{Bits, Factor, Step};
+use super::pull::Pull;
+use super::push::Push;
+use super::{Position, identical_values, number};
+use crate::collation::Collator;
+use crate::settings::Settings;
+use crate::value::{compare_with, type_name};
+use crate::{Code, Error, Result, show};
+
+/// An operator with its operand.
+#[derive(Debug, Clone)]
+pub(super) enum Modifier {
+    Set(Bson),
+    SetOnInsert(Bson),
+    Unset,
+    Inc(Step),
+    Mul(Factor),
+    Min(Bson),
+    Max(Bson),
+    /// The operand: whether a timestamp rather than a date.
+    CurrentDate(bool),
+    /// The destination of `$rename`, with its source.
+    Rename(String),
+    Push(Push),
+    AddToSet(AddToSet),
+    Pop(Pop),
+    Pull(Pull),
+    PullAll(PullAll),
+    Bit(Bits),
+}
+
+/// What becomes of a value.
+#[derive(Debug)]
+pub(super) enum Outcome {
+    /// It stays.
+    Keep,
+    /// It is this now.
+    Set(Bson),
+    /// It goes; of an array's element, null is left.
+    Remove,
+}
+
+/// What an operator may look at beside the value.
+pub(super) struct Context<'a> {
+    /// The document before the update.
+    pub(super) root: &'a Document,
+    pub(super) at: &'a Position,
+    pub(super) collator: Option<&'a Collator>,
+}
+
+impl Context<'_> {
+    /// How messages name the document: `{_id: 1}`.
+    pub(super) fn document(&self) -> String {
+        match self.root.get("_id") {
+            Some(id) => format!("{{{}}}", show::field("_id", id)),
+            None => String::from("{no id}"),
+        }
+    }
+}
+
+impl Modifier {
+    /// Parses the operand of `operator` at `path`.
+    ///
+    /// # Errors
+    /// By operator, with MongoDB's code and message.
+    pub(super) fn parse(
+        operator: &str,
+        path: &str,
+        operand: &Bson,
+        settings: &Settings,
+    ) -> Result<Modifier> {
+        Ok(match operator {
+            "$set" => Modifier::Set(operand.clone()),
+            "$setOnInsert" => Modifier::SetOnInsert(operand.clone()),
+            "$unset" => Modifier::Unset,
+            "$inc" => Modifier::Inc(Step::parse(path, operand)?),
+            "$mul" => Modifier::Mul(Factor::parse(path, operand)?),
+            "$min" => Modifier::Min(operand.clone()),
+            "$max" => Modifier::Max(operand.clone()),
+            "$currentDate" => Modifier::CurrentDate(current_date(operand)?),
+            "$push" => Modifier::Push(Push::parse(operand)?),
+            "$addToSet" => Modifier::AddToSet(AddToSet::parse(operand)?),
+            "$pop" => Modifier::Pop(Pop::parse(path, operand)?),
+            "$pull" => Modifier::Pull(Pull::parse(operand, settings)?),
+            "$pullAll" => Modifier::PullAll(PullAll::parse(operand)?),
+            "$bit" => Modifier::Bit(Bits::parse(operand)?),
+            unknown => return Err(unknown_operator(unknown)),
+        })
+    }
+
+    /// Whether applying this to nothing makes something.
+    pub(super) fn creates(&self, inserting: bool) -> bool {
+        match self {
+            Modifier::SetOnInsert(_) => inserting,
+            Modifier::Unset | Modifier::Pop(_) | Modifier::Pull(_) | Modifier::PullAll(_) => false,
+            _ => true,
+        }
+    }
+
+    /// What becomes of `current`, the value at `path`.
+    ///
+    /// # Errors
+    /// When the operator does not apply to a value of this type.
+    pub(super) fn apply(
+        &self,
+        path: &str,
+        current: Option<&mut Bson>,
+        cx: &Context<'_>,
+    ) -> Result<Outcome> {
+        match self {
+            Modifier::Set(value) => Ok(set(current, value)),
+            Modifier::SetOnInsert(value) if cx.at.inserting => Ok(set(current, value)),
+            Modifier::SetOnInsert(_) => Ok(Outcome::Keep),
+            Modifier::Unset if current.is_some() => Ok(Outcome::Remove),
+            Modifier::Unset => Ok(Outcome::Keep),
+            Modifier::Inc(step) => step.apply(path, current.as_deref(), cx),
+            Modifier::Mul(factor) => factor.apply(path, current.as_deref(), cx),
+            Modifier::Min(value) => Ok(bound(current, value, std::cmp::Ordering::Less, cx)),
+            Modifier::Max(value) => Ok(bound(current, value, std::cmp::Ordering::Greater, cx)),
+            Modifier::CurrentDate(true) => Ok(Outcome::Set(Bson::Timestamp(cx.at.timestamp))),
+            Modifier::CurrentDate(false) => Ok(set(current, &Bson::DateTime(cx.at.now))),
+            Modifier::Rename(source) => super::rename::apply(source, path, current, cx),
+            Modifier::Push(push) => push.apply(path, current.as_deref(), cx),
+            Modifier::AddToSet(add) => add.apply(path, current.as_deref(), cx),
+            Modifier::Pop(pop) => pop.apply(path, current.as_deref()),
+            Modifier::Pull(pull) => pull.apply(current.as_deref(), cx),
+            Modifier::PullAll(pull) => pull.apply(current.as_deref(), cx),
+            Modifier::Bit(bits) => number::bits(bits, path, current.as_deref(), cx),
+        }
+    }
+}
+
+pub(super) fn set(current: Option<&mut Bson>, value: &Bson) -> Outcome {
+    match current {
+        Some(current) if identical_values(current, value) => Outcome::Keep,
+        _ => Outcome::Set(value.clone()),
+    }
+}
+
+/// `$min` and `$max`: the operand when it stands on the wanted side of the value.
+fn bound(
+    current: Option<&mut Bson>,
+    value: &Bson,
+    side: std::cmp::Ordering,
+    cx: &Context<'_>,
+) -> Outcome {
+    match current {
+        Some(current) if compare_with(value, current, cx.collator) != side => Outcome::Keep,
+        _ => Outcome::Set(value.clone()),
+    }
+}
+
+fn current_date(operand: &Bson) -> Result<bool> {
+    match operand {
+        Bson::Boolean(_) => Ok(false),
+        Bson::Document(spec) => {
+            if let Some(name) = spec.keys().find(|name| *name != "$type") {
+                return Err(Error::bad_value(format!(
+                    "Unrecognized $currentDate option: {name}"
+                )));
+            }
+            match spec.get("$type") {
+                Some(Bson::String(kind)) if kind == "date" => Ok(false),
+                Some(Bson::String(kind)) if kind == "timestamp" => Ok(true),
+                _ => Err(Error::bad_value(
+                    "The '$type' string field is required to be 'date' or 'timestamp': \
+                     {$currentDate: {field : {$type: 'date'}}}",
+                )),
+            }
+        }
+        other => Err(Error::bad_value(format!(
+            "{} is not valid type for $currentDate. Please use a boolean ('true') or a $type \
+             expression ({{$type: 'timestamp/date'}}).",
+            type_name(other)
+        ))),
+    }
+}
+
+/// The error for an operator that is none.
+pub(super) fn unknown_operator(name: &str) -> Error {
+    Error::new(
+        Code::FAILED_TO_PARSE,
+        format!(
+            "Unknown modifier: {name}. Expected a valid update modifier or pipeline-style update \
+             specified as an array"
+        ),
+    )
+}

@@ -1,0 +1,214 @@
+//! Operators of arithmetic: `$inc`, `$mul`, `$bit`.
+
+use bson::{Bson, Document};
+
+use super::identical_values;
+use super::modifier::{Context, Outcome};
+use crate::number::Number;
+use crate::value::type_name;
+use crate::{Error, Result, show};
+
+/// The operand of `$inc`.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Step(Number);
+
+impl Step {
+    pub(super) fn parse(path: &str, operand: &Bson) -> Result<Step> {
+        match Number::from_bson(operand) {
+            Some(number) => Ok(Step(number)),
+            None => Err(not_numeric("increment", path, operand)),
+        }
+    }
+
+    pub(super) fn apply(
+        self,
+        path: &str,
+        current: Option<&Bson>,
+        cx: &Context<'_>,
+    ) -> Result<Outcome> {
+        let Some(current) = current else {
+            return Ok(Outcome::Set(self.0.to_bson()));
+        };
+        let number = numeric("$inc", path, current, cx)?;
+        match number.checked_add(self.0) {
+            Some(sum) => Ok(changed(current, sum)),
+            None => Err(overflow("$inc", current, cx)),
+        }
+    }
+}
+
+/// The operand of `$mul`.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Factor(Number);
+
+impl Factor {
+    pub(super) fn parse(path: &str, operand: &Bson) -> Result<Factor> {
+        match Number::from_bson(operand) {
+            Some(number) => Ok(Factor(number)),
+            None => Err(not_numeric("multiply", path, operand)),
+        }
+    }
+
+    pub(super) fn apply(
+        self,
+        path: &str,
+        current: Option<&Bson>,
+        cx: &Context<'_>,
+    ) -> Result<Outcome> {
+        let Some(current) = current else {
+            // Nothing times anything is a zero of the operand's type.
+            let zero = Number::Int32(0).multiply(self.0);
+            return Ok(Outcome::Set(zero.to_bson()));
+        };
+        let number = numeric("$mul", path, current, cx)?;
+        match number.checked_multiply(self.0) {
+            Some(product) => Ok(changed(current, product)),
+            None => Err(overflow("$mul", current, cx)),
+        }
+    }
+}
+
+fn changed(current: &Bson, next: Number) -> Outcome {
+    let next = next.to_bson();
+    if identical_values(current, &next) {
+        Outcome::Keep
+    } else {
+        Outcome::Set(next)
+    }
+}
+
+fn not_numeric(verb: &str, path: &str, operand: &Bson) -> Error {
+    Error::type_mismatch(format!(
+        "Cannot {verb} with non-numeric argument: {{{}}}",
+        show::field(path, operand)
+    ))
+}
+
+fn numeric(operator: &str, path: &str, current: &Bson, cx: &Context<'_>) -> Result<Number> {
+    let name = path.rsplit('.').next().unwrap_or(path);
+    Number::from_bson(current).ok_or_else(|| {
+        Error::type_mismatch(format!(
+            "Cannot apply {operator} to a value of non-numeric type. {} has the field '{name}' of \
+             non-numeric type {}",
+            cx.document(),
+            type_name(current)
+        ))
+    })
+}
+
+fn overflow(operator: &str, current: &Bson, cx: &Context<'_>) -> Error {
+    let kind = match current {
+        Bson::Int32(_) => "NumberInt",
+        _ => "NumberLong",
+    };
+    Error::bad_value(format!(
+        "Failed to apply {operator} operations to current value (({kind}){}) for document {}",
+        show::value(current),
+        cx.document()
+    ))
+}
+
+/// The operand of `$bit`: operations in order.
+#[derive(Debug, Clone)]
+pub(super) struct Bits(Vec<(Operation, Number)>);
+
+#[derive(Debug, Clone, Copy)]
+enum Operation {
+    And,
+    Or,
+    Xor,
+}
+
+impl Bits {
+    pub(super) fn parse(operand: &Bson) -> Result<Bits> {
+        let Bson::Document(spec) = operand else {
+            return Err(Error::bad_value(format!(
+                "The $bit modifier is not compatible with a {}. You must pass in an embedded \
+                 document: {{$bit: {{field: {{and/or/xor: #}}}}",
+                type_name(operand)
+            )));
+        };
+        if spec.is_empty() {
+            return Err(Error::bad_value(
+                "You must pass in at least one bitwise operation. The format is: {$bit: {field: \
+                 {and/or/xor: #}}",
+            ));
+        }
+        let parse = |(name, value): (&String, &Bson)| bit_operation(spec, name, value);
+        Ok(Bits(spec.iter().map(parse).collect::<Result<_>>()?))
+    }
+}
+
+fn bit_operation(spec: &Document, name: &str, value: &Bson) -> Result<(Operation, Number)> {
+    let operation = match name {
+        "and" => Operation::And,
+        "or" => Operation::Or,
+        "xor" => Operation::Xor,
+        _ => {
+            return Err(Error::bad_value(format!(
+                "The $bit modifier only supports 'and', 'or', and 'xor', not '{name}' which is an \
+                 unknown operator: {{{}}}",
+                show::field(name, value)
+            )));
+        }
+    };
+    match Number::from_bson(value).filter(|number| integral(*number)) {
+        Some(number) => Ok((operation, number)),
+        None => Err(Error::bad_value(format!(
+            "The $bit modifier field must be an Integer(32/64 bit); a '{}' is not supported here: \
+             {}",
+            type_name(value),
+            show::document(spec)
+        ))),
+    }
+}
+
+fn integral(number: Number) -> bool {
+    matches!(number, Number::Int32(_) | Number::Int64(_))
+}
+
+/// Applies `$bit`; a missing value is zero.
+pub(super) fn bits(
+    bits: &Bits,
+    path: &str,
+    current: Option<&Bson>,
+    cx: &Context<'_>,
+) -> Result<Outcome> {
+    let start = match current {
+        None => Number::Int32(0),
+        Some(value) => Number::from_bson(value)
+            .filter(|number| integral(*number))
+            .ok_or_else(|| {
+                Error::bad_value(format!(
+                    "Cannot apply $bit to a value of non-integral type.{} has the field {} of \
+                     non-integer type {}",
+                    cx.document(),
+                    path.rsplit('.').next().unwrap_or(path),
+                    type_name(value)
+                ))
+            })?,
+    };
+    let result = bits.0.iter().fold(start, |held, (operation, operand)| {
+        combine(*operation, held, *operand)
+    });
+    Ok(match current {
+        Some(current) => changed(current, result),
+        None => Outcome::Set(result.to_bson()),
+    })
+}
+
+fn combine(operation: Operation, left: Number, right: Number) -> Number {
+    if let (Number::Int32(left), Number::Int32(right)) = (left, right) {
+        return Number::Int32(match operation {
+            Operation::And => left & right,
+            Operation::Or => left | right,
+            Operation::Xor => left ^ right,
+        });
+    }
+    let (left, right) = (left.to_i64_clamped(), right.to_i64_clamped());
+    Number::Int64(match operation {
+        Operation::And => left & right,
+        Operation::Or => left | right,
+        Operation::Xor => left ^ right,
+    })
+}

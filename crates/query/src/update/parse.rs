@@ -1,0 +1,171 @@
+//! From the document or array of an update to its parsed form.
+
+use bson::{Bson, Document, RawDocumentBuf};
+
+use super::array_filter::ArrayFilters;
+use super::modifier::{Modifier, unknown_operator};
+use super::rename;
+use super::spec::Operators;
+use super::tree::{Fields, identifier};
+use crate::settings::Settings;
+use crate::stage::Transform;
+use crate::value::type_name;
+use crate::{Code, Error, Result, show};
+
+/// Names a path may have: as many as documents nest.
+const MAX_NAMES: usize = 200;
+
+/// Parses `{$set: {..}, $inc: {..}}`.
+pub(super) fn operators(
+    spec: &Document,
+    array_filters: &[RawDocumentBuf],
+    settings: &Settings,
+) -> Result<Operators> {
+    let filters = ArrayFilters::parse(array_filters, settings)?;
+    let mut operators = Operators {
+        fields: Fields::default(),
+        filters,
+        paths: Vec::new(),
+    };
+    for (operator, operand) in spec {
+        if !OPERATORS.contains(&operator.as_str()) {
+            return Err(unknown_operator(operator));
+        }
+        let Bson::Document(operand) = operand else {
+            return Err(Error::parse(format!(
+                "Modifiers operate on fields but we found type {} instead. For example: {{$mod: \
+                 {{<field>: ...}}}} not {{{}}}",
+                type_name(operand),
+                show::field(operator, operand)
+            )));
+        };
+        for (path, value) in operand {
+            operators.add(operator, path, value, settings)?;
+        }
+    }
+    operators.filters.check_used(spec, &operators.paths)?;
+    Ok(operators)
+}
+
+const OPERATORS: &[&str] = &[
+    "$addToSet",
+    "$bit",
+    "$currentDate",
+    "$inc",
+    "$max",
+    "$min",
+    "$mul",
+    "$pop",
+    "$pull",
+    "$pullAll",
+    "$push",
+    "$rename",
+    "$set",
+    "$setOnInsert",
+    "$unset",
+];
+
+impl Operators {
+    fn add(&mut self, operator: &str, path: &str, value: &Bson, settings: &Settings) -> Result<()> {
+        check_path(path, &self.filters)?;
+        if operator == "$rename" {
+            let target = rename::parse(path, value)?;
+            check_path(&target, &self.filters)?;
+            self.put(path, Modifier::Unset)?;
+            return self.put(&target, Modifier::Rename(path.to_owned()));
+        }
+        let modifier = Modifier::parse(operator, path, value, settings)?;
+        self.put(path, modifier)
+    }
+
+    fn put(&mut self, path: &str, modifier: Modifier) -> Result<()> {
+        self.fields.insert(path, modifier)?;
+        self.paths.push(path.to_owned());
+        Ok(())
+    }
+}
+
+/// Whether an update may speak of `path`.
+fn check_path(path: &str, filters: &ArrayFilters) -> Result<()> {
+    if path.is_empty() {
+        return Err(Error::new(
+            Code::EMPTY_FIELD_NAME,
+            "An empty update path is not valid.",
+        ));
+    }
+    let mut positional = 0;
+    for (at, name) in path.split('.').enumerate() {
+        if name.is_empty() {
+            return Err(Error::new(
+                Code::EMPTY_FIELD_NAME,
+                format!(
+                    "The update path '{path}' contains an empty field name, which is not allowed."
+                ),
+            ));
+        }
+        if at >= MAX_NAMES {
+            return Err(Error::new(
+                Code::OVERFLOW,
+                format!("The update path has more than {MAX_NAMES} names"),
+            ));
+        }
+        if name == "$" {
+            positional += 1;
+        }
+        if name.starts_with('$') {
+            check_dollar(path, at, name, filters)?;
+        }
+    }
+    if positional > 1 {
+        return Err(Error::bad_value(format!(
+            "Too many positional (i.e. '$') elements found in path '{path}'"
+        )));
+    }
+    Ok(())
+}
+
+fn check_dollar(path: &str, at: usize, name: &str, filters: &ArrayFilters) -> Result<()> {
+    if name == "$" && at == 0 {
+        return Err(Error::bad_value(format!(
+            "Cannot have positional (i.e. '$') element in the first position in path '{path}'"
+        )));
+    }
+    if name == "$" {
+        return Ok(());
+    }
+    let Some(id) = identifier(name) else {
+        return Err(Error::new(
+            Code::DOLLAR_PREFIXED_FIELD_NAME,
+            format!(
+                "The dollar ($) prefixed field '{name}' in '{path}' is not allowed in the context \
+                 of an update's replacement document. Consider using an aggregation pipeline with \
+                 $replaceWith."
+            ),
+        ));
+    };
+    if at == 0 {
+        return Err(Error::bad_value(format!(
+            "Cannot have array filter identifier (i.e. '$[<id>]') element in the first position in \
+             path '{path}'"
+        )));
+    }
+    if !filters.knows(id) {
+        return Err(Error::bad_value(format!(
+            "No array filter found for identifier '{id}' in path '{path}'"
+        )));
+    }
+    Ok(())
+}
+
+/// Parses the stages of a pipeline-style update.
+pub(super) fn pipeline(stages: &[Bson], settings: &Settings) -> Result<Vec<Transform>> {
+    stages
+        .iter()
+        .map(|stage| {
+            let spec = stage.as_document().ok_or_else(|| {
+                Error::type_mismatch("Each element of the 'pipeline' array must be an object")
+            })?;
+            Transform::parse_for_update(spec, settings)
+        })
+        .collect()
+}

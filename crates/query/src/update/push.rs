@@ -1,0 +1,211 @@
+//! `$push`: elements into an array, at a position, sorted, cut.
+
+use std::cmp::Ordering;
+
+use bson::{Bson, Document, RawDocumentBuf};
+
+use super::modifier::{Context, Outcome};
+use crate::number::Number;
+use crate::sort::Sort;
+use crate::value::{compare_with, type_name};
+use crate::{Error, Result, show};
+
+use super::identical_values;
+
+/// The operand of `$push`.
+#[derive(Debug, Clone)]
+pub(super) struct Push {
+    values: Vec<Bson>,
+    /// From the end when negative; at the end when none.
+    position: Option<i64>,
+    /// The first so many, or the last when negative.
+    slice: Option<i64>,
+    order: Option<Order>,
+}
+
+#[derive(Debug, Clone)]
+enum Order {
+    /// Whole elements; whether descending.
+    Whole(bool),
+    /// Fields of elements that are documents.
+    Fields(Sort),
+}
+
+impl Push {
+    pub(super) fn parse(operand: &Bson) -> Result<Push> {
+        let mut push = Push {
+            values: Vec::new(),
+            position: None,
+            slice: None,
+            order: None,
+        };
+        let clauses = operand.as_document().filter(|d| d.contains_key("$each"));
+        let Some(clauses) = clauses else {
+            push.values.push(operand.clone());
+            return Ok(push);
+        };
+        for (name, value) in clauses {
+            match name.as_str() {
+                "$each" => push.values = each(value)?,
+                "$position" => {
+                    push.position = Some(integer(value).ok_or_else(|| {
+                        Error::bad_value(format!(
+                            "The value for $position must be an integer value, not of type: {}",
+                            type_name(value)
+                        ))
+                    })?);
+                }
+                "$slice" => {
+                    push.slice = Some(integer(value).ok_or_else(|| {
+                        Error::bad_value(format!(
+                            "The value for $slice must be an integer value but was given type: {}",
+                            type_name(value)
+                        ))
+                    })?);
+                }
+                "$sort" => push.order = Some(Order::parse(value)?),
+                unknown => {
+                    return Err(Error::bad_value(format!(
+                        "Unrecognized clause in $push: {unknown}"
+                    )));
+                }
+            }
+        }
+        Ok(push)
+    }
+
+    pub(super) fn apply(
+        &self,
+        path: &str,
+        current: Option<&Bson>,
+        cx: &Context<'_>,
+    ) -> Result<Outcome> {
+        let mut array = match current {
+            None => Vec::new(),
+            Some(Bson::Array(array)) => array.clone(),
+            Some(other) => {
+                return Err(Error::bad_value(format!(
+                    "The field '{path}' must be an array but is of type {} in document {}",
+                    type_name(other),
+                    cx.document()
+                )));
+            }
+        };
+        let at = insertion(self.position, array.len());
+        array.splice(at..at, self.values.iter().cloned());
+        if let Some(order) = &self.order {
+            order.sort(&mut array, cx)?;
+        }
+        cut(&mut array, self.slice);
+        let array = Bson::Array(array);
+        Ok(match current {
+            Some(current) if identical_values(current, &array) => Outcome::Keep,
+            _ => Outcome::Set(array),
+        })
+    }
+}
+
+fn each(value: &Bson) -> Result<Vec<Bson>> {
+    match value {
+        Bson::Array(values) => Ok(values.clone()),
+        other => Err(Error::bad_value(format!(
+            "The argument to $each in $push must be an array but it was of type: {}",
+            type_name(other)
+        ))),
+    }
+}
+
+fn integer(value: &Bson) -> Option<i64> {
+    Number::from_bson(value)?.to_i64_exact()
+}
+
+/// Where elements go; positions beyond an end are the end.
+fn insertion(position: Option<i64>, len: usize) -> usize {
+    match position {
+        None => len,
+        Some(at) if at < 0 => {
+            len.saturating_sub(usize::try_from(at.unsigned_abs()).unwrap_or(usize::MAX))
+        }
+        Some(at) => usize::try_from(at).map_or(len, |at| at.min(len)),
+    }
+}
+
+fn cut(array: &mut Vec<Bson>, slice: Option<i64>) {
+    match slice {
+        None => {}
+        Some(last) if last < 0 => {
+            let keep = usize::try_from(last.unsigned_abs()).unwrap_or(usize::MAX);
+            array.drain(..array.len().saturating_sub(keep));
+        }
+        Some(first) => array.truncate(usize::try_from(first).unwrap_or(usize::MAX)),
+    }
+}
+
+impl Order {
+    fn parse(value: &Bson) -> Result<Order> {
+        match value {
+            Bson::Document(pattern) => Order::fields(pattern),
+            other => match Number::from_bson(other).and_then(Number::to_i64_exact) {
+                Some(1) => Ok(Order::Whole(false)),
+                Some(-1) => Ok(Order::Whole(true)),
+                Some(_) => Err(Error::bad_value(
+                    "The $sort element value must be either 1 or -1",
+                )),
+                None => Err(Error::bad_value(
+                    "The $sort is invalid: use 1/-1 to sort the whole element, or {field:1/-1} to \
+                     sort embedded fields",
+                )),
+            },
+        }
+    }
+
+    fn fields(pattern: &Document) -> Result<Order> {
+        if pattern.is_empty() {
+            return Err(Error::bad_value(
+                "The $sort pattern is empty when it should be a set of fields.",
+            ));
+        }
+        for (name, direction) in pattern {
+            if name.is_empty() || name.split('.').any(str::is_empty) {
+                return Err(Error::bad_value(format!(
+                    "The $sort field is a dotted field but has an empty part: {name}"
+                )));
+            }
+            let direction = Number::from_bson(direction).and_then(Number::to_i64_exact);
+            if !matches!(direction, Some(1 | -1)) {
+                return Err(Error::bad_value(
+                    "The $sort element value must be either 1 or -1",
+                ));
+            }
+        }
+        let raw = RawDocumentBuf::try_from(pattern)?;
+        let sort = Sort::parse(&raw).map_err(|error| {
+            Error::new(
+                error.code,
+                format!("{} in {}", error.message, show::document(pattern)),
+            )
+        })?;
+        Ok(Order::Fields(sort))
+    }
+
+    fn sort(&self, array: &mut Vec<Bson>, cx: &Context<'_>) -> Result<()> {
+        match self {
+            Order::Whole(descending) => array.sort_by(|left, right| {
+                let order = compare_with(left, right, cx.collator);
+                if *descending { order.reverse() } else { order }
+            }),
+            Order::Fields(sort) => {
+                let mut keyed = Vec::with_capacity(array.len());
+                for element in array.drain(..) {
+                    let empty = Document::new();
+                    let document = element.as_document().unwrap_or(&empty);
+                    let key = sort.key(&RawDocumentBuf::try_from(document)?, cx.collator)?;
+                    keyed.push((key, element));
+                }
+                keyed.sort_by(|left, right| -> Ordering { left.0.cmp(&right.0) });
+                array.extend(keyed.into_iter().map(|(_, element)| element));
+            }
+        }
+        Ok(())
+    }
+}

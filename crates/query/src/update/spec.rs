@@ -1,0 +1,239 @@
+//! A parsed update and how it is applied.
+
+use bson::{Bson, DateTime, Document, RawBsonRef, RawDocumentBuf, Timestamp};
+
+use super::array_filter::ArrayFilters;
+use super::tree::Fields;
+use super::{apply, identical, parse, replacement};
+use crate::path::Path;
+use crate::settings::Settings;
+use crate::stage::Transform;
+use crate::{Error, Result};
+
+/// A parsed update.
+#[derive(Debug, Clone)]
+pub struct Update {
+    pub(super) kind: Kind,
+    pub(super) settings: Settings,
+}
+
+/// The three ways to say what a document becomes.
+#[derive(Debug, Clone)]
+pub(super) enum Kind {
+    /// The document becomes this one, but for `_id`.
+    Replacement(Document),
+    /// `{$set: ..}` and its like.
+    Operators(Operators),
+    /// Stages of an aggregation.
+    Pipeline(Vec<Transform>),
+}
+
+/// The tree and what goes with it.
+#[derive(Debug, Clone)]
+pub(super) struct Operators {
+    pub(super) fields: Fields,
+    pub(super) filters: ArrayFilters,
+    /// Every path as written, for [`Update::touches`].
+    pub(super) paths: Vec<String>,
+}
+
+/// What is known of the place of application beside the document.
+#[derive(Debug, Clone)]
+pub struct Position {
+    /// The element that the query matched, what `$` stands for.
+    pub array_index: Option<usize>,
+    /// Whether the document is being inserted by an upsert: `$setOnInsert` applies, and `_id` may
+    /// still be set.
+    pub inserting: bool,
+    /// The time of the operation, for `$currentDate`.
+    pub now: DateTime,
+    /// The logical time of the operation, for timestamps of `$currentDate` and empty ones of a
+    /// replacement.
+    pub timestamp: Timestamp,
+}
+
+impl Default for Position {
+    fn default() -> Position {
+        Position::at(DateTime::from_millis(0))
+    }
+}
+
+impl Position {
+    /// The position of an operation at `now`, on an existing document without a matched element.
+    #[must_use]
+    pub fn at(now: DateTime) -> Position {
+        let seconds = now.timestamp_millis().div_euclid(1000);
+        Position {
+            array_index: None,
+            inserting: false,
+            now,
+            timestamp: Timestamp {
+                time: u32::try_from(seconds).unwrap_or(0),
+                increment: 1,
+            },
+        }
+    }
+
+    /// The same with a matched element.
+    #[must_use]
+    pub fn with_array_index(mut self, index: Option<usize>) -> Position {
+        self.array_index = index;
+        self
+    }
+
+    /// The same for the insert of an upsert.
+    #[must_use]
+    pub fn inserting(mut self) -> Position {
+        self.inserting = true;
+        self
+    }
+}
+
+impl Update {
+    /// Parses the `u` of an update statement: a document, or a pipeline as an array.
+    ///
+    /// # Errors
+    /// `FailedToParse` for unknown operators, `ConflictingUpdateOperators` for paths that meet,
+    /// `BadValue`, `TypeMismatch` and the errors of MongoDB for operands that do not fit.
+    pub fn parse(
+        spec: RawBsonRef<'_>,
+        array_filters: &[RawDocumentBuf],
+        settings: &Settings,
+    ) -> Result<Update> {
+        match spec {
+            RawBsonRef::Document(document) => {
+                let document = Document::try_from(document)?;
+                Update::from_document(document, array_filters, settings)
+            }
+            RawBsonRef::Array(stages) => {
+                let stages = Vec::<Bson>::try_from(stages)?;
+                Update::from_pipeline(&stages, array_filters, settings)
+            }
+            _ => Err(Error::parse(
+                "Update argument must be either an object or an array",
+            )),
+        }
+    }
+
+    /// As [`Update::parse`] of a tree.
+    ///
+    /// # Errors
+    /// As [`Update::parse`].
+    pub fn from_document(
+        document: Document,
+        array_filters: &[RawDocumentBuf],
+        settings: &Settings,
+    ) -> Result<Update> {
+        let operators = document.keys().next().is_some_and(|k| k.starts_with('$'));
+        let kind = if operators {
+            Kind::Operators(parse::operators(&document, array_filters, settings)?)
+        } else {
+            if !array_filters.is_empty() {
+                return Err(Error::parse(
+                    "Cannot specify arrayFilters for a replacement-style update",
+                ));
+            }
+            Kind::Replacement(replacement::parse(document)?)
+        };
+        Ok(Update {
+            kind,
+            settings: settings.clone(),
+        })
+    }
+
+    /// A pipeline of `$set`, `$unset`, `$project`, `$replaceWith` and their other names.
+    ///
+    /// # Errors
+    /// As the stages; `InvalidOptions` for other stages.
+    pub fn from_pipeline(
+        stages: &[Bson],
+        array_filters: &[RawDocumentBuf],
+        settings: &Settings,
+    ) -> Result<Update> {
+        if !array_filters.is_empty() {
+            return Err(Error::parse(
+                "Cannot specify arrayFilters for a pipeline-style update",
+            ));
+        }
+        Ok(Update {
+            kind: Kind::Pipeline(parse::pipeline(stages, settings)?),
+            settings: settings.clone(),
+        })
+    }
+
+    /// Whether the update is a whole document.
+    #[must_use]
+    pub fn is_replacement(&self) -> bool {
+        matches!(self.kind, Kind::Replacement(_))
+    }
+
+    /// Whether the update is a pipeline.
+    #[must_use]
+    pub fn is_pipeline(&self) -> bool {
+        matches!(self.kind, Kind::Pipeline(_))
+    }
+
+    /// Whether `$` stands for a matched element somewhere, so that the query must find it.
+    #[must_use]
+    pub fn needs_match(&self) -> bool {
+        match &self.kind {
+            Kind::Operators(operators) => operators
+                .paths
+                .iter()
+                .any(|path| path.split('.').any(|name| name == "$")),
+            _ => false,
+        }
+    }
+
+    /// What `current` becomes; none when it stays as it is, to the last bit.
+    ///
+    /// # Errors
+    /// `ImmutableField` when `_id` would change, `PathNotViable`, `TypeMismatch`, `BadValue` and
+    /// others by operator.
+    pub fn apply(&self, current: &Document, at: &Position) -> Result<Option<Document>> {
+        let next = match &self.kind {
+            Kind::Replacement(document) => replacement::apply(document.clone(), current, at, true)?,
+            Kind::Operators(operators) => {
+                match apply::operators(operators, current, at, &self.settings)? {
+                    Some(next) => next,
+                    None => return Ok(None),
+                }
+            }
+            Kind::Pipeline(stages) => {
+                let mut next = current.clone();
+                for stage in stages {
+                    next = stage.apply(next, &self.settings.variables)?;
+                }
+                replacement::apply(next, current, at, false)?
+            }
+        };
+        Ok((!identical(&next, current)).then_some(next))
+    }
+
+    /// Whether the value at `path` may change, or whether it is there. An index on paths that no
+    /// update touches keeps its entries.
+    #[must_use]
+    pub fn touches(&self, path: &Path) -> bool {
+        match &self.kind {
+            Kind::Operators(operators) => operators
+                .paths
+                .iter()
+                .any(|touched| overlap(touched, path.as_str())),
+            _ => true,
+        }
+    }
+}
+
+/// Whether one of two paths leads to the other, with positions in arrays left out.
+fn overlap(left: &str, right: &str) -> bool {
+    let significant = |name: &&str| !name.starts_with('$') && super::tree::index(name).is_none();
+    let mut left = left.split('.').filter(significant);
+    let mut right = right.split('.').filter(significant);
+    loop {
+        match (left.next(), right.next()) {
+            (Some(a), Some(b)) if a == b => {}
+            (Some(_), Some(_)) => return false,
+            _ => return true,
+        }
+    }
+}

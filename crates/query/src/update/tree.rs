@@ -1,0 +1,218 @@
+//! The tree of an update: one node for each name on the paths of its operators.
+//!
+//! Invariant: no path ends where another passes through, so that the order of operators in the
+//! update says nothing about its result.
+
+use std::cmp::Ordering;
+use std::collections::BTreeMap;
+
+use super::modifier::Modifier;
+use crate::{Code, Error, Result};
+
+/// What happens at a place.
+#[derive(Debug, Clone)]
+pub(super) enum Node {
+    /// Something happens to named fields or elements.
+    Fields(Fields),
+    /// Something happens to every element of an array that its filter lets through.
+    Elements(BTreeMap<Box<str>, Node>),
+    /// Something happens to the value.
+    Leaf(Box<Modifier>),
+}
+
+/// Children by name.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Fields {
+    /// In the order of application.
+    pub(super) named: BTreeMap<Name, Node>,
+    /// The child of `$`: the element that the query matched.
+    pub(super) positional: Option<Box<Node>>,
+}
+
+/// A name in the order in which fields are created: numbers by value, before other names.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Name(pub(super) Box<str>);
+
+impl Name {
+    /// The index that the name is in an array.
+    pub(super) fn index(&self) -> Option<usize> {
+        index(&self.0)
+    }
+}
+
+/// The index that `name` is in an array: digits without a leading zero.
+pub(super) fn index(name: &str) -> Option<usize> {
+    let canonical = name == "0" || !name.starts_with('0');
+    let digits = !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_digit());
+    (canonical && digits).then(|| name.parse().ok()).flatten()
+}
+
+impl Ord for Name {
+    fn cmp(&self, other: &Name) -> Ordering {
+        match (self.index(), other.index()) {
+            (Some(left), Some(right)) => left.cmp(&right),
+            (Some(_), None) => Ordering::Less,
+            (None, Some(_)) => Ordering::Greater,
+            (None, None) => self.0.cmp(&other.0),
+        }
+    }
+}
+
+impl PartialOrd for Name {
+    fn partial_cmp(&self, other: &Name) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+/// The identifier of `$[]` (empty) or `$[id]`.
+pub(super) fn identifier(component: &str) -> Option<&str> {
+    component.strip_prefix("$[")?.strip_suffix(']')
+}
+
+impl Node {
+    /// Whether applying this to nothing makes something.
+    pub(super) fn creates(&self, inserting: bool) -> bool {
+        match self {
+            Node::Leaf(modifier) => modifier.creates(inserting),
+            Node::Fields(fields) => fields.creates(inserting),
+            Node::Elements(_) => true,
+        }
+    }
+}
+
+impl Fields {
+    /// Whether applying this to nothing makes something.
+    pub(super) fn creates(&self, inserting: bool) -> bool {
+        let mut nodes = self.named.values().chain(self.positional.as_deref());
+        nodes.any(|node| node.creates(inserting))
+    }
+
+    /// Puts `modifier` at `path`.
+    ///
+    /// # Errors
+    /// `ConflictingUpdateOperators` when something else happens at or above or below it.
+    pub(super) fn insert(&mut self, path: &str, modifier: Modifier) -> Result<()> {
+        let components: Vec<&str> = path.split('.').collect();
+        let mut fields = self;
+        let mut at = 0;
+        loop {
+            let Some(&component) = components.get(at) else {
+                return Err(conflict(path, path));
+            };
+            let rest = components.get(at + 1..).unwrap_or_default();
+            let here = || components.get(..=at).unwrap_or_default().join(".");
+            let place = fields.place(component);
+            let Some(next) = rest.first() else {
+                return match place {
+                    Place::Vacant(slot) => {
+                        slot.fill(Node::Leaf(Box::new(modifier)));
+                        Ok(())
+                    }
+                    Place::Taken(_) => Err(conflict(path, &here())),
+                };
+            };
+            let wants_elements = identifier(next).is_some();
+            let node = match place {
+                Place::Vacant(slot) if wants_elements => slot.fill(Node::Elements(BTreeMap::new())),
+                Place::Vacant(slot) => slot.fill(Node::Fields(Fields::default())),
+                Place::Taken(node) => node,
+            };
+            match node {
+                Node::Fields(inner) if !wants_elements => {
+                    fields = inner;
+                    at += 1;
+                }
+                Node::Elements(inner) if wants_elements => {
+                    let id = identifier(next).unwrap_or_default();
+                    let last = rest.len() == 1;
+                    if last {
+                        if inner.contains_key(id) {
+                            return Err(conflict(path, path));
+                        }
+                        inner.insert(id.into(), Node::Leaf(Box::new(modifier)));
+                        return Ok(());
+                    }
+                    let below = inner.entry(id.into()).or_insert_with(|| {
+                        match rest.get(1).and_then(|name| identifier(name)) {
+                            Some(_) => Node::Elements(BTreeMap::new()),
+                            None => Node::Fields(Fields::default()),
+                        }
+                    });
+                    let below_path = rest.get(1..).unwrap_or_default();
+                    return insert_below(below, path, below_path, modifier);
+                }
+                _ => return Err(conflict(path, &here())),
+            }
+        }
+    }
+
+    fn place(&mut self, component: &str) -> Place<'_> {
+        if component == "$" {
+            return match &mut self.positional {
+                Some(node) => Place::Taken(node),
+                vacant => Place::Vacant(Slot::Positional(vacant)),
+            };
+        }
+        match self.named.entry(Name(component.into())) {
+            std::collections::btree_map::Entry::Occupied(entry) => Place::Taken(entry.into_mut()),
+            std::collections::btree_map::Entry::Vacant(entry) => Place::Vacant(Slot::Named(entry)),
+        }
+    }
+}
+
+/// Puts `modifier` at what is left of a path below an element of an array.
+fn insert_below(node: &mut Node, path: &str, rest: &[&str], modifier: Modifier) -> Result<()> {
+    match node {
+        Node::Fields(fields) if rest.first().is_some_and(|n| identifier(n).is_none()) => fields
+            .insert(&rest.join("."), modifier)
+            .map_err(|_| conflict(path, path)),
+        Node::Elements(elements) => {
+            let Some((id, below)) = rest
+                .split_first()
+                .and_then(|(name, below)| Some((identifier(name)?, below)))
+            else {
+                return Err(conflict(path, path));
+            };
+            if below.is_empty() {
+                if elements.contains_key(id) {
+                    return Err(conflict(path, path));
+                }
+                elements.insert(id.into(), Node::Leaf(Box::new(modifier)));
+                return Ok(());
+            }
+            let nested = below.first().is_some_and(|n| identifier(n).is_some());
+            let child = elements.entry(id.into()).or_insert_with(|| match nested {
+                true => Node::Elements(BTreeMap::new()),
+                false => Node::Fields(Fields::default()),
+            });
+            insert_below(child, path, below, modifier)
+        }
+        _ => Err(conflict(path, path)),
+    }
+}
+
+enum Place<'a> {
+    Vacant(Slot<'a>),
+    Taken(&'a mut Node),
+}
+
+enum Slot<'a> {
+    Positional(&'a mut Option<Box<Node>>),
+    Named(std::collections::btree_map::VacantEntry<'a, Name, Node>),
+}
+
+impl<'a> Slot<'a> {
+    fn fill(self, node: Node) -> &'a mut Node {
+        match self {
+            Slot::Positional(slot) => slot.insert(Box::new(node)),
+            Slot::Named(entry) => entry.insert(node),
+        }
+    }
+}
+
+pub(super) fn conflict(path: &str, at: &str) -> Error {
+    Error::new(
+        Code::CONFLICTING_UPDATE_OPERATORS,
+        format!("Updating the path '{path}' would create a conflict at '{at}'"),
+    )
+}

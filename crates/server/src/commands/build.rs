@@ -1,0 +1,101 @@
+//! What this program is: `buildInfo`, `ping`, `listCommands`, `getCmdLineOpts`.
+
+use bson::{Bson, doc};
+use query::Result;
+use wire::{Builder, limits};
+
+use super::rows;
+use crate::dispatch::request::Request;
+use crate::dispatch::row::{ADMIN, API, LOOSE, Privilege, Row};
+use crate::version::{MONGODB, MONGODB_ARRAY, ROMANESCO};
+
+pub(super) const ROWS: &[Row] = &[
+    Row {
+        aliases: &["buildinfo"],
+        privilege: Privilege::Open,
+        flags: LOOSE,
+        ..Row::new("buildInfo", build_info, "Tell the version of the server")
+    },
+    Row {
+        privilege: Privilege::Open,
+        flags: API | LOOSE,
+        ..Row::new("ping", |_, _| Ok(()), "Answer")
+    },
+    Row::new("listCommands", list_commands, "List the commands"),
+    Row {
+        flags: ADMIN,
+        privilege: Privilege::Cluster("getCmdLineOpts"),
+        ..Row::new(
+            "getCmdLineOpts",
+            command_line,
+            "Show how the server was started",
+        )
+    },
+];
+
+fn build_info(_: &Request, reply: &mut Builder) -> Result<()> {
+    reply.string("version", MONGODB);
+    reply.string("romanescoVersion", ROMANESCO);
+    reply.string(
+        "gitVersion",
+        concat!("romanesco-", env!("CARGO_PKG_VERSION")),
+    );
+    reply.strings("modules", []);
+    reply.string("allocator", "system");
+    reply.string("javascriptEngine", "none");
+    reply.string("sysInfo", "deprecated");
+    reply.value(
+        "versionArray",
+        &Bson::Array(MONGODB_ARRAY.map(Bson::Int32).to_vec()),
+    );
+    reply.value(
+        "openssl",
+        &Bson::Document(doc! {"running": "none", "compiled": "none"}),
+    );
+    reply.value(
+        "buildEnvironment",
+        &Bson::Document(doc! {
+            "distarch": std::env::consts::ARCH,
+            "target_arch": std::env::consts::ARCH,
+            "target_os": std::env::consts::OS,
+        }),
+    );
+    let bits = i32::try_from(usize::BITS).unwrap_or(64);
+    reply
+        .int("bits", bits)
+        .boolean("debug", cfg!(debug_assertions));
+    reply.int(
+        "maxBsonObjectSize",
+        i32::try_from(limits::MAX_DOCUMENT).unwrap_or(i32::MAX),
+    );
+    reply.strings(
+        "storageEngines",
+        ["betree", "lmdb", "rocksdb", "wiredTiger"],
+    );
+    Ok(())
+}
+
+fn list_commands(_: &Request, reply: &mut Builder) -> Result<()> {
+    let mut sorted: Vec<&Row> = rows().collect();
+    sorted.sort_by_key(|row| row.name);
+    reply.open_document("commands");
+    for row in sorted {
+        reply.open_document(row.name);
+        reply.string("help", row.help);
+        reply.boolean("requiresAuth", row.privilege != Privilege::Open);
+        reply.boolean("secondaryOk", true);
+        reply.boolean("adminOnly", row.has(ADMIN));
+        reply.strings("apiVersions", row.has(API).then_some("1"));
+        reply.strings("deprecatedApiVersions", []);
+        reply.close();
+    }
+    reply.close();
+    Ok(())
+}
+
+fn command_line(request: &Request, reply: &mut Builder) -> Result<()> {
+    let config = &request.server.config;
+    reply.strings("argv", config.arguments.iter().map(String::as_str));
+    reply.value("parsed", &Bson::Document(config.parsed.clone()));
+    Ok(())
+}

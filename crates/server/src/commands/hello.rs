@@ -1,0 +1,225 @@
+//! `hello` and its old name `isMaster`: what a client must know before anything else, and the
+//! watch of the topology by a greeting that waits.
+
+use std::time::Duration;
+
+use bson::oid::ObjectId;
+use bson::{RawBsonRef, RawDocument, doc};
+use query::{Code, Error, Result};
+use tokio::sync::watch;
+use wire::{Builder, Compressor, limits as wire_limits};
+
+use crate::dispatch::request::Request;
+use crate::dispatch::row::{API, LOOSE, Privilege, Row};
+use crate::limits::{AWAIT_MAX, METADATA, SESSION_MINUTES};
+use crate::state::clock;
+use crate::version::WIRE;
+
+/// Both names are rows of their own, because faults and replies tell them apart.
+pub(super) const ROWS: &[Row] = &[
+    Row {
+        privilege: Privilege::Open,
+        flags: API | LOOSE,
+        ..Row::new("hello", hello, "Tell what this server is and can do")
+    },
+    Row {
+        aliases: &["ismaster"],
+        privilege: Privilege::Open,
+        flags: LOOSE,
+        ..Row::new("isMaster", hello, "The old name of hello")
+    },
+];
+
+/// A greeting that waits for a change of the topology.
+pub(crate) struct Awaited {
+    changes: watch::Receiver<i64>,
+    known: i64,
+    limit: Duration,
+}
+
+impl Awaited {
+    /// Wait for the change, the time, or the end of the server.
+    pub(crate) async fn wait(mut self, request: &Request) {
+        let mut stopping = request.server.stopping();
+        tokio::select! {
+            _ = self.changes.wait_for(|counter| *counter != self.known) => {}
+            _ = stopping.wait_for(|stopping| *stopping) => {}
+            () = tokio::time::sleep(self.limit) => {}
+        }
+    }
+}
+
+/// Whether a greeting waits, and for what. `seen` is the state its client was told of last in a
+/// stream of replies; the first one is told in the greeting.
+///
+/// # Errors
+/// When only one of the two arguments is there, or they are no numbers.
+pub(crate) fn awaited(request: &Request, seen: Option<i64>) -> Result<Option<Awaited>> {
+    let arguments = request.arguments()?;
+    let version = arguments.document("topologyVersion")?;
+    let limit = arguments.count("maxAwaitTimeMS")?;
+    let (version, limit) = match (version, limit) {
+        (None, None) => return Ok(None),
+        (Some(version), Some(limit)) => (version, limit),
+        (Some(_), None) => {
+            let message = "A request with a 'topologyVersion' must include 'maxAwaitTimeMS'";
+            return Err(Error::location(31_368, message));
+        }
+        (None, Some(_)) => {
+            let message = "A request with 'maxAwaitTimeMS' must include a 'topologyVersion'";
+            return Err(Error::location(31_368, message));
+        }
+    };
+    let (process, counter) = topology_version(version)?;
+    let topology = &request.server.topology;
+    let ours = topology.counter();
+    if process == topology.process && counter > ours {
+        let message = format!(
+            "Received a topology version with counter: {counter} which is \
+             greater than the server topology version counter: {ours}"
+        );
+        return Err(Error::location(31_382, message));
+    }
+    // Another process, or an older state: answered at once, by a wait that is over.
+    let known = if process == topology.process {
+        counter
+    } else {
+        -1
+    };
+    Ok(Some(Awaited {
+        changes: topology.watch(),
+        known: seen.unwrap_or(known),
+        limit: Duration::from_millis(limit).min(AWAIT_MAX),
+    }))
+}
+
+fn topology_version(version: &RawDocument) -> Result<(ObjectId, i64)> {
+    let process = version.get("processId")?.and_then(RawBsonRef::as_object_id);
+    let counter = version.get("counter")?.and_then(RawBsonRef::as_i64);
+    match (process, counter) {
+        (Some(process), Some(counter)) => Ok((process, counter)),
+        _ => Err(Error::type_mismatch(
+            "BSON field 'topologyVersion' needs an objectId \
+             'processId' and a long 'counter'",
+        )),
+    }
+}
+
+fn hello(request: &Request, reply: &mut Builder) -> Result<()> {
+    let compressors = greet(request)?;
+    let arguments = request.arguments()?;
+    if arguments.is_on("helloOk")? {
+        reply.boolean("helloOk", true);
+    }
+    let topology = &request.server.topology;
+    reply.open_document("topologyVersion");
+    reply.object_id("processId", topology.process);
+    reply.long("counter", topology.counter()).close();
+    let primary = match request.row.name {
+        "hello" => "isWritablePrimary",
+        _ => "ismaster",
+    };
+    match &topology.set_name {
+        Some(name) => member(request, name, primary, reply),
+        None => {
+            reply.boolean(primary, true);
+        }
+    }
+    let int = |n: usize| i32::try_from(n).unwrap_or(i32::MAX);
+    reply.int("maxBsonObjectSize", int(wire_limits::MAX_DOCUMENT));
+    reply.int("maxMessageSizeBytes", int(wire_limits::MAX_MESSAGE));
+    reply.int("maxWriteBatchSize", int(wire_limits::MAX_BATCH));
+    reply.date("localTime", clock::now());
+    reply.int("logicalSessionTimeoutMinutes", SESSION_MINUTES);
+    reply.long("connectionId", request.client.id);
+    reply.int("minWireVersion", 0);
+    reply.int("maxWireVersion", WIRE);
+    reply.boolean("readOnly", false);
+    if !compressors.is_empty() {
+        reply.strings("compression", compressors.iter().map(|c| c.name()));
+    }
+    Ok(())
+}
+
+/// What a member of a replica set says of it.
+fn member(request: &Request, name: &str, primary: &str, reply: &mut Builder) {
+    let server = &request.server;
+    let topology = &server.topology;
+    reply.strings("hosts", [topology.me.as_str()]);
+    reply.string("setName", name);
+    reply.int("setVersion", 1);
+    reply.boolean(primary, true);
+    reply.boolean("secondary", false);
+    reply.string("primary", &topology.me);
+    reply.string("me", &topology.me);
+    reply.object_id("electionId", topology.election);
+    let (_, time) = server.clock.times();
+    let written = bson::DateTime::from_millis(i64::from(time.time) * 1_000);
+    reply.open_document("lastWrite");
+    for (optime, date) in [
+        ("opTime", "lastWriteDate"),
+        ("majorityOpTime", "majorityWriteDate"),
+    ] {
+        reply.open_document(optime).timestamp("ts", time);
+        reply.long("t", topology.term).close();
+        reply.date(date, written);
+    }
+    reply.close();
+}
+
+/// Take what the client says of itself. The compressors both sides have.
+fn greet(request: &Request) -> Result<Vec<Compressor>> {
+    let arguments = request.arguments()?;
+    let mut state = request.client.state.lock();
+    if let Some(metadata) = arguments.document("client")? {
+        if state.metadata.is_some() {
+            let message = "The client metadata document may only be sent in the first hello";
+            return Err(Error::new(Code(186), message));
+        }
+        if metadata.as_bytes().len() > METADATA {
+            let message = "The client metadata document must be less then or equal to 512 bytes";
+            return Err(Error::location(210, message));
+        }
+        let name = metadata
+            .get("application")?
+            .and_then(RawBsonRef::as_document);
+        let name = name
+            .map(|application| application.get("name"))
+            .transpose()?
+            .flatten();
+        name.and_then(RawBsonRef::as_str)
+            .unwrap_or_default()
+            .clone_into(&mut state.application);
+        state.metadata = Some(metadata.to_owned());
+        log(request, metadata);
+    }
+    if arguments.get("backpressure").is_some() {
+        state.backpressure = true;
+    }
+    state.greeted = true;
+    if let Some(names) = arguments.array("compression")? {
+        let ours = &request.server.config.compressors;
+        let mut both = Vec::new();
+        for name in names {
+            let named = name?.as_str().and_then(Compressor::of_name);
+            both.extend(named.filter(|c| ours.contains(c) && !both.contains(c)));
+        }
+        state.compressors = both;
+        return Ok(state.compressors.clone());
+    }
+    Ok(Vec::new())
+}
+
+fn log(request: &Request, metadata: &RawDocument) {
+    let document = metadata;
+    let attributes = doc! {
+        "remote": request.client.peer.to_string(),
+        "client": request.client.name(),
+        "doc": bson::Document::try_from(document).unwrap_or_default(),
+    };
+    let name = request.client.name();
+    request
+        .server
+        .log
+        .info("NETWORK", 51_800, &name, "client metadata", attributes);
+}

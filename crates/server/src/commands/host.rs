@@ -1,0 +1,103 @@
+//! The machine and the connection: `hostInfo`, `whatsmyuri`, `connectionStatus`.
+
+use std::fs;
+
+use query::Result;
+use wire::Builder;
+
+use crate::dispatch::request::Request;
+use crate::dispatch::row::{ADMIN, API, LOOSE, Lane, Privilege, Row};
+use crate::server::hostname;
+use crate::state::clock;
+
+pub(super) const ROWS: &[Row] = &[
+    Row {
+        flags: ADMIN,
+        lane: Lane::Reserved,
+        privilege: Privilege::Cluster("hostInfo"),
+        ..Row::new("hostInfo", host_info, "Describe the machine")
+    },
+    Row {
+        flags: LOOSE,
+        ..Row::new("whatsmyuri", whats_my_uri, "Tell the client its address")
+    },
+    Row {
+        flags: API,
+        fields: &["showPrivileges"],
+        ..Row::new(
+            "connectionStatus",
+            connection_status,
+            "Tell who the client is",
+        )
+    },
+    Row {
+        flags: ADMIN,
+        ..Row::new("isdbgrid", not_sharded, "Answered by sharding routers only")
+    },
+];
+
+fn not_sharded(request: &Request, _: &mut Builder) -> Result<()> {
+    let name = &request.name;
+    let message = format!("no such command: '{name}'");
+    Err(query::Error::new(query::Code::COMMAND_NOT_FOUND, message))
+}
+
+/// Kibibytes in a line of `/proc` such as `MemTotal:  16 kB`.
+pub(super) fn kibibytes(text: &str, name: &str) -> i64 {
+    let line = text.lines().find_map(|line| line.strip_prefix(name));
+    let number = line.and_then(|line| line.trim_start_matches(':').split_whitespace().next());
+    number.and_then(|number| number.parse().ok()).unwrap_or(0)
+}
+
+fn host_info(_: &Request, reply: &mut Builder) -> Result<()> {
+    let memory = fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    let memory = kibibytes(&memory, "MemTotal") / 1_024;
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let cores = i32::try_from(cores).unwrap_or(i32::MAX);
+    let kernel = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
+    reply
+        .open_document("system")
+        .date("currentTime", clock::now());
+    reply.string("hostname", &hostname()).int("cpuAddrSize", 64);
+    reply.long("memSizeMB", memory).long("memLimitMB", memory);
+    reply
+        .int("numCores", cores)
+        .int("numCoresAvailableToProcess", cores);
+    reply
+        .string("cpuArch", std::env::consts::ARCH)
+        .boolean("numaEnabled", false)
+        .close();
+    reply.open_document("os").string("type", "Linux");
+    reply
+        .string("name", "Linux")
+        .string("version", kernel.trim())
+        .close();
+    reply
+        .open_document("extra")
+        .string("kernelVersion", kernel.trim());
+    reply.string("pageSize", "4096").close();
+    Ok(())
+}
+
+fn whats_my_uri(request: &Request, reply: &mut Builder) -> Result<()> {
+    reply.string("you", &request.client.peer.to_string());
+    Ok(())
+}
+
+fn connection_status(request: &Request, reply: &mut Builder) -> Result<()> {
+    let show = request.arguments()?.is_on("showPrivileges")?;
+    let users = request.client.state.lock().users.clone();
+    reply
+        .open_document("authInfo")
+        .open_array("authenticatedUsers");
+    for (i, (name, database)) in users.iter().enumerate() {
+        reply.open_document(&i.to_string());
+        reply.string("user", name).string("db", database).close();
+    }
+    reply.close().open_array("authenticatedUserRoles").close();
+    if show {
+        reply.open_array("authenticatedUserPrivileges").close();
+    }
+    reply.close();
+    Ok(())
+}

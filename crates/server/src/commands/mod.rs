@@ -1,0 +1,97 @@
+//! The commands: a file for each family, a row for each command.
+
+mod build;
+mod diagnose;
+pub(crate) mod hello;
+mod host;
+mod logs;
+mod parameter;
+mod status;
+
+use std::collections::HashMap;
+
+use stdx::sync::OnceLock;
+
+use crate::dispatch::Row;
+
+/// The rows, family by family.
+const FAMILIES: &[&[Row]] = &[
+    build::ROWS,
+    diagnose::ROWS,
+    hello::ROWS,
+    host::ROWS,
+    logs::ROWS,
+    parameter::ROWS,
+    status::ROWS,
+];
+
+/// The rows, in order of the families.
+pub(crate) fn rows() -> impl Iterator<Item = &'static Row> {
+    FAMILIES.iter().flat_map(|family| family.iter())
+}
+
+/// Names of the commands, without aliases.
+pub(crate) fn names() -> impl Iterator<Item = &'static str> {
+    rows().map(|row| row.name)
+}
+
+/// The command of a name.
+pub(crate) fn find(name: &str) -> Option<&'static Row> {
+    static INDEX: OnceLock<HashMap<&'static str, &'static Row>> = OnceLock::new();
+    let make = || {
+        let mut index = HashMap::new();
+        for row in rows() {
+            for name in row.aliases.iter().chain([&row.name]) {
+                index.insert(*name, row);
+            }
+        }
+        index
+    };
+    INDEX.get_or_init(make).get(name).copied()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dispatch::row::{ADMIN, Privilege, TRANSACTION};
+
+    #[test]
+    fn every_name_belongs_to_one_row() {
+        let mut seen = std::collections::BTreeMap::new();
+        for row in rows() {
+            for name in row.aliases.iter().chain([&row.name]) {
+                assert_eq!(seen.insert(*name, row.name), None, "{name} twice");
+                assert_eq!(find(name).unwrap().name, row.name);
+            }
+            assert!(!row.help.is_empty(), "{} has no help", row.name);
+        }
+        assert!(find("nonsense").is_none());
+    }
+
+    #[test]
+    fn what_runs_before_authentication_tells_nothing_of_data() {
+        let open: Vec<&str> = rows()
+            .filter(|row| row.privilege == Privilege::Open)
+            .map(|row| row.name)
+            .collect();
+        let expected = ["buildInfo", "ping", "hello", "isMaster"];
+        for name in open {
+            let sasl = name.starts_with("sasl") || name == "logout" || name == "endSessions";
+            assert!(
+                sasl || expected.contains(&name),
+                "{name} is open to everybody"
+            );
+        }
+    }
+
+    #[test]
+    fn commands_on_admin_are_no_part_of_transactions_but_their_end() {
+        for row in rows().filter(|row| row.has(ADMIN) && row.has(TRANSACTION)) {
+            assert!(
+                matches!(row.name, "commitTransaction" | "abortTransaction"),
+                "{}",
+                row.name
+            );
+        }
+    }
+}

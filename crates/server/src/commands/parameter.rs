@@ -1,0 +1,132 @@
+//! `getParameter`, `setParameter`, and the commands about faults and compatibility that go the
+//! same way.
+
+use bson::{Bson, RawBsonRef, doc};
+use query::{Code, Error, Result};
+use wire::Builder;
+
+use crate::dispatch::arguments::switch;
+use crate::dispatch::generic::GENERIC;
+use crate::dispatch::request::Request;
+use crate::dispatch::row::{ADMIN, LOOSE, Privilege, Row, TEST, WRITES};
+use crate::state::parameters::Settable;
+use crate::version::FEATURES;
+
+pub(super) const ROWS: &[Row] = &[
+    Row {
+        flags: ADMIN | LOOSE,
+        privilege: Privilege::Cluster("getParameter"),
+        ..Row::new("getParameter", get, "Show parameters")
+    },
+    Row {
+        flags: ADMIN | LOOSE,
+        privilege: Privilege::Cluster("setParameter"),
+        ..Row::new("setParameter", set, "Change a parameter")
+    },
+    Row {
+        flags: ADMIN | LOOSE | TEST,
+        privilege: Privilege::Cluster("setParameter"),
+        ..Row::new("configureFailPoint", configure, "Order a fault, for tests")
+    },
+    Row {
+        flags: ADMIN | WRITES,
+        fields: &["confirm", "fromConfigServer"],
+        privilege: Privilege::Cluster("setFeatureCompatibilityVersion"),
+        ..Row::new(
+            "setFeatureCompatibilityVersion",
+            compatibility,
+            "Keep the feature version",
+        )
+    },
+];
+
+fn details(reply: &mut Builder, name: &str, value: &Bson, settable: Settable) {
+    reply.open_document(name).value("value", value);
+    reply.boolean("settableAtRuntime", settable == Settable::AtRuntime);
+    reply.boolean("settableAtStartup", settable != Settable::Never);
+    reply.close();
+}
+
+fn get(request: &Request, reply: &mut Builder) -> Result<()> {
+    let parameters = &request.server.parameters;
+    let mut all = false;
+    let mut detailed = false;
+    match request.target()? {
+        RawBsonRef::String("*") => all = true,
+        RawBsonRef::Document(options) => {
+            for field in options {
+                let (name, value) = field?;
+                match (name.as_str(), switch(value)) {
+                    ("allParameters", Some(on)) => all = on,
+                    ("showDetails", Some(on)) => detailed = on,
+                    _ => {}
+                }
+            }
+        }
+        _ => {}
+    }
+    let mut found = 0;
+    let named: Vec<&str> = request
+        .arguments()?
+        .iter()
+        .skip(1)
+        .map(|(name, _)| name)
+        .collect();
+    for (name, value, settable) in parameters.list() {
+        if !all && !named.contains(&name) {
+            continue;
+        }
+        found += 1;
+        match detailed {
+            true => details(reply, name, &value, settable),
+            false => {
+                reply.value(name, &value);
+            }
+        }
+    }
+    if found == 0 {
+        let message = "no option found to get";
+        return Err(Error::new(Code::INVALID_OPTIONS, message));
+    }
+    Ok(())
+}
+
+fn set(request: &Request, reply: &mut Builder) -> Result<()> {
+    let arguments = request.arguments()?;
+    let mut named = arguments
+        .iter()
+        .skip(1)
+        .filter(|(name, _)| !GENERIC.contains(name));
+    let Some((name, value)) = named.next() else {
+        let message = "no option found to set, use help:true to see options ";
+        return Err(Error::new(Code::INVALID_OPTIONS, message));
+    };
+    let was = request
+        .server
+        .parameters
+        .set(name, Bson::try_from(value)?)?;
+    reply.value("was", &was);
+    let attributes = doc! {"parameterName": name, "newValue": Bson::try_from(value)?};
+    let context = request.client.name();
+    let message = "Successfully set parameter to new value";
+    request
+        .server
+        .log
+        .info("CONTROL", 23_435, &context, message, attributes);
+    Ok(())
+}
+
+fn configure(request: &Request, reply: &mut Builder) -> Result<()> {
+    let name = request.target()?.as_str().unwrap_or_default();
+    let count = request.server.failpoints.configure(name, request.body())?;
+    reply.long("count", count);
+    Ok(())
+}
+
+fn compatibility(request: &Request, _: &mut Builder) -> Result<()> {
+    if request.target()?.as_str() == Some(FEATURES) {
+        return Ok(());
+    }
+    let message = format!("the feature compatibility version is {FEATURES} and cannot be changed");
+    Err(Error::bad_value(message))
+}

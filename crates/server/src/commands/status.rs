@@ -1,0 +1,318 @@
+//! `serverStatus` and what is near it. The types of the fields are part of the interface: drivers'
+//! test suites and exporters fail on an int where MongoDB has a long.
+
+use std::fs;
+
+use bson::{Bson, doc};
+use query::Result;
+use wire::Builder;
+
+use super::host::kibibytes;
+use crate::dispatch::request::Request;
+use crate::dispatch::row::{ADMIN, LOOSE, Lane, Privilege, Row};
+use crate::server::Server;
+use crate::state::clock;
+use crate::state::metrics::Latency;
+use crate::version::MONGODB;
+
+pub(super) const ROWS: &[Row] = &[
+    Row {
+        flags: LOOSE,
+        lane: Lane::Reserved,
+        privilege: Privilege::Cluster("serverStatus"),
+        ..Row::new(
+            "serverStatus",
+            server_status,
+            "Show the state of the server in numbers",
+        )
+    },
+    Row {
+        flags: ADMIN | LOOSE,
+        lane: Lane::Reserved,
+        privilege: Privilege::Cluster("serverStatus"),
+        ..Row::new(
+            "getDiagnosticData",
+            diagnostic_data,
+            "What monitors collect, in one reply",
+        )
+    },
+    Row {
+        flags: ADMIN,
+        privilege: Privilege::Cluster("connPoolStats"),
+        ..Row::new(
+            "connPoolStats",
+            pool_stats,
+            "Show connections to other servers",
+        )
+    },
+    Row {
+        flags: ADMIN,
+        privilege: Privilege::Cluster("serverStatus"),
+        ..Row::new(
+            "lockInfo",
+            |_, reply| {
+                reply.open_array("lockInfo").close();
+                Ok(())
+            },
+            "Show locks",
+        )
+    },
+];
+
+fn latency(reply: &mut Builder, name: &str, latency: &Latency) {
+    reply
+        .open_document(name)
+        .long("latency", latency.micros.get());
+    reply.long("ops", latency.ops.get()).close();
+}
+
+fn head(server: &Server, reply: &mut Builder) {
+    let uptime = server.started.elapsed();
+    let millis = i64::try_from(uptime.as_millis()).unwrap_or(i64::MAX);
+    reply
+        .string("host", &server.topology.me)
+        .string("version", MONGODB);
+    reply.string("process", "mongod");
+    reply.long("pid", i64::from(std::process::id()));
+    reply
+        .double("uptime", uptime.as_secs_f64().floor())
+        .long("uptimeMillis", millis);
+    reply
+        .long("uptimeEstimate", millis / 1_000)
+        .date("localTime", clock::now());
+}
+
+fn connections(server: &Server, reply: &mut Builder) {
+    let connections = &server.connections;
+    let current = connections.current();
+    let active = i32::try_from(server.operations.list().len()).unwrap_or(i32::MAX);
+    reply.open_document("connections");
+    reply
+        .int("current", current)
+        .int("available", connections.available());
+    reply.int(
+        "totalCreated",
+        i32::try_from(connections.total()).unwrap_or(i32::MAX),
+    );
+    reply.int(
+        "rejected",
+        i32::try_from(server.metrics.rejected.get()).unwrap_or(i32::MAX),
+    );
+    reply.int("active", active).int("threaded", current);
+    reply
+        .int("exhaustIsMaster", 0)
+        .int("exhaustHello", 0)
+        .int("awaitingTopologyChanges", 0);
+    reply.close();
+}
+
+fn queues(server: &Server, reply: &mut Builder) {
+    let waiting = i32::try_from(server.metrics.waiting.get()).unwrap_or(0);
+    let uptime = i64::try_from(server.started.elapsed().as_micros()).unwrap_or(i64::MAX);
+    let active = i32::try_from(server.operations.list().len()).unwrap_or(i32::MAX);
+    reply.value(
+        "globalLock",
+        &Bson::Document(doc! {
+            "totalTime": uptime,
+            "currentQueue": {"total": waiting, "readers": 0, "writers": waiting},
+            "activeClients": {"total": active, "readers": 0, "writers": active},
+        }),
+    );
+    reply.value("locks", &Bson::Document(doc! {}));
+    let free = i32::try_from(server.admission.available_permits()).unwrap_or(i32::MAX);
+    let total = i32::try_from(crate::limits::WORKERS).unwrap_or(i32::MAX);
+    reply.value(
+        "queues",
+        &Bson::Document(doc! {
+            "execution": {"total": {
+                "out": total.saturating_sub(free), "available": free, "totalTickets": total,
+                "queueLength": waiting,
+            }},
+            "rejected": server.metrics.overloaded.get(),
+        }),
+    );
+}
+
+fn network(server: &Server, reply: &mut Builder) {
+    let metrics = &server.metrics;
+    reply.open_document("network");
+    reply
+        .long("bytesIn", metrics.bytes_in.get())
+        .long("bytesOut", metrics.bytes_out.get());
+    reply.long("physicalBytesIn", metrics.physical_in.get());
+    reply.long("physicalBytesOut", metrics.physical_out.get());
+    reply
+        .long("numSlowDNSOperations", 0)
+        .long("numSlowSSLOperations", 0);
+    reply.long("numRequests", metrics.requests.get());
+    reply.open_document("compression");
+    for compressor in &server.config.compressors {
+        reply.open_document(compressor.name()).close();
+    }
+    reply
+        .close()
+        .open_document("serviceExecutors")
+        .close()
+        .close();
+}
+
+fn counters(server: &Server, reply: &mut Builder) {
+    let metrics = &server.metrics;
+    reply.open_document("opLatencies");
+    latency(reply, "reads", &metrics.reads);
+    latency(reply, "writes", &metrics.writes);
+    latency(reply, "commands", &metrics.commands);
+    latency(reply, "transactions", &metrics.transactions);
+    reply.close();
+    let ops = &metrics.ops;
+    reply
+        .open_document("opcounters")
+        .long("insert", ops.insert.get());
+    reply
+        .long("query", ops.query.get())
+        .long("update", ops.update.get());
+    reply
+        .long("delete", ops.delete.get())
+        .long("getmore", ops.getmore.get());
+    reply.long("command", ops.command.get()).close();
+    reply.open_document("opcountersRepl");
+    for name in ["insert", "query", "update", "delete", "getmore", "command"] {
+        reply.long(name, 0);
+    }
+    reply.close();
+}
+
+fn replica_set(server: &Server, reply: &mut Builder) {
+    let topology = &server.topology;
+    let Some(name) = &topology.set_name else {
+        return;
+    };
+    reply.open_document("repl");
+    reply
+        .open_document("topologyVersion")
+        .object_id("processId", topology.process);
+    reply.long("counter", topology.counter()).close();
+    reply.strings("hosts", [topology.me.as_str()]);
+    reply.string("setName", name).int("setVersion", 1);
+    reply
+        .boolean("isWritablePrimary", true)
+        .boolean("secondary", false);
+    reply
+        .string("primary", &topology.me)
+        .string("me", &topology.me);
+    reply.object_id("electionId", topology.election).close();
+}
+
+fn memory(reply: &mut Builder) {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mebibytes = |name| i32::try_from(kibibytes(&status, name) / 1_024).unwrap_or(i32::MAX);
+    reply.open_document("mem").int("bits", 64);
+    reply
+        .int("resident", mebibytes("VmRSS"))
+        .int("virtual", mebibytes("VmSize"));
+    reply.boolean("supported", true).close();
+}
+
+fn metrics(server: &Server, reply: &mut Builder) {
+    let metrics = &server.metrics;
+    reply.open_document("metrics").open_document("commands");
+    for (name, calls) in &metrics.calls {
+        if calls.total.get() > 0 {
+            reply.open_document(name).long("failed", calls.failed.get());
+            reply.long("total", calls.total.get()).close();
+        }
+    }
+    reply.close();
+    let documents = &metrics.documents;
+    reply
+        .open_document("document")
+        .long("deleted", documents.deleted.get());
+    reply.long("inserted", documents.inserted.get());
+    reply.long("returned", documents.returned.get());
+    reply.long("updated", documents.updated.get()).close();
+    reply
+        .open_document("operation")
+        .long("scanAndOrder", 0)
+        .long("writeConflicts", 0)
+        .close();
+    reply.close();
+}
+
+fn status(request: &Request, reply: &mut Builder) {
+    let server = &request.server;
+    head(server, reply);
+    reply.value(
+        "asserts",
+        &Bson::Document(doc! {
+            "regular": 0, "warning": 0, "msg": 0,
+            "user": i32::try_from(server.metrics.user_errors.get()).unwrap_or(i32::MAX),
+            "tripwire": 0, "rollovers": 0,
+        }),
+    );
+    connections(server, reply);
+    reply.value(
+        "extra_info",
+        &Bson::Document(doc! {"note": "fields vary by platform"}),
+    );
+    queues(server, reply);
+    network(server, reply);
+    counters(server, reply);
+    replica_set(server, reply);
+    reply.value(
+        "security",
+        &Bson::Document(doc! {
+            "authentication": {"saslSupportedMechsReceived": 0_i64, "mechanisms": {}},
+        }),
+    );
+    reply.value(
+        "storageEngine",
+        &Bson::Document(doc! {
+            "name": server.config.engine.as_str(),
+            "supportsCommittedReads": true,
+            "oldestRequiredTimestampForCrashRecovery": bson::Timestamp { time: 0, increment: 0 },
+            "supportsPendingDrops": true,
+            "supportsSnapshotReadConcern": true,
+            "readOnly": false,
+            "persistent": true,
+            "backupCursorOpen": false,
+        }),
+    );
+    memory(reply);
+    metrics(server, reply);
+}
+
+fn server_status(request: &Request, reply: &mut Builder) -> Result<()> {
+    status(request, reply);
+    Ok(())
+}
+
+fn diagnostic_data(request: &Request, reply: &mut Builder) -> Result<()> {
+    let begin = clock::now();
+    reply.open_document("data").date("start", begin);
+    reply.open_document("serverStatus").date("start", begin);
+    status(request, reply);
+    reply.date("end", clock::now()).double("ok", 1.0).close();
+    reply.date("end", clock::now()).close();
+    Ok(())
+}
+
+fn pool_stats(_: &Request, reply: &mut Builder) -> Result<()> {
+    for name in ["numClientConnections", "numAScopedConnections"] {
+        reply.int(name, 0);
+    }
+    for name in [
+        "totalInUse",
+        "totalAvailable",
+        "totalLeased",
+        "totalCreated",
+        "totalRefreshing",
+    ] {
+        reply.int(name, 0);
+    }
+    reply
+        .open_document("pools")
+        .close()
+        .open_document("hosts")
+        .close();
+    Ok(())
+}

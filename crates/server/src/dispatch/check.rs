@@ -1,0 +1,152 @@
+//! What is checked of every command before it runs.
+
+use query::{Code, Error, Result, namespace};
+
+use super::arguments::Arguments;
+use super::generic::{GENERIC, Generic};
+use super::row::{ADMIN, API, LOOSE, RETRYABLE, Row, TEST, TRANSACTION, WRITES};
+use crate::server::Server;
+
+/// Commands that greet: they run on any database and whatever else was said.
+const GREETINGS: &[&str] = &["hello", "isMaster", "ping", "buildInfo"];
+
+/// Check a command by its row.
+///
+/// # Errors
+/// What MongoDB answers in each case.
+pub(crate) fn check(
+    server: &Server,
+    row: &Row,
+    name: &str,
+    generic: &Generic,
+    arguments: &Arguments<'_>,
+) -> Result<()> {
+    if !GREETINGS.contains(&row.name) {
+        namespace::check_database(&generic.database)?;
+    }
+    if row.has(TEST) && !server.parameters.is_on("enableTestCommands") {
+        return Err(unknown(name));
+    }
+    if row.has(ADMIN) && generic.database != "admin" {
+        let message = format!("{} may only be run against the admin database.", row.name);
+        return Err(Error::new(Code::UNAUTHORIZED, message));
+    }
+    api(server, row, generic)?;
+    transaction(server, row, generic)?;
+    concerns(server, row, generic)?;
+    fields(row, arguments)
+}
+
+/// No such command.
+pub(crate) fn unknown(name: &str) -> Error {
+    Error::new(
+        Code::COMMAND_NOT_FOUND,
+        format!("no such command: '{name}'"),
+    )
+}
+
+fn api(server: &Server, row: &Row, generic: &Generic) -> Result<()> {
+    let Some(version) = &generic.api_version else {
+        if server.parameters.is_on("requireApiVersion") && !GREETINGS.contains(&row.name) {
+            let message = "The apiVersion parameter is required, please configure your \
+                 MongoClient's API version";
+            return Err(Error::location(498_870, message));
+        }
+        return Ok(());
+    };
+    if version != "1" {
+        let message = format!("API version must be \"1\", got: \"{version}\"");
+        return Err(Error::new(Code::API_VERSION_ERROR, message));
+    }
+    if generic.api_strict && !row.has(API) {
+        let message = format!(
+            "Provided apiStrict:true, but the command {} is not in API Version 1. Information on \
+             supported commands and migrations in API Version 1 can be found at \
+             https://dochub.mongodb.org/core/manual-versioned-api",
+            row.name
+        );
+        return Err(Error::new(Code::API_STRICT_ERROR, message));
+    }
+    Ok(())
+}
+
+fn transaction(server: &Server, row: &Row, generic: &Generic) -> Result<()> {
+    if generic.txn_number.is_none() {
+        return Ok(());
+    }
+    if !server.topology.is_replica_set() {
+        // Drivers know this text.
+        let message = "Transaction numbers are only allowed on a replica set member or mongos";
+        return Err(Error::new(Code::ILLEGAL_OPERATION, message));
+    }
+    if generic.in_transaction {
+        let ends = matches!(row.name, "commitTransaction" | "abortTransaction");
+        if !row.has(TRANSACTION) {
+            let message = format!("Cannot run '{}' in a multi-document transaction.", row.name);
+            return Err(Error::new(
+                Code::OPERATION_NOT_SUPPORTED_IN_TRANSACTION,
+                message,
+            ));
+        }
+        if generic.write_concern.given && !ends {
+            let message = "writeConcern is not allowed within a multi-statement transaction";
+            return Err(Error::new(Code::INVALID_OPTIONS, message));
+        }
+        if generic.read_concern.is_some() && !generic.start_transaction {
+            let message = "Only the first command in a transaction may specify a readConcern";
+            return Err(Error::new(Code::INVALID_OPTIONS, message));
+        }
+        let level = generic
+            .read_concern
+            .as_ref()
+            .map(|concern| concern.level.as_str());
+        if !matches!(level, None | Some("" | "local" | "majority" | "snapshot")) {
+            let message = "The readConcern level must be either 'local' (default), 'majority' or \
+                 'snapshot' in order to run in a transaction";
+            return Err(Error::new(Code::INVALID_OPTIONS, message));
+        }
+    } else if !row.has(RETRYABLE) {
+        let message = format!(
+            "txnNumber may only be provided for multi-document transactions and retryable write \
+             commands. autocommit:false was not provided, and {} is not a retryable write command.",
+            row.name
+        );
+        return Err(Error::location(50_768, message));
+    }
+    Ok(())
+}
+
+fn concerns(server: &Server, row: &Row, generic: &Generic) -> Result<()> {
+    let concern = &generic.write_concern;
+    if concern.given && !row.has(WRITES) {
+        // Drivers send one with aggregate for the sake of $out; MongoDB takes it there.
+        if row.name != "aggregate" {
+            let message = "Command does not support writeConcern";
+            return Err(Error::new(Code::INVALID_OPTIONS, message));
+        }
+    }
+    let many = concern
+        .w
+        .as_ref()
+        .and_then(bson::Bson::as_i64)
+        .is_some_and(|w| w > 1);
+    if many && !server.topology.is_replica_set() {
+        let message = "cannot use 'w' > 1 when a host is not replicated";
+        return Err(Error::bad_value(message));
+    }
+    Ok(())
+}
+
+fn fields(row: &Row, arguments: &Arguments<'_>) -> Result<()> {
+    if row.has(LOOSE) {
+        return Ok(());
+    }
+    for (i, (name, _)) in arguments.iter().enumerate() {
+        let known = i == 0 || row.fields.contains(&name) || GENERIC.contains(&name);
+        if !known {
+            let message = format!("BSON field '{}.{name}' is an unknown field.", row.name);
+            return Err(Error::new(Code::IDL_UNKNOWN_FIELD, message));
+        }
+    }
+    Ok(())
+}

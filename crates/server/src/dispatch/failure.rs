@@ -1,0 +1,156 @@
+//! From errors to replies: code, name, message, labels that make drivers retry.
+//!
+//! Which codes make which labels is said in the drivers' specifications of retryable writes and of
+//! transactions; see the constants.
+
+use bson::{Document, RawDocumentBuf};
+use query::{Code, Error};
+use wire::Builder;
+
+use super::request::Request;
+use super::row::RETRYABLE;
+
+/// Codes after which a retryable write may be sent again: the state of the server, not the write,
+/// was in the way.
+const RETRYABLE_WRITE: &[i32] = &[
+    6, 7, 89, 91, 189, 262, 9_001, 10_107, 11_600, 11_602, 13_435, 13_436,
+];
+
+/// Codes after which a transaction may be begun again, beside [`RETRYABLE_WRITE`].
+const TRANSIENT: &[i32] = &[24, 112, 246, 251, 267];
+
+/// Codes that say what this member is not; the reply then tells the topology.
+const STATE_CHANGE: &[i32] = &[91, 189, 10_058, 10_107, 11_600, 11_602, 13_435, 13_436];
+
+/// What of a command decides its labels.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Situation {
+    /// A statement of a transaction.
+    pub(crate) in_transaction: bool,
+    /// The end of one.
+    pub(crate) commit: bool,
+    /// A write that may be sent again.
+    pub(crate) retryable: bool,
+    /// The client backs off when it is told to.
+    pub(crate) backpressure: bool,
+}
+
+impl Situation {
+    /// That of a request.
+    pub(crate) fn of(request: &Request) -> Situation {
+        let generic = &request.generic;
+        let ends = matches!(request.row.name, "commitTransaction" | "abortTransaction");
+        Situation {
+            in_transaction: generic.in_transaction && !ends,
+            commit: ends,
+            retryable: generic.txn_number.is_some()
+                && (ends || (request.row.has(RETRYABLE) && !generic.in_transaction)),
+            backpressure: request.client.state.lock().backpressure,
+        }
+    }
+
+    /// The labels of a code.
+    pub(crate) fn labels(self, code: i32) -> Vec<&'static str> {
+        let mut labels = Vec::new();
+        let state = RETRYABLE_WRITE.contains(&code);
+        if self.in_transaction && (state || TRANSIENT.contains(&code))
+            || self.commit && code == Code::NO_SUCH_TRANSACTION.0
+        {
+            labels.push("TransientTransactionError");
+        }
+        if self.retryable && state {
+            labels.push("RetryableWriteError");
+        }
+        if self.backpressure && code == Code::INGRESS_REQUEST_RATE_LIMIT_EXCEEDED.0 {
+            labels.extend(["SystemOverloadedError", "RetryableError"]);
+        }
+        labels
+    }
+}
+
+/// Whether the reply to an error tells the topology.
+pub(crate) fn tells_topology(code: i32) -> bool {
+    STATE_CHANGE.contains(&code)
+}
+
+/// Fill a reply with an error. `given` are labels that stand in for those of the code.
+pub(crate) fn fill(
+    reply: &mut Builder,
+    error: &Error,
+    situation: Option<Situation>,
+    given: Option<&[String]>,
+) {
+    reply.double("ok", 0.0);
+    reply.string("errmsg", &error.message);
+    reply.int("code", error.code.0);
+    reply.string("codeName", &error.code.name());
+    if let Some(details) = &error.details {
+        append(reply, details);
+    }
+    match (given, situation) {
+        (Some(given), _) if !given.is_empty() => {
+            reply.strings("errorLabels", given.iter().map(String::as_str));
+        }
+        (None, Some(situation)) => {
+            let labels = situation.labels(error.code.0);
+            if !labels.is_empty() {
+                reply.strings("errorLabels", labels);
+            }
+        }
+        _ => {}
+    }
+}
+
+/// Append the fields of an owned document. One that cannot be written raw (a name with a zero byte)
+/// is left out: it comes from our own errors.
+pub(crate) fn append(reply: &mut Builder, document: &Document) {
+    if let Ok(raw) = RawDocumentBuf::try_from(document) {
+        reply.fields(&raw);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PLAIN: Situation = Situation {
+        in_transaction: false,
+        commit: false,
+        retryable: false,
+        backpressure: false,
+    };
+
+    #[test]
+    fn labels_are_those_of_the_specifications() {
+        let retryable = Situation {
+            retryable: true,
+            ..PLAIN
+        };
+        assert_eq!(retryable.labels(91), ["RetryableWriteError"]);
+        assert!(retryable.labels(112).is_empty());
+        assert!(PLAIN.labels(91).is_empty());
+        let inside = Situation {
+            in_transaction: true,
+            ..PLAIN
+        };
+        assert_eq!(inside.labels(112), ["TransientTransactionError"]);
+        assert_eq!(inside.labels(91), ["TransientTransactionError"]);
+        assert!(inside.labels(11_000).is_empty());
+        let commit = Situation {
+            commit: true,
+            retryable: true,
+            ..PLAIN
+        };
+        assert_eq!(commit.labels(251), ["TransientTransactionError"]);
+        assert_eq!(commit.labels(91), ["RetryableWriteError"]);
+        assert!(PLAIN.labels(462).is_empty());
+        let polite = Situation {
+            backpressure: true,
+            ..PLAIN
+        };
+        assert_eq!(
+            polite.labels(462),
+            ["SystemOverloadedError", "RetryableError"]
+        );
+    }
+}

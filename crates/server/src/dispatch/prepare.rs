@@ -1,0 +1,108 @@
+//! Makes a request of a message, or says why it is none.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use query::{Code, Error};
+use wire::{Builder, Message};
+
+use super::arguments::Arguments;
+use super::check;
+use super::failure::{self, Situation};
+use super::generic::Generic;
+use super::request::Request;
+use super::row::RETRYABLE;
+use crate::commands;
+use crate::server::Server;
+use crate::state::Client;
+
+/// A message that is no command we run, and the error that says why.
+pub(crate) struct Refused {
+    error: Error,
+    situation: Option<Situation>,
+}
+
+impl From<Error> for Refused {
+    fn from(error: Error) -> Refused {
+        Refused {
+            error,
+            situation: None,
+        }
+    }
+}
+
+/// Make a request. `database` is that of a legacy query; a message of today names its own.
+///
+/// # Errors
+/// Why it is refused.
+pub(crate) fn prepare(
+    server: &Arc<Server>,
+    client: &Arc<Client>,
+    message: Message,
+    database: Option<&str>,
+) -> Result<Arc<Request>, Refused> {
+    let body = message.body();
+    let first = body
+        .iter_elements()
+        .next()
+        .transpose()
+        .map_err(Error::from)?;
+    let Some(first) = first else {
+        return Err(Error::parse("empty command").into());
+    };
+    let name = first.key().as_str();
+    let row = commands::find(name).ok_or_else(|| check::unknown(name))?;
+    let mut generic = Generic::of(body)?;
+    match database {
+        Some(database) => database.clone_into(&mut generic.database),
+        None if generic.database.is_empty() => {
+            let message = "OP_MSG requests require a $db argument";
+            return Err(Error::location(40_571, message).into());
+        }
+        None => {}
+    }
+    let arguments = Arguments::of(name, body)?;
+    if let Err(error) = check::check(server, row, name, &generic, &arguments) {
+        let situation = Situation {
+            in_transaction: generic.in_transaction,
+            commit: false,
+            retryable: row.has(RETRYABLE) && generic.txn_number.is_some(),
+            backpressure: false,
+        };
+        return Err(Refused {
+            error,
+            situation: Some(situation),
+        });
+    }
+    if let Some(sequence) = message
+        .sequence_names()
+        .find(|name| arguments.get(name).is_some())
+    {
+        let message = format!("Duplicate field between body and document sequence {sequence}");
+        return Err(Error::new(Code::PROTOCOL_ERROR, message).into());
+    }
+    if let Some(time) = generic.cluster_time {
+        server.clock.advance(time);
+    }
+    Ok(Arc::new(Request {
+        server: Arc::clone(server),
+        client: Arc::clone(client),
+        row,
+        name: name.to_owned(),
+        generic,
+        operation: server.operations.number(),
+        started: stdx::time::now(),
+        killed: Arc::new(AtomicBool::new(false)),
+        more: AtomicBool::new(false),
+        message,
+    }))
+}
+
+/// The reply to a message that is refused.
+pub(crate) fn refuse(server: &Server, refused: &Refused) -> Builder {
+    let mut reply = Builder::new();
+    failure::fill(&mut reply, &refused.error, refused.situation, None);
+    server.metrics.user_errors.one();
+    super::run::times(server, &mut reply, Some(&refused.error));
+    reply
+}

@@ -1,0 +1,231 @@
+//! Runs a request where its row says, and finishes the reply.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use bson::{Bson, Document, doc};
+use query::{Code, Error, Result};
+use tokio::sync::{Semaphore, oneshot};
+use wire::Builder;
+
+use super::failure::{self, Situation};
+use super::request::Request;
+use super::row::{Lane, WRITES};
+use super::slow;
+use crate::limits::{ADMISSION, WAITING};
+use crate::server::Server;
+use crate::state::failpoint::Fault;
+
+/// What is sent back.
+pub(crate) enum Answer {
+    /// A reply.
+    Reply(Builder),
+    /// Nothing: the connection ends.
+    Close,
+}
+
+/// Run a request.
+pub(crate) async fn run(request: Arc<Request>) -> Answer {
+    let server = Arc::clone(&request.server);
+    let fault = match request.row.name {
+        "configureFailPoint" => None,
+        _ => {
+            let application = request.client.state.lock().application.clone();
+            server.failpoints.hit(&request.name, &application)
+        }
+    };
+    server.operations.begin(&request);
+    if let Some(block) = fault.as_ref().and_then(|fault| fault.block) {
+        tokio::time::sleep(block).await;
+    }
+    let outcome = match &fault {
+        Some(Fault { close: true, .. }) => {
+            server.operations.end(&request);
+            return Answer::Close;
+        }
+        Some(Fault {
+            code: Some(code), ..
+        }) => Err(Error::new(
+            Code(*code),
+            format!(
+                "Failing command via 'failCommand' failpoint: {}",
+                request.name
+            ),
+        )),
+        _ => execute(&request).await,
+    };
+    server.operations.end(&request);
+    Answer::Reply(finish(&request, outcome, fault))
+}
+
+async fn execute(request: &Arc<Request>) -> Result<Builder> {
+    let server = &request.server;
+    let admission = match request.row.lane {
+        Lane::Inline => return call(request),
+        Lane::Storage => &server.admission,
+        Lane::Reserved => &server.reserved,
+    };
+    let permit = admit(request, admission).await?;
+    let (answer, done) = oneshot::channel();
+    let job = Arc::clone(request);
+    let taken = server.pool.submit(move || {
+        // A client that is gone takes no answer.
+        let _: Result<(), _> = answer.send(call(&job));
+    });
+    if !taken {
+        return Err(shutting_down());
+    }
+    let outcome = done.await;
+    drop(permit);
+    outcome.unwrap_or_else(|_| {
+        let message = format!("the command {} failed inside the server", request.name);
+        Err(Error::new(Code::INTERNAL_ERROR, message))
+    })
+}
+
+/// The error of what comes after the end was announced.
+pub(crate) fn shutting_down() -> Error {
+    let message = "The server is in quiesce mode and will shut down";
+    Error::new(Code::SHUTDOWN_IN_PROGRESS, message)
+}
+
+/// Wait for a worker: not at all when many wait and the client knows how to back off, and not
+/// for ever in any case.
+async fn admit<'a>(
+    request: &Request,
+    admission: &'a Semaphore,
+) -> Result<tokio::sync::SemaphorePermit<'a>> {
+    if let Ok(permit) = admission.try_acquire() {
+        return Ok(permit);
+    }
+    let server = &request.server;
+    let polite = request.client.state.lock().backpressure;
+    let waiting = usize::try_from(server.metrics.waiting.get()).unwrap_or(0);
+    if polite && waiting >= WAITING {
+        return Err(overloaded(server));
+    }
+    server.metrics.waiting.one();
+    let limit = request.generic.max_time.unwrap_or(ADMISSION).min(ADMISSION);
+    let permit = tokio::time::timeout(limit, admission.acquire()).await;
+    server.metrics.waiting.add(-1);
+    match permit {
+        Ok(Ok(permit)) => Ok(permit),
+        Ok(Err(_)) => Err(shutting_down()),
+        Err(_) => Err(overloaded(server)),
+    }
+}
+
+fn overloaded(server: &Server) -> Error {
+    server.metrics.overloaded.one();
+    let message = "too many commands wait for the storage; try again later";
+    Error::new(Code::INGRESS_REQUEST_RATE_LIMIT_EXCEEDED, message)
+}
+
+fn call(request: &Request) -> Result<Builder> {
+    let mut reply = Builder::new();
+    (request.row.run)(request, &mut reply)?;
+    Ok(reply)
+}
+
+fn finish(request: &Request, outcome: Result<Builder>, fault: Option<Fault>) -> Builder {
+    let server = &request.server;
+    let fault = fault.unwrap_or_default();
+    let situation = Situation::of(request);
+    let failed = outcome.as_ref().err().cloned();
+    let mut reply = match outcome {
+        Ok(mut reply) => {
+            if let Some(error) = fault.write_concern.or_else(|| unsatisfied(request)) {
+                concern_error(&mut reply, error, situation, fault.labels.as_deref());
+            }
+            reply.double("ok", 1.0);
+            reply
+        }
+        Err(error) => {
+            let mut reply = Builder::new();
+            failure::fill(&mut reply, &error, Some(situation), fault.labels.as_deref());
+            reply
+        }
+    };
+    if request.row.has(WRITES) && failed.is_none() {
+        server.clock.tick();
+    }
+    times(server, &mut reply, failed.as_ref());
+    let taken = request.taken();
+    let class = request.row.class;
+    server
+        .metrics
+        .finished(request.row.name, class, taken, failed.is_some());
+    slow::note(request, taken, failed.as_ref(), reply.size());
+    reply
+}
+
+/// The error of a write concern that a set of one member cannot satisfy. The write is done.
+fn unsatisfied(request: &Request) -> Option<Document> {
+    if !request.row.has(WRITES) || !request.server.topology.is_replica_set() {
+        return None;
+    }
+    let (code, message) = match request.generic.write_concern.w.as_ref()? {
+        Bson::Int64(n) if *n > 1 => (
+            Code::UNSATISFIABLE_WRITE_CONCERN,
+            "Not enough data-bearing nodes".to_owned(),
+        ),
+        Bson::String(mode) if mode != "majority" => (
+            Code::UNKNOWN_REPL_WRITE_CONCERN,
+            format!("No write concern mode named '{mode}' found in replica set configuration"),
+        ),
+        _ => return None,
+    };
+    Some(doc! {"code": code.0, "codeName": code.name().into_owned(), "errmsg": message})
+}
+
+fn concern_error(
+    reply: &mut Builder,
+    error: Document,
+    situation: Situation,
+    given: Option<&[String]>,
+) {
+    let code = error.get_i32("code").unwrap_or_default();
+    reply.value("writeConcernError", &Bson::Document(error));
+    match given {
+        Some([]) => {}
+        Some(given) => {
+            reply.strings("errorLabels", given.iter().map(String::as_str));
+        }
+        None => {
+            let labels = situation.labels(code);
+            if !labels.is_empty() {
+                reply.strings("errorLabels", labels);
+            }
+        }
+    }
+}
+
+/// Append the times of a replica set, and the topology to errors about it.
+pub(super) fn times(server: &Server, reply: &mut Builder, failed: Option<&Error>) {
+    let topology = &server.topology;
+    if failed.is_some_and(|error| failure::tells_topology(error.code.0)) {
+        reply.open_document("topologyVersion");
+        reply.object_id("processId", topology.process);
+        reply.long("counter", topology.counter()).close();
+    }
+    if !topology.is_replica_set() {
+        return;
+    }
+    let (cluster, operation) = server.clock.times();
+    reply.open_document("$clusterTime");
+    reply.timestamp("clusterTime", cluster);
+    reply.open_document("signature");
+    let hash = bson::RawBsonRef::Binary(bson::raw::RawBinaryRef {
+        subtype: bson::spec::BinarySubtype::Generic,
+        bytes: &[0; 20],
+    });
+    reply.raw("hash", hash).long("keyId", 0).close().close();
+    reply.timestamp("operationTime", operation);
+}
+
+impl Request {
+    /// A command that answers again and again has more to say.
+    pub(crate) fn has_more(&self) -> bool {
+        self.more.load(Ordering::Relaxed)
+    }
+}

@@ -1,0 +1,164 @@
+//! A server at work: its threads, its sockets, and its orderly end.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bson::doc;
+use query::{Code, Error, Result};
+use tokio::runtime::{Builder, Runtime};
+
+use crate::config::Config;
+use crate::limits::{DROP, GRACE};
+use crate::net;
+use crate::server::Server;
+
+/// How often the end looks whether connections are gone.
+const LOOK: Duration = Duration::from_millis(10);
+
+/// A server that listens.
+pub struct Running {
+    server: Arc<Server>,
+    runtime: Option<Runtime>,
+    addresses: Vec<SocketAddr>,
+}
+
+impl Running {
+    /// Listen and serve.
+    ///
+    /// # Errors
+    /// An address that cannot be bound, a parameter or a log file that is not right.
+    pub fn start(config: Config) -> Result<Running> {
+        let runtime = Builder::new_multi_thread()
+            .worker_threads(threads())
+            .thread_name("net")
+            .enable_all()
+            .build()
+            .map_err(|error| system(&error))?;
+        let listeners = runtime
+            .block_on(net::listen(&config.bind_ip, config.port))
+            .map_err(|error| system(&error))?;
+        let addresses: Vec<SocketAddr> = listeners
+            .iter()
+            .filter_map(|listener| listener.local_addr().ok())
+            .collect();
+        let port = addresses.first().map_or(config.port, SocketAddr::port);
+        let server = Arc::new(Server::new(config, port)?);
+        for (listener, address) in listeners.into_iter().zip(&addresses) {
+            let attributes = doc! {"address": address.to_string()};
+            server
+                .log
+                .info("NETWORK", 23_015, "listener", "Listening on", attributes);
+            runtime.spawn(net::accept(Arc::clone(&server), listener));
+        }
+        let attributes = doc! {"port": i32::from(port)};
+        let message = "Waiting for connections";
+        server
+            .log
+            .info("NETWORK", 23_016, "listener", message, attributes);
+        Ok(Running {
+            server,
+            runtime: Some(runtime),
+            addresses,
+        })
+    }
+
+    /// Where it listens, in the order of `bind_ip`.
+    #[must_use]
+    pub fn addresses(&self) -> &[SocketAddr] {
+        &self.addresses
+    }
+
+    /// Serve until the process is told to end (SIGTERM, SIGINT) or a client orders it.
+    pub fn wait(&self) {
+        let Some(runtime) = &self.runtime else {
+            return;
+        };
+        runtime.block_on(async {
+            let mut stopping = self.server.stopping();
+            tokio::select! {
+                () = signal() => {}
+                _ = stopping.wait_for(|stopping| *stopping) => {}
+            }
+        });
+    }
+
+    /// End: let commands in work finish for a while, interrupt them, close the connections, close
+    /// the storage. Takes less than five seconds as long as commands heed interruption.
+    pub fn stop(mut self) {
+        self.end();
+    }
+
+    fn end(&mut self) {
+        let Some(runtime) = self.runtime.take() else {
+            return;
+        };
+        let server = &self.server;
+        let attributes = doc! {"connections": server.connections.current()};
+        server.log.info(
+            "CONTROL",
+            23_377,
+            "SignalHandler",
+            "Shutting down",
+            attributes,
+        );
+        server.stop();
+        runtime.block_on(async {
+            if !gone(server, GRACE).await {
+                for request in server.operations.list() {
+                    request.kill();
+                }
+                gone(server, DROP).await;
+            }
+        });
+        server.pool.close();
+        runtime.shutdown_background();
+        let message = "Now exiting";
+        server
+            .log
+            .info("CONTROL", 20_565, "SignalHandler", message, doc! {});
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+/// Wait until nobody is connected. Whether that came.
+async fn gone(server: &Server, limit: Duration) -> bool {
+    let wait = async {
+        while server.connections.current() > 0 {
+            tokio::time::sleep(LOOK).await;
+        }
+    };
+    tokio::time::timeout(limit, wait).await.is_ok()
+}
+
+/// Wait for a signal that asks for the end.
+async fn signal() {
+    use tokio::signal::unix::{SignalKind, signal};
+    let (Ok(mut term), Ok(mut int)) = (
+        signal(SignalKind::terminate()),
+        signal(SignalKind::interrupt()),
+    ) else {
+        // Without signals the process ends by being killed, which the storage survives.
+        return std::future::pending().await;
+    };
+    tokio::select! {
+        _ = term.recv() => {}
+        _ = int.recv() => {}
+    }
+}
+
+/// Threads for the sockets: they parse and copy, the work is elsewhere.
+fn threads() -> usize {
+    std::thread::available_parallelism()
+        .map_or(2, usize::from)
+        .clamp(2, 16)
+}
+
+fn system(error: &std::io::Error) -> Error {
+    Error::new(Code::INTERNAL_ERROR, error.to_string())
+}

@@ -1,0 +1,205 @@
+//! The server: everything commands share.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI32, AtomicI64, AtomicUsize, Ordering};
+use std::time::Instant;
+
+use bson::DateTime;
+use query::{Code, Error, Result};
+use tokio::sync::{Semaphore, watch};
+
+use crate::commands;
+use crate::config::Config;
+use crate::limits::{RESERVED, WORKERS};
+use crate::state::clock::{self, Clock};
+use crate::state::failpoint::FailPoints;
+use crate::state::log::Log;
+use crate::state::metrics::Metrics;
+use crate::state::operations::Operations;
+use crate::state::parameters::Parameters;
+use crate::state::pool::Pool;
+use crate::state::topology::Topology;
+
+/// What commands share.
+pub(crate) struct Server {
+    /// How it was set up.
+    pub(crate) config: Config,
+    /// The log.
+    pub(crate) log: Log,
+    /// Parameters.
+    pub(crate) parameters: Parameters,
+    /// Counters.
+    pub(crate) metrics: Metrics,
+    /// Logical time.
+    pub(crate) clock: Clock,
+    /// The deployment.
+    pub(crate) topology: Topology,
+    /// Faults that tests order.
+    pub(crate) failpoints: FailPoints,
+    /// Commands in work.
+    pub(crate) operations: Operations,
+    /// Threads that may block.
+    pub(crate) pool: Pool,
+    /// Permits for them.
+    pub(crate) admission: Semaphore,
+    /// Permits for commands that are not held up.
+    pub(crate) reserved: Semaphore,
+    /// Who is connected.
+    pub(crate) connections: Arc<Connections>,
+    /// When it started, for measuring.
+    pub(crate) started: Instant,
+    /// When it started, for showing.
+    pub(crate) started_at: DateTime,
+    slow_ms: AtomicI32,
+    profile: AtomicI32,
+    stop: watch::Sender<bool>,
+}
+
+impl Server {
+    /// A server that does not listen yet; `port` is the one it will.
+    ///
+    /// # Errors
+    /// A bad parameter, or a log file that cannot be opened.
+    pub(crate) fn new(config: Config, port: u16) -> Result<Server> {
+        let log = Log::open(config.log_path.as_deref(), config.log_append, config.quiet).map_err(
+            |error| {
+                let path = config.log_path.clone().unwrap_or_default();
+                let message = format!("cannot open the log {}: {error}", path.display());
+                Error::new(Code::LOG_WRITE_FAILED, message)
+            },
+        )?;
+        let host = config.bind_ip.first().map_or("127.0.0.1", String::as_str);
+        // Clients are sent to this name: one that only this server understands helps nobody.
+        let host = if matches!(host, "0.0.0.0" | "::" | "*") {
+            hostname()
+        } else {
+            host.to_owned()
+        };
+        let topology = Topology::new(config.replica_set.clone(), format!("{host}:{port}"));
+        Ok(Server {
+            parameters: Parameters::new(&config.parameters)?,
+            metrics: Metrics::new(commands::names()),
+            clock: Clock::new(),
+            topology,
+            failpoints: FailPoints::new(u64::from(std::process::id())),
+            operations: Operations::default(),
+            pool: Pool::default(),
+            admission: Semaphore::new(WORKERS),
+            reserved: Semaphore::new(RESERVED),
+            connections: Arc::new(Connections::new(config.max_connections)),
+            started: stdx::time::now(),
+            started_at: clock::now(),
+            slow_ms: AtomicI32::new(config.slow_ms),
+            profile: AtomicI32::new(config.profile),
+            stop: watch::Sender::new(false),
+            log,
+            config,
+        })
+    }
+
+    /// Commands that take longer, in milliseconds, are logged.
+    pub(crate) fn slow_ms(&self) -> i32 {
+        self.slow_ms.load(Ordering::Relaxed)
+    }
+
+    /// The level of the profiler.
+    pub(crate) fn profile(&self) -> i32 {
+        self.profile.load(Ordering::Relaxed)
+    }
+
+    /// Change the profiler: its level, and what is slow.
+    pub(crate) fn set_profile(&self, level: Option<i32>, slow_ms: Option<i32>) {
+        if let Some(level) = level {
+            self.profile.store(level, Ordering::Relaxed);
+        }
+        if let Some(slow_ms) = slow_ms {
+            self.slow_ms.store(slow_ms, Ordering::Relaxed);
+        }
+    }
+
+    /// To wait for the end.
+    pub(crate) fn stopping(&self) -> watch::Receiver<bool> {
+        self.stop.subscribe()
+    }
+
+    /// Begin to end: connections without work close, greetings that wait answer.
+    pub(crate) fn stop(&self) {
+        // First the change: whoever is woken by the end tells of it.
+        self.topology.changed();
+        self.stop.send_replace(true);
+    }
+}
+
+/// The name of this machine.
+pub(crate) fn hostname() -> String {
+    let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    match name.trim() {
+        "" => "localhost".to_owned(),
+        name => name.to_owned(),
+    }
+}
+
+/// Who is connected.
+pub(crate) struct Connections {
+    limit: usize,
+    current: AtomicUsize,
+    next: AtomicI64,
+}
+
+/// A place among the connections; dropping it frees the place.
+pub(crate) struct Slot {
+    connections: Arc<Connections>,
+    id: i64,
+}
+
+impl Slot {
+    /// The number of the connection.
+    pub(crate) fn id(&self) -> i64 {
+        self.id
+    }
+}
+
+impl Drop for Slot {
+    fn drop(&mut self) {
+        self.connections.current.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+impl Connections {
+    fn new(limit: usize) -> Connections {
+        Connections {
+            limit,
+            current: AtomicUsize::new(0),
+            next: AtomicI64::new(1),
+        }
+    }
+
+    /// A place, if there is one.
+    pub(crate) fn open(self: &Arc<Connections>) -> Option<Slot> {
+        let before = self.current.fetch_add(1, Ordering::Relaxed);
+        let slot = Slot {
+            connections: Arc::clone(self),
+            id: self.next.fetch_add(1, Ordering::Relaxed),
+        };
+        // A slot over the limit is dropped here, and with it its count.
+        (before < self.limit).then_some(slot)
+    }
+
+    /// How many there are.
+    pub(crate) fn current(&self) -> i32 {
+        i32::try_from(self.current.load(Ordering::Relaxed)).unwrap_or(i32::MAX)
+    }
+
+    /// How many more there may be.
+    pub(crate) fn available(&self) -> i32 {
+        let free = self
+            .limit
+            .saturating_sub(self.current.load(Ordering::Relaxed));
+        i32::try_from(free).unwrap_or(i32::MAX)
+    }
+
+    /// How many there ever were.
+    pub(crate) fn total(&self) -> i64 {
+        self.next.load(Ordering::Relaxed) - 1
+    }
+}

@@ -1,0 +1,214 @@
+//! Faults that tests order: `configureFailPoint`, behind `--setParameter enableTestCommands=1`.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use bson::{Bson, Document, RawDocument};
+use query::{Code, Error, Result};
+use stdx::rng::Rng;
+use stdx::sync::Mutex;
+
+/// When a fault happens.
+#[derive(Debug, Clone, PartialEq)]
+enum Mode {
+    AlwaysOn,
+    /// So many times more.
+    Times(i64),
+    /// After so many more.
+    Skip(i64),
+    Probability(f64),
+}
+
+/// What `failCommand` does to a command.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct Fault {
+    /// Answer this error instead of running the command.
+    pub(crate) code: Option<i32>,
+    /// Its labels, instead of those the code gives.
+    pub(crate) labels: Option<Vec<String>>,
+    /// End the connection instead of answering.
+    pub(crate) close: bool,
+    /// Wait before anything else.
+    pub(crate) block: Option<Duration>,
+    /// Run the command, and say so of its write concern.
+    pub(crate) write_concern: Option<Document>,
+}
+
+#[derive(Debug)]
+struct Point {
+    mode: Mode,
+    commands: Vec<String>,
+    application: Option<String>,
+    entered: i64,
+    fault: Fault,
+}
+
+/// The fault points that are set.
+pub(crate) struct FailPoints(Mutex<State>);
+
+struct State {
+    points: BTreeMap<String, Point>,
+    rng: Rng,
+}
+
+/// Names that can be set. Those but the first are places of MongoDB's that clients' tests reach;
+/// here they fail the command that passes there.
+const KNOWN: &[(&str, &[&str])] = &[
+    ("failCommand", &[]),
+    ("failGetMoreAfterCursorCheckout", &["getMore"]),
+    (
+        "onPrimaryTransactionalWrite",
+        &["insert", "update", "delete", "findAndModify"],
+    ),
+];
+
+impl FailPoints {
+    /// None set.
+    pub(crate) fn new(seed: u64) -> FailPoints {
+        FailPoints(Mutex::new(State {
+            points: BTreeMap::new(),
+            rng: Rng::new(seed),
+        }))
+    }
+
+    /// Set or remove one. How often it was entered so far.
+    ///
+    /// # Errors
+    /// `BadValue` for an unknown name or a mode that is none.
+    pub(crate) fn configure(&self, name: &str, body: &RawDocument) -> Result<i64> {
+        let Some((_, commands)) = KNOWN.iter().find(|(known, _)| *known == name) else {
+            return Err(Error::bad_value(format!("{name} not found")));
+        };
+        let body = Document::try_from(body)?;
+        let mode = mode(body.get("mode"))?;
+        let data = body.get_document("data").cloned().unwrap_or_default();
+        let mut state = self.0.lock();
+        let entered = state.points.remove(name).map_or(0, |point| point.entered);
+        if let Some(mode) = mode {
+            let mut named = strings(&data, "failCommands").unwrap_or_default();
+            named.extend(commands.iter().map(|&command| command.to_owned()));
+            let point = Point {
+                mode,
+                commands: named,
+                application: data.get_str("appName").ok().map(str::to_owned),
+                entered: 0,
+                fault: fault(&data)?,
+            };
+            state.points.insert(name.to_owned(), point);
+        }
+        Ok(entered)
+    }
+
+    /// The fault that hits a command now, called by the name it came with.
+    pub(crate) fn hit(&self, command: &str, application: &str) -> Option<Fault> {
+        let mut state = self.0.lock();
+        if state.points.is_empty() {
+            return None;
+        }
+        let chance = state.rng.unit();
+        let mut hit = None;
+        for point in state.points.values_mut() {
+            let named = point.commands.iter().any(|name| name == command);
+            let asked = point
+                .application
+                .as_deref()
+                .is_none_or(|a| a == application);
+            if named && asked && point.mode.fires(chance) {
+                point.entered += 1;
+                hit = Some(point.fault.clone());
+            }
+        }
+        let spent = |point: &Point| point.mode == Mode::Times(0);
+        state.points.retain(|_, point| !spent(point));
+        hit
+    }
+}
+
+impl Mode {
+    fn fires(&mut self, chance: f64) -> bool {
+        match self {
+            Mode::AlwaysOn => true,
+            Mode::Times(left) => {
+                *left -= 1;
+                *left >= 0
+            }
+            Mode::Skip(left) if *left > 0 => {
+                *left -= 1;
+                false
+            }
+            Mode::Skip(_) => true,
+            Mode::Probability(p) => chance < *p,
+        }
+    }
+}
+
+fn mode(value: Option<&Bson>) -> Result<Option<Mode>> {
+    let number = |value: &Bson| match value {
+        Bson::Int32(n) => Some(i64::from(*n)),
+        Bson::Int64(n) => Some(*n),
+        #[expect(
+            clippy::cast_possible_truncation,
+            reason = "a count, saturating is right"
+        )]
+        Bson::Double(n) => Some(*n as i64),
+        _ => None,
+    };
+    let of = |document: &Document| {
+        let (name, value) = document.iter().next()?;
+        match name.as_str() {
+            "times" => number(value).map(Mode::Times),
+            "skip" => number(value).map(Mode::Skip),
+            "activationProbability" => value.as_f64().map(Mode::Probability),
+            _ => None,
+        }
+    };
+    match value {
+        Some(Bson::String(text)) if text == "off" => Ok(None),
+        Some(Bson::String(text)) if text == "alwaysOn" => Ok(Some(Mode::AlwaysOn)),
+        Some(Bson::Document(document)) => match of(document) {
+            Some(mode) => Ok(Some(mode)),
+            None => Err(Error::bad_value(
+                "'mode' must have one of times, skip, \
+                 activationProbability, with a number",
+            )),
+        },
+        _ => Err(Error::bad_value("unknown mode of a fail point")),
+    }
+}
+
+fn strings(document: &Document, name: &str) -> Option<Vec<String>> {
+    let values = document.get_array(name).ok()?;
+    Some(
+        values
+            .iter()
+            .filter_map(|v| v.as_str().map(str::to_owned))
+            .collect(),
+    )
+}
+
+fn fault(data: &Document) -> Result<Fault> {
+    let code = match data.get("errorCode") {
+        None => None,
+        Some(Bson::Int32(code)) => Some(*code),
+        Some(Bson::Int64(code)) => i32::try_from(*code).ok(),
+        Some(_) => {
+            return Err(Error::new(
+                Code::TYPE_MISMATCH,
+                "errorCode must be a number",
+            ));
+        }
+    };
+    let millis = match data.get("blockTimeMS") {
+        Some(Bson::Int32(millis)) => u64::try_from(*millis).ok(),
+        Some(Bson::Int64(millis)) => u64::try_from(*millis).ok(),
+        _ => None,
+    };
+    let blocks = data.get_bool("blockConnection").unwrap_or(false);
+    Ok(Fault {
+        code,
+        labels: strings(data, "errorLabels"),
+        close: data.get_bool("closeConnection").unwrap_or(false),
+        block: millis.filter(|_| blocks).map(Duration::from_millis),
+        write_concern: data.get_document("writeConcernError").ok().cloned(),
+    })
+}

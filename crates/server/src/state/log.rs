@@ -1,0 +1,188 @@
+//! The log, in the shape of MongoDB's: one JSON document a line, so that its tools read it.
+//!
+//! The identifiers are MongoDB's own where an event is one of its; tools find events by them.
+
+use std::collections::VecDeque;
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+
+use bson::{Bson, Document};
+use stdx::sync::Mutex;
+
+use super::clock;
+use crate::limits::LOG_LINES;
+
+/// How bad it is: the letter in the line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Severity {
+    /// The server cannot go on.
+    Fatal,
+    /// Something failed.
+    Error,
+    /// Something is not as it should be.
+    Warning,
+    /// Something happened.
+    Info,
+}
+
+impl Severity {
+    fn letter(self) -> &'static str {
+        match self {
+            Severity::Fatal => "F",
+            Severity::Error => "E",
+            Severity::Warning => "W",
+            Severity::Info => "I",
+        }
+    }
+}
+
+/// An event of the log.
+pub(crate) struct Event<'a> {
+    /// How bad.
+    pub(crate) severity: Severity,
+    /// The part of the server, as MongoDB names parts: `NETWORK`, `COMMAND`.
+    pub(crate) component: &'a str,
+    /// MongoDB's number of the event.
+    pub(crate) id: i32,
+    /// The thread or connection.
+    pub(crate) context: &'a str,
+    /// What happened.
+    pub(crate) message: &'a str,
+    /// To what.
+    pub(crate) attributes: Document,
+}
+
+struct State {
+    file: Option<File>,
+    recent: VecDeque<String>,
+    total: i64,
+    warnings: VecDeque<String>,
+}
+
+/// Where the log goes.
+pub(crate) struct Log {
+    path: Option<PathBuf>,
+    quiet: bool,
+    state: Mutex<State>,
+}
+
+impl Log {
+    /// A log to a file, or to standard output.
+    ///
+    /// # Errors
+    /// When the file cannot be opened.
+    pub(crate) fn open(path: Option<&Path>, append: bool, quiet: bool) -> io::Result<Log> {
+        let file = path.map(|path| open_file(path, append)).transpose()?;
+        Ok(Log {
+            path: path.map(Path::to_owned),
+            quiet,
+            state: Mutex::new(State {
+                file,
+                recent: VecDeque::new(),
+                total: 0,
+                warnings: VecDeque::new(),
+            }),
+        })
+    }
+
+    /// Write an event.
+    pub(crate) fn write(&self, event: Event<'_>) {
+        let line = line(&event);
+        let mut state = self.state.lock();
+        // A log that cannot be written must not end the server.
+        let _: io::Result<()> = match &mut state.file {
+            Some(file) => writeln!(file, "{line}"),
+            None if self.quiet => Ok(()),
+            None => writeln!(io::stdout().lock(), "{line}"),
+        };
+        state.total += 1;
+        if event.severity == Severity::Warning && event.context == "initandlisten" {
+            state.warnings.push_back(line.clone());
+        }
+        if state.recent.len() >= LOG_LINES {
+            state.recent.pop_front();
+        }
+        state.recent.push_back(line);
+    }
+
+    /// Something happened.
+    pub(crate) fn info(
+        &self,
+        component: &str,
+        id: i32,
+        context: &str,
+        message: &str,
+        of: Document,
+    ) {
+        self.write(Event {
+            severity: Severity::Info,
+            component,
+            id,
+            context,
+            message,
+            attributes: of,
+        });
+    }
+
+    /// The last lines, and how many there were.
+    pub(crate) fn recent(&self) -> (Vec<String>, i64) {
+        let state = self.state.lock();
+        (state.recent.iter().cloned().collect(), state.total)
+    }
+
+    /// Warnings of the start.
+    pub(crate) fn warnings(&self) -> Vec<String> {
+        self.state.lock().warnings.iter().cloned().collect()
+    }
+
+    /// Put the file aside under a name with the time, and begin another.
+    ///
+    /// # Errors
+    /// When the file cannot be renamed or opened.
+    pub(crate) fn rotate(&self) -> io::Result<()> {
+        let Some(path) = &self.path else {
+            return Ok(());
+        };
+        let stamp = clock::now().try_to_rfc3339_string().unwrap_or_default();
+        let stamp = stamp.replace(':', "-");
+        let mut aside = path.clone().into_os_string();
+        aside.push(format!(".{stamp}"));
+        let mut state = self.state.lock();
+        std::fs::rename(path, aside)?;
+        state.file = Some(open_file(path, true)?);
+        Ok(())
+    }
+}
+
+fn open_file(path: &Path, append: bool) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.create(true).write(true);
+    if append {
+        options.append(true);
+    } else {
+        options.truncate(true);
+    }
+    options.open(path)
+}
+
+fn line(event: &Event<'_>) -> String {
+    let json = |value: Bson| serde_json::Value::from(value).to_string();
+    let text = |text: &str| json(Bson::from(text));
+    // By hand, so that the fields stand in the order people know.
+    let mut line = format!(
+        "{{\"t\":{},\"s\":\"{}\",\"c\":{},\"id\":{},\"ctx\":{},\"msg\":{}",
+        json(Bson::DateTime(clock::now())),
+        event.severity.letter(),
+        text(event.component),
+        event.id,
+        text(event.context),
+        text(event.message),
+    );
+    if !event.attributes.is_empty() {
+        line.push_str(",\"attr\":");
+        line.push_str(&json(Bson::Document(event.attributes.clone())));
+    }
+    line.push('}');
+    line
+}

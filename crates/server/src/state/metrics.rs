@@ -1,0 +1,169 @@
+//! Counters of the server. Plain statistics: nothing is decided by them.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::Duration;
+
+/// One counter.
+#[derive(Default, Debug)]
+pub(crate) struct Counter(AtomicI64);
+
+impl Counter {
+    /// Count one.
+    pub(crate) fn one(&self) {
+        self.add(1);
+    }
+
+    /// Count some.
+    pub(crate) fn add(&self, n: i64) {
+        self.0.fetch_add(n, Ordering::Relaxed);
+    }
+
+    /// Count something measured in `usize`.
+    pub(crate) fn size(&self, n: usize) {
+        self.add(i64::try_from(n).unwrap_or(i64::MAX));
+    }
+
+    /// The count.
+    pub(crate) fn get(&self) -> i64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// Number and time of operations of one class.
+#[derive(Default, Debug)]
+pub(crate) struct Latency {
+    /// How many.
+    pub(crate) ops: Counter,
+    /// Microseconds together.
+    pub(crate) micros: Counter,
+}
+
+impl Latency {
+    fn record(&self, taken: Duration) {
+        self.ops.one();
+        let micros = i64::try_from(taken.as_micros()).unwrap_or(i64::MAX);
+        self.micros.add(micros);
+    }
+}
+
+/// What kind of work a command is, for counting.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Class {
+    /// Reads documents.
+    Read,
+    /// Writes documents.
+    Write,
+    /// Anything else.
+    Command,
+    /// A transaction's end.
+    Transaction,
+}
+
+/// Operations by the old names, as `serverStatus` counts them.
+#[derive(Default, Debug)]
+pub(crate) struct OpCounters {
+    /// Documents inserted.
+    pub(crate) insert: Counter,
+    /// `find` commands.
+    pub(crate) query: Counter,
+    /// Update statements.
+    pub(crate) update: Counter,
+    /// Delete statements.
+    pub(crate) delete: Counter,
+    /// `getMore` commands.
+    pub(crate) getmore: Counter,
+    /// Everything else.
+    pub(crate) command: Counter,
+}
+
+/// Documents, as `serverStatus.metrics.document` counts them.
+#[derive(Default, Debug)]
+pub(crate) struct Documents {
+    /// Returned.
+    pub(crate) returned: Counter,
+    /// Inserted.
+    pub(crate) inserted: Counter,
+    /// Updated.
+    pub(crate) updated: Counter,
+    /// Deleted.
+    pub(crate) deleted: Counter,
+}
+
+/// Calls of one command.
+#[derive(Default, Debug)]
+pub(crate) struct Calls {
+    /// Calls that ended.
+    pub(crate) total: Counter,
+    /// Calls that ended in an error.
+    pub(crate) failed: Counter,
+}
+
+/// The counters.
+#[derive(Default)]
+pub(crate) struct Metrics {
+    /// Bytes that came.
+    pub(crate) bytes_in: Counter,
+    /// Bytes that went.
+    pub(crate) bytes_out: Counter,
+    /// Bytes that came, as they came: compressed ones count as such.
+    pub(crate) physical_in: Counter,
+    /// Bytes that went, as they went.
+    pub(crate) physical_out: Counter,
+    /// Messages answered.
+    pub(crate) requests: Counter,
+    /// Connections ever.
+    pub(crate) connections: Counter,
+    /// Connections refused.
+    pub(crate) rejected: Counter,
+    /// Commands told to come back later.
+    pub(crate) overloaded: Counter,
+    /// Errors of users in commands and statements.
+    pub(crate) user_errors: Counter,
+    /// Commands that wait for a worker.
+    pub(crate) waiting: Counter,
+    /// Latency of reads.
+    pub(crate) reads: Latency,
+    /// Latency of writes.
+    pub(crate) writes: Latency,
+    /// Latency of other commands.
+    pub(crate) commands: Latency,
+    /// Latency of the ends of transactions.
+    pub(crate) transactions: Latency,
+    /// By the old names.
+    pub(crate) ops: OpCounters,
+    /// Documents.
+    pub(crate) documents: Documents,
+    /// By command. Filled once; only the counters change.
+    pub(crate) calls: BTreeMap<&'static str, Calls>,
+}
+
+impl Metrics {
+    /// Counters for these commands.
+    pub(crate) fn new(names: impl Iterator<Item = &'static str>) -> Metrics {
+        Metrics {
+            calls: names.map(|name| (name, Calls::default())).collect(),
+            ..Metrics::default()
+        }
+    }
+
+    /// A command ended.
+    pub(crate) fn finished(&self, name: &str, class: Class, taken: Duration, failed: bool) {
+        let latency = match class {
+            Class::Read => &self.reads,
+            Class::Write => &self.writes,
+            Class::Command => &self.commands,
+            Class::Transaction => &self.transactions,
+        };
+        latency.record(taken);
+        if let Some(calls) = self.calls.get(name) {
+            calls.total.one();
+            if failed {
+                calls.failed.one();
+            }
+        }
+        if failed {
+            self.user_errors.one();
+        }
+    }
+}

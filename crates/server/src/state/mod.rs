@@ -1,0 +1,13 @@
+//! What lives as long as the server: counters, clocks, who is connected, what is running.
+
+pub(crate) mod client;
+pub(crate) mod clock;
+pub(crate) mod failpoint;
+pub(crate) mod log;
+pub(crate) mod metrics;
+pub(crate) mod operations;
+pub(crate) mod parameters;
+pub(crate) mod pool;
+pub(crate) mod topology;
+
+pub(crate) use client::Client;

@@ -1,0 +1,59 @@
+//! What a client is told of the deployment: a replica set of one member, or a standalone server.
+
+use bson::oid::ObjectId;
+use tokio::sync::watch;
+
+/// The deployment as this server sees it.
+pub(crate) struct Topology {
+    /// The name of the replica set, or `None` for a standalone server.
+    pub(crate) set_name: Option<String>,
+    /// `host:port` as members know this one.
+    pub(crate) me: String,
+    /// Other for every start of a process: clients see a restart by it.
+    pub(crate) process: ObjectId,
+    /// Identifies the election that made this member primary; grows with the term.
+    pub(crate) election: ObjectId,
+    /// The term of the replica set.
+    pub(crate) term: i64,
+    counter: watch::Sender<i64>,
+}
+
+impl Topology {
+    /// A server just started.
+    pub(crate) fn new(set_name: Option<String>, me: String) -> Topology {
+        // "7fffffff", then the term: as MongoDB writes them, so that later elections sort higher.
+        let mut election = [0; 12];
+        let term: i64 = 1;
+        let (high, low) = election.split_at_mut(4);
+        high.copy_from_slice(&[0x7F, 0xFF, 0xFF, 0xFF]);
+        low.copy_from_slice(&term.to_be_bytes());
+        Topology {
+            set_name,
+            me,
+            process: ObjectId::new(),
+            election: ObjectId::from_bytes(election),
+            term,
+            counter: watch::Sender::new(0),
+        }
+    }
+
+    /// Whether this is a member of a replica set.
+    pub(crate) fn is_replica_set(&self) -> bool {
+        self.set_name.is_some()
+    }
+
+    /// Grows with every change of what `hello` says.
+    pub(crate) fn counter(&self) -> i64 {
+        *self.counter.borrow()
+    }
+
+    /// Something changed: greetings that wait answer.
+    pub(crate) fn changed(&self) {
+        self.counter.send_modify(|counter| *counter += 1);
+    }
+
+    /// To wait for the next change.
+    pub(crate) fn watch(&self) -> watch::Receiver<i64> {
+        self.counter.subscribe()
+    }
+}

@@ -1,0 +1,162 @@
+//! A client as small as can be: one socket, messages of today.
+
+use std::io::{Read as _, Write as _};
+use std::net::{SocketAddr, TcpStream};
+use std::time::Duration;
+
+use bson::{Bson, Document, RawDocumentBuf, doc};
+use server::{Config, Running};
+use wire::message::Flags;
+use wire::{Decoder, Frame, Message, OpCode, Parts};
+
+/// A server of a test, and the folder of its data.
+pub(crate) struct Site {
+    pub(crate) server: Running,
+    #[expect(dead_code, reason = "vanishes with the site")]
+    folder: tempfile::TempDir,
+}
+
+/// A connection.
+pub(crate) struct Client {
+    pub(crate) stream: TcpStream,
+    decoder: Decoder,
+    next: i32,
+}
+
+impl Site {
+    /// A member of a replica set on a free port.
+    pub(crate) fn new() -> Site {
+        Site::with(|_| {})
+    }
+
+    /// With other settings.
+    pub(crate) fn with(change: impl FnOnce(&mut Config)) -> Site {
+        let folder = tempfile::tempdir().unwrap();
+        let mut config = Config {
+            db_path: folder.path().to_owned(),
+            port: 0,
+            quiet: true,
+            parameters: vec![("enableTestCommands".to_owned(), "1".to_owned())],
+            ..Config::default()
+        };
+        change(&mut config);
+        let server = Running::start(config).unwrap();
+        Site { server, folder }
+    }
+
+    pub(crate) fn address(&self) -> SocketAddr {
+        self.server.addresses()[0]
+    }
+
+    pub(crate) fn client(&self) -> Client {
+        Client::to(self.address())
+    }
+}
+
+impl Client {
+    pub(crate) fn to(address: SocketAddr) -> Client {
+        let stream = TcpStream::connect(address).unwrap();
+        // A reply that never comes fails the test instead of hanging it.
+        stream
+            .set_read_timeout(Some(Duration::from_secs(60)))
+            .unwrap();
+        Client {
+            stream,
+            decoder: Decoder::new(),
+            next: 0,
+        }
+    }
+
+    /// Send a command on a database. The number of the message.
+    pub(crate) fn send(&mut self, database: &str, mut command: Document, flags: u32) -> i32 {
+        command.insert("$db", database);
+        let body = RawDocumentBuf::try_from(&command).unwrap();
+        self.next += 1;
+        let parts = Parts {
+            request_id: self.next,
+            response_to: 0,
+            flags,
+        };
+        let bytes = wire::encode(parts, &body, &[]);
+        self.stream.write_all(&bytes).unwrap();
+        self.next
+    }
+
+    /// The next frame; `None` when the server hung up.
+    pub(crate) fn frame(&mut self) -> Option<Frame> {
+        let mut chunk = [0; 4096];
+        loop {
+            if let Some(frame) = self.decoder.frame().unwrap() {
+                return Some(frame);
+            }
+            match self.stream.read(&mut chunk) {
+                Ok(0) => return None,
+                Ok(read) => self.decoder.push(&chunk[..read]),
+                Err(error) if error.kind() == std::io::ErrorKind::ConnectionReset => return None,
+                Err(error) => panic!("no reply: {error}"),
+            }
+        }
+    }
+
+    /// The next reply and its head.
+    pub(crate) fn receive(&mut self) -> Option<(Message, Document)> {
+        let (frame, _) = wire::compress::expand(self.frame()?).unwrap();
+        assert_eq!(frame.header.op_code, OpCode::Message);
+        let message = Message::decode(frame).unwrap();
+        let body = Document::try_from(message.body()).unwrap();
+        Some((message, body))
+    }
+
+    /// Run a command, whatever comes of it.
+    pub(crate) fn run(&mut self, database: &str, command: Document) -> Document {
+        let id = self.send(database, command, 0);
+        let (message, body) = self.receive().expect("a reply");
+        assert_eq!(message.header.response_to, id);
+        assert!(!message.flags.has(Flags::MORE_TO_COME));
+        body
+    }
+
+    /// Run a command that must succeed.
+    pub(crate) fn ok(&mut self, database: &str, command: Document) -> Document {
+        let reply = self.run(database, command.clone());
+        assert_eq!(
+            reply.get("ok"),
+            Some(&Bson::Double(1.0)),
+            "{command}: {reply}"
+        );
+        reply
+    }
+
+    /// Run a command that must fail; its code.
+    pub(crate) fn fails(&mut self, database: &str, command: Document) -> (i32, String) {
+        let reply = self.run(database, command.clone());
+        assert_eq!(
+            reply.get("ok"),
+            Some(&Bson::Double(0.0)),
+            "{command}: {reply}"
+        );
+        let message = reply.get_str("errmsg").unwrap().to_owned();
+        (reply.get_i32("code").unwrap(), message)
+    }
+}
+
+/// The documents of the first batch of a cursor.
+pub(crate) fn batch(reply: &Document) -> Vec<Document> {
+    let cursor = reply.get_document("cursor").unwrap();
+    let name = if cursor.contains_key("firstBatch") {
+        "firstBatch"
+    } else {
+        "nextBatch"
+    };
+    let documents = cursor.get_array(name).unwrap();
+    documents
+        .iter()
+        .map(|d| d.as_document().unwrap().clone())
+        .collect()
+}
+
+/// Everything a `find` returns, in one batch.
+#[expect(dead_code, reason = "used by the tests of documents")]
+pub(crate) fn all(client: &mut Client, collection: &str, filter: Document) -> Vec<Document> {
+    batch(&client.ok("test", doc! {"find": collection, "filter": filter}))
+}

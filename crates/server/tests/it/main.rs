@@ -1,0 +1,11 @@
+//! Tests of the server over a real socket, without any driver.
+#![expect(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    reason = "a panic is how a test fails"
+)]
+
+mod client;
+mod faults;
+mod greeting;
+mod protocol;

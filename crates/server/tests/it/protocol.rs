@@ -1,0 +1,195 @@
+//! What the connection and the dispatcher refuse, and that they go on afterwards when they can.
+
+use std::io::Write as _;
+
+use bson::{Bson, RawDocumentBuf, doc};
+use server::Config;
+use wire::Parts;
+use wire::message::Flags;
+
+use crate::client::{Client, Site};
+
+#[test]
+fn commands_are_checked_before_they_run() {
+    let site = Site::new();
+    let mut client = site.client();
+    let unknown = client.fails("test", doc! {"atlasVersion": 1});
+    assert_eq!(unknown, (59, "no such command: 'atlasVersion'".to_owned()));
+    let elsewhere = client.fails("test", doc! {"getCmdLineOpts": 1});
+    let message = "getCmdLineOpts may only be run against the admin database.";
+    assert_eq!(elsewhere, (13, message.to_owned()));
+    let field = client.fails("admin", doc! {"getCmdLineOpts": 1, "nonsense": 1});
+    let message = "BSON field 'getCmdLineOpts.nonsense' is an unknown field.";
+    assert_eq!(field, (40_415, message.to_owned()));
+    assert_eq!(client.fails("a b", doc! {"serverStatus": 1}).0, 73);
+    assert_eq!(
+        client.fails("admin", doc! {"ping": 1, "maxTimeMS": -1}).0,
+        2
+    );
+    assert_eq!(
+        client.fails("admin", doc! {"ping": 1, "apiVersion": "2"}).0,
+        322
+    );
+    let strict = doc! {"serverStatus": 1, "apiVersion": "1", "apiStrict": true};
+    assert_eq!(client.fails("admin", strict).0, 323);
+    assert_eq!(
+        client
+            .fails("admin", doc! {"ping": 1, "txnNumber": 1_i64})
+            .0,
+        72
+    );
+    client.ok(
+        "admin",
+        doc! {"ping": 1, "comment": {"any": "thing"}, "maxTimeMS": 1000},
+    );
+}
+
+#[test]
+fn a_standalone_server_refuses_transaction_numbers_in_the_words_drivers_know() {
+    let site = Site::with(|config: &mut Config| config.replica_set = None);
+    let id = bson::Binary {
+        subtype: bson::spec::BinarySubtype::Uuid,
+        bytes: vec![1; 16],
+    };
+    let command = doc! {"ping": 1, "lsid": {"id": id}, "txnNumber": 1_i64};
+    let (code, message) = site.client().fails("test", command);
+    let words = "Transaction numbers are only allowed on a replica set member or mongos";
+    assert_eq!((code, message.as_str()), (20, words));
+}
+
+#[test]
+fn what_needs_no_answer_gets_none() {
+    let site = Site::new();
+    let mut client = site.client();
+    client.send("admin", doc! {"ping": 1}, Flags::MORE_TO_COME);
+    client.send("admin", doc! {"nonsense": 1}, Flags::MORE_TO_COME);
+    // The next reply answers the next message, not those before.
+    client.ok("admin", doc! {"ping": 1});
+}
+
+#[test]
+fn a_bad_document_is_refused_and_the_connection_goes_on() {
+    let site = Site::new();
+    let mut client = site.client();
+    let body = RawDocumentBuf::try_from(&doc! {"ping": "text", "$db": "admin"}).unwrap();
+    let mut bytes = wire::encode(Parts::default(), &body, &[]);
+    bytes[36] = 0xFF;
+    client.stream.write_all(&bytes).unwrap();
+    let (_, reply) = client.receive().unwrap();
+    assert_eq!(reply.get_i32("code").unwrap(), 22, "{reply}");
+    assert_eq!(reply.get_str("codeName").unwrap(), "InvalidBSON");
+    client.ok("admin", doc! {"ping": 1});
+}
+
+#[test]
+fn a_message_that_cannot_be_followed_ends_the_connection() {
+    let site = Site::new();
+    let mut client = site.client();
+    client.send("admin", doc! {"ping": 1}, 1 << 5);
+    let (_, reply) = client.receive().unwrap();
+    assert_eq!(reply.get_i32("code").unwrap(), 223);
+    assert!(client.receive().is_none());
+
+    for header in [[3, 0, 0, 0], [0xFF, 0xFF, 0xFF, 0x7F]] {
+        let mut client = site.client();
+        client.stream.write_all(&header).unwrap();
+        client.stream.write_all(&[0; 12]).unwrap();
+        assert!(client.receive().is_none());
+    }
+    site.client().ok("admin", doc! {"ping": 1});
+}
+
+#[test]
+fn a_checksum_is_verified() {
+    let site = Site::new();
+    let mut client = site.client();
+    client.send("admin", doc! {"ping": 1}, Flags::CHECKSUM);
+    assert_eq!(
+        client.receive().unwrap().1.get("ok"),
+        Some(&Bson::Double(1.0))
+    );
+}
+
+#[test]
+fn connections_over_the_limit_are_closed_and_places_come_back() {
+    let site = Site::with(|config| config.max_connections = 2);
+    let (mut one, mut two) = (site.client(), site.client());
+    one.ok("admin", doc! {"ping": 1});
+    two.ok("admin", doc! {"ping": 1});
+    let mut three = site.client();
+    assert!(three.receive().is_none());
+    drop(two);
+    // The server sees the end of a connection when it sees it.
+    let again = || {
+        let mut client = Client::to(site.address());
+        client.send("admin", doc! {"ping": 1}, 0);
+        client.receive().is_some()
+    };
+    assert!((0..10_000).any(|_| again()), "the place came back");
+}
+
+#[test]
+fn numbers_have_the_types_of_mongodb() {
+    let site = Site::new();
+    let reply = site.client().ok("admin", doc! {"serverStatus": 1});
+    let at = |path: &str| {
+        let mut value = Bson::Document(reply.clone());
+        for part in path.split('.') {
+            value = value.as_document().unwrap().get(part).cloned().expect(path);
+        }
+        value
+    };
+    for long in [
+        "pid",
+        "uptimeMillis",
+        "network.bytesIn",
+        "opcounters.insert",
+        "opLatencies.reads.ops",
+        "metrics.document.inserted",
+        "globalLock.totalTime",
+    ] {
+        assert!(matches!(at(long), Bson::Int64(_)), "{long}: {}", at(long));
+    }
+    for int in [
+        "connections.current",
+        "connections.available",
+        "mem.resident",
+        "asserts.user",
+    ] {
+        assert!(matches!(at(int), Bson::Int32(_)), "{int}: {}", at(int));
+    }
+    assert!(matches!(at("uptime"), Bson::Double(_)));
+}
+
+#[test]
+fn parameters_are_shown_and_set() {
+    let site = Site::new();
+    let mut client = site.client();
+    let all = client.ok("admin", doc! {"getParameter": "*"});
+    assert_eq!(all.get_bool("enableTestCommands").unwrap(), true);
+    let version = doc! {"getParameter": 1, "featureCompatibilityVersion": 1};
+    let version = client.ok("admin", version);
+    assert_eq!(
+        version.get_document("featureCompatibilityVersion").unwrap(),
+        &doc! {"version": "7.0"}
+    );
+    assert_eq!(
+        client
+            .fails("admin", doc! {"getParameter": 1, "nonsense": 1})
+            .0,
+        72
+    );
+    let was = client.ok(
+        "admin",
+        doc! {"setParameter": 1, "ttlMonitorSleepSecs": 1.0},
+    );
+    assert_eq!(was.get_i32("was").unwrap(), 60);
+    let now = client.ok("admin", doc! {"getParameter": 1, "ttlMonitorSleepSecs": 1});
+    assert_eq!(now.get_i32("ttlMonitorSleepSecs").unwrap(), 1);
+    assert_eq!(
+        client
+            .fails("admin", doc! {"setParameter": 1, "enableTestCommands": 0})
+            .0,
+        20
+    );
+}
