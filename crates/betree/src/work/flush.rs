@@ -78,6 +78,11 @@ impl Core {
             }
         };
         let run = self.write_run(&job.tree, source, append)?;
+        let newest = run.as_ref().map(|run| run.meta().max_seq);
+        assert!(
+            newest <= Some(job.through),
+            "I3 of the bucket: flushed up to there"
+        );
         self.publish_flush(&job.tree, bucket, run, job.through);
         Ok(())
     }
@@ -152,10 +157,6 @@ impl Core {
         let Some(run) = run else {
             return;
         };
-        assert!(
-            run.meta().max_seq <= through,
-            "I3 of the bucket: flushed up to there"
-        );
         if state.dropped {
             run.retire();
             return;

@@ -88,10 +88,11 @@ impl fmt::Display for Summary {
         let seconds = self.elapsed.as_secs_f64();
         write!(
             f,
-            "torture {}: seed {}, {} kills survived ({} writing, {} opening, {} closing, {} in a chosen call), {} \
-             closed in order, {} rivals refused; {} commits acknowledged, {} of them durable, \
-             durable acknowledged lost: 0 (not promised and lost: {}, never acknowledged and \
-             kept: {}); {} checks of {} entries, {} by the engine; {seconds:.1} s, {:.0} kills/min",
+            "torture {}: seed {}, {} kills survived ({} writing, {} opening, {} closing, {} in a \
+             chosen call), {} closed in order, {} rivals refused; {} commits acknowledged, {} of \
+             them durable, durable acknowledged lost: 0 (not promised and lost: {}, never \
+             acknowledged and kept: {}); {} checks of {} entries, {} by the engine; \
+             {seconds:.1} s, {:.0} kills/min",
             self.engine,
             self.seed,
             self.kills(),
