@@ -30,6 +30,10 @@ pub(crate) const LOG_BUFFER_MAX: u64 = 32 * MIB;
 /// The smallest log buffer, in bytes: sixteen blocks, so that small commits still share writes.
 pub(crate) const LOG_BUFFER_MIN: u64 = 64 * KIB;
 
+/// The first segment of a log, in bytes: 20,000 small commits, and little beside the data of a
+/// small store. Larger ones follow under load, up to the option.
+pub(crate) const LOG_SEGMENT_FIRST: u64 = 4 * MIB;
+
 /// The memory one background thread has in flight, in bytes: two read pieces and two write pieces
 /// of 1 MiB, as a merge reads ahead while it writes.
 pub(crate) const WORK_PER_THREAD: u64 = 4 * MIB;

@@ -5,6 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bson::doc;
+use docdb::{Options, Store};
+use kv::Engine;
 use query::{Code, Error, Result};
 use tokio::runtime::{Builder, Runtime};
 
@@ -24,11 +26,11 @@ pub struct Running {
 }
 
 impl Running {
-    /// Listen and serve.
+    /// Open the store in an engine, listen and serve.
     ///
     /// # Errors
     /// An address that cannot be bound, a parameter or a log file that is not right.
-    pub fn start(config: Config) -> Result<Running> {
+    pub fn start(config: Config, engine: Arc<dyn Engine>) -> Result<Running> {
         let runtime = Builder::new_multi_thread()
             .worker_threads(threads())
             .thread_name("net")
@@ -43,7 +45,8 @@ impl Running {
             .filter_map(|listener| listener.local_addr().ok())
             .collect();
         let port = addresses.first().map_or(config.port, SocketAddr::port);
-        let server = Arc::new(Server::new(config, port)?);
+        let store = Store::open(engine, store_options(&config))?;
+        let server = Arc::new(Server::new(config, port, store)?);
         for (listener, address) in listeners.into_iter().zip(&addresses) {
             let attributes = doc! {"address": address.to_string()};
             server
@@ -113,6 +116,13 @@ impl Running {
         });
         server.pool.close();
         runtime.shutdown_background();
+        if let Err(error) = server.store.close() {
+            let attributes = doc! {"error": error.message};
+            let message = "The storage did not close in order; the next start recovers";
+            server
+                .log
+                .info("STORAGE", 22_312, "SignalHandler", message, attributes);
+        }
         let message = "Now exiting";
         server
             .log
@@ -157,6 +167,14 @@ fn threads() -> usize {
     std::thread::available_parallelism()
         .map_or(2, usize::from)
         .clamp(2, 16)
+}
+
+fn store_options(config: &Config) -> Options {
+    Options {
+        temp_dir: config.db_path.join("_tmp"),
+        replica_set: config.replica_set.clone(),
+        ..Options::default()
+    }
 }
 
 fn system(error: &std::io::Error) -> Error {

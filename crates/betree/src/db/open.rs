@@ -73,6 +73,7 @@ fn log_options(options: &Options) -> LogOptions {
     let (buffer, buffers) = LogOptions::divide(total);
     LogOptions {
         segment: options.log_segment(),
+        first: crate::limits::LOG_SEGMENT_FIRST,
         buffer,
         buffers: if compress {
             (buffers - 1).max(2)

@@ -28,8 +28,8 @@ pub(crate) struct Tuning {
     pub(crate) bulk: usize,
     /// Bytes of memory from which a transaction spills its writes.
     pub(crate) own_max: usize,
-    /// Bytes of merges owed before commits are slowed down.
-    pub(crate) merge_slack: f64,
+    /// Bytes of merges owed at which commits wait as long as their own merges take.
+    pub(crate) merge_span: f64,
     /// Bytes of keys and values in a page.
     pub(crate) page: usize,
     /// Deltas in a bucket that force a merge.
@@ -51,8 +51,8 @@ impl Tuning {
             chunk: (buffers / 64).clamp(CHUNK_MIN, CHUNK_MAX),
             bulk: 2 * (buffers / 64).clamp(CHUNK_MIN, CHUNK_MAX),
             own_max: (buffers / 8).clamp(BUFFER_MIN, OWN_MAX),
-            // Half of what is buffered, or two buckets: what a burst may leave behind.
-            merge_slack: (buffers as f64 / 2.0).max(2.0 * options.bucket() as f64) * options.rho(),
+            // An eighth of what is buffered, or a bucket: merges come to an end in such pieces.
+            merge_span: (buffers as f64 / 8.0).max(options.bucket() as f64) * options.rho(),
             page: usize::try_from(options.page()).unwrap_or(usize::MAX),
             k_cap: usize::try_from(options.k_cap()).unwrap_or(usize::MAX),
             base_filter_bits: if all { options.filter_bits() } else { 0 },

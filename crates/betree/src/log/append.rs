@@ -116,7 +116,7 @@ impl Log {
         }
         if state.ahead.front().is_some_and(|next| size <= next.size) {
             let next = state.ahead.pop_front().expect("seen under this lock");
-            state.begin_segment(next, self.vfs.now());
+            state.begin_segment(next, self.vfs.now(), self.options.segment);
             self.chores.notify_one();
             return Ok(());
         }
@@ -176,6 +176,7 @@ impl Log {
             let writes = outcome?;
             state.stats.writes += writes;
             state.stats.bytes_raw += total;
+            state.tail = (segment.number, offset + u64::from(group.length));
             state.appended = seq;
             state.now_written(segment, seq, total);
             state.active.skip_to(offset + total, Seq(seq.0 + 1));
@@ -208,9 +209,10 @@ fn stream(
     for part in head.iter().chain(parts) {
         let mut rest = *part;
         while !rest.is_empty() {
+            let capacity = memory.capacity();
             let free = memory
                 .bytes_mut()
-                .get_mut(used..)
+                .get_mut(used..capacity)
                 .expect("used <= capacity");
             let (front, back) = rest.split_at(rest.len().min(free.len()));
             free.get_mut(..front.len())

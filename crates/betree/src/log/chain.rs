@@ -11,7 +11,7 @@ use crate::error::{Error, Result};
 use crate::plant::{Plant, planted};
 use crate::types::Seq;
 
-use super::format::{BLOCK, Flaw, GROUP_HEADER, GroupHeader, decode_record, decompress, padded};
+use super::format::{ALIGN, BLOCK, Flaw, GROUP_HEADER, GroupHeader, decode_record, decompress};
 use super::survey::{Found, Reader};
 
 /// What is called for each record.
@@ -74,14 +74,13 @@ impl<'a> Chain<'a> {
             return Ok(false);
         }
         let mut reader = Reader::new(found, self.store);
-        let mut offset = BLOCK;
+        let mut end = BLOCK;
         loop {
-            debug_assert!(offset.is_multiple_of(BLOCK), "I2: groups begin at blocks");
-            let group = match reader.group(offset)? {
-                Ok(group) => group,
+            let (offset, group) = match reader.next(end)? {
+                Ok(found) => found,
                 Err(flaw) => {
-                    self.stop(found, offset, flaw);
-                    return Ok(BLOCK < offset);
+                    self.stop(found, end, flaw);
+                    return Ok(BLOCK < end);
                 }
             };
             self.durable = self.durable.max(group.durable);
@@ -89,7 +88,7 @@ impl<'a> Chain<'a> {
                 return Ok(BLOCK < offset);
             }
             if !self.joins(&group) {
-                self.stop(found, offset, Flaw::Gap);
+                self.stop(found, end, Flaw::Gap);
                 return Ok(BLOCK < offset);
             }
             let (length, seed) = (usize::try_from(group.length).expect("32 bits"), reader.seed);
@@ -113,7 +112,7 @@ impl<'a> Chain<'a> {
                 self.stop(found, offset + (GROUP_HEADER + at) as u64, flaw);
                 return Ok(true);
             }
-            offset += padded(u64::from(group.length));
+            end = offset + u64::from(group.length);
         }
     }
 
@@ -181,7 +180,7 @@ impl<'a> Chain<'a> {
         for stop in &self.stops {
             let found = stop.found;
             let mut reader = Reader::new(found, self.store);
-            let mut offset = (stop.offset - stop.offset % BLOCK).max(BLOCK);
+            let mut offset = (stop.offset - stop.offset % ALIGN).max(BLOCK);
             while offset < found.length {
                 if let Ok(group) = reader.group(offset)? {
                     self.durable = self.durable.max(group.durable);
@@ -191,7 +190,7 @@ impl<'a> Chain<'a> {
                         return Err(header_damage(found, stop.flaw));
                     }
                 }
-                offset += BLOCK;
+                offset += ALIGN;
             }
         }
         if self.end() <= self.durable {

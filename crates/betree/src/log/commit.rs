@@ -196,31 +196,43 @@ impl Log {
         let last = group.last().expect("a group to be written has records");
         let durable = state.durable;
         let segment = Arc::clone(&group.segment);
+        let latest = group.end();
+        state.place(&mut group, self.options.direct);
         let offset = group.offset;
         let begin = self.vfs.now();
         let mut scratch = state.scratch.take();
         let (length, outcome) = MutexGuard::unlocked(state, || {
-            let bytes = group.seal(self.store, durable, scratch.as_mut());
+            let (bytes, length) = group.seal(self.store, durable, scratch.as_mut());
             let outcome = segment.file.write_at(sites::WRITE, bytes, offset);
-            let length = bytes.len() as u64;
-            self.note_written(&segment, offset, length);
+            self.note_written(&segment, offset, bytes.len() as u64);
             (length, outcome)
         });
         state.scratch = scratch;
-        state.stats.bytes_raw += padded(group.used() as u64);
-        let saved = group.end() - offset - length;
+        state.shares = false;
+        let raw = padded(offset + group.used() as u64) - padded(offset);
         state.free.push(group.into_memory());
         outcome.map_err(|e| fatal("writing the log", &segment.path, &e))?;
-        state.close_up(segment.number, saved);
-        state.now_written(segment, last, length);
+        let end = offset + length;
+        state.close_up(segment.number, latest - padded(end));
+        state.tail = (segment.number, end);
+        // A block that is shared was counted with the group before.
+        let bytes = padded(end) - padded(offset);
+        state.now_written(segment, last, bytes);
+        state.stats.bytes_raw += raw;
         state.stats.writes += 1;
-        self.pace
-            .wrote(length, self.vfs.now().saturating_sub(begin));
+        self.pace.wrote(bytes, self.vfs.now().saturating_sub(begin));
         Ok(())
     }
 
     /// Sync the files that hold what is written now, the oldest first (I5).
     fn sync_written(&self, state: &mut MutexGuard<'_, State>) -> Result<()> {
+        state.close_blocks();
+        while state.writing && state.shares {
+            // It writes to a block that this sync is to make durable.
+            self.moved.wait(state);
+        }
+        state.check()?;
+        state.close_blocks();
         let written = state.written;
         let dirty: Vec<Dirty> = state.dirty.iter().cloned().collect();
         for Dirty { segment, last } in dirty {

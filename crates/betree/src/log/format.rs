@@ -1,13 +1,14 @@
 //! The bytes of the log: segment header, group header, record. Pure functions, no input or output.
 //!
 //! All numbers are little-endian. A segment is a file of 4 KiB blocks: block 0 holds the segment
-//! header, the groups follow back to back, each from a block boundary and padded with zeros to one.
+//! header, the groups follow. A group begins at the next multiple of 16 bytes behind the one before
+//! it, or at the next block if that may have been synced by then; between them there are zeros.
 //!
 //! ```text
 //! segment header              group header                     record
 //!  0  8 magic "BETRLOG1"       0  4 magic "GRP1"                0  4 crc32c of 4.. to the end
 //!  8  4 crc32c of 12..64       4  4 crc32c of 8..64             4  4 length of the payload
-//! 12  4 version (1)            8  8 segment number              8  8 sequence number
+//! 12  4 version (2)            8  8 segment number              8  8 sequence number
 //! 16 16 store                 16  8 offset in the segment      16  . payload
 //! 32  8 segment number        24  8 number of the first record
 //! 40  8 size of the segment   32  8 durable: every record up
@@ -31,8 +32,10 @@ use thiserror::Error;
 
 use crate::types::Seq;
 
-/// What every group begins and ends at a multiple of.
+/// What segments are made of, and what is written anew once it was synced.
 pub(crate) const BLOCK: u64 = 4096;
+/// What every group begins at a multiple of.
+pub(crate) const ALIGN: u64 = 16;
 /// Bytes of a segment header (in a block of its own).
 pub(crate) const SEGMENT_HEADER: usize = 64;
 /// Bytes of a group header.
@@ -48,7 +51,9 @@ pub(crate) const GROUP_RAW_MAX: u64 = 64 << 20;
 
 const SEGMENT_MAGIC: [u8; 8] = *b"BETRLOG1";
 const GROUP_MAGIC: [u8; 4] = *b"GRP1";
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
+/// Groups of version 1 all begin at blocks.
+const OLDEST_VERSION: u32 = 1;
 
 /// Why bytes are not what was looked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
@@ -164,7 +169,7 @@ pub(crate) fn decode_segment(bytes: &[u8]) -> Result<SegmentHeader, Flaw> {
         return Err(Flaw::Checksum);
     }
     let version = at.u32()?;
-    if version != VERSION {
+    if !(OLDEST_VERSION..=VERSION).contains(&version) {
         return Err(Flaw::Version(version));
     }
     let header = SegmentHeader {
@@ -186,8 +191,8 @@ pub(crate) fn encode_group(header: &GroupHeader, seed: u32) -> [u8; GROUP_HEADER
         "I4: durable records are behind"
     );
     debug_assert!(
-        header.offset.is_multiple_of(BLOCK),
-        "I2: groups begin at blocks"
+        header.offset.is_multiple_of(ALIGN),
+        "I2: groups begin at aligned places"
     );
     let mut bytes = [0; GROUP_HEADER];
     let (magic, rest) = bytes.split_at_mut(4);

@@ -9,11 +9,13 @@ use std::sync::Arc;
 use crate::types::Seq;
 
 use super::format::{
-    self, BLOCK, GROUP_HEADER, GroupHeader, RECORD_HEADER, encode_group, padded, record_fields,
+    self, ALIGN, BLOCK, GROUP_HEADER, GroupHeader, RECORD_HEADER, encode_group, padded,
+    record_fields,
 };
 use super::segment::Segment;
 
-/// Memory of a buffer: it begins at a multiple of [`BLOCK`], so that direct I/O need not copy it.
+/// Memory of a buffer: it begins at a multiple of [`BLOCK`], so that direct I/O need not copy it,
+/// and has a block behind its capacity for the padding of a group that begins within a block.
 pub(super) struct Memory {
     bytes: Vec<u8>,
     start: usize,
@@ -25,7 +27,7 @@ impl Memory {
     pub(super) fn new(capacity: usize) -> Memory {
         let block = 4096;
         assert!(capacity.is_multiple_of(block), "whole blocks");
-        let bytes = vec![0; capacity + block];
+        let bytes = vec![0; capacity + 2 * block];
         // The standard library may say "cannot tell"; then it is merely slower.
         let start = bytes.as_ptr().align_offset(block).min(block);
         Memory {
@@ -35,7 +37,7 @@ impl Memory {
         }
     }
 
-    /// How much it holds.
+    /// How much it holds, padding apart.
     pub(super) fn capacity(&self) -> usize {
         self.capacity
     }
@@ -43,10 +45,10 @@ impl Memory {
     /// All of it.
     #[inline]
     pub(super) fn bytes_mut(&mut self) -> &mut [u8] {
-        let end = self.start + self.capacity;
+        let end = self.start + self.capacity + 4096;
         self.bytes
             .get_mut(self.start..end)
-            .expect("a block more than the capacity was allocated")
+            .expect("two blocks more than the capacity were allocated")
     }
 }
 
@@ -54,7 +56,7 @@ impl Memory {
 pub(super) struct Group {
     memory: Memory,
     pub(super) segment: Arc<Segment>,
-    /// Where in the segment it will be.
+    /// Where in the segment it will be at the latest; from [`Group::place`] on where it is.
     pub(super) offset: u64,
     void: Seq,
     first: Seq,
@@ -113,7 +115,7 @@ impl Group {
         self.segment.size - self.offset
     }
 
-    /// Where the next group may begin.
+    /// Where the next group begins at the latest.
     pub(super) fn end(&self) -> u64 {
         if self.is_empty() {
             return self.offset;
@@ -156,14 +158,23 @@ impl Group {
         debug_assert!(self.used <= self.limit, "the caller asked fits()");
     }
 
-    /// The bytes to write, checksums filled in and padded; `durable` is what is known durable now.
+    /// Say where it is: where it had to be at the latest, or before.
+    pub(super) fn place(&mut self, offset: u64) {
+        assert!(BLOCK <= offset, "block 0 is the header's");
+        assert!(offset <= self.offset, "room was kept for the latest");
+        assert!(offset.is_multiple_of(ALIGN), "where recovery looks");
+        self.offset = offset;
+    }
+
+    /// The bytes to write, checksums filled in and padded to the end of a block, and the length
+    /// without the padding; `durable` is what is known durable now.
     /// With `scratch` they are compressed into it, unless that makes them no shorter.
     pub(super) fn seal<'a>(
         &'a mut self,
         store: u128,
         durable: Seq,
         scratch: Option<&'a mut Memory>,
-    ) -> &'a [u8] {
+    ) -> (&'a [u8], u64) {
         assert!(0 < self.count, "an empty group is not written");
         assert!(durable < self.first, "I4: durable records are behind");
         let seed = format::seed(store, self.segment.number);
@@ -232,17 +243,20 @@ impl Group {
     }
 }
 
-/// Lay `header` down in front of what `memory` holds, and zeros behind it to the end of the block.
-fn finish<'a>(memory: &'a mut Memory, header: &GroupHeader, seed: u32) -> &'a [u8] {
+/// Lay `header` down in front of what `memory` holds, and zeros behind it to the end of the block:
+/// then no block is read to be written.
+fn finish<'a>(memory: &'a mut Memory, header: &GroupHeader, seed: u32) -> (&'a [u8], u64) {
     let length = usize::try_from(header.length).expect("a length in memory");
-    let whole = length.next_multiple_of(4096);
+    let end = header.offset + u64::from(header.length);
+    let padding = usize::try_from(padded(end) - end).expect("less than a block");
+    let whole = length + padding;
     let bytes = memory.bytes_mut().get_mut(..whole);
-    let bytes = bytes.expect("the capacity is whole blocks");
+    let bytes = bytes.expect("a block was kept for the padding");
     let (head, rest) = bytes.split_at_mut(GROUP_HEADER);
     head.copy_from_slice(&encode_group(header, seed));
     let padding = rest.get_mut(length - GROUP_HEADER..);
     padding.expect("the header is in the length").fill(0);
-    bytes
+    (bytes, u64::from(header.length))
 }
 
 /// Compress `records` into `scratch`, behind room for a header; the length with the header, or none

@@ -1,9 +1,9 @@
 //! The redo log: every commit, in order, before anything else knows of it.
 //!
 //! A log is a row of segment files of a size given beforehand, preallocated, and used again under a
-//! new number when released. Records are appended to a group in memory; full groups wait in a queue
-//! of a few buffers; a *writer* writes them at block boundaries with one call each, a *syncer*
-//! syncs for all who wait. Both may be any thread, and do not wait for each other: groups are
+//! new number when released; they are small at first and grow under load. Records are appended to a
+//! group in memory; full groups wait in a queue of a few buffers; a *writer* writes them with one
+//! call each, a *syncer* syncs for all who wait. Both may be any thread, and do not wait for each other: groups are
 //! written while a sync runs, to the same segment and to later ones. Commits slow down as the
 //! buffers fill ([`pace`]); an append waits only when all are full, for a missing segment, or when
 //! [`append::DIRTY_MAX`] segments are not synced. A record longer than a buffer is streamed as a
@@ -13,9 +13,10 @@
 //!
 //! * **I1** Records are numbered without gaps, in log order. The number of a record follows from
 //!   its group's first number and is stored in it all the same.
-//! * **I2** A group lies in one segment, begins at a multiple of 4 KiB, and is written once, to
-//!   blocks no group of this segment's number was written to. So no write touches a block that
-//!   holds a record written before, synced or not.
+//! * **I2** A group lies in one segment and is written once, behind all groups of this segment. It
+//!   begins in the block in which the one before it ends, unless a sync has begun since: then with
+//!   the next block, and a sync does not begin while a group that shares a block is being written.
+//!   So no write touches a block that holds a record which a sync has made durable, or may have.
 //! * **I3** A segment's number rises and is never used twice. Its length is durable before its
 //!   header is written, its name and header before its first group is,
 //!   and before the next segment is made. Checksums are seeded with store and number, so what a

@@ -13,9 +13,15 @@ const PIECE: usize = 1 << 20;
 /// How a log is kept.
 #[derive(Clone, Debug)]
 pub(crate) struct LogOptions {
-    /// Bytes of a segment, preallocated. Larger: fewer rotations, each of which syncs; smaller:
-    /// space comes back in smaller steps. Default 64 MiB: a rotation every half second at 128 MB/s.
+    /// The most bytes of a segment, preallocated. Larger: fewer rotations, each of which syncs;
+    /// smaller: space comes back in smaller steps. Default 64 MiB: a rotation every half second at 128 MB/s.
     pub(crate) segment: u64,
+    /// Bytes of the first segment, and of the next one after [`Log::shrink`]; each one that is full
+    /// within a second is followed by one four times as large, up to `segment`. Default 4 MiB: a
+    /// small store has a small log, and 64 MiB/s are enough for the largest.
+    ///
+    /// [`Log::shrink`]: super::Log::shrink
+    pub(crate) first: u64,
     /// Bytes of each of the buffers in memory. Default 2 MiB: pieces large enough to be written at
     /// full speed.
     pub(crate) buffer: usize,
@@ -35,6 +41,7 @@ impl Default for LogOptions {
     fn default() -> LogOptions {
         LogOptions {
             segment: 64 << 20,
+            first: 4 << 20,
             buffer: 2 << 20,
             buffers: 8,
             group_delay: Duration::ZERO,
@@ -54,6 +61,8 @@ impl LogOptions {
     /// With sizes that work: whole blocks, room for a record.
     pub(super) fn rounded(mut self) -> LogOptions {
         self.segment = self.segment.next_multiple_of(BLOCK).max(2 * BLOCK);
+        self.first = self.first.next_multiple_of(BLOCK);
+        self.first = self.first.clamp(2 * BLOCK, self.segment);
         let block = 4096;
         self.buffer = self.buffer.next_multiple_of(block).max(block);
         self.buffers = self.buffers.max(2);

@@ -42,8 +42,8 @@ impl Log {
             direct: options.direct,
         };
         clear(&place)?;
-        let segment = place.prepare(1, options.segment, None)?;
-        let state = State::new(segment, &options, Seq(first.0 - 1), first);
+        let segment = place.prepare(1, options.first, None, false)?;
+        let state = State::new(segment, &options, Seq(first.0 - 1), first, vfs.now());
         Ok(Log::with(vfs, directory, store, options, state))
     }
 
@@ -86,9 +86,12 @@ impl Log {
         };
         let copy = from.max(unproven).min(end);
         let number = survey.newest() + 1;
-        let mut spares = set_aside(&place, &mut survey, &lasts, options.segment)?;
-        let segment = place.prepare(number, options.segment, spares.pop().as_ref())?;
-        let mut state = State::new(segment, &options, Seq(copy.0 - 1), end);
+        // It goes on as it was before.
+        let size = survey.last_size().next_multiple_of(BLOCK);
+        let size = size.clamp(options.first, options.segment);
+        let mut spares = set_aside(&place, &mut survey, &lasts, size)?;
+        let segment = place.prepare(number, size, spares.pop().as_ref(), false)?;
+        let mut state = State::new(segment, &options, Seq(copy.0 - 1), end, vfs.now());
         state.spares = spares;
         hold(&mut state, &survey, &lasts);
         let log = Log::with(Arc::clone(&vfs), directory, store, options, state);
@@ -212,7 +215,7 @@ fn replay_chain(
 }
 
 /// Set the segments without records of the chain aside (I8), and remove what spares are too many or
-/// of another size. Durable before the header of the segment that is made next.
+/// larger than `size`. Durable before the header of the segment that is made next.
 fn set_aside(
     place: &Place<'_>,
     survey: &mut Survey,
@@ -226,14 +229,12 @@ fn set_aside(
         .zip(lasts)
         .filter(|(_, last)| last.is_none())
     {
-        spares.push(place.recycle(found.number)?);
+        spares.push(place.recycle(found.number, found.length)?);
     }
     let mut kept = Vec::new();
     for spare in spares {
-        let length = place.open(sites::OPEN, &spare.path, false)?.len();
-        let length = length.map_err(|e| Error::io("opening a spare segment", &spare.path, e))?;
         // One more than usual: one is used at once.
-        if length == size && kept.len() <= SPARES {
+        if spare.size <= size && kept.len() <= SPARES {
             kept.push(spare);
         } else {
             place.remove(&spare.path)?;

@@ -11,6 +11,9 @@ use crate::plant::{Plant, planted};
 use super::format::{BLOCK, SegmentHeader, encode_segment};
 use super::sites;
 
+/// Bytes of zeros written and synced at once: less than a millisecond of the device.
+const ZEROS: usize = 256 << 10;
+
 /// A segment that can be written to.
 pub(super) struct Segment {
     pub(super) number: u64,
@@ -24,6 +27,7 @@ pub(super) struct Segment {
 pub(super) struct Spare {
     pub(super) number: u64,
     pub(super) path: PathBuf,
+    pub(super) size: u64,
 }
 
 /// What a file in the directory is to the log.
@@ -74,7 +78,14 @@ pub(super) struct Place<'a> {
 impl Place<'_> {
     /// Make segment `number` of `size` bytes, from `spare` if there is one; it is ready to be
     /// written to, and its name and header are durable (I3). `Full` leaves nothing behind.
-    pub(super) fn prepare(&self, number: u64, size: u64, spare: Option<&Spare>) -> Result<Segment> {
+    /// With `zeros` new blocks are filled.
+    pub(super) fn prepare(
+        &self,
+        number: u64,
+        size: u64,
+        spare: Option<&Spare>,
+        zeros: bool,
+    ) -> Result<Segment> {
         assert!(size.is_multiple_of(BLOCK), "segments are whole blocks");
         assert!(2 * BLOCK <= size, "a segment has room for a group");
         let path = segment_path(self.directory, number);
@@ -84,7 +95,7 @@ impl Place<'_> {
                 .rename(sites::REUSE, &spare.path, &path)
                 .map_err(|e| Error::io("renaming a spare log segment", &spare.path, e))?;
         }
-        let made = self.fill(number, size, &path);
+        let made = self.fill(number, size, &path, zeros);
         if made.is_err() {
             // I3: a file without header must not stay behind when later segments are made. If it
             // cannot be removed the error must not be `Full`, which would allow another try.
@@ -98,14 +109,18 @@ impl Place<'_> {
         made
     }
 
-    fn fill(&self, number: u64, size: u64, path: &Path) -> Result<Segment> {
+    fn fill(&self, number: u64, size: u64, path: &Path, zeros: bool) -> Result<Segment> {
         let file = self.open(sites::CREATE, path, true)?;
         let io = |e| Error::io("making a log segment", path, e);
-        if file.len().map_err(io)? < size {
+        let length = file.len().map_err(io)?;
+        if length < size {
             file.allocate(sites::ALLOCATE, 0, size).map_err(io)?;
             // I3: a header in a file shorter than it says is damage.
             file.sync(sites::LENGTH_SYNC)
                 .map_err(|e| fatal("syncing a new log segment", path, &e))?;
+            if zeros {
+                self.zero(&*file, path, length - length % BLOCK, size)?;
+            }
         }
         // I3: while the file may still be known by its old name, its old content must stay.
         self.sync_names()?;
@@ -126,6 +141,25 @@ impl Place<'_> {
             file,
             size,
         })
+    }
+
+    /// Write zeros to what was only reserved: a file system marks such blocks as written when they
+    /// are synced for the first time, which a commit would wait for. In pieces that are synced one
+    /// by one, so that a commit that syncs meanwhile waits for one at most.
+    fn zero(&self, file: &dyn File, path: &Path, start: u64, end: u64) -> Result<()> {
+        let piece = vec![0; ZEROS];
+        let mut at = start;
+        while at < end {
+            let length = (end - at).min(ZEROS as u64);
+            let bytes = usize::try_from(length).ok().and_then(|l| piece.get(..l));
+            let bytes = bytes.expect("no longer than a piece");
+            file.write_at(sites::ZEROS, bytes, at)
+                .map_err(|e| Error::io("filling a log segment", path, e))?;
+            file.sync(sites::ZEROS_SYNC)
+                .map_err(|e| fatal("syncing a new log segment", path, &e))?;
+            at += length;
+        }
+        Ok(())
     }
 
     /// Make names durable.
@@ -150,7 +184,7 @@ impl Place<'_> {
 
     /// Set the file of segment `number` aside. Not durable, and need not be: its content stays
     /// until its next name is.
-    pub(super) fn recycle(&self, number: u64) -> Result<Spare> {
+    pub(super) fn recycle(&self, number: u64, size: u64) -> Result<Spare> {
         let (from, path) = (
             segment_path(self.directory, number),
             spare_path(self.directory, number),
@@ -158,7 +192,7 @@ impl Place<'_> {
         self.vfs
             .rename(sites::RECYCLE, &from, &path)
             .map_err(|e| Error::io("setting a log segment aside", &from, e))?;
-        Ok(Spare { number, path })
+        Ok(Spare { number, path, size })
     }
 
     pub(super) fn remove(&self, path: &Path) -> Result<()> {

@@ -6,6 +6,10 @@ use vfs::Site;
 pub(crate) const CREATE: Site = Site("log.create");
 /// Reserving the space of a new segment.
 pub(crate) const ALLOCATE: Site = Site("log.allocate");
+/// Filling reserved space with zeros.
+pub(crate) const ZEROS: Site = Site("log.zeros");
+/// Making zeros durable, piece by piece.
+pub(crate) const ZEROS_SYNC: Site = Site("log.zeros.sync");
 /// Writing the header block of a new segment.
 pub(crate) const HEADER: Site = Site("log.header");
 /// Making the length of a new segment durable.

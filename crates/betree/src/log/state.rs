@@ -7,10 +7,20 @@ use std::time::Duration;
 use crate::error::{Error, ErrorKind, Result};
 use crate::types::Seq;
 
-use super::format::BLOCK;
+use super::format::{ALIGN, BLOCK};
 use super::group::{Group, Memory, scratch};
 use super::options::{LogOptions, LogStats};
 use super::segment::{Segment, Spare};
+
+/// Segments that are full sooner than this are followed by larger ones, made two ahead: making one
+/// waits for the device, which syncs the others.
+pub(super) const HURRY: Duration = Duration::from_secs(1);
+
+/// A sync of fewer bytes takes longer for the call than for the bytes.
+const SHORT_SYNC: u64 = 64 << 10;
+
+/// How much larger.
+const GROWTH: u64 = 4;
 
 /// A segment that is not released.
 pub(super) struct Held {
@@ -39,6 +49,12 @@ pub(super) struct State {
     pub(super) free: Vec<Memory>,
     /// What the writer compresses into, if it does.
     pub(super) scratch: Option<Memory>,
+    /// Where in the segment written last the groups end, unpadded.
+    pub(super) tail: (u64, u64),
+    /// The next group begins a block: what was written before it may be synced already (I2).
+    pub(super) fresh: bool,
+    /// The group being written shares a block with one before it.
+    pub(super) shares: bool,
     /// Somebody writes (I6).
     pub(super) writing: bool,
     /// Somebody syncs (I6).
@@ -59,12 +75,17 @@ pub(super) struct State {
     pub(super) ahead: VecDeque<Arc<Segment>>,
     pub(super) next_number: u64,
     pub(super) spares: Vec<Spare>,
+    /// Bytes of the next segment, if no record asks for more.
+    pub(super) usual: u64,
     /// When the active segment was begun, and how long the one before lasted.
     pub(super) begun: Duration,
     pub(super) lasted: Option<Duration>,
     /// Waits that the next sync will end, and how many the last one ended.
     pub(super) waiting: u64,
     pub(super) last_group: u64,
+    /// Syncs that somebody waited for, and bytes written, when this was asked last:
+    /// [`State::syncs_matter`].
+    pub(super) asked: (u64, u64),
     pub(super) stats: LogStats,
     /// Records up to this one are in no segment that is held.
     pub(super) released: Seq,
@@ -77,10 +98,12 @@ impl State {
         options: &LogOptions,
         appended: Seq,
         restart: Seq,
+        now: Duration,
     ) -> State {
         assert!(appended < restart, "a log begins after what is durable");
         assert!(2 <= options.buffers, "one fills while another is written");
         let next_number = segment.number + 1;
+        let usual = segment.size;
         let segment = Arc::new(segment);
         let held = Held {
             number: segment.number,
@@ -95,6 +118,9 @@ impl State {
             sealed: VecDeque::with_capacity(options.buffers),
             free: (1..options.buffers).map(|_| memory()).collect(),
             scratch: options.compress.then(|| scratch(options.buffer)),
+            tail: (0, 0),
+            fresh: true,
+            shares: false,
             writing: false,
             syncing: false,
             preparing: false,
@@ -108,11 +134,13 @@ impl State {
             ahead: VecDeque::new(),
             next_number,
             spares: Vec::new(),
-            begun: Duration::ZERO,
+            usual,
+            begun: now,
             lasted: None,
             waiting: 0,
             last_group: 0,
             released: Seq::ANCIENT,
+            asked: (0, 0),
             stats: LogStats {
                 segments: 1,
                 ..LogStats::default()
@@ -158,6 +186,25 @@ impl State {
         (!self.active.is_empty()).then(|| self.rotate_buffer())
     }
 
+    /// Say where `group`, which is written next, is: right behind the one before it, unless that is
+    /// in another segment, or may be synced by now, or `whole` blocks are to be written (I2).
+    pub(super) fn place(&mut self, group: &mut Group, whole: bool) {
+        assert!(self.writing, "I6: only the writer writes");
+        let (segment, end) = self.tail;
+        if segment == group.segment.number {
+            let begin = if whole || self.fresh { BLOCK } else { ALIGN };
+            group.place(end.next_multiple_of(begin));
+        }
+        self.shares = !group.offset.is_multiple_of(BLOCK);
+        self.fresh = false;
+    }
+
+    /// A sync of what is written begins: nothing is written to these blocks any more (I2).
+    pub(super) fn close_blocks(&mut self) {
+        assert!(self.syncing, "I6: only the syncer syncs");
+        self.fresh = true;
+    }
+
     /// A group with records up to `last` was written to `segment`.
     pub(super) fn now_written(&mut self, segment: Arc<Segment>, last: Seq, bytes: u64) {
         assert!(self.writing, "I6: only the writer writes");
@@ -198,8 +245,9 @@ impl State {
         self.dirty.retain(|dirty| written < dirty.last);
     }
 
-    /// Let the empty active group begin `segment`, at time `now`.
-    pub(super) fn begin_segment(&mut self, segment: Arc<Segment>, now: Duration) {
+    /// Let the empty active group begin `segment`, at time `now`. Segments grow up to `most` bytes
+    /// while they are full soon.
+    pub(super) fn begin_segment(&mut self, segment: Arc<Segment>, now: Duration, most: u64) {
         assert!(self.active.is_empty(), "I2: a group lies in one segment");
         let first = Seq(self.appended.0 + 1);
         let back = self.held.back_mut().expect("the active segment is held");
@@ -216,10 +264,20 @@ impl State {
         let void = first.max(self.restart);
         self.active.restart_in(segment, void, first);
         self.stats.segments += 1;
-        if self.begun != Duration::ZERO {
-            self.lasted = Some(now.saturating_sub(self.begun));
+        let lasted = now.saturating_sub(self.begun);
+        if lasted < HURRY {
+            self.usual = self.usual.saturating_mul(GROWTH).min(most);
         }
+        self.lasted = Some(lasted);
         self.begun = now;
+    }
+
+    /// Whether commits wait for many short syncs, going by what came since this was asked last.
+    pub(super) fn syncs_matter(&mut self) -> bool {
+        let now = (self.stats.groups, self.stats.bytes_written);
+        let (groups, bytes) = (now.0 - self.asked.0, now.1 - self.asked.1);
+        self.asked = now;
+        bytes < groups.saturating_mul(SHORT_SYNC)
     }
 
     pub(super) fn bytes_held(&self) -> u64 {

@@ -7,7 +7,7 @@ use vfs::{File, Vfs};
 use crate::error::{Error, ErrorKind, Result};
 use crate::types::Seq;
 
-use super::format::{self, BLOCK, Flaw, GROUP_HEADER, GroupHeader, SEGMENT_HEADER};
+use super::format::{self, ALIGN, BLOCK, Flaw, GROUP_HEADER, GroupHeader, SEGMENT_HEADER, padded};
 use super::segment::{Name, Place, Spare, parse_name, segment_path, spare_path};
 use super::sites;
 
@@ -50,10 +50,12 @@ impl Survey {
                     let file = place.open(sites::OPEN, &path, false)?;
                     survey.segments.push(look(place, number, path, file)?);
                 }
-                Name::Spare(number) => survey.spares.push(Spare {
-                    number,
-                    path: spare_path(place.directory, number),
-                }),
+                Name::Spare(number) => {
+                    let path = spare_path(place.directory, number);
+                    let size = place.open(sites::OPEN, &path, false)?.len();
+                    let size = size.map_err(|e| Error::io("opening a spare segment", &path, e))?;
+                    survey.spares.push(Spare { number, path, size });
+                }
             }
         }
         survey.segments.sort_by_key(|found| found.number);
@@ -70,6 +72,11 @@ impl Survey {
         let segments = self.segments.iter().map(|found| found.number);
         let spares = self.spares.iter().map(|spare| spare.number);
         segments.chain(spares).max().unwrap_or(0)
+    }
+
+    /// Bytes of the segment that was begun last; 0 if there is none.
+    pub(super) fn last_size(&self) -> u64 {
+        self.segments.last().map_or(0, |found| found.length)
     }
 
     /// For each segment: records from this number on in it do not count, because a later segment
@@ -195,6 +202,22 @@ impl<'a> Reader<'a> {
         let from = usize::try_from(offset - self.at).expect("inside the window");
         let bytes = self.window.get(from..from + len);
         Ok(Some(bytes.expect("the window covers it")))
+    }
+
+    /// The group behind the one that ends at `end`, and where it begins: right there, or with the
+    /// next block.
+    pub(super) fn next(&mut self, end: u64) -> Result<Result<(u64, GroupHeader), Flaw>> {
+        let (near, far) = (end.next_multiple_of(ALIGN), padded(end));
+        let flaw = match self.group(near)? {
+            Ok(group) => return Ok(Ok((near, group))),
+            Err(flaw) => flaw,
+        };
+        match self.group(far)? {
+            Ok(group) => Ok(Ok((far, group))),
+            // Where there is nothing at the first place, what is at the second says more.
+            Err(other) if flaw == Flaw::Magic => Ok(Err(other)),
+            Err(_) => Ok(Err(flaw)),
+        }
     }
 
     /// The header of the group at `offset`, if there is one and the file holds all of it.

@@ -11,17 +11,13 @@ use crate::error::{ErrorKind, Result};
 use crate::types::Seq;
 
 use super::Log;
-use super::segment::{Segment, Spare, segment_path};
-use super::state::State;
+use super::segment::{Place, Segment, Spare, segment_path};
+use super::state::{HURRY, State};
 
 /// Spare segments kept for reuse: as many as a checkpoint releases at once with the usual sizes, so
 /// that a steady load never makes new ones, whose blocks the file system must first mark as
 /// written.
 pub(super) const SPARES: usize = 4;
-
-/// Segments that are full sooner than this are made two ahead: making one waits for the device,
-/// which syncs the others.
-const HURRY: Duration = Duration::from_secs(1);
 
 impl Log {
     /// Release the segments whose records are all older than `seq`: set aside or removed.
@@ -49,10 +45,10 @@ impl Log {
             state.released = gone
                 .last
                 .map_or(state.released, |last| last.max(state.released));
-            let keep = gone.size == self.options.segment && state.spares.len() < SPARES;
+            let keep = gone.size <= state.usual && state.spares.len() < SPARES;
             drop(state);
             if keep {
-                let spare = self.place().recycle(gone.number)?;
+                let spare = self.place().recycle(gone.number, gone.size)?;
                 self.state.lock().spares.push(spare);
             } else {
                 let path = segment_path(&self.directory, gone.number);
@@ -93,7 +89,7 @@ impl Log {
         let here = Path::new("");
         let spares = state.spares.iter();
         let mut files: Vec<(String, u64, bool)> = spares
-            .map(|spare| (name(&spare.path), self.options.segment, false))
+            .map(|spare| (name(&spare.path), spare.size, false))
             .collect();
         let held = state.held.iter();
         files.extend(held.map(|held| (name(&segment_path(here, held.number)), held.size, true)));
@@ -102,12 +98,39 @@ impl Log {
         files
     }
 
-    /// Remove the spare segments: their space is wanted elsewhere.
+    /// Be as small as a new log, as far as records allow: spare segments and those made ahead are
+    /// removed, and the next record begins a small segment, so that a checkpoint lets go of the
+    /// one before. It grows again under load.
     ///
     /// # Errors
-    /// `Io`.
-    pub(crate) fn trim(&self) -> Result<()> {
-        let spares = std::mem::take(&mut self.state.lock().spares);
+    /// `Io`; `Full` when the small segment cannot be made; `Closed`.
+    pub(crate) fn shrink(&self) -> Result<()> {
+        let mut state = self.state.lock();
+        state.check()?;
+        while state.preparing {
+            self.moved.wait(&mut state);
+            state.check()?;
+        }
+        state.usual = self.options.first;
+        let spares = std::mem::take(&mut state.spares);
+        let ahead = std::mem::take(&mut state.ahead);
+        let large = self.options.first < state.active.segment.size;
+        let made = if large && state.active.is_empty() {
+            self.prepare(&mut state, self.options.first, ahead)
+        } else {
+            MutexGuard::unlocked(&mut state, || remove_all(&self.place(), &ahead))
+        };
+        // Others may have begun to append, and to write.
+        let still = state.active.is_empty() && !state.writing && state.sealed.is_empty();
+        if large
+            && still
+            && let Some(next) = state.ahead.pop_front()
+        {
+            state.begin_segment(next, self.vfs.now(), self.options.first);
+        }
+        state.lasted = None;
+        drop(state);
+        made?;
         for Spare { path, .. } in spares {
             self.place().remove(&path)?;
         }
@@ -121,10 +144,7 @@ impl Log {
         while lacks_segment(&state) {
             // A full disk may have space by the time the segment is needed; the append that needs
             // it tries again and reports. Any other failure has poisoned the log.
-            if self
-                .prepare(&mut state, self.options.segment, VecDeque::new())
-                .is_err()
-            {
+            if self.prepare(&mut state, 0, VecDeque::new()).is_err() {
                 return;
             }
         }
@@ -146,18 +166,17 @@ impl Log {
     ) -> Result<()> {
         assert!(!state.preparing, "one at a time");
         assert!(short.is_empty() || state.ahead.is_empty(), "I3: in order");
-        let size = size.max(self.options.segment);
+        let usual = size <= state.usual;
+        let size = size.max(state.usual);
         let number = state.next_number;
         state.next_number += 1;
-        let usual = size == self.options.segment;
         let spare = if usual { state.spares.pop() } else { None };
+        let zeros = state.syncs_matter();
         state.preparing = true;
         let made = MutexGuard::unlocked(state, || {
             let place = self.place();
-            for short in short {
-                place.remove(&short.path)?;
-            }
-            place.prepare(number, size, spare.as_ref())
+            remove_all(&place, &short)?;
+            place.prepare(number, size, spare.as_ref(), zeros)
         });
         state.preparing = false;
         let made = made.map(|segment| state.ahead.push_back(Arc::new(segment)));
@@ -169,6 +188,11 @@ impl Log {
         }
         made
     }
+}
+
+/// Remove segments that were made ahead and hold nothing.
+fn remove_all(place: &Place<'_>, segments: &VecDeque<Arc<Segment>>) -> Result<()> {
+    segments.iter().try_for_each(|s| place.remove(&s.path))
 }
 
 /// Whether a segment should be made ahead: one when an eighth of the active one is used, two when

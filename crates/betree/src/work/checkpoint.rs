@@ -283,6 +283,16 @@ impl Core {
         }
     }
 
+    /// Let the log be small again, as far as the next checkpoint lets it.
+    pub(crate) fn shrink_log(&self) -> Result<()> {
+        let Some(log) = &self.log else { return Ok(()) };
+        match log.shrink() {
+            // The checkpoint makes room, not this.
+            Err(error) if error.kind() == ErrorKind::Full => Ok(()),
+            other => other.inspect_err(|e| self.health.poison(e)),
+        }
+    }
+
     /// Space was freed: cut the end of the data file.
     pub(crate) fn cut_file(&self) -> Result<()> {
         let path = self.data_path();

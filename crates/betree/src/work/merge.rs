@@ -41,6 +41,8 @@ pub(crate) struct MergeJob {
     /// Encoded bytes at which a part ends, in turn; the last part has no end.
     cuts: Vec<u64>,
     last_key: Vec<u8>,
+    /// Bytes written that the pace was told of.
+    told: u64,
     done: bool,
 }
 
@@ -63,6 +65,12 @@ impl MergeJob {
                 .is_sorted_by(|a, b| a.meta().max_key < b.meta().min_key),
             "I2 of the bucket: in key order, and apart"
         );
+    }
+
+    /// Bytes written so far, about.
+    fn written(&self) -> u64 {
+        let whole: u64 = self.outputs.iter().map(|run| run.meta().bytes).sum();
+        whole + self.writer.as_ref().map_or(0, RunWriter::stored_bytes)
     }
 
     /// What was made is named by no bucket, and never will be: its space goes back.
@@ -169,6 +177,10 @@ impl Core {
         let result = self.merge_some(&mut job);
         let took = self.vfs.now().saturating_sub(start);
         self.counters.merge_nanos.add_nanos(took);
+        // Slice by slice, or what merges owe would fall in steps of a whole bucket.
+        let more = job.written().saturating_sub(job.told);
+        job.told += more;
+        self.counters.merged_bytes.add(more);
         match result {
             Err(error) => {
                 self.end_merge(&job.bucket, error.kind() == ErrorKind::Corrupt);
@@ -248,6 +260,7 @@ impl Core {
             outputs: Vec::new(),
             cuts: self.cuts(bytes),
             last_key: Vec::new(),
+            told: 0,
             done: false,
             deltas,
             base,
@@ -355,7 +368,6 @@ impl Core {
             .filter(|run| !merged(run, &job.base))
             .cloned()
             .collect();
-        let written: u64 = job.outputs.iter().map(|r| r.meta().bytes).sum();
         state.merging = false;
         let mut parts = parts(&job.bucket, job.outputs);
         if let Some(last) = parts.last_mut() {
@@ -378,7 +390,6 @@ impl Core {
         }
         self.merges.over(1);
         self.counters.merges.add(1);
-        self.counters.merged_bytes.add(written);
         None
     }
 

@@ -44,6 +44,10 @@ const SHARE: usize = 16;
 /// merge.
 const LOOK_AGAIN: Duration = Duration::from_millis(100);
 
+/// However far merges are behind, a commit waits no longer than this many times what its own merges
+/// take.
+const PRESSURE_MAX: f64 = 4.0;
+
 /// What a merge of a bucket is worth.
 struct Worth {
     score: f64,
@@ -172,22 +176,24 @@ impl Core {
         flushed * self.options.rho() - spent as f64
     }
 
-    /// How long a commit of `bytes` should sleep because merges are behind: nothing until the debt
-    /// (what the pace allows, as far as there are deltas to merge) is more than a burst may leave
-    /// behind, then in proportion, so that the debt is bounded without a stop.
+    /// How long a commit of `bytes` should sleep because merges are behind: in proportion to the
+    /// debt (what the pace allows, as far as there are deltas to merge), from the first byte on, so
+    /// that a young store is not faster than an old one, and the debt is bounded without a step.
     pub(crate) fn merge_delay(&self, bytes: usize) -> Duration {
-        let slack = self.tuning.merge_slack;
         let waiting = self.merges.waiting_bytes() as f64;
         let debt = self.merge_allowance().min(waiting * self.options.rho());
-        let merged = self.counters.merged_bytes.get() as f64;
-        if debt <= slack || merged <= 0.0 {
+        let counters = &self.counters;
+        let merged = counters.merged_bytes.get() as f64;
+        let accepted = counters.user_bytes.get() as f64;
+        if debt <= 0.0 || merged <= 0.0 || accepted <= 0.0 {
             return Duration::ZERO;
         }
-        let nanos = self.counters.merge_nanos.get() as f64;
-        // Time to merge what this commit will cost, on one thread, scaled by how far behind.
-        let per_byte = nanos / merged / 1e9;
-        let pressure = ((debt - slack) / slack).min(2.0);
-        Duration::from_secs_f64(bytes as f64 * 0.5 * self.options.rho() * per_byte * pressure)
+        // The time one thread takes for the merges that this commit will cost.
+        let per_byte = counters.merge_nanos.get() as f64 / merged / 1e9;
+        let deltas = (counters.delta_bytes.get() as f64 / accepted).min(1.0);
+        let cost = bytes as f64 * deltas * self.options.rho() * per_byte;
+        let pressure = (debt / self.tuning.merge_span).min(PRESSURE_MAX);
+        Duration::from_secs_f64(cost * pressure)
     }
 
     /// Count the deltas that are there when the store is opened.

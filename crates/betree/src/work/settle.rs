@@ -43,12 +43,9 @@ impl Core {
     /// A checkpoint frees what merges have replaced; then the ends of the files are cut.
     fn tidy_up(&self) -> Result<()> {
         self.forget_dropped();
+        self.shrink_log()?;
         self.checkpoint()?;
-        self.cut_file()?;
-        if let Some(log) = &self.log {
-            log.trim()?;
-        }
-        Ok(())
+        self.cut_file()
     }
 
     /// Merge every bucket of `tree` that has keys in the range. `watch` gets the bytes done and to

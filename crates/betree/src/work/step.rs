@@ -63,6 +63,9 @@ impl Core {
             return Ok(true);
         }
         if self.checkpoint_due() {
+            if self.idle_for_a_while() {
+                self.shrink_log()?;
+            }
             self.checkpoint()?;
             return Ok(true);
         }

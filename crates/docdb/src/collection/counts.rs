@@ -24,13 +24,13 @@ const FOLD_AFTER: u64 = 256;
 
 /// What a transaction changes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Delta {
+pub(crate) struct Delta {
     /// Documents.
-    pub documents: i64,
+    pub(crate) documents: i64,
     /// Bytes of documents.
-    pub bytes: i64,
+    pub(crate) bytes: i64,
     /// The highest number of a record.
-    pub record: i64,
+    pub(crate) record: i64,
 }
 
 impl Delta {
@@ -109,11 +109,6 @@ impl Counts {
     /// The first of `count` numbers for records.
     pub(crate) fn take_records(&self, count: i64) -> i64 {
         self.next_record.fetch_add(count, Ordering::Relaxed)
-    }
-
-    /// The number the next record gets, or a higher one.
-    pub(crate) fn next_record(&self) -> i64 {
-        self.next_record.load(Ordering::Relaxed)
     }
 
     /// Write the entry of a transaction (C1).

@@ -2,6 +2,7 @@
 
 mod classic;
 mod plan;
+mod reads;
 mod settings;
 mod steps;
 
@@ -63,7 +64,7 @@ pub struct Experiment {
 /// Every experiment.
 #[must_use]
 pub fn experiments() -> &'static [Experiment] {
-    const ALL: [Experiment; 2] = [classic::EXPERIMENT, steps::EXPERIMENT];
+    const ALL: [Experiment; 3] = [classic::EXPERIMENT, steps::EXPERIMENT, reads::EXPERIMENT];
     &ALL
 }
 

@@ -184,7 +184,7 @@ impl Lap<'_, '_, '_> {
         let work: Work = serde_json::from_value(step.work.clone())
             .map_err(|e| Error::new(format!("step {}: {e}", step.name)))?;
         let main = match work {
-            Work::Query { .. } => Main::Queries,
+            Work::Query { .. } | Work::Scan => Main::Queries,
             Work::Load { .. } | Work::BuildIndexes => Main::Rows,
         };
         let lab_before = self_usage();

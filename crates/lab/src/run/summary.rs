@@ -129,7 +129,7 @@ fn rate_target(step: &StepPlan) -> Option<f64> {
         return Some(rate);
     }
     match serde_json::from_value(step.work.clone()) {
-        Ok(Work::Query { write_rate, .. }) => Some(write_rate),
+        Ok(Work::Query { write_rate, .. }) => (0.0 < write_rate).then_some(write_rate),
         _ => None,
     }
 }

@@ -7,6 +7,7 @@ mod build;
 mod insert;
 pub mod protocol;
 mod query;
+mod scan;
 mod serve;
 mod session;
 mod step;

@@ -10,7 +10,7 @@ use stdx::time;
 
 use super::protocol::{Event, Finished, Interval, Step, Tick};
 use super::session::{Live, Session};
-use super::{build, insert, query};
+use super::{build, insert, query, scan};
 use crate::load::{Marks, Recorder, encode_histogram, latency_of};
 use crate::record::Ended;
 use crate::workload::iibench::Work;
@@ -97,7 +97,7 @@ impl Shared<'_> {
     /// Main operations done: rows for loads, queries for query steps.
     fn done(&self) -> u64 {
         match self.plan.work {
-            Work::Query { .. } => self.queries.load(Ordering::Relaxed),
+            Work::Query { .. } | Work::Scan => self.queries.load(Ordering::Relaxed),
             Work::Load { .. } | Work::BuildIndexes => self.rows.load(Ordering::Relaxed),
         }
     }
@@ -129,7 +129,7 @@ pub(super) fn run(
 ) -> Result<Finished, String> {
     let needs_indexes = match plan.work {
         Work::Load { indexes, .. } => indexes,
-        Work::BuildIndexes | Work::Query { .. } => true,
+        Work::BuildIndexes | Work::Query { .. } | Work::Scan => true,
     };
     if needs_indexes {
         session.indexes()?;
@@ -175,7 +175,7 @@ fn shared<'a>(session: &'a Session, plan: &'a Step) -> Shared<'a> {
     let end_row = match plan.work {
         Work::Load { .. } if plan.operations > 0 => live.high + plan.operations,
         Work::BuildIndexes => live.high,
-        Work::Load { .. } | Work::Query { .. } => u64::MAX,
+        Work::Load { .. } | Work::Query { .. } | Work::Scan => u64::MAX,
     };
     Shared {
         session,
@@ -224,6 +224,13 @@ fn clients_of<'a>(shared: &'a Shared<'a>) -> Vec<(String, Body<'a>)> {
                 shared.ended();
             };
             clients.push(("build".to_owned(), Box::new(body)));
+        }
+        Work::Scan => {
+            let body = move || {
+                scan::all(shared);
+                shared.ended();
+            };
+            clients.push(("scan".to_owned(), Box::new(body)));
         }
         Work::Query { point, .. } => {
             for client in 0..count {

@@ -122,7 +122,7 @@ impl Check {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use std::path::Path;
 
     use kv::{Batch, Durability};
@@ -134,7 +134,7 @@ mod tests {
     use crate::workload::iibench::{Payload, RowParams, Shape, Work};
 
     /// A store with 500 rows.
-    fn loaded(dir: &Path) -> Session {
+    pub(in crate::worker) fn loaded(dir: &Path) -> Session {
         let mut session = Session::open(&Open {
             engine: "memory".to_owned(),
             directory: dir.to_owned(),

@@ -14,7 +14,7 @@ pub trait Rows: Send {
     /// The next row; none when there are no more, then and ever after.
     ///
     /// # Errors
-    /// Those of the stage, of storage, and of [`Host::check`]. After an error the rows are done for.
+    /// Those of the stage, of storage, and of [`Host::check`]. After one, there are no more rows.
     fn next(&mut self, host: &mut dyn Host) -> Result<Option<Row>>;
 }
 
@@ -44,8 +44,8 @@ pub trait Host {
     /// The database that the pipeline was sent to, for names of collections without one.
     fn database(&self) -> &str;
 
-    /// The results of `pipeline` over a collection or view, which may not exist. The pipeline is not
-    /// optimized yet.
+    /// The results of `pipeline` over a collection or view, which may not exist. The pipeline is
+    /// not optimized yet.
     ///
     /// # Errors
     /// Those of storage.

@@ -1,12 +1,19 @@
 //! The commands: a file for each family, a row for each command.
 
 mod build;
+mod cursor;
 mod diagnose;
+mod explain;
+mod find;
 pub(crate) mod hello;
 mod host;
+mod insert;
+mod listing;
 mod logs;
 mod parameter;
+mod replica_set;
 mod status;
+mod write;
 
 use std::collections::HashMap;
 
@@ -17,11 +24,17 @@ use crate::dispatch::Row;
 /// The rows, family by family.
 const FAMILIES: &[&[Row]] = &[
     build::ROWS,
+    cursor::ROWS,
     diagnose::ROWS,
+    explain::ROWS,
+    find::ROWS,
     hello::ROWS,
     host::ROWS,
+    insert::ROWS,
+    listing::ROWS,
     logs::ROWS,
     parameter::ROWS,
+    replica_set::ROWS,
     status::ROWS,
 ];
 

@@ -112,8 +112,6 @@ pub(crate) struct Metrics {
     pub(crate) physical_out: Counter,
     /// Messages answered.
     pub(crate) requests: Counter,
-    /// Connections ever.
-    pub(crate) connections: Counter,
     /// Connections refused.
     pub(crate) rejected: Counter,
     /// Commands told to come back later.

@@ -6,6 +6,7 @@
 )]
 
 mod client;
+mod documents;
 mod faults;
 mod greeting;
 mod protocol;

@@ -225,18 +225,40 @@ fn crashed(node: &Node, style: u64, rng: &mut Rng) -> Bytes {
             Pending::Write(offset, new) => {
                 let whole = style < 4 || rng.chance(0.3);
                 let kept = keep(style, rng);
-                for (i, sector) in new.chunks(SECTOR).enumerate() {
+                for (at, sector) in sectors(*offset, new) {
                     if if whole { kept } else { rng.chance(0.5) } {
-                        lay(&mut bytes, *offset + (i * SECTOR) as u64, sector);
+                        lay(&mut bytes, at, sector);
                     } else if style == 3 && rng.chance(0.2) {
-                        let garbage = vec![0xA5; sector.len()];
-                        lay(&mut bytes, *offset + (i * SECTOR) as u64, &garbage);
+                        ruin(&mut bytes, at);
                     }
                 }
             }
         }
     }
     bytes
+}
+
+/// What of each sector is written, and where.
+fn sectors(offset: u64, mut new: &[u8]) -> Vec<(u64, &[u8])> {
+    let mut at = offset;
+    let mut all = Vec::new();
+    while !new.is_empty() {
+        let room = SECTOR - usize::try_from(at).unwrap() % SECTOR;
+        let (sector, rest) = new.split_at(room.min(new.len()));
+        all.push((at, sector));
+        at += sector.len() as u64;
+        new = rest;
+    }
+    all
+}
+
+/// A write of the sector at `at` was cut short: none of it can be read, whoever wrote it before.
+fn ruin(bytes: &mut Bytes, at: u64) {
+    let from = usize::try_from(at).unwrap() / SECTOR * SECTOR;
+    let end = (from + SECTOR).min(bytes.len());
+    if from < end {
+        bytes[from..end].fill(0xA5);
+    }
 }
 
 fn apply(bytes: &mut Bytes, change: &Pending) {

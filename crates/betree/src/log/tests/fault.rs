@@ -101,7 +101,7 @@ fn recovery_with_a_full_disk_uses_a_spare_or_says_full() {
     let disk = Disk::default();
     let log = create(&disk).unwrap();
     fill(&log, 100, SALT, false);
-    log.trim().unwrap();
+    log.shrink().unwrap();
     drop(log);
     disk.space(Some(0));
     match recover(&disk, 1) {

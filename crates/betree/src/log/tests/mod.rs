@@ -6,6 +6,7 @@ mod disk;
 mod fault;
 mod group;
 mod order;
+mod place;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -25,6 +26,7 @@ const DIRECTORY: &str = "/store";
 fn small() -> LogOptions {
     LogOptions {
         segment: 64 << 10,
+        first: 64 << 10,
         buffer: 8 << 10,
         buffers: 3,
         compress: false,
@@ -204,7 +206,7 @@ fn released_segments_are_used_again_and_the_rest_is_kept() {
     };
     log.release_before(Seq::MAX).unwrap();
     assert!((1..=crate::log::upkeep::SPARES).contains(&spares(&disk)));
-    log.trim().unwrap();
+    log.shrink().unwrap();
     assert_eq!(spares(&disk), 0);
     assert!(log.bytes_held() <= 2 * (64 << 10));
 }

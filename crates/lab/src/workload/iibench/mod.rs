@@ -23,6 +23,9 @@ pub const TREES: [&str; 4] = ["rows", "index1", "index2", "index3"];
 /// Entries a range query returns at most.
 pub const QUERY_LIMIT: usize = 10;
 
+/// Entries that count as one query of a scan.
+pub const SCAN_PIECE: u64 = 1000;
+
 /// What the rows look like.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RowParams {
@@ -62,6 +65,8 @@ pub enum Work {
         /// Rows in one background transaction.
         batch: u32,
     },
+    /// Read the rows and the three indexes once from end to end, in key order; nothing is written.
+    Scan,
 }
 
 /// Queries that run beside a load, open-loop.
