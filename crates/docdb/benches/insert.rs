@@ -1,9 +1,10 @@
 //! What does a document cost on its way in, and where does the time go? The documents and the three
 //! secondary indexes of iibench, in batches of 1,000, into betree.
 //!
-//! `cargo bench -p docdb --bench insert -- DOCUMENTS [DIRECTORY]` (default: 500,000 in a new temporary
-//! directory). The parts are measured by themselves, on the same documents: checking (structure, depth,
-//! UTF-8), and making the keys of all indexes; the rest of an insert is the engine's and the copying.
+//! `cargo bench -p docdb --bench insert -- DOCUMENTS [DIRECTORY]` (default: 500,000 in a new
+//! temporary directory). The parts are measured by themselves, on the same documents: checking
+//! (structure, depth, UTF-8), and making the keys of all indexes; the rest of an insert is the
+//! engine's and the copying.
 
 use std::path::PathBuf;
 use std::sync::Arc;

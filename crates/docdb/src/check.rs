@@ -1,7 +1,8 @@
 //! `validate`: documents against indexes, both ways.
 //!
-//! Every document must be BSON and have exactly the entries that the key generator gives; every entry
-//! must point to a document that has it; the counts must be true. The report has MongoDB's fields.
+//! Every document must be BSON and have exactly the entries that the key generator gives; every
+//! entry must point to a document that has it; the counts must be true. The report has MongoDB's
+//! fields.
 
 use bson::{Bson, Document, RawDocument, doc};
 use kv::{Direction, KeyRange, Snapshot};

@@ -27,11 +27,12 @@ mod ttl;
 mod work;
 mod write;
 
+pub use aggregate::{AggregateRequest, Report};
 pub use catalog::{Catalog, Named};
 pub use collection::{Action, Capped, Collection, CollectionOptions, Level, View};
 pub use document::check_document;
-pub use ddl::{CreateIndexesReply, IndexNames};
 pub use cursor::{BATCH_BYTES, Batch, FIRST_BATCH, Figures, GetMore, IDLE_LIMIT, Killed, Owner};
+pub use ddl::{CreateIndexesReply, IndexNames};
 pub use explain::Verbosity;
 pub use find::{CountRequest, DistinctRequest, FindRequest, Matched, Matching};
 pub use index::{Entry, Index, IndexSpec};

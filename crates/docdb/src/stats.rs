@@ -115,7 +115,8 @@ impl Store {
         Ok(rows.collect())
     }
 
-    /// Compact the trees of a collection; gives the bytes that were freed, as far as the engine says.
+    /// Compact the trees of a collection; gives the bytes that were freed, as far as the engine
+    /// says.
     ///
     /// # Errors
     /// `NamespaceNotFound`, `CommandNotSupportedOnView`, `CommandNotSupported` for engines that

@@ -1,8 +1,8 @@
 //! The store: an engine, the catalog of what is in it, and what runs beside operations.
 //!
 //! Trees of the engine: `_catalog`, `_counts` and `_sessions`; per collection `c.<uuid>` with its
-//! documents by record, and `i.<uuid>.<number>` with the entries of each index. Trees that the catalog
-//! does not know are left over from a change that did not end, and are dropped at opening.
+//! documents by record, and `i.<uuid>.<number>` with the entries of each index. Trees that the
+//! catalog does not know are left over from a change that did not end, and are dropped at opening.
 
 mod open;
 

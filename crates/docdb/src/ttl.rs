@@ -1,7 +1,7 @@
 //! Documents that expire.
 //!
-//! A pass looks at every TTL index and deletes, through the ordinary path, the documents whose date is
-//! older than the index allows: in batches, so that ingest goes on between them.
+//! A pass looks at every TTL index and deletes, through the ordinary path, the documents whose date
+//! is older than the index allows: in batches, so that ingest goes on between them.
 
 use std::sync::{Arc, Weak};
 use std::time::Duration;

@@ -1,7 +1,7 @@
 //! Work: an engine transaction with what the collections it touches need around it.
 //!
-//! - W1. Whoever writes documents of a collection shares the collection's latch until the commit: its
-//!   indexes stay the same.
+//! - W1. Whoever writes documents of a collection shares the collection's latch until the commit:
+//!   its indexes stay the same.
 //! - W2. The counts of the collections change with the commit, in the same engine transaction.
 //! - W3. The latch of a collection comes before the engine transaction, except in a multi-document
 //!   transaction, which waits for a latch only so long: engines with one writer could not go on.
@@ -91,8 +91,8 @@ impl<'s> Work<'s> {
         Ok(self.txn()?)
     }
 
-    /// The current state of a collection; its latch is shared until this work ends (W1). `None` when
-    /// there is no collection of that name.
+    /// The current state of a collection; its latch is shared until this work ends (W1). `None`
+    /// when there is no collection of that name.
     ///
     /// # Errors
     /// `LockTimeout` in a multi-document transaction.
@@ -259,8 +259,8 @@ impl Store {
         }
     }
 
-    /// Write in the transaction of the operation, or in one of its own, which is begun again while it
-    /// conflicts with others.
+    /// Write in the transaction of the operation, or in one of its own, which is begun again while
+    /// it conflicts with others.
     pub(crate) fn write<R>(
         &self,
         op: &Op<'_>,

@@ -28,14 +28,14 @@ pub(crate) struct Args {
     #[arg(long)]
     dbpath: Option<String>,
     /// Store with this engine: betree, lmdb, rocksdb, wiredtiger (default betree)
-    #[arg(long)]
-    storageEngine: Option<String>,
+    #[arg(long = "storageEngine")]
+    storage_engine: Option<String>,
     /// Give the engine so much memory, in GB (default: the engine's)
-    #[arg(long, alias = "wiredTigerCacheSizeGB")]
-    cacheSizeGB: Option<String>,
+    #[arg(long = "cacheSizeGB", alias = "wiredTigerCacheSizeGB")]
+    cache_size_gb: Option<String>,
     /// Set an option of the engine
-    #[arg(long, value_name = "NAME=VALUE")]
-    engineOption: Vec<String>,
+    #[arg(long = "engineOption", value_name = "NAME=VALUE")]
+    engine_option: Vec<String>,
     /// Listen on this port (default 27017)
     #[arg(long)]
     port: Option<String>,
@@ -46,20 +46,20 @@ pub(crate) struct Args {
     #[arg(long, action = ArgAction::SetTrue)]
     bind_ip_all: bool,
     /// Take at most so many connections
-    #[arg(long)]
-    maxConns: Option<String>,
+    #[arg(long = "maxConns")]
+    max_conns: Option<String>,
     /// Compress with these, with commas between (default snappy,zstd,zlib)
-    #[arg(long)]
-    networkMessageCompressors: Option<String>,
+    #[arg(long = "networkMessageCompressors")]
+    compressors: Option<String>,
     /// Be the one member of a replica set of this name (default rs0)
-    #[arg(long, conflicts_with = "standalone")]
-    replSet: Option<String>,
+    #[arg(long = "replSet", conflicts_with = "standalone")]
+    repl_set: Option<String>,
     /// Be no member of a replica set: no transactions, no retryable writes
     #[arg(long, action = ArgAction::SetTrue)]
     standalone: bool,
     /// Lose at most so many milliseconds of writes without j:true when the machine fails
-    #[arg(long)]
-    journalCommitInterval: Option<String>,
+    #[arg(long = "journalCommitInterval")]
+    journal_commit_interval: Option<String>,
     /// Log commands that take longer, in milliseconds
     #[arg(long)]
     slowms: Option<String>,
@@ -76,8 +76,8 @@ pub(crate) struct Args {
     #[arg(long)]
     pidfilepath: Option<String>,
     /// Set a parameter
-    #[arg(long, value_name = "NAME=VALUE")]
-    setParameter: Vec<String>,
+    #[arg(long = "setParameter", value_name = "NAME=VALUE")]
+    set_parameter: Vec<String>,
 }
 
 impl Args {
@@ -91,14 +91,17 @@ impl Args {
         }
         let given = [
             ("storage.dbPath", &self.dbpath),
-            ("storage.engine", &self.storageEngine),
-            ("storage.cacheSizeGB", &self.cacheSizeGB),
-            ("storage.journal.commitIntervalMs", &self.journalCommitInterval),
+            ("storage.engine", &self.storage_engine),
+            ("storage.cacheSizeGB", &self.cache_size_gb),
+            (
+                "storage.journal.commitIntervalMs",
+                &self.journal_commit_interval,
+            ),
             ("net.port", &self.port),
             ("net.bindIp", &self.bind_ip),
-            ("net.maxIncomingConnections", &self.maxConns),
-            ("net.compression.compressors", &self.networkMessageCompressors),
-            ("replication.replSetName", &self.replSet),
+            ("net.maxIncomingConnections", &self.max_conns),
+            ("net.compression.compressors", &self.compressors),
+            ("replication.replSetName", &self.repl_set),
             ("operationProfiling.slowOpThresholdMs", &self.slowms),
             ("systemLog.path", &self.logpath),
             ("processManagement.pidFilePath", &self.pidfilepath),
@@ -120,12 +123,13 @@ impl Args {
             }
         }
         for (prefix, pairs) in [
-            ("setParameter", &self.setParameter),
-            ("storage.engineOptions", &self.engineOption),
+            ("setParameter", &self.set_parameter),
+            ("storage.engineOptions", &self.engine_option),
         ] {
             for pair in pairs {
-                let (name, value) =
-                    pair.split_once('=').ok_or_else(|| format!("{pair:?} is no NAME=VALUE"))?;
+                let (name, value) = pair
+                    .split_once('=')
+                    .ok_or_else(|| format!("{pair:?} is no NAME=VALUE"))?;
                 config.set(&format!("{prefix}.{name}"), value)?;
             }
         }

@@ -18,6 +18,9 @@ use crate::server::Server;
 /// How often the end looks whether connections are gone.
 const LOOK: Duration = Duration::from_millis(10);
 
+/// How often expired cursors and sessions are looked for.
+const HOUSEKEEPING: Duration = Duration::from_secs(10);
+
 /// A server that listens.
 pub struct Running {
     server: Arc<Server>,
@@ -54,6 +57,7 @@ impl Running {
                 .info("NETWORK", 23_015, "listener", "Listening on", attributes);
             runtime.spawn(net::accept(Arc::clone(&server), listener));
         }
+        runtime.spawn(housekeep(Arc::clone(&server)));
         let attributes = doc! {"port": i32::from(port)};
         let message = "Waiting for connections";
         server
@@ -133,6 +137,28 @@ impl Running {
 impl Drop for Running {
     fn drop(&mut self) {
         self.end();
+    }
+}
+
+/// End cursors and sessions that nobody used for long, every few seconds.
+async fn housekeep(server: Arc<Server>) {
+    let mut stopping = server.stopping();
+    loop {
+        tokio::select! {
+            () = tokio::time::sleep(HOUSEKEEPING) => {}
+            _ = stopping.wait_for(|stopping| *stopping) => return,
+        }
+        let inner = Arc::clone(&server);
+        server.pool.submit(move || {
+            inner.store.reap_cursors();
+            if let Err(error) = inner.store.expire_sessions() {
+                let attributes = doc! {"error": error.message};
+                let message = "Expired sessions could not be ended; it is tried again";
+                inner
+                    .log
+                    .info("CONTROL", 20_714, "housekeeping", message, attributes);
+            }
+        });
     }
 }
 

@@ -1,7 +1,7 @@
 //! Collections: what they are made of, and how a document is read.
 //!
-//! A [`Collection`] is one state of a collection's definition; a change of the definition makes a new
-//! one. What all states share - trees, counts, the latch - is its [`Core`].
+//! A [`Collection`] is one state of a collection's definition; a change of the definition makes a
+//! new one. What all states share - trees, counts, the latch - is its [`Core`].
 
 mod counts;
 mod latch;

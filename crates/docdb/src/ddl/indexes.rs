@@ -28,8 +28,8 @@ impl Store {
     /// collection is created if there is none.
     ///
     /// # Errors
-    /// Bad specifications, `IndexOptionsConflict`, `IndexKeySpecsConflict`, `DuplicateKey` and other
-    /// errors of the documents: then no index of the command stays.
+    /// Bad specifications, `IndexOptionsConflict`, `IndexKeySpecsConflict`, `DuplicateKey` and
+    /// other errors of the documents: then no index of the command stays.
     pub fn create_indexes(
         &self,
         op: &Op<'_>,

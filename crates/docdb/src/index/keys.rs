@@ -1,5 +1,5 @@
-//! From documents to the keys of an index: the one generator that insert, update, delete, builds and
-//! validation share.
+//! From documents to the keys of an index: the one generator that insert, update, delete, builds
+//! and validation share.
 //!
 //! - K1. The keys of a document depend on the document and the specification alone.
 //! - K2. No key comes twice for one document; with more than one they are in key order.

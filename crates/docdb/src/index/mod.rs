@@ -1,9 +1,9 @@
 //! Indexes: specification, keys of documents, and the layout of entries.
 //!
-//! An entry of an ordinary index is the key followed by the record, with the type bits as its value.
-//! An entry of a unique index, and of the index on `_id`, is the key alone, with type bits and record
-//! as its value: that two documents never have one key is then what the engine keeps, also for two
-//! transactions at once, without a search.
+//! An entry of an ordinary index is the key followed by the record, with the type bits as its
+//! value. An entry of a unique index, and of the index on `_id`, is the key alone, with type bits
+//! and record as its value: that two documents never have one key is then what the engine keeps,
+//! also for two transactions at once, without a search.
 
 mod keys;
 mod spec;
@@ -38,8 +38,8 @@ pub struct Index {
     /// Per field, a bit for each part of its path that has been an array. Bits are only ever added,
     /// before the first document that needs them is committed.
     multikey: Vec<AtomicU32>,
-    /// Those of the bits that are stored. Who commits a document that needs another one stores it in
-    /// the same transaction, so that this can be told apart.
+    /// Those of the bits that are stored. Who commits a document that needs another one stores it
+    /// in the same transaction, so that this can be told apart.
     stored: Vec<AtomicU32>,
     /// Whether reads may use it: a build ended.
     ready: AtomicBool,

@@ -1,10 +1,10 @@
 //! Sessions: what a client did under one id, across its connections.
 //!
 //! - S1. A session is used by one operation with a transaction number at a time; others wait.
-//! - S2. What a retryable write has done is stored in the engine transaction that does it: a statement
-//!   is done once, also across restarts.
-//! - S3. Numbers of transactions only grow. A higher number forgets what was done under lower ones and
-//!   aborts an open transaction.
+//! - S2. What a retryable write has done is stored in the engine transaction that does it: a
+//!   statement is done once, also across restarts.
+//! - S3. Numbers of transactions only grow. A higher number forgets what was done under lower ones
+//!   and aborts an open transaction.
 
 mod registry;
 mod retry;

@@ -1,7 +1,8 @@
 //! What is stored of a session: the number of its last retryable write and what its statements did.
 //!
 //! The tree `_sessions` has the session's id and user digest (48 bytes) as keys, and documents
-//! `{n: number, t: time, s: [{i: statement, c: how many of the kind follow, r: result}]}` as values.
+//! `{n: number, t: time, s: [{i: statement, c: how many of the kind follow, r: result}]}` as
+//! values.
 
 use std::collections::BTreeMap;
 

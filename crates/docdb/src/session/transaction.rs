@@ -1,8 +1,8 @@
 //! Multi-document transactions.
 //!
-//! An engine's transaction belongs to the thread that began it, so every open transaction has a thread
-//! of its own, which lives as long as the transaction: statements are sent to it. It gives up when the
-//! transaction is older than the options allow, or when nobody holds it any more.
+//! An engine's transaction belongs to the thread that began it, so every open transaction has a
+//! thread of its own, which lives as long as the transaction: statements are sent to it. It gives
+//! up when the transaction is older than the options allow, or when nobody holds it any more.
 //!
 //! - T1. A statement that fails aborts its transaction.
 //! - T2. Committing again what was committed is well; committing or continuing what was aborted is
@@ -57,8 +57,8 @@ impl Store {
     /// which [`Op::transaction`] is set; an error of it aborts the transaction.
     ///
     /// # Errors
-    /// `NoSuchTransaction`, `TransactionTooOld`, `TransactionCommitted`, `IllegalOperation` without a
-    /// replica set; what `body` says.
+    /// `NoSuchTransaction`, `TransactionTooOld`, `TransactionCommitted`, `IllegalOperation` without
+    /// a replica set; what `body` says.
     pub fn in_transaction<R: Send + 'static>(
         self: &Arc<Store>,
         op: Op<'static>,
@@ -103,7 +103,8 @@ impl Store {
     /// Commit the transaction that the operation's session names.
     ///
     /// # Errors
-    /// `NoSuchTransaction`, `TransactionTooOld`; `WriteConflict` and the engine's: then it is aborted.
+    /// `NoSuchTransaction`, `TransactionTooOld`; `WriteConflict` and the engine's: then it is
+    /// aborted.
     pub fn commit_transaction(&self, op: &Op<'_>) -> Result<()> {
         let (session, number) = named(op)?;
         let session = self.sessions().get(self, session.id)?.check_out(op)?;

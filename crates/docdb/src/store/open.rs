@@ -184,8 +184,8 @@ impl Store {
         Index::new(stored.spec, parts)
     }
 
-    /// The longest key of an index; of a clustered collection half of what the engine takes, for the
-    /// record behind it may be as long.
+    /// The longest key of an index; of a clustered collection half of what the engine takes, for
+    /// the record behind it may be as long.
     pub(crate) fn key_limit(&self, clustered: bool) -> usize {
         let most = self.engine.capabilities().limits.key_max - INDEX_KEY_SLACK;
         INDEX_KEY_MAX.min(if clustered { most / 2 } else { most })

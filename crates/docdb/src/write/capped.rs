@@ -1,7 +1,7 @@
 //! Capped collections: beyond their bounds the oldest documents go.
 //!
-//! Writers of a capped collection come one after another, from before their engine transaction begins
-//! until it has ended, so that the counts they see are those that are committed.
+//! Writers of a capped collection come one after another, from before their engine transaction
+//! begins until it has ended, so that the counts they see are those that are committed.
 
 use bson::RawDocument;
 use kv::{Direction, KeyRange};

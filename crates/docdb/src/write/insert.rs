@@ -63,8 +63,9 @@ impl Store {
     /// Insert documents. The collection is created if there is none.
     ///
     /// # Errors
-    /// What concerns the whole command: a bad name, a view, the engine, an operation that is killed.
-    /// Refused documents are in the reply; in a multi-document transaction the first is the error.
+    /// What concerns the whole command: a bad name, a view, the engine, an operation that is
+    /// killed. Refused documents are in the reply; in a multi-document transaction the first is the
+    /// error.
     pub fn insert(
         &self,
         op: &Op<'_>,

@@ -250,14 +250,18 @@ impl One<'_> {
     }
 }
 
-/// Find all documents portion by portion and do something with each portion, in a transaction of its
-/// own. Sums what `body` gives.
+/// Does something with the documents of a portion; gives how many matched and how many changed.
+pub(super) type OnPortion<'b> =
+    dyn FnMut(&mut Work<'_>, &Arc<Collection>, &[RecordId]) -> Result<(i64, i64)> + 'b;
+
+/// Find all documents portion by portion and do something with each portion, in a transaction of
+/// its own. Sums what `body` gives.
 pub(super) fn for_portions(
     store: &Store,
     op: &Op<'_>,
     ns: &Namespace,
     seek: &Seek,
-    body: &mut dyn FnMut(&mut Work<'_>, &Arc<Collection>, &[RecordId]) -> Result<(i64, i64)>,
+    body: &mut OnPortion<'_>,
 ) -> Result<(i64, i64)> {
     let mut stream = None;
     let mut total = (0, 0);

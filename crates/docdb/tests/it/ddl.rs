@@ -104,7 +104,7 @@ fn collections_are_modified() {
         assert_eq!(reply.get_i64("expireAfterSeconds_old").unwrap(), 10);
         assert_eq!(reply.get_i64("expireAfterSeconds_new").unwrap(), 20);
         let shown = lab.store.list_indexes(&ns("c")).unwrap();
-        assert_eq!(shown[1].get_bool("hidden").unwrap(), true);
+        assert!(shown[1].get_bool("hidden").unwrap());
         let validator = doc! { "validator": { "a": 1 }, "validationLevel": "moderate" };
         lab.store.coll_mod(&op(), &ns("c"), &validator).unwrap();
         assert_eq!(lab.insert(&ns("c"), &[doc! { "a": 2 }]).n, 0);

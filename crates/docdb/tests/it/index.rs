@@ -134,7 +134,7 @@ fn conflicting_specifications_are_refused() {
         ] {
             let error = lab
                 .store
-                .create_indexes(&op(), &ns("c"), &[spec.clone()])
+                .create_indexes(&op(), &ns("c"), std::slice::from_ref(&spec))
                 .unwrap_err();
             assert_eq!(error.code.0, code, "{spec}: {error}");
         }

@@ -1,4 +1,9 @@
 //! The same tests of collections on several engines.
+#![expect(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    reason = "a panic is how a test fails"
+)]
 
 mod ddl;
 mod index;

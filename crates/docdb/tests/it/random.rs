@@ -70,7 +70,7 @@ fn random_writes_agree_with_a_model() {
                 0..4 => {
                     let mut document = doc! { "_id": id };
                     document.extend(fields(&mut rng));
-                    let reply = lab.insert(&ns("c"), &[document.clone()]);
+                    let reply = lab.insert(&ns("c"), std::slice::from_ref(&document));
                     if reply.n == 1 {
                         assert!(model.insert(id, document).is_none(), "{context}");
                     }

@@ -59,7 +59,7 @@ fn retried_updates_and_deletes_give_the_same_reply() {
             let op = session(1, 2);
             let reply = lab
                 .store
-                .update(&op, &ns("c"), &[inc.clone()], true, false)
+                .update(&op, &ns("c"), std::slice::from_ref(&inc), true, false)
                 .unwrap();
             assert_eq!((reply.n, reply.n_modified), (1, 1));
         }

@@ -69,6 +69,18 @@ pub trait Host {
         )
     }
 
+    /// The next row of a source that the host keeps itself under a number: scans of storage, whose
+    /// rows ask here because only the host has a view of the store. None after the last.
+    ///
+    /// # Errors
+    /// Those of storage; `InternalError` from a host that keeps none.
+    fn pull(&mut self, source: u64) -> Result<Option<Row>> {
+        Err(crate::Error::new(
+            crate::Code::INTERNAL_ERROR,
+            format!("the host of the pipeline keeps no source {source}"),
+        ))
+    }
+
     /// A new place to put bytes aside.
     ///
     /// # Errors

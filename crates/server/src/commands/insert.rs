@@ -4,7 +4,7 @@ use docdb::InsertOptions;
 use query::Result;
 use wire::Builder;
 
-use super::write::{command_error, errors, statements};
+use super::write::{command_error, errors, retried, statements};
 use crate::dispatch::Call;
 use crate::dispatch::row::{API, Lane, Privilege, RETRYABLE, Row, TRANSACTION, WRITES};
 use crate::state::metrics::Class;
@@ -42,5 +42,6 @@ fn insert(request: &Call<'_>, reply: &mut Builder) -> Result<()> {
     metrics.documents.inserted.add(i64::from(done.n));
     reply.int("n", done.n);
     errors(request, reply, &done.errors);
+    retried(reply, &done.retried);
     Ok(())
 }

@@ -85,6 +85,7 @@ fn head(server: &Server, reply: &mut Builder) {
 fn connections(server: &Server, reply: &mut Builder) {
     let connections = &server.connections;
     let current = connections.current();
+    let awaiting = i32::try_from(server.metrics.awaiting.get()).unwrap_or(i32::MAX);
     let active = i32::try_from(server.operations.list().len()).unwrap_or(i32::MAX);
     reply.open_document("connections");
     reply
@@ -102,7 +103,7 @@ fn connections(server: &Server, reply: &mut Builder) {
     reply
         .int("exhaustIsMaster", 0)
         .int("exhaustHello", 0)
-        .int("awaitingTopologyChanges", 0);
+        .int("awaitingTopologyChanges", awaiting);
     reply.close();
 }
 

@@ -118,6 +118,8 @@ pub(crate) struct Metrics {
     pub(crate) overloaded: Counter,
     /// Errors of users in commands and statements.
     pub(crate) user_errors: Counter,
+    /// Greetings that wait for a change of the topology.
+    pub(crate) awaiting: Counter,
     /// Commands that wait for a worker.
     pub(crate) waiting: Counter,
     /// Latency of reads.

@@ -10,3 +10,4 @@ mod documents;
 mod faults;
 mod greeting;
 mod protocol;
+mod writes;
