@@ -2,18 +2,35 @@
 
 use std::sync::Arc;
 
-use bson::Document;
-use query::{Code, Error, Result};
+use bson::{Document, RawDocumentBuf};
+use query::Result;
+use query::collation::{Collation, Collator};
 
 use crate::key::Collate;
 
-/// The collator of a specification; `None` for byte order.
-pub(crate) fn collator(spec: &Document) -> Result<Option<Arc<dyn Collate>>> {
-    if spec.get_str("locale").ok() == Some("simple") {
-        return Ok(None);
+impl Collate for Collator {
+    fn sort_key(&self, text: &str) -> Vec<u8> {
+        Collator::sort_key(self, text)
     }
-    Err(Error::new(
-        Code::COMMAND_NOT_SUPPORTED,
-        "collations are not supported",
-    ))
+}
+
+/// The collator of a specification; `None` for byte order.
+///
+/// # Errors
+/// As [`Collation::parse`].
+pub(crate) fn collator(spec: &Document) -> Result<Option<Arc<Collator>>> {
+    let raw = RawDocumentBuf::try_from(spec)?;
+    match Collation::parse(&raw)? {
+        None => Ok(None),
+        Some(collation) => Ok(Some(Arc::new(Collator::new(collation)?))),
+    }
+}
+
+/// A specification with all its fields; `None` for byte order.
+///
+/// # Errors
+/// As [`Collation::parse`].
+pub(crate) fn in_full(spec: &Document) -> Result<Option<Document>> {
+    let raw = RawDocumentBuf::try_from(spec)?;
+    Ok(Collation::parse(&raw)?.map(|collation| collation.to_document()))
 }

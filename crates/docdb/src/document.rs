@@ -26,6 +26,15 @@ enum Place {
     Nowhere,
 }
 
+/// Check a document as an insert does, to its depths.
+///
+/// # Errors
+/// `InvalidBSON`, `BSONObjectTooLarge`, `InvalidIdField`, `DollarPrefixedFieldName`, `Overflow` for
+/// one that is nested too deeply.
+pub fn check_document(document: &RawDocument) -> Result<()> {
+    check(document).map(|_| ())
+}
+
 /// Check a document that is to be inserted, to its depths.
 ///
 /// # Errors

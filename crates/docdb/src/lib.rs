@@ -4,6 +4,7 @@
 
 mod aggregate;
 mod catalog;
+mod check;
 mod collate;
 mod collection;
 mod cursor;
@@ -19,13 +20,19 @@ pub mod limits;
 mod op;
 mod plan;
 mod record;
+mod session;
+mod stats;
 mod store;
+mod ttl;
 mod work;
 mod write;
 
+pub use aggregate::{AggregateRequest, Report};
 pub use catalog::{Catalog, Named};
 pub use collection::{Action, Capped, Collection, CollectionOptions, Level, View};
+pub use document::check_document;
 pub use cursor::{BATCH_BYTES, Batch, FIRST_BATCH, Figures, GetMore, IDLE_LIMIT, Killed, Owner};
+pub use ddl::{CreateIndexesReply, IndexNames};
 pub use explain::Verbosity;
 pub use find::{CountRequest, DistinctRequest, FindRequest, Matched, Matching};
 pub use index::{Entry, Index, IndexSpec};
@@ -34,4 +41,7 @@ pub use query::Namespace;
 pub use record::RecordId;
 pub use store::{Options, Store};
 pub use work::Work;
-pub use write::{InsertOptions, InsertReply, WriteError};
+pub use write::{
+    DeleteReply, DeleteStatement, FindAndModify, FindAndModifyReply, InsertOptions, InsertReply,
+    UpdateReply, UpdateStatement, WriteError,
+};

@@ -1,8 +1,8 @@
 //! The store: an engine, the catalog of what is in it, and what runs beside operations.
 //!
 //! Trees of the engine: `_catalog`, `_counts` and `_sessions`; per collection `c.<uuid>` with its
-//! documents by record, and `i.<uuid>.<number>` with the entries of each index. Trees that the catalog
-//! does not know are left over from a change that did not end, and are dropped at opening.
+//! documents by record, and `i.<uuid>.<number>` with the entries of each index. Trees that the
+//! catalog does not know are left over from a change that did not end, and are dropped at opening.
 
 mod open;
 
@@ -19,6 +19,8 @@ use crate::catalog::{Catalog, Named};
 use crate::collection::{Collection, Core, fold_counts};
 use crate::cursor::Cursors;
 use crate::error;
+use crate::session::Sessions;
+use stdx::sync::atomic::{AtomicBool, Ordering};
 
 /// How a store is opened.
 #[derive(Clone, Debug)]
@@ -60,6 +62,8 @@ pub struct Store {
     undropped: Mutex<Vec<String>>,
     /// Told of every commit to a capped collection.
     written: (Mutex<u64>, Condvar),
+    sessions: Sessions,
+    closed: AtomicBool,
     cursors: Cursors,
 }
 
@@ -116,7 +120,17 @@ impl Store {
     /// # Errors
     /// As the engine's.
     pub fn close(&self) -> Result<()> {
+        self.closed.store(true, Ordering::Release);
         self.engine.sync_log().map_err(error::engine)
+    }
+
+    /// Whether it is closed: what runs beside operations ends.
+    pub(crate) fn is_closed(&self) -> bool {
+        self.closed.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn sessions(&self) -> &Sessions {
+        &self.sessions
     }
 
     /// Change the catalog, one at a time.

@@ -1,7 +1,7 @@
 //! Work: an engine transaction with what the collections it touches need around it.
 //!
-//! - W1. Whoever writes documents of a collection shares the collection's latch until the commit: its
-//!   indexes stay the same.
+//! - W1. Whoever writes documents of a collection shares the collection's latch until the commit:
+//!   its indexes stay the same.
 //! - W2. The counts of the collections change with the commit, in the same engine transaction.
 //! - W3. The latch of a collection comes before the engine transaction, except in a multi-document
 //!   transaction, which waits for a latch only so long: engines with one writer could not go on.
@@ -13,11 +13,13 @@ use kv::{Durability, Snapshot, Transaction};
 use query::{Code, Error, Namespace, Result};
 
 use crate::catalog::multikey_key;
-use crate::collection::{Collection, Core, Delta, Shared};
+use crate::collection::{Alone, Collection, Core, Delta, Shared};
 use crate::error;
-use crate::index::{Index, KeySet};
+use crate::index::Index;
 use crate::op::Op;
+use crate::session::{Executed, Session};
 use crate::store::Store;
+use crate::write::KeySets;
 
 /// How long a multi-document transaction waits for a latch.
 const LATCH_WAIT: Duration = Duration::from_millis(200);
@@ -30,11 +32,15 @@ pub struct Work<'s> {
     txn: Option<Box<dyn Transaction + 's>>,
     touched: Vec<Touched>,
     many: bool,
+    /// Of a capped collection.
+    alone: Option<Alone>,
     /// Multikey bits that are stored with the commit.
     learned: Vec<(Arc<Index>, u8, u8)>,
+    /// What retryable writes have done: told to their sessions after the commit.
+    remembered: Vec<(Arc<Session>, i64, Executed)>,
     /// Buffers, kept from document to document.
-    pub(crate) keys: KeySet,
-    pub(crate) old_keys: KeySet,
+    pub(crate) new_keys: KeySets,
+    pub(crate) old_keys: KeySets,
     pub(crate) entry_key: Vec<u8>,
     pub(crate) entry_value: Vec<u8>,
 }
@@ -56,8 +62,10 @@ impl<'s> Work<'s> {
             touched: Vec::new(),
             many,
             learned: Vec::new(),
-            keys: KeySet::new(),
-            old_keys: KeySet::new(),
+            remembered: Vec::new(),
+            new_keys: KeySets::default(),
+            old_keys: KeySets::default(),
+            alone: None,
             entry_key: Vec::new(),
             entry_value: Vec::new(),
         }
@@ -83,8 +91,8 @@ impl<'s> Work<'s> {
         Ok(self.txn()?)
     }
 
-    /// The current state of a collection; its latch is shared until this work ends (W1). `None` when
-    /// there is no collection of that name.
+    /// The current state of a collection; its latch is shared until this work ends (W1). `None`
+    /// when there is no collection of that name.
     ///
     /// # Errors
     /// `LockTimeout` in a multi-document transaction.
@@ -185,6 +193,9 @@ impl<'s> Work<'s> {
         for (index, field, part) in &self.learned {
             index.stored(*field, *part);
         }
+        for (session, number, executed) in self.remembered.drain(..) {
+            session.executed(number, executed);
+        }
         for touched in self.touched.iter().filter(|t| t.wrote) {
             if touched.core.counts.committed(touched.delta) {
                 self.store.fold_counts(&touched.core);
@@ -192,6 +203,34 @@ impl<'s> Work<'s> {
             self.store.wrote(&touched.core);
         }
         Ok(())
+    }
+
+    /// Documents and bytes of a collection, with what this work has done.
+    pub(crate) fn counts(&self, collection: &Collection) -> (i64, i64) {
+        let core = collection.core();
+        let delta = self
+            .touched
+            .iter()
+            .find(|t| t.core.uuid == core.uuid)
+            .map(|t| t.delta);
+        let delta = delta.unwrap_or_default();
+        let documents = core.counts.documents() + delta.documents;
+        (documents, core.counts.bytes() + delta.bytes)
+    }
+
+    /// Keep a latch until this work ends.
+    pub(crate) fn keep(&mut self, alone: Alone) {
+        self.alone = Some(alone);
+    }
+
+    /// Tell a session, once this work is committed, what was done.
+    pub(crate) fn remember(&mut self, session: Arc<Session>, number: i64, executed: Executed) {
+        self.remembered.push((session, number, executed));
+    }
+
+    /// Whether this is a multi-document transaction.
+    pub(crate) fn is_many(&self) -> bool {
+        self.many
     }
 
     /// Whether anything was begun.
@@ -220,8 +259,8 @@ impl Store {
         }
     }
 
-    /// Write in the transaction of the operation, or in one of its own, which is begun again while it
-    /// conflicts with others.
+    /// Write in the transaction of the operation, or in one of its own, which is begun again while
+    /// it conflicts with others.
     pub(crate) fn write<R>(
         &self,
         op: &Op<'_>,

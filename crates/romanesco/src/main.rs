@@ -1,4 +1,4 @@
-//! `romanesco`: the one program. Today it holds the laboratory.
+//! `romanesco`: the one program: the document server and the laboratory.
 
 /// Print a line on standard output; a reader that is gone is no error.
 macro_rules! say {
@@ -11,6 +11,7 @@ macro_rules! note {
 }
 
 mod lab;
+mod serve;
 
 use std::process::ExitCode;
 
@@ -21,7 +22,7 @@ use clap::{Parser, Subcommand};
 #[command(
     name = "romanesco",
     version,
-    about = "Romanesco: a laboratory for storage engines",
+    about = "Romanesco: a document database over swappable storage engines, and a laboratory",
     after_help = "Example: romanesco lab run iibench-classic -t betree --preset smoke --out \
 out/first"
 )]
@@ -32,6 +33,8 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
+    /// Serve documents to drivers of MongoDB
+    Serve(Box<serve::Args>),
     /// Measure storage engines under enforced limits
     Lab {
         #[command(subcommand)]
@@ -40,12 +43,20 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    let Command::Lab { command } = Cli::parse().command;
-    match command.run() {
-        Ok(code) => ExitCode::from(code),
-        Err(error) => {
-            note!("romanesco: {error}");
-            ExitCode::from(error.failure.exit_code())
-        }
+    match Cli::parse().command {
+        Command::Lab { command } => match command.run() {
+            Ok(code) => ExitCode::from(code),
+            Err(error) => {
+                note!("romanesco: {error}");
+                ExitCode::from(error.failure.exit_code())
+            }
+        },
+        Command::Serve(args) => match serve::run(&args) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(error) => {
+                note!("romanesco serve: {error}");
+                ExitCode::from(serve::FAILED)
+            }
+        },
     }
 }

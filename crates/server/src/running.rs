@@ -5,6 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bson::doc;
+use docdb::{Options, Store};
+use kv::Engine;
 use query::{Code, Error, Result};
 use tokio::runtime::{Builder, Runtime};
 
@@ -16,6 +18,9 @@ use crate::server::Server;
 /// How often the end looks whether connections are gone.
 const LOOK: Duration = Duration::from_millis(10);
 
+/// How often expired cursors and sessions are looked for.
+const HOUSEKEEPING: Duration = Duration::from_secs(10);
+
 /// A server that listens.
 pub struct Running {
     server: Arc<Server>,
@@ -24,11 +29,11 @@ pub struct Running {
 }
 
 impl Running {
-    /// Listen and serve.
+    /// Open the store in an engine, listen and serve.
     ///
     /// # Errors
     /// An address that cannot be bound, a parameter or a log file that is not right.
-    pub fn start(config: Config) -> Result<Running> {
+    pub fn start(config: Config, engine: Arc<dyn Engine>) -> Result<Running> {
         let runtime = Builder::new_multi_thread()
             .worker_threads(threads())
             .thread_name("net")
@@ -43,7 +48,8 @@ impl Running {
             .filter_map(|listener| listener.local_addr().ok())
             .collect();
         let port = addresses.first().map_or(config.port, SocketAddr::port);
-        let server = Arc::new(Server::new(config, port)?);
+        let store = Store::open(engine, store_options(&config))?;
+        let server = Arc::new(Server::new(config, port, store)?);
         for (listener, address) in listeners.into_iter().zip(&addresses) {
             let attributes = doc! {"address": address.to_string()};
             server
@@ -51,6 +57,7 @@ impl Running {
                 .info("NETWORK", 23_015, "listener", "Listening on", attributes);
             runtime.spawn(net::accept(Arc::clone(&server), listener));
         }
+        runtime.spawn(housekeep(Arc::clone(&server)));
         let attributes = doc! {"port": i32::from(port)};
         let message = "Waiting for connections";
         server
@@ -113,6 +120,13 @@ impl Running {
         });
         server.pool.close();
         runtime.shutdown_background();
+        if let Err(error) = server.store.close() {
+            let attributes = doc! {"error": error.message};
+            let message = "The storage did not close in order; the next start recovers";
+            server
+                .log
+                .info("STORAGE", 22_312, "SignalHandler", message, attributes);
+        }
         let message = "Now exiting";
         server
             .log
@@ -123,6 +137,28 @@ impl Running {
 impl Drop for Running {
     fn drop(&mut self) {
         self.end();
+    }
+}
+
+/// End cursors and sessions that nobody used for long, every few seconds.
+async fn housekeep(server: Arc<Server>) {
+    let mut stopping = server.stopping();
+    loop {
+        tokio::select! {
+            () = tokio::time::sleep(HOUSEKEEPING) => {}
+            _ = stopping.wait_for(|stopping| *stopping) => return,
+        }
+        let inner = Arc::clone(&server);
+        server.pool.submit(move || {
+            inner.store.reap_cursors();
+            if let Err(error) = inner.store.expire_sessions() {
+                let attributes = doc! {"error": error.message};
+                let message = "Expired sessions could not be ended; it is tried again";
+                inner
+                    .log
+                    .info("CONTROL", 20_714, "housekeeping", message, attributes);
+            }
+        });
     }
 }
 
@@ -157,6 +193,14 @@ fn threads() -> usize {
     std::thread::available_parallelism()
         .map_or(2, usize::from)
         .clamp(2, 16)
+}
+
+fn store_options(config: &Config) -> Options {
+    Options {
+        temp_dir: config.db_path.join("_tmp"),
+        replica_set: config.replica_set.clone(),
+        ..Options::default()
+    }
 }
 
 fn system(error: &std::io::Error) -> Error {

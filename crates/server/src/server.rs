@@ -1,10 +1,11 @@
 //! The server: everything commands share.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI32, AtomicI64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
 use std::time::Instant;
 
 use bson::DateTime;
+use docdb::Store;
 use query::{Code, Error, Result};
 use tokio::sync::{Semaphore, watch};
 
@@ -18,12 +19,15 @@ use crate::state::metrics::Metrics;
 use crate::state::operations::Operations;
 use crate::state::parameters::Parameters;
 use crate::state::pool::Pool;
+use crate::state::profiler::Profiler;
 use crate::state::topology::Topology;
 
 /// What commands share.
 pub(crate) struct Server {
     /// How it was set up.
     pub(crate) config: Config,
+    /// The documents.
+    pub(crate) store: Arc<Store>,
     /// The log.
     pub(crate) log: Log,
     /// Parameters.
@@ -36,6 +40,8 @@ pub(crate) struct Server {
     pub(crate) topology: Topology,
     /// Faults that tests order.
     pub(crate) failpoints: FailPoints,
+    /// What is logged and kept as slow.
+    pub(crate) profiler: Profiler,
     /// Commands in work.
     pub(crate) operations: Operations,
     /// Threads that may block.
@@ -50,8 +56,6 @@ pub(crate) struct Server {
     pub(crate) started: Instant,
     /// When it started, for showing.
     pub(crate) started_at: DateTime,
-    slow_ms: AtomicI32,
-    profile: AtomicI32,
     stop: watch::Sender<bool>,
 }
 
@@ -60,7 +64,7 @@ impl Server {
     ///
     /// # Errors
     /// A bad parameter, or a log file that cannot be opened.
-    pub(crate) fn new(config: Config, port: u16) -> Result<Server> {
+    pub(crate) fn new(config: Config, port: u16, store: Arc<Store>) -> Result<Server> {
         let log = Log::open(config.log_path.as_deref(), config.log_append, config.quiet).map_err(
             |error| {
                 let path = config.log_path.clone().unwrap_or_default();
@@ -89,32 +93,12 @@ impl Server {
             connections: Arc::new(Connections::new(config.max_connections)),
             started: stdx::time::now(),
             started_at: clock::now(),
-            slow_ms: AtomicI32::new(config.slow_ms),
-            profile: AtomicI32::new(config.profile),
+            profiler: Profiler::new(config.profile, config.slow_ms),
             stop: watch::Sender::new(false),
             log,
+            store,
             config,
         })
-    }
-
-    /// Commands that take longer, in milliseconds, are logged.
-    pub(crate) fn slow_ms(&self) -> i32 {
-        self.slow_ms.load(Ordering::Relaxed)
-    }
-
-    /// The level of the profiler.
-    pub(crate) fn profile(&self) -> i32 {
-        self.profile.load(Ordering::Relaxed)
-    }
-
-    /// Change the profiler: its level, and what is slow.
-    pub(crate) fn set_profile(&self, level: Option<i32>, slow_ms: Option<i32>) {
-        if let Some(level) = level {
-            self.profile.store(level, Ordering::Relaxed);
-        }
-        if let Some(slow_ms) = slow_ms {
-            self.slow_ms.store(slow_ms, Ordering::Relaxed);
-        }
     }
 
     /// To wait for the end.

@@ -128,7 +128,16 @@ pub(crate) struct Log {
 impl Log {
     /// The newest record known durable.
     pub(crate) fn durable(&self) -> Seq {
-        self.state.lock().durable
+        let state = self.state.lock();
+        assert!(
+            state.durable <= state.written,
+            "I5: what is durable was written"
+        );
+        assert!(
+            state.written <= state.appended,
+            "I1: what is written was appended"
+        );
+        state.durable
     }
 
     /// The newest record appended.

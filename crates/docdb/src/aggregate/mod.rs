@@ -1,73 +1,239 @@
-//! Pipelines.
+//! `aggregate`: what storage can do of a pipeline is a query of a collection; the rest is run by
+//! `query::execute` over its rows.
+//!
+//! Views are pipelines too: theirs comes first. The scans that a pipeline reads, those of `$lookup`
+//! and its like included, are kept by its cursor (`source`), and read through the view of the batch.
 
-use bson::{Bson, Document, RawDocumentBuf};
+mod host;
+mod request;
+mod source;
+mod statistics;
+mod view;
+
+use bson::{Bson, Document, RawDocumentBuf, doc};
+use query::execute::Rows;
+use query::pipeline::Pipeline;
+use query::stage::Stage;
 use query::{Error, Namespace, Result};
 
-use crate::cursor::{Batch, Collector};
-use crate::explain::Verbosity;
-use crate::find::{CountRequest, DistinctRequest, FindRequest};
+use crate::cursor::{Batch, Collector, Cursor, FIRST_BATCH, View, check_alive, with_view};
+use crate::explain::{Subject, UsedFor, Verbosity};
 use crate::op::Op;
 use crate::store::Store;
 
+pub use host::Report;
+use host::{PipelineHost, planned, resolve, settings_of};
+pub use request::AggregateRequest;
+use source::Sources;
+
 /// A pipeline between batches.
 pub(crate) struct PipelineCursor {
+    rows: Box<dyn Rows>,
+    sources: Sources,
+    ns: Namespace,
+    allow_disk_use: bool,
+    bypass_validation: bool,
+    rng: stdx::Rng,
     pending: Option<RawDocumentBuf>,
 }
 
 impl PipelineCursor {
+    /// The document that did not fit into the last batch.
     pub(crate) fn take_pending(&mut self) -> Option<RawDocumentBuf> {
         self.pending.take()
     }
 
+    /// Keep a document for the next batch.
     pub(crate) fn set_pending(&mut self, pending: Option<RawDocumentBuf>) {
         self.pending = pending;
+    }
+
+    /// Fill a batch; says whether the pipeline has ended.
+    fn fill(
+        &mut self,
+        collector: &mut Collector,
+        view: &mut View<'_>,
+        report: Option<Report<'_>>,
+    ) -> Result<bool> {
+        let mut host = PipelineHost {
+            view,
+            sources: &mut self.sources,
+            ns: &self.ns,
+            allow_disk_use: self.allow_disk_use,
+            hint: None,
+            bypass_validation: self.bypass_validation,
+            report,
+            rng: &mut self.rng,
+        };
+        let mut ended = false;
+        while collector.left() != 0 {
+            match self.rows.next(&mut host)? {
+                Some(row) => collector.push(row.into_raw()?),
+                None => {
+                    ended = true;
+                    break;
+                }
+            }
+        }
+        self.sources.save();
+        Ok(ended)
     }
 }
 
 impl Store {
+    /// `aggregate`: the first batch, and a cursor for the rest. A pipeline on a database goes to
+    /// [`Namespace::collectionless`].
+    ///
+    /// # Errors
+    /// What is wrong with the request; of execution.
+    pub fn aggregate(
+        &self,
+        op: &Op<'_>,
+        ns: &Namespace,
+        request: &AggregateRequest,
+    ) -> Result<Batch> {
+        self.aggregate_with(op, ns, request, None)
+    }
+
+    /// As [`Store::aggregate`], where `report` answers the stages that storage knows nothing of:
+    /// `$currentOp`, `$listSessions` and their like.
+    ///
+    /// # Errors
+    /// As [`Store::aggregate`].
+    pub fn aggregate_with(
+        &self,
+        op: &Op<'_>,
+        ns: &Namespace,
+        request: &AggregateRequest,
+        report: Option<Report<'_>>,
+    ) -> Result<Batch> {
+        let wanted = request.batch_size.unwrap_or(FIRST_BATCH);
+        let (cursor, documents, ended) = with_view(self, op, &mut |view| {
+            let pipeline = parse(ns, request, view)?;
+            let writes = pipeline.writes();
+            let mut cursor = open(ns, pipeline, request, view, report)?;
+            // What is written is written by the command, whatever the size of its batch.
+            let mut collector = Collector::new(if writes { FIRST_BATCH } else { wanted }, None);
+            let ended = collector.left() != 0 && cursor.fill(&mut collector, view, report)?;
+            let (documents, pending) = collector.finish();
+            let ended = ended && pending.is_none();
+            cursor.set_pending(pending);
+            Ok((cursor, documents, ended))
+        })?;
+        let id = if ended {
+            0
+        } else {
+            self.cursors()
+                .open(op, ns, false, Cursor::Pipeline(Box::new(cursor)))
+        };
+        Ok(Batch {
+            id,
+            ns: ns.clone(),
+            documents,
+        })
+    }
+
     pub(crate) fn more_of_pipeline(
         &self,
-        _op: &Op<'_>,
-        _cursor: &mut PipelineCursor,
-        _collector: &mut Collector,
+        op: &Op<'_>,
+        cursor: &mut PipelineCursor,
+        collector: &mut Collector,
     ) -> Result<bool> {
-        Err(Error::bad_value("views"))
+        for source in cursor.sources.iter() {
+            check_alive(self, &source.collection, &source.executor)?;
+        }
+        with_view(self, op, &mut |view| cursor.fill(collector, view, None))
     }
 
-    pub(crate) fn find_in_view(
+    /// `explain` of `aggregate`.
+    ///
+    /// # Errors
+    /// As [`Store::aggregate`].
+    pub fn explain_aggregate(
         &self,
-        _op: &Op<'_>,
-        _ns: &Namespace,
-        _request: &FindRequest,
-    ) -> Result<Batch> {
-        Err(Error::bad_value("views"))
-    }
-
-    pub(crate) fn count_in_view(
-        &self,
-        _op: &Op<'_>,
-        _ns: &Namespace,
-        _request: &CountRequest,
-    ) -> Result<u64> {
-        Err(Error::bad_value("views"))
-    }
-
-    pub(crate) fn distinct_in_view(
-        &self,
-        _op: &Op<'_>,
-        _ns: &Namespace,
-        _request: &DistinctRequest,
-    ) -> Result<Vec<Bson>> {
-        Err(Error::bad_value("views"))
-    }
-
-    pub(crate) fn explain_find_in_view(
-        &self,
-        _op: &Op<'_>,
-        _ns: &Namespace,
-        _request: &FindRequest,
-        _verbosity: Verbosity,
+        op: &Op<'_>,
+        ns: &Namespace,
+        request: &AggregateRequest,
+        verbosity: Verbosity,
     ) -> Result<Document> {
-        Err(Error::bad_value("views"))
+        let subject = Subject {
+            ns,
+            used_for: UsedFor::Documents,
+            verbosity,
+        };
+        let (found, pipeline) = with_view(self, op, &mut |view| {
+            let pipeline = parse(ns, request, view)?;
+            resolve(view, ns, pipeline)
+        })?;
+        let Some(collection) = found.filter(|_| !pipeline.has_source()) else {
+            let stages: Vec<Bson> = std::iter::once("$cursor")
+                .filter(|_| !pipeline.has_source())
+                .chain(pipeline.stages().iter().map(Stage::name))
+                .map(view::named)
+                .collect();
+            return Ok(doc! { "explainVersion": "1", "stages": stages });
+        };
+        let (mut query, rest) = with_view(self, op, &mut |view| {
+            planned(&collection, pipeline.clone(), request.allow_disk_use, view)
+        })?;
+        query.set_hint(request.hint.as_ref())?;
+        let mut plan = self.explain_query(op, &collection, &query, &subject)?;
+        if rest.is_empty() {
+            return Ok(plan);
+        }
+        plan.remove("explainVersion");
+        let mut stages = vec![Bson::Document(doc! { "$cursor": plan })];
+        stages.extend(rest.stages().iter().map(|stage| view::named(stage.name())));
+        Ok(doc! { "explainVersion": "1", "stages": stages })
     }
+}
+
+fn parse(ns: &Namespace, request: &AggregateRequest, view: &View<'_>) -> Result<Pipeline> {
+    let settings = settings_of(
+        view,
+        ns,
+        request.collation.as_deref(),
+        request.variables.as_ref(),
+    )?;
+    let pipeline = Pipeline::parse(&request.pipeline, &settings)?;
+    if ns.is_collectionless() && !pipeline.has_source() {
+        return Err(Error::new(
+            query::Code::INVALID_NAMESPACE,
+            "{aggregate: 1} is not valid for this pipeline; the first stage must be one that does \
+             not read a collection",
+        ));
+    }
+    Ok(pipeline)
+}
+
+fn open(
+    ns: &Namespace,
+    pipeline: Pipeline,
+    request: &AggregateRequest,
+    view: &mut View<'_>,
+    report: Option<Report<'_>>,
+) -> Result<PipelineCursor> {
+    let nanos = stdx::time::wall().as_nanos() & u128::from(u64::MAX);
+    let mut rng = stdx::Rng::new(u64::try_from(nanos).unwrap_or(0));
+    let mut sources = Sources::default();
+    let rows = PipelineHost {
+        view,
+        sources: &mut sources,
+        ns,
+        allow_disk_use: request.allow_disk_use,
+        hint: request.hint.clone(),
+        bypass_validation: request.bypass_validation,
+        report,
+        rng: &mut rng,
+    }
+    .open(ns, pipeline, true)?;
+    Ok(PipelineCursor {
+        rows,
+        sources,
+        ns: ns.clone(),
+        allow_disk_use: request.allow_disk_use,
+        bypass_validation: request.bypass_validation,
+        rng,
+        pending: None,
+    })
 }

@@ -1,11 +1,11 @@
 //! The catalog: which collections and views there are.
 //!
-//! - G1. A state of the catalog never changes; a change makes the next state and swaps it in, after the
-//!   engine has committed it. Readers take a state and keep it as long as they like.
+//! - G1. A state of the catalog never changes; a change makes the next state and swaps it in, after
+//!   the engine has committed it. Readers take a state and keep it as long as they like.
 //! - G2. Changes come one after another (under [`crate::Store`]'s lock of changes).
 //!
-//! In the tree `_catalog` a collection's key is `c` and its namespace, the value a BSON document: see
-//! `stored`.
+//! In the tree `_catalog` a collection's key is `c` and its namespace, the value a BSON document:
+//! see `stored`.
 
 mod stored;
 

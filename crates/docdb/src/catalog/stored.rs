@@ -1,11 +1,11 @@
 //! The catalog's documents, as they are stored.
 //!
-//! `{ns, uuid, options, nextIndex, indexes: [{spec, number, ready}]}`; a view has `ns` and `options`
-//! alone. The trees of a collection are `c.<uuid>` and `i.<uuid>.<number>`.
+//! `{ns, uuid, options, nextIndex, indexes: [{spec, number, ready}]}`; a view has `ns` and
+//! `options` alone. The trees of a collection are `c.<uuid>` and `i.<uuid>.<number>`.
 //!
-//! That a part of a path of an indexed field is an array in some document is a key of its own without
-//! a value: `m`, UUID, index (4 bytes), field, part. It is written blindly in the transaction of the
-//! document, so that such documents do not conflict over the catalog.
+//! That a part of a path of an indexed field is an array in some document is a key of its own
+//! without a value: `m`, UUID, index (4 bytes), field, part. It is written blindly in the
+//! transaction of the document, so that such documents do not conflict over the catalog.
 
 use bson::spec::BinarySubtype;
 use bson::{Binary, Bson, Document, RawDocument, doc};

@@ -1,8 +1,8 @@
 //! How many documents a collection holds and how many bytes, and the numbers of its records.
 //!
-//! - C1. Every transaction that changes a collection writes what it changes the counts by as an entry
-//!   of its own in the tree `_counts`: the sum of a collection's entries is what its committed
-//!   documents are, also after a crash, and transactions do not conflict over a counter.
+//! - C1. Every transaction that changes a collection writes what it changes the counts by as an
+//!   entry of its own in the tree `_counts`: the sum of a collection's entries is what its
+//!   committed documents are, also after a crash, and transactions do not conflict over a counter.
 //! - C2. Entries are folded into one now and then, in a transaction of their own.
 //! - C3. The highest number of a record ever committed is in the entries, too: numbers are not used
 //!   again, also not when the last document was deleted before a restart.
@@ -24,13 +24,13 @@ const FOLD_AFTER: u64 = 256;
 
 /// What a transaction changes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Delta {
+pub(crate) struct Delta {
     /// Documents.
-    pub documents: i64,
+    pub(crate) documents: i64,
     /// Bytes of documents.
-    pub bytes: i64,
+    pub(crate) bytes: i64,
     /// The highest number of a record.
-    pub record: i64,
+    pub(crate) record: i64,
 }
 
 impl Delta {
@@ -109,11 +109,6 @@ impl Counts {
     /// The first of `count` numbers for records.
     pub(crate) fn take_records(&self, count: i64) -> i64 {
         self.next_record.fetch_add(count, Ordering::Relaxed)
-    }
-
-    /// The number the next record gets, or a higher one.
-    pub(crate) fn next_record(&self) -> i64 {
-        self.next_record.load(Ordering::Relaxed)
     }
 
     /// Write the entry of a transaction (C1).

@@ -1,7 +1,7 @@
 //! Collections: what they are made of, and how a document is read.
 //!
-//! A [`Collection`] is one state of a collection's definition; a change of the definition makes a new
-//! one. What all states share - trees, counts, the latch - is its [`Core`].
+//! A [`Collection`] is one state of a collection's definition; a change of the definition makes a
+//! new one. What all states share - trees, counts, the latch - is its [`Core`].
 
 mod counts;
 mod latch;
@@ -12,6 +12,7 @@ use std::sync::Arc;
 
 use bson::{RawBsonRef, RawDocument};
 use kv::{Snapshot, TreeId};
+use query::filter::Filter;
 use query::{Namespace, Result};
 use stdx::sync::Mutex;
 use stdx::sync::atomic::{AtomicBool, Ordering};
@@ -37,6 +38,7 @@ pub struct Collection {
     core: Arc<Core>,
     collation: Option<Arc<dyn Collate>>,
     gather: Gather,
+    validator: Option<Filter>,
     plans: PlanCache,
 }
 
@@ -80,8 +82,19 @@ impl Collection {
             indexes,
             core,
             collation,
+            validator: None,
             plans: PlanCache::default(),
         }
+    }
+
+    pub(crate) fn with_validator(mut self, validator: Option<Filter>) -> Collection {
+        self.validator = validator;
+        self
+    }
+
+    /// What documents must match.
+    pub(crate) fn validator(&self) -> Option<&Filter> {
+        self.validator.as_ref()
     }
 
     /// What is remembered for planning.
@@ -264,22 +277,6 @@ impl Collection {
     ) -> Option<RawBsonRef<'d>> {
         let slot = *self.gather.slots.get(index)?.get(field)?;
         gathered.values.get(slot).copied().flatten()
-    }
-
-    /// The same collection with other parts.
-    pub(crate) fn with(
-        &self,
-        ns: Namespace,
-        options: CollectionOptions,
-        indexes: Vec<Arc<Index>>,
-    ) -> Collection {
-        Collection::new(
-            ns,
-            options,
-            indexes,
-            Arc::clone(&self.core),
-            self.collation.clone(),
-        )
     }
 }
 

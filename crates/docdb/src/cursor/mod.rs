@@ -14,6 +14,6 @@ mod view;
 pub use batch::{BATCH_BYTES, Batch, FIRST_BATCH};
 pub(crate) use batch::{Collector, fill};
 pub use get_more::GetMore;
-pub(crate) use open::{Cursor, Cursors, FindCursor};
+pub(crate) use open::{Cursor, Cursors, FindCursor, check_alive};
 pub use registry::{Figures, IDLE_LIMIT, Killed, Owner};
 pub(crate) use view::{View, with_view};

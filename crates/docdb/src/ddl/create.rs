@@ -18,8 +18,16 @@ impl Store {
     ///
     /// # Errors
     /// `NamespaceExists`, `InvalidNamespace`, as the engine's.
-    pub fn create(&self, op: &Op<'_>, ns: &Namespace, options: CollectionOptions) -> Result<()> {
+    pub fn create(
+        &self,
+        op: &Op<'_>,
+        ns: &Namespace,
+        mut options: CollectionOptions,
+    ) -> Result<()> {
         op.check()?;
+        if let Some(collation) = &options.collation {
+            options.collation = crate::collate::in_full(collation)?;
+        }
         check_new(ns)?;
         let _changes = self.changes();
         if let Some(found) = self.catalog().get(ns) {
@@ -32,10 +40,21 @@ impl Store {
         self.create_locked(ns, options).map(|_| ())
     }
 
-    /// The collection of a name, created if there is none. For writes.
-    pub(crate) fn ensure_collection(&self, ns: &Namespace) -> Result<Arc<Collection>> {
+    /// The collection of a name, created if there is none. For writes. What a multi-document
+    /// transaction creates stays when it is aborted, empty.
+    ///
+    /// # Errors
+    /// `OperationNotSupportedInTransaction` in a transaction of an engine with one writer, which
+    /// the transaction is.
+    pub(crate) fn ensure_collection(&self, op: &Op<'_>, ns: &Namespace) -> Result<Arc<Collection>> {
         if let Some(found) = self.lookup(ns) {
             return found.collection().cloned().ok_or_else(|| is_view(ns));
+        }
+        if op.transaction.is_some() && !self.engine().capabilities().concurrent_writers {
+            return Err(Error::new(
+                Code::OPERATION_NOT_SUPPORTED_IN_TRANSACTION,
+                format!("Cannot create namespace {ns} in multi-document transaction."),
+            ));
         }
         check_new(ns)?;
         let _changes = self.changes();
@@ -118,6 +137,15 @@ impl Store {
     /// Read the stored form of a collection or view.
     pub(crate) fn get_stored(&self, ns: &Namespace) -> Result<Option<Stored>> {
         let snapshot = self.engine().begin_read().map_err(error::engine)?;
+        self.get_stored_in(snapshot.as_ref(), ns)
+    }
+
+    /// Read the stored form of a collection or view from a snapshot.
+    pub(super) fn get_stored_in(
+        &self,
+        snapshot: &(impl kv::Snapshot + ?Sized),
+        ns: &Namespace,
+    ) -> Result<Option<Stored>> {
         let bytes = snapshot.get(self.trees().catalog, &stored_key(ns));
         bytes
             .map_err(error::engine)?
@@ -136,7 +164,7 @@ impl Store {
 }
 
 /// Whether a collection may be created under a name.
-fn check_new(ns: &Namespace) -> Result<()> {
+pub(super) fn check_new(ns: &Namespace) -> Result<()> {
     // The fields are public: check what may not have come through the constructor.
     Namespace::new(ns.db.as_str(), ns.coll.as_str())?;
     let system = ns.coll.strip_prefix("system.");

@@ -4,6 +4,8 @@ mod build;
 mod choose;
 mod count;
 mod distinct;
+#[cfg(test)]
+mod law;
 mod matching;
 mod prepare;
 mod request;
@@ -24,6 +26,7 @@ use crate::store::Store;
 pub(crate) use build::{Purpose, build};
 pub use count::CountRequest;
 pub(crate) use count::drain;
+pub(crate) use distinct::Distinct;
 pub use distinct::DistinctRequest;
 pub use matching::{Matched, Matching};
 pub(crate) use prepare::{Planned, Query};

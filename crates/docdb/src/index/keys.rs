@@ -1,5 +1,5 @@
-//! From documents to the keys of an index: the one generator that insert, update, delete, builds and
-//! validation share.
+//! From documents to the keys of an index: the one generator that insert, update, delete, builds
+//! and validation share.
 //!
 //! - K1. The keys of a document depend on the document and the specification alone.
 //! - K2. No key comes twice for one document; with more than one they are in key order.
@@ -14,6 +14,7 @@
 use std::sync::Arc;
 
 use bson::{RawArray, RawBsonRef, RawDocument};
+use query::filter::Filter;
 use query::{Code, Error, Result};
 
 use super::spec::{FieldKind, IndexSpec};
@@ -177,6 +178,7 @@ pub struct KeyMaker {
     sparse: bool,
     collation: Option<Arc<dyn Collate>>,
     wildcard: Option<Wildcard>,
+    partial: Option<Filter>,
     limit: usize,
 }
 
@@ -221,8 +223,22 @@ impl KeyMaker {
             sparse: spec.sparse,
             collation,
             wildcard,
+            partial: None,
             limit,
         })
+    }
+
+    /// The same for documents that match a filter only.
+    #[must_use]
+    pub fn with_partial(mut self, partial: Option<Filter>) -> KeyMaker {
+        self.partial = partial;
+        self
+    }
+
+    /// The filter of documents that are in the index, if not all are.
+    #[must_use]
+    pub fn partial(&self) -> Option<&Filter> {
+        self.partial.as_ref()
     }
 
     /// The first parts of the fields' paths: what [`KeyMaker::make`] wants to be given.
@@ -290,6 +306,11 @@ impl KeyMaker {
         out: &mut KeySet,
     ) -> Result<()> {
         out.clear();
+        if let Some(partial) = &self.partial
+            && !partial.matches(document)?
+        {
+            return Ok(());
+        }
         if let Some(wildcard) = &self.wildcard {
             wildcard.keys(document, self.collation(), self.limit, out)?;
             out.sort();

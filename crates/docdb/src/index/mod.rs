@@ -1,9 +1,9 @@
 //! Indexes: specification, keys of documents, and the layout of entries.
 //!
-//! An entry of an ordinary index is the key followed by the record, with the type bits as its value.
-//! An entry of a unique index, and of the index on `_id`, is the key alone, with type bits and record
-//! as its value: that two documents never have one key is then what the engine keeps, also for two
-//! transactions at once, without a search.
+//! An entry of an ordinary index is the key followed by the record, with the type bits as its
+//! value. An entry of a unique index, and of the index on `_id`, is the key alone, with type bits
+//! and record as its value: that two documents never have one key is then what the engine keeps,
+//! also for two transactions at once, without a search.
 
 mod keys;
 mod spec;
@@ -14,6 +14,7 @@ use std::sync::Arc;
 
 use kv::TreeId;
 use query::Result;
+use query::filter::Filter;
 use stdx::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 use crate::key::Collate;
@@ -37,8 +38,8 @@ pub struct Index {
     /// Per field, a bit for each part of its path that has been an array. Bits are only ever added,
     /// before the first document that needs them is committed.
     multikey: Vec<AtomicU32>,
-    /// Those of the bits that are stored. Who commits a document that needs another one stores it in
-    /// the same transaction, so that this can be told apart.
+    /// Those of the bits that are stored. Who commits a document that needs another one stores it
+    /// in the same transaction, so that this can be told apart.
     stored: Vec<AtomicU32>,
     /// Whether reads may use it: a build ended.
     ready: AtomicBool,
@@ -77,6 +78,7 @@ pub(crate) struct Parts {
     pub(crate) number: u32,
     pub(crate) tree: TreeId,
     pub(crate) collation: Option<Arc<dyn Collate>>,
+    pub(crate) partial: Option<Filter>,
     pub(crate) clustered: bool,
     pub(crate) multikey: Vec<u32>,
     pub(crate) ready: bool,
@@ -87,7 +89,8 @@ pub(crate) struct Parts {
 impl Index {
     pub(crate) fn new(spec: IndexSpec, parts: Parts) -> Result<Index> {
         let fields = spec.fields()?;
-        let maker = KeyMaker::new(&spec, parts.collation, parts.key_limit)?;
+        let maker =
+            KeyMaker::new(&spec, parts.collation, parts.key_limit)?.with_partial(parts.partial);
         let bits = |i: usize| parts.multikey.get(i).copied().unwrap_or(0);
         Ok(Index {
             number: parts.number,
@@ -208,6 +211,17 @@ impl Index {
         if let Some(bits) = self.stored.get(usize::from(field)) {
             bits.fetch_or(1 << part, Ordering::AcqRel);
         }
+    }
+
+    /// A build has ended.
+    pub(crate) fn set_ready(&self) {
+        self.ready.store(true, Ordering::Release);
+    }
+
+    /// All multikey bits.
+    pub(crate) fn multikey(&self) -> Vec<u32> {
+        let load = |bits: &AtomicU32| bits.load(Ordering::Acquire);
+        self.multikey.iter().map(load).collect()
     }
 
     /// How it was used.

@@ -256,7 +256,7 @@ impl IndexSpec {
             }
         }
         if self.wildcard_projection.is_some()
-            && !fields.first().is_some_and(|(name, _)| name == "$**")
+            && fields.first().is_none_or(|(name, _)| name != "$**")
         {
             return Err(Error::bad_value(
                 "The field 'wildcardProjection' is only allowed in an 'wildcard' index with a key \
@@ -414,7 +414,8 @@ fn fields(key: &Document) -> Result<Vec<(String, FieldKind)>> {
         return Err(Error::location(
             31303,
             format!(
-                "A maximum of one index field is allowed to be hashed but found {hashed} for 'key' {key}"
+                "A maximum of one index field is allowed to be hashed but found {hashed} for \
+                 'key' {key}"
             ),
         ));
     }

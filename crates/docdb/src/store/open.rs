@@ -6,6 +6,8 @@ use std::sync::Arc;
 use arc_swap::ArcSwap;
 use kv::{Direction, Engine, ErrorKind, KeyRange, Snapshot, TreeId, TreeOptions};
 use query::Result;
+use query::filter::Filter;
+use query::settings::Settings;
 use stdx::sync::atomic::AtomicBool;
 use stdx::sync::{Condvar, Mutex};
 
@@ -18,12 +20,15 @@ use crate::error;
 use crate::index::{Index, Parts};
 use crate::key::Collate;
 use crate::limits::{INDEX_FIELDS_MAX, INDEX_KEY_MAX, INDEX_KEY_SLACK};
+use crate::session::Sessions;
+use crate::ttl;
 
 /// The tree of sessions.
 const SESSIONS: &str = "_sessions";
 
 impl Store {
-    /// Open the store that is in an engine, or make one in an empty engine.
+    /// Open the store that is in an engine, or make one in an empty engine. Indexes whose build a
+    /// crash ended are built before it returns.
     ///
     /// # Errors
     /// As the engine's; a catalog that cannot be read.
@@ -41,10 +46,15 @@ impl Store {
             changes: Mutex::new(()),
             undropped: Mutex::new(Vec::new()),
             written: (Mutex::new(0), Condvar::new()),
+            sessions: Sessions::default(),
+            closed: AtomicBool::new(false),
             cursors: Cursors::default(),
         };
         store.load()?;
-        Ok(Arc::new(store))
+        store.resume_builds()?;
+        let store = Arc::new(store);
+        ttl::start(&store);
+        Ok(store)
     }
 
     fn load(&self) -> Result<()> {
@@ -124,7 +134,18 @@ impl Store {
         core: Arc<Core>,
     ) -> Result<Collection> {
         let collation = self.collation(options.collation.as_ref())?;
-        Ok(Collection::new(ns, options, indexes, core, collation))
+        let validator = match &options.validator {
+            None => None,
+            Some(validator) => {
+                let mut settings = Settings::default();
+                if let Some(collation) = &options.collation {
+                    settings.collator = collate::collator(collation)?;
+                }
+                let raw = bson::RawDocumentBuf::try_from(validator)?;
+                Some(Filter::parse(&raw, &settings)?)
+            }
+        };
+        Ok(Collection::new(ns, options, indexes, core, collation).with_validator(validator))
     }
 
     /// What all states of a collection share.
@@ -153,6 +174,7 @@ impl Store {
             number: stored.number,
             tree,
             collation: self.collation(stored.spec.collation.as_ref())?,
+            partial: partial(&stored.spec)?,
             clustered,
             multikey,
             ready: stored.ready,
@@ -162,8 +184,8 @@ impl Store {
         Index::new(stored.spec, parts)
     }
 
-    /// The longest key of an index; of a clustered collection half of what the engine takes, for the
-    /// record behind it may be as long.
+    /// The longest key of an index; of a clustered collection half of what the engine takes, for
+    /// the record behind it may be as long.
     pub(crate) fn key_limit(&self, clustered: bool) -> usize {
         let most = self.engine.capabilities().limits.key_max - INDEX_KEY_SLACK;
         INDEX_KEY_MAX.min(if clustered { most / 2 } else { most })
@@ -192,12 +214,26 @@ impl Store {
     }
 
     fn collation(&self, spec: Option<&bson::Document>) -> Result<Option<Arc<dyn Collate>>> {
-        spec.map_or(Ok(None), collate::collator)
+        let collator = spec.map_or(Ok(None), collate::collator)?;
+        Ok(collator.map(|collator| collator as Arc<dyn Collate>))
     }
 
     fn open_tree(&self, name: &str) -> Result<TreeId> {
         self.engine.open_tree(name).map_err(error::engine)
     }
+}
+
+/// The filter of a partial index.
+fn partial(spec: &crate::index::IndexSpec) -> Result<Option<Filter>> {
+    let Some(filter) = &spec.partial else {
+        return Ok(None);
+    };
+    let mut settings = Settings::default();
+    if let Some(collation) = &spec.collation {
+        settings.collator = collate::collator(collation)?;
+    }
+    let raw = bson::RawDocumentBuf::try_from(filter)?;
+    Filter::parse(&raw, &settings).map(Some)
 }
 
 fn ensure(engine: &dyn Engine, name: &str) -> Result<TreeId> {

@@ -1,20 +1,45 @@
 //! A document and its index entries, put and removed together: all writes come through here.
 //!
-//! - E1. What is put for a document is what the key generator gives for it, and nothing else; what is
-//!   removed for a document is what it gives for the bytes that were stored.
-//! - E2. A write that is refused (a duplicate key) leaves nothing of its document in the transaction.
+//! - E1. What is put for a document is what the key generator gives for it, and nothing else; what
+//!   is removed for a document is what it gives for the bytes that were stored.
+//! - E2. A write that is refused (a duplicate key, arrays that cannot be indexed) leaves nothing of
+//!   its document in the transaction: all keys are made before the first is put, and unique ones
+//!   are put before all others and taken back.
 
 use std::sync::Arc;
 
-use bson::{Bson, Document, RawBsonRef, RawDocument, doc};
+use bson::{Bson, RawBsonRef, RawDocument, doc};
 use query::{Code, Error, Result};
 
+use super::duplicate::{duplicate, shell};
 use crate::collection::{Collection, Gathered};
 use crate::error;
-use crate::index::{Index, Key};
-use crate::key::{Encoder, decode};
+use crate::index::{Index, Key, KeySet};
+use crate::key::Encoder;
 use crate::record::RecordId;
 use crate::work::Work;
+
+/// Key sets of one document, index by index.
+#[derive(Default)]
+pub(crate) struct KeySets(Vec<KeySet>);
+
+impl KeySets {
+    fn make<'d>(
+        &mut self,
+        collection: &Collection,
+        document: &'d RawDocument,
+        gathered: &mut Gathered<'d>,
+    ) -> Result<()> {
+        collection.gather(document, gathered)?;
+        let indexes = collection.indexes();
+        self.0.resize_with(indexes.len(), KeySet::new);
+        for (at, (index, keys)) in indexes.iter().zip(&mut self.0).enumerate() {
+            let top = |field| collection.top(at, field, gathered);
+            index.maker().make(document, top, keys)?;
+        }
+        Ok(())
+    }
+}
 
 impl Work<'_> {
     /// Put a new document under a record.
@@ -25,23 +50,68 @@ impl Work<'_> {
         document: &'d RawDocument,
         gathered: &mut Gathered<'d>,
     ) -> Result<()> {
-        collection.gather(document, gathered)?;
-        let indexes = collection.indexes();
-        // Unique indexes first: a refusal must leave nothing, and what came before it is few (E2).
-        let mut undo: Vec<(usize, Vec<u8>)> = Vec::new();
-        for (at, index) in indexes.iter().enumerate().filter(|(_, i)| i.unique()) {
-            let put = self.put_unique(collection, at, index, record, document, gathered, &mut undo);
-            if let Err(error) = put {
-                self.undo(indexes, &undo)?;
-                return Err(error);
-            }
-        }
-        for (at, index) in indexes.iter().enumerate().filter(|(_, i)| !i.unique()) {
-            if let Err(error) = self.put_plain(collection, at, index, record, document, gathered) {
-                self.undo(indexes, &undo)?;
-                return Err(error);
-            }
-        }
+        let mut sets = std::mem::take(&mut self.new_keys);
+        let made = sets.make(collection, document, gathered);
+        let put = made.and_then(|()| self.put_entries(collection, record, &sets, None));
+        self.new_keys = sets;
+        put?;
+        self.put_record(collection, record, document)
+    }
+
+    /// Replace a document by another with the same `_id`.
+    pub(crate) fn replace(
+        &mut self,
+        collection: &Collection,
+        record: &RecordId,
+        old: &RawDocument,
+        new: &RawDocument,
+    ) -> Result<()> {
+        let mut sets = std::mem::take(&mut self.new_keys);
+        let mut old_sets = std::mem::take(&mut self.old_keys);
+        let done = sets
+            .make(collection, new, &mut Gathered::new())
+            .and_then(|()| old_sets.make(collection, old, &mut Gathered::new()))
+            .and_then(|()| self.put_entries(collection, record, &sets, Some(&old_sets)))
+            .and_then(|()| self.delete_entries(collection, record, &old_sets, Some(&sets)));
+        self.new_keys = sets;
+        self.old_keys = old_sets;
+        done?;
+        let mut key = std::mem::take(&mut self.entry_key);
+        key.clear();
+        record.append_key(&mut key);
+        let put = self.txn()?.put(collection.records(), &key, new.as_bytes());
+        self.entry_key = key;
+        put.map_err(error::engine)?;
+        let size = |d: &RawDocument| i64::try_from(d.as_bytes().len()).unwrap_or(0);
+        self.count(collection, 0, size(new) - size(old), 0);
+        Ok(())
+    }
+
+    /// Remove a document.
+    pub(crate) fn remove(
+        &mut self,
+        collection: &Collection,
+        record: &RecordId,
+        document: &RawDocument,
+    ) -> Result<()> {
+        let mut sets = std::mem::take(&mut self.old_keys);
+        let made = sets.make(collection, document, &mut Gathered::new());
+        let done = made.and_then(|()| self.delete_entries(collection, record, &sets, None));
+        self.old_keys = sets;
+        done?;
+        let deleted = self.txn()?.delete(collection.records(), &record.key());
+        deleted.map_err(error::engine)?;
+        let size = i64::try_from(document.as_bytes().len()).unwrap_or(0);
+        self.count(collection, -1, -size, 0);
+        Ok(())
+    }
+
+    fn put_record(
+        &mut self,
+        collection: &Collection,
+        record: &RecordId,
+        document: &RawDocument,
+    ) -> Result<()> {
         let mut key = std::mem::take(&mut self.entry_key);
         key.clear();
         record.append_key(&mut key);
@@ -53,6 +123,143 @@ impl Work<'_> {
         };
         self.entry_key = key;
         put.map_err(error::engine)
+    }
+
+    /// Put the entries of `sets` that are not in `but`, unique ones first (E2).
+    fn put_entries(
+        &mut self,
+        collection: &Collection,
+        record: &RecordId,
+        sets: &KeySets,
+        but: Option<&KeySets>,
+    ) -> Result<()> {
+        let indexes = collection.indexes();
+        let is_new = |at: usize, key: &Key<'_>| {
+            !but.and_then(|b| b.0.get(at))
+                .is_some_and(|set| set.keys().any(|k| k == *key))
+        };
+        let was_there = |at: usize, key: &Key<'_>| {
+            but.and_then(|b| b.0.get(at))
+                .is_some_and(|set| set.contains(key.bytes))
+        };
+        let mut undo: Vec<(usize, usize)> = Vec::new();
+        for unique in [true, false] {
+            let pairs = indexes.iter().zip(&sets.0).enumerate();
+            for (at, (index, set)) in pairs.filter(|(_, (i, _))| i.unique() == unique) {
+                self.learn(collection, index, set.multikey())?;
+                for (place, key) in set.keys().enumerate().filter(|(_, k)| is_new(at, k)) {
+                    // A key that stays and has other type bits is put over the old one.
+                    if !unique || was_there(at, &key) {
+                        self.put_entry(index, key, record)?;
+                        continue;
+                    }
+                    if let Err(refused) = self.insert_unique(collection, index, key, record) {
+                        self.undo(indexes, sets, &undo)?;
+                        return Err(refused);
+                    }
+                    undo.push((at, place));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Remove the entries of `sets` whose keys are not in `but`.
+    fn delete_entries(
+        &mut self,
+        collection: &Collection,
+        record: &RecordId,
+        sets: &KeySets,
+        but: Option<&KeySets>,
+    ) -> Result<()> {
+        for (at, (index, set)) in collection.indexes().iter().zip(&sets.0).enumerate() {
+            let kept = but.and_then(|b| b.0.get(at));
+            for key in set.keys() {
+                if !kept.is_some_and(|set| set.contains(key.bytes)) {
+                    self.delete_entry(index, key, record)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Put an entry, whether or not it is there.
+    pub(crate) fn put_entry(
+        &mut self,
+        index: &Index,
+        key: Key<'_>,
+        record: &RecordId,
+    ) -> Result<()> {
+        let (mut entry, mut value) = self.take_entry();
+        index.append_entry(key, record, &mut entry, &mut value);
+        let put = self.txn()?.put_blind(index.tree(), &entry, &value);
+        self.give_entry(entry, value);
+        put.map_err(error::engine)
+    }
+
+    /// Put a new entry of a unique index.
+    pub(crate) fn insert_unique(
+        &mut self,
+        collection: &Collection,
+        index: &Index,
+        key: Key<'_>,
+        record: &RecordId,
+    ) -> Result<()> {
+        let (mut entry, mut value) = self.take_entry();
+        index.append_entry(key, record, &mut entry, &mut value);
+        let fresh = index.spec().is_id() && is_highest(collection, &entry);
+        let txn = self.txn()?;
+        let put = if fresh {
+            txn.put(index.tree(), &entry, &value)
+        } else {
+            txn.insert(index.tree(), &entry, &value)
+        };
+        self.give_entry(entry, value);
+        match put {
+            Err(e) if e.kind() == kv::ErrorKind::Exists => Err(duplicate(collection, index, key)),
+            other => other.map_err(error::engine),
+        }
+    }
+
+    /// Remove an entry. The document's record is written in the same transaction, so that two
+    /// transactions that do this conflict there.
+    fn delete_entry(&mut self, index: &Index, key: Key<'_>, record: &RecordId) -> Result<()> {
+        let (mut entry, mut value) = self.take_entry();
+        index.append_entry(key, record, &mut entry, &mut value);
+        let deleted = self.txn()?.delete_blind(index.tree(), &entry);
+        self.give_entry(entry, value);
+        deleted.map_err(error::engine)
+    }
+
+    /// Take back unique entries: pairs of an index and the place in its set.
+    fn undo(
+        &mut self,
+        indexes: &[Arc<Index>],
+        sets: &KeySets,
+        undo: &[(usize, usize)],
+    ) -> Result<()> {
+        for (at, place) in undo {
+            let key = sets.0.get(*at).and_then(|set| set.keys().nth(*place));
+            if let (Some(index), Some(key)) = (indexes.get(*at), key) {
+                self.txn()?
+                    .delete(index.tree(), key.bytes)
+                    .map_err(error::engine)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn take_entry(&mut self) -> (Vec<u8>, Vec<u8>) {
+        let mut entry = std::mem::take(&mut self.entry_key);
+        let mut value = std::mem::take(&mut self.entry_value);
+        entry.clear();
+        value.clear();
+        (entry, value)
+    }
+
+    fn give_entry(&mut self, entry: Vec<u8>, value: Vec<u8>) {
+        self.entry_key = entry;
+        self.entry_value = value;
     }
 
     /// The record of a document that is new in a clustered collection.
@@ -90,135 +297,6 @@ impl Work<'_> {
         let details = doc! { "keyPattern": { "_id": 1 }, "keyValue": { "_id": id } };
         Err(Error::new(Code::DUPLICATE_KEY, message).with_details(details))
     }
-
-    #[expect(
-        clippy::too_many_arguments,
-        reason = "the parts of one document on its way"
-    )]
-    fn put_unique<'d>(
-        &mut self,
-        collection: &Collection,
-        at: usize,
-        index: &Arc<Index>,
-        record: &RecordId,
-        document: &'d RawDocument,
-        gathered: &Gathered<'d>,
-        undo: &mut Vec<(usize, Vec<u8>)>,
-    ) -> Result<()> {
-        let mut keys = std::mem::take(&mut self.keys);
-        let made = index
-            .maker()
-            .make(document, |f| collection.top(at, f, gathered), &mut keys);
-        let done = made.and_then(|()| {
-            self.learn(collection, index, keys.multikey())?;
-            for key in keys.keys() {
-                self.insert_unique(collection, index, key, record)?;
-                undo.push((at, key.bytes.to_vec()));
-            }
-            Ok(())
-        });
-        self.keys = keys;
-        done
-    }
-
-    fn put_plain<'d>(
-        &mut self,
-        collection: &Collection,
-        at: usize,
-        index: &Arc<Index>,
-        record: &RecordId,
-        document: &'d RawDocument,
-        gathered: &Gathered<'d>,
-    ) -> Result<()> {
-        let mut keys = std::mem::take(&mut self.keys);
-        let made = index
-            .maker()
-            .make(document, |f| collection.top(at, f, gathered), &mut keys);
-        let done = made.and_then(|()| {
-            self.learn(collection, index, keys.multikey())?;
-            keys.keys()
-                .try_for_each(|key| self.put_entry(index, key, record))
-        });
-        self.keys = keys;
-        done
-    }
-
-    /// Put an entry of an index that is not unique.
-    pub(crate) fn put_entry(
-        &mut self,
-        index: &Index,
-        key: Key<'_>,
-        record: &RecordId,
-    ) -> Result<()> {
-        let (mut entry, mut value) = self.take_entry();
-        index.append_entry(key, record, &mut entry, &mut value);
-        let put = self.txn()?.put_blind(index.tree(), &entry, &value);
-        self.give_entry(entry, value);
-        put.map_err(error::engine)
-    }
-
-    /// Put an entry of a unique index.
-    pub(crate) fn insert_unique(
-        &mut self,
-        collection: &Collection,
-        index: &Index,
-        key: Key<'_>,
-        record: &RecordId,
-    ) -> Result<()> {
-        let (mut entry, mut value) = self.take_entry();
-        index.append_entry(key, record, &mut entry, &mut value);
-        let fresh = index.spec().is_id() && is_highest(collection, &entry);
-        let txn = self.txn()?;
-        let put = if fresh {
-            txn.put(index.tree(), &entry, &value)
-        } else {
-            txn.insert(index.tree(), &entry, &value)
-        };
-        self.give_entry(entry, value);
-        match put {
-            Err(e) if e.kind() == kv::ErrorKind::Exists => Err(duplicate(collection, index, key)),
-            other => other.map_err(error::engine),
-        }
-    }
-
-    /// Remove an entry.
-    pub(crate) fn delete_entry(
-        &mut self,
-        index: &Index,
-        key: Key<'_>,
-        record: &RecordId,
-    ) -> Result<()> {
-        let (mut entry, mut value) = self.take_entry();
-        index.append_entry(key, record, &mut entry, &mut value);
-        let deleted = self.txn()?.delete_blind(index.tree(), &entry);
-        self.give_entry(entry, value);
-        deleted.map_err(error::engine)
-    }
-
-    /// Remove what [`Work::put_unique`] has put of a document.
-    fn undo(&mut self, indexes: &[Arc<Index>], undo: &[(usize, Vec<u8>)]) -> Result<()> {
-        for (at, key) in undo {
-            if let Some(index) = indexes.get(*at) {
-                self.txn()?
-                    .delete(index.tree(), key)
-                    .map_err(error::engine)?;
-            }
-        }
-        Ok(())
-    }
-
-    fn take_entry(&mut self) -> (Vec<u8>, Vec<u8>) {
-        let mut entry = std::mem::take(&mut self.entry_key);
-        let mut value = std::mem::take(&mut self.entry_value);
-        entry.clear();
-        value.clear();
-        (entry, value)
-    }
-
-    fn give_entry(&mut self, entry: Vec<u8>, value: Vec<u8>) {
-        self.entry_key = entry;
-        self.entry_value = value;
-    }
 }
 
 /// Whether a key of the index on `_id` is beyond all there ever were; it is the highest then.
@@ -230,75 +308,4 @@ fn is_highest(collection: &Collection, key: &[u8]) -> bool {
     highest.clear();
     highest.extend_from_slice(key);
     true
-}
-
-/// The error of a key that is there already.
-pub(crate) fn duplicate(collection: &Collection, index: &Index, key: Key<'_>) -> Error {
-    let mut values = Document::new();
-    let decoded = match index.maker().collation() {
-        None => decode(key.bytes, key.type_bits, index.directions()).ok(),
-        Some(_) => None,
-    };
-    let names = index.spec().key.keys();
-    match decoded {
-        Some((decoded, _)) => {
-            for (name, value) in names.zip(decoded) {
-                values.insert(name, Bson::try_from(value).unwrap_or(Bson::Null));
-            }
-        }
-        None => {
-            for name in names {
-                values.insert(name, Bson::Null);
-            }
-        }
-    }
-    let shown = if index.maker().collation().is_some() {
-        format!(
-            " collation: {}",
-            shell(&index.spec().collation.clone().unwrap_or_default())
-        )
-    } else {
-        String::new()
-    };
-    let message = format!(
-        "E11000 duplicate key error collection: {} index: {}{shown} dup key: {}",
-        collection.ns(),
-        index.name(),
-        shell(&values)
-    );
-    Error::new(Code::DUPLICATE_KEY, message).with_details(doc! {
-        "keyPattern": index.spec().key.clone(),
-        "keyValue": values,
-    })
-}
-
-/// A document as MongoDB's messages show it: `{ a: 1, b: "x" }`.
-pub(crate) fn shell(document: &Document) -> String {
-    if document.is_empty() {
-        return "{}".to_owned();
-    }
-    let fields: Vec<String> = document
-        .iter()
-        .map(|(name, value)| format!("{name}: {}", shown(value)))
-        .collect();
-    format!("{{ {} }}", fields.join(", "))
-}
-
-fn shown(value: &Bson) -> String {
-    match value {
-        Bson::Double(v) if v.is_finite() && v.fract() == 0.0 && v.abs() < 1e15 => format!("{v:.1}"),
-        Bson::Double(v) => format!("{v}"),
-        Bson::Document(inner) => shell(inner),
-        Bson::Array(items) if items.is_empty() => "[]".to_owned(),
-        Bson::Array(items) => {
-            let items: Vec<String> = items.iter().map(shown).collect();
-            format!("[ {} ]", items.join(", "))
-        }
-        Bson::ObjectId(id) => format!("ObjectId('{}')", id.to_hex()),
-        Bson::DateTime(date) => format!("new Date({})", date.timestamp_millis()),
-        Bson::Undefined => "undefined".to_owned(),
-        Bson::MinKey => "MinKey".to_owned(),
-        Bson::MaxKey => "MaxKey".to_owned(),
-        other => other.to_string(),
-    }
 }

@@ -13,8 +13,10 @@ use crate::document;
 use crate::limits::BATCH_BYTES_MAX;
 use crate::op::Op;
 use crate::record::RecordId;
+use crate::session::{Done, Retry};
 use crate::store::Store;
 use crate::work::Work;
+use crate::write::validate::validate;
 
 /// How documents are inserted.
 #[derive(Clone, Copy, Debug)]
@@ -44,6 +46,8 @@ pub struct InsertReply {
     pub n: i32,
     /// Documents refused.
     pub errors: Vec<WriteError>,
+    /// Numbers of statements that were done before: they are counted in `n`.
+    pub retried: Vec<i32>,
 }
 
 /// A statement of a batch that failed.
@@ -59,8 +63,9 @@ impl Store {
     /// Insert documents. The collection is created if there is none.
     ///
     /// # Errors
-    /// What concerns the whole command: a bad name, a view, the engine, an operation that is killed.
-    /// Refused documents are in the reply; in a multi-document transaction the first is the error.
+    /// What concerns the whole command: a bad name, a view, the engine, an operation that is
+    /// killed. Refused documents are in the reply; in a multi-document transaction the first is the
+    /// error.
     pub fn insert(
         &self,
         op: &Op<'_>,
@@ -68,13 +73,20 @@ impl Store {
         documents: &[&RawDocument],
         options: InsertOptions,
     ) -> Result<InsertReply> {
-        self.ensure_collection(ns)?;
+        self.ensure_collection(op, ns)?;
+        let retry = self.begin_retry(op)?;
         let mut reply = InsertReply::default();
         let mut rest = documents;
         while !rest.is_empty() {
             let (batch, after) = rest.split_at(batch_len(rest));
             let first = documents.len() - rest.len();
-            self.insert_batch(op, ns, batch, first, options, &mut reply)?;
+            let batch = Batch {
+                documents: batch,
+                first,
+                options,
+                retry: retry.as_ref(),
+            };
+            self.insert_batch(op, ns, &batch, &mut reply)?;
             rest = after;
             if options.ordered && !reply.errors.is_empty() {
                 break;
@@ -87,13 +99,13 @@ impl Store {
         &self,
         op: &Op<'_>,
         ns: &Namespace,
-        batch: &[&RawDocument],
-        first: usize,
-        options: InsertOptions,
+        batch: &Batch<'_>,
         reply: &mut InsertReply,
     ) -> Result<()> {
-        let mut stamp = || (!options.keep_zero_timestamps).then(|| self.timestamp());
+        let keep = batch.options.keep_zero_timestamps;
+        let mut stamp = || (!keep).then(|| self.timestamp());
         let ready: Vec<Result<Cow<'_, RawDocument>>> = batch
+            .documents
             .iter()
             .map(|document| {
                 let shape = document::check(document)?;
@@ -106,15 +118,18 @@ impl Store {
                 Some(collection) => collection,
                 // It was dropped a moment ago.
                 None => {
-                    self.ensure_collection(ns)?;
+                    self.ensure_collection(op, ns)?;
                     return Err(crate::error::conflict());
                 }
             };
-            insert_all(op, work, &collection, &ready, first, options, &mut done)?;
+            work.hold_capped(&collection)?;
+            batch.insert(op, work, &collection, &ready, &mut done)?;
+            work.evict(&collection)?;
             Ok(done)
         })?;
         reply.n += done.n;
         reply.errors.extend(done.errors);
+        reply.retried.extend(done.retried);
         Ok(())
     }
 
@@ -133,39 +148,75 @@ impl Store {
     }
 }
 
-fn insert_all(
-    op: &Op<'_>,
-    work: &mut Work<'_>,
-    collection: &Collection,
-    ready: &[Result<Cow<'_, RawDocument>>],
+/// Documents of one engine transaction.
+struct Batch<'b> {
+    documents: &'b [&'b RawDocument],
+    /// The place of the first among all.
     first: usize,
     options: InsertOptions,
-    done: &mut InsertReply,
-) -> Result<()> {
-    let mut gathered = Gathered::new();
-    for (at, document) in ready.iter().enumerate() {
-        if at % 64 == 63 {
-            op.check()?;
-        }
-        let inserted = match document {
-            Err(error) => Err(error.clone()),
-            Ok(document) => work.insert_one(collection, document, &mut gathered),
-        };
-        match inserted {
-            Ok(()) => done.n += 1,
-            Err(error) if is_fatal(&error) || op.transaction.is_some() => return Err(error),
-            Err(error) => {
-                done.errors.push(WriteError {
-                    index: first + at,
-                    error,
-                });
-                if options.ordered {
-                    break;
+    retry: Option<&'b Retry<'b>>,
+}
+
+impl Batch<'_> {
+    fn insert(
+        &self,
+        op: &Op<'_>,
+        work: &mut Work<'_>,
+        collection: &Collection,
+        ready: &[Result<Cow<'_, RawDocument>>],
+        done: &mut InsertReply,
+    ) -> Result<()> {
+        let mut gathered = Gathered::new();
+        let mut runs = Vec::new();
+        for (at, document) in ready.iter().enumerate() {
+            if at % 64 == 63 {
+                op.check()?;
+            }
+            let stmt = op.session.as_ref().map_or(0, |s| s.stmt(self.first + at));
+            if self.retry.is_some_and(|retry| retry.done(stmt).is_some()) {
+                done.n += 1;
+                done.retried.push(stmt);
+                continue;
+            }
+            let inserted = match document {
+                Err(error) => Err(error.clone()),
+                Ok(document) => {
+                    validate(collection, None, document, self.options.bypass_validation)
+                        .and_then(|()| work.insert_one(collection, document, &mut gathered))
+                }
+            };
+            match inserted {
+                Ok(()) => {
+                    done.n += 1;
+                    add_run(&mut runs, stmt);
+                }
+                Err(error) if is_fatal(&error) || op.transaction.is_some() => return Err(error),
+                Err(error) => {
+                    let index = self.first + at;
+                    done.errors.push(WriteError { index, error });
+                    if self.options.ordered {
+                        break;
+                    }
                 }
             }
         }
+        if let Some(retry) = self.retry.filter(|_| !runs.is_empty()) {
+            let one = Done {
+                n: 1,
+                ..Done::default()
+            };
+            retry.remember_all(work, &runs, &one)?;
+        }
+        Ok(())
     }
-    Ok(())
+}
+
+/// Add a statement to runs of statements that follow each other.
+fn add_run(runs: &mut Vec<(i32, i32)>, stmt: i32) {
+    match runs.last_mut() {
+        Some((first, count)) if first.saturating_add(*count) == stmt => *count += 1,
+        _ => runs.push((stmt, 1)),
+    }
 }
 
 impl Work<'_> {

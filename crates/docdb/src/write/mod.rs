@@ -1,6 +1,19 @@
 //! Writes of documents.
 
+mod capped;
+mod delete;
+mod duplicate;
 mod entries;
+mod find_and_modify;
 mod insert;
+mod seek;
+mod update;
+mod validate;
 
+pub use delete::{DeleteReply, DeleteStatement};
+pub(crate) use duplicate::{duplicate, shell};
+pub(crate) use entries::KeySets;
+pub use find_and_modify::{FindAndModify, FindAndModifyReply};
+pub(crate) use insert::is_fatal;
 pub use insert::{InsertOptions, InsertReply, WriteError};
+pub use update::{UpdateReply, UpdateStatement};

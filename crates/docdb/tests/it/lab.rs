@@ -19,6 +19,7 @@ pub(crate) fn on_each(test: impl Fn(&mut Lab)) {
     for factory in [kv::memory::factory(), kv_betree::factory()] {
         let mut lab = Lab::new(factory);
         test(&mut lab);
+        lab.validate();
     }
 }
 
@@ -38,6 +39,20 @@ impl Lab {
         self.factory.name()
     }
 
+    /// Check every collection.
+    pub(crate) fn validate(&self) {
+        for (ns, named) in self.store.catalog().iter() {
+            if named.collection().is_some() {
+                let report = self.store.validate(&op(), ns).unwrap();
+                assert!(
+                    report.get_bool("valid").unwrap(),
+                    "{}: {report}",
+                    self.engine()
+                );
+            }
+        }
+    }
+
     /// Close the store and open it again. False for engines that forget everything.
     pub(crate) fn reopen(&mut self) -> bool {
         if !self.factory.capabilities().persistent {
@@ -49,6 +64,11 @@ impl Lab {
         self.store = open(kv::memory::factory(), &other);
         self.store = open(self.factory, &self.directory);
         true
+    }
+
+    /// [`Lab::reopen`] where the engine can.
+    pub(crate) fn reopen_if_persistent(&mut self) {
+        self.reopen();
     }
 
     pub(crate) fn insert(&self, ns: &Namespace, documents: &[Document]) -> InsertReply {
@@ -67,6 +87,13 @@ impl Lab {
             .collect();
         let raw: Vec<&RawDocument> = raw.iter().map(AsRef::as_ref).collect();
         self.store.insert(&op(), ns, &raw, options).unwrap()
+    }
+
+    /// Create an index.
+    pub(crate) fn index(&self, coll: &str, spec: Document) {
+        self.store
+            .create_indexes(&op(), &ns(coll), &[spec])
+            .unwrap();
     }
 
     /// All documents in the order of their records.
@@ -103,4 +130,8 @@ pub(crate) fn op() -> Op<'static> {
 
 pub(crate) fn ns(coll: &str) -> Namespace {
     Namespace::new("test", coll).unwrap()
+}
+
+pub(crate) fn raw(document: &Document) -> RawDocumentBuf {
+    RawDocumentBuf::try_from(document).unwrap()
 }

@@ -1,4 +1,15 @@
 //! The same tests of collections on several engines.
+#![expect(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    reason = "a panic is how a test fails"
+)]
 
+mod ddl;
+mod index;
 mod insert;
 mod lab;
+mod random;
+mod session;
+mod transaction;
+mod write;

@@ -73,20 +73,6 @@ impl NumberSum {
         });
     }
 
-    /// Takes one number away again, for windows that move. Only for numbers that were added and are
-    /// finite.
-    pub(crate) fn remove(&mut self, number: Number) {
-        match number {
-            Number::Int32(number) => self.integers -= i128::from(number),
-            Number::Int64(number) => self.integers -= i128::from(number),
-            Number::Double(number) => self.doubles.add(-number),
-            Number::Decimal(number) => {
-                let zero = Number::Decimal(Number::Int32(0).to_decimal());
-                self.add_decimal(zero.subtract(Number::Decimal(number)).to_decimal());
-            }
-        }
-    }
-
     /// Adds what another sum has gathered.
     pub(crate) fn merge(&mut self, other: &NumberSum) {
         self.integers += other.integers;
@@ -123,13 +109,6 @@ impl NumberSum {
                 .map_or(Bson::Null, Number::to_bson);
         }
         Bson::Double(self.double() / count as f64)
-    }
-
-    /// Whether every number so far was finite, so that [`Self::remove`] works.
-    pub(crate) fn is_finite(&self) -> bool {
-        let decimals = self.decimals.map(Number::Decimal);
-        self.doubles.sum.is_finite()
-            && decimals.is_none_or(|sum| !sum.is_nan() && !sum.is_infinite())
     }
 
     fn double(&self) -> f64 {

@@ -135,6 +135,22 @@ impl Accumulator {
         OTHER.contains(&name) || UNARY.iter().any(|(known, _)| *known == name)
     }
 
+    /// Whether a state takes the same memory whatever it has gathered.
+    pub(crate) fn has_fixed_size(&self) -> bool {
+        matches!(
+            self.kind,
+            Kind::Sum(_)
+                | Kind::Count
+                | Kind::Average(_)
+                | Kind::Least(_)
+                | Kind::Greatest(_)
+                | Kind::First(_)
+                | Kind::Last(_)
+                | Kind::DeviationOfPopulation(_)
+                | Kind::DeviationOfSample(_)
+        )
+    }
+
     /// With its dollar.
     #[must_use]
     pub fn name(&self) -> &'static str {

@@ -1,5 +1,5 @@
-//! `$median` and `$percentile`: the value at rank ceil(p * n) of the sorted numbers (approximate and
-//! discrete methods), or interpolated between neighbours (continuous).
+//! `$median` and `$percentile`: the value at rank ceil(p * n) of the sorted numbers (approximate
+//! and discrete methods), or interpolated between neighbours (continuous).
 //!
 //! MongoDB's approximate method is a digest; ours is exact, which is within its promise.
 

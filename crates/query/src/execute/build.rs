@@ -11,6 +11,7 @@ use super::simple::{Count, Documents, Limit, Match, Report, Skip, Transformed};
 use super::sort::SortRows;
 use super::union::UnionRows;
 use super::unwind::UnwindRows;
+use super::window::WindowRows;
 use super::write::{MergeRows, OutRows};
 use crate::pipeline::Pipeline;
 use crate::settings::Settings;
@@ -49,6 +50,7 @@ fn add(stage: Stage, input: Box<dyn Rows>, settings: &Settings) -> Result<Box<dy
         Stage::UnionWith(union) => Box::new(UnionRows::new(input, union)),
         Stage::Facet(facet) => Box::new(FacetRows::new(input, facet)),
         Stage::Sample(size) => Box::new(SampleRows::new(input, size)),
+        Stage::Window(stage) => Box::new(WindowRows::new(input, *stage, settings)),
         Stage::Documents(expr) => Box::new(Documents::new(expr, settings)),
         Stage::Statistics(statistics) => Box::new(Report::new(statistics)),
         Stage::Out(out) => Box::new(OutRows::new(input, out)),

@@ -14,7 +14,7 @@ pub trait Rows: Send {
     /// The next row; none when there are no more, then and ever after.
     ///
     /// # Errors
-    /// Those of the stage, of storage, and of [`Host::check`]. After an error the rows are done for.
+    /// Those of the stage, of storage, and of [`Host::check`]. After one, there are no more rows.
     fn next(&mut self, host: &mut dyn Host) -> Result<Option<Row>>;
 }
 
@@ -44,8 +44,8 @@ pub trait Host {
     /// The database that the pipeline was sent to, for names of collections without one.
     fn database(&self) -> &str;
 
-    /// The results of `pipeline` over a collection or view, which may not exist. The pipeline is not
-    /// optimized yet.
+    /// The results of `pipeline` over a collection or view, which may not exist. The pipeline is
+    /// not optimized yet.
     ///
     /// # Errors
     /// Those of storage.
@@ -67,6 +67,18 @@ pub trait Host {
             ns,
             Pipeline::from_stages(vec![Stage::Match(filter)], settings),
         )
+    }
+
+    /// The next row of a source that the host keeps itself under a number: scans of storage, whose
+    /// rows ask here because only the host has a view of the store. None after the last.
+    ///
+    /// # Errors
+    /// Those of storage; `InternalError` from a host that keeps none.
+    fn pull(&mut self, source: u64) -> Result<Option<Row>> {
+        Err(crate::Error::new(
+            crate::Code::INTERNAL_ERROR,
+            format!("the host of the pipeline keeps no source {source}"),
+        ))
     }
 
     /// A new place to put bytes aside.

@@ -23,6 +23,7 @@ mod spill;
 mod tests;
 mod union;
 mod unwind;
+mod window;
 mod write;
 
 pub use build::build;

@@ -1,5 +1,5 @@
-//! `$sort`: in memory while it fits, else in sorted runs that are merged; with a limit, only so many
-//! rows are kept.
+//! `$sort`: in memory while it fits, else in sorted runs that are merged; with a limit, only so
+//! many rows are kept.
 //!
 //! The sort is stable: rows with equal keys stay in the order in which they came, across runs too,
 //! since runs are made in that order and the merge prefers the earlier one. A run keeps documents

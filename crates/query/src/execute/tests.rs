@@ -176,7 +176,9 @@ fn groups_gather() {
         ]),
     );
     check(
-        bson!([{"$group": {"_id": null, "s": {"$sum": "$a"}, "avg": {"$avg": "$a"}, "first": {"$first": "$_id"}}}]),
+        bson!([{"$group": {
+            "_id": null, "s": {"$sum": "$a"}, "avg": {"$avg": "$a"}, "first": {"$first": "$_id"},
+        }}]),
         numbers(),
         bson!([{"_id": null, "s": 7, "avg": 1.75, "first": 1}]),
     );
@@ -218,17 +220,25 @@ fn buckets_divide() {
     check(
         bson!([{"$bucketAuto": {"groupBy": "$a", "buckets": 2}}]),
         numbers(),
-        bson!([{"_id": {"min": 1, "max": 2}, "count": 2}, {"_id": {"min": 2, "max": 3}, "count": 2}]),
+        bson!([
+            {"_id": {"min": 1, "max": 2}, "count": 2},
+            {"_id": {"min": 2, "max": 3}, "count": 2},
+        ]),
     );
     check(
-        bson!([{"$bucketAuto": {"groupBy": "$a", "buckets": 2, "output": {"m": {"$max": "$_id"}}}}]),
+        bson!([{"$bucketAuto": {
+            "groupBy": "$a", "buckets": 2, "output": {"m": {"$max": "$_id"}},
+        }}]),
         bson!([{"_id": 1, "a": 1}, {"_id": 2, "a": 1}, {"_id": 3, "a": 1}, {"_id": 4, "a": 5}]),
         bson!([{"_id": {"min": 1, "max": 5}, "m": 3}, {"_id": {"min": 5, "max": 5}, "m": 4}]),
     );
     check(
         bson!([{"$bucketAuto": {"groupBy": "$a", "buckets": 2, "granularity": "POWERSOF2"}}]),
         numbers(),
-        bson!([{"_id": {"min": 0.5, "max": 2.0}, "count": 2}, {"_id": {"min": 2.0, "max": 4.0}, "count": 2}]),
+        bson!([
+            {"_id": {"min": 0.5, "max": 2.0}, "count": 2},
+            {"_id": {"min": 2.0, "max": 4.0}, "count": 2},
+        ]),
     );
     check(
         bson!([{"$bucketAuto": {"groupBy": "$a", "buckets": 3}}]),
@@ -271,7 +281,11 @@ fn lookup_finds_equal_values() {
     );
     check_with(
         &mut stock(),
-        bson!([lookup.clone(), {"$unwind": {"path": "$found", "includeArrayIndex": "i"}}, {"$unset": "found.sku"}]),
+        bson!([
+            lookup.clone(),
+            {"$unwind": {"path": "$found", "includeArrayIndex": "i"}},
+            {"$unset": "found.sku"},
+        ]),
         bson!([{"item": ["a", "b"]}, {"item": "z"}]),
         bson!([
             {"item": ["a", "b"], "found": {"_id": 1, "n": 5}, "i": 0i64},
@@ -293,7 +307,10 @@ fn lookup_runs_pipelines() {
         bson!([{"$lookup": {
             "from": "stock",
             "let": {"least": "$n"},
-            "pipeline": [{"$match": {"$expr": {"$gt": ["$n", "$$least"]}}}, {"$project": {"n": 1, "_id": 0}}],
+            "pipeline": [
+                {"$match": {"$expr": {"$gt": ["$n", "$$least"]}}},
+                {"$project": {"n": 1, "_id": 0}},
+            ],
             "as": "more",
         }}]),
         bson!([{"n": 6}, {"n": 9}]),
@@ -435,7 +452,9 @@ fn large_sorts_spill_and_stay_stable() {
         bson!([{"$sort": {"g": 1}}]),
         bson!([{"$sort": {"g": -1, "_id": -1}}]),
         bson!([{"$sort": {"g": 1}}, {"$limit": 700}]),
-        bson!([{"$bucketAuto": {"groupBy": "$g", "buckets": 7, "output": {"ids": {"$push": "$_id"}}}}]),
+        bson!([{"$bucketAuto": {
+            "groupBy": "$g", "buckets": 7, "output": {"ids": {"$push": "$_id"}},
+        }}]),
     ] {
         let pipeline = || parse(&stages).unwrap().optimize();
         let expected = Memory::default().run(pipeline(), &over).unwrap();
@@ -471,7 +490,9 @@ fn large_sorts_spill_and_stay_stable() {
 fn large_groups_spill() {
     let over = many(5000, 3000);
     let stages = bson!([
-        {"$group": {"_id": "$g", "n": {"$sum": 1}, "first": {"$first": "$_id"}, "last": {"$last": "$_id"}}},
+        {"$group": {
+            "_id": "$g", "n": {"$sum": 1}, "first": {"$first": "$_id"}, "last": {"$last": "$_id"},
+        }},
         {"$sort": {"_id": 1}},
     ]);
     let expected = Memory::default()
@@ -508,7 +529,10 @@ fn large_groups_spill() {
 #[test]
 fn large_facets_spill() {
     let over = many(500, 5);
-    let stages = bson!([{"$facet": {"a": [{"$count": "n"}], "b": [{"$group": {"_id": "$g"}}, {"$sort": {"_id": 1}}]}}]);
+    let stages = bson!([{"$facet": {
+        "a": [{"$count": "n"}],
+        "b": [{"$group": {"_id": "$g"}}, {"$sort": {"_id": 1}}],
+    }}]);
     let expected = Memory::default()
         .run(parse(&stages).unwrap(), &over)
         .unwrap();

@@ -46,11 +46,6 @@ pub(crate) fn format(pattern: &str, instant: i64, zone: &Zone) -> Result<String>
     Ok(text)
 }
 
-/// Checks a format without a date.
-pub(crate) fn check(pattern: &str) -> Result<()> {
-    format(pattern, 0, &Zone::Utc).map(|_| ())
-}
-
 fn write_part(text: &mut String, specifier: char, civil: &Civil, offset: i64) -> Result<()> {
     let month = || {
         let at = usize::try_from(civil.month - 1).unwrap_or(0);

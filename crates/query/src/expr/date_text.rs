@@ -1,4 +1,5 @@
-//! Dates from text: ISO 8601 and its common relatives without a format, or by a format's specifiers.
+//! Dates from text: ISO 8601 and its common relatives without a format, or by a format's
+//! specifiers.
 //!
 //! Both readers gather [`Fields`]; what they make of them, and what they refuse, is the same.
 
@@ -113,7 +114,7 @@ impl<'t> Reader<'t> {
                     .get(..3)
                     .is_some_and(|short| short.eq_ignore_ascii_case(word))
         };
-        let at = MONTHS.iter().position(|name| is(&name))?;
+        let at = MONTHS.iter().position(is)?;
         self.at += length;
         i64::try_from(at + 1).ok()
     }

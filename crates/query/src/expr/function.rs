@@ -19,7 +19,8 @@ use crate::Result;
 /// Computes a call's value from its unevaluated arguments.
 pub(super) type Evaluate = for<'e> fn(&Args<'e>) -> Result<Value<'e>>;
 
-/// Makes an expression of the operand, for functions that bind variables or have a form of their own.
+/// Makes an expression of the operand, for functions that bind variables or have a form of their
+/// own.
 pub(super) type Parse = fn(&'static Function, &Bson, &Scope) -> Result<Expr>;
 
 /// A row of the table.

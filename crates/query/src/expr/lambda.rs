@@ -16,7 +16,7 @@ use super::variable::check_user_name;
 use super::{Expr, Scope};
 use crate::number::Number;
 use crate::value;
-use crate::{Error, Result};
+use crate::{Code, Error, Result};
 
 pub(super) const FUNCTIONS: &[Function] = &[
     Function::own("$let", parse_let, bind),
@@ -278,9 +278,38 @@ fn reduce<'e>(args: &Args<'e>) -> Result<Value<'e>> {
         );
     };
     let mut total = args.value(1)?.map(Cow::into_owned);
-    for item in items {
+    for (at, item) in items.iter().enumerate() {
         let bound = [Some(Cow::Borrowed(item)), total.map(Cow::Owned)];
         total = with_values(args, 2, &bound)?;
+        if (at + 1) % CHECKED_STEPS == 0 || at + 1 == items.len() {
+            check_depth(total.as_ref(), MAX_VALUE_DEPTH)?;
+        }
     }
     Ok(total.map(Cow::Owned))
+}
+
+/// Nesting that values keep, as deep as that of expressions.
+const MAX_VALUE_DEPTH: u32 = 200;
+
+/// Steps of `$reduce` between looks at its value: each step nests it by no more than the depth of
+/// an expression, and looking costs as much as the value is large.
+const CHECKED_STEPS: usize = 16;
+
+/// Refuses values nested so deep that dropping or comparing them would exhaust the stack.
+fn check_depth(value: Option<&Bson>, left: u32) -> Result<()> {
+    let Some(below) = left.checked_sub(1) else {
+        return Err(Error::new(
+            Code::OVERFLOW,
+            format!("$reduce: the value exceeds the maximum nesting depth of {MAX_VALUE_DEPTH}"),
+        ));
+    };
+    match value {
+        Some(Bson::Array(items)) => items
+            .iter()
+            .try_for_each(|item| check_depth(Some(item), below)),
+        Some(Bson::Document(document)) => document
+            .values()
+            .try_for_each(|item| check_depth(Some(item), below)),
+        _ => Ok(()),
+    }
 }

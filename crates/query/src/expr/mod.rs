@@ -1,9 +1,9 @@
 //! Aggregation expressions: parsed once, then evaluated over documents.
 //!
 //! An expression is a tree of constants, paths, literals of objects and arrays, and calls of
-//! functions. Every function stands in the table of its family ([`function`]); it gets its arguments
-//! unevaluated, so that `$cond` and `$map` are functions like `$add`. A missing value is `None`
-//! everywhere, distinct from null. Calls of constants are folded when parsed.
+//! functions. Every function stands in the table of its family ([`function`]); it gets its
+//! arguments unevaluated, so that `$cond` and `$map` are functions like `$add`. A missing value is
+//! `None` everywhere, distinct from null. Calls of constants are folded when parsed.
 
 mod aggregate;
 mod args;
@@ -59,3 +59,5 @@ pub use env::{Env, Variables};
 pub use field_path::FieldPath;
 pub use node::Expr;
 pub use scope::Scope;
+pub(crate) use unit::{Unit, add as add_units};
+pub(crate) use zone::Zone;

@@ -1,7 +1,7 @@
 //! The tree of an expression and its evaluation.
 //!
-//! Evaluation borrows: a path gives a reference into the document, a constant one into the tree, and
-//! only what is computed is owned. Recursion is bounded by the nesting that parsing accepts.
+//! Evaluation borrows: a path gives a reference into the document, a constant one into the tree,
+//! and only what is computed is owned. Recursion is bounded by the nesting that parsing accepts.
 
 use std::borrow::Cow;
 

@@ -92,3 +92,34 @@ fn paths_cover_what_they_lead_to() {
     assert!(!path("a.b").overlaps(&path("a.c")));
     assert!(Path::parse(&"a.".repeat(300)).is_err());
 }
+
+#[test]
+fn finding_agrees_with_iterating() {
+    use crate::value::random;
+    use bson::RawDocument;
+    use stdx::Tape;
+
+    for seed in 0..4000 {
+        let mut tape = Tape::from_seed(seed, 300);
+        let document = RawDocumentBuf::try_from(&random::document(&mut tape, 2)).unwrap();
+        for name in ["a", "b", "0", "1", "c", "", "ab"] {
+            let expected = document.get(name).unwrap();
+            let found = super::find(&document, name).unwrap();
+            // By their bytes, because NaN is not equal to itself.
+            assert_eq!(
+                format!("{found:?}"),
+                format!("{expected:?}"),
+                "seed {seed}: {name}"
+            );
+        }
+        let mut bytes = document.as_bytes().to_vec();
+        let at = usize::from(tape.byte()) % bytes.len();
+        bytes[at] = tape.byte();
+        if let Ok(broken) = RawDocument::from_bytes(&bytes) {
+            for name in ["a", "b", "0", "1", "c"] {
+                // Either may be stricter about bytes that are no BSON; neither may panic.
+                let _ = super::find(broken, name);
+            }
+        }
+    }
+}

@@ -8,7 +8,7 @@
 //! 4. `$sort` with a `$limit` behind it, perhaps with `$skip` between, keeps only so many.
 //! 5. `$lookup` with `$unwind` of its array behind it does both at once.
 //!
-//! Rule 1 never moves a filter before `$limit`, `$skip`, `$sample` or `$group`, which count documents.
+//! Rule 1 never moves a filter before `$limit`, `$skip`, `$sample` or `$group`, for they count.
 
 use super::{Pipeline, dependency};
 use crate::expr::Dependencies;

@@ -1,8 +1,8 @@
 //! Applies a projection to trees.
 //!
 //! Expressions see the document as it came in, whatever stands before them, so all of them are
-//! evaluated first, in order; then the document is taken apart. Recursion is bounded by the depth of
-//! the tree of fields; arrays in arrays nest as deep as documents do.
+//! evaluated first, in order; then the document is taken apart. Recursion is bounded by the depth
+//! of the tree of fields; arrays in arrays nest as deep as documents do.
 
 use bson::{Bson, Document};
 

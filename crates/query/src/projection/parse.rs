@@ -9,7 +9,7 @@ use super::tree::{Child, Fields};
 use crate::expr::{Expr, FieldPath, Scope};
 use crate::settings::Settings;
 use crate::value::truthy;
-use crate::{Error, Result};
+use crate::{Error, Result, show};
 
 /// Nesting that parsing accepts; documents on the wire nest to 200 already.
 const MAX_DEPTH: usize = 200;
@@ -26,7 +26,8 @@ pub(super) fn project(spec: &Document, settings: &Settings) -> Result<Projection
     if spec.is_empty() {
         return Err(Error::location(
             51_272,
-            "Invalid $project :: caused by :: projection specification must have at least one field",
+            "Invalid $project :: caused by :: projection specification must have at least one \
+             field",
         ));
     }
     let mut parser = Parser::new(settings, Form::Project);
@@ -206,6 +207,9 @@ impl<'a> Parser<'a> {
     }
 
     fn operator(&mut self, path: &str, inner: &Document, value: &Bson) -> Result<()> {
+        if let Some(kind) = inner.get("$meta") {
+            return Err(metadata(kind));
+        }
         if !self.is_find() || inner.len() != 1 {
             return self.computed(path, value);
         }
@@ -307,6 +311,20 @@ impl<'a> Parser<'a> {
             positional: self.positional.take(),
             variables: self.settings.variables.clone(),
         })
+    }
+}
+
+/// The error for `$meta`: only a text search would have something to say of a document.
+fn metadata(kind: &Bson) -> Error {
+    match kind.as_str() {
+        Some("textScore") => Error::location(
+            40_218,
+            "query requires text score metadata, but it is not available",
+        ),
+        _ => Error::location(
+            17_308,
+            format!("Unsupported argument to $meta: {}", show::value(kind)),
+        ),
     }
 }
 

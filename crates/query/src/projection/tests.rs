@@ -130,7 +130,7 @@ fn computed_fields_come_last() {
     check(
         doc! {"b.y": "$a", "b.x": 1},
         document.clone(),
-        doc! {"_id": 1, "b": [{"x": 1, "y": 2}]},
+        doc! {"_id": 1, "b": [{"x": 1, "y": 2}, {"y": 2}]},
     );
     check(doc! {"_id": "$a"}, document, doc! {"_id": 2});
 }
@@ -260,6 +260,8 @@ fn contradictions_are_refused() {
     fails(doc! {"": 1}, 40_352);
     fails(doc! {"a..b": 1}, 15_998);
     fails(doc! {"a": {"$foo": 1}}, 168);
+    fails(doc! {"a": {"$meta": "textScore"}}, 40_218);
+    fails(doc! {"a": {"$meta": "x"}}, 17_308);
     let error = Projection::parse_stage(&doc! {"a": 1, "b": 0}, &Settings::default()).unwrap_err();
     assert_eq!(
         error.message,

@@ -210,7 +210,8 @@ fn parse_boundaries(spec: &Bson, settings: &Settings) -> Result<Vec<Bson>> {
         return Err(Error::location(
             40_192,
             format!(
-                "The $bucket 'boundaries' field must have at least 2 values, but found {} value(s).",
+                "The $bucket 'boundaries' field must have at least 2 values, but found {} \
+                 value(s).",
                 values.len()
             ),
         ));

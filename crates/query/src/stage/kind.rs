@@ -9,6 +9,7 @@ use super::{
 use crate::expr::Expr;
 use crate::filter::Filter;
 use crate::sort::Sort;
+use crate::window::WindowStage;
 
 /// One stage, parsed.
 ///
@@ -49,6 +50,8 @@ pub enum Stage {
     Merge(Box<Merge>),
     /// `$sample`, with how many documents.
     Sample(u64),
+    /// `$setWindowFields`, `$fill`, `$densify`.
+    Window(Box<WindowStage>),
     /// `$documents`, with the expression that gives the array.
     Documents(Expr),
     /// `$collStats`, `$indexStats`, `$currentOp` and others that report on the server.
@@ -78,6 +81,7 @@ impl Stage {
             Stage::Out(_) => "$out",
             Stage::Merge(_) => "$merge",
             Stage::Sample(_) => "$sample",
+            Stage::Window(window) => window.name(),
             Stage::Documents(_) => "$documents",
             Stage::Statistics(statistics) => statistics.name(),
             Stage::ChangeStream(_) => "$changeStream",

@@ -14,6 +14,7 @@ use crate::number::Number;
 use crate::settings::Settings;
 use crate::sort::Sort;
 use crate::value::type_name;
+use crate::window::WindowStage;
 use crate::{Code, Error, Result};
 
 /// Every stage by name, those that are refused included.
@@ -85,6 +86,9 @@ impl Stage {
         }
         if let Some(statistics) = Statistics::parse(name, spec)? {
             return Ok(vec![Stage::Statistics(statistics)]);
+        }
+        if let Some(window) = WindowStage::parse(name, spec, settings)? {
+            return Ok(vec![Stage::Window(Box::new(window))]);
         }
         let stage = match name {
             "$match" => Stage::Match(filter(spec, settings)?),

@@ -5,7 +5,7 @@ use query::Result;
 use wire::{Builder, limits};
 
 use super::rows;
-use crate::dispatch::request::Request;
+use crate::dispatch::Call;
 use crate::dispatch::row::{ADMIN, API, LOOSE, Privilege, Row};
 use crate::version::{MONGODB, MONGODB_ARRAY, ROMANESCO};
 
@@ -33,7 +33,7 @@ pub(super) const ROWS: &[Row] = &[
     },
 ];
 
-fn build_info(_: &Request, reply: &mut Builder) -> Result<()> {
+fn build_info(_: &Call<'_>, reply: &mut Builder) -> Result<()> {
     reply.string("version", MONGODB);
     reply.string("romanescoVersion", ROMANESCO);
     reply.string(
@@ -75,7 +75,7 @@ fn build_info(_: &Request, reply: &mut Builder) -> Result<()> {
     Ok(())
 }
 
-fn list_commands(_: &Request, reply: &mut Builder) -> Result<()> {
+fn list_commands(_: &Call<'_>, reply: &mut Builder) -> Result<()> {
     let mut sorted: Vec<&Row> = rows().collect();
     sorted.sort_by_key(|row| row.name);
     reply.open_document("commands");
@@ -93,7 +93,7 @@ fn list_commands(_: &Request, reply: &mut Builder) -> Result<()> {
     Ok(())
 }
 
-fn command_line(request: &Request, reply: &mut Builder) -> Result<()> {
+fn command_line(request: &Call<'_>, reply: &mut Builder) -> Result<()> {
     let config = &request.server.config;
     reply.strings("argv", config.arguments.iter().map(String::as_str));
     reply.value("parsed", &Bson::Document(config.parsed.clone()));

@@ -4,9 +4,9 @@ use bson::{Bson, Document, doc};
 use query::{Error, Result};
 use wire::Builder;
 
-use crate::dispatch::request::Request;
 use crate::dispatch::row::{ADMIN, LOOSE, Privilege, Row};
 use crate::dispatch::slow;
+use crate::dispatch::{Call, Request};
 
 pub(super) const ROWS: &[Row] = &[
     Row {
@@ -76,7 +76,7 @@ fn op(command: &str) -> &'static str {
     }
 }
 
-fn current_op(request: &Request, reply: &mut Builder) -> Result<()> {
+fn current_op(request: &Call<'_>, reply: &mut Builder) -> Result<()> {
     reply.open_array("inprog");
     for (i, running) in request.server.operations.list().iter().enumerate() {
         reply.value(&i.to_string(), &Bson::Document(describe(running)));
@@ -85,7 +85,7 @@ fn current_op(request: &Request, reply: &mut Builder) -> Result<()> {
     Ok(())
 }
 
-fn kill_op(request: &Request, reply: &mut Builder) -> Result<()> {
+fn kill_op(request: &Call<'_>, reply: &mut Builder) -> Result<()> {
     let number = request.arguments()?.long("op")?;
     let number = number.and_then(|number| i32::try_from(number).ok());
     let number = number.ok_or_else(|| Error::location(26, "Did not provide \"op\" field"))?;
@@ -95,7 +95,7 @@ fn kill_op(request: &Request, reply: &mut Builder) -> Result<()> {
     Ok(())
 }
 
-fn shutdown(request: &Request, _: &mut Builder) -> Result<()> {
+fn shutdown(request: &Call<'_>, _: &mut Builder) -> Result<()> {
     request.server.stop();
     Ok(())
 }

@@ -9,8 +9,8 @@ use query::{Code, Error, Result};
 use tokio::sync::watch;
 use wire::{Builder, Compressor, limits as wire_limits};
 
-use crate::dispatch::request::Request;
 use crate::dispatch::row::{API, LOOSE, Privilege, Row};
+use crate::dispatch::{Call, Request};
 use crate::limits::{AWAIT_MAX, METADATA, SESSION_MINUTES};
 use crate::state::clock;
 use crate::version::WIRE;
@@ -105,7 +105,7 @@ fn topology_version(version: &RawDocument) -> Result<(ObjectId, i64)> {
     }
 }
 
-fn hello(request: &Request, reply: &mut Builder) -> Result<()> {
+fn hello(request: &Call<'_>, reply: &mut Builder) -> Result<()> {
     let compressors = greet(request)?;
     let arguments = request.arguments()?;
     if arguments.is_on("helloOk")? {

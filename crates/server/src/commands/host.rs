@@ -5,7 +5,7 @@ use std::fs;
 use query::Result;
 use wire::Builder;
 
-use crate::dispatch::request::Request;
+use crate::dispatch::Call;
 use crate::dispatch::row::{ADMIN, API, LOOSE, Lane, Privilege, Row};
 use crate::server::hostname;
 use crate::state::clock;
@@ -36,7 +36,7 @@ pub(super) const ROWS: &[Row] = &[
     },
 ];
 
-fn not_sharded(request: &Request, _: &mut Builder) -> Result<()> {
+fn not_sharded(request: &Call<'_>, _: &mut Builder) -> Result<()> {
     let name = &request.name;
     let message = format!("no such command: '{name}'");
     Err(query::Error::new(query::Code::COMMAND_NOT_FOUND, message))
@@ -49,7 +49,7 @@ pub(super) fn kibibytes(text: &str, name: &str) -> i64 {
     number.and_then(|number| number.parse().ok()).unwrap_or(0)
 }
 
-fn host_info(_: &Request, reply: &mut Builder) -> Result<()> {
+fn host_info(_: &Call<'_>, reply: &mut Builder) -> Result<()> {
     let memory = fs::read_to_string("/proc/meminfo").unwrap_or_default();
     let memory = kibibytes(&memory, "MemTotal") / 1_024;
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
@@ -79,12 +79,12 @@ fn host_info(_: &Request, reply: &mut Builder) -> Result<()> {
     Ok(())
 }
 
-fn whats_my_uri(request: &Request, reply: &mut Builder) -> Result<()> {
+fn whats_my_uri(request: &Call<'_>, reply: &mut Builder) -> Result<()> {
     reply.string("you", &request.client.peer.to_string());
     Ok(())
 }
 
-fn connection_status(request: &Request, reply: &mut Builder) -> Result<()> {
+fn connection_status(request: &Call<'_>, reply: &mut Builder) -> Result<()> {
     let show = request.arguments()?.is_on("showPrivileges")?;
     let users = request.client.state.lock().users.clone();
     reply

@@ -1,12 +1,27 @@
 //! The commands: a file for each family, a row for each command.
 
+mod aggregate;
 mod build;
+mod cursor;
+mod ddl;
+mod delete;
 mod diagnose;
+mod explain;
+mod find;
+mod find_and_modify;
 pub(crate) mod hello;
 mod host;
+mod index;
+mod insert;
+mod listing;
 mod logs;
 mod parameter;
+mod replica_set;
+mod session;
 mod status;
+mod transaction;
+mod update;
+mod write;
 
 use std::collections::HashMap;
 
@@ -16,13 +31,27 @@ use crate::dispatch::Row;
 
 /// The rows, family by family.
 const FAMILIES: &[&[Row]] = &[
+    aggregate::ROWS,
     build::ROWS,
+    cursor::ROWS,
+    ddl::ROWS,
+    delete::ROWS,
     diagnose::ROWS,
+    explain::ROWS,
+    find::ROWS,
+    find_and_modify::ROWS,
     hello::ROWS,
     host::ROWS,
+    index::ROWS,
+    insert::ROWS,
+    listing::ROWS,
     logs::ROWS,
     parameter::ROWS,
+    replica_set::ROWS,
+    session::ROWS,
     status::ROWS,
+    transaction::ROWS,
+    update::ROWS,
 ];
 
 /// The rows, in order of the families.

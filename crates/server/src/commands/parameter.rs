@@ -5,9 +5,9 @@ use bson::{Bson, RawBsonRef, doc};
 use query::{Code, Error, Result};
 use wire::Builder;
 
+use crate::dispatch::Call;
 use crate::dispatch::arguments::switch;
 use crate::dispatch::generic::GENERIC;
-use crate::dispatch::request::Request;
 use crate::dispatch::row::{ADMIN, LOOSE, Privilege, Row, TEST, WRITES};
 use crate::state::parameters::Settable;
 use crate::version::FEATURES;
@@ -47,7 +47,7 @@ fn details(reply: &mut Builder, name: &str, value: &Bson, settable: Settable) {
     reply.close();
 }
 
-fn get(request: &Request, reply: &mut Builder) -> Result<()> {
+fn get(request: &Call<'_>, reply: &mut Builder) -> Result<()> {
     let parameters = &request.server.parameters;
     let mut all = false;
     let mut detailed = false;
@@ -91,7 +91,7 @@ fn get(request: &Request, reply: &mut Builder) -> Result<()> {
     Ok(())
 }
 
-fn set(request: &Request, reply: &mut Builder) -> Result<()> {
+fn set(request: &Call<'_>, reply: &mut Builder) -> Result<()> {
     let arguments = request.arguments()?;
     let mut named = arguments
         .iter()
@@ -116,14 +116,14 @@ fn set(request: &Request, reply: &mut Builder) -> Result<()> {
     Ok(())
 }
 
-fn configure(request: &Request, reply: &mut Builder) -> Result<()> {
+fn configure(request: &Call<'_>, reply: &mut Builder) -> Result<()> {
     let name = request.target()?.as_str().unwrap_or_default();
     let count = request.server.failpoints.configure(name, request.body())?;
     reply.long("count", count);
     Ok(())
 }
 
-fn compatibility(request: &Request, _: &mut Builder) -> Result<()> {
+fn compatibility(request: &Call<'_>, _: &mut Builder) -> Result<()> {
     if request.target()?.as_str() == Some(FEATURES) {
         return Ok(());
     }

@@ -8,7 +8,7 @@ use query::Result;
 use wire::Builder;
 
 use super::host::kibibytes;
-use crate::dispatch::request::Request;
+use crate::dispatch::Call;
 use crate::dispatch::row::{ADMIN, LOOSE, Lane, Privilege, Row};
 use crate::server::Server;
 use crate::state::clock;
@@ -85,6 +85,7 @@ fn head(server: &Server, reply: &mut Builder) {
 fn connections(server: &Server, reply: &mut Builder) {
     let connections = &server.connections;
     let current = connections.current();
+    let awaiting = i32::try_from(server.metrics.awaiting.get()).unwrap_or(i32::MAX);
     let active = i32::try_from(server.operations.list().len()).unwrap_or(i32::MAX);
     reply.open_document("connections");
     reply
@@ -102,7 +103,7 @@ fn connections(server: &Server, reply: &mut Builder) {
     reply
         .int("exhaustIsMaster", 0)
         .int("exhaustHello", 0)
-        .int("awaitingTopologyChanges", 0);
+        .int("awaitingTopologyChanges", awaiting);
     reply.close();
 }
 
@@ -238,7 +239,7 @@ fn metrics(server: &Server, reply: &mut Builder) {
     reply.close();
 }
 
-fn status(request: &Request, reply: &mut Builder) {
+fn status(request: &Call<'_>, reply: &mut Builder) {
     let server = &request.server;
     head(server, reply);
     reply.value(
@@ -281,12 +282,12 @@ fn status(request: &Request, reply: &mut Builder) {
     metrics(server, reply);
 }
 
-fn server_status(request: &Request, reply: &mut Builder) -> Result<()> {
+fn server_status(request: &Call<'_>, reply: &mut Builder) -> Result<()> {
     status(request, reply);
     Ok(())
 }
 
-fn diagnostic_data(request: &Request, reply: &mut Builder) -> Result<()> {
+fn diagnostic_data(request: &Call<'_>, reply: &mut Builder) -> Result<()> {
     let begin = clock::now();
     reply.open_document("data").date("start", begin);
     reply.open_document("serverStatus").date("start", begin);
@@ -296,7 +297,7 @@ fn diagnostic_data(request: &Request, reply: &mut Builder) -> Result<()> {
     Ok(())
 }
 
-fn pool_stats(_: &Request, reply: &mut Builder) -> Result<()> {
+fn pool_stats(_: &Call<'_>, reply: &mut Builder) -> Result<()> {
     for name in ["numClientConnections", "numAScopedConnections"] {
         reply.int(name, 0);
     }

@@ -1,5 +1,8 @@
 //! How a server is set up. Names and defaults are those of MongoDB's configuration file.
 
+mod file;
+mod settings;
+
 use std::path::PathBuf;
 
 use wire::Compressor;
@@ -20,6 +23,8 @@ pub struct Config {
     /// `storage.journal.commitIntervalMs` (default 100): the most a write without `j: true` may
     /// lose when the machine fails.
     pub commit_interval_ms: u64,
+    /// `storage.syncPeriodSecs` (default 60): the time between checkpoints of the engine.
+    pub checkpoint_seconds: u64,
     /// `net.port` (default 27017); 0 takes a free one.
     pub port: u16,
     /// `net.bindIp` (default 127.0.0.1).
@@ -59,6 +64,7 @@ impl Default for Config {
             cache_bytes: None,
             engine_options: Vec::new(),
             commit_interval_ms: 100,
+            checkpoint_seconds: 60,
             port: 27_017,
             bind_ip: vec!["127.0.0.1".to_owned()],
             max_connections: limits::CONNECTIONS,

@@ -81,6 +81,8 @@ pub(crate) struct Generic {
     pub(crate) start_transaction: bool,
     /// The place of a write in a retryable command.
     pub(crate) stmt_id: Option<i32>,
+    /// The places of the writes of a retryable command, one by one.
+    pub(crate) stmt_ids: Option<Vec<i32>>,
     /// `maxTimeMS`.
     pub(crate) max_time: Option<Duration>,
     /// `comment`.
@@ -145,6 +147,16 @@ impl Generic {
             }
             "startTransaction" => self.start_transaction = true,
             "stmtId" => self.stmt_id = i32::try_from(number(name, value)?).ok(),
+            "stmtIds" => {
+                let values = value
+                    .as_array()
+                    .map_or_else(|| wrong(name, value, "array"), Ok)?;
+                let mut ids = Vec::new();
+                for value in values {
+                    ids.extend(integer(value?).and_then(|id| i32::try_from(id).ok()));
+                }
+                self.stmt_ids = Some(ids);
+            }
             "maxTimeMS" => self.max_time = max_time(name, value)?,
             "comment" => self.comment = Some(Bson::try_from(value)?),
             "readConcern" => self.read_concern = Some(read_concern(object(name, value)?)?),

@@ -4,14 +4,16 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use bson::{RawBsonRef, RawDocument};
+use bson::{Bson, RawBsonRef, RawDocument};
+use docdb::{Op, SessionId, SessionRef};
+use kv::Durability;
 use query::namespace::Namespace;
 use query::{Code, Error, Result};
 use wire::Message;
 
 use super::arguments::{Arguments, type_name};
 use super::generic::Generic;
-use super::row::Row;
+use super::row::{Row, WRITES};
 use crate::server::Server;
 use crate::state::Client;
 
@@ -89,6 +91,57 @@ impl Request {
     /// When it must have ended, if its client said so.
     pub(crate) fn deadline(&self) -> Option<Instant> {
         self.generic.max_time.map(|limit| self.started + limit)
+    }
+
+    /// What storage is told of it.
+    pub(crate) fn op(&self) -> Op<'static> {
+        Op {
+            deadline: self.deadline(),
+            killed: Arc::clone(&self.killed),
+            session: self.session(),
+            comment: self.generic.comment.clone(),
+            user: self.user(),
+            ..Op::new(self.durability())
+        }
+    }
+
+    /// The user, as owner of cursors and sessions.
+    fn user(&self) -> Option<String> {
+        let state = self.client.state.lock();
+        state
+            .users
+            .first()
+            .map(|(name, database)| format!("{name}@{database}"))
+    }
+
+    fn session(&self) -> Option<SessionRef> {
+        let generic = &self.generic;
+        generic.lsid.map(|id| SessionRef {
+            id: SessionId { id, uid: [0; 32] },
+            txn_number: generic.txn_number,
+            stmt_id: generic.stmt_id.unwrap_or(0),
+            stmt_ids: generic.stmt_ids.clone(),
+        })
+    }
+
+    /// What a write has survived when it is acknowledged. Without a write concern a member of a
+    /// replica set writes for the majority, and the majority has it in its logs; a standalone
+    /// server acknowledges earlier. So does `w: 1`.
+    fn durability(&self) -> Durability {
+        if !self.row.has(WRITES) {
+            return Durability::Interval;
+        }
+        let concern = &self.generic.write_concern;
+        let majority = match &concern.w {
+            None => self.server.topology.is_replica_set(),
+            Some(Bson::String(_)) => true,
+            Some(Bson::Int64(n)) => *n > 1,
+            Some(_) => false,
+        };
+        match concern.journal.unwrap_or(majority) {
+            true => Durability::Group,
+            false => Durability::Interval,
+        }
     }
 
     /// How long it has been in work.

@@ -3,11 +3,11 @@
 use query::Result;
 use wire::Builder;
 
-use super::request::Request;
+use super::call::Call;
 use crate::state::metrics::Class;
 
 /// What a command does. It fills the reply but for `ok` and the times.
-pub(crate) type Run = fn(&Request, &mut Builder) -> Result<()>;
+pub(crate) type Run = fn(&Call<'_>, &mut Builder) -> Result<()>;
 
 /// Where a command runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

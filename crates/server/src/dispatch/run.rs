@@ -8,6 +8,7 @@ use query::{Code, Error, Result};
 use tokio::sync::{Semaphore, oneshot};
 use wire::Builder;
 
+use super::call::call;
 use super::failure::{self, Situation};
 use super::request::Request;
 use super::row::{Lane, WRITES};
@@ -121,13 +122,7 @@ fn overloaded(server: &Server) -> Error {
     Error::new(Code::INGRESS_REQUEST_RATE_LIMIT_EXCEEDED, message)
 }
 
-fn call(request: &Request) -> Result<Builder> {
-    let mut reply = Builder::new();
-    (request.row.run)(request, &mut reply)?;
-    Ok(reply)
-}
-
-fn finish(request: &Request, outcome: Result<Builder>, fault: Option<Fault>) -> Builder {
+fn finish(request: &Arc<Request>, outcome: Result<Builder>, fault: Option<Fault>) -> Builder {
     let server = &request.server;
     let fault = fault.unwrap_or_default();
     let situation = Situation::of(request);

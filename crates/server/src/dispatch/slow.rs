@@ -1,12 +1,21 @@
-//! Commands that took long are logged, as MongoDB logs them.
+//! Commands that took long are logged, as MongoDB logs them, and kept in `system.profile` where
+//! the profiler is on.
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use bson::{Bson, Document, doc};
-use query::Error;
+use bson::{Bson, Document, RawDocumentBuf, doc};
+use docdb::{CollectionOptions, InsertOptions, Op};
+use kv::Durability;
+use query::{Error, Namespace, Result};
 
 use super::request::Request;
+use super::row::Lane;
 use crate::limits::SHOWN;
+use crate::state::clock;
+
+/// Bytes of the profile of a database: as MongoDB's.
+const PROFILE_BYTES: i32 = 1 << 20;
 
 /// Arguments whose values are never shown.
 const SECRET: &[&str] = &[
@@ -62,14 +71,19 @@ pub(crate) fn namespace(request: &Request) -> String {
     }
 }
 
-/// Log a command if it took long.
-pub(crate) fn note(request: &Request, taken: Duration, failed: Option<&Error>, size: usize) {
-    let server = &request.server;
-    let limit = u128::try_from(server.slow_ms()).unwrap_or(0);
+/// Log a command if it took long, and keep it if its database is profiled.
+pub(crate) fn note(request: &Arc<Request>, taken: Duration, failed: Option<&Error>, size: usize) {
+    let profiler = &request.server.profiler;
     let waits = matches!(request.row.name, "hello" | "isMaster" | "getMore");
-    if taken.as_millis() < limit || waits {
-        return;
+    if profiler.is_slow(taken) && !waits {
+        log(request, taken, failed, size);
     }
+    if profiler.keeps(request.database(), taken) && request.row.lane == Lane::Storage {
+        keep(request, taken, failed, size);
+    }
+}
+
+fn log(request: &Request, taken: Duration, failed: Option<&Error>, size: usize) {
     let mut attributes = doc! {
         "type": "command",
         "ns": namespace(request),
@@ -78,7 +92,7 @@ pub(crate) fn note(request: &Request, taken: Duration, failed: Option<&Error>, s
         "reslen": i64::try_from(size).unwrap_or(i64::MAX),
         "remote": request.client.peer.to_string(),
         "protocol": "op_msg",
-        "durationMillis": i64::try_from(taken.as_millis()).unwrap_or(i64::MAX),
+        "durationMillis": millis(taken),
     };
     if let Some(error) = failed {
         attributes.insert("ok", 0);
@@ -87,7 +101,67 @@ pub(crate) fn note(request: &Request, taken: Duration, failed: Option<&Error>, s
         attributes.insert("errCode", error.code.0);
     }
     let name = request.client.name();
-    server
+    request
+        .server
         .log
         .info("COMMAND", 51_803, &name, "Slow query", attributes);
+}
+
+fn millis(taken: Duration) -> i64 {
+    i64::try_from(taken.as_millis()).unwrap_or(i64::MAX)
+}
+
+fn op(request: &Request) -> &'static str {
+    match request.row.name {
+        "find" => "query",
+        "getMore" => "getmore",
+        "insert" => "insert",
+        "update" => "update",
+        "delete" => "remove",
+        _ => "command",
+    }
+}
+
+/// Write an entry of the profile, on a thread that may block. That it cannot be written is no
+/// error of the command.
+fn keep(request: &Arc<Request>, taken: Duration, failed: Option<&Error>, size: usize) {
+    let ns = namespace(request);
+    if ns.ends_with(".system.profile") {
+        return;
+    }
+    let mut entry = doc! {
+        "op": op(request),
+        "ns": ns,
+        "command": shown(request),
+        "responseLength": i32::try_from(size).unwrap_or(i32::MAX),
+        "protocol": "op_msg",
+        "millis": i32::try_from(taken.as_millis()).unwrap_or(i32::MAX),
+        "ts": clock::now(),
+        "client": request.client.peer.ip().to_string(),
+        "appName": request.client.state.lock().application.clone(),
+        "user": "",
+    };
+    if let Some(error) = failed {
+        entry.insert("errMsg", error.message.as_str());
+        entry.insert("errName", error.code.name().into_owned());
+        entry.insert("errCode", error.code.0);
+    }
+    let kept = Arc::clone(request);
+    request.server.pool.submit(move || {
+        // See above.
+        let _: Result<()> = write(&kept, &entry);
+    });
+}
+
+fn write(request: &Request, entry: &Document) -> Result<()> {
+    let ns = Namespace::new(request.database(), "system.profile")?;
+    let store = &request.server.store;
+    let op = Op::new(Durability::Interval);
+    if store.lookup(&ns).is_none() {
+        let options = CollectionOptions::parse(&doc! {"capped": true, "size": PROFILE_BYTES})?;
+        store.create(&op, &ns, options)?;
+    }
+    let raw = RawDocumentBuf::try_from(entry)?;
+    store.insert(&op, &ns, &[&raw], InsertOptions::default())?;
+    Ok(())
 }

@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use query::{Code, Error};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
+use tokio::sync::Notify;
 use wire::message::Flags;
 use wire::{Builder, Compressor, Decoder, Frame, Header, Message, OpCode, Parts, Query, compress};
 
@@ -247,7 +248,16 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         let Some(awaited) = hello::awaited(request, seen)? else {
             return Ok(false);
         };
-        self.attend(awaited.wait(request), || {}).await;
+        let gone = Notify::new();
+        let wait = async {
+            tokio::select! {
+                () = awaited.wait(request) => {}
+                () = gone.notified() => {}
+            }
+        };
+        request.server.metrics.awaiting.one();
+        self.attend(wait, || gone.notify_one()).await;
+        request.server.metrics.awaiting.add(-1);
         Ok(true)
     }
 

@@ -16,10 +16,6 @@ use crate::limits::LOG_LINES;
 /// How bad it is: the letter in the line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Severity {
-    /// The server cannot go on.
-    Fatal,
-    /// Something failed.
-    Error,
     /// Something is not as it should be.
     Warning,
     /// Something happened.
@@ -29,8 +25,6 @@ pub(crate) enum Severity {
 impl Severity {
     fn letter(self) -> &'static str {
         match self {
-            Severity::Fatal => "F",
-            Severity::Error => "E",
             Severity::Warning => "W",
             Severity::Info => "I",
         }

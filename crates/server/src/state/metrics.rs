@@ -112,14 +112,14 @@ pub(crate) struct Metrics {
     pub(crate) physical_out: Counter,
     /// Messages answered.
     pub(crate) requests: Counter,
-    /// Connections ever.
-    pub(crate) connections: Counter,
     /// Connections refused.
     pub(crate) rejected: Counter,
     /// Commands told to come back later.
     pub(crate) overloaded: Counter,
     /// Errors of users in commands and statements.
     pub(crate) user_errors: Counter,
+    /// Greetings that wait for a change of the topology.
+    pub(crate) awaiting: Counter,
     /// Commands that wait for a worker.
     pub(crate) waiting: Counter,
     /// Latency of reads.

@@ -8,6 +8,7 @@ pub(crate) mod metrics;
 pub(crate) mod operations;
 pub(crate) mod parameters;
 pub(crate) mod pool;
+pub(crate) mod profiler;
 pub(crate) mod topology;
 
 pub(crate) use client::Client;

@@ -152,11 +152,6 @@ impl Parameters {
         self.put(name, value, AtRuntime)
     }
 
-    /// One of them.
-    pub(crate) fn get(&self, name: &str) -> Option<Bson> {
-        self.0.read().get(name).cloned()
-    }
-
     /// Whether a switch is on.
     pub(crate) fn is_on(&self, name: &str) -> bool {
         self.0.read().get(name) == Some(&Bson::Boolean(true))

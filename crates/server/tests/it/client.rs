@@ -2,6 +2,7 @@
 
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
+use std::sync::Arc;
 use std::time::Duration;
 
 use bson::{Bson, Document, RawDocumentBuf, doc};
@@ -40,7 +41,12 @@ impl Site {
             ..Config::default()
         };
         change(&mut config);
-        let server = Running::start(config).unwrap();
+        let factory = kv_betree::factory();
+        let opened = factory
+            .open(folder.path(), &kv::EngineOptions::default())
+            .unwrap();
+        let engine: Arc<dyn kv::Engine> = Arc::from(opened);
+        let server = Running::start(config, engine).unwrap();
         Site { server, folder }
     }
 
@@ -156,7 +162,6 @@ pub(crate) fn batch(reply: &Document) -> Vec<Document> {
 }
 
 /// Everything a `find` returns, in one batch.
-#[expect(dead_code, reason = "used by the tests of documents")]
 pub(crate) fn all(client: &mut Client, collection: &str, filter: Document) -> Vec<Document> {
     batch(&client.ok("test", doc! {"find": collection, "filter": filter}))
 }

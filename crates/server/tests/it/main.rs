@@ -6,6 +6,8 @@
 )]
 
 mod client;
+mod documents;
 mod faults;
 mod greeting;
 mod protocol;
+mod writes;

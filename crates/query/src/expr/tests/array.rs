@@ -152,6 +152,16 @@ fn functions_over_elements() {
 }
 
 #[test]
+fn reduced_values_nest_no_deeper_than_expressions() {
+    let nest = |count: i32| {
+        doc! { "$size": { "$reduce": {
+        "input": { "$range": [0, count] }, "initialValue": [], "in": [["$$value"]] } } }
+    };
+    check(nest(50), doc! {}, Bson::Int32(1));
+    refuse(nest(100_000), doc! {}, 15, "maximum nesting depth");
+}
+
+#[test]
 fn sorting_and_ranking() {
     let d = doc! { "a": [3, "x", 1, null], "o": [{ "v": 2, "n": 1 }, { "v": 1, "n": 2 },
     { "v": 2, "n": 3 }] };

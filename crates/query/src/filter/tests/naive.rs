@@ -113,7 +113,7 @@ fn single(name: &str, argument: &Bson, value: Option<&Bson>) -> bool {
         "$gt" | "$gte" | "$lt" | "$lte" => ordered(name, argument, value),
         "$exists" => true,
         "$size" => match value {
-            Bson::Array(items) => Bson::Int32(items.len() as i32) == *argument,
+            Bson::Array(items) => argument.as_i32().map(usize::try_from) == Some(Ok(items.len())),
             _ => false,
         },
         "$type" => crate::value::type_name(value) == argument.as_str().unwrap(),

@@ -12,7 +12,7 @@ const SEEDS: u64 = 6000;
 
 fn path(tape: &mut Tape) -> String {
     let mut path = random::name(tape).to_owned();
-    while tape.byte() % 3 == 0 && path.len() < 7 && !tape.is_empty() {
+    while tape.byte().is_multiple_of(3) && path.len() < 7 && !tape.is_empty() {
         path.push('.');
         path.push_str(random::name(tape));
     }
@@ -47,10 +47,10 @@ fn operators(tape: &mut Tape, depth: usize, nested: bool) -> Document {
         }
         8 => doc! {"$ne": plain(tape)},
         9 => doc! {"$nin": list(tape)},
-        10 => doc! {"$exists": tape.byte() % 2 == 0},
+        10 => doc! {"$exists": tape.byte().is_multiple_of(2)},
         11 if depth > 0 => doc! {"$not": operators(tape, depth - 1, false)},
         11 => doc! {"$all": list(tape)},
-        _ if depth > 0 && tape.byte() % 2 == 0 => {
+        _ if depth > 0 && tape.byte().is_multiple_of(2) => {
             doc! {"$elemMatch": operators(tape, depth - 1, true)}
         }
         _ => doc! {"$elemMatch": filter(tape, 0, false)},
@@ -60,14 +60,14 @@ fn operators(tape: &mut Tape, depth: usize, nested: bool) -> Document {
 fn filter(tape: &mut Tape, depth: usize, logical: bool) -> Document {
     let mut filter = Document::new();
     for _ in 0..1 + tape.byte() % 2 {
-        if logical && depth > 0 && tape.byte() % 4 == 0 {
+        if logical && depth > 0 && tape.byte().is_multiple_of(4) {
             let name = ["$and", "$or", "$nor"][usize::from(tape.byte() % 3)];
             let clauses = 1 + tape.byte() % 3;
             let clauses: Vec<Document> = (0..clauses)
                 .map(|_| self::filter(tape, depth - 1, true))
                 .collect();
             filter.insert(name, clauses);
-        } else if tape.byte() % 4 == 0 {
+        } else if tape.byte().is_multiple_of(4) {
             filter.insert(path(tape), plain(tape));
         } else {
             filter.insert(path(tape), operators(tape, depth, false));

@@ -1,0 +1,379 @@
+//! What a running pipeline sees of the store.
+
+use std::sync::Arc;
+
+use bson::{Bson, Document, RawDocumentBuf, oid::ObjectId};
+use query::execute::{Host, Listed, Rows, Spill, build};
+use query::filter::Filter;
+use query::pipeline::Pipeline;
+use query::settings::Settings;
+use query::stage::{Merge, MergeOutcome, Statistics};
+use query::{Code, Error, Namespace, Result, Row};
+
+use super::source::Sources;
+use crate::catalog::Named;
+use crate::collection::Collection;
+use crate::cursor::View;
+use crate::exec::{Cx, SpillFile, Step};
+use crate::find::{Collated, FindRequest, Query};
+use crate::write::{InsertOptions, UpdateStatement};
+
+/// Views of views that are followed (MongoDB's limit).
+const VIEW_DEPTH: usize = 20;
+/// Documents of one insert by `$out` and `$merge`.
+const WRITE_BATCH: usize = 500;
+
+/// What the server reports for stages that storage knows nothing of.
+pub type Report<'r> = &'r dyn Fn(&Statistics) -> Result<Vec<Document>>;
+
+/// The host of a pipeline for the time of one batch.
+pub(super) struct PipelineHost<'h, 'v> {
+    pub(super) view: &'h mut View<'v>,
+    pub(super) sources: &'h mut Sources,
+    /// The namespace the pipeline was sent to.
+    pub(super) ns: &'h Namespace,
+    pub(super) allow_disk_use: bool,
+    pub(super) hint: Option<Bson>,
+    pub(super) bypass_validation: bool,
+    pub(super) report: Option<Report<'h>>,
+    pub(super) rng: &'h mut stdx::Rng,
+}
+
+impl PipelineHost<'_, '_> {
+    /// The rows of `pipeline` over `ns`. `first` says that it is the pipeline of the command, which
+    /// the hint is for.
+    pub(super) fn open(
+        &mut self,
+        ns: &Namespace,
+        pipeline: Pipeline,
+        first: bool,
+    ) -> Result<Box<dyn Rows>> {
+        if pipeline.has_source() {
+            return build(pipeline.optimize(), Box::new(Listed::new(Vec::new())));
+        }
+        let (found, pipeline) = resolve(self.view, ns, pipeline)?;
+        let Some(collection) = found else {
+            return build(pipeline.optimize(), Box::new(Listed::new(Vec::new())));
+        };
+        let (query, rest) = planned(&collection, pipeline, self.allow_disk_use, self.view)?;
+        let mut query = query;
+        if first {
+            query.set_hint(self.hint.as_ref())?;
+        }
+        let executor = query.execute(&collection, self.view)?;
+        let input = self.sources.add(&collection, executor);
+        build(rest, Box::new(input))
+    }
+
+    fn insert(&self, ns: &Namespace, documents: &mut Vec<RawDocumentBuf>) -> Result<()> {
+        if documents.is_empty() {
+            return Ok(());
+        }
+        let refs: Vec<&bson::RawDocument> = documents.iter().map(AsRef::as_ref).collect();
+        let options = InsertOptions {
+            bypass_validation: self.bypass_validation,
+            ..InsertOptions::default()
+        };
+        let reply = self
+            .view
+            .store()
+            .insert(self.view.op(), ns, &refs, options)?;
+        documents.clear();
+        match reply.errors.into_iter().next() {
+            None => Ok(()),
+            Some(first) => Err(first.error),
+        }
+    }
+}
+
+/// The collection behind a name, with the pipelines of views before this one.
+pub(super) fn resolve(
+    view: &View<'_>,
+    ns: &Namespace,
+    mut pipeline: Pipeline,
+) -> Result<(Option<Arc<Collection>>, Pipeline)> {
+    let mut ns = ns.clone();
+    for _ in 0..VIEW_DEPTH {
+        let options = match view.store().lookup(&ns) {
+            None => return Ok((None, pipeline)),
+            Some(Named::Collection(collection)) => return Ok((Some(collection), pipeline)),
+            Some(Named::View(options)) => options,
+        };
+        let Some(of) = &options.view else {
+            return Ok((None, pipeline));
+        };
+        let settings = pipeline.settings().clone();
+        let stages = Pipeline::parse(&of.pipeline, &settings)?;
+        pipeline = pipeline.behind(stages)?;
+        ns = Namespace::new(ns.db, of.on.as_str())?;
+    }
+    Err(Error::location(
+        165,
+        format!("View depth limit exceeded; maximum depth is {VIEW_DEPTH}"),
+    ))
+}
+
+/// What storage does for a pipeline, and the rest.
+pub(super) fn planned(
+    collection: &Arc<Collection>,
+    pipeline: Pipeline,
+    allow_disk_use: bool,
+    view: &View<'_>,
+) -> Result<(Query, Pipeline)> {
+    let (pushdown, rest) = pipeline.optimize().split_pushdown();
+    let space = collection.plans().space(collection)?;
+    let collator = rest.settings().collator.clone();
+    let collated = Collated {
+        collation: collator
+            .as_ref()
+            .map(|collator| collator.collation().to_document()),
+        collator,
+    };
+    let filter = match pushdown.filter {
+        Some(filter) => filter,
+        None => Filter::parse(&RawDocumentBuf::new(), rest.settings())?,
+    };
+    let mut query = Query::of_filter(space, collated, Arc::new(filter));
+    if let Some(sort) = pushdown.sort {
+        query.set_parsed_sort(sort);
+    }
+    query.purpose.tail.skip = pushdown.skip;
+    query.purpose.tail.limit = pushdown.limit;
+    query.purpose.records_only = pushdown.counts && query.purpose.sort.is_none();
+    query.set_needed(pushdown.fields.map(|fields| fields.into_iter().collect()));
+    if allow_disk_use {
+        query.purpose.spill = Some(view.store().options().temp_dir.clone());
+    }
+    Ok((query, rest))
+}
+
+impl Host for PipelineHost<'_, '_> {
+    fn check(&mut self) -> Result<()> {
+        self.view.op().check()
+    }
+
+    fn database(&self) -> &str {
+        &self.ns.db
+    }
+
+    fn aggregate(&mut self, ns: &Namespace, pipeline: Pipeline) -> Result<Box<dyn Rows>> {
+        self.open(ns, pipeline, false)
+    }
+
+    fn pull(&mut self, number: u64) -> Result<Option<Row>> {
+        let op = self.view.op();
+        loop {
+            let mut check = || op.check();
+            let mut cx = Cx::new(self.view.snapshot()?, &mut check);
+            cx.set_budget(self.view.budget());
+            let Some(source) = self.sources.get(number) else {
+                return Ok(None);
+            };
+            match source.executor.next(&mut cx)? {
+                Step::Row(document) => return Ok(Some(Row::from_raw(document))),
+                Step::End => {
+                    self.sources.remove(number);
+                    return Ok(None);
+                }
+                Step::Pause => {}
+            }
+            // Every source leaves the view, not only the one that has worked so long.
+            self.sources.save();
+            self.view.renew()?;
+        }
+    }
+
+    fn spill(&mut self) -> Result<Box<dyn Spill>> {
+        let file = SpillFile::create(&self.view.store().options().temp_dir)?;
+        Ok(Box::new(Spilled(file)))
+    }
+
+    fn allow_disk_use(&self) -> bool {
+        self.allow_disk_use
+    }
+
+    fn write_out(&mut self, ns: &Namespace, input: &mut dyn Rows) -> Result<()> {
+        let store = self.view.store();
+        let op = self.view.op();
+        refuse_in_transaction(op, "$out")?;
+        let options = match store.lookup(ns) {
+            None => None,
+            Some(Named::View(_)) => {
+                return Err(Error::new(
+                    Code::COMMAND_NOT_SUPPORTED_ON_VIEW,
+                    format!("namespace '{ns}' is a view and cannot be the target of $out"),
+                ));
+            }
+            Some(Named::Collection(old)) if old.is_capped() => {
+                return Err(Error::location(
+                    17152,
+                    format!("namespace '{ns}' is capped so it can't be used for $out"),
+                ));
+            }
+            Some(Named::Collection(old)) => Some(old.options().clone()),
+        };
+        let name = format!("tmp.agg_out.{:016x}", self.rng.next_u64());
+        let temporary = Namespace::new(ns.db.as_str(), name)?;
+        store.create(op, &temporary, options.clone().unwrap_or_default())?;
+        let filled = self
+            .fill_out(ns, &temporary, input)
+            .and_then(|()| store.rename(op, &temporary, ns, true));
+        if filled.is_err() {
+            // The first error is the one to tell.
+            drop(store.drop_collection(op, &temporary));
+        }
+        filled
+    }
+
+    fn merge(&mut self, ns: &Namespace, merge: &Merge, input: &mut dyn Rows) -> Result<()> {
+        refuse_in_transaction(self.view.op(), "$merge")?;
+        while let Some(row) = input.next(self)? {
+            self.check()?;
+            let mut document = row.into_document()?;
+            if !document.contains_key("_id") {
+                document.insert("_id", ObjectId::new());
+            }
+            self.merge_one(ns, merge, document)?;
+        }
+        Ok(())
+    }
+
+    fn statistics(&mut self, statistics: &Statistics) -> Result<Vec<Document>> {
+        let store = self.view.store();
+        match statistics {
+            Statistics::IndexStats => store.index_stats(self.ns),
+            Statistics::CollStats(options) => {
+                super::statistics::coll_stats(store, self.ns, options)
+            }
+            Statistics::PlanCacheStats => super::statistics::plan_cache(store, self.ns),
+            other => match self.report {
+                Some(report) => report(other),
+                None => Err(Error::new(
+                    Code::COMMAND_NOT_SUPPORTED,
+                    format!("{} is not supported here", other.name()),
+                )),
+            },
+        }
+    }
+
+    fn random(&mut self) -> u64 {
+        self.rng.next_u64()
+    }
+}
+
+impl PipelineHost<'_, '_> {
+    /// Put the rows of `$out` into a collection that will take the place of `target`.
+    fn fill_out(
+        &mut self,
+        target: &Namespace,
+        temporary: &Namespace,
+        input: &mut dyn Rows,
+    ) -> Result<()> {
+        let store = self.view.store();
+        let mut indexes = Vec::new();
+        if store.lookup(target).is_some() {
+            indexes = store.list_indexes(target)?;
+            indexes.retain(|index| index.get_str("name").ok() != Some("_id_"));
+            indexes.retain(|index| !index.get_bool("clustered").unwrap_or(false));
+        }
+        if !indexes.is_empty() {
+            store.create_indexes(self.view.op(), temporary, &indexes)?;
+        }
+        let mut batch = Vec::new();
+        while let Some(row) = input.next(self)? {
+            batch.push(row.into_raw()?);
+            if WRITE_BATCH <= batch.len() {
+                self.insert(temporary, &mut batch)?;
+            }
+        }
+        self.insert(temporary, &mut batch)
+    }
+
+    fn merge_one(&mut self, ns: &Namespace, merge: &Merge, document: Document) -> Result<()> {
+        let store = self.view.store();
+        let op = self.view.op();
+        let key = merge.key(&document)?;
+        let filter = RawDocumentBuf::try_from(&key)?;
+        let request = FindRequest {
+            filter: filter.clone(),
+            limit: Some(1),
+            single_batch: true,
+            ..FindRequest::default()
+        };
+        let found = store.find(op, ns, &request)?.documents.into_iter().next();
+        let existing = found.map(|raw| Document::try_from(&*raw)).transpose()?;
+        match merge.resolve(existing.as_ref(), document)? {
+            MergeOutcome::Nothing => Ok(()),
+            MergeOutcome::Insert(document) => {
+                self.insert(ns, &mut vec![RawDocumentBuf::try_from(&document)?])
+            }
+            MergeOutcome::Replace(document) => {
+                let id = existing.as_ref().and_then(|existing| existing.get("_id"));
+                let mut by_id = Document::new();
+                by_id.insert("_id", id.cloned().unwrap_or(Bson::Null));
+                let statement = UpdateStatement {
+                    filter: RawDocumentBuf::try_from(&by_id)?,
+                    update: bson::RawBson::Document(RawDocumentBuf::try_from(&document)?),
+                    multi: false,
+                    upsert: false,
+                    hint: None,
+                    collation: None,
+                    array_filters: Vec::new(),
+                    sort: None,
+                    variables: None,
+                };
+                let bypass = self.bypass_validation;
+                let reply = store.update(op, ns, &[statement], true, bypass)?;
+                match reply.errors.into_iter().next() {
+                    None => Ok(()),
+                    Some(first) => Err(first.error),
+                }
+            }
+        }
+    }
+}
+
+fn refuse_in_transaction(op: &crate::Op<'_>, stage: &str) -> Result<()> {
+    if op.transaction.is_none() {
+        return Ok(());
+    }
+    Err(Error::new(
+        Code::OPERATION_NOT_SUPPORTED_IN_TRANSACTION,
+        format!("{stage} cannot be used in a transaction"),
+    ))
+}
+
+struct Spilled(SpillFile);
+
+impl Spill for Spilled {
+    fn append(&mut self, record: &[u8]) -> Result<()> {
+        self.0.append(record)
+    }
+
+    fn next(&mut self) -> Result<Option<Vec<u8>>> {
+        let mut record = Vec::new();
+        Ok(self.0.read(&mut record)?.then_some(record))
+    }
+}
+
+/// The settings of a pipeline on `ns`: what the command asks for, else what the collection says.
+pub(super) fn settings_of(
+    view: &View<'_>,
+    ns: &Namespace,
+    collation: Option<&bson::RawDocument>,
+    variables: Option<&Document>,
+) -> Result<Settings> {
+    let collated = match view.store().lookup(ns) {
+        Some(Named::Collection(collection)) => {
+            let space = collection.plans().space(&collection)?;
+            Collated::of(collation, Some(&space))?
+        }
+        Some(Named::View(options)) => {
+            let own = options.collation.as_ref().map(RawDocumentBuf::try_from);
+            let own = own.transpose()?;
+            Collated::of(collation.or(own.as_deref()), None)?
+        }
+        None => Collated::of(collation, None)?,
+    };
+    collated.settings(view.op(), variables)
+}

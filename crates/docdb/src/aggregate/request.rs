@@ -1,0 +1,36 @@
+//! What `aggregate` is asked.
+
+use bson::{Bson, Document, RawDocumentBuf};
+
+/// The arguments of `aggregate`, with MongoDB's names and defaults.
+#[derive(Debug, Clone)]
+pub struct AggregateRequest {
+    /// The stages.
+    pub pipeline: Vec<Bson>,
+    /// Documents of the first batch (default 101).
+    pub batch_size: Option<u64>,
+    /// Whether stages may use temporary files (default: true).
+    pub allow_disk_use: bool,
+    /// An index by name, by key pattern, or `{$natural: 1}`.
+    pub hint: Option<Bson>,
+    /// How strings compare (default: as the collection says).
+    pub collation: Option<RawDocumentBuf>,
+    /// Variables for expressions (`let`).
+    pub variables: Option<Document>,
+    /// Whether `$out` and `$merge` write documents that a validator refuses (default: false).
+    pub bypass_validation: bool,
+}
+
+impl Default for AggregateRequest {
+    fn default() -> AggregateRequest {
+        AggregateRequest {
+            pipeline: Vec::new(),
+            batch_size: None,
+            allow_disk_use: true,
+            hint: None,
+            collation: None,
+            variables: None,
+            bypass_validation: false,
+        }
+    }
+}

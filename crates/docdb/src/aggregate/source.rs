@@ -1,0 +1,89 @@
+//! The scans that a pipeline reads, kept by its cursor.
+//!
+//! A pipeline's rows are pulled through the host of the moment, which has a view of the store; the
+//! scans themselves are here, by number. A scan goes when nobody can pull it any more.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Weak};
+
+use query::execute::{Host, Rows};
+use query::{Result, Row};
+
+use crate::collection::Collection;
+use crate::exec::Executor;
+
+/// Sources after which those that nobody can pull are looked for.
+const SWEEP: usize = 64;
+
+/// Pulls the source of a number from the host.
+pub(super) struct Hosted {
+    number: u64,
+    /// Tells the host that the source is wanted.
+    _wanted: Arc<()>,
+}
+
+impl Rows for Hosted {
+    fn next(&mut self, host: &mut dyn Host) -> Result<Option<Row>> {
+        host.pull(self.number)
+    }
+}
+
+/// A scan of a collection.
+pub(super) struct Source {
+    wanted: Weak<()>,
+    pub(super) collection: Arc<Collection>,
+    pub(super) executor: Executor,
+}
+
+/// All scans of a pipeline and of those within it.
+#[derive(Default)]
+pub(crate) struct Sources {
+    next: u64,
+    by_number: HashMap<u64, Source>,
+    sweep_at: usize,
+}
+
+impl Sources {
+    /// Keep a scan; gives what pulls it.
+    pub(super) fn add(&mut self, collection: &Arc<Collection>, executor: Executor) -> Hosted {
+        if self.sweep_at.max(SWEEP) <= self.by_number.len() {
+            self.by_number
+                .retain(|_, source| source.wanted.strong_count() != 0);
+            self.sweep_at = self.by_number.len() * 2;
+        }
+        self.next += 1;
+        let wanted = Arc::new(());
+        let source = Source {
+            wanted: Arc::downgrade(&wanted),
+            collection: Arc::clone(collection),
+            executor,
+        };
+        self.by_number.insert(self.next, source);
+        Hosted {
+            number: self.next,
+            _wanted: wanted,
+        }
+    }
+
+    /// The source of a number, unless it has ended.
+    pub(super) fn get(&mut self, number: u64) -> Option<&mut Source> {
+        self.by_number.get_mut(&number)
+    }
+
+    /// A source has ended.
+    pub(super) fn remove(&mut self, number: u64) {
+        self.by_number.remove(&number);
+    }
+
+    /// All of them.
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Source> {
+        self.by_number.values()
+    }
+
+    /// Leave the view of the store.
+    pub(super) fn save(&mut self) {
+        for source in self.by_number.values_mut() {
+            source.executor.save();
+        }
+    }
+}

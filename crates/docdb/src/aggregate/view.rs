@@ -1,0 +1,182 @@
+//! Queries of views, as pipelines behind the view's.
+
+use bson::{Bson, Document, RawDocument, doc};
+use query::{Error, Namespace, Result};
+
+use super::AggregateRequest;
+use crate::cursor::{Batch, FIRST_BATCH};
+use crate::explain::Verbosity;
+use crate::find::{CountRequest, DistinctRequest, FindRequest};
+use crate::op::Op;
+use crate::store::Store;
+
+/// A stage of one argument.
+fn stage(name: &str, argument: impl Into<Bson>) -> Bson {
+    let mut stage = Document::new();
+    stage.insert(name, argument);
+    Bson::Document(stage)
+}
+
+fn document(raw: &RawDocument) -> Result<Document> {
+    Ok(Document::try_from(raw)?)
+}
+
+fn number(count: u64) -> Bson {
+    Bson::Int64(i64::try_from(count).unwrap_or(i64::MAX))
+}
+
+/// `find` as a pipeline.
+///
+/// # Errors
+/// `InvalidPipelineOperator` for what pipelines cannot do.
+fn of_find(request: &FindRequest) -> Result<AggregateRequest> {
+    let unsupported = request.tailable
+        || request.return_key
+        || request.show_record_id
+        || request.min.is_some()
+        || request.max.is_some();
+    if unsupported {
+        return Err(Error::new(
+            query::Code::INVALID_PIPELINE_OPERATOR,
+            "Option min, max, returnKey, showRecordId or tailable not supported in aggregation.",
+        ));
+    }
+    let mut pipeline = Vec::new();
+    if !request.filter.is_empty() {
+        pipeline.push(stage("$match", document(&request.filter)?));
+    }
+    if let Some(sort) = request.sort.as_deref().filter(|sort| !sort.is_empty())
+        && sort.get("$natural")?.is_none()
+    {
+        pipeline.push(stage("$sort", document(sort)?));
+    }
+    if request.skip != 0 {
+        pipeline.push(stage("$skip", number(request.skip)));
+    }
+    if let Some(limit) = request.limit.filter(|&limit| limit != 0) {
+        pipeline.push(stage("$limit", number(limit)));
+    }
+    if let Some(projection) = request.projection.as_deref().filter(|p| !p.is_empty()) {
+        pipeline.push(stage("$project", document(projection)?));
+    }
+    Ok(AggregateRequest {
+        pipeline,
+        batch_size: request.batch_size,
+        allow_disk_use: request.allow_disk_use,
+        collation: request.collation.clone(),
+        variables: request.variables.clone(),
+        ..AggregateRequest::default()
+    })
+}
+
+impl Store {
+    pub(crate) fn find_in_view(
+        &self,
+        op: &Op<'_>,
+        ns: &Namespace,
+        request: &FindRequest,
+    ) -> Result<Batch> {
+        let aggregate = of_find(request)?;
+        let mut batch = self.aggregate(op, ns, &aggregate)?;
+        if request.single_batch && batch.id != 0 {
+            self.kill_cursors(op, ns, &[batch.id]);
+            batch.id = 0;
+        }
+        Ok(batch)
+    }
+
+    pub(crate) fn explain_find_in_view(
+        &self,
+        op: &Op<'_>,
+        ns: &Namespace,
+        request: &FindRequest,
+        verbosity: Verbosity,
+    ) -> Result<Document> {
+        self.explain_aggregate(op, ns, &of_find(request)?, verbosity)
+    }
+
+    pub(crate) fn count_in_view(
+        &self,
+        op: &Op<'_>,
+        ns: &Namespace,
+        request: &CountRequest,
+    ) -> Result<u64> {
+        let mut aggregate = of_find(&FindRequest {
+            filter: request.filter.clone(),
+            skip: request.skip,
+            limit: request.limit,
+            collation: request.collation.clone(),
+            variables: request.variables.clone(),
+            ..FindRequest::default()
+        })?;
+        aggregate.pipeline.push(stage("$count", "n"));
+        let batch = self.aggregate(op, ns, &aggregate)?;
+        let Some(first) = batch.documents.first() else {
+            return Ok(0);
+        };
+        Ok(match first.get("n")? {
+            Some(bson::RawBsonRef::Int32(n)) => u64::try_from(n).unwrap_or(0),
+            Some(bson::RawBsonRef::Int64(n)) => u64::try_from(n).unwrap_or(0),
+            _ => 0,
+        })
+    }
+
+    pub(crate) fn distinct_in_view(
+        &self,
+        op: &Op<'_>,
+        ns: &Namespace,
+        request: &DistinctRequest,
+    ) -> Result<Vec<Bson>> {
+        let mut aggregate = of_find(&FindRequest {
+            filter: request.filter.clone(),
+            collation: request.collation.clone(),
+            variables: request.variables.clone(),
+            ..FindRequest::default()
+        })?;
+        // The whole documents, since the values of a path are found as filters find them.
+        aggregate.batch_size = Some(FIRST_BATCH);
+        let mut distinct = self.distinct_of(ns, request)?;
+        let mut batch = self.aggregate(op, ns, &aggregate)?;
+        loop {
+            for document in &batch.documents {
+                distinct.add(document)?;
+            }
+            if batch.id == 0 {
+                return Ok(distinct.into_values());
+            }
+            batch = self.get_more(
+                op,
+                &crate::cursor::GetMore {
+                    id: batch.id,
+                    ns: ns.clone(),
+                    batch_size: None,
+                    await_time: None,
+                },
+            )?;
+        }
+    }
+
+    /// Collects the values that `distinct` asks for, of a view.
+    fn distinct_of(
+        &self,
+        ns: &Namespace,
+        request: &DistinctRequest,
+    ) -> Result<crate::find::Distinct> {
+        let own = self
+            .lookup(ns)
+            .and_then(|named| named.options().collation.clone());
+        let own = own
+            .as_ref()
+            .map(bson::RawDocumentBuf::try_from)
+            .transpose()?;
+        let asked = request.collation.as_deref().or(own.as_deref());
+        let collated = crate::find::Collated::of(asked, None)?;
+        let path = query::path::Path::parse(&request.key)?;
+        Ok(crate::find::Distinct::new(path, collated.collator))
+    }
+}
+
+/// Explain shows the stages that storage does not do by their names.
+pub(super) fn named(name: &str) -> Bson {
+    stage(name, doc! {})
+}

@@ -1,0 +1,186 @@
+//! `validate`: documents against indexes, both ways.
+//!
+//! Every document must be BSON and have exactly the entries that the key generator gives; every
+//! entry must point to a document that has it; the counts must be true. The report has MongoDB's
+//! fields.
+
+use bson::{Bson, Document, RawDocument, doc};
+use kv::{Direction, KeyRange, Snapshot};
+use query::{Namespace, Result};
+
+use crate::collection::Collection;
+use crate::document;
+use crate::error;
+use crate::index::{Index, KeySet};
+use crate::op::Op;
+use crate::store::Store;
+
+/// Errors that a report lists before it only counts them.
+const ERRORS_MAX: usize = 100;
+
+/// What is wrong, so far.
+#[derive(Default)]
+struct Found {
+    errors: Vec<Bson>,
+    missing: i64,
+    extra: i64,
+    invalid: i64,
+}
+
+impl Found {
+    fn error(&mut self, text: String) {
+        if self.errors.len() < ERRORS_MAX {
+            self.errors.push(Bson::String(text));
+        }
+    }
+}
+
+impl Store {
+    /// Check a collection against its indexes, in one snapshot. Nobody writes to it meanwhile.
+    ///
+    /// # Errors
+    /// `NamespaceNotFound`, `CommandNotSupportedOnView`; as the engine's. What is wrong in the
+    /// collection is in the report: `valid`, `errors`.
+    pub fn validate(&self, op: &Op<'_>, ns: &Namespace) -> Result<Document> {
+        let change = self.existing(ns)?;
+        let _alone = self.hold(op, &change)?;
+        let collection = self.existing(ns)?;
+        let snapshot = self.engine().begin_read().map_err(error::engine)?;
+        let snapshot = snapshot.as_ref();
+        let mut found = Found::default();
+        let mut entries = vec![0_i64; collection.indexes().len()];
+        let records = documents(op, snapshot, &collection, &mut entries, &mut found)?;
+        let mut keys = Document::new();
+        let mut details = Document::new();
+        for (index, wanted) in collection.indexes().iter().zip(&entries) {
+            let there = walk_index(op, snapshot, &collection, index, &mut found)?;
+            if index.is_ready() && there != *wanted {
+                found.error(format!(
+                    "index {} has {there} entries, its documents want {wanted}",
+                    index.name()
+                ));
+            }
+            keys.insert(index.name(), there);
+            details.insert(index.name(), doc! { "valid": found.errors.is_empty() });
+        }
+        if collection.count() != records {
+            found.error(format!(
+                "the count says {}, there are {records}",
+                collection.count()
+            ));
+        }
+        Ok(doc! {
+            "ns": ns.to_string(),
+            "uuid": collection.uuid(),
+            "nInvalidDocuments": found.invalid,
+            "nNonCompliantDocuments": 0_i64,
+            "nrecords": records,
+            "nIndexes": i32::try_from(collection.indexes().len()).unwrap_or(i32::MAX),
+            "keysPerIndex": keys,
+            "indexDetails": details,
+            "valid": found.errors.is_empty(),
+            "repaired": false,
+            "warnings": [],
+            "errors": found.errors,
+            "extraIndexEntries": found.extra,
+            "missingIndexEntries": found.missing,
+            "corruptRecords": [],
+        })
+    }
+}
+
+/// Documents against their entries; gives how many there are, and adds up the entries they want.
+fn documents(
+    op: &Op<'_>,
+    snapshot: &dyn Snapshot,
+    collection: &Collection,
+    entries: &mut [i64],
+    found: &mut Found,
+) -> Result<i64> {
+    let cursor = snapshot.cursor(collection.records(), KeyRange::ALL, Direction::Forward);
+    let mut cursor = cursor.map_err(error::engine)?;
+    let (mut records, mut bytes) = (0_i64, 0_i64);
+    let mut keys = KeySet::new();
+    let (mut entry_key, mut entry_value, mut stored) = (Vec::new(), Vec::new(), Vec::new());
+    while cursor.advance().map_err(error::engine)? {
+        op.check()?;
+        records += 1;
+        bytes += i64::try_from(cursor.value().len()).unwrap_or(0);
+        let record = collection.record(cursor.key())?;
+        let checked = RawDocument::from_bytes(cursor.value())
+            .map_err(query::Error::from)
+            .and_then(|d| document::check(d).map(|_| d));
+        let document = match checked {
+            Ok(document) => document,
+            Err(e) => {
+                found.invalid += 1;
+                found.error(format!("the document of {record:?} is invalid: {e}"));
+                continue;
+            }
+        };
+        for (index, wanted) in collection.indexes().iter().zip(entries.iter_mut()) {
+            if !index.is_ready() {
+                continue;
+            }
+            index.maker().keys(document, &mut keys)?;
+            for key in keys.keys() {
+                *wanted += 1;
+                entry_key.clear();
+                entry_value.clear();
+                index.append_entry(key, &record, &mut entry_key, &mut entry_value);
+                let there = snapshot.get_into(index.tree(), &entry_key, &mut stored);
+                if !there.map_err(error::engine)? || stored != entry_value {
+                    found.missing += 1;
+                    found.error(format!(
+                        "{record:?} lacks an entry of index {}",
+                        index.name()
+                    ));
+                }
+            }
+        }
+    }
+    if collection.data_size() != bytes {
+        let counted = collection.data_size();
+        found.error(format!("the size says {counted} bytes, there are {bytes}"));
+    }
+    Ok(records)
+}
+
+/// Entries against their documents; gives how many there are.
+fn walk_index(
+    op: &Op<'_>,
+    snapshot: &dyn Snapshot,
+    collection: &Collection,
+    index: &Index,
+    found: &mut Found,
+) -> Result<i64> {
+    let cursor = snapshot.cursor(index.tree(), KeyRange::ALL, Direction::Forward);
+    let mut cursor = cursor.map_err(error::engine)?;
+    let mut entries = 0;
+    let mut keys = KeySet::new();
+    let mut bytes = Vec::new();
+    while cursor.advance().map_err(error::engine)? {
+        op.check()?;
+        entries += 1;
+        let Some(entry) = index.read_entry(cursor.key(), cursor.value()) else {
+            found.error(format!("index {} has an entry that is none", index.name()));
+            continue;
+        };
+        let there = collection.fetch(snapshot, &entry.record, &mut bytes)?;
+        let has = there && {
+            index
+                .maker()
+                .keys(RawDocument::from_bytes(&bytes)?, &mut keys)?;
+            keys.contains(entry.key)
+        };
+        if !has {
+            found.extra += 1;
+            let name = index.name();
+            found.error(format!(
+                "index {name} has an entry that {:?} does not",
+                entry.record
+            ));
+        }
+    }
+    Ok(entries)
+}

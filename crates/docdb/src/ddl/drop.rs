@@ -1,0 +1,178 @@
+//! Dropping collections, views, databases and indexes.
+
+use std::sync::Arc;
+
+use bson::Document;
+use query::{Code, Error, Namespace, Result};
+use stdx::sync::atomic::Ordering;
+
+use super::change::{commit, not_found, outside};
+use super::indexes::count;
+use crate::catalog::{Named, Stored, multikey_range, stored_key};
+use crate::collection::{Collection, remove_counts};
+use crate::error;
+use crate::index::{Index, same_pattern};
+use crate::op::Op;
+use crate::store::Store;
+
+/// Which indexes to drop.
+#[derive(Clone, Debug, PartialEq)]
+pub enum IndexNames {
+    /// All but the one on `_id`.
+    All,
+    /// By name.
+    Names(Vec<String>),
+    /// By key pattern.
+    Key(Document),
+}
+
+impl Store {
+    /// Drop a collection or a view. False when there is none.
+    ///
+    /// # Errors
+    /// As the engine's.
+    pub fn drop_collection(&self, op: &Op<'_>, ns: &Namespace) -> Result<bool> {
+        op.check()?;
+        outside(op)?;
+        match self.lookup(ns) {
+            None => return Ok(false),
+            Some(Named::View(_)) => {
+                let _changes = self.changes();
+                let mut txn = self.engine().begin_write().map_err(error::engine)?;
+                let deleted = txn.delete(self.trees().catalog, &stored_key(ns));
+                deleted.map_err(error::engine)?;
+                commit(txn)?;
+                self.set_catalog(self.catalog().without(ns));
+                return Ok(true);
+            }
+            Some(Named::Collection(_)) => {}
+        }
+        let change = match self.begin_change(op, ns) {
+            Err(e) if e.code == Code::NAMESPACE_NOT_FOUND => return Ok(false),
+            other => other?,
+        };
+        let mut txn = self.engine().begin_write().map_err(error::engine)?;
+        self.forget(txn.as_mut(), &change.stored)?;
+        commit(txn)?;
+        self.set_catalog(self.catalog().without(ns));
+        let collection = Arc::clone(&change.collection);
+        collection.core().dropped.store(true, Ordering::Release);
+        drop(change);
+        self.drop_trees(&collection);
+        Ok(true)
+    }
+
+    /// Drop a database with all that is in it. False when there is none.
+    ///
+    /// # Errors
+    /// As [`Store::drop_collection`].
+    pub fn drop_database(&self, op: &Op<'_>, db: &str) -> Result<bool> {
+        let catalog = self.catalog();
+        let names: Vec<Namespace> = catalog.in_database(db).map(|(ns, _)| ns.clone()).collect();
+        for ns in &names {
+            self.drop_collection(op, ns)?;
+        }
+        Ok(!names.is_empty())
+    }
+
+    /// Drop indexes; gives how many there were.
+    ///
+    /// # Errors
+    /// `NamespaceNotFound`, `IndexNotFound`, `InvalidOptions` for the index on `_id`.
+    pub fn drop_indexes(&self, op: &Op<'_>, ns: &Namespace, names: &IndexNames) -> Result<i32> {
+        let mut change = self.begin_change(op, ns)?;
+        let before = count(&change.collection);
+        let gone = choose(&change.collection, names)?;
+        let is_gone = |number: u32| gone.iter().any(|i| i.number() == number);
+        change.stored.indexes.retain(|i| !is_gone(i.number));
+        let mut indexes = change.indexes();
+        indexes.retain(|i| !is_gone(i.number()));
+        change.finish(indexes)?;
+        let uuid = change.stored.uuid.unwrap_or_default();
+        drop(change);
+        for index in gone {
+            self.drop_tree(&Stored::index_tree(&uuid, index.number()));
+        }
+        Ok(before)
+    }
+
+    /// Remove what is stored of a collection beside its trees.
+    pub(super) fn forget(&self, txn: &mut dyn kv::Transaction, stored: &Stored) -> Result<()> {
+        let trees = self.trees();
+        txn.delete(trees.catalog, &stored_key(&stored.ns))
+            .map_err(error::engine)?;
+        let Some(uuid) = &stored.uuid else {
+            return Ok(());
+        };
+        let (start, end) = multikey_range(uuid);
+        let range = kv::KeyRange::half_open(&start, &end);
+        txn.delete_range(trees.catalog, range)
+            .map_err(error::engine)?;
+        remove_counts(txn, trees.counts, uuid)
+    }
+
+    pub(super) fn drop_trees(&self, collection: &Collection) {
+        let uuid = &collection.core().uuid;
+        for index in collection.indexes() {
+            self.drop_tree(&Stored::index_tree(uuid, index.number()));
+        }
+        self.drop_tree(&Stored::records_tree(uuid));
+        self.drop_left_trees();
+    }
+}
+
+fn choose(collection: &Arc<Collection>, names: &IndexNames) -> Result<Vec<Arc<Index>>> {
+    let id = || Error::new(Code::INVALID_OPTIONS, "cannot drop _id index");
+    let all = collection.indexes();
+    match names {
+        IndexNames::All => Ok(all.iter().filter(|i| !i.spec().is_id()).cloned().collect()),
+        IndexNames::Names(names) => {
+            let mut chosen = Vec::new();
+            for name in names {
+                let index = collection.index(name).ok_or_else(|| {
+                    let message = format!("index not found with name [{name}]");
+                    Error::new(Code::INDEX_NOT_FOUND, message)
+                })?;
+                if index.spec().is_id() {
+                    return Err(id());
+                }
+                chosen.push(Arc::clone(index));
+            }
+            Ok(chosen)
+        }
+        IndexNames::Key(key) => {
+            let same = |i: &&Arc<Index>| same_pattern(&i.spec().key, key);
+            let found: Vec<&Arc<Index>> = all.iter().filter(same).collect();
+            match found.as_slice() {
+                [] => Err(Error::new(
+                    Code::INDEX_NOT_FOUND,
+                    format!("can't find index with key: {}", crate::write::shell(key)),
+                )),
+                [one] if one.spec().is_id() => Err(id()),
+                [one] => Ok(vec![Arc::clone(one)]),
+                _ => Err(Error::new(
+                    Code(291),
+                    format!(
+                        "{} indexes found for key: {}, identify by name instead",
+                        found.len(),
+                        crate::write::shell(key)
+                    ),
+                )),
+            }
+        }
+    }
+}
+
+impl Store {
+    /// The collection of a name.
+    ///
+    /// # Errors
+    /// `NamespaceNotFound`, `CommandNotSupportedOnView`.
+    pub fn existing(&self, ns: &Namespace) -> Result<Arc<Collection>> {
+        match self.lookup(ns) {
+            None => Err(not_found(ns)),
+            Some(Named::View(_)) => Err(crate::store::is_view(ns)),
+            Some(Named::Collection(collection)) => Ok(collection),
+        }
+    }
+}

@@ -1,0 +1,187 @@
+//! Creating indexes: what is asked against what there is.
+
+use std::sync::Arc;
+
+use bson::Document;
+use query::{Code, Error, Namespace, Result};
+
+use crate::collate;
+use crate::collection::Collection;
+use crate::index::IndexSpec;
+use crate::limits::INDEXES_MAX;
+use crate::op::Op;
+use crate::store::Store;
+
+/// What `createIndexes` has done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CreateIndexesReply {
+    /// Indexes before.
+    pub before: i32,
+    /// Indexes after. If it is the same number, all were there.
+    pub after: i32,
+    /// Whether the collection was created, too.
+    pub created_collection: bool,
+}
+
+impl Store {
+    /// Create indexes and build them; returns when they can be used. Writers go on meanwhile. The
+    /// collection is created if there is none.
+    ///
+    /// # Errors
+    /// Bad specifications, `IndexOptionsConflict`, `IndexKeySpecsConflict`, `DuplicateKey` and
+    /// other errors of the documents: then no index of the command stays.
+    pub fn create_indexes(
+        &self,
+        op: &Op<'_>,
+        ns: &Namespace,
+        specs: &[Document],
+    ) -> Result<CreateIndexesReply> {
+        super::change::outside(op)?;
+        let created_collection = self.lookup(ns).is_none();
+        // Nothing is created for specifications that are wrong by themselves.
+        for spec in specs {
+            IndexSpec::parse(spec)?;
+        }
+        let collection = self.ensure_collection(op, ns)?;
+        let before = count(&collection);
+        let mut wanted = Vec::new();
+        for spec in specs {
+            let spec = full_spec(spec, &collection)?;
+            check_partial(&spec)?;
+            wanted.push(spec);
+        }
+        self.build_indexes(op, ns, &wanted)?;
+        let after = self.collection(ns).map_or(before, |c| count(&c));
+        Ok(CreateIndexesReply {
+            before,
+            after,
+            created_collection,
+        })
+    }
+}
+
+/// A specification with the collation that counts, in full.
+fn full_spec(spec: &Document, collection: &Collection) -> Result<IndexSpec> {
+    let mut parsed = IndexSpec::parse(spec)?;
+    let on_id = parsed.key.len() == 1 && parsed.key.contains_key("_id");
+    parsed.collation = match (&parsed.collation, spec.contains_key("collation")) {
+        (Some(collation), _) => collate::in_full(collation)?,
+        (None, true) => None,
+        (None, false) => collection.options().collation.clone(),
+    };
+    let directed = parsed
+        .fields()?
+        .iter()
+        .all(|(_, k)| *k == crate::index::FieldKind::Ascending);
+    if on_id && directed {
+        parsed.name = "_id_".to_owned();
+        parsed.unique = true;
+    }
+    Ok(parsed)
+}
+
+/// Partial filters take only what can be compared with a query.
+fn check_partial(spec: &IndexSpec) -> Result<()> {
+    let Some(filter) = &spec.partial else {
+        return Ok(());
+    };
+    let raw = bson::RawDocumentBuf::try_from(filter)?;
+    let filter = query::filter::Filter::parse(&raw, &query::settings::Settings::default())?;
+    simple(filter.root(), true)
+}
+
+/// Recursion is bounded by the depth of filters, which parsing bounds.
+fn simple(node: &query::filter::Node, top: bool) -> Result<()> {
+    use query::filter::{Node, Test};
+    let bad = |what: &str| {
+        let message = format!("unsupported expression in partial index: {what}");
+        Err(Error::new(Code::CANNOT_CREATE_INDEX, message))
+    };
+    match node {
+        Node::And(nodes) | Node::Or(nodes) => nodes.iter().try_for_each(|n| simple(n, false)),
+        Node::AlwaysTrue if top => Ok(()),
+        Node::Field { test, .. } => match test {
+            Test::Eq(_)
+            | Test::Gt(_)
+            | Test::Gte(_)
+            | Test::Lt(_)
+            | Test::Lte(_)
+            | Test::In(_)
+            | Test::Type(_)
+            | Test::Exists(true) => Ok(()),
+            Test::Exists(false) => bad("$not $exists"),
+            _ => bad("operator"),
+        },
+        _ => bad("operator"),
+    }
+}
+
+/// What to do about a wanted index beside those there are: `true` when it is to be built.
+pub(super) fn compare(collection: &Collection, wanted: &IndexSpec) -> Result<bool> {
+    if wanted.is_id() {
+        let clustered = collection.is_clustered();
+        let same = wanted.collation == collection.options().collation;
+        if !clustered && !same {
+            return Err(Error::bad_value(
+                "The _id index must have the same collation as the collection.",
+            ));
+        }
+        return Ok(false);
+    }
+    for index in collection.indexes() {
+        let there = index.spec();
+        let (same_keys, same_name) = (there.same_keys(wanted), there.name == wanted.name);
+        if same_keys && same_name {
+            if there.same_options(wanted) {
+                return Ok(false);
+            }
+            return Err(Error::new(
+                Code::INDEX_KEY_SPECS_CONFLICT,
+                conflict(there, wanted),
+            ));
+        }
+        if same_keys {
+            let message = if there.same_options(wanted) {
+                format!("Index already exists with a different name: {}", there.name)
+            } else {
+                let (wanted, there) = (wanted.to_document(), there.to_document());
+                format!(
+                    "An equivalent index already exists with a different name and options. \
+                     Requested index: {wanted}, existing index: {there}"
+                )
+            };
+            return Err(Error::new(Code::INDEX_OPTIONS_CONFLICT, message));
+        }
+        if same_name {
+            return Err(Error::new(
+                Code::INDEX_KEY_SPECS_CONFLICT,
+                conflict(there, wanted),
+            ));
+        }
+    }
+    if INDEXES_MAX <= collection.indexes().len() {
+        let message = format!(
+            "add index fails, too many indexes for {} key:{}",
+            collection.ns(),
+            wanted.key
+        );
+        return Err(Error::new(Code::CANNOT_CREATE_INDEX, message));
+    }
+    Ok(true)
+}
+
+fn conflict(there: &IndexSpec, wanted: &IndexSpec) -> String {
+    format!(
+        "An existing index has the same name as the requested index. When index names are not \
+         specified, they are auto generated and can cause conflicts. Please refer to our \
+         documentation. Requested index: {}, existing index: {}",
+        wanted.to_document(),
+        there.to_document()
+    )
+}
+
+/// Indexes as users count them: a clustered collection has one on `_id`, too.
+pub(super) fn count(collection: &Arc<Collection>) -> i32 {
+    let clustered = usize::from(collection.is_clustered());
+    i32::try_from(collection.indexes().len() + clustered).unwrap_or(i32::MAX)
+}

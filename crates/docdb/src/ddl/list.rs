@@ -1,0 +1,93 @@
+//! What there is, as `listCollections`, `listIndexes` and `listDatabases` show it.
+
+use bson::{Binary, Document, doc, spec::BinarySubtype};
+use query::{Namespace, Result};
+
+use crate::catalog::Named;
+use crate::store::Store;
+
+impl Store {
+    /// The collections and views of a database, in the order of their names.
+    #[must_use]
+    pub fn list_collections(&self, db: &str) -> Vec<Document> {
+        let catalog = self.catalog();
+        let mut out: Vec<Document> = catalog
+            .in_database(db)
+            .map(|(ns, named)| describe(ns, named))
+            .collect();
+        // Views live in a collection of their own, which users see.
+        let views = catalog
+            .in_database(db)
+            .any(|(_, named)| matches!(named, Named::View(_)));
+        if views {
+            out.push(doc! {
+                "name": "system.views",
+                "type": "collection",
+                "options": {},
+                "info": { "readOnly": false },
+            });
+        }
+        out
+    }
+
+    /// The indexes of a collection, the one on `_id` first.
+    ///
+    /// # Errors
+    /// `NamespaceNotFound`, `CommandNotSupportedOnView`.
+    pub fn list_indexes(&self, ns: &Namespace) -> Result<Vec<Document>> {
+        let collection = self.existing(ns)?;
+        let mut out = Vec::new();
+        if let Some(name) = &collection.options().clustered {
+            out.push(doc! {
+                "v": 2, "key": { "_id": 1 }, "name": name, "unique": true, "clustered": true,
+            });
+        }
+        out.extend(
+            collection
+                .indexes()
+                .iter()
+                .map(|index| index.spec().to_document()),
+        );
+        Ok(out)
+    }
+
+    /// The bytes that the documents and indexes of a database take, as far as the engine says.
+    #[must_use]
+    pub fn database_size(&self, db: &str) -> i64 {
+        let catalog = self.catalog();
+        let collections = catalog
+            .in_database(db)
+            .filter_map(|(_, named)| named.collection());
+        collections
+            .map(|collection| self.storage_size(collection))
+            .sum()
+    }
+}
+
+fn describe(ns: &Namespace, named: &Named) -> Document {
+    let options = named.options().to_document();
+    match named {
+        Named::View(_) => doc! {
+            "name": &ns.coll,
+            "type": "view",
+            "options": options,
+            "info": { "readOnly": true },
+        },
+        Named::Collection(collection) => {
+            let uuid = Binary {
+                subtype: BinarySubtype::Uuid,
+                bytes: collection.uuid().bytes().to_vec(),
+            };
+            let mut out = doc! {
+                "name": &ns.coll,
+                "type": "collection",
+                "options": options,
+                "info": { "readOnly": false, "uuid": uuid },
+            };
+            if let Some(index) = collection.id_index() {
+                out.insert("idIndex", index.spec().to_document());
+            }
+            out
+        }
+    }
+}

@@ -1,0 +1,244 @@
+//! Modifying collections: `collMod` and `convertToCapped`.
+
+use std::sync::Arc;
+
+use bson::{Bson, Document, doc};
+use query::{Code, Error, Namespace, Result};
+
+use super::change::{Change, not_found};
+use crate::catalog::{Named, StoredIndex};
+use crate::collection::{Action, Capped, CollectionOptions, Level};
+use crate::index::{Index, IndexSpec, number, same_pattern};
+use crate::op::Op;
+use crate::store::Store;
+
+impl Store {
+    /// Modify a collection or view; `fields` are those of `collMod` beside the name. Gives what the
+    /// reply shows of options that have changed.
+    ///
+    /// # Errors
+    /// `NamespaceNotFound`, `IndexNotFound`, `InvalidOptions`, `IDLUnknownField`,
+    /// `CannotConvertIndexToUnique`.
+    pub fn coll_mod(&self, op: &Op<'_>, ns: &Namespace, fields: &Document) -> Result<Document> {
+        if let Some(Named::View(options)) = self.lookup(ns) {
+            return self.modify_view(ns, &options, fields);
+        }
+        let mut change = self.begin_change(op, ns)?;
+        let mut reply = Document::new();
+        let mut indexes = change.indexes();
+        let mut options = change.stored.options.to_document();
+        let mut level = None;
+        for (name, value) in fields {
+            match (name.as_str(), value) {
+                ("index", Bson::Document(asked)) => {
+                    modify_index(&mut change, &mut indexes, asked, &mut reply)?;
+                }
+                ("validationLevel", Bson::String(text)) => level = Some(Level::parse(text)?),
+                ("validationAction", Bson::String(text)) => {
+                    change.stored.options.validation_action = Action::parse(text)?;
+                    options.insert(name, value.clone());
+                }
+                ("validator", Bson::Document(_))
+                | ("changeStreamPreAndPostImages", Bson::Document(_)) => {
+                    options.insert(name, value.clone());
+                }
+                ("cappedSize", _) => {
+                    options.insert("size", value.clone());
+                }
+                ("cappedMax", _) => {
+                    options.insert("max", value.clone());
+                }
+                ("expireAfterSeconds", Bson::String(text)) if text == "off" => {
+                    options.remove(name);
+                }
+                ("expireAfterSeconds", _) => {
+                    options.insert(name, value.clone());
+                }
+                ("dryRun" | "recordPreImages", _) => {}
+                ("viewOn" | "pipeline", _) => {
+                    return Err(invalid("'viewOn' and 'pipeline' are options of views"));
+                }
+                (other, _) => return Err(unknown(other)),
+            }
+        }
+        let action = change.stored.options.validation_action;
+        let mut parsed = CollectionOptions::parse(&options)?;
+        parsed
+            .collation
+            .clone_from(&change.stored.options.collation);
+        parsed.validation_action = action;
+        parsed.validation_level = level.unwrap_or(change.stored.options.validation_level);
+        if parsed.validator.as_ref().is_some_and(Document::is_empty) {
+            parsed.validator = None;
+        }
+        if fields.get_bool("dryRun").unwrap_or(false) {
+            return Ok(reply);
+        }
+        change.stored.options = parsed;
+        change.finish(indexes)?;
+        Ok(reply)
+    }
+
+    fn modify_view(
+        &self,
+        ns: &Namespace,
+        options: &CollectionOptions,
+        fields: &Document,
+    ) -> Result<Document> {
+        let mut next = options.to_document();
+        for (name, value) in fields {
+            match name.as_str() {
+                "viewOn" | "pipeline" => {
+                    next.insert(name, value.clone());
+                }
+                other => return Err(unknown(other)),
+            }
+        }
+        let mut parsed = CollectionOptions::parse(&next)?;
+        parsed.collation.clone_from(&options.collation);
+        let _changes = self.changes();
+        let mut stored = self.get_stored(ns)?.ok_or_else(|| not_found(ns))?;
+        stored.options = parsed.clone();
+        self.put_stored(&stored)?;
+        let named = Named::View(Arc::new(parsed));
+        self.set_catalog(self.catalog().with(ns.clone(), named));
+        Ok(Document::new())
+    }
+
+    /// Make a collection capped. Its indexes but the one on `_id` go, as in MongoDB.
+    ///
+    /// # Errors
+    /// `NamespaceNotFound`, `InvalidOptions` for sizes that are none and for clustered collections.
+    pub fn convert_to_capped(&self, op: &Op<'_>, ns: &Namespace, size: i64) -> Result<()> {
+        if size <= 0 {
+            return Err(invalid("Capped collection size must be greater than zero"));
+        }
+        if self.existing(ns)?.is_clustered() {
+            return Err(invalid("a clustered collection cannot be capped"));
+        }
+        self.drop_indexes(op, ns, &super::IndexNames::All)?;
+        let mut change = self.begin_change(op, ns)?;
+        change.stored.options.capped = Some(Capped {
+            size: (size + 255) / 256 * 256,
+            max: None,
+        });
+        change.finish(change.indexes())?;
+        drop(change);
+        self.write(op, &mut |work| match work.collection(ns)? {
+            None => Ok(()),
+            Some(collection) => {
+                work.hold_capped(&collection)?;
+                work.evict(&collection)
+            }
+        })
+    }
+}
+
+fn modify_index(
+    change: &mut Change<'_>,
+    indexes: &mut [Arc<Index>],
+    asked: &Document,
+    reply: &mut Document,
+) -> Result<()> {
+    let at = indexes
+        .iter()
+        .position(|i| match (asked.get("name"), asked.get("keyPattern")) {
+            (Some(Bson::String(name)), None) => i.name() == name,
+            (None, Some(Bson::Document(key))) => same_pattern(&i.spec().key, key),
+            _ => false,
+        });
+    let found = at.and_then(|at| indexes.get_mut(at));
+    let Some(index) = found else {
+        let message = format!(
+            "cannot find index {asked} for ns {}",
+            change.collection.ns()
+        );
+        return Err(Error::new(Code::INDEX_NOT_FOUND, message));
+    };
+    let mut spec = index.spec().clone();
+    for (name, value) in asked {
+        match name.as_str() {
+            "name" | "keyPattern" => {}
+            "expireAfterSeconds" => set_ttl(&mut spec, value, reply)?,
+            "hidden" => {
+                if spec.is_id() {
+                    return Err(Error::bad_value("can't hide _id index"));
+                }
+                let hidden = truth(value)?;
+                if hidden != spec.hidden {
+                    reply.insert("hidden_old", spec.hidden);
+                    reply.insert("hidden_new", hidden);
+                }
+                spec.hidden = hidden;
+            }
+            "prepareUnique" | "unique" if truth(value)? && !spec.unique => {
+                return Err(Error::new(
+                    Code::CANNOT_CONVERT_INDEX_TO_UNIQUE,
+                    "Cannot convert the index to unique; create a unique index and drop this one",
+                ));
+            }
+            "prepareUnique" | "unique" => {}
+            other => return Err(unknown(&format!("index.{other}"))),
+        }
+    }
+    put_spec(change, index, &spec)
+}
+
+/// Give an index another specification.
+fn put_spec(change: &mut Change<'_>, index: &mut Arc<Index>, spec: &IndexSpec) -> Result<()> {
+    let number = index.number();
+    let stored = StoredIndex {
+        spec: spec.clone(),
+        number,
+        ready: index.is_ready(),
+    };
+    let multikey = index.multikey();
+    let made = change
+        .store
+        .index(stored, index.tree(), &change.stored.options, multikey)?;
+    *index = Arc::new(made);
+    for stored in change
+        .stored
+        .indexes
+        .iter_mut()
+        .filter(|i| i.number == number)
+    {
+        stored.spec = spec.clone();
+    }
+    Ok(())
+}
+
+fn set_ttl(spec: &mut IndexSpec, value: &Bson, reply: &mut Document) -> Result<()> {
+    let checked = doc! {
+        "key": spec.key.clone(),
+        "name": &spec.name,
+        "expireAfterSeconds": value.clone(),
+    };
+    let checked = IndexSpec::parse(&checked)?;
+    if let Some(old) = spec.ttl_seconds() {
+        reply.insert("expireAfterSeconds_old", old);
+    }
+    if let Some(new) = checked.ttl_seconds() {
+        reply.insert("expireAfterSeconds_new", new);
+    }
+    spec.expire_after = checked.expire_after;
+    Ok(())
+}
+
+fn truth(value: &Bson) -> Result<bool> {
+    match value {
+        Bson::Boolean(value) => Ok(*value),
+        other => number(other)
+            .map(|n| n != 0.0)
+            .ok_or_else(|| Error::type_mismatch("the option of an index must be a bool")),
+    }
+}
+
+fn invalid(message: &str) -> Error {
+    Error::new(Code::INVALID_OPTIONS, message)
+}
+
+fn unknown(name: &str) -> Error {
+    let message = format!("BSON field 'collMod.{name}' is an unknown field.");
+    Error::new(Code::IDL_UNKNOWN_FIELD, message)
+}

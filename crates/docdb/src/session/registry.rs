@@ -1,0 +1,227 @@
+//! The sessions that are in use.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use query::{Code, Error, Result};
+use stdx::sync::{Condvar, Mutex};
+
+use super::stored::{Executed, from_bytes, key};
+use super::transaction::Phase;
+use crate::error;
+use crate::op::{Op, SessionId};
+use crate::store::Store;
+
+/// Sessions that may be in use at once (MongoDB's default).
+const SESSIONS_MAX: usize = 1_000_000;
+/// How often who waits for a session looks whether it may go on waiting.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// All sessions.
+#[derive(Default)]
+pub(crate) struct Sessions {
+    all: Mutex<HashMap<SessionId, Arc<Session>>>,
+}
+
+/// One session.
+pub(crate) struct Session {
+    state: Mutex<State>,
+    free: Condvar,
+}
+
+pub(crate) struct State {
+    /// Whether an operation has it for itself (S1).
+    busy: bool,
+    last_use: Instant,
+    /// The highest number seen; -1 before the first.
+    pub(super) number: i64,
+    /// What the retryable write of that number has done.
+    pub(super) executed: Executed,
+    /// How the transaction of that number stands.
+    pub(super) phase: Phase,
+}
+
+/// A session that an operation has for itself.
+pub(crate) struct CheckedOut(Arc<Session>);
+
+impl Sessions {
+    /// The session of an id; what is stored of it is read when it is used for the first time.
+    pub(super) fn get(&self, store: &Store, id: SessionId) -> Result<Arc<Session>> {
+        if let Some(session) = self.all.lock().get(&id) {
+            session.touch();
+            return Ok(Arc::clone(session));
+        }
+        let snapshot = store.engine().begin_read().map_err(error::engine)?;
+        let bytes = snapshot
+            .get(store.trees().sessions, &key(&id))
+            .map_err(error::engine)?;
+        drop(snapshot);
+        let stored = bytes.as_deref().and_then(from_bytes);
+        let (number, executed) = stored.map_or((-1, Executed::new()), |(n, _, e)| (n, e));
+        let mut all = self.all.lock();
+        if SESSIONS_MAX <= all.len() {
+            return Err(Error::new(
+                Code::TOO_MANY_LOGICAL_SESSIONS,
+                "Unable to add session into the cache because the number of active sessions is \
+                 too high",
+            ));
+        }
+        let session = all
+            .entry(id)
+            .or_insert_with(|| Arc::new(Session::new(number, executed)));
+        Ok(Arc::clone(session))
+    }
+
+    /// Forget a session; its open transaction is aborted.
+    fn end(&self, id: &SessionId) {
+        let session = self.all.lock().remove(id);
+        if let Some(session) = session {
+            session.state.lock().phase = Phase::None;
+        }
+    }
+
+    fn ids(&self) -> Vec<SessionId> {
+        self.all.lock().keys().copied().collect()
+    }
+}
+
+impl Session {
+    fn new(number: i64, executed: Executed) -> Session {
+        Session {
+            state: Mutex::new(State {
+                busy: false,
+                last_use: stdx::time::now(),
+                number,
+                executed,
+                phase: Phase::None,
+            }),
+            free: Condvar::new(),
+        }
+    }
+
+    fn touch(&self) {
+        self.state.lock().last_use = stdx::time::now();
+    }
+
+    /// Have it for oneself; others that have it are waited for.
+    pub(super) fn check_out(self: &Arc<Session>, op: &Op<'_>) -> Result<CheckedOut> {
+        let mut state = self.state.lock();
+        while state.busy {
+            op.check()?;
+            self.free.wait_for(&mut state, LOOK);
+        }
+        state.busy = true;
+        state.last_use = stdx::time::now();
+        Ok(CheckedOut(Arc::clone(self)))
+    }
+
+    /// Note what was committed under a number.
+    pub(crate) fn executed(&self, number: i64, executed: Executed) {
+        let mut state = self.state.lock();
+        if state.number == number {
+            state.executed = executed;
+        }
+    }
+}
+
+impl State {
+    /// Go to a higher number (S3). Dropping the phase aborts an open transaction.
+    pub(super) fn advance(&mut self, number: i64) {
+        self.number = number;
+        self.executed.clear();
+        self.phase = Phase::None;
+    }
+}
+
+impl CheckedOut {
+    pub(super) fn with<R>(&self, body: impl FnOnce(&mut State) -> R) -> R {
+        body(&mut self.0.state.lock())
+    }
+
+    pub(super) fn session(&self) -> Arc<Session> {
+        Arc::clone(&self.0)
+    }
+}
+
+impl Drop for CheckedOut {
+    fn drop(&mut self) {
+        self.0.state.lock().busy = false;
+        self.0.free.notify_all();
+    }
+}
+
+impl Store {
+    /// Note that sessions are in use (`startSession`, `refreshSessions`, and every command).
+    ///
+    /// # Errors
+    /// `TooManyLogicalSessions`.
+    pub fn refresh_sessions(&self, ids: &[SessionId]) -> Result<()> {
+        ids.iter()
+            .try_for_each(|id| self.sessions().get(self, *id).map(|_| ()))
+    }
+
+    /// End sessions (`endSessions`, `killSessions`): open transactions are aborted, and what their
+    /// writes did is forgotten.
+    ///
+    /// # Errors
+    /// As the engine's.
+    pub fn end_sessions(&self, ids: &[SessionId]) -> Result<()> {
+        let mut batch = kv::Batch::new();
+        for id in ids {
+            self.sessions().end(id);
+            batch.delete(self.trees().sessions, &key(id));
+        }
+        self.engine()
+            .write(&batch, kv::Durability::Interval)
+            .map_err(error::engine)
+    }
+
+    /// The sessions in use.
+    #[must_use]
+    pub fn session_ids(&self) -> Vec<SessionId> {
+        self.sessions().ids()
+    }
+
+    /// End sessions that were not used for the timeout of the options, and forget what is stored of
+    /// those that nobody uses any more.
+    ///
+    /// # Errors
+    /// As the engine's.
+    pub fn expire_sessions(&self) -> Result<usize> {
+        let timeout = self.options().session_timeout;
+        let now = stdx::time::now();
+        let mut old: Vec<SessionId> = Vec::new();
+        for (id, session) in self.sessions().all.lock().iter() {
+            let state = session.state.lock();
+            if !state.busy && timeout < now.saturating_duration_since(state.last_use) {
+                old.push(*id);
+            }
+        }
+        let limit = i64::try_from((stdx::time::wall().saturating_sub(timeout)).as_millis());
+        let limit = limit.unwrap_or(0);
+        {
+            let live: std::collections::HashSet<SessionId> =
+                self.session_ids().into_iter().collect();
+            let snapshot = self.engine().begin_read().map_err(error::engine)?;
+            let all = kv::KeyRange::ALL;
+            let cursor = snapshot.cursor(self.trees().sessions, all, kv::Direction::Forward);
+            let mut cursor = cursor.map_err(error::engine)?;
+            while cursor.advance().map_err(error::engine)? {
+                let Some((id, rest)) = cursor.key().split_first_chunk() else {
+                    continue;
+                };
+                let Ok(uid) = rest.try_into() else {
+                    continue;
+                };
+                let id = SessionId { id: *id, uid };
+                let time = from_bytes(cursor.value()).map_or(0, |(_, t, _)| t.timestamp_millis());
+                if time < limit && !live.contains(&id) {
+                    old.push(id);
+                }
+            }
+        }
+        self.end_sessions(&old)?;
+        Ok(old.len())
+    }
+}

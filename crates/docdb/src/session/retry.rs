@@ -1,0 +1,143 @@
+//! Retryable writes: what a statement has done is remembered until the session's next number.
+
+use std::sync::Arc;
+
+use bson::Bson;
+use query::{Code, Error, Result};
+
+use super::registry::{CheckedOut, Session};
+use super::stored::{Executed, key, to_bytes};
+use super::too_old;
+use crate::error;
+use crate::op::{Op, SessionId, SessionRef};
+use crate::store::Store;
+use crate::work::Work;
+
+/// What a statement has done.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Done {
+    /// Documents matched, inserted or deleted.
+    pub(crate) n: i64,
+    /// Documents changed.
+    pub(crate) modified: i64,
+    /// The `_id` of an inserted document.
+    pub(crate) upserted: Option<Bson>,
+    /// The document that `findAndModify` gave.
+    pub(crate) image: Option<Bson>,
+}
+
+/// A retryable write under way: it has the session for itself.
+pub(crate) struct Retry<'s> {
+    store: &'s Store,
+    session: CheckedOut,
+    id: SessionId,
+    number: i64,
+    now: bson::DateTime,
+}
+
+impl SessionRef {
+    /// The number of a statement of a batch.
+    #[must_use]
+    pub fn stmt(&self, index: usize) -> i32 {
+        let named = self
+            .stmt_ids
+            .as_ref()
+            .and_then(|ids| ids.get(index))
+            .copied();
+        let after = || {
+            self.stmt_id
+                .saturating_add(i32::try_from(index).unwrap_or(i32::MAX))
+        };
+        named.unwrap_or_else(after)
+    }
+}
+
+impl Store {
+    /// Begin a retryable write, if the operation is one.
+    ///
+    /// # Errors
+    /// `IllegalOperation` without a replica set, `TransactionTooOld`.
+    pub(crate) fn begin_retry(&self, op: &Op<'_>) -> Result<Option<Retry<'_>>> {
+        let Some(session) = &op.session else {
+            return Ok(None);
+        };
+        let (Some(number), None) = (session.txn_number, op.transaction) else {
+            return Ok(None);
+        };
+        self.check_numbers_allowed()?;
+        let entry: Arc<Session> = self.sessions().get(self, session.id)?;
+        let checked = entry.check_out(op)?;
+        checked.with(|state| {
+            if number < state.number {
+                return Err(too_old(
+                    "Retryable write with txnNumber",
+                    number,
+                    state.number,
+                ));
+            }
+            if state.number < number {
+                state.advance(number);
+            }
+            Ok(())
+        })?;
+        Ok(Some(Retry {
+            store: self,
+            session: checked,
+            id: session.id,
+            number,
+            now: op.now,
+        }))
+    }
+
+    /// Numbers of transactions want a replica set.
+    pub(crate) fn check_numbers_allowed(&self) -> Result<()> {
+        match self.options().replica_set {
+            Some(_) => Ok(()),
+            None => Err(Error::new(
+                Code::ILLEGAL_OPERATION,
+                "Transaction numbers are only allowed on a replica set member or mongos",
+            )),
+        }
+    }
+}
+
+impl Retry<'_> {
+    /// What a statement did before, if it was executed.
+    pub(crate) fn done(&self, stmt: i32) -> Option<Done> {
+        self.session.with(|state| {
+            let (first, (count, done)) = state.executed.range(..=stmt).next_back()?;
+            (stmt < first.saturating_add(*count)).then(|| done.clone())
+        })
+    }
+
+    /// Remember what `count` statements from `stmt` on have done, each of them: in the work's
+    /// transaction, and, once that is committed, in memory.
+    pub(crate) fn remember(
+        &self,
+        work: &mut Work<'_>,
+        stmt: i32,
+        count: i32,
+        done: &Done,
+    ) -> Result<()> {
+        self.remember_all(work, &[(stmt, count)], done)
+    }
+
+    /// The same for several runs of statements.
+    pub(crate) fn remember_all(
+        &self,
+        work: &mut Work<'_>,
+        runs: &[(i32, i32)],
+        done: &Done,
+    ) -> Result<()> {
+        let mut executed: Executed = self.session.with(|state| state.executed.clone());
+        for (first, count) in runs {
+            executed.insert(*first, (*count, done.clone()));
+        }
+        let bytes = to_bytes(self.number, self.now, &executed)?;
+        let tree = self.store.trees().sessions;
+        let put = work.txn()?.put_blind(tree, &key(&self.id), &bytes);
+        put.map_err(error::engine)?;
+        work.remember(self.session.session(), self.number, executed);
+        Ok(())
+    }
+}

@@ -1,0 +1,295 @@
+//! Multi-document transactions.
+//!
+//! An engine's transaction belongs to the thread that began it, so every open transaction has a
+//! thread of its own, which lives as long as the transaction: statements are sent to it. It gives
+//! up when the transaction is older than the options allow, or when nobody holds it any more.
+//!
+//! - T1. A statement that fails aborts its transaction.
+//! - T2. Committing again what was committed is well; committing or continuing what was aborted is
+//!   `NoSuchTransaction`.
+
+use std::cell::RefCell;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::time::Instant;
+
+use query::{Code, Error, Result};
+use stdx::sync::atomic::{AtomicUsize, Ordering};
+
+use super::registry::State;
+use super::too_old;
+use crate::op::{InTransaction, Op, SessionRef};
+use crate::store::Store;
+use crate::work::Work;
+
+/// Transactions that may be open at once: each has a thread, and pins what the engine keeps for its
+/// snapshot.
+const OPEN_MAX: usize = 1000;
+
+/// How a session's transaction stands.
+pub(crate) enum Phase {
+    /// There is none.
+    None,
+    /// Statements can be sent.
+    Open(Sender<Task>),
+    Committed,
+    Aborted,
+}
+
+/// What a transaction's thread does.
+pub(crate) type Task = Box<dyn FnOnce(&Own<'_>) + Send>;
+
+/// The work of a transaction, in its thread.
+pub(crate) struct Own<'s>(RefCell<Option<Work<'s>>>);
+
+impl InTransaction for Own<'_> {
+    fn with(&self, body: &mut dyn FnMut(&mut Work<'_>) -> Result<()>) -> Result<()> {
+        match self.0.borrow_mut().as_mut() {
+            Some(work) => body(work),
+            None => Err(gone("has been aborted", None)),
+        }
+    }
+}
+
+impl Store {
+    /// Do a statement in the multi-document transaction that the operation's session names; `start`
+    /// says that it is the first one. `body` runs in the transaction's thread, with an operation of
+    /// which [`Op::transaction`] is set; an error of it aborts the transaction.
+    ///
+    /// # Errors
+    /// `NoSuchTransaction`, `TransactionTooOld`, `TransactionCommitted`, `IllegalOperation` without
+    /// a replica set; what `body` says.
+    pub fn in_transaction<R: Send + 'static>(
+        self: &Arc<Store>,
+        op: Op<'static>,
+        start: bool,
+        body: impl FnOnce(&Op<'_>) -> Result<R> + Send + 'static,
+    ) -> Result<R> {
+        let (session, number) = named(&op)?;
+        self.check_numbers_allowed()?;
+        let session = self.sessions().get(self, session.id)?.check_out(&op)?;
+        let sender = session.with(|state| {
+            if start {
+                self.start(state, number)
+            } else {
+                open(state, number)
+            }
+        })?;
+        let (reply, result) = channel();
+        let parts = (op.now, op.deadline, op.killed, op.durability, op.session);
+        let rest = (op.comment, op.user);
+        let task: Task = Box::new(move |own| {
+            let (now, deadline, killed, durability, session) = parts;
+            let op = Op {
+                now,
+                deadline,
+                killed,
+                durability,
+                session,
+                transaction: Some(own),
+                comment: rest.0,
+                user: rest.1,
+            };
+            // Who waits for it is there until the session is given back.
+            drop(reply.send(body(&op)));
+        });
+        let done = run(&sender, task, &result, number);
+        if done.is_err() {
+            session.with(|state| state.phase = Phase::Aborted);
+        }
+        done
+    }
+
+    /// Commit the transaction that the operation's session names.
+    ///
+    /// # Errors
+    /// `NoSuchTransaction`, `TransactionTooOld`; `WriteConflict` and the engine's: then it is
+    /// aborted.
+    pub fn commit_transaction(&self, op: &Op<'_>) -> Result<()> {
+        let (session, number) = named(op)?;
+        let session = self.sessions().get(self, session.id)?.check_out(op)?;
+        let sender = session.with(|state| match &state.phase {
+            Phase::Committed if state.number == number => Ok(None),
+            _ => open(state, number).map(Some),
+        })?;
+        let Some(sender) = sender else {
+            return Ok(());
+        };
+        let (reply, result) = channel();
+        let durability = op.durability;
+        let task: Task = Box::new(move |own| {
+            let work = own.0.borrow_mut().take();
+            let done = match work {
+                Some(work) => work.commit(durability),
+                None => Err(gone("has been aborted", None)),
+            };
+            drop(reply.send(done));
+        });
+        let done = run(&sender, task, &result, number);
+        session.with(|state| {
+            state.phase = match done {
+                Ok(()) => Phase::Committed,
+                Err(_) => Phase::Aborted,
+            };
+        });
+        done
+    }
+
+    /// Abort the transaction that the operation's session names.
+    ///
+    /// # Errors
+    /// `NoSuchTransaction`, `TransactionCommitted`, `TransactionTooOld`.
+    pub fn abort_transaction(&self, op: &Op<'_>) -> Result<()> {
+        let (session, number) = named(op)?;
+        let session = self.sessions().get(self, session.id)?.check_out(op)?;
+        let sender = session.with(|state| {
+            let sender = open(state, number)?;
+            state.phase = Phase::Aborted;
+            Ok::<_, Error>(sender)
+        })?;
+        // Wait until its locks are given back.
+        let (reply, result) = channel();
+        let task: Task = Box::new(move |own| {
+            drop(own.0.borrow_mut().take());
+            drop(reply.send(Ok(())));
+        });
+        // That it has ended by itself is well.
+        drop(run(&sender, task, &result, number));
+        Ok(())
+    }
+
+    /// How many transactions are open.
+    #[must_use]
+    pub fn open_transactions(&self) -> usize {
+        OPEN.load(Ordering::Relaxed)
+    }
+
+    fn start(self: &Arc<Store>, state: &mut State, number: i64) -> Result<Sender<Task>> {
+        if number < state.number {
+            return Err(too_old("Transaction with txnNumber", number, state.number));
+        }
+        let used = !matches!(state.phase, Phase::None) || !state.executed.is_empty();
+        if number == state.number && used {
+            return Err(Error::location(
+                50911,
+                format!(
+                    "Cannot start a transaction at given transaction number {number} a \
+                         transaction with the same number is in progress or has been used"
+                ),
+            ));
+        }
+        state.advance(number);
+        let deadline = stdx::time::now() + self.options().transaction_lifetime;
+        let (sender, tasks) = channel();
+        let store = Arc::clone(self);
+        let counted = Counted::new()?;
+        let body = move || {
+            let _counted = counted;
+            serve(&store, &tasks, deadline);
+        };
+        stdx::sync::spawn("transaction", body).map_err(|e| {
+            Error::new(
+                Code::TEMPORARILY_UNAVAILABLE,
+                format!("no thread can be had: {e}"),
+            )
+        })?;
+        state.phase = Phase::Open(sender.clone());
+        Ok(sender)
+    }
+}
+
+static OPEN: AtomicUsize = AtomicUsize::new(0);
+
+/// One of the transactions that may be open.
+struct Counted;
+
+impl Counted {
+    fn new() -> Result<Counted> {
+        let counted = Counted;
+        if OPEN_MAX < OPEN.fetch_add(1, Ordering::Relaxed) + 1 {
+            return Err(Error::new(
+                Code::TEMPORARILY_UNAVAILABLE,
+                format!("{OPEN_MAX} transactions are open"),
+            ));
+        }
+        Ok(counted)
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        OPEN.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// The life of a transaction's thread.
+fn serve(store: &Store, tasks: &Receiver<Task>, deadline: Instant) {
+    let own = Own(RefCell::new(Some(Work::new(store, true))));
+    loop {
+        let rest = deadline.saturating_duration_since(stdx::time::now());
+        let Ok(task) = tasks.recv_timeout(rest) else {
+            // Too old, or nobody holds it any more: what is dropped is rolled back.
+            return;
+        };
+        task(&own);
+        if own.0.borrow().is_none() {
+            return;
+        }
+    }
+}
+
+/// Send a task and wait for what it says.
+fn run<R>(
+    sender: &Sender<Task>,
+    task: Task,
+    result: &Receiver<Result<R>>,
+    number: i64,
+) -> Result<R> {
+    let aborted = || gone("has been aborted", Some(number));
+    sender.send(task).map_err(|_| aborted())?;
+    result.recv().map_err(|_| aborted())?
+}
+
+fn open(state: &mut State, number: i64) -> Result<Sender<Task>> {
+    if number < state.number {
+        return Err(too_old("Transaction with txnNumber", number, state.number));
+    }
+    if state.number < number {
+        let message = format!(
+            "Given transaction number {number} does not match any in-progress transactions. The \
+             active transaction number is {}",
+            state.number
+        );
+        return Err(Error::new(Code::NO_SUCH_TRANSACTION, message));
+    }
+    match &state.phase {
+        Phase::Open(sender) => Ok(sender.clone()),
+        Phase::Committed => Err(Error::new(
+            Code::TRANSACTION_COMMITTED,
+            format!("Transaction with {{ txnNumber: {number} }} has been committed."),
+        )),
+        Phase::Aborted => Err(gone("has been aborted", Some(number))),
+        Phase::None => Err(gone("is not in progress", Some(number))),
+    }
+}
+
+fn named<'o>(op: &'o Op<'_>) -> Result<(&'o SessionRef, i64)> {
+    let session = op.session.as_ref();
+    let number = session.and_then(|session| session.txn_number);
+    session.zip(number).ok_or_else(|| {
+        Error::new(
+            Code::INVALID_OPTIONS,
+            "a transaction is named by a session (lsid) and a txnNumber",
+        )
+    })
+}
+
+fn gone(what: &str, number: Option<i64>) -> Error {
+    let name = number.map_or(String::new(), |number| {
+        format!(" with {{ txnNumber: {number} }}")
+    });
+    Error::new(
+        Code::NO_SUCH_TRANSACTION,
+        format!("Transaction{name} {what}."),
+    )
+}

@@ -1,0 +1,166 @@
+//! Figures of collections and databases, as `collStats`, `dbStats` and `$indexStats` show them.
+
+use bson::{Document, doc};
+use kv::{StatScope, TreeId};
+use query::{Namespace, Result};
+use stdx::sync::atomic::Ordering;
+
+use crate::collection::Collection;
+use crate::error;
+use crate::op::Op;
+use crate::store::Store;
+
+impl Store {
+    /// The `storageStats` of a collection, in bytes (`scale` 1).
+    ///
+    /// # Errors
+    /// `NamespaceNotFound`, `CommandNotSupportedOnView`.
+    pub fn coll_stats(&self, ns: &Namespace) -> Result<Document> {
+        let collection = self.existing(ns)?;
+        let (count, size) = (collection.count(), collection.data_size());
+        let storage = self.tree_bytes(collection.records());
+        let mut sizes = Document::new();
+        let mut building = Vec::new();
+        let mut total = 0;
+        for index in collection.indexes() {
+            let bytes = self.tree_bytes(index.tree());
+            total += bytes;
+            sizes.insert(index.name(), bytes);
+            if !index.is_ready() {
+                building.push(bson::Bson::String(index.name().to_owned()));
+            }
+        }
+        let mut out = doc! {
+            "size": size,
+            "count": count,
+            "storageSize": storage,
+            "freeStorageSize": 0_i64,
+            "capped": collection.is_capped(),
+            "nindexes": i32::try_from(collection.indexes().len()).unwrap_or(i32::MAX),
+            "indexBuilds": building,
+            "totalIndexSize": total,
+            "totalSize": storage + total,
+            "indexSizes": sizes,
+            "scaleFactor": 1,
+        };
+        if 0 < count {
+            out.insert("avgObjSize", size / count);
+        }
+        if let Some(capped) = collection.options().capped {
+            out.insert("maxSize", capped.size);
+            out.insert("max", capped.max.unwrap_or(0));
+        }
+        Ok(out)
+    }
+
+    /// The figures of a database, in bytes.
+    #[must_use]
+    pub fn db_stats(&self, db: &str) -> Document {
+        let catalog = self.catalog();
+        let (mut collections, mut views, mut indexes) = (0_i64, 0_i64, 0_i64);
+        let (mut objects, mut data, mut storage, mut index_size) = (0_i64, 0_i64, 0_i64, 0_i64);
+        for (_, named) in catalog.in_database(db) {
+            let Some(collection) = named.collection() else {
+                views += 1;
+                continue;
+            };
+            collections += 1;
+            objects += collection.count();
+            data += collection.data_size();
+            storage += self.tree_bytes(collection.records());
+            for index in collection.indexes() {
+                indexes += 1;
+                index_size += self.tree_bytes(index.tree());
+            }
+        }
+        let average = data.checked_div(objects).unwrap_or(0);
+        doc! {
+            "db": db,
+            "collections": collections,
+            "views": views,
+            "objects": objects,
+            "avgObjSize": average,
+            "dataSize": data,
+            "storageSize": storage,
+            "indexes": indexes,
+            "indexSize": index_size,
+            "totalSize": storage + index_size,
+            "scaleFactor": 1_i64,
+        }
+    }
+
+    /// The rows of `$indexStats`.
+    ///
+    /// # Errors
+    /// `NamespaceNotFound`, `CommandNotSupportedOnView`.
+    pub fn index_stats(&self, ns: &Namespace) -> Result<Vec<Document>> {
+        let collection = self.existing(ns)?;
+        let rows = collection.indexes().iter().map(|index| {
+            let usage = index.usage();
+            let count = usage.count.load(Ordering::Relaxed);
+            let mut row = doc! {
+                "name": index.name(),
+                "key": index.spec().key.clone(),
+                "accesses": {
+                    "ops": i64::try_from(count).unwrap_or(i64::MAX),
+                    "since": bson::DateTime::from_millis(usage.since),
+                },
+                "spec": index.spec().to_document(),
+            };
+            if !index.is_ready() {
+                row.insert("building", true);
+            }
+            row
+        });
+        Ok(rows.collect())
+    }
+
+    /// Compact the trees of a collection; gives the bytes that were freed, as far as the engine
+    /// says.
+    ///
+    /// # Errors
+    /// `NamespaceNotFound`, `CommandNotSupportedOnView`, `CommandNotSupported` for engines that
+    /// cannot; `Interrupted`, `MaxTimeMSExpired`.
+    pub fn compact(&self, op: &Op<'_>, ns: &Namespace) -> Result<i64> {
+        let collection = self.existing(ns)?;
+        let before = self.storage_size(&collection);
+        let trees = collection.indexes().iter().map(|index| index.tree());
+        for tree in std::iter::once(collection.records()).chain(trees) {
+            let mut watch = |_| match op.check() {
+                Ok(()) => kv::Flow::Continue,
+                Err(_) => kv::Flow::Cancel,
+            };
+            let done = self.engine().compact(tree, kv::KeyRange::ALL, &mut watch);
+            done.map_err(error::engine)?;
+            op.check()?;
+        }
+        Ok((before - self.storage_size(&collection)).max(0))
+    }
+
+    /// Where the bytes of the engine lie.
+    ///
+    /// # Errors
+    /// `CommandNotSupported` for engines that cannot say.
+    pub fn storage_map(&self) -> Result<kv::StorageMap> {
+        self.engine().storage_map().map_err(error::engine)
+    }
+
+    /// The bytes that a collection's documents and indexes take.
+    pub(crate) fn storage_size(&self, collection: &Collection) -> i64 {
+        let indexes = collection
+            .indexes()
+            .iter()
+            .map(|i| self.tree_bytes(i.tree()));
+        self.tree_bytes(collection.records()) + indexes.sum::<i64>()
+    }
+
+    fn tree_bytes(&self, tree: TreeId) -> i64 {
+        let stats = self.engine().tree_stats(tree, StatScope::Quick);
+        // An engine that cannot say takes nothing, as far as anybody knows.
+        let bytes = stats
+            .ok()
+            .and_then(|stats| stats.allocated_bytes.or(stats.live_bytes));
+        let bytes = bytes.unwrap_or(0);
+        i64::try_from(bytes).unwrap_or(i64::MAX)
+    }
+}

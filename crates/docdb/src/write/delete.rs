@@ -1,0 +1,130 @@
+//! Deleting documents.
+
+use bson::{Bson, Document, RawDocumentBuf};
+use query::{Code, Error, Namespace, Result};
+
+use super::insert::{WriteError, is_fatal};
+use super::seek::{Said, Seek};
+use super::update::for_portions;
+use crate::op::Op;
+use crate::session::{Done, Retry};
+use crate::store::Store;
+
+/// One statement of a `delete` command.
+#[derive(Clone, Debug)]
+pub struct DeleteStatement {
+    /// Which documents.
+    pub filter: RawDocumentBuf,
+    /// All that match (`limit: 0`), or the first (`limit: 1`).
+    pub multi: bool,
+    /// An index by name or key pattern.
+    pub hint: Option<Bson>,
+    /// How strings compare (default: as the collection says).
+    pub collation: Option<RawDocumentBuf>,
+    /// Variables for expressions.
+    pub variables: Option<Document>,
+}
+
+/// What a delete has done.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct DeleteReply {
+    /// Documents deleted.
+    pub n: i64,
+    /// Statements that failed.
+    pub errors: Vec<WriteError>,
+    /// Numbers of statements that were done before.
+    pub retried: Vec<i32>,
+}
+
+impl Store {
+    /// Delete documents, statement by statement.
+    ///
+    /// # Errors
+    /// What concerns the whole command; in a multi-document transaction the first error.
+    pub fn delete(
+        &self,
+        op: &Op<'_>,
+        ns: &Namespace,
+        statements: &[DeleteStatement],
+        ordered: bool,
+    ) -> Result<DeleteReply> {
+        self.check_writable(ns)?;
+        let retry = self.begin_retry(op)?;
+        let mut reply = DeleteReply::default();
+        for (index, statement) in statements.iter().enumerate() {
+            let stmt = op.session.as_ref().map_or(0, |session| session.stmt(index));
+            if let Some(done) = retry.as_ref().and_then(|retry| retry.done(stmt)) {
+                reply.retried.push(stmt);
+                reply.n += done.n;
+                continue;
+            }
+            match self.delete_one(op, ns, statement, retry.as_ref(), stmt) {
+                Ok(n) => reply.n += n,
+                Err(error) if is_fatal(&error) || op.transaction.is_some() => return Err(error),
+                Err(error) => {
+                    reply.errors.push(WriteError { index, error });
+                    if ordered {
+                        break;
+                    }
+                }
+            }
+        }
+        Ok(reply)
+    }
+
+    fn delete_one(
+        &self,
+        op: &Op<'_>,
+        ns: &Namespace,
+        statement: &DeleteStatement,
+        retry: Option<&Retry<'_>>,
+        stmt: i32,
+    ) -> Result<i64> {
+        let collection = self.collection(ns);
+        let said = Said {
+            filter: &statement.filter,
+            sort: None,
+            hint: statement.hint.as_ref(),
+            collation: statement.collation.as_deref(),
+            variables: statement.variables.as_ref(),
+        };
+        let seek = Seek::parse(op, &said, collection.as_deref())?;
+        if statement.multi && retry.is_some() {
+            return Err(Error::new(
+                Code::INVALID_OPTIONS,
+                "Cannot use retryable writes with limit=0",
+            ));
+        }
+        if collection.is_none() {
+            return Ok(0);
+        }
+        if statement.multi {
+            let (n, _) = for_portions(self, op, ns, &seek, &mut |work, collection, records| {
+                let mut n = 0;
+                for record in records {
+                    if let Some(found) = seek.again(work, collection, record)? {
+                        work.remove(collection, &found.record, &found.document)?;
+                        n += 1;
+                    }
+                }
+                Ok((n, 0))
+            })?;
+            return Ok(n);
+        }
+        self.write(op, &mut |work| {
+            let mut done = Done::default();
+            let Some(collection) = work.collection(ns)? else {
+                return Ok(0);
+            };
+            work.hold_capped(&collection)?;
+            if let Some(found) = seek.first(op, work, &collection)? {
+                work.remove(&collection, &found.record, &found.document)?;
+                done.n = 1;
+            }
+            if let Some(retry) = retry {
+                retry.remember(work, stmt, 1, &done)?;
+            }
+            Ok(done.n)
+        })
+    }
+}

@@ -1,0 +1,246 @@
+//! `findAndModify`: change or delete one document and give it back, as it was or as it became.
+
+use bson::{Bson, Document, RawBson, RawDocumentBuf};
+use query::projection::Projection;
+use query::update::Update;
+use query::{Code, Error, Namespace, Result};
+
+use super::seek::{Found, Said, Seek};
+use super::update::{change, upsert};
+use crate::op::Op;
+use crate::session::{Done, Retry};
+use crate::store::Store;
+use crate::work::Work;
+
+/// The arguments of `findAndModify`, with MongoDB's names and defaults.
+#[derive(Clone, Debug, Default)]
+pub struct FindAndModify {
+    /// Which documents; the first counts.
+    pub filter: RawDocumentBuf,
+    /// Which is the first.
+    pub sort: Option<RawDocumentBuf>,
+    /// What it becomes; `None` deletes it.
+    pub update: Option<RawBson>,
+    /// Give it as it became (default: as it was).
+    pub new: bool,
+    /// Which fields are returned.
+    pub fields: Option<RawDocumentBuf>,
+    /// Insert a document when none matches.
+    pub upsert: bool,
+    /// What `$[name]` stands for.
+    pub array_filters: Vec<RawDocumentBuf>,
+    /// An index by name or key pattern.
+    pub hint: Option<Bson>,
+    /// How strings compare (default: as the collection says).
+    pub collation: Option<RawDocumentBuf>,
+    /// Variables for expressions.
+    pub variables: Option<Document>,
+    /// Do not ask the collection's validator.
+    pub bypass_validation: bool,
+}
+
+/// What `findAndModify` has done.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct FindAndModifyReply {
+    /// Documents changed, deleted or inserted: 0 or 1.
+    pub n: i64,
+    /// Whether a document was there and was updated.
+    pub updated_existing: bool,
+    /// The `_id` of an inserted document.
+    pub upserted: Option<Bson>,
+    /// The document asked for.
+    pub value: Option<RawDocumentBuf>,
+    /// Whether it was done before, by this statement of this session.
+    pub retried: bool,
+}
+
+/// Attempts of an upsert whose document another one has inserted meanwhile.
+const UPSERTS: u32 = 10;
+
+impl Store {
+    /// Change or delete one document and give it back.
+    ///
+    /// # Errors
+    /// Those of filters, updates and projections; of writes.
+    pub fn find_and_modify(
+        &self,
+        op: &Op<'_>,
+        ns: &Namespace,
+        asked: &FindAndModify,
+    ) -> Result<FindAndModifyReply> {
+        self.check_writable(ns)?;
+        check(asked)?;
+        let retry = self.begin_retry(op)?;
+        let stmt = op.session.as_ref().map_or(0, |session| session.stmt(0));
+        if let Some(done) = retry.as_ref().and_then(|retry| retry.done(stmt)) {
+            return replay(done);
+        }
+        let collection = self.collection(ns);
+        let said = Said {
+            filter: &asked.filter,
+            sort: asked.sort.as_deref(),
+            hint: asked.hint.as_ref(),
+            collation: asked.collation.as_deref(),
+            variables: asked.variables.as_ref(),
+        };
+        let seek = Seek::parse(op, &said, collection.as_deref())?;
+        let update = match &asked.update {
+            None => None,
+            Some(update) => Some(Update::parse(
+                update.as_raw_bson_ref(),
+                &asked.array_filters,
+                &seek.settings,
+            )?),
+        };
+        let projection = match asked.fields.as_ref().filter(|fields| !fields.is_empty()) {
+            None => None,
+            Some(fields) => Some(Projection::parse(
+                fields,
+                &seek.settings,
+                Some(seek.filter.as_ref()),
+            )?),
+        };
+        if collection.is_none() {
+            if !asked.upsert {
+                return Ok(FindAndModifyReply::default());
+            }
+            self.ensure_collection(op, ns)?;
+        }
+        let task = Task {
+            op,
+            ns,
+            asked,
+            seek: &seek,
+            update: update.as_ref(),
+            projection: projection.as_ref(),
+            retry: retry.as_ref().map(|retry| (retry, stmt)),
+        };
+        self.run_task(&task)
+    }
+
+    fn run_task(&self, task: &Task<'_>) -> Result<FindAndModifyReply> {
+        let mut attempt = 0;
+        loop {
+            match self.write(task.op, &mut |work| task.run(work)) {
+                Err(e)
+                    if e.code == Code::DUPLICATE_KEY
+                        && task.asked.upsert
+                        && task.op.transaction.is_none()
+                        && attempt < UPSERTS =>
+                {
+                    attempt += 1;
+                }
+                done => return done,
+            }
+        }
+    }
+}
+
+struct Task<'a> {
+    op: &'a Op<'a>,
+    ns: &'a Namespace,
+    asked: &'a FindAndModify,
+    seek: &'a Seek,
+    update: Option<&'a Update>,
+    projection: Option<&'a Projection>,
+    retry: Option<(&'a Retry<'a>, i32)>,
+}
+
+impl Task<'_> {
+    fn run(&self, work: &mut Work<'_>) -> Result<FindAndModifyReply> {
+        let Some(collection) = work.collection(self.ns)? else {
+            return Ok(FindAndModifyReply::default());
+        };
+        work.hold_capped(&collection)?;
+        let bypass = self.asked.bypass_validation;
+        let mut reply = FindAndModifyReply::default();
+        match (self.seek.first(self.op, work, &collection)?, self.update) {
+            (None, Some(update)) if self.asked.upsert => {
+                let made = upsert(self.op, work, &collection, self.seek, update, bypass)?;
+                reply.n = 1;
+                reply.upserted = made.get("_id").cloned();
+                if self.asked.new {
+                    let raw = RawDocumentBuf::try_from(&made)?;
+                    reply.value = Some(self.project(raw, None)?);
+                }
+            }
+            (None, _) => {}
+            (Some(found), None) => {
+                work.remove(&collection, &found.record, &found.document)?;
+                reply.n = 1;
+                reply.value = Some(self.project(found.document.clone(), Some(&found))?);
+            }
+            (Some(found), Some(update)) => {
+                let next = change(self.op, work, &collection, &found, update, bypass)?;
+                reply.n = 1;
+                reply.updated_existing = true;
+                let shown = match next {
+                    Some(next) if self.asked.new => next,
+                    _ => found.document.clone(),
+                };
+                reply.value = Some(self.project(shown, Some(&found))?);
+            }
+        }
+        work.evict(&collection)?;
+        if let Some((retry, stmt)) = self.retry {
+            retry.remember(work, stmt, 1, &image(&reply)?)?;
+        }
+        Ok(reply)
+    }
+
+    fn project(&self, document: RawDocumentBuf, found: Option<&Found>) -> Result<RawDocumentBuf> {
+        match self.projection {
+            None => Ok(document),
+            Some(projection) => projection.apply(&document, found.map(|f| &f.details)),
+        }
+    }
+}
+
+fn check(asked: &FindAndModify) -> Result<()> {
+    if asked.update.is_none() && asked.upsert {
+        return Err(Error::parse(
+            "Cannot specify both upsert=true and remove=true ",
+        ));
+    }
+    if asked.update.is_none() && asked.new {
+        return Err(Error::parse(
+            "Cannot specify both new=true and remove=true; 'remove' always returns the deleted \
+             document",
+        ));
+    }
+    Ok(())
+}
+
+/// What a retry needs to give the same reply.
+fn image(reply: &FindAndModifyReply) -> Result<Done> {
+    let value = match &reply.value {
+        None => Bson::Null,
+        Some(value) => Bson::Document(super::update::owned(value)?),
+    };
+    Ok(Done {
+        n: reply.n,
+        modified: i64::from(reply.updated_existing),
+        upserted: reply.upserted.clone(),
+        image: Some(value),
+    })
+}
+
+fn replay(done: Done) -> Result<FindAndModifyReply> {
+    let value = match done.image {
+        Some(Bson::Document(value)) => Some(RawDocumentBuf::try_from(&value)?),
+        None => {
+            return Err(Error::new(
+                Code(217),
+                "The statement was executed before by another command",
+            ));
+        }
+        Some(_) => None,
+    };
+    Ok(FindAndModifyReply {
+        n: done.n,
+        updated_existing: done.modified == 1,
+        upserted: done.upserted,
+        value,
+        retried: true,
+    })
+}

@@ -1,0 +1,143 @@
+//! Which documents an update or a delete is about: parsing what a statement says, and finding the
+//! documents through the planner.
+
+use std::sync::Arc;
+
+use bson::{Bson, Document, RawDocument, RawDocumentBuf};
+use query::Result;
+use query::collation::Collator;
+use query::expr::Variables;
+use query::filter::{Details, Filter};
+use query::settings::Settings;
+use query::sort::Sort;
+
+use crate::collate;
+use crate::collection::Collection;
+use crate::op::Op;
+use crate::record::RecordId;
+use crate::work::Work;
+use crate::{Matched, Matching};
+
+/// What a statement looks for, parsed.
+pub(crate) struct Seek {
+    pub(crate) settings: Settings,
+    pub(crate) filter: Arc<Filter>,
+    sort: Option<Sort>,
+    hint: Option<Bson>,
+    collation: Option<RawDocumentBuf>,
+}
+
+/// What a statement says of the documents it is about.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Said<'s> {
+    pub(crate) filter: &'s RawDocument,
+    pub(crate) sort: Option<&'s RawDocument>,
+    pub(crate) hint: Option<&'s Bson>,
+    pub(crate) collation: Option<&'s RawDocument>,
+    pub(crate) variables: Option<&'s Document>,
+}
+
+/// A document that was found.
+pub(crate) struct Found {
+    pub(crate) record: RecordId,
+    pub(crate) document: RawDocumentBuf,
+    pub(crate) details: Details,
+}
+
+impl Seek {
+    /// Parse what a statement says. `collection` gives the default collation.
+    pub(crate) fn parse(
+        op: &Op<'_>,
+        said: &Said<'_>,
+        collection: Option<&Collection>,
+    ) -> Result<Seek> {
+        let mut settings = Settings::at(op.now);
+        settings.collator = collator(said.collation, collection)?;
+        if let Some(variables) = said.variables {
+            let raw = RawDocumentBuf::try_from(variables)?;
+            settings.variables = Variables::from_let(&raw, &settings.variables)?;
+        }
+        let sort = said.sort.filter(|sort| !sort.is_empty());
+        Ok(Seek {
+            filter: Arc::new(Filter::parse(said.filter, &settings)?),
+            sort: sort.map(Sort::parse).transpose()?,
+            hint: said.hint.cloned(),
+            collation: said.collation.map(ToOwned::to_owned),
+            settings,
+        })
+    }
+
+    fn matching(&self, limit: Option<u64>) -> Matching {
+        Matching {
+            filter: Arc::clone(&self.filter),
+            sort: self.sort.clone(),
+            hint: self.hint.clone(),
+            collation: self.collation.clone(),
+            limit,
+        }
+    }
+
+    /// The first document, as the work's transaction sees it.
+    pub(crate) fn first(
+        &self,
+        op: &Op<'_>,
+        work: &mut Work<'_>,
+        collection: &Arc<Collection>,
+    ) -> Result<Option<Found>> {
+        let store = work.store;
+        let snapshot = work.snapshot()?;
+        let matching = self.matching(Some(1));
+        let mut matched = store.matching(op, collection, snapshot, &matching)?;
+        match matched.next(op, snapshot)? {
+            None => Ok(None),
+            Some((record, document)) => self.details(record, document),
+        }
+    }
+
+    /// A stream of the documents.
+    pub(crate) fn all(
+        &self,
+        op: &Op<'_>,
+        work: &mut Work<'_>,
+        collection: &Arc<Collection>,
+    ) -> Result<Matched> {
+        let store = work.store;
+        store.matching(op, collection, work.snapshot()?, &self.matching(None))
+    }
+
+    /// A document by its record, if it still is what is looked for.
+    pub(crate) fn again(
+        &self,
+        work: &mut Work<'_>,
+        collection: &Collection,
+        record: &RecordId,
+    ) -> Result<Option<Found>> {
+        let mut bytes = Vec::new();
+        if !collection.fetch(work.snapshot()?, record, &mut bytes)? {
+            return Ok(None);
+        }
+        self.details(record.clone(), RawDocumentBuf::from_bytes(bytes)?)
+    }
+
+    fn details(&self, record: RecordId, document: RawDocumentBuf) -> Result<Option<Found>> {
+        let mut details = Details::default();
+        let matches = self.filter.matches_at(&document, &mut details)?;
+        Ok(matches.then_some(Found {
+            record,
+            document,
+            details,
+        }))
+    }
+}
+
+/// The collator of an operation: its own, or the collection's.
+fn collator(
+    asked: Option<&RawDocument>,
+    collection: Option<&Collection>,
+) -> Result<Option<Arc<Collator>>> {
+    if let Some(asked) = asked.filter(|asked| !asked.is_empty()) {
+        return collate::collator(&Document::try_from(asked)?);
+    }
+    let default = collection.and_then(|c| c.options().collation.as_ref());
+    default.map_or(Ok(None), collate::collator)
+}

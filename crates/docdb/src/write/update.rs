@@ -1,0 +1,369 @@
+//! Updating documents.
+//!
+//! A statement that updates one document is one engine transaction: find, change, put. One that
+//! updates many finds records a portion at a time and changes each portion in a transaction of its
+//! own, in which it looks again whether the documents still match; no document is changed twice.
+
+use std::sync::Arc;
+
+use bson::oid::ObjectId;
+use bson::{Bson, Document, RawBson, RawDocument, RawDocumentBuf};
+use query::update::{Position, Update, upsert_base};
+use query::{Code, Error, Namespace, Result};
+
+use super::insert::{WriteError, is_fatal};
+use super::seek::{Found, Said, Seek};
+use super::validate::validate;
+use crate::collection::{Collection, Gathered};
+use crate::document;
+use crate::op::Op;
+use crate::record::RecordId;
+use crate::session::{Done, Retry};
+use crate::store::Store;
+use crate::work::Work;
+
+/// Documents of one transaction of a statement that changes many.
+pub(super) const PORTION: usize = 500;
+/// Attempts of an upsert whose document another one has inserted meanwhile.
+const UPSERTS: u32 = 10;
+
+/// One statement of an `update` command.
+#[derive(Clone, Debug)]
+pub struct UpdateStatement {
+    /// Which documents.
+    pub filter: RawDocumentBuf,
+    /// What they become: a document of operators, a replacement or a pipeline.
+    pub update: RawBson,
+    /// All that match, or the first (default).
+    pub multi: bool,
+    /// Insert a document when none matches.
+    pub upsert: bool,
+    /// An index by name or key pattern.
+    pub hint: Option<Bson>,
+    /// How strings compare (default: as the collection says).
+    pub collation: Option<RawDocumentBuf>,
+    /// What `$[name]` stands for.
+    pub array_filters: Vec<RawDocumentBuf>,
+    /// Which is the first.
+    pub sort: Option<RawDocumentBuf>,
+    /// Variables for expressions (`let`, `c`).
+    pub variables: Option<Document>,
+}
+
+/// What an update has done.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct UpdateReply {
+    /// Documents that matched, or were inserted.
+    pub n: i64,
+    /// Documents that changed.
+    pub n_modified: i64,
+    /// Statements that inserted, and the `_id`.
+    pub upserted: Vec<(usize, Bson)>,
+    /// Statements that failed.
+    pub errors: Vec<WriteError>,
+    /// Numbers of statements that were done before.
+    pub retried: Vec<i32>,
+}
+
+impl Store {
+    /// Update documents, statement by statement.
+    ///
+    /// # Errors
+    /// What concerns the whole command; in a multi-document transaction the first error.
+    pub fn update(
+        &self,
+        op: &Op<'_>,
+        ns: &Namespace,
+        statements: &[UpdateStatement],
+        ordered: bool,
+        bypass_validation: bool,
+    ) -> Result<UpdateReply> {
+        self.check_writable(ns)?;
+        let retry = self.begin_retry(op)?;
+        let mut reply = UpdateReply::default();
+        for (index, statement) in statements.iter().enumerate() {
+            let stmt = op.session.as_ref().map_or(0, |session| session.stmt(index));
+            if let Some(done) = retry.as_ref().and_then(|retry| retry.done(stmt)) {
+                reply.retried.push(stmt);
+                reply.add(index, done.n, done.modified, done.upserted);
+                continue;
+            }
+            let one = One {
+                store: self,
+                op,
+                ns,
+                statement,
+                bypass: bypass_validation,
+                retry: retry.as_ref().map(|retry| (retry, stmt)),
+            };
+            match one.run() {
+                Ok(done) => reply.add(index, done.n, done.modified, done.upserted),
+                Err(error) if is_fatal(&error) || op.transaction.is_some() => return Err(error),
+                Err(error) => {
+                    reply.errors.push(WriteError { index, error });
+                    if ordered {
+                        break;
+                    }
+                }
+            }
+        }
+        Ok(reply)
+    }
+
+    /// Whether users may write to a collection of this name.
+    pub(crate) fn check_writable(&self, ns: &Namespace) -> Result<()> {
+        Namespace::new(ns.db.as_str(), ns.coll.as_str())?;
+        match self.lookup(ns) {
+            Some(crate::catalog::Named::View(_)) => Err(crate::store::is_view(ns)),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl UpdateReply {
+    fn add(&mut self, index: usize, n: i64, modified: i64, upserted: Option<Bson>) {
+        self.n += n;
+        self.n_modified += modified;
+        self.upserted.extend(upserted.map(|id| (index, id)));
+    }
+}
+
+/// One statement under way.
+struct One<'a> {
+    store: &'a Store,
+    op: &'a Op<'a>,
+    ns: &'a Namespace,
+    statement: &'a UpdateStatement,
+    bypass: bool,
+    retry: Option<(&'a Retry<'a>, i32)>,
+}
+
+impl One<'_> {
+    fn run(&self) -> Result<Done> {
+        let statement = self.statement;
+        let collection = self.store.collection(self.ns);
+        let said = Said {
+            filter: &statement.filter,
+            sort: statement.sort.as_deref(),
+            hint: statement.hint.as_ref(),
+            collation: statement.collation.as_deref(),
+            variables: statement.variables.as_ref(),
+        };
+        let seek = Seek::parse(self.op, &said, collection.as_deref())?;
+        let update = Update::parse(
+            statement.update.as_raw_bson_ref(),
+            &statement.array_filters,
+            &seek.settings,
+        )?;
+        if statement.multi && update.is_replacement() {
+            return Err(Error::parse(
+                "multi update is not supported for replacement-style update",
+            ));
+        }
+        if statement.multi && self.retry.is_some() {
+            return Err(Error::new(
+                Code::INVALID_OPTIONS,
+                "Cannot use retryable writes with multi=true",
+            ));
+        }
+        if collection.is_none() {
+            if !statement.upsert {
+                return Ok(Done::default());
+            }
+            self.store.ensure_collection(self.op, self.ns)?;
+        }
+        if statement.multi {
+            let done = self.many(&seek, &update)?;
+            if 0 < done.n || !statement.upsert {
+                return Ok(done);
+            }
+        }
+        let mut attempt = 0;
+        loop {
+            match self.single(&seek, &update) {
+                Err(e)
+                    if e.code == Code::DUPLICATE_KEY
+                        && statement.upsert
+                        && self.op.transaction.is_none()
+                        && attempt < UPSERTS =>
+                {
+                    attempt += 1;
+                }
+                done => return done,
+            }
+        }
+    }
+
+    fn single(&self, seek: &Seek, update: &Update) -> Result<Done> {
+        self.store.write(self.op, &mut |work| {
+            let Some(collection) = work.collection(self.ns)? else {
+                return Ok(Done::default());
+            };
+            work.hold_capped(&collection)?;
+            let mut done = Done::default();
+            match seek.first(self.op, work, &collection)? {
+                Some(found) => {
+                    done.n = 1;
+                    let changed = change(self.op, work, &collection, &found, update, self.bypass)?;
+                    done.modified = i64::from(changed.is_some());
+                }
+                None if self.statement.upsert => {
+                    let made = upsert(self.op, work, &collection, seek, update, self.bypass)?;
+                    done.n = 1;
+                    done.upserted = made.get("_id").cloned();
+                }
+                None => {}
+            }
+            work.evict(&collection)?;
+            if let Some((retry, stmt)) = self.retry {
+                retry.remember(work, stmt, 1, &done)?;
+            }
+            Ok(done)
+        })
+    }
+
+    fn many(&self, seek: &Seek, update: &Update) -> Result<Done> {
+        let mut total = Done::default();
+        for_portions(
+            self.store,
+            self.op,
+            self.ns,
+            seek,
+            &mut |work, collection, records| {
+                let mut done = Done::default();
+                for record in records {
+                    let Some(found) = seek.again(work, collection, record)? else {
+                        continue;
+                    };
+                    done.n += 1;
+                    let changed = change(self.op, work, collection, &found, update, self.bypass)?;
+                    done.modified += i64::from(changed.is_some());
+                }
+                Ok((done.n, done.modified))
+            },
+        )
+        .map(|(n, modified)| {
+            total.n = n;
+            total.modified = modified;
+            total
+        })
+    }
+}
+
+/// Does something with the documents of a portion; gives how many matched and how many changed.
+pub(super) type OnPortion<'b> =
+    dyn FnMut(&mut Work<'_>, &Arc<Collection>, &[RecordId]) -> Result<(i64, i64)> + 'b;
+
+/// Find all documents portion by portion and do something with each portion, in a transaction of
+/// its own. Sums what `body` gives.
+pub(super) fn for_portions(
+    store: &Store,
+    op: &Op<'_>,
+    ns: &Namespace,
+    seek: &Seek,
+    body: &mut OnPortion<'_>,
+) -> Result<(i64, i64)> {
+    let mut stream = None;
+    let mut total = (0, 0);
+    loop {
+        let mut records: Option<Vec<RecordId>> = None;
+        let (sum, full) = store.write(op, &mut |work| {
+            let Some(collection) = work.collection(ns)? else {
+                return Ok(((0, 0), false));
+            };
+            work.hold_capped(&collection)?;
+            // After a conflict the same portion is done again: the stream has gone on.
+            if records.is_none() {
+                let mut found = Vec::new();
+                if stream.is_none() {
+                    stream = Some(seek.all(op, work, &collection)?);
+                }
+                if let Some(stream) = stream.as_mut() {
+                    let snapshot = work.snapshot()?;
+                    while found.len() < PORTION {
+                        let rows = PORTION - found.len();
+                        match stream.next_of(op, snapshot, rows)? {
+                            None => break,
+                            Some((record, _)) => found.push(record),
+                        }
+                    }
+                    stream.leave();
+                }
+                records = Some(found);
+            }
+            let records = records.as_deref().unwrap_or_default();
+            let sum = body(work, &collection, records)?;
+            work.evict(&collection)?;
+            Ok((sum, records.len() == PORTION))
+        })?;
+        total = (total.0 + sum.0, total.1 + sum.1);
+        if !full {
+            return Ok(total);
+        }
+    }
+}
+
+/// Change one document; gives what it has become, or `None` when it stays.
+pub(super) fn change(
+    op: &Op<'_>,
+    work: &mut Work<'_>,
+    collection: &Arc<Collection>,
+    found: &Found,
+    update: &Update,
+    bypass: bool,
+) -> Result<Option<RawDocumentBuf>> {
+    let current = Document::try_from(found.document.as_ref())?;
+    let position = position(op, work).with_array_index(found.details.array_index);
+    let Some(next) = update.apply(&current, &position)? else {
+        return Ok(None);
+    };
+    let next = RawDocumentBuf::try_from(&next)?;
+    document::check(&next).map_err(larger)?;
+    validate(collection, Some(&found.document), &next, bypass)?;
+    work.replace(collection, &found.record, &found.document, &next)?;
+    Ok(Some(next))
+}
+
+/// Insert the document of an upsert.
+pub(super) fn upsert(
+    op: &Op<'_>,
+    work: &mut Work<'_>,
+    collection: &Arc<Collection>,
+    seek: &Seek,
+    update: &Update,
+    bypass: bool,
+) -> Result<Document> {
+    let base = upsert_base(&seek.filter)?;
+    let position = position(op, work).inserting();
+    let mut made = update.apply(&base, &position)?.unwrap_or(base);
+    let id = made
+        .remove("_id")
+        .unwrap_or_else(|| Bson::ObjectId(ObjectId::new()));
+    let mut whole = Document::new();
+    whole.insert("_id", id);
+    whole.extend(made);
+    let raw = RawDocumentBuf::try_from(&whole)?;
+    document::check(&raw)?;
+    validate(collection, None, &raw, bypass)?;
+    work.insert_one(collection, &raw, &mut Gathered::new())?;
+    Ok(whole)
+}
+
+fn position(op: &Op<'_>, work: &Work<'_>) -> Position {
+    let mut position = Position::at(op.now);
+    position.timestamp = work.store.timestamp();
+    position
+}
+
+fn larger(error: Error) -> Error {
+    if error.code == Code::BSON_OBJECT_TOO_LARGE {
+        let message = "Resulting document after update is larger than 16777216";
+        return Error::new(error.code, message);
+    }
+    error
+}
+
+/// Documents as raw bytes, or owned.
+pub(super) fn owned(document: &RawDocument) -> Result<Document> {
+    Ok(Document::try_from(document)?)
+}

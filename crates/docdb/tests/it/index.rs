@@ -1,0 +1,142 @@
+//! Indexes: creation, uniqueness, partial and collated ones.
+
+use bson::{Document, doc};
+use docdb::CollectionOptions;
+
+use crate::lab::{Lab, ns, on_each, op};
+
+fn entries(lab: &Lab, coll: &str, name: &str) -> i64 {
+    let report = lab.store.validate(&op(), &ns(coll)).unwrap();
+    report
+        .get_document("keysPerIndex")
+        .unwrap()
+        .get_i64(name)
+        .unwrap()
+}
+
+#[test]
+fn indexes_are_built_of_what_is_there_and_kept() {
+    on_each(|lab| {
+        let documents: Vec<Document> = (0..700)
+            .map(|i| doc! { "_id": i, "a": i, "b": [1, 2], "s": "x" })
+            .collect();
+        lab.insert(&ns("c"), &documents);
+        let specs = [
+            doc! { "key": { "a": 1 }, "name": "a" },
+            doc! { "key": { "b": 1, "a": -1 }, "name": "b" },
+            doc! { "key": { "s": "hashed" }, "name": "s" },
+            doc! { "key": { "$**": 1 }, "name": "w" },
+            doc! { "key": { "z": 1 }, "name": "z", "sparse": true },
+            doc! {
+                "key": { "a": 1, "b": 1 }, "name": "p",
+                "partialFilterExpression": { "a": { "$gte": 600 } },
+            },
+        ];
+        let reply = lab.store.create_indexes(&op(), &ns("c"), &specs).unwrap();
+        assert_eq!(
+            (reply.before, reply.after, reply.created_collection),
+            (1, 7, false)
+        );
+        lab.insert(&ns("c"), &[doc! { "_id": 700, "a": 700, "b": [], "z": 1 }]);
+        for (name, wanted) in [("a", 701), ("b", 1401), ("s", 701), ("z", 1), ("p", 201)] {
+            assert_eq!(entries(lab, "c", name), wanted, "{name}");
+        }
+        let collection = lab.store.collection(&ns("c")).unwrap();
+        assert!(collection.index("b").unwrap().is_multikey());
+        assert!(!collection.index("a").unwrap().is_multikey());
+        let again = lab.store.create_indexes(&op(), &ns("c"), &specs).unwrap();
+        assert_eq!((again.before, again.after), (7, 7));
+        if lab.reopen() {
+            let collection = lab.store.collection(&ns("c")).unwrap();
+            assert_eq!(collection.index("b").unwrap().multikey_parts(0), 1);
+            assert_eq!(collection.index("b").unwrap().multikey_parts(1), 0);
+        }
+    });
+}
+
+#[test]
+fn a_build_that_finds_duplicates_leaves_nothing() {
+    on_each(|lab| {
+        lab.insert(&ns("c"), &[doc! { "a": 1 }, doc! { "a": 1.0 }]);
+        let unique = doc! { "key": { "a": 1 }, "name": "a", "unique": true };
+        let error = lab
+            .store
+            .create_indexes(&op(), &ns("c"), &[unique])
+            .unwrap_err();
+        assert_eq!(error.code.0, 11000);
+        assert_eq!(lab.store.list_indexes(&ns("c")).unwrap().len(), 1);
+    });
+}
+
+#[test]
+fn unique_indexes_refuse_equal_keys_of_any_type() {
+    on_each(|lab| {
+        lab.index(
+            "c",
+            doc! { "key": { "a": 1, "b": 1 }, "name": "u", "unique": true },
+        );
+        lab.index("c", doc! { "key": { "x": 1 }, "name": "x" });
+        let one = doc! { "_id": 1, "a": [1, 2], "b": 1 };
+        assert_eq!(lab.insert(&ns("c"), &[one]).n, 1);
+        let reply = lab.insert(&ns("c"), &[doc! { "_id": 2, "a": 2.0, "b": 1_i64, "x": 1 }]);
+        let error = &reply.errors[0].error;
+        assert_eq!(
+            error.message,
+            "E11000 duplicate key error collection: test.c index: u dup key: { a: 2.0, b: 1 }"
+        );
+        // Arrays that cannot be indexed together are refused after keys were made.
+        let reply = lab.insert(&ns("c"), &[doc! { "_id": 3, "a": [1], "b": [1] }]);
+        assert_eq!(reply.errors[0].error.code.0, 171);
+        assert_eq!(lab.insert(&ns("c"), &[doc! { "_id": 2 }]).n, 1);
+    });
+}
+
+#[test]
+fn collations_make_keys_equal() {
+    on_each(|lab| {
+        let collation = doc! { "locale": "en", "strength": 2 };
+        let options = CollectionOptions::parse(&doc! { "collation": collation }).unwrap();
+        lab.store.create(&op(), &ns("c"), options).unwrap();
+        lab.index("c", doc! { "key": { "a": 1 }, "name": "a", "unique": true });
+        let plain = doc! {
+            "key": { "a": 1 }, "name": "b", "unique": true, "collation": { "locale": "simple" },
+        };
+        lab.index("c", plain);
+        let reply = lab.insert(&ns("c"), &[doc! { "a": "x" }, doc! { "a": "X" }]);
+        assert_eq!((reply.n, reply.errors[0].error.code.0), (1, 11000));
+        let shown = lab.store.list_indexes(&ns("c")).unwrap();
+        let full = shown[1].get_document("collation").unwrap();
+        assert_eq!(full.get_i32("strength").unwrap(), 2);
+        assert!(!shown[2].contains_key("collation"));
+    });
+}
+
+#[test]
+fn conflicting_specifications_are_refused() {
+    on_each(|lab| {
+        lab.index("c", doc! { "key": { "a": 1 }, "name": "a" });
+        for (spec, code) in [
+            (doc! { "key": { "a": 1 }, "name": "other" }, 85),
+            (
+                doc! { "key": { "a": 1 }, "name": "other", "unique": true },
+                85,
+            ),
+            (doc! { "key": { "a": 1 }, "name": "a", "unique": true }, 86),
+            (doc! { "key": { "b": 1 }, "name": "a" }, 86),
+            (doc! { "key": { "a": "2dsphere" }, "name": "g" }, 67),
+            (
+                doc! {
+                    "key": { "a": 1 }, "name": "p",
+                    "partialFilterExpression": { "a": { "$ne": 1 } },
+                },
+                67,
+            ),
+        ] {
+            let error = lab
+                .store
+                .create_indexes(&op(), &ns("c"), std::slice::from_ref(&spec))
+                .unwrap_err();
+            assert_eq!(error.code.0, code, "{spec}: {error}");
+        }
+    });
+}

@@ -1,0 +1,294 @@
+//! What functions give over one partition: a value for each of its documents.
+
+use bson::{Bson, Document};
+
+use super::function::{Function, Slope};
+use super::moving::Moving;
+use super::partition::Partitioning;
+use crate::expr::{Env, Expr, FieldPath, Variables};
+use crate::number::Number;
+use crate::value::type_name;
+use crate::{Error, Result};
+
+/// A partition and what its evaluation needs.
+pub(super) struct Series<'a> {
+    pub(super) documents: &'a [Document],
+    pub(super) by: &'a Partitioning,
+    pub(super) vars: &'a Variables,
+}
+
+impl Series<'_> {
+    /// The value of `function` for each document.
+    pub(super) fn values(&self, function: &Function) -> Result<Vec<Bson>> {
+        let count = self.documents.len();
+        match function {
+            Function::Accumulate(accumulator, window) => {
+                let mut moving = Moving::new(accumulator, self.documents, self.vars)?;
+                (0..count)
+                    .map(|at| moving.over(window.places(self.documents, at)?))
+                    .collect()
+            }
+            Function::Rank { dense } => self.ranks(*dense),
+            Function::DocumentNumber => Ok((1..=count).map(number).collect()),
+            Function::Shift {
+                output,
+                by,
+                default,
+            } => self.shifted(output, *by, default),
+            Function::ExpMovingAvg { input, alpha } => self.moving_average(input, *alpha),
+            Function::Derivative(slope, window) => (0..count)
+                .map(|at| self.derivative(slope, window.places(self.documents, at)?))
+                .collect(),
+            Function::Integral(slope, window) => (0..count)
+                .map(|at| self.integral(slope, window.places(self.documents, at)?))
+                .collect(),
+            Function::Covariance {
+                x,
+                y,
+                sample,
+                window,
+            } => (0..count)
+                .map(|at| self.covariance(x, y, *sample, window.places(self.documents, at)?))
+                .collect(),
+            Function::LinearFill { input, position } => self.linear_fill(input, position),
+            Function::Locf(input) => self.carried(input),
+        }
+    }
+
+    fn evaluate(&self, expr: &Expr, document: &Document) -> Result<Option<Bson>> {
+        expr.evaluate(&Env::new(document, self.vars))
+    }
+
+    fn ranks(&self, dense: bool) -> Result<Vec<Bson>> {
+        let (mut ranks, mut rank, mut last) = (Vec::new(), 0, None);
+        for (at, document) in self.documents.iter().enumerate() {
+            let key = self.by.sort_key(document)?;
+            if at == 0 || key != last {
+                rank = if dense { rank + 1 } else { at + 1 };
+                last = key;
+            }
+            ranks.push(number(rank));
+        }
+        Ok(ranks)
+    }
+
+    fn shifted(&self, output: &Expr, by: i64, default: &Bson) -> Result<Vec<Bson>> {
+        let distance = usize::try_from(by.unsigned_abs()).unwrap_or(usize::MAX);
+        (0..self.documents.len())
+            .map(|at| {
+                let from = if by < 0 {
+                    at.checked_sub(distance)
+                } else {
+                    at.checked_add(distance)
+                };
+                match from.and_then(|from| self.documents.get(from)) {
+                    Some(document) => Ok(self.evaluate(output, document)?.unwrap_or(Bson::Null)),
+                    None => Ok(default.clone()),
+                }
+            })
+            .collect()
+    }
+
+    /// Each value weighs `alpha`, what came before the rest. What is no number changes nothing.
+    fn moving_average(&self, input: &Expr, alpha: Number) -> Result<Vec<Bson>> {
+        let mut average: Option<Number> = None;
+        let mut averages = Vec::with_capacity(self.documents.len());
+        for document in self.documents {
+            let value = self.evaluate(input, document)?;
+            if let Some(value) = value.as_ref().and_then(Number::from_bson) {
+                average = Some(match average {
+                    None => value,
+                    Some(before) => {
+                        let rest = Number::Int32(1).subtract(alpha);
+                        value.multiply(alpha).add(before.multiply(rest))
+                    }
+                });
+            }
+            averages.push(average.map_or(Bson::Null, Number::to_bson));
+        }
+        Ok(averages)
+    }
+
+    /// Value and position of a document for a slope; `None` when one is null.
+    fn point(&self, slope: &Slope, document: &Document) -> Result<Option<(f64, f64)>> {
+        let value = self.evaluate(&slope.input, document)?;
+        let position = position(&slope.position, document, slope.unit.is_some())?;
+        let Some(value) = value.filter(|value| !matches!(value, Bson::Null | Bson::Undefined))
+        else {
+            return Ok(None);
+        };
+        let Some(number) = Number::from_bson(&value) else {
+            return Err(Error::location(
+                5_624_900,
+                format!(
+                    "the input of a derivative or an integral must be a number, found {}",
+                    type_name(&value)
+                ),
+            ));
+        };
+        let length = slope.unit.and_then(crate::expr::Unit::millis).unwrap_or(1);
+        Ok(position.map(|position| (number.to_f64(), position / length as f64)))
+    }
+
+    fn derivative(&self, slope: &Slope, window: std::ops::Range<usize>) -> Result<Bson> {
+        let documents = self.documents.get(window).unwrap_or(&[]);
+        let (Some(first), Some(last)) = (documents.first(), documents.last()) else {
+            return Ok(Bson::Null);
+        };
+        match (self.point(slope, first)?, self.point(slope, last)?) {
+            (Some((y0, x0)), Some((y1, x1))) if x1 != x0 => Ok(Bson::Double((y1 - y0) / (x1 - x0))),
+            _ => Ok(Bson::Null),
+        }
+    }
+
+    fn integral(&self, slope: &Slope, window: std::ops::Range<usize>) -> Result<Bson> {
+        let documents = self.documents.get(window).unwrap_or(&[]);
+        let (mut area, mut last) = (0.0, None);
+        let mut any = false;
+        for document in documents {
+            let Some((y1, x1)) = self.point(slope, document)? else {
+                continue;
+            };
+            if let Some((y0, x0)) = last {
+                area += (y0 + y1) * (x1 - x0) / 2.0;
+            }
+            any = true;
+            last = Some((y1, x1));
+        }
+        Ok(if any { Bson::Double(area) } else { Bson::Null })
+    }
+
+    fn covariance(
+        &self,
+        x: &Expr,
+        y: &Expr,
+        sample: bool,
+        window: std::ops::Range<usize>,
+    ) -> Result<Bson> {
+        let (mut count, mut mean_x, mut mean_y, mut sum) = (0.0, 0.0, 0.0, 0.0);
+        for document in self.documents.get(window).unwrap_or(&[]) {
+            let number = |expr| {
+                let value = self.evaluate(expr, document)?;
+                Ok::<_, Error>(value.as_ref().and_then(Number::from_bson))
+            };
+            if let (Some(x), Some(y)) = (number(x)?, number(y)?) {
+                count += 1.0;
+                let delta = x.to_f64() - mean_x;
+                mean_x += delta / count;
+                mean_y += (y.to_f64() - mean_y) / count;
+                sum += delta * (y.to_f64() - mean_y);
+            }
+        }
+        let divisor = if sample { count - 1.0 } else { count };
+        Ok(if divisor > 0.0 {
+            Bson::Double(sum / divisor)
+        } else {
+            Bson::Null
+        })
+    }
+
+    fn carried(&self, input: &Expr) -> Result<Vec<Bson>> {
+        let mut last = Bson::Null;
+        let mut values = Vec::with_capacity(self.documents.len());
+        for document in self.documents {
+            if let Some(value) = self.evaluate(input, document)?
+                && !matches!(value, Bson::Null | Bson::Undefined)
+            {
+                last = value;
+            }
+            values.push(last.clone());
+        }
+        Ok(values)
+    }
+
+    /// Nulls between two numbers lie on the line between them; those outside stay null.
+    fn linear_fill(&self, input: &Expr, field: &FieldPath) -> Result<Vec<Bson>> {
+        let mut values = Vec::with_capacity(self.documents.len());
+        let mut positions = Vec::with_capacity(self.documents.len());
+        for document in self.documents {
+            let value = self.evaluate(input, document)?.unwrap_or(Bson::Null);
+            if !matches!(value, Bson::Null | Bson::Undefined) && Number::from_bson(&value).is_none()
+            {
+                return Err(Error::location(
+                    6_050_201,
+                    "Value to be filled must be numeric or nullish",
+                ));
+            }
+            let Some(position) = any_position(field, document)? else {
+                return Err(Error::location(6_050_105, "Position may not be null"));
+            };
+            if positions.last() == Some(&position) {
+                return Err(Error::location(
+                    6_050_106,
+                    "There can be no repeated values in the sort field",
+                ));
+            }
+            values.push(value);
+            positions.push(position);
+        }
+        Ok(filled(values, &positions))
+    }
+}
+
+fn filled(mut values: Vec<Bson>, positions: &[f64]) -> Vec<Bson> {
+    let known: Vec<(usize, Number)> = values
+        .iter()
+        .enumerate()
+        .filter_map(|(at, value)| Some((at, Number::from_bson(value)?)))
+        .collect();
+    for pair in known.windows(2) {
+        let [(from, left), (to, right)] = pair else {
+            continue;
+        };
+        let at = |place: usize| positions.get(place).copied().unwrap_or(0.0);
+        let (start, length) = (at(*from), at(*to) - at(*from));
+        let rise = right.subtract(*left);
+        for place in from + 1..*to {
+            let share = Number::Double((at(place) - start) / length);
+            if let Some(value) = values.get_mut(place) {
+                *value = left.add(rise.multiply(share)).to_bson();
+            }
+        }
+    }
+    values
+}
+
+/// The value sorted by as a number; `None` when null. Dates count in milliseconds, and are wanted
+/// when there is a unit.
+fn position(field: &FieldPath, document: &Document, unit: bool) -> Result<Option<f64>> {
+    let value = field.in_document(document);
+    match value.as_deref() {
+        Some(Bson::DateTime(_)) if !unit => Err(Error::location(
+            5_624_901,
+            "a sortBy of dates needs a 'unit'",
+        )),
+        Some(value) if unit && Number::from_bson(value).is_some() => Err(Error::location(
+            5_624_902,
+            "with a 'unit', the sortBy field must be a Date",
+        )),
+        _ => any_position(field, document),
+    }
+}
+
+fn any_position(field: &FieldPath, document: &Document) -> Result<Option<f64>> {
+    let value = field.in_document(document);
+    match value.as_deref() {
+        None | Some(Bson::Null | Bson::Undefined) => Ok(None),
+        Some(Bson::DateTime(date)) => Ok(Some(date.timestamp_millis() as f64)),
+        Some(other) => match Number::from_bson(other) {
+            Some(number) => Ok(Some(number.to_f64())),
+            None => Err(Error::location(
+                5_624_903,
+                format!(
+                    "the sortBy field must be a number or a Date, but it was {}",
+                    type_name(other)
+                ),
+            )),
+        },
+    }
+}
+
+fn number(count: usize) -> Bson {
+    let count = i64::try_from(count).expect("as many as documents in memory");
+    Number::narrow(count).to_bson()
+}

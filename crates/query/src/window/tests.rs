@@ -1,0 +1,255 @@
+//! Stages over small inputs; moving windows against windows computed anew.
+
+use bson::{Bson, DateTime, Document, bson, doc};
+
+use super::WindowStage;
+use crate::settings::Settings;
+use crate::{Result, Row};
+
+fn apply(stage: &str, spec: Document, input: &[Document]) -> Result<Vec<Document>> {
+    let settings = Settings::default();
+    let stage = WindowStage::parse(stage, &Bson::Document(spec), &settings)?.unwrap();
+    let rows = input.iter().cloned().map(Row::from_document).collect();
+    stage.apply(rows, &settings)
+}
+
+/// The values of field `f`, null when missing, after computing it over documents in order of `x`.
+#[track_caller]
+fn column(function: Document, input: &[Document]) -> Bson {
+    let spec = doc! { "sortBy": { "x": 1 }, "output": { "f": function } };
+    let result = apply("$setWindowFields", spec, input).unwrap();
+    result
+        .into_iter()
+        .map(|mut document| document.remove("f").unwrap_or(Bson::Null))
+        .collect()
+}
+
+fn refuse(stage: &str, spec: Document, code: i32) {
+    let error = apply(stage, spec.clone(), &[]).unwrap_err();
+    assert_eq!(error.code.0, code, "{spec}: {error}");
+}
+
+fn numbers(values: &[i32]) -> Vec<Document> {
+    values
+        .iter()
+        .map(|x| doc! { "x": x, "y": x * 10 })
+        .collect()
+}
+
+#[test]
+fn partitions_come_in_order() {
+    let input = [
+        doc! { "p": "b", "x": 2 },
+        doc! { "p": "a", "x": 3 },
+        doc! { "p": "b", "x": 1 },
+    ];
+    let spec = doc! { "partitionBy": "$p", "sortBy": { "x": 1 }, "output": {
+        "s.t": { "$sum": "$x", "window": { "documents": ["unbounded", "current"] } },
+        "n": { "$documentNumber": {} },
+    } };
+    let expected = vec![
+        doc! { "p": "a", "x": 3, "s": { "t": 3 }, "n": 1 },
+        doc! { "p": "b", "x": 1, "s": { "t": 1 }, "n": 1 },
+        doc! { "p": "b", "x": 2, "s": { "t": 3 }, "n": 2 },
+    ];
+    assert_eq!(apply("$setWindowFields", spec, &input).unwrap(), expected);
+}
+
+#[test]
+fn moving_windows_agree_with_windows_computed_anew() {
+    let input = numbers(&[1, 2, 3, 5, 8, 13, 21]);
+    for lower in -3..3_i32 {
+        for upper in lower..4 {
+            for operator in ["$sum", "$avg", "$min", "$max", "$first", "$last", "$push"] {
+                let window = doc! { "documents": [lower, upper] };
+                let moved = column(doc! { operator: "$y", "window": window }, &input);
+                let anew: Bson = (0..7_i32)
+                    .map(|at| {
+                        let low = usize::try_from((at + lower).clamp(0, 7)).unwrap();
+                        let high = usize::try_from((at + upper + 1).clamp(0, 7)).unwrap();
+                        let part = input.get(low..high.max(low)).unwrap();
+                        match column(doc! { operator: "$y" }, part) {
+                            Bson::Array(values) => values.first().cloned(),
+                            _ => None,
+                        }
+                        .unwrap_or_else(|| match operator {
+                            "$sum" => Bson::Int32(0),
+                            "$push" => bson!([]),
+                            _ => Bson::Null,
+                        })
+                    })
+                    .collect();
+                assert_eq!(moved, anew, "{operator} from {lower} to {upper}");
+            }
+        }
+    }
+}
+
+#[test]
+fn ranges_follow_values() {
+    let input = numbers(&[1, 2, 2, 5, 9]);
+    let within = |lower: Bson, upper: Bson| {
+        column(
+            doc! { "$sum": 1, "window": { "range": [lower, upper] } },
+            &input,
+        )
+    };
+    assert_eq!(within(bson!(-1), bson!(0)), bson!([1, 3, 3, 1, 1]));
+    assert_eq!(
+        within(bson!("current"), bson!("current")),
+        bson!([1, 2, 2, 1, 1])
+    );
+    assert_eq!(within(bson!("unbounded"), bson!(3)), bson!([3, 4, 4, 4, 5]));
+    let days: Vec<Document> = [0, 1, 3]
+        .into_iter()
+        .map(|day| doc! { "x": DateTime::from_millis(day * 86_400_000) })
+        .collect();
+    let window = doc! { "range": [-1, 0], "unit": "day" };
+    assert_eq!(
+        column(doc! { "$count": {}, "window": window }, &days),
+        bson!([1, 2, 1])
+    );
+}
+
+#[test]
+fn ranks_and_shifts() {
+    let input = numbers(&[1, 2, 2, 5]);
+    assert_eq!(column(doc! { "$rank": {} }, &input), bson!([1, 2, 2, 4]));
+    assert_eq!(
+        column(doc! { "$denseRank": {} }, &input),
+        bson!([1, 2, 2, 3])
+    );
+    let shift = |by: i32| doc! { "$shift": { "output": "$y", "by": by, "default": "none" } };
+    assert_eq!(column(shift(-1), &input), bson!(["none", 10, 20, 20]));
+    assert_eq!(column(shift(2), &input), bson!([20, 50, "none", "none"]));
+}
+
+#[test]
+fn series() {
+    let input = numbers(&[0, 2, 4]);
+    let slope = |op: &str| doc! { op: { "input": "$y" }, "window": { "documents": [-1, 0] } };
+    assert_eq!(
+        column(slope("$derivative"), &input),
+        bson!([null, 10.0, 10.0])
+    );
+    assert_eq!(column(slope("$integral"), &input), bson!([0.0, 20.0, 60.0]));
+    let average = doc! { "$expMovingAvg": { "input": "$y", "alpha": 0.5 } };
+    assert_eq!(column(average, &input), bson!([0, 10.0, 25.0]));
+    let covariance = doc! { "$covariancePop": ["$x", "$y"] };
+    let expected = 80.0 / 3.0;
+    match column(covariance, &input) {
+        Bson::Array(values) => assert!(
+            values
+                .iter()
+                .all(|value| (value.as_f64().unwrap() - expected).abs() < 1e-9)
+        ),
+        other => panic!("{other}"),
+    }
+}
+
+#[test]
+fn gaps_are_filled() {
+    let input = [
+        doc! { "x": 0, "v": null },
+        doc! { "x": 1, "v": 10 },
+        doc! { "x": 2 },
+        doc! { "x": 5, "v": 50 },
+    ];
+    assert_eq!(
+        column(doc! { "$locf": "$v" }, &input),
+        bson!([null, 10, 10, 50])
+    );
+    assert_eq!(
+        column(doc! { "$linearFill": "$v" }, &input),
+        bson!([null, 10, 20.0, 50])
+    );
+    let fill = doc! { "sortBy": { "x": 1 }, "output": {
+    "v": { "method": "linear" }, "w": { "value": "none" } } };
+    let result = apply("$fill", fill, &input).unwrap();
+    assert_eq!(
+        result.get(2),
+        Some(&doc! { "x": 2, "v": 20.0, "w": "none" })
+    );
+    let value = doc! { "output": { "v": { "value": { "$add": ["$x", 1] } } } };
+    let result = apply("$fill", value, &input).unwrap();
+    assert_eq!(result.first(), Some(&doc! { "x": 0, "v": 1 }));
+}
+
+#[test]
+fn densifying() {
+    let input = [
+        doc! { "p": "a", "x": 1 },
+        doc! { "p": "a", "x": 4, "k": 1 },
+        doc! { "p": "b", "x": 2 },
+        doc! { "p": "b" },
+    ];
+    let densify = |bounds: Bson| {
+        let spec = doc! { "field": "x", "partitionByFields": ["p"],
+        "range": { "step": 2, "bounds": bounds } };
+        let values = apply("$densify", spec, &input).unwrap();
+        let pairs = values.into_iter().map(|document| {
+            let name = document.get_str("p").unwrap().to_owned();
+            (name, document.get("x").and_then(Bson::as_i32))
+        });
+        pairs.collect::<Vec<_>>()
+    };
+    let (a, b) = (|x| ("a".to_owned(), Some(x)), |x| ("b".to_owned(), Some(x)));
+    let none = ("b".to_owned(), None);
+    assert_eq!(
+        densify(bson!("partition")),
+        [a(1), a(3), a(4), none.clone(), b(2)]
+    );
+    assert_eq!(
+        densify(bson!("full")),
+        [a(1), a(3), a(4), none.clone(), b(1), b(2), b(3)]
+    );
+    assert_eq!(
+        densify(bson!([0, 4])),
+        [a(0), a(1), a(2), a(4), none, b(0), b(2)]
+    );
+    let hours = doc! { "field": "t", "range": { "step": 1, "unit": "hour", "bounds": "full" } };
+    let hour = |hour: i64| doc! { "t": DateTime::from_millis(hour * 3_600_000) };
+    let result = apply("$densify", hours, &[hour(0), hour(3)]).unwrap();
+    assert_eq!(result, [hour(0), hour(1), hour(2), hour(3)]);
+    let stuck = doc! { "field": "x", "range": { "step": 1, "bounds": [1e300, 1e301] } };
+    let error = apply("$densify", stuck, &[doc! { "x": 1e300 }]).unwrap_err();
+    assert_eq!(error.code.0, 5_897_900);
+}
+
+#[test]
+fn malformed_specifications() {
+    let set = |function: Document| doc! { "output": { "f": function } };
+    refuse("$setWindowFields", doc! {}, 40_414);
+    refuse("$setWindowFields", set(doc! { "$foo": 1 }), 9);
+    refuse("$setWindowFields", set(doc! { "$rank": {} }), 5_371_602);
+    refuse(
+        "$setWindowFields",
+        set(doc! { "$sum": 1, "window": { "documents": [0, 1] } }),
+        5_339_901,
+    );
+    refuse(
+        "$setWindowFields",
+        set(doc! { "$sum": 1, "window": { "range": [0, 1] } }),
+        5_339_902,
+    );
+    refuse(
+        "$setWindowFields",
+        set(doc! { "$locf": 1, "window": {} }),
+        5_371_601,
+    );
+    refuse(
+        "$fill",
+        doc! { "output": { "a": { "method": "linear" } } },
+        605_001,
+    );
+    refuse(
+        "$densify",
+        doc! { "field": "a", "range": { "step": 0, "bounds": "full" } },
+        5_733_401,
+    );
+    refuse(
+        "$densify",
+        doc! { "field": "a", "range": { "step": 1, "bounds": "partition" } },
+        5_733_408,
+    );
+}

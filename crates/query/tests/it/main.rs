@@ -1,0 +1,10 @@
+//! The crate from outside.
+#![expect(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    reason = "a panic is how a test fails"
+)]
+
+mod fuzz;
+mod generate;
+mod words;

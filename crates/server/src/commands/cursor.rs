@@ -1,0 +1,130 @@
+//! `getMore` and `killCursors`, and how every cursor is answered.
+
+use std::sync::atomic::Ordering;
+
+use docdb::{Batch, GetMore, Op};
+use query::{Code, Error, Namespace, Result};
+use wire::Builder;
+
+use super::find::cursor_id;
+use crate::dispatch::arguments::type_name;
+use crate::dispatch::row::{ABANDON, API, Lane, Privilege, Row, TRANSACTION};
+use crate::dispatch::{Call, Request};
+use crate::state::metrics::Class;
+
+pub(super) const ROWS: &[Row] = &[
+    Row {
+        lane: Lane::Storage,
+        class: Class::Read,
+        flags: API | TRANSACTION | ABANDON,
+        fields: &[
+            "collection",
+            "batchSize",
+            "term",
+            "lastKnownCommittedOpTime",
+        ],
+        // A cursor belongs to whoever opened it.
+        ..Row::new("getMore", get_more, "Fetch the next batch of a cursor")
+    },
+    Row {
+        lane: Lane::Reserved,
+        flags: API | TRANSACTION,
+        fields: &["cursors"],
+        privilege: Privilege::Own,
+        ..Row::new("killCursors", kill_cursors, "End cursors")
+    },
+];
+
+/// Append a batch of a cursor.
+pub(super) fn answer(request: &Request, reply: &mut Builder, name: &str, batch: &Batch) {
+    request
+        .server
+        .metrics
+        .documents
+        .returned
+        .size(batch.documents.len());
+    reply.open_document("cursor");
+    reply.documents(name, batch.documents.iter().map(|document| &**document));
+    reply
+        .long("id", batch.id)
+        .string("ns", &batch.ns.to_string())
+        .close();
+    request
+        .more
+        .store(batch.id != 0 && name == "nextBatch", Ordering::Relaxed);
+}
+
+/// The collection of a cursor; also those that are no collections, as of `listCollections`.
+fn namespace(request: &Request, collection: &str) -> Result<Namespace> {
+    if collection.starts_with("$cmd.") {
+        return Ok(Namespace {
+            db: request.database().to_owned(),
+            coll: collection.to_owned(),
+        });
+    }
+    Namespace::new(request.database(), collection)
+}
+
+fn get_more(request: &Call<'_>, reply: &mut Builder) -> Result<()> {
+    request.server.metrics.ops.getmore.one();
+    let target = request.target()?;
+    let Some(id) = cursor_id(target) else {
+        let found = type_name(target);
+        return Err(Error::type_mismatch(format!(
+            "BSON field 'getMore.getMore' is the wrong type '{found}', expected type 'long'"
+        )));
+    };
+    let arguments = request.arguments()?;
+    let wanted = GetMore {
+        id,
+        ns: namespace(request, arguments.need_string("collection")?)?,
+        batch_size: arguments.count("batchSize")?,
+        await_time: request.generic.max_time,
+    };
+    let batch = request.with_store(|store, op| {
+        // Its limit of time says how long to wait for data, not when to have ended.
+        let op = Op {
+            deadline: None,
+            ..op.clone()
+        };
+        store.get_more(&op, &wanted)
+    })?;
+    answer(request, reply, "nextBatch", &batch);
+    Ok(())
+}
+
+fn kill_cursors(request: &Call<'_>, reply: &mut Builder) -> Result<()> {
+    let Some(collection) = request.target()?.as_str() else {
+        let message = "BSON field 'killCursors.killCursors' is the wrong type, expected 'string'";
+        return Err(Error::new(Code::TYPE_MISMATCH, message));
+    };
+    let ns = namespace(request, collection)?;
+    let mut ids = Vec::new();
+    for id in request.arguments()?.need_array("cursors")? {
+        let id = id?;
+        ids.push(cursor_id(id).ok_or_else(|| {
+            let found = type_name(id);
+            Error::type_mismatch(format!(
+                "BSON field 'killCursors.cursors' is the wrong type '{found}', expected type 'long'"
+            ))
+        })?);
+    }
+    if ids.is_empty() {
+        let message = "Must specify at least one cursor id in: killCursors";
+        return Err(Error::bad_value(message));
+    }
+    let killed = request.server.store.kill_cursors(request.op(), &ns, &ids);
+    for (name, ids) in [
+        ("cursorsKilled", &killed.killed),
+        ("cursorsNotFound", &killed.not_found),
+        ("cursorsAlive", &killed.alive),
+        ("cursorsUnknown", &Vec::new()),
+    ] {
+        reply.open_array(name);
+        for (i, id) in ids.iter().enumerate() {
+            reply.long(&i.to_string(), *id);
+        }
+        reply.close();
+    }
+    Ok(())
+}

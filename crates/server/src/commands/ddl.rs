@@ -1,0 +1,132 @@
+//! What there is, changed: collections and views, databases, renames, options.
+
+use bson::{Bson, Document};
+use docdb::CollectionOptions;
+use query::{Code, Error, Namespace, Result, namespace};
+use wire::Builder;
+
+use crate::dispatch::failure;
+use crate::dispatch::generic::GENERIC;
+use crate::dispatch::row::{ADMIN, API, LOOSE, Lane, Privilege, Row, TRANSACTION, WRITES};
+use crate::dispatch::{Call, Request};
+
+pub(super) const ROWS: &[Row] = &[
+    Row {
+        lane: Lane::Storage,
+        // Which options there are is known where they are read.
+        flags: API | WRITES | LOOSE | TRANSACTION,
+        privilege: Privilege::Collection("createCollection"),
+        ..Row::new("create", create, "Create a collection or a view")
+    },
+    Row {
+        lane: Lane::Storage,
+        flags: API | WRITES,
+        privilege: Privilege::Collection("dropCollection"),
+        ..Row::new("drop", drop, "Drop a collection or a view")
+    },
+    Row {
+        lane: Lane::Storage,
+        flags: API | WRITES,
+        privilege: Privilege::Database("dropDatabase"),
+        ..Row::new("dropDatabase", drop_database, "Drop a database")
+    },
+    Row {
+        lane: Lane::Storage,
+        flags: ADMIN | WRITES,
+        fields: &["to", "dropTarget", "stayTemp"],
+        privilege: Privilege::Own,
+        ..Row::new("renameCollection", rename, "Rename a collection")
+    },
+    Row {
+        lane: Lane::Storage,
+        flags: API | WRITES | LOOSE,
+        privilege: Privilege::Collection("collMod"),
+        ..Row::new(
+            "collMod",
+            modify,
+            "Change options of a collection or an index",
+        )
+    },
+    Row {
+        lane: Lane::Storage,
+        flags: WRITES,
+        fields: &["size"],
+        privilege: Privilege::Collection("convertToCapped"),
+        ..Row::new(
+            "convertToCapped",
+            convert_to_capped,
+            "Make a collection capped",
+        )
+    },
+];
+
+/// The arguments of a command that are its own, owned.
+fn own_fields(request: &Request) -> Result<Document> {
+    let mut fields = Document::new();
+    for (name, value) in request.arguments()?.iter().skip(1) {
+        if !GENERIC.contains(&name) {
+            fields.insert(name, Bson::try_from(value)?);
+        }
+    }
+    Ok(fields)
+}
+
+fn create(request: &Call<'_>, _: &mut Builder) -> Result<()> {
+    let ns = request.namespace()?;
+    let options = CollectionOptions::parse(&own_fields(request)?)?;
+    request.with_store(|store, op| store.create(op, &ns, options))
+}
+
+fn drop(request: &Call<'_>, reply: &mut Builder) -> Result<()> {
+    let ns = request.namespace()?;
+    let store = &request.server.store;
+    let indexes = store
+        .collection(&ns)
+        .map_or(0, |collection| collection.indexes().len());
+    let dropped = request.with_store(|store, op| store.drop_collection(op, &ns))?;
+    if dropped {
+        reply.int("nIndexesWas", i32::try_from(indexes).unwrap_or(i32::MAX));
+        reply.string("ns", &ns.to_string());
+    }
+    Ok(())
+}
+
+fn drop_database(request: &Call<'_>, reply: &mut Builder) -> Result<()> {
+    let database = request.database();
+    namespace::check_database(database)?;
+    if matches!(database, "admin" | "local" | "config") {
+        let message = format!("Dropping the '{database}' database is prohibited.");
+        return Err(Error::new(Code::ILLEGAL_OPERATION, message));
+    }
+    let dropped = request.with_store(|store, op| store.drop_database(op, database))?;
+    if dropped {
+        reply.string("dropped", database);
+    }
+    Ok(())
+}
+
+fn rename(request: &Call<'_>, _: &mut Builder) -> Result<()> {
+    let arguments = request.arguments()?;
+    let from = request.target()?.as_str().unwrap_or_default();
+    let (from, to) = (
+        Namespace::parse(from)?,
+        Namespace::parse(arguments.need_string("to")?)?,
+    );
+    let drop_target = arguments.is_on("dropTarget")?;
+    request.with_store(|store, op| store.rename(op, &from, &to, drop_target))
+}
+
+fn modify(request: &Call<'_>, reply: &mut Builder) -> Result<()> {
+    let ns = request.namespace()?;
+    let fields = own_fields(request)?;
+    let done = request.with_store(|store, op| store.coll_mod(op, &ns, &fields))?;
+    failure::append(reply, &done);
+    Ok(())
+}
+
+fn convert_to_capped(request: &Call<'_>, _: &mut Builder) -> Result<()> {
+    let ns = request.namespace()?;
+    let size = request.arguments()?.long("size")?;
+    let size = size.ok_or_else(|| Error::bad_value("convertToCapped needs a size"))?;
+    request.with_store(|store, op| store.convert_to_capped(op, &ns, size))
+}

@@ -1,0 +1,78 @@
+//! `delete`.
+
+use bson::RawDocument;
+use docdb::DeleteStatement;
+use query::{Code, Error, Result};
+use wire::Builder;
+
+use super::find::{collation, tree};
+use super::update::integer;
+use super::write::{command_error, errors, hint, retried, statements};
+use crate::dispatch::row::{API, Lane, Privilege, RETRYABLE, Row, TRANSACTION, WRITES};
+use crate::dispatch::{Arguments, Call};
+use crate::state::metrics::Class;
+
+pub(super) const ROWS: &[Row] = &[Row {
+    lane: Lane::Storage,
+    class: Class::Write,
+    flags: API | WRITES | TRANSACTION | RETRYABLE,
+    fields: &[
+        "deletes",
+        "ordered",
+        "let",
+        "encryptionInformation",
+        "isTimeseriesNamespace",
+    ],
+    privilege: Privilege::Collection("remove"),
+    ..Row::new("delete", delete, "Delete documents")
+}];
+
+fn statement(document: &RawDocument, variables: Option<&RawDocument>) -> Result<DeleteStatement> {
+    let arguments = Arguments::of("delete.deletes", document)?;
+    arguments.only(&["q", "limit", "hint", "collation", "sampleId"])?;
+    arguments.need("limit")?;
+    let multi = match arguments.long("limit")? {
+        Some(0) => true,
+        Some(1) => false,
+        limit => {
+            let limit = limit.unwrap_or_default();
+            let message = format!("The limit field in delete objects must be 0 or 1. Got {limit}");
+            return Err(Error::parse(message));
+        }
+    };
+    Ok(DeleteStatement {
+        filter: arguments.need_document("q")?.to_owned(),
+        multi,
+        hint: hint(&arguments)?,
+        collation: collation(&arguments)?,
+        variables: tree(variables)?,
+    })
+}
+
+fn delete(request: &Call<'_>, reply: &mut Builder) -> Result<()> {
+    let ns = request.namespace()?;
+    let arguments = request.arguments()?;
+    let documents = statements(request, &arguments, "deletes")?;
+    let variables = arguments.document("let")?;
+    let parsed = documents
+        .iter()
+        .map(|document| statement(document, variables));
+    let parsed = parsed.collect::<Result<Vec<DeleteStatement>>>()?;
+    if request.generic.txn_number.is_some()
+        && !request.generic.in_transaction
+        && parsed.iter().any(|statement| statement.multi)
+    {
+        let message = "Cannot use retryable writes with limit=0";
+        return Err(Error::new(Code::INVALID_OPTIONS, message));
+    }
+    let ordered = arguments.boolean("ordered")?.unwrap_or(true);
+    let done = request.with_store(|store, op| store.delete(op, &ns, &parsed, ordered))?;
+    command_error(request, &done.errors)?;
+    let metrics = &request.server.metrics;
+    metrics.ops.delete.size(documents.len());
+    metrics.documents.deleted.add(done.n);
+    integer(reply, "n", done.n);
+    errors(request, reply, &done.errors);
+    retried(reply, &done.retried);
+    Ok(())
+}

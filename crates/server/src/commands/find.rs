@@ -1,0 +1,211 @@
+//! `find`, `count`, `distinct`.
+
+use bson::{Bson, RawBsonRef, RawDocument, RawDocumentBuf};
+use docdb::{CountRequest, DistinctRequest, FindRequest};
+use query::{Error, Result};
+use wire::Builder;
+
+use super::cursor;
+use super::write::hint;
+use crate::dispatch::Arguments;
+use crate::dispatch::Call;
+use crate::dispatch::row::{ABANDON, API, Lane, Privilege, READS, Row, TRANSACTION};
+use crate::state::metrics::Class;
+
+/// The arguments of `find`.
+const FIND: &[&str] = &[
+    "filter",
+    "sort",
+    "projection",
+    "hint",
+    "skip",
+    "limit",
+    "batchSize",
+    "singleBatch",
+    "ntoreturn",
+    "allowDiskUse",
+    "allowPartialResults",
+    "collation",
+    "max",
+    "min",
+    "returnKey",
+    "showRecordId",
+    "tailable",
+    "awaitData",
+    "oplogReplay",
+    "noCursorTimeout",
+    "readOnce",
+    "let",
+    "term",
+    "mirrored",
+    "encryptionInformation",
+    "includeQueryStatsMetrics",
+];
+
+/// The arguments of `count`.
+const COUNT: &[&str] = &[
+    "query",
+    "limit",
+    "skip",
+    "hint",
+    "collation",
+    "fields",
+    "let",
+    "mirrored",
+];
+
+/// The arguments of `distinct`.
+const DISTINCT: &[&str] = &["key", "query", "hint", "collation", "mirrored"];
+
+pub(super) const ROWS: &[Row] = &[
+    Row {
+        lane: Lane::Storage,
+        class: Class::Read,
+        flags: API | TRANSACTION | READS | ABANDON,
+        fields: FIND,
+        privilege: Privilege::Collection("find"),
+        ..Row::new("find", find, "Find documents")
+    },
+    Row {
+        lane: Lane::Storage,
+        class: Class::Read,
+        flags: API | READS | ABANDON,
+        fields: COUNT,
+        privilege: Privilege::Collection("find"),
+        ..Row::new("count", count, "Count documents")
+    },
+    Row {
+        lane: Lane::Storage,
+        class: Class::Read,
+        flags: TRANSACTION | READS | ABANDON,
+        fields: DISTINCT,
+        privilege: Privilege::Collection("find"),
+        ..Row::new("distinct", distinct, "List the distinct values of a field")
+    },
+];
+
+fn owned(document: Option<&RawDocument>) -> Option<RawDocumentBuf> {
+    document.map(ToOwned::to_owned)
+}
+
+/// An owned document, for what is small.
+pub(super) fn tree(document: Option<&RawDocument>) -> Result<Option<bson::Document>> {
+    Ok(document.map(TryInto::try_into).transpose()?)
+}
+
+/// What `find` is asked.
+pub(super) fn find_request(arguments: &Arguments<'_>) -> Result<FindRequest> {
+    let defaults = FindRequest::default();
+    let sort = arguments.document("sort")?.filter(|sort| !sort.is_empty());
+    let projection = arguments.document("projection")?.filter(|p| !p.is_empty());
+    let request = FindRequest {
+        filter: owned(arguments.document("filter")?).unwrap_or(defaults.filter),
+        projection: owned(projection),
+        sort: owned(sort),
+        hint: hint(arguments)?.filter(|hint| *hint != Bson::Document(bson::Document::new())),
+        min: tree(arguments.document("min")?)?.filter(|min| !min.is_empty()),
+        max: tree(arguments.document("max")?)?.filter(|max| !max.is_empty()),
+        skip: arguments.count("skip")?.unwrap_or(0),
+        limit: arguments.count("limit")?.filter(|&limit| limit > 0),
+        batch_size: arguments.count("batchSize")?,
+        single_batch: arguments.is_on("singleBatch")?,
+        return_key: arguments.is_on("returnKey")?,
+        show_record_id: arguments.is_on("showRecordId")?,
+        tailable: arguments.is_on("tailable")?,
+        await_data: arguments.is_on("awaitData")?,
+        no_cursor_timeout: arguments.is_on("noCursorTimeout")?,
+        allow_disk_use: arguments.boolean("allowDiskUse")?.unwrap_or(true),
+        collation: collation(arguments)?,
+        variables: tree(arguments.document("let")?)?,
+    };
+    if request.await_data && !request.tailable {
+        let message = "Cannot set 'awaitData' without also setting 'tailable'";
+        return Err(Error::parse(message));
+    }
+    Ok(request)
+}
+
+/// The collation; an empty one is none.
+pub(super) fn collation(arguments: &Arguments<'_>) -> Result<Option<RawDocumentBuf>> {
+    Ok(owned(
+        arguments
+            .document("collation")?
+            .filter(|collation| !collation.is_empty()),
+    ))
+}
+
+/// What `count` is asked.
+pub(super) fn count_request(arguments: &Arguments<'_>) -> Result<CountRequest> {
+    // A negative limit is the same limit: what drivers of old times sent for "one batch".
+    let limit = arguments
+        .long("limit")?
+        .map(i64::unsigned_abs)
+        .filter(|&limit| limit > 0);
+    Ok(CountRequest {
+        filter: owned(arguments.document("query")?).unwrap_or_default(),
+        skip: arguments.count("skip")?.unwrap_or(0),
+        limit,
+        hint: hint(arguments)?,
+        collation: collation(arguments)?,
+        variables: tree(arguments.document("let")?)?,
+    })
+}
+
+/// What `distinct` is asked.
+pub(super) fn distinct_request(arguments: &Arguments<'_>) -> Result<DistinctRequest> {
+    Ok(DistinctRequest {
+        key: arguments.need_string("key")?.to_owned(),
+        filter: owned(arguments.document("query")?).unwrap_or_default(),
+        hint: hint(arguments)?,
+        collation: collation(arguments)?,
+        variables: None,
+    })
+}
+
+fn find(request: &Call<'_>, reply: &mut Builder) -> Result<()> {
+    request.server.metrics.ops.query.one();
+    let ns = request.namespace()?;
+    let wanted = find_request(&request.arguments()?)?;
+    let batch = request.with_store(|store, op| store.find(op, &ns, &wanted))?;
+    cursor::answer(request, reply, "firstBatch", &batch);
+    Ok(())
+}
+
+/// A number as MongoDB writes counts: as small as fits.
+pub(super) fn number(reply: &mut Builder, name: &str, n: u64) {
+    match (i32::try_from(n), i64::try_from(n)) {
+        (Ok(n), _) => reply.int(name, n),
+        (_, n) => reply.long(name, n.unwrap_or(i64::MAX)),
+    };
+}
+
+fn count(request: &Call<'_>, reply: &mut Builder) -> Result<()> {
+    request.server.metrics.ops.command.one();
+    let ns = request.namespace()?;
+    let wanted = count_request(&request.arguments()?)?;
+    let n = request.with_store(|store, op| store.count(op, &ns, &wanted))?;
+    number(reply, "n", n);
+    Ok(())
+}
+
+fn distinct(request: &Call<'_>, reply: &mut Builder) -> Result<()> {
+    request.server.metrics.ops.command.one();
+    let ns = request.namespace()?;
+    let wanted = distinct_request(&request.arguments()?)?;
+    let values = request.with_store(|store, op| store.distinct(op, &ns, &wanted))?;
+    reply.open_array("values");
+    for (i, value) in values.iter().enumerate() {
+        reply.value(&i.to_string(), value);
+    }
+    reply.close();
+    Ok(())
+}
+
+/// Whether a value is a number of a kind that names a cursor.
+pub(super) fn cursor_id(value: RawBsonRef<'_>) -> Option<i64> {
+    match value {
+        RawBsonRef::Int64(id) => Some(id),
+        RawBsonRef::Int32(id) => Some(i64::from(id)),
+        _ => None,
+    }
+}

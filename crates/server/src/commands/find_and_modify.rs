@@ -1,0 +1,107 @@
+//! `findAndModify`.
+
+use bson::Bson;
+use docdb::FindAndModify;
+use query::{Error, Result};
+use wire::Builder;
+
+use super::find::{collation, tree};
+use super::update::{array_filters, change, integer};
+use super::write::{hint, retried};
+use crate::dispatch::Call;
+use crate::dispatch::row::{API, Lane, Privilege, RETRYABLE, Row, TRANSACTION, WRITES};
+use crate::state::metrics::Class;
+
+pub(super) const ROWS: &[Row] = &[Row {
+    aliases: &["findandmodify"],
+    lane: Lane::Storage,
+    class: Class::Write,
+    flags: API | WRITES | TRANSACTION | RETRYABLE,
+    fields: &[
+        "query",
+        "sort",
+        "remove",
+        "update",
+        "new",
+        "fields",
+        "upsert",
+        "bypassDocumentValidation",
+        "bypassEmptyTsReplacement",
+        "collation",
+        "arrayFilters",
+        "hint",
+        "let",
+        "encryptionInformation",
+        "sampleId",
+    ],
+    privilege: Privilege::Own,
+    ..Row::new(
+        "findAndModify",
+        find_and_modify,
+        "Change one document and return it",
+    )
+}];
+
+fn asked(request: &Call<'_>) -> Result<FindAndModify> {
+    let arguments = request.arguments()?;
+    let remove = arguments.is_on("remove")?;
+    let update = arguments.get("update").map(change).transpose()?;
+    let (new, upsert) = (arguments.is_on("new")?, arguments.is_on("upsert")?);
+    let problem = match (&update, remove) {
+        (None, false) => Some("Either an update or remove=true must be specified"),
+        (Some(_), true) => Some("Cannot specify both an update and remove=true"),
+        (None, true) if upsert => Some("Cannot specify both upsert=true and remove=true"),
+        (None, true) if new => Some(
+            "Cannot specify both new=true and remove=true; 'remove' always returns the deleted \
+             document",
+        ),
+        _ => None,
+    };
+    if let Some(problem) = problem {
+        return Err(Error::parse(problem));
+    }
+    let sort = arguments.document("sort")?.filter(|sort| !sort.is_empty());
+    let fields = arguments
+        .document("fields")?
+        .filter(|fields| !fields.is_empty());
+    Ok(FindAndModify {
+        filter: arguments
+            .document("query")?
+            .map(ToOwned::to_owned)
+            .unwrap_or_default(),
+        sort: sort.map(ToOwned::to_owned),
+        update,
+        new,
+        fields: fields.map(ToOwned::to_owned),
+        upsert,
+        array_filters: array_filters(&arguments)?,
+        hint: hint(&arguments)?,
+        collation: collation(&arguments)?,
+        variables: tree(arguments.document("let")?)?,
+        bypass_validation: arguments.is_on("bypassDocumentValidation")?,
+    })
+}
+
+fn find_and_modify(request: &Call<'_>, reply: &mut Builder) -> Result<()> {
+    let ns = request.namespace()?;
+    let asked = asked(request)?;
+    let done = request.with_store(|store, op| store.find_and_modify(op, &ns, &asked))?;
+    request.server.metrics.ops.command.one();
+    reply.open_document("lastErrorObject");
+    integer(reply, "n", done.n);
+    if asked.update.is_some() {
+        reply.boolean("updatedExisting", done.updated_existing);
+    }
+    if let Some(id) = &done.upserted {
+        reply.value("upserted", id);
+    }
+    reply.close();
+    match &done.value {
+        Some(document) => reply.document("value", document),
+        None => reply.value("value", &Bson::Null),
+    };
+    if done.retried {
+        retried(reply, &[request.generic.stmt_id.unwrap_or(0)]);
+    }
+    Ok(())
+}

@@ -1,0 +1,122 @@
+//! `createIndexes`, `dropIndexes`, `reIndex`.
+
+use bson::{Bson, Document, RawBsonRef};
+use docdb::IndexNames;
+use query::{Code, Error, Result};
+use wire::Builder;
+
+use crate::dispatch::Call;
+use crate::dispatch::arguments::type_name;
+use crate::dispatch::row::{API, Lane, Privilege, Row, TRANSACTION, WRITES};
+
+pub(super) const ROWS: &[Row] = &[
+    Row {
+        lane: Lane::Storage,
+        flags: API | WRITES | TRANSACTION,
+        fields: &[
+            "indexes",
+            "ignoreUnknownIndexOptions",
+            "commitQuorum",
+            "isTimeseriesNamespace",
+        ],
+        privilege: Privilege::Collection("createIndex"),
+        ..Row::new("createIndexes", create, "Create indexes")
+    },
+    Row {
+        aliases: &["deleteIndexes"],
+        lane: Lane::Storage,
+        flags: API | WRITES,
+        fields: &["index", "isTimeseriesNamespace"],
+        privilege: Privilege::Collection("dropIndex"),
+        ..Row::new("dropIndexes", drop, "Drop indexes")
+    },
+];
+
+/// Options that are dropped with `ignoreUnknownIndexOptions`: all but these.
+const OPTIONS: &[&str] = &[
+    "v",
+    "key",
+    "name",
+    "unique",
+    "sparse",
+    "partialFilterExpression",
+    "expireAfterSeconds",
+    "hidden",
+    "collation",
+    "wildcardProjection",
+    "storageEngine",
+    "prepareUnique",
+    "background",
+    "clustered",
+];
+
+fn create(request: &Call<'_>, reply: &mut Builder) -> Result<()> {
+    let ns = request.namespace()?;
+    let arguments = request.arguments()?;
+    arguments.need_array("indexes")?;
+    let documents = arguments.documents("indexes")?.unwrap_or_default();
+    if documents.is_empty() {
+        let message = "Must specify at least one index to create";
+        return Err(Error::bad_value(message));
+    }
+    let lenient = arguments.is_on("ignoreUnknownIndexOptions")?;
+    let mut specs = Vec::new();
+    for document in documents {
+        let mut spec = Document::try_from(document)?;
+        if lenient {
+            spec = spec
+                .into_iter()
+                .filter(|(name, _)| OPTIONS.contains(&name.as_str()))
+                .collect();
+        }
+        specs.push(spec);
+    }
+    let done = request.with_store(|store, op| store.create_indexes(op, &ns, &specs))?;
+    reply
+        .int("numIndexesBefore", done.before)
+        .int("numIndexesAfter", done.after);
+    reply.boolean("createdCollectionAutomatically", done.created_collection);
+    if request.server.topology.is_replica_set() {
+        reply.string("commitQuorum", "votingMembers");
+    }
+    if done.before == done.after {
+        reply.string("note", "all indexes already exist");
+    }
+    Ok(())
+}
+
+fn drop(request: &Call<'_>, reply: &mut Builder) -> Result<()> {
+    let ns = request.namespace()?;
+    let arguments = request.arguments()?;
+    let names = match arguments.need("index")? {
+        RawBsonRef::String("*") => IndexNames::All,
+        RawBsonRef::String(name) => IndexNames::Names(vec![name.to_owned()]),
+        RawBsonRef::Document(key) => IndexNames::Key(key.try_into()?),
+        RawBsonRef::Array(list) => {
+            let mut names = Vec::new();
+            for name in list {
+                match Bson::try_from(name?)? {
+                    Bson::String(name) => names.push(name),
+                    _ => return Err(Error::type_mismatch("dropIndexes takes a list of names")),
+                }
+            }
+            IndexNames::Names(names)
+        }
+        other => {
+            let found = type_name(other);
+            return Err(Error::new(
+                Code::TYPE_MISMATCH,
+                format!(
+                    "BSON field 'dropIndexes.index' is the wrong type '{found}', expected types \
+                 '[array, object, string]'"
+                ),
+            ));
+        }
+    };
+    let before = request.with_store(|store, op| store.drop_indexes(op, &ns, &names))?;
+    reply.int("nIndexesWas", before);
+    if names == IndexNames::All {
+        reply.string("msg", "non-_id indexes dropped for collection");
+    }
+    Ok(())
+}

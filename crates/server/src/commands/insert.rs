@@ -1,0 +1,47 @@
+//! `insert`.
+
+use docdb::InsertOptions;
+use query::Result;
+use wire::Builder;
+
+use super::write::{command_error, errors, retried, statements};
+use crate::dispatch::Call;
+use crate::dispatch::row::{API, Lane, Privilege, RETRYABLE, Row, TRANSACTION, WRITES};
+use crate::state::metrics::Class;
+
+pub(super) const ROWS: &[Row] = &[Row {
+    lane: Lane::Storage,
+    class: Class::Write,
+    flags: API | WRITES | TRANSACTION | RETRYABLE,
+    fields: &[
+        "documents",
+        "ordered",
+        "bypassDocumentValidation",
+        "bypassEmptyTsReplacement",
+        "encryptionInformation",
+        "isTimeseriesNamespace",
+        "maxTimeMS",
+    ],
+    privilege: Privilege::Collection("insert"),
+    ..Row::new("insert", insert, "Insert documents")
+}];
+
+fn insert(request: &Call<'_>, reply: &mut Builder) -> Result<()> {
+    let ns = request.namespace()?;
+    let arguments = request.arguments()?;
+    let documents = statements(request, &arguments, "documents")?;
+    let options = InsertOptions {
+        ordered: arguments.boolean("ordered")?.unwrap_or(true),
+        bypass_validation: arguments.is_on("bypassDocumentValidation")?,
+        keep_zero_timestamps: arguments.is_on("bypassEmptyTsReplacement")?,
+    };
+    let done = request.with_store(|store, op| store.insert(op, &ns, &documents, options))?;
+    command_error(request, &done.errors)?;
+    let metrics = &request.server.metrics;
+    metrics.ops.insert.size(documents.len());
+    metrics.documents.inserted.add(i64::from(done.n));
+    reply.int("n", done.n);
+    errors(request, reply, &done.errors);
+    retried(reply, &done.retried);
+    Ok(())
+}

@@ -1,0 +1,163 @@
+//! What there is: `listDatabases`, `listCollections`, `listIndexes`.
+//!
+//! Lists come as one batch: a deployment has thousands of collections at most, not millions. What
+//! does not fit into `batchSize` follows by `getMore` as from any cursor.
+
+use bson::{Document, RawDocumentBuf, doc};
+use docdb::Named;
+use query::filter::Filter;
+use query::settings::Settings;
+use query::{Code, Error, Namespace, Result};
+use wire::Builder;
+
+use crate::dispatch::row::{ADMIN, API, Lane, Privilege, READS, Row};
+use crate::dispatch::{Call, Request};
+use crate::state::metrics::Class;
+
+pub(super) const ROWS: &[Row] = &[
+    Row {
+        lane: Lane::Storage,
+        class: Class::Read,
+        flags: ADMIN | API,
+        fields: &["nameOnly", "filter", "authorizedDatabases"],
+        privilege: Privilege::Cluster("listDatabases"),
+        ..Row::new("listDatabases", list_databases, "List the databases")
+    },
+    Row {
+        lane: Lane::Storage,
+        class: Class::Read,
+        flags: API,
+        fields: &["nameOnly", "filter", "authorizedCollections", "cursor"],
+        privilege: Privilege::Database("listCollections"),
+        ..Row::new(
+            "listCollections",
+            list_collections,
+            "List the collections of a database",
+        )
+    },
+    Row {
+        lane: Lane::Storage,
+        class: Class::Read,
+        flags: API | READS,
+        fields: &["cursor", "includeBuildUUIDs", "includeIndexBuildInfo"],
+        privilege: Privilege::Collection("listIndexes"),
+        ..Row::new(
+            "listIndexes",
+            list_indexes,
+            "List the indexes of a collection",
+        )
+    },
+];
+
+/// Those documents that match the argument `filter`.
+fn chosen(request: &Request, documents: Vec<Document>) -> Result<Vec<RawDocumentBuf>> {
+    let filter = match request.arguments()?.document("filter")? {
+        Some(filter) => Some(Filter::parse(filter, &Settings::default())?),
+        None => None,
+    };
+    let mut chosen = Vec::new();
+    for document in documents {
+        let raw = RawDocumentBuf::try_from(&document)?;
+        let matches = match &filter {
+            Some(filter) => filter.matches(&raw)?,
+            None => true,
+        };
+        if matches {
+            chosen.push(raw);
+        }
+    }
+    Ok(chosen)
+}
+
+fn list_databases(request: &Call<'_>, reply: &mut Builder) -> Result<()> {
+    let name_only = request.arguments()?.is_on("nameOnly")?;
+    let catalog = request.server.store.catalog();
+    let mut databases = Vec::new();
+    let mut total = 0;
+    for name in catalog.databases() {
+        if name_only {
+            databases.push(doc! {"name": name});
+            continue;
+        }
+        let collections = catalog
+            .in_database(name)
+            .filter_map(|(_, named)| named.collection());
+        let size: i64 = collections.map(|collection| collection.data_size()).sum();
+        total += size;
+        databases.push(doc! {"name": name, "sizeOnDisk": size, "empty": size == 0});
+    }
+    let databases = chosen(request, databases)?;
+    reply.documents("databases", databases.iter().map(|document| &**document));
+    if !name_only {
+        reply
+            .long("totalSize", total)
+            .long("totalSizeMb", total >> 20);
+    }
+    Ok(())
+}
+
+/// One collection or view as `listCollections` shows it.
+fn describe(ns: &Namespace, named: &Named, name_only: bool) -> Document {
+    let kind = if named.collection().is_some() {
+        "collection"
+    } else {
+        "view"
+    };
+    let mut shown = doc! {"name": ns.coll.as_str(), "type": kind};
+    if name_only {
+        return shown;
+    }
+    shown.insert("options", named.options().to_document());
+    match named.collection() {
+        None => {
+            shown.insert("info", doc! {"readOnly": true});
+        }
+        Some(collection) => {
+            shown.insert("info", doc! {"readOnly": false, "uuid": collection.uuid()});
+            if let Some(index) = collection.id_index() {
+                shown.insert("idIndex", index.spec().to_document());
+            }
+        }
+    }
+    shown
+}
+
+fn list_collections(request: &Call<'_>, reply: &mut Builder) -> Result<()> {
+    let arguments = request.arguments()?;
+    let name_only = arguments.is_on("nameOnly")?;
+    let database = request.database();
+    let catalog = request.server.store.catalog();
+    let listed = catalog.in_database(database);
+    let listed = listed
+        .map(|(ns, named)| describe(ns, named, name_only))
+        .collect();
+    let listed = chosen(request, listed)?;
+    answer(request, reply, "$cmd.listCollections", listed)
+}
+
+fn list_indexes(request: &Call<'_>, reply: &mut Builder) -> Result<()> {
+    let ns = request.namespace()?;
+    let Some(collection) = request.server.store.collection(&ns) else {
+        let message = format!("ns does not exist: {ns}");
+        return Err(Error::new(Code::NAMESPACE_NOT_FOUND, message));
+    };
+    let mut listed = Vec::new();
+    for index in collection.indexes() {
+        listed.push(RawDocumentBuf::try_from(&index.spec().to_document())?);
+    }
+    answer(request, reply, &ns.coll, listed)
+}
+
+fn answer(
+    request: &Request,
+    reply: &mut Builder,
+    collection: &str,
+    listed: Vec<RawDocumentBuf>,
+) -> Result<()> {
+    reply.open_document("cursor").long("id", 0);
+    reply.string("ns", &format!("{}.{collection}", request.database()));
+    reply
+        .documents("firstBatch", listed.iter().map(|document| &**document))
+        .close();
+    Ok(())
+}

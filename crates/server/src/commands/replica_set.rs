@@ -1,0 +1,165 @@
+//! What a replica set of one member says of itself: `replSetGetStatus`, `replSetGetConfig`,
+//! `replSetInitiate`, and the default concerns.
+
+use bson::{Bson, DateTime, Document, doc};
+use query::{Code, Error, Result};
+use wire::Builder;
+
+use crate::dispatch::row::{ADMIN, LOOSE, Privilege, Row};
+use crate::dispatch::{Call, Request};
+use crate::state::clock;
+
+pub(super) const ROWS: &[Row] = &[
+    Row {
+        flags: ADMIN | LOOSE,
+        privilege: Privilege::Cluster("replSetGetStatus"),
+        ..Row::new(
+            "replSetGetStatus",
+            status,
+            "Show the state of the replica set",
+        )
+    },
+    Row {
+        flags: ADMIN | LOOSE,
+        privilege: Privilege::Cluster("replSetGetConfig"),
+        ..Row::new(
+            "replSetGetConfig",
+            config,
+            "Show the configuration of the replica set",
+        )
+    },
+    Row {
+        flags: ADMIN | LOOSE,
+        privilege: Privilege::Cluster("replSetConfigure"),
+        ..Row::new(
+            "replSetInitiate",
+            initiate,
+            "Begin a replica set; it is begun at the start",
+        )
+    },
+    Row {
+        flags: ADMIN | LOOSE,
+        privilege: Privilege::Cluster("replSetStateChange"),
+        ..Row::new(
+            "replSetStepDown",
+            step_down,
+            "Give up being primary; there is nobody else",
+        )
+    },
+    Row {
+        flags: ADMIN,
+        fields: &["inMemory"],
+        privilege: Privilege::Cluster("getDefaultRWConcern"),
+        ..Row::new("getDefaultRWConcern", concerns, "Show the default concerns")
+    },
+];
+
+fn name(request: &Request) -> Result<&str> {
+    request
+        .server
+        .topology
+        .set_name
+        .as_deref()
+        .ok_or_else(|| Error::new(Code::NO_REPLICATION_ENABLED, "not running with --replSet"))
+}
+
+fn optime(time: bson::Timestamp, term: i64) -> Document {
+    doc! {"ts": time, "t": term}
+}
+
+fn status(request: &Call<'_>, reply: &mut Builder) -> Result<()> {
+    let set = name(request)?;
+    let server = &request.server;
+    let topology = &server.topology;
+    let (_, time) = server.clock.times();
+    let date = DateTime::from_millis(i64::from(time.time) * 1_000);
+    let optime = optime(time, topology.term);
+    let uptime = i32::try_from(server.started.elapsed().as_secs()).unwrap_or(i32::MAX);
+    let started = server.started_at;
+    let elected = u32::try_from(started.timestamp_millis() / 1_000).unwrap_or(0);
+    let elected = bson::Timestamp {
+        time: elected,
+        increment: 1,
+    };
+    reply
+        .string("set", set)
+        .date("date", clock::now())
+        .int("myState", 1);
+    reply
+        .long("term", topology.term)
+        .string("syncSourceHost", "")
+        .int("syncSourceId", -1);
+    reply
+        .long("heartbeatIntervalMillis", 2_000)
+        .int("majorityVoteCount", 1);
+    reply
+        .int("writeMajorityCount", 1)
+        .int("votingMembersCount", 1);
+    reply.int("writableVotingMembersCount", 1);
+    reply.value("optimes", &Bson::Document(doc! {
+        "lastCommittedOpTime": optime.clone(), "lastCommittedWallTime": date,
+        "readConcernMajorityOpTime": optime.clone(), "appliedOpTime": optime.clone(),
+        "durableOpTime": optime.clone(), "lastAppliedWallTime": date, "lastDurableWallTime": date,
+    }));
+    reply.value("members", &Bson::Array(vec![Bson::Document(doc! {
+        "_id": 0, "name": topology.me.as_str(), "health": 1.0, "state": 1, "stateStr": "PRIMARY",
+        "uptime": uptime, "optime": optime, "optimeDate": date,
+        "lastAppliedWallTime": date, "lastDurableWallTime": date,
+        "syncSourceHost": "", "syncSourceId": -1, "infoMessage": "",
+        "electionTime": elected, "electionDate": started,
+        "configVersion": 1, "configTerm": topology.term, "self": true,
+        "lastHeartbeatMessage": "",
+    })]));
+    Ok(())
+}
+
+fn config(request: &Call<'_>, reply: &mut Builder) -> Result<()> {
+    let set = name(request)?;
+    let topology = &request.server.topology;
+    reply.value("config", &Bson::Document(doc! {
+        "_id": set, "version": 1, "term": topology.term,
+        "members": [{
+            "_id": 0, "host": topology.me.as_str(), "arbiterOnly": false, "buildIndexes": true,
+            "hidden": false, "priority": 1.0, "tags": {}, "secondaryDelaySecs": 0_i64, "votes": 1,
+        }],
+        "protocolVersion": 1_i64, "writeConcernMajorityJournalDefault": true,
+        "settings": {
+            "chainingAllowed": true, "heartbeatIntervalMillis": 2_000,
+            "heartbeatTimeoutSecs": 10, "electionTimeoutMillis": 10_000,
+            "catchUpTimeoutMillis": -1, "catchUpTakeoverDelayMillis": 30_000,
+            "getLastErrorModes": {}, "getLastErrorDefaults": {"w": 1, "wtimeout": 0},
+            "replicaSetId": topology.election,
+        },
+    }));
+    Ok(())
+}
+
+fn initiate(request: &Call<'_>, _: &mut Builder) -> Result<()> {
+    name(request)?;
+    Err(Error::new(Code::ALREADY_INITIALIZED, "already initialized"))
+}
+
+fn step_down(request: &Call<'_>, _: &mut Builder) -> Result<()> {
+    name(request)?;
+    let message = "No electable secondaries caught up: this is the only member of the set";
+    Err(Error::new(Code::EXCEEDED_TIME_LIMIT, message))
+}
+
+fn concerns(request: &Call<'_>, reply: &mut Builder) -> Result<()> {
+    let w = match request.server.topology.is_replica_set() {
+        true => Bson::from("majority"),
+        false => Bson::Int32(1),
+    };
+    reply.value(
+        "defaultReadConcern",
+        &Bson::Document(doc! {"level": "local"}),
+    );
+    reply.value(
+        "defaultWriteConcern",
+        &Bson::Document(doc! {"w": w, "wtimeout": 0}),
+    );
+    reply.string("defaultWriteConcernSource", "implicit");
+    reply.string("defaultReadConcernSource", "implicit");
+    reply.date("localUpdateWallClockTime", clock::now());
+    Ok(())
+}

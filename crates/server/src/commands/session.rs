@@ -1,0 +1,138 @@
+//! Sessions: begun, refreshed, ended.
+
+use bson::{Binary, Bson, RawBsonRef, doc};
+use docdb::SessionId;
+use query::{Error, Result};
+use wire::Builder;
+
+use crate::dispatch::Call;
+use crate::dispatch::generic::session;
+use crate::dispatch::row::{ADMIN, API, LOOSE, Lane, Privilege, Row};
+use crate::limits::SESSION_MINUTES;
+
+pub(super) const ROWS: &[Row] = &[
+    Row {
+        lane: Lane::Reserved,
+        ..Row::new("startSession", start, "Begin a session")
+    },
+    Row {
+        lane: Lane::Reserved,
+        ..Row::new("refreshSessions", refresh, "Keep sessions alive")
+    },
+    Row {
+        lane: Lane::Reserved,
+        privilege: Privilege::Open,
+        flags: API,
+        ..Row::new("endSessions", end, "End sessions")
+    },
+    Row {
+        lane: Lane::Reserved,
+        privilege: Privilege::Cluster("killAnySession"),
+        ..Row::new("killSessions", kill, "End sessions and what they do")
+    },
+    Row {
+        lane: Lane::Reserved,
+        flags: LOOSE,
+        privilege: Privilege::Cluster("killAnySession"),
+        ..Row::new(
+            "killAllSessions",
+            kill_all,
+            "End all sessions and what they do",
+        )
+    },
+    Row {
+        lane: Lane::Reserved,
+        flags: ADMIN | LOOSE,
+        privilege: Privilege::Cluster("killAnySession"),
+        ..Row::new(
+            "killAllSessionsByPattern",
+            kill_all,
+            "End sessions by a pattern",
+        )
+    },
+];
+
+fn id_of(bytes: [u8; 16]) -> SessionId {
+    SessionId {
+        id: bytes,
+        uid: [0; 32],
+    }
+}
+
+/// The sessions a command lists.
+fn listed(request: &Call<'_>) -> Result<Vec<SessionId>> {
+    let RawBsonRef::Array(list) = request.target()? else {
+        let name = &request.name;
+        let message =
+            format!("BSON field '{name}.{name}' is the wrong type, expected type 'array'");
+        return Err(Error::type_mismatch(message));
+    };
+    let mut ids = Vec::new();
+    for session_id in list {
+        let session_id = session_id?;
+        let document = session_id
+            .as_document()
+            .ok_or_else(|| Error::type_mismatch("a session is named by a document"))?;
+        ids.push(id_of(session(document)?));
+    }
+    Ok(ids)
+}
+
+fn start(request: &Call<'_>, reply: &mut Builder) -> Result<()> {
+    let uuid = bson::Uuid::new();
+    request
+        .server
+        .store
+        .refresh_sessions(&[id_of(uuid.bytes())])?;
+    let id = Bson::Binary(Binary::from(uuid));
+    reply.value("id", &Bson::Document(doc! {"id": id}));
+    reply.int("timeoutMinutes", SESSION_MINUTES);
+    Ok(())
+}
+
+fn refresh(request: &Call<'_>, _: &mut Builder) -> Result<()> {
+    request.server.store.refresh_sessions(&listed(request)?)
+}
+
+fn finish(request: &Call<'_>, ids: &[SessionId]) -> Result<()> {
+    let store = &request.server.store;
+    let keys: Vec<Vec<u8>> = ids
+        .iter()
+        .map(|id| [&id.id[..], &id.uid[..]].concat())
+        .collect();
+    store.kill_cursors_where(&mut |_, owner| {
+        owner
+            .session
+            .as_ref()
+            .is_some_and(|session| keys.contains(session))
+    });
+    store.end_sessions(ids)
+}
+
+fn end(request: &Call<'_>, _: &mut Builder) -> Result<()> {
+    finish(request, &listed(request)?)
+}
+
+/// Interrupt what sessions do, and end them.
+fn interrupt(request: &Call<'_>, ids: &[SessionId]) -> Result<()> {
+    for other in request.server.operations.list() {
+        let theirs = other
+            .generic
+            .lsid
+            .is_some_and(|id| ids.contains(&id_of(id)));
+        if theirs && other.operation != request.operation {
+            other.kill();
+        }
+    }
+    finish(request, ids)
+}
+
+fn kill(request: &Call<'_>, _: &mut Builder) -> Result<()> {
+    interrupt(request, &listed(request)?)
+}
+
+/// All sessions: without users every pattern matches all or names one.
+fn kill_all(request: &Call<'_>, _: &mut Builder) -> Result<()> {
+    let ids = request.server.store.session_ids();
+    interrupt(request, &ids)
+}

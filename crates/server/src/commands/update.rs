@@ -1,0 +1,134 @@
+//! `update`.
+
+use bson::{RawBson, RawBsonRef, RawDocument, RawDocumentBuf};
+use docdb::UpdateStatement;
+use query::{Code, Error, Result};
+use wire::Builder;
+
+use super::find::{collation, tree};
+use super::write::{command_error, errors, hint, retried, statements};
+use crate::dispatch::row::{API, Lane, Privilege, RETRYABLE, Row, TRANSACTION, WRITES};
+use crate::dispatch::{Arguments, Call};
+use crate::state::metrics::Class;
+
+pub(super) const ROWS: &[Row] = &[Row {
+    lane: Lane::Storage,
+    class: Class::Write,
+    flags: API | WRITES | TRANSACTION | RETRYABLE,
+    fields: &[
+        "updates",
+        "ordered",
+        "bypassDocumentValidation",
+        "bypassEmptyTsReplacement",
+        "let",
+        "encryptionInformation",
+        "isTimeseriesNamespace",
+    ],
+    privilege: Privilege::Own,
+    ..Row::new("update", update, "Update documents")
+}];
+
+const STATEMENT: &[&str] = &[
+    "q",
+    "u",
+    "c",
+    "multi",
+    "upsert",
+    "upsertSupplied",
+    "arrayFilters",
+    "hint",
+    "collation",
+    "sort",
+    "sampleId",
+    "allowShardKeyUpdatesWithoutFullShardKeyInQuery",
+];
+
+/// An update: a document or a pipeline.
+pub(super) fn change(value: RawBsonRef<'_>) -> Result<RawBson> {
+    match value {
+        RawBsonRef::Document(_) | RawBsonRef::Array(_) => Ok(value.into()),
+        _ => {
+            let message = "Update argument must be either an object or an array";
+            Err(Error::parse(message))
+        }
+    }
+}
+
+/// Filters for `$[name]`.
+pub(super) fn array_filters(arguments: &Arguments<'_>) -> Result<Vec<RawDocumentBuf>> {
+    let filters = arguments.documents("arrayFilters")?.unwrap_or_default();
+    Ok(filters.into_iter().map(ToOwned::to_owned).collect())
+}
+
+fn statement(document: &RawDocument, variables: Option<&RawDocument>) -> Result<UpdateStatement> {
+    let arguments = Arguments::of("update.updates", document)?;
+    arguments.only(STATEMENT)?;
+    let multi = arguments.is_on("multi")?;
+    let mut known = tree(variables)?;
+    if let Some(constants) = tree(arguments.document("c")?)? {
+        known.get_or_insert_default().extend(constants);
+    }
+    let sort = arguments.document("sort")?.filter(|sort| !sort.is_empty());
+    if multi && sort.is_some() {
+        let message = "Cannot specify sort with multi=true";
+        return Err(Error::parse(message));
+    }
+    Ok(UpdateStatement {
+        filter: arguments.need_document("q")?.to_owned(),
+        update: change(arguments.need("u")?)?,
+        multi,
+        upsert: arguments.is_on("upsert")?,
+        hint: hint(&arguments)?,
+        collation: collation(&arguments)?,
+        array_filters: array_filters(&arguments)?,
+        sort: sort.map(ToOwned::to_owned),
+        variables: known,
+    })
+}
+
+fn update(request: &Call<'_>, reply: &mut Builder) -> Result<()> {
+    let ns = request.namespace()?;
+    let arguments = request.arguments()?;
+    let documents = statements(request, &arguments, "updates")?;
+    let variables = arguments.document("let")?;
+    let parsed = documents
+        .iter()
+        .map(|document| statement(document, variables));
+    let parsed = parsed.collect::<Result<Vec<UpdateStatement>>>()?;
+    if request.generic.txn_number.is_some()
+        && !request.generic.in_transaction
+        && parsed.iter().any(|statement| statement.multi)
+    {
+        let message = "Cannot use retryable writes with multi=true";
+        return Err(Error::new(Code::INVALID_OPTIONS, message));
+    }
+    let ordered = arguments.boolean("ordered")?.unwrap_or(true);
+    let bypass = arguments.is_on("bypassDocumentValidation")?;
+    let done = request.with_store(|store, op| store.update(op, &ns, &parsed, ordered, bypass))?;
+    command_error(request, &done.errors)?;
+    let metrics = &request.server.metrics;
+    metrics.ops.update.size(documents.len());
+    metrics.documents.updated.add(done.n_modified);
+    integer(reply, "n", done.n);
+    if !done.upserted.is_empty() {
+        reply.open_array("upserted");
+        for (i, (index, id)) in done.upserted.iter().enumerate() {
+            reply.open_document(&i.to_string());
+            reply.int("index", i32::try_from(*index).unwrap_or(i32::MAX));
+            reply.value("_id", id).close();
+        }
+        reply.close();
+    }
+    integer(reply, "nModified", done.n_modified);
+    errors(request, reply, &done.errors);
+    retried(reply, &done.retried);
+    Ok(())
+}
+
+/// A count, as small as fits.
+pub(super) fn integer(reply: &mut Builder, name: &str, n: i64) {
+    match i32::try_from(n) {
+        Ok(n) => reply.int(name, n),
+        Err(_) => reply.long(name, n),
+    };
+}

@@ -1,0 +1,102 @@
+//! What the commands that write have in common: statements from a sequence or from the body, and
+//! the errors of single statements in the reply.
+
+use bson::{Bson, RawBsonRef, RawDocument};
+use docdb::WriteError;
+use query::{Code, Error, Result};
+use wire::{Builder, limits};
+
+use crate::dispatch::Arguments;
+use crate::dispatch::failure;
+use crate::dispatch::request::Request;
+
+/// The documents of an argument that comes in a sequence, or in the body.
+pub(super) fn statements<'a>(
+    request: &'a Request,
+    arguments: &Arguments<'a>,
+    name: &str,
+) -> Result<Vec<&'a RawDocument>> {
+    let statements = match request.message.sequence(name) {
+        Some(statements) => statements,
+        None => {
+            arguments.need_array(name)?;
+            arguments.documents(name)?.unwrap_or_default()
+        }
+    };
+    if statements.is_empty() || statements.len() > limits::MAX_BATCH {
+        return Err(Error::new(
+            Code::INVALID_LENGTH,
+            format!(
+                "Write batch sizes must be between 1 and {}. Got {} operations.",
+                limits::MAX_BATCH,
+                statements.len(),
+            ),
+        ));
+    }
+    Ok(statements)
+}
+
+/// Append the errors of statements.
+pub(super) fn errors(request: &Request, reply: &mut Builder, errors: &[WriteError]) {
+    if errors.is_empty() {
+        return;
+    }
+    request.server.metrics.user_errors.size(errors.len());
+    reply.open_array("writeErrors");
+    for (i, failed) in errors.iter().enumerate() {
+        let error = &failed.error;
+        reply.open_document(&i.to_string());
+        reply.int("index", i32::try_from(failed.index).unwrap_or(i32::MAX));
+        reply.int("code", error.code.0);
+        if let Some(details) = &error.details {
+            failure::append(reply, details);
+        }
+        reply.string("errmsg", &error.message).close();
+    }
+    reply.close();
+}
+
+/// Refuse an error that concerns the whole command and not one statement, so that drivers see it
+/// as such and retry: those of the state of the server, and everything in a transaction.
+pub(super) fn command_error(request: &Request, errors: &[WriteError]) -> Result<()> {
+    let whole = |code: Code| {
+        matches!(
+            code,
+            Code::INTERRUPTED_AT_SHUTDOWN
+                | Code::SHUTDOWN_IN_PROGRESS
+                | Code::WRITE_CONFLICT
+                | Code::NO_SUCH_TRANSACTION
+                | Code::MAX_TIME_MS_EXPIRED
+        )
+    };
+    match errors
+        .iter()
+        .find(|failed| request.generic.in_transaction && whole(failed.error.code))
+    {
+        Some(failed) => Err(failed.error.clone()),
+        None => Ok(()),
+    }
+}
+
+/// Append the numbers of statements that were done before this time.
+pub(super) fn retried(reply: &mut Builder, statements: &[i32]) {
+    if statements.is_empty() {
+        return;
+    }
+    reply.open_array("retriedStmtIds");
+    for (i, statement) in statements.iter().enumerate() {
+        reply.int(&i.to_string(), *statement);
+    }
+    reply.close();
+}
+
+/// A hint: the name of an index, or its key pattern.
+pub(super) fn hint(arguments: &Arguments<'_>) -> Result<Option<Bson>> {
+    match arguments.get("hint") {
+        None => Ok(None),
+        Some(value @ (RawBsonRef::String(_) | RawBsonRef::Document(_))) => {
+            Ok(Some(Bson::try_from(value)?))
+        }
+        Some(_) => Err(Error::parse("Hint must be a string or an object")),
+    }
+}

@@ -1,0 +1,303 @@
+//! What each setting means: a table of names and functions. The command line and the file go
+//! through it both; later settings win.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use bson::{Bson, Document};
+use wire::Compressor;
+
+use super::{Config, file};
+
+type Set = fn(&mut Config, &str) -> Result<(), String>;
+
+/// The settings. Those that change nothing here are accepted because files that work with MongoDB
+/// should work: each is about something this server does always or never.
+const SETTINGS: &[(&str, Set)] = &[
+    ("storage.dbPath", |config, value| {
+        config.db_path = PathBuf::from(value);
+        Ok(())
+    }),
+    ("storage.engine", |config, value| {
+        config.engine = value.to_ascii_lowercase();
+        Ok(())
+    }),
+    ("storage.cacheSizeGB", cache),
+    ("storage.wiredTiger.engineConfig.cacheSizeGB", cache),
+    ("storage.journal.commitIntervalMs", |config, value| {
+        config.commit_interval_ms = within(value, 1, 500)?;
+        Ok(())
+    }),
+    ("storage.journal.enabled", always_on),
+    ("storage.syncPeriodSecs", |config, value| {
+        config.checkpoint_seconds = within(value, 1, 3_600)?;
+        Ok(())
+    }),
+    ("net.port", |config, value| {
+        config.port = within(value, 0, 65_535)?;
+        Ok(())
+    }),
+    ("net.bindIp", |config, value| {
+        config.bind_ip = value.split(',').map(|part| address(part.trim())).collect();
+        Ok(())
+    }),
+    ("net.bindIpAll", |config, value| {
+        if boolean(value)? {
+            config.bind_ip = vec!["0.0.0.0".to_owned()];
+        }
+        Ok(())
+    }),
+    ("net.ipv6", |_, value| boolean(value).map(|_| ())),
+    ("net.maxIncomingConnections", |config, value| {
+        config.max_connections = within(value, 5, 1_000_000)?;
+        Ok(())
+    }),
+    ("net.compression.compressors", compressors),
+    ("net.unixDomainSocket.enabled", never_on),
+    ("net.tls.mode", |_, value| match value {
+        "disabled" => Ok(()),
+        _ => Err("only disabled is supported".to_owned()),
+    }),
+    ("security.authorization", |_, value| match value {
+        "disabled" => Ok(()),
+        _ => Err("only disabled is supported".to_owned()),
+    }),
+    ("security.javascriptEnabled", never_on),
+    ("replication.replSetName", |config, value| {
+        config.replica_set = Some(value.to_owned()).filter(|name| !name.is_empty());
+        Ok(())
+    }),
+    ("replication.standalone", |config, value| {
+        if boolean(value)? {
+            config.replica_set = None;
+        }
+        Ok(())
+    }),
+    ("replication.oplogSizeMB", |_, value| {
+        within::<u64>(value, 1, u64::MAX).map(|_| ())
+    }),
+    ("operationProfiling.slowOpThresholdMs", |config, value| {
+        config.slow_ms = within(value, 0, i32::MAX)?;
+        Ok(())
+    }),
+    ("operationProfiling.mode", |config, value| {
+        config.profile = match value {
+            "off" => 0,
+            "slowOp" => 1,
+            "all" => 2,
+            other => within(other, 0, 2)?,
+        };
+        Ok(())
+    }),
+    ("systemLog.destination", |_, value| match value {
+        "file" => Ok(()),
+        _ => Err("only file is supported; leave it out for standard output".to_owned()),
+    }),
+    ("systemLog.path", |config, value| {
+        config.log_path = Some(PathBuf::from(value));
+        Ok(())
+    }),
+    ("systemLog.logAppend", |config, value| {
+        config.log_append = boolean(value)?;
+        Ok(())
+    }),
+    ("systemLog.quiet", |config, value| {
+        config.quiet = boolean(value)?;
+        Ok(())
+    }),
+    ("systemLog.verbosity", |_, value| {
+        within::<i32>(value, 0, 5).map(|_| ())
+    }),
+    ("processManagement.pidFilePath", |config, value| {
+        config.pid_file = Some(PathBuf::from(value));
+        Ok(())
+    }),
+    ("processManagement.fork", never_on),
+    ("processManagement.timeZoneInfo", |_, _| Ok(())),
+];
+
+fn boolean(value: &str) -> Result<bool, String> {
+    match value {
+        "true" | "yes" | "on" | "1" => Ok(true),
+        "false" | "no" | "off" | "0" => Ok(false),
+        _ => Err("must be true or false".to_owned()),
+    }
+}
+
+fn always_on(_: &mut Config, value: &str) -> Result<(), String> {
+    match boolean(value)? {
+        true => Ok(()),
+        false => Err("cannot be turned off".to_owned()),
+    }
+}
+
+fn never_on(_: &mut Config, value: &str) -> Result<(), String> {
+    match boolean(value)? {
+        false => Ok(()),
+        true => Err("is not supported".to_owned()),
+    }
+}
+
+fn within<T>(value: &str, least: T, most: T) -> Result<T, String>
+where
+    T: std::str::FromStr + PartialOrd + std::fmt::Display,
+{
+    let number = value.parse().ok().filter(|n| least <= *n && *n <= most);
+    number.ok_or_else(|| format!("must be a number from {least} to {most}"))
+}
+
+fn cache(config: &mut Config, value: &str) -> Result<(), String> {
+    let gigabytes: f64 = within(value, 0.0, 1e6)?;
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "checked to be in range just above"
+    )]
+    let bytes = (gigabytes * f64::from(1 << 30)) as u64;
+    config.cache_bytes = Some(bytes);
+    Ok(())
+}
+
+fn address(name: &str) -> String {
+    match name {
+        "localhost" => "127.0.0.1".to_owned(),
+        "*" => "0.0.0.0".to_owned(),
+        other => other.to_owned(),
+    }
+}
+
+fn compressors(config: &mut Config, value: &str) -> Result<(), String> {
+    config.compressors.clear();
+    for name in value.split(',').map(str::trim) {
+        if name == "disabled" {
+            continue;
+        }
+        let named = Compressor::of_name(name);
+        let named =
+            named.ok_or_else(|| format!("unknown compressor {name}; use snappy, zstd, zlib"))?;
+        config.compressors.push(named);
+    }
+    Ok(())
+}
+
+impl Config {
+    /// Take one setting by its name in MongoDB's configuration file.
+    ///
+    /// # Errors
+    /// An unknown name, or a value it cannot have, in a sentence that names it.
+    pub fn set(&mut self, name: &str, value: &str) -> Result<(), String> {
+        if let Some(parameter) = name.strip_prefix("setParameter.") {
+            self.parameters
+                .push((parameter.to_owned(), value.to_owned()));
+        } else if let Some(option) = name.strip_prefix("storage.engineOptions.") {
+            self.engine_options
+                .push((option.to_owned(), value.to_owned()));
+        } else {
+            let Some((_, set)) = SETTINGS.iter().find(|(known, _)| *known == name) else {
+                return Err(format!("unrecognized setting {name}"));
+            };
+            set(self, value).map_err(|error| format!("{name}: {value:?}: {error}"))?;
+        }
+        note(&mut self.parsed, name, value);
+        Ok(())
+    }
+
+    /// Take the settings of a file.
+    ///
+    /// # Errors
+    /// A file that cannot be read, and as [`Config::set`], naming the file.
+    pub fn read(&mut self, path: &Path) -> Result<(), String> {
+        let place = path.display();
+        let text = fs::read_to_string(path).map_err(|error| format!("{place}: {error}"))?;
+        for (name, value) in file::read(&text).map_err(|error| format!("{place}: {error}"))? {
+            self.set(&name, &value)
+                .map_err(|error| format!("{place}: {error}"))?;
+        }
+        Ok(())
+    }
+}
+
+/// Keep a setting for `getCmdLineOpts`, nested as in the file, numbers and switches as such.
+fn note(parsed: &mut Document, name: &str, value: &str) {
+    let value = match (value, value.parse::<i32>()) {
+        ("true", _) => Bson::Boolean(true),
+        ("false", _) => Bson::Boolean(false),
+        (_, Ok(number)) => Bson::Int32(number),
+        _ => Bson::from(value),
+    };
+    let mut place = parsed;
+    let mut parts = name.split('.').peekable();
+    while let Some(part) = parts.next() {
+        if parts.peek().is_none() {
+            place.insert(part, value);
+            return;
+        }
+        let below = place
+            .entry(part.to_owned())
+            .or_insert_with(|| Document::new().into());
+        let Bson::Document(below) = below else {
+            return;
+        };
+        place = below;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(text: &str) -> Result<Config, String> {
+        let mut config = Config::default();
+        for (name, value) in file::read(text)? {
+            config.set(&name, &value)?;
+        }
+        Ok(config)
+    }
+
+    #[test]
+    fn a_file_as_mongodb_has_it_is_read() {
+        let text = "\
+storage:
+  dbPath: /var/lib/romanesco
+  engine: lmdb
+  wiredTiger: {engineConfig: {cacheSizeGB: 0.5}}
+net:
+  port: 27018
+  bindIp: localhost,10.0.0.1
+  compression: {compressors: 'zstd,snappy'}
+replication:
+  replSetName: main
+operationProfiling: {mode: slowOp, slowOpThresholdMs: 20}
+setParameter:
+  enableTestCommands: true
+systemLog:
+";
+        let config = parse(text).unwrap();
+        assert_eq!(config.db_path, Path::new("/var/lib/romanesco"));
+        assert_eq!((config.engine.as_str(), config.port), ("lmdb", 27_018));
+        assert_eq!(config.cache_bytes, Some(1 << 29));
+        assert_eq!(config.bind_ip, ["127.0.0.1", "10.0.0.1"]);
+        assert_eq!(config.compressors, [Compressor::Zstd, Compressor::Snappy]);
+        assert_eq!(config.replica_set.as_deref(), Some("main"));
+        assert_eq!((config.profile, config.slow_ms), (1, 20));
+        let parameter = ("enableTestCommands".to_owned(), "true".to_owned());
+        assert_eq!(config.parameters, [parameter]);
+        let net = config.parsed.get_document("net").unwrap();
+        assert_eq!(net.get_i32("port").unwrap(), 27_018);
+    }
+
+    #[test]
+    fn what_is_wrong_is_named() {
+        let error = |text: &str| parse(text).unwrap_err();
+        assert_eq!(error("net: {prot: 1}"), "unrecognized setting net.prot");
+        let port = error("net:\n  port: 70000");
+        assert!(
+            port.contains("net.port") && port.contains("65535"),
+            "{port}"
+        );
+        assert!(error("net: [").contains("line"), "{}", error("net: ["));
+        assert!(error("security: {authorization: enabled}").contains("security.authorization"));
+        assert!(error("just text").contains("no setting"));
+        assert!(parse("").is_ok());
+    }
+}

@@ -1,0 +1,86 @@
+//! A command at work: the request, and what storage is told of it.
+
+use std::ops::Deref;
+use std::sync::Arc;
+
+use docdb::{Op, Store};
+use query::{Code, Error, Result};
+use wire::Builder;
+
+use super::failure;
+use super::request::Request;
+
+/// What a command sees. Inside of a transaction it runs on the transaction's own thread.
+pub(crate) struct Call<'a> {
+    request: &'a Request,
+    op: &'a Op<'a>,
+}
+
+impl Deref for Call<'_> {
+    type Target = Request;
+
+    fn deref(&self) -> &Request {
+        self.request
+    }
+}
+
+impl Call<'_> {
+    /// The operation, with the transaction it is part of.
+    pub(crate) fn op(&self) -> &Op<'_> {
+        self.op
+    }
+
+    /// Do something with the documents.
+    ///
+    /// # Errors
+    /// Those of `body`.
+    pub(crate) fn with_store<T>(
+        &self,
+        body: impl FnOnce(&Store, &Op<'_>) -> Result<T>,
+    ) -> Result<T> {
+        body(&self.request.server.store, self.op)
+    }
+}
+
+fn direct(request: &Request, op: &Op<'_>) -> Result<Builder> {
+    let mut reply = Builder::new();
+    (request.row.run)(&Call { request, op }, &mut reply)?;
+    Ok(reply)
+}
+
+/// Run a command where it belongs: in its transaction, or here.
+pub(super) fn call(request: &Arc<Request>) -> Result<Builder> {
+    let ends = matches!(request.row.name, "commitTransaction" | "abortTransaction");
+    if !request.generic.in_transaction || ends {
+        return direct(request, &request.op());
+    }
+    let inside = Arc::clone(request);
+    let store = &request.server.store;
+    let start = request.generic.start_transaction;
+    let done = store.in_transaction(request.op(), start, move |op| direct(&inside, op));
+    done.or_else(|error| refused(request, error))
+}
+
+/// The error of a single document ends the transaction, and is told where the errors of documents
+/// are told.
+fn refused(request: &Request, error: Error) -> Result<Builder> {
+    let writes = matches!(request.row.name, "insert" | "update" | "delete");
+    let of_document = matches!(
+        error.code,
+        Code::DUPLICATE_KEY | Code::DOCUMENT_VALIDATION_FAILURE | Code::IMMUTABLE_FIELD
+    );
+    if !writes || !of_document {
+        return Err(error);
+    }
+    let mut reply = Builder::new();
+    reply
+        .int("n", 0)
+        .open_array("writeErrors")
+        .open_document("0");
+    reply.int("index", 0).int("code", error.code.0);
+    if let Some(details) = &error.details {
+        failure::append(&mut reply, details);
+    }
+    reply.string("errmsg", &error.message).close().close();
+    Ok(reply)
+}

@@ -1,0 +1,171 @@
+//! Documents go in and come out.
+
+use bson::{Bson, Document, doc};
+
+use wire::message::Flags;
+
+use crate::client::{Site, all, batch};
+
+#[test]
+fn documents_are_inserted_and_listed() {
+    let site = Site::new();
+    let mut client = site.client();
+    let insert = doc! {"insert": "c", "documents": [{"_id": 1}, {"_id": 2}]};
+    let reply = client.ok("test", insert);
+    assert_eq!(reply.get("n"), Some(&Bson::Int32(2)));
+    let names: Vec<String> = reply.keys().cloned().collect();
+    assert_eq!(names, ["n", "ok", "$clusterTime", "operationTime"]);
+
+    let databases = client.ok("admin", doc! {"listDatabases": 1, "nameOnly": true});
+    assert_eq!(
+        databases.get_array("databases").unwrap(),
+        &[Bson::Document(doc! {"name": "test"})]
+    );
+    let listed = batch(&client.ok("test", doc! {"listCollections": 1}));
+    assert_eq!(listed.len(), 1);
+    assert_eq!(listed[0].get_str("name").unwrap(), "c");
+    assert_eq!(listed[0].get_str("type").unwrap(), "collection");
+    let info = listed[0].get_document("info").unwrap();
+    assert!(matches!(info.get("uuid"), Some(Bson::Binary(_))), "{info}");
+    let filter = doc! {"listCollections": 1, "filter": {"name": "other"}};
+    assert!(batch(&client.ok("test", filter)).is_empty());
+    let indexes = batch(&client.ok("test", doc! {"listIndexes": "c"}));
+    let id = doc! {"v": 2, "key": {"_id": 1}, "name": "_id_"};
+    assert_eq!(indexes, [id]);
+    assert_eq!(client.fails("test", doc! {"listIndexes": "missing"}).0, 26);
+}
+
+#[test]
+fn refused_documents_are_told_by_their_place() {
+    let site = Site::new();
+    let mut client = site.client();
+    client.ok("test", doc! {"insert": "c", "documents": [{"_id": 2}]});
+    let documents = vec![doc! {"_id": 1}, doc! {"_id": 2}, doc! {"_id": 3}];
+    let insert = |ordered: bool, documents: &[Document]| {
+        let documents: Vec<Bson> = documents.iter().cloned().map(Bson::from).collect();
+        doc! {"insert": "c", "documents": documents, "ordered": ordered}
+    };
+    let reply = client.ok("test", insert(true, &documents));
+    assert_eq!(reply.get_i32("n").unwrap(), 1);
+    let errors = reply.get_array("writeErrors").unwrap();
+    let error = errors[0].as_document().unwrap();
+    assert_eq!(errors.len(), 1);
+    assert_eq!(
+        (
+            error.get_i32("index").unwrap(),
+            error.get_i32("code").unwrap()
+        ),
+        (1, 11_000)
+    );
+    assert_eq!(error.get_document("keyValue").unwrap(), &doc! {"_id": 2});
+    let message = error.get_str("errmsg").unwrap();
+    let expected = "E11000 duplicate key error collection: test.c index: _id_ dup key: { _id: 2 }";
+    assert_eq!(message, expected);
+    let reply = client.ok("test", insert(false, &documents));
+    assert_eq!(reply.get_i32("n").unwrap(), 1);
+    assert_eq!(reply.get_array("writeErrors").unwrap().len(), 2);
+    assert_eq!(client.fails("test", insert(true, &[])).0, 16);
+}
+
+#[test]
+fn a_write_concern_that_one_member_cannot_satisfy_is_told_and_the_write_done() {
+    let site = Site::new();
+    let mut client = site.client();
+    let insert = |w: Bson| {
+        doc! {"insert": "c", "documents": [{}], "writeConcern": {"w": w, "wtimeout": 100}}
+    };
+    let many = client.ok("test", insert(Bson::Int32(3)));
+    assert_eq!(many.get_i32("n").unwrap(), 1);
+    let error = many.get_document("writeConcernError").unwrap();
+    assert_eq!(error.get_i32("code").unwrap(), 100);
+    let mode = client.ok("test", insert("west".into()));
+    let error = mode.get_document("writeConcernError").unwrap();
+    assert_eq!(error.get_i32("code").unwrap(), 79);
+    let fine = client.ok("test", insert("majority".into()));
+    assert!(!fine.contains_key("writeConcernError"));
+    let standalone = Site::with(|config| config.replica_set = None);
+    let refused = standalone.client().fails("test", insert(Bson::Int32(3)));
+    assert_eq!(refused.0, 2);
+}
+
+#[test]
+fn documents_are_found_in_batches() {
+    let site = Site::new();
+    let mut client = site.client();
+    let documents: Vec<Bson> = (0..250)
+        .map(|i| doc! {"_id": i, "even": i % 2 == 0}.into())
+        .collect();
+    client.ok("test", doc! {"insert": "c", "documents": documents});
+    let first = client.ok("test", doc! {"find": "c", "filter": {}});
+    assert_eq!(batch(&first).len(), 101);
+    let cursor = first.get_document("cursor").unwrap();
+    let names: Vec<&str> = cursor.keys().map(String::as_str).collect();
+    assert_eq!(names, ["firstBatch", "id", "ns"]);
+    assert_eq!(cursor.get_str("ns").unwrap(), "test.c");
+    let id = cursor.get_i64("id").unwrap();
+    assert_ne!(id, 0);
+    let more = doc! {"getMore": id, "collection": "c", "batchSize": 100};
+    let second = client.ok("test", more.clone());
+    assert_eq!(batch(&second)[0].get_i32("_id").unwrap(), 101);
+    let third = client.ok("test", more.clone());
+    assert_eq!(batch(&third).len(), 49);
+    assert_eq!(
+        third.get_document("cursor").unwrap().get_i64("id").unwrap(),
+        0
+    );
+    assert_eq!(client.fails("test", more).0, 43);
+
+    let filter = doc! {"even": true, "_id": {"$gte": 240}};
+    assert_eq!(all(&mut client, "c", filter.clone()).len(), 5);
+    let count = client.ok("test", doc! {"count": "c", "query": filter});
+    assert_eq!(count.get("n"), Some(&Bson::Int32(5)));
+    let distinct = client.ok("test", doc! {"distinct": "c", "key": "even"});
+    assert_eq!(
+        distinct.get_array("values").unwrap(),
+        &[Bson::Boolean(true), Bson::Boolean(false)]
+    );
+}
+
+#[test]
+fn an_exhausting_client_gets_every_batch_unasked() {
+    let site = Site::new();
+    let mut client = site.client();
+    let documents: Vec<Bson> = (0..25).map(|i| doc! {"_id": i}.into()).collect();
+    client.ok("test", doc! {"insert": "c", "documents": documents});
+    let first = client.ok("test", doc! {"find": "c", "batchSize": 5});
+    let id = first.get_document("cursor").unwrap().get_i64("id").unwrap();
+    let more = doc! {"getMore": id, "collection": "c", "batchSize": 5};
+    client.send("test", more, Flags::EXHAUST_ALLOWED);
+    let mut seen = 5;
+    loop {
+        let (message, reply) = client.receive().unwrap();
+        seen += batch(&reply).len();
+        let ended = reply.get_document("cursor").unwrap().get_i64("id").unwrap() == 0;
+        assert_eq!(message.flags.has(Flags::MORE_TO_COME), !ended);
+        if ended {
+            break;
+        }
+    }
+    assert_eq!(seen, 25);
+}
+
+#[test]
+fn cursors_are_killed() {
+    let site = Site::new();
+    let mut client = site.client();
+    let documents: Vec<Bson> = (0..25).map(|i| doc! {"_id": i}.into()).collect();
+    client.ok("test", doc! {"insert": "c", "documents": documents});
+    let first = client.ok("test", doc! {"find": "c", "batchSize": 5});
+    let id = first.get_document("cursor").unwrap().get_i64("id").unwrap();
+    let killed = client.ok("test", doc! {"killCursors": "c", "cursors": [id, 77_i64]});
+    assert_eq!(
+        killed.get_array("cursorsKilled").unwrap(),
+        &[Bson::Int64(id)]
+    );
+    assert_eq!(
+        killed.get_array("cursorsNotFound").unwrap(),
+        &[Bson::Int64(77)]
+    );
+    let more = doc! {"getMore": id, "collection": "c"};
+    assert_eq!(client.fails("test", more).0, 43);
+}
