@@ -5,9 +5,9 @@
 //! group in memory; full groups wait in a queue of a few buffers; a *writer* writes them with one
 //! call each, a *syncer* syncs for all who wait. Both may be any thread. The writer does not wait
 //! for the syncer: groups are written while a sync runs, to the same segment and to later ones.
-//! Commits slow down as the buffers fill ([`pace`]); an append waits only when all are full, for a missing segment, or when
-//! [`append::DIRTY_MAX`] segments are not synced. A record longer than a buffer is streamed as a
-//! group of its own; one longer than a segment gets a segment of its own.
+//! Commits slow down as the buffers fill ([`pace`]); an append waits only when all are full, for a
+//! missing segment, or when [`append::DIRTY_MAX`] segments are not synced. A record longer than a
+//! buffer is streamed as a group of its own; one longer than a segment gets a segment of its own.
 //!
 //! # Invariants
 //!
