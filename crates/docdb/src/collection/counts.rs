@@ -1,8 +1,8 @@
 //! How many documents a collection holds and how many bytes, and the numbers of its records.
 //!
 //! - C1. Every transaction that changes a collection writes what it changes the counts by as an
-//!   entry of its own in the tree `_counts`: the sum of a collection's entries is what its committed
-//!   documents are, also after a crash, and transactions do not conflict over a counter.
+//!   entry of its own in the tree `_counts`: the sum of a collection's entries is what its
+//!   committed documents are, also after a crash, and transactions do not conflict over a counter.
 //! - C2. Entries are folded into one now and then, in a transaction of their own.
 //! - C3. The highest number of a record ever committed is in the entries, too: numbers are not used
 //!   again, also not when the last document was deleted before a restart.

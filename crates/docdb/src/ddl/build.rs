@@ -2,8 +2,8 @@
 //!
 //! 1. The index is put into the catalog, not ready: from here on writers keep it up to date.
 //! 2. The documents are gone through in portions. For each portion the latch is held alone, so that
-//!    nobody's uncommitted change is missed; between portions writers go on. Putting an entry that a
-//!    writer has put already changes nothing.
+//!    nobody's uncommitted change is missed; between portions writers go on. Putting an entry that
+//!    a writer has put already changes nothing.
 //! 3. The index is marked ready.
 //!
 //! A build that fails takes its index out of the catalog again. One that a crash ended is found not

@@ -181,6 +181,11 @@ fn modify_index(
             other => return Err(unknown(&format!("index.{other}"))),
         }
     }
+    put_spec(change, index, &spec)
+}
+
+/// Give an index another specification.
+fn put_spec(change: &mut Change<'_>, index: &mut Arc<Index>, spec: &IndexSpec) -> Result<()> {
     let number = index.number();
     let stored = StoredIndex {
         spec: spec.clone(),

@@ -414,7 +414,8 @@ fn fields(key: &Document) -> Result<Vec<(String, FieldKind)>> {
         return Err(Error::location(
             31303,
             format!(
-                "A maximum of one index field is allowed to be hashed but found {hashed} for 'key' {key}"
+                "A maximum of one index field is allowed to be hashed but found {hashed} for \
+                 'key' {key}"
             ),
         ));
     }

@@ -137,17 +137,21 @@ impl Reader<'_> {
             }),
             kind::DB_POINTER => self.pointer()?,
             kind::CODE => RawBson::JavaScriptCode(self.text()?),
-            kind::CODE_WITH_SCOPE => {
-                let code = self.text()?;
-                if self.byte()? != kind::OBJECT {
-                    return Err(Malformed);
-                }
-                let scope = self.document(depth)?;
-                RawBson::JavaScriptCodeWithScope(RawJavaScriptCodeWithScope { code, scope })
-            }
+            kind::CODE_WITH_SCOPE => self.code_with_scope(depth)?,
             kind::MAX_KEY => RawBson::MaxKey,
             _ => self.number(first)?,
         })
+    }
+
+    fn code_with_scope(&mut self, depth: u32) -> Result<RawBson, Malformed> {
+        let code = self.text()?;
+        if self.byte()? != kind::OBJECT {
+            return Err(Malformed);
+        }
+        let scope = self.document(depth)?;
+        Ok(RawBson::JavaScriptCodeWithScope(
+            RawJavaScriptCodeWithScope { code, scope },
+        ))
     }
 
     fn number(&mut self, first: u8) -> Result<RawBson, Malformed> {

@@ -223,19 +223,7 @@ impl Encoder {
                 self.string(kind::CODE_WITH_SCOPE, code.code, None);
                 self.document(code.scope, collation)?;
             }
-            RawBsonRef::DbPointer(_) => {
-                out.push(kind::DB_POINTER);
-                // The parts of it can be had only by writing it: after a length, a type and an
-                // empty name, and before the end of the document.
-                let mut document = RawDocumentBuf::new();
-                document.append(cstr!(""), value);
-                let bytes = document.as_bytes();
-                let body = bytes.get(6..bytes.len() - 1).unwrap_or_default();
-                // Its first 4 bytes are the length of the namespace, the other way round.
-                let (head, rest) = body.split_at(body.len().min(4));
-                out.extend(head.iter().rev());
-                out.extend_from_slice(rest);
-            }
+            RawBsonRef::DbPointer(_) => pointer(out, value),
             _ => out.push(kind::NULL),
         }
         Ok(())
@@ -295,6 +283,21 @@ impl Encoder {
         self.bytes.push(0);
         Ok(())
     }
+}
+
+/// A DBPointer, whose parts are in no other way to be had.
+fn pointer(out: &mut Vec<u8>, value: RawBsonRef<'_>) {
+    out.push(kind::DB_POINTER);
+    // The parts of it can be had only by writing it: after a length, a type and an
+    // empty name, and before the end of the document.
+    let mut document = RawDocumentBuf::new();
+    document.append(cstr!(""), value);
+    let bytes = document.as_bytes();
+    let body = bytes.get(6..bytes.len() - 1).unwrap_or_default();
+    // Its first 4 bytes are the length of the namespace, the other way round.
+    let (head, rest) = body.split_at(body.len().min(4));
+    out.extend(head.iter().rev());
+    out.extend_from_slice(rest);
 }
 
 fn length(bytes: &[u8]) -> [u8; 4] {

@@ -5,9 +5,13 @@
 //! | class | magnitudes | body |
 //! |---|---|---|
 //! | +1 | below 1 | anchor: the bits of a double, times two, plus the flag of a tail (8 bytes) |
-//! | +2..=+9 | 1 to below 2^63 | the integral part times two, plus the flag of a fraction, in as few bytes as it needs: 1 to 8, which is the class; with a fraction: its first 52 bits, then 4 bits of which the lowest is the flag of a tail (7 bytes) |
+//! | +2..=+9 | 1 to below 2^63 | integral part, perhaps a fraction |
 //! | +10 | 2^63 and more | anchor, as below 1 |
 //! | +11 | infinity | |
+//!
+//! An integral part is written times two, plus the flag of a fraction, in as few bytes as it needs:
+//! 1 to 8, which is the class. A fraction is its first 52 bits, then 4 bits of which the lowest is
+//! the flag of a tail (7 bytes).
 //!
 //! The anchor is the largest double that does not exceed the magnitude. Where they differ, which
 //! only decimals do, a tail follows: the decimal exponent (2 bytes) and the decimal digits, two in

@@ -3,8 +3,8 @@
 //! - E1. What is put for a document is what the key generator gives for it, and nothing else; what
 //!   is removed for a document is what it gives for the bytes that were stored.
 //! - E2. A write that is refused (a duplicate key, arrays that cannot be indexed) leaves nothing of
-//!   its document in the transaction: all keys are made before the first is put, and unique ones are put
-//!   before all others and taken back.
+//!   its document in the transaction: all keys are made before the first is put, and unique ones
+//!   are put before all others and taken back.
 
 use std::sync::Arc;
 

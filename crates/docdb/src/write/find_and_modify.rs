@@ -115,13 +115,17 @@ impl Store {
             projection: projection.as_ref(),
             retry: retry.as_ref().map(|retry| (retry, stmt)),
         };
+        self.run_task(&task)
+    }
+
+    fn run_task(&self, task: &Task<'_>) -> Result<FindAndModifyReply> {
         let mut attempt = 0;
         loop {
-            match self.write(op, &mut |work| task.run(work)) {
+            match self.write(task.op, &mut |work| task.run(work)) {
                 Err(e)
                     if e.code == Code::DUPLICATE_KEY
-                        && asked.upsert
-                        && op.transaction.is_none()
+                        && task.asked.upsert
+                        && task.op.transaction.is_none()
                         && attempt < UPSERTS =>
                 {
                     attempt += 1;

@@ -30,8 +30,8 @@ impl Collator {
     /// The collator of `collation`.
     ///
     /// # Errors
-    /// `BadValue` for a locale without data, or for French ordering of accents in a locale that does
-    /// not have it.
+    /// `BadValue` for a locale without data, or for French ordering of accents in a locale that
+    /// does not have it.
     pub fn new(collation: Collation) -> Result<Collator> {
         let mut preferences = locale::preferences(&collation.locale)?;
         preferences.case_first = Some(match collation.case_first {

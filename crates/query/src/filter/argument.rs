@@ -5,7 +5,7 @@ use bson::{Bson, RawBsonRef, RawDocument};
 use super::Test;
 use crate::number::Number;
 use crate::regex::Regex;
-use crate::{Error, Result};
+use crate::{Error, Result, show};
 
 /// `$regex`, with the `$options` that stand beside it in `operators`.
 pub(super) fn regex(value: RawBsonRef<'_>, operators: &RawDocument) -> Result<Regex> {
@@ -89,5 +89,5 @@ pub(super) fn size(value: RawBsonRef<'_>) -> Result<Test> {
 
 /// For messages: the value as text.
 pub(super) fn shown(value: RawBsonRef<'_>) -> String {
-    Bson::try_from(value).map_or(String::new(), |value| value.to_string())
+    Bson::try_from(value).map_or(String::new(), |value| show::value(&value))
 }

@@ -29,18 +29,7 @@ impl Match<'_> {
     fn explain(&self, node: &Node, document: &RawDocument, matched: bool) -> Result<Document> {
         let mut details = doc! {"operatorName": name(node)};
         match node {
-            Node::And(nodes) => {
-                let list = self.clauses(nodes, document, matched)?;
-                details.insert(
-                    if matched {
-                        "clausesSatisfied"
-                    } else {
-                        "clausesNotSatisfied"
-                    },
-                    list,
-                );
-            }
-            Node::Or(nodes) => {
+            Node::And(nodes) | Node::Or(nodes) => {
                 let list = self.clauses(nodes, document, matched)?;
                 details.insert(
                     if matched {

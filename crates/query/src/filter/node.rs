@@ -42,8 +42,8 @@ pub enum Node {
     Comment(Bson),
 }
 
-/// What the values at a path are asked. All but the negations hold when one of the values, an array's
-/// elements included, passes.
+/// What the values at a path are asked. All but the negations hold when one of the values, an
+/// array's elements included, passes.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub enum Test {

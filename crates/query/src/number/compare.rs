@@ -1,7 +1,7 @@
 //! The order of numbers by exact value, whatever their types.
 //!
-//! 2^53+1 as `long` is above 2^53 as `double`; 0.1 as decimal is not 0.1 as double; zeros are equal;
-//! NaN is below all numbers and equal to itself.
+//! 2^53+1 as `long` is above 2^53 as `double`; 0.1 as decimal is not 0.1 as double; zeros are
+//! equal; NaN is below all numbers and equal to itself.
 
 use std::cmp::Ordering;
 

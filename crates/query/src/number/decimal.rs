@@ -1,9 +1,9 @@
 //! The decimal of BSON: IEEE 754-2008 decimal128 in the binary integer encoding, 16 bytes little
 //! endian.
 //!
-//! Arithmetic is done by `dec`, whose numbers use the other encoding of the standard (densely packed
-//! digits), so they are converted, never reinterpreted. A coefficient beyond 34 digits is not
-//! canonical and reads as zero, as the standard says.
+//! Arithmetic is done by `dec`, whose numbers use the other encoding of the standard (densely
+//! packed digits), so they are converted, never reinterpreted. A coefficient beyond 34 digits is
+//! not canonical and reads as zero, as the standard says.
 
 use bson::Decimal128;
 use dec::Context;

@@ -46,7 +46,8 @@ pub fn double_to_string(number: f64) -> String {
     format!("{}e{sign}{magnitude:02}", without_zeros(digits))
 }
 
-/// Without the zeros at the end of a fraction, and without the point when nothing is left behind it.
+/// Without the zeros at the end of a fraction, and without the point when nothing is left behind
+/// it.
 fn without_zeros(text: &str) -> &str {
     if text.contains('.') {
         text.trim_end_matches('0').trim_end_matches('.')

@@ -1,8 +1,8 @@
 //! Finding one field in a raw document: the innermost loop of every filter.
 //!
 //! Fields before the wanted one are stepped over by their lengths, without checking their names for
-//! UTF-8 or making values of them; that halves the time of `bson`'s own iteration, which remains the
-//! way to the types that are seldom asked for.
+//! UTF-8 or making values of them; that halves the time of `bson`'s own iteration, which remains
+//! the way to the types that are seldom asked for.
 
 use bson::oid::ObjectId;
 use bson::{DateTime, Decimal128, RawBsonRef, RawDocument, Timestamp};
@@ -78,8 +78,8 @@ fn size(kind: u8, bytes: &[u8]) -> Option<usize> {
     }
 }
 
-/// The value of one of the common types at the head of `bytes`; none for the others, and for what is
-/// no BSON.
+/// The value of one of the common types at the head of `bytes`; none for the others, and for what
+/// is no BSON.
 fn scalar(kind: u8, bytes: &[u8]) -> Option<RawBsonRef<'_>> {
     let eight = || bytes.first_chunk::<8>().copied();
     Some(match kind {

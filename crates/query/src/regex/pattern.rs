@@ -36,7 +36,8 @@ impl Regex {
     /// comments, `u` UTF-8 (always on).
     ///
     /// # Errors
-    /// 51108 for another option, 51091 for a pattern that PCRE2 refuses, `BadValue` for a zero byte.
+    /// 51108 for another option, 51091 for a pattern that PCRE2 refuses, `BadValue` for a zero
+    /// byte.
     pub fn new(pattern: &str, options: &str) -> Result<Regex> {
         if pattern.contains('\0') || options.contains('\0') {
             return Err(Error::bad_value(
@@ -96,8 +97,8 @@ impl Regex {
             .map_err(|error| exhausted(&error))
     }
 
-    /// The first match that begins at `start` or behind it; none when there is none, or when `start`
-    /// is beyond the end.
+    /// The first match that begins at `start` or behind it; none when there is none, or when
+    /// `start` is beyond the end.
     ///
     /// # Errors
     /// As [`Regex::is_match`].
@@ -118,8 +119,8 @@ impl Regex {
         }))
     }
 
-    /// What every text that matches begins with, when the pattern says so (`^abc`); texts that begin
-    /// so need not match.
+    /// What every text that matches begins with, when the pattern says so (`^abc`); texts that
+    /// begin so need not match.
     #[must_use]
     pub fn prefix(&self) -> Option<String> {
         prefix::literal(self.pattern(), self.options())

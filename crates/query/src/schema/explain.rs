@@ -1,7 +1,7 @@
 //! Why a value is not valid: the tree of failed rules that errors of validation carry.
 //!
-//! The shape is that of MongoDB's manual, "Schema Validation", "Handle Invalid Documents". It is made
-//! only for values that failed, so it judges rule after rule again.
+//! The shape is that of MongoDB's manual, "Schema Validation", "Handle Invalid Documents". It is
+//! made only for values that failed, so it judges rule after rule again.
 
 use bson::{Bson, Document, RawArray, RawBsonRef, RawDocument, doc};
 

@@ -110,6 +110,34 @@ impl Schema {
                 "pattern",
                 Check::Pattern(Regex::new(text(name, value)?, "")?),
             ),
+            "items" | "additionalItems" | "minItems" | "maxItems" | "uniqueItems" => {
+                return self.array_check(name, value, depth);
+            }
+            "allOf" => (
+                "allOf",
+                Check::AllOf(schemas(name, nonempty(name, value)?, depth)?),
+            ),
+            "anyOf" => (
+                "anyOf",
+                Check::AnyOf(schemas(name, nonempty(name, value)?, depth)?),
+            ),
+            "oneOf" => (
+                "oneOf",
+                Check::OneOf(schemas(name, nonempty(name, value)?, depth)?),
+            ),
+            "not" => ("not", Check::Not(schema(name, value, depth)?)),
+            _ => return self.object_check(name, value, depth).map(Some),
+        }))
+    }
+
+    /// The keywords that speak of arrays.
+    fn array_check(
+        &self,
+        name: &str,
+        value: &Bson,
+        depth: usize,
+    ) -> Result<Option<(&'static str, Check)>> {
+        Ok(Some(match name {
             "items" => match value {
                 Bson::Array(list) => ("items", Check::ItemList(schemas(name, list, depth)?)),
                 value => ("items", Check::Items(schema(name, value, depth)?)),
@@ -140,20 +168,7 @@ impl Schema {
                 true => ("uniqueItems", Check::UniqueItems),
                 false => return Ok(None),
             },
-            "allOf" => (
-                "allOf",
-                Check::AllOf(schemas(name, nonempty(name, value)?, depth)?),
-            ),
-            "anyOf" => (
-                "anyOf",
-                Check::AnyOf(schemas(name, nonempty(name, value)?, depth)?),
-            ),
-            "oneOf" => (
-                "oneOf",
-                Check::OneOf(schemas(name, nonempty(name, value)?, depth)?),
-            ),
-            "not" => ("not", Check::Not(schema(name, value, depth)?)),
-            _ => return self.object_check(name, value, depth).map(Some),
+            other => return Err(unknown(other)),
         }))
     }
 

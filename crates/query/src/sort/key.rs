@@ -13,9 +13,9 @@ use crate::value::{compare, compare_raw_with};
 
 /// The values a document is sorted by.
 ///
-/// Strings are held as they are without a collation, and under one as their sort keys in hexadecimal
-/// digits, so that comparing needs no collator. Keys of different sorts, or of different collations,
-/// have no meaning together.
+/// Strings are held as they are without a collation, and under one as their sort keys in
+/// hexadecimal digits, so that comparing needs no collator. Keys of different sorts, or of
+/// different collations, have no meaning together.
 #[derive(Debug, Clone)]
 pub struct SortKey {
     values: Box<[Bson]>,

@@ -8,7 +8,7 @@ use super::SortKey;
 use crate::collation::Collator;
 use crate::number::Number;
 use crate::path::Path;
-use crate::{Code, Error, Result};
+use crate::{Code, Error, Result, show};
 
 /// More fields than this are refused, as in the keys of an index.
 const MAX_FIELDS: usize = 32;
@@ -163,7 +163,7 @@ fn direction(name: &str, value: RawBsonRef<'_>) -> Result<Direction> {
         ));
     }
     let Some(number) = Number::from_raw(value) else {
-        let shown = Bson::try_from(value).map_or(String::new(), |value| value.to_string());
+        let shown = Bson::try_from(value).map_or(String::new(), |value| show::value(&value));
         return Err(Error::new(
             Code(15974),
             format!("Illegal key in $sort specification: {name}: {shown}"),

@@ -1,5 +1,5 @@
-//! Random values for laws: few names and small ranges, so that values meet; numbers near the edges of
-//! their types, so that comparing them exactly is hard.
+//! Random values for laws: few names and small ranges, so that values meet; numbers near the edges
+//! of their types, so that comparing them exactly is hard.
 
 use bson::spec::BinarySubtype;
 use bson::{Bson, Document, oid::ObjectId};

@@ -1,7 +1,7 @@
 //! Random specifications, thrown at every parser and evaluator: errors are answers, panics are not.
 //!
-//! `ROMANESCO_SEEDS=n` runs `n` seeds of each test instead of a few hundred, and a failure prints its
-//! seed, which `ROMANESCO_SEED=n` replays.
+//! `ROMANESCO_SEEDS=n` runs `n` seeds of each test instead of a few hundred, and a failure prints
+//! its seed, which `ROMANESCO_SEED=n` replays.
 
 use std::env;
 

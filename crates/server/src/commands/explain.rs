@@ -5,6 +5,7 @@ use docdb::Verbosity;
 use query::{Code, Error, Namespace, Result};
 use wire::Builder;
 
+use super::aggregate;
 use super::find::{count_request, distinct_request, find_request};
 use crate::dispatch::row::{ABANDON, API, Lane, Privilege, READS, Row};
 use crate::dispatch::{Arguments, Call, failure};
@@ -48,6 +49,9 @@ fn explain(request: &Call<'_>, reply: &mut Builder) -> Result<()> {
     let arguments = Arguments::of(command, inner)?;
     let explained = request.with_store(|store, op| match command {
         "find" => store.explain_find(op, &ns, &find_request(&arguments)?, verbosity),
+        "aggregate" => {
+            store.explain_aggregate(op, &ns, &aggregate::asked(&arguments, true)?, verbosity)
+        }
         "count" => store.explain_count(op, &ns, &count_request(&arguments)?, verbosity),
         "distinct" => store.explain_distinct(op, &ns, &distinct_request(&arguments)?, verbosity),
         other => {

@@ -1,5 +1,6 @@
 //! The commands: a file for each family, a row for each command.
 
+mod aggregate;
 mod build;
 mod cursor;
 mod ddl;
@@ -30,6 +31,7 @@ use crate::dispatch::Row;
 
 /// The rows, family by family.
 const FAMILIES: &[&[Row]] = &[
+    aggregate::ROWS,
     build::ROWS,
     cursor::ROWS,
     ddl::ROWS,

@@ -173,3 +173,35 @@ fn the_profile_of_a_database_is_kept() {
     let was = client.ok("test", doc! {"profile": 0, "slowms": 50});
     assert_eq!(was.get_i32("was").unwrap(), 2);
 }
+
+#[test]
+fn documents_run_through_a_pipeline() {
+    let site = Site::new();
+    let mut client = site.client();
+    client.ok(
+        "test",
+        doc! {"insert": "c", "documents": [{"a": 1}, {"a": 1}, {"a": 2}]},
+    );
+    let counted = client.ok(
+        "test",
+        doc! {"aggregate": "c", "cursor": {}, "pipeline": [
+            {"$match": {"a": 1}}, {"$group": {"_id": 1, "n": {"$sum": 1}}},
+        ]},
+    );
+    assert_eq!(batch(&counted), [doc! {"_id": 1, "n": 2}]);
+    let running = client.ok(
+        "admin",
+        doc! {
+            "aggregate": 1, "cursor": {}, "pipeline": [{"$currentOp": {}}],
+        },
+    );
+    assert_eq!(batch(&running).len(), 1);
+    let unknown = doc! {"aggregate": "c", "cursor": {}, "pipeline": [{"$nonsense": 1}]};
+    assert_eq!(client.fails("test", unknown).0, 40_324);
+    assert_eq!(
+        client
+            .fails("test", doc! {"aggregate": "c", "pipeline": []})
+            .0,
+        9
+    );
+}

@@ -1,0 +1,136 @@
+//! `aggregate`.
+
+use bson::spec::BinarySubtype;
+use bson::{Binary, Bson, Document, RawBsonRef, doc};
+use docdb::{AggregateRequest, Verbosity};
+use query::stage::Statistics;
+use query::{Error, Namespace, Result};
+use wire::Builder;
+
+use super::find::{collation, tree};
+use super::write::hint;
+use super::{cursor, diagnose};
+use crate::dispatch::row::{ABANDON, API, Lane, Privilege, READS, Row, TRANSACTION};
+use crate::dispatch::{Arguments, Call, failure};
+use crate::state::clock;
+use crate::state::metrics::Class;
+
+pub(super) const ROWS: &[Row] = &[Row {
+    lane: Lane::Storage,
+    class: Class::Read,
+    flags: API | TRANSACTION | READS | ABANDON,
+    fields: &[
+        "pipeline",
+        "cursor",
+        "explain",
+        "allowDiskUse",
+        "hint",
+        "collation",
+        "let",
+        "bypassDocumentValidation",
+        "fromMongos",
+        "needsMerge",
+        "encryptionInformation",
+        "isMapReduceCommand",
+        "includeQueryStatsMetrics",
+    ],
+    privilege: Privilege::Own,
+    ..Row::new("aggregate", aggregate, "Run documents through a pipeline")
+}];
+
+/// The collection, or the whole database.
+fn namespace(request: &Call<'_>) -> Result<Namespace> {
+    match request.target()? {
+        RawBsonRef::String(_) => request.namespace(),
+        RawBsonRef::Int32(1) | RawBsonRef::Int64(1) => {
+            Ok(Namespace::collectionless(request.database()))
+        }
+        RawBsonRef::Double(n) if n == 1.0 => Ok(Namespace::collectionless(request.database())),
+        _ => {
+            let message = "Invalid command format: the 'aggregate' field must specify a \
+                 collection name or 1";
+            Err(Error::parse(message))
+        }
+    }
+}
+
+/// What `aggregate` is asked; only an explained one needs no cursor.
+pub(super) fn asked(arguments: &Arguments<'_>, explained: bool) -> Result<AggregateRequest> {
+    let mut pipeline = Vec::new();
+    for stage in arguments.need_array("pipeline")? {
+        match Bson::try_from(stage?)? {
+            stage @ Bson::Document(_) => pipeline.push(stage),
+            _ => {
+                let message = "Each element of the 'pipeline' array must be an object";
+                return Err(Error::type_mismatch(message));
+            }
+        }
+    }
+    let batch_size = match arguments.document("cursor")? {
+        Some(options) => {
+            let options = Arguments::of("aggregate.cursor", options)?;
+            options.only(&["batchSize"])?;
+            options.count("batchSize")?
+        }
+        None if explained => None,
+        None => {
+            let message = "The 'cursor' option is required, except for aggregate with the \
+                 explain argument";
+            return Err(Error::parse(message));
+        }
+    };
+    Ok(AggregateRequest {
+        pipeline,
+        batch_size,
+        allow_disk_use: arguments.boolean("allowDiskUse")?.unwrap_or(true),
+        hint: hint(arguments)?,
+        collation: collation(arguments)?,
+        variables: tree(arguments.document("let")?)?,
+        bypass_validation: arguments.is_on("bypassDocumentValidation")?,
+    })
+}
+
+/// What stages show that storage knows nothing of.
+fn report(request: &Call<'_>, what: &Statistics) -> Result<Vec<Document>> {
+    match what {
+        Statistics::CurrentOp(_) => {
+            let running = request.server.operations.list();
+            Ok(running
+                .iter()
+                .map(|request| diagnose::describe(request))
+                .collect())
+        }
+        Statistics::ListSessions(_) | Statistics::ListLocalSessions(_) => {
+            let ids = request.server.store.session_ids();
+            let shown = ids.iter().map(|id| {
+                let uuid = Binary {
+                    subtype: BinarySubtype::Uuid,
+                    bytes: id.id.to_vec(),
+                };
+                doc! {"_id": {"id": uuid}, "lastUse": clock::now()}
+            });
+            Ok(shown.collect())
+        }
+        _ => Ok(Vec::new()),
+    }
+}
+
+fn aggregate(request: &Call<'_>, reply: &mut Builder) -> Result<()> {
+    request.server.metrics.ops.command.one();
+    let arguments = request.arguments()?;
+    let ns = namespace(request)?;
+    if arguments.is_on("explain")? {
+        let asked = asked(&arguments, true)?;
+        let verbosity = Verbosity::QueryPlanner;
+        let explained =
+            request.with_store(|store, op| store.explain_aggregate(op, &ns, &asked, verbosity))?;
+        failure::append(reply, &explained);
+        return Ok(());
+    }
+    let asked = asked(&arguments, false)?;
+    let report = |what: &Statistics| report(request, what);
+    let batch =
+        request.with_store(|store, op| store.aggregate_with(op, &ns, &asked, Some(&report)))?;
+    cursor::answer(request, reply, "firstBatch", &batch);
+    Ok(())
+}
