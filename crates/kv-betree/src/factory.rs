@@ -5,10 +5,11 @@
 //! nobody above this API would do the work in its place.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use kv::{Capabilities, Engine, EngineOptions, Factory, Limits, OptionDoc, Result};
+use vfs::RealVfs;
 
-use crate::engine;
 use crate::settings::{self, OPTIONS};
 
 /// The engine's name.
@@ -56,8 +57,7 @@ impl Factory for Betree {
     }
 
     fn open(&self, directory: &Path, options: &EngineOptions) -> Result<Box<dyn Engine>> {
-        self.check_own(options)?;
-        engine::open(directory, settings::read(options)?)
+        crate::open_with(Arc::new(RealVfs::new()), directory, options)
     }
 }
 

@@ -4,9 +4,29 @@
 //! in `settings`, handles and calls in `engine`, errors in `engine::errors`. The one thing it adds
 //! is the identity file, which says whose the directory is.
 
+use std::path::Path;
+use std::sync::Arc;
+
+use kv::{Engine, EngineOptions, Factory, Result};
+use vfs::Vfs;
+
 mod engine;
 mod factory;
 mod settings;
+
+/// Open a store on a file system of the caller's: for tests that watch or stop it. The identity
+/// file is still read and written by the operating system.
+///
+/// # Errors
+/// As [`kv::Factory::open`] of the [`factory`].
+pub fn open_with(
+    vfs: Arc<dyn Vfs>,
+    directory: &Path,
+    options: &EngineOptions,
+) -> Result<Box<dyn Engine>> {
+    factory::Betree.check_own(options)?;
+    engine::open(vfs, directory, settings::read(options)?)
+}
 
 /// The factory of this engine.
 #[must_use]

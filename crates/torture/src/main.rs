@@ -9,6 +9,7 @@ use std::process::{self, ExitCode};
 use clap::{Args, Parser, Subcommand};
 use kv::Durability;
 use stdx::time;
+use torture::protocol::Abort;
 use torture::{Config, Failure, Summary, worker};
 
 /// The line of arguments.
@@ -57,6 +58,10 @@ struct Run {
     /// its own memory until it syncs
     #[arg(long, default_value = "group")]
     kept: Durability,
+    /// Most kills are in the N-th call at SITE, of betree: as log.sync:3, or :100 for any call that
+    /// changes a file [default: drawn]
+    #[arg(long, value_name = "SITE:N")]
+    abort_at: Option<Abort>,
     /// Tell of every cycle on standard error
     #[arg(long, short)]
     verbose: bool,
@@ -98,6 +103,7 @@ fn torture(run: &Run) -> Result<Summary, Failure> {
         kept: run.kept,
         canary: false,
         lie: None,
+        abort: run.abort_at.clone(),
     };
     let summary = torture::run(&config, &mut |line| {
         if run.verbose {

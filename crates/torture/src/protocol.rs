@@ -4,7 +4,9 @@
 //! Both ends are the same binary. I1: the worker writes each message whole, under one lock, so that
 //! a message stands before another only if it was said before.
 
+use std::fmt;
 use std::path::PathBuf;
+use std::str::FromStr;
 
 use kv::{Durability, EngineOptions};
 use serde::{Deserialize, Serialize};
@@ -40,6 +42,60 @@ pub struct Start {
     pub first: u64,
     /// How the worker cheats, in tests of the supervisor.
     pub lie: Option<Lie>,
+    /// Where the worker kills itself, if its engine is betree.
+    pub abort: Option<Abort>,
+}
+
+/// A call of the engine to the operating system in which the process ends at once.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Abort {
+    /// The call's site begins with this; empty: any call that changes a file.
+    pub site: String,
+    /// Which of those calls, from 1 on.
+    pub nth: u64,
+    /// Before, in the middle of, or after the call.
+    pub part: Part,
+}
+
+impl fmt::Display for Abort {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Abort { site, nth, part } = self;
+        let part = match part {
+            Part::Before => "before",
+            Part::Half => "in the middle of",
+            Part::After => "after",
+        };
+        let site = if site.is_empty() { "any site" } else { site };
+        write!(f, "{part} call {nth} of {site}")
+    }
+}
+
+impl FromStr for Abort {
+    type Err = String;
+
+    /// `SITE:N`: after the N-th call at SITE.
+    fn from_str(text: &str) -> Result<Abort, String> {
+        let parts = text.rsplit_once(':');
+        let parsed = parts.and_then(|(site, nth)| Some((site, nth.parse().ok()?)));
+        let (site, nth) = parsed.ok_or_else(|| format!("{text}: write SITE:N, as log.sync:3"))?;
+        Ok(Abort {
+            site: site.to_owned(),
+            nth,
+            part: Part::After,
+        })
+    }
+}
+
+/// How far the last call gets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Part {
+    /// Nothing of it is done.
+    Before,
+    /// The first half of what it writes is written; other calls are done.
+    Half,
+    /// It is done.
+    After,
 }
 
 /// Ways to cheat: each must be caught.

@@ -120,6 +120,8 @@ impl Batch {
         self.counts.puts += 1;
         self.key_max = self.key_max.max(key.len());
         self.value_max = self.value_max.max(value.len());
+        debug_assert!(key.len() <= self.key_max, "the longest key is known");
+        debug_assert!(value.len() <= self.value_max, "so is the longest value");
     }
 
     /// Remove `key`; nothing happens if it is not there.
@@ -132,6 +134,7 @@ impl Batch {
         self.bytes.extend_from_slice(key);
         self.counts.deletes += 1;
         self.key_max = self.key_max.max(key.len());
+        debug_assert!(key.len() <= self.key_max, "the longest key is known");
     }
 
     /// Remove every key between `start` and `end`; crossed bounds hold nothing.
@@ -162,6 +165,7 @@ impl Batch {
             head.varint(tree.0);
             self.tree = Some(tree);
         }
+        debug_assert_eq!(self.tree, Some(tree), "I1: the next may leave it out");
     }
 
     /// The number of changes.
@@ -173,6 +177,11 @@ impl Batch {
     /// True when there are no changes.
     #[must_use]
     pub fn is_empty(&self) -> bool {
+        debug_assert_eq!(
+            self.bytes.is_empty(),
+            self.len() == 0,
+            "I1: bytes are changes"
+        );
         self.bytes.is_empty()
     }
 
@@ -208,6 +217,7 @@ impl Batch {
             bytes,
             ..Batch::default()
         };
+        debug_assert_eq!(self.len(), 0, "nothing is left");
     }
 
     /// The changes in the order they were made.
@@ -242,6 +252,7 @@ impl Batch {
                 Error::corrupt(format!("{e}, in the change at byte {at} of a batch"))
             })?;
         }
+        debug_assert!(ops.rest.is_empty(), "I2: walked through to the end");
         Ok(Ops::new(payload))
     }
 }

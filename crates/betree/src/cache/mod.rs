@@ -89,6 +89,10 @@ impl Cache {
         let shards = (capacity / SHARD_MIN).clamp(1, SHARDS_MAX);
         // A power of two: the library rounds up, which would make shards smaller.
         let shards = 1 << shards.ilog2();
+        assert!(
+            (1..=SHARDS_MAX).contains(&shards),
+            "a cache has a few shards"
+        );
         let expected = (capacity / PAGE_EXPECTED).max(64 * shards);
         let options = OptionsBuilder::new()
             .shards(usize::try_from(shards).expect("at most 16"))

@@ -165,6 +165,11 @@ impl Superblock {
         let hash = hash::hash64(&slot);
         put_u64(&mut slot, hash);
         assert_eq!(slot.len(), SLOT_LEN, "a slot is a unit");
+        debug_assert_eq!(
+            Superblock::decode(&slot).as_ref(),
+            Ok(self),
+            "what is encoded decodes"
+        );
         slot
     }
 

@@ -140,7 +140,12 @@ impl<C: Versions> Source for Visible<C> {
             (true, _) => Ok(()),
             (false, Direction::Forward) => self.settle(),
             (false, Direction::Backward) => self.take(),
-        }
+        }?;
+        debug_assert!(
+            self.entry().is_none_or(|entry| entry.seq <= self.snapshot),
+            "I1: the snapshot sees it"
+        );
+        Ok(())
     }
 
     #[inline]

@@ -125,8 +125,10 @@ impl Catalog {
     pub(crate) fn drop_tree(&self, id: TreeId, seq: Seq) {
         let mut trees = self.trees.write();
         if let Some(tree) = trees.by_id.remove(&id) {
-            trees.by_name.remove(&tree.name);
-            trees.dropped.insert(id, (tree, seq));
+            let named = trees.by_name.remove(&tree.name);
+            assert_eq!(named, Some(id), "a tree has its name alone");
+            let before = trees.dropped.insert(id, (tree, seq));
+            assert!(before.is_none(), "I1: a number is dropped once");
         }
     }
 

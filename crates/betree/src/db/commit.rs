@@ -98,8 +98,14 @@ impl Core {
         batch: &Batch,
         plan: &Plan<'_>,
     ) -> Result<Option<Position>> {
+        assert!(!committer.bulk, "no other commit begins during a turn");
+        debug_assert_eq!(batch.counts().range_deletes, 0, "they were written out");
         let seq = Seq(committer.last.0 + 1);
         let position = self.append(seq, &[&[RECORD_BATCH], batch.payload()])?;
+        assert!(
+            position.is_none_or(|it| it.0 == seq),
+            "I1: logged under its number"
+        );
         if planted(Plant::VisibleBeforeApplied) {
             self.snapshots.publish(seq);
         }
@@ -221,6 +227,10 @@ impl Core {
         while 0 < self.queue.len().1 {
             self.wake.wait_for_room(ROOM_WAIT);
         }
+        debug_assert!(
+            self.health.check_open().is_err(),
+            "nobody comes in any more"
+        );
         if let Some(log) = &self.log {
             log.close();
         }

@@ -46,6 +46,7 @@ impl Core {
             let position = self.append(seq, parts)?;
             let tree = Tree::new(id, name.to_owned(), options, seq);
             self.catalog.insert(Arc::new(tree));
+            debug_assert!(self.catalog.tree(id).is_ok(), "what is logged is there");
             committer.last = seq;
             self.snapshots.publish(seq);
             (id, position)
@@ -64,6 +65,10 @@ impl Core {
             let seq = Seq(committer.last.0 + 1);
             let position = self.append(seq, &[&[RECORD_DROP], &tree.id.0.to_le_bytes()])?;
             self.catalog.drop_tree(tree.id, seq);
+            debug_assert!(
+                self.catalog.tree(tree.id).is_err(),
+                "it takes no writes any more"
+            );
             committer.last = seq;
             self.snapshots.publish(seq);
             position
@@ -78,6 +83,8 @@ impl Core {
         self.memory.forget_frozen(bytes);
         for bucket in tree.routing().buckets() {
             let mut state = bucket.state();
+            assert!(!state.dropped, "a tree is let go of once");
+            assert!(!state.retired, "no bucket of a routing was replaced");
             self.memory.forget_active(state.active.bytes());
             self.let_go(&state.deltas, &state.base);
             // Flushes and merges under way find it so, and let go of what they made.

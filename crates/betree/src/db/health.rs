@@ -54,6 +54,7 @@ impl Health {
         if cause.is_none() {
             *cause = Some(error.to_string());
         }
+        assert!(cause.is_some(), "the message says why");
         self.poisoned.store(true, Ordering::Release);
     }
 

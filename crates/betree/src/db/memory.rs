@@ -154,6 +154,7 @@ impl Memory {
     /// flushes free: zero below 85 % of the limit, twice the time to drain `bytes` near 100 %.
     pub(crate) fn delay(&self, bytes: usize) -> Duration {
         let threshold = self.limit / 100 * WAIT_PERCENT;
+        debug_assert!(threshold <= self.limit, "waits begin before the limit");
         let over = self.used().saturating_sub(threshold);
         let drain = self.drain.load(Ordering::Relaxed);
         if over == 0 || drain == 0 {

@@ -128,6 +128,7 @@ impl OwnWrites {
         let writes = &mut self.trees.entry(tree).or_default().writes;
         let before = writes.bytes();
         writes.push(op, key, value, checked);
+        assert!(before <= writes.bytes(), "a write takes memory");
         let grown = writes.bytes() - before;
         self.bytes += key.len() + value.len();
         if 0 < grown {
@@ -167,6 +168,7 @@ impl OwnWrites {
         let run = write(&self.core, id, &mut tree.writes.sorted(plain))?;
         self.spill += 1;
         let freed = std::mem::take(&mut tree.writes).bytes();
+        assert!(freed <= self.held, "I2: what is given back was held");
         self.held -= freed;
         self.core.memory.shrink_private(freed);
         tree.runs.insert(0, run);
@@ -195,6 +197,11 @@ impl TreeWrites {
     /// Merge the newest runs while there are enough of one tier.
     fn merge_tiers(&mut self, core: &Arc<Core>, id: TreeId) -> Result<()> {
         while let Some(&tier) = self.tiers.first() {
+            assert_eq!(self.runs.len(), self.tiers.len(), "each run has a tier");
+            debug_assert!(
+                self.tiers.is_sorted(),
+                "I1: later runs are older, and larger"
+            );
             let same = self.tiers.iter().take_while(|&&t| t == tier).count();
             if same < FAN_IN {
                 break;

@@ -117,6 +117,11 @@ impl<'b> Plan<'b> {
                 .expect("starts are below the number of steps") = *step;
             *start += 1;
         }
+        assert_eq!(grouped.len(), sum as usize, "every step has a slot");
+        debug_assert!(
+            grouped.is_sorted_by_key(|step| step.slot),
+            "the steps of a bucket stand together"
+        );
         self.steps = grouped;
     }
 

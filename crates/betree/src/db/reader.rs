@@ -21,6 +21,10 @@ impl Reader {
     pub(crate) fn new(core: &Arc<Core>) -> Result<Arc<Reader>> {
         core.health.check_open()?;
         let ticket = core.snapshots.enter(core.vfs.now());
+        debug_assert!(
+            ticket.seq <= core.snapshots.visible(),
+            "what is seen stays visible"
+        );
         Ok(Arc::new(Reader {
             core: Arc::clone(core),
             ticket,

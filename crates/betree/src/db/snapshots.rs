@@ -96,7 +96,7 @@ impl Snapshots {
         let number = self.next.fetch_add(1, Ordering::Relaxed);
         let expired = Arc::new(AtomicBool::new(false));
         let off = u64::from(planted(Plant::SnapshotOffByOne));
-        live.insert(
+        let before = live.insert(
             number,
             Live {
                 seq: Seq(seq.0 + off),
@@ -104,6 +104,7 @@ impl Snapshots {
                 expired: Arc::clone(&expired),
             },
         );
+        assert!(before.is_none(), "a number is given once");
         Ticket {
             seq,
             number,
@@ -113,7 +114,12 @@ impl Snapshots {
 
     /// Take a snapshot out of the register.
     pub(crate) fn leave(&self, ticket: &Ticket) {
-        self.live.lock().remove(&ticket.number);
+        let was = self.live.lock().remove(&ticket.number);
+        let given_up = || ticket.expired.load(Ordering::Acquire);
+        assert!(
+            was.is_some() || given_up(),
+            "I2: it was here, or knows why not"
+        );
     }
 
     /// Give up the snapshots that are too old (I2); what must be kept for the others.

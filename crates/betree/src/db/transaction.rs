@@ -25,6 +25,12 @@ const DELETE_AT_ONCE: usize = 1024;
 
 /// A unit of atomicity over any number of trees, at snapshot isolation: it reads its snapshot with
 /// its own writes on top. Dropping it gives up all changes. Made by [`crate::Db::begin`].
+///
+/// `Conflict` always means that a key that takes part was written by a commit after the snapshot.
+/// Blind writes ([`Transaction::put_blind`]) of others are not asked for it, with one exception: if
+/// in that time some transaction has also written, checked, another key whose hash falls on the
+/// same of 65,536 places, the exact check finds the blind write and cannot tell it from a checked
+/// one. So blind writes are for keys that nobody writes checked.
 pub struct Transaction {
     reader: Arc<Reader>,
     writes: OwnWrites,
@@ -163,6 +169,7 @@ impl Transaction {
         let mut start = start;
         let mut last: Box<[u8]>;
         loop {
+            debug_assert!(keys.is_empty(), "what was collected is deleted");
             let mut cursor = self.cursor(tree, start, end, Direction::Forward)?;
             while keys.len() < DELETE_AT_ONCE && cursor.advance()? {
                 keys.push(cursor.key().into());
@@ -212,6 +219,7 @@ impl Transaction {
                 }
             }
         }
+        assert!(!batch.is_empty(), "something was written");
         core.commit(&batch, durability, &mut |committer| self.check(committer))?;
         Ok(())
     }
@@ -223,6 +231,10 @@ impl Transaction {
     fn check(&self, committer: &Committer) -> Result<()> {
         let core = &self.reader.core;
         let snapshot = self.seq();
+        assert!(
+            snapshot <= committer.last,
+            "a snapshot is of commits that were made"
+        );
         // A snapshot that was given up does not keep what the check below reads.
         self.reader.check()?;
         let sets = || self.writes.small(usize::MAX).into_iter().flatten();
@@ -251,6 +263,10 @@ impl Transaction {
         let core = &self.reader.core;
         self.reader.check()?;
         let next = Seq(last.0 + 1);
+        assert!(
+            self.seq() <= last,
+            "a snapshot is of commits that were made"
+        );
         if self.seq() < last {
             self.each_checked(&mut |tree, key| {
                 if self.is_newer(tree, key)? {
@@ -339,6 +355,7 @@ impl Transaction {
         }
         self.writes.push(tree, op, key, value, checked)?;
         self.bytes += bytes;
+        assert!(self.bytes <= most, "the limit was asked before");
         Ok(())
     }
 }

@@ -146,6 +146,7 @@ impl<'a> Chain<'a> {
                 replay(seq, record.payload)?;
             }
             self.expected = Some(Seq(seq.0 + 1));
+            debug_assert!(seq < self.end(), "I1: the chain has no gaps");
             self.stops.clear();
         }
         if at < bytes.len() {

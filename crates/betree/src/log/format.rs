@@ -139,6 +139,11 @@ pub(crate) fn padded(length: u64) -> u64 {
 
 /// The header as stored.
 pub(crate) fn encode_segment(header: &SegmentHeader) -> [u8; SEGMENT_HEADER] {
+    assert!(
+        header.size.is_multiple_of(BLOCK),
+        "segments are whole blocks"
+    );
+    assert!(2 * BLOCK <= header.size, "a segment has room for a group");
     let mut bytes = [0; SEGMENT_HEADER];
     let (magic, rest) = bytes.split_at_mut(8);
     magic.copy_from_slice(&SEGMENT_MAGIC);
@@ -180,6 +185,15 @@ pub(crate) fn decode_segment(bytes: &[u8]) -> Result<SegmentHeader, Flaw> {
 
 /// The header as stored; `seed` is that of its segment.
 pub(crate) fn encode_group(header: &GroupHeader, seed: u32) -> [u8; GROUP_HEADER] {
+    debug_assert_eq!(check_group(header), Ok(()), "what is encoded decodes");
+    assert!(
+        header.durable < header.first,
+        "I4: durable records are behind"
+    );
+    debug_assert!(
+        header.offset.is_multiple_of(ALIGN),
+        "I2: groups begin at aligned places"
+    );
     let mut bytes = [0; GROUP_HEADER];
     let (magic, rest) = bytes.split_at_mut(4);
     magic.copy_from_slice(&GROUP_MAGIC);
@@ -193,6 +207,7 @@ pub(crate) fn encode_group(header: &GroupHeader, seed: u32) -> [u8; GROUP_HEADER
     at.put(&header.length.to_le_bytes());
     at.put(&header.count.to_le_bytes());
     at.put(&header.raw.to_le_bytes());
+    debug_assert_eq!(at.0.len(), 4, "but for the flags, which are 0, all is said");
     sum.copy_from_slice(&crc32c::crc32c_append(seed, body).to_le_bytes());
     bytes
 }
@@ -305,6 +320,7 @@ pub(crate) fn decode_record(bytes: &[u8], seed: u32) -> Result<Record<'_>, Flaw>
 pub(crate) fn seal_records(mut records: &mut [u8], seed: u32) -> u32 {
     let mut count = 0;
     while !records.is_empty() {
+        debug_assert!(RECORD_HEADER <= records.len(), "I1: records are whole");
         let (head, rest) = records.split_at_mut(RECORD_HEADER);
         let (sum, fields) = head.split_at_mut(4);
         let length = Get(fields).u32().expect("12 bytes hold a length");

@@ -3,11 +3,11 @@
 //! A log is a row of segment files of a size given beforehand, preallocated, and used again under a
 //! new number when released; they are small at first and grow under load. Records are appended to a
 //! group in memory; full groups wait in a queue of a few buffers; a *writer* writes them with one
-//! call each, a *syncer* syncs for all who wait. Both may be any thread, and do not wait for each other: groups are
-//! written while a sync runs, to the same segment and to later ones. Commits slow down as the
-//! buffers fill ([`pace`]); an append waits only when all are full, for a missing segment, or when
-//! [`append::DIRTY_MAX`] segments are not synced. A record longer than a buffer is streamed as a
-//! group of its own; one longer than a segment gets a segment of its own.
+//! call each, a *syncer* syncs for all who wait. Both may be any thread. The writer does not wait
+//! for the syncer: groups are written while a sync runs, to the same segment and to later ones.
+//! Commits slow down as the buffers fill ([`pace`]); an append waits only when all are full, for a
+//! missing segment, or when [`append::DIRTY_MAX`] segments are not synced. A record longer than a
+//! buffer is streamed as a group of its own; one longer than a segment gets a segment of its own.
 //!
 //! # Invariants
 //!
@@ -128,7 +128,16 @@ pub(crate) struct Log {
 impl Log {
     /// The newest record known durable.
     pub(crate) fn durable(&self) -> Seq {
-        self.state.lock().durable
+        let state = self.state.lock();
+        assert!(
+            state.durable <= state.written,
+            "I5: what is durable was written"
+        );
+        assert!(
+            state.written <= state.appended,
+            "I1: what is written was appended"
+        );
+        state.durable
     }
 
     /// The newest record appended.

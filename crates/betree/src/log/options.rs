@@ -14,7 +14,8 @@ const PIECE: usize = 1 << 20;
 #[derive(Clone, Debug)]
 pub(crate) struct LogOptions {
     /// The most bytes of a segment, preallocated. Larger: fewer rotations, each of which syncs;
-    /// smaller: space comes back in smaller steps. Default 64 MiB: a rotation every half second at 128 MB/s.
+    /// smaller: space comes back in smaller steps. Default 64 MiB: a rotation every half second at
+    /// 128 MB/s.
     pub(crate) segment: u64,
     /// Bytes of the first segment, and of the next one after [`Log::shrink`]; each one that is full
     /// within a second is followed by one four times as large, up to `segment`. Default 4 MiB: a

@@ -94,6 +94,12 @@ impl Survey {
             })
             .collect();
         limits.reverse();
+        debug_assert_eq!(
+            limits.len(),
+            self.segments.len(),
+            "a limit for each segment"
+        );
+        debug_assert!(limits.is_sorted(), "what is void stays void");
         limits
     }
 }

@@ -74,7 +74,12 @@ impl Retention {
             }
         };
         self.newer = Some(entry.seq);
-        self.judge(entry.seq, newer, entry.op)
+        let kept = self.judge(entry.seq, newer, entry.op);
+        debug_assert!(
+            kept.is_none_or(|seq| seq == entry.seq || seq == Seq::ANCIENT),
+            "I3: a seq stays or becomes 0"
+        );
+        kept
     }
 
     /// The verdict on a version, by the seq of the next newer one of its key.

@@ -55,7 +55,12 @@ impl Filter {
                 *block.0.get_mut(word).expect("3 bits") |= mask;
             }
         }
-        Filter { blocks, probes }
+        let filter = Filter { blocks, probes };
+        debug_assert!(
+            planted(Plant::FilterForgetsKey) || hashes.iter().all(|hash| filter.may_hold(*hash)),
+            "no key is forgotten"
+        );
+        filter
     }
 
     /// Decode a filter block.

@@ -272,6 +272,7 @@ impl RunWriter {
         }
         let mut rest = piece;
         while !rest.is_empty() {
+            debug_assert!(self.written < self.allocated, "I3: there is room");
             let place = self.meta.locate(self.written);
             let (at, contiguous) = place.expect("I3: the extents hold what is written");
             let len = usize::try_from(contiguous).map_or(rest.len(), |len| len.min(rest.len()));
@@ -302,6 +303,10 @@ impl RunWriter {
 
     /// Give back what is not used of the last extent.
     fn trim(&mut self) {
+        assert!(
+            self.written <= self.allocated,
+            "I3: nothing is written elsewhere"
+        );
         let unused = self.allocated - self.written;
         if unused == 0 {
             return;

@@ -119,6 +119,7 @@ impl Bucket {
         deltas: Vec<Arc<Run>>,
         base: Arc<[Arc<Run>]>,
     ) -> Bucket {
+        debug_assert!(in_order(&base), "I2: runs of a base are in key order");
         let skip = hi.as_deref().map_or(0, |hi| shared_prefix(&lo, hi));
         let state = State {
             retired: false,
@@ -183,6 +184,7 @@ impl Bucket {
         if state.retired {
             return None;
         }
+        debug_assert!(in_order(&state.base), "I2: runs of a base are in key order");
         let mut buffers = Vec::new();
         if 0 < state.active.entries() {
             buffers.push(Arc::clone(&state.active));
@@ -210,6 +212,11 @@ impl Bucket {
     pub(crate) fn cool(&self) {
         self.heat.store(0, Ordering::Relaxed);
     }
+}
+
+/// Whether runs are in key order and do not overlap (I2).
+fn in_order(runs: &[Arc<Run>]) -> bool {
+    runs.is_sorted_by(|a, b| a.meta().max_key < b.meta().min_key)
 }
 
 /// How many first bytes all keys of `[lo, hi)` share.

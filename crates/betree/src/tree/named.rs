@@ -76,6 +76,11 @@ impl Tree {
                 "the buckets are in the routing"
             );
         }
+        let ends = |list: &[Arc<Bucket>]| list.last().map(|bucket| bucket.hi.clone());
+        assert!(
+            ends(old) == ends(&new),
+            "the new ones end where the old ones do"
+        );
         buckets.splice(at..at + old.len(), new);
         self.routing.store(Arc::new(Routing::new(buckets)));
     }

@@ -267,6 +267,11 @@ impl Core {
             Some(cut) => (cut.through, Seq(cut.through.0 + 1)),
             None => (self.commit.lock().last, found.oldest),
         };
+        assert!(last.last_seq <= last_seq, "checkpoints ascend");
+        assert!(
+            log_from.0 <= last_seq.0 + 1,
+            "I2: the log goes on after what it covers"
+        );
         Image {
             number: last.number + 1,
             last_seq,
@@ -306,13 +311,19 @@ struct Found {
 
 impl Found {
     fn capture(&mut self, lo: &[u8], state: &State) -> BucketImage {
+        debug_assert!(!state.retired, "I4: its runs have gone elsewhere");
         for run in state.deltas.iter().chain(state.base.iter()) {
+            debug_assert!(run.meta().max_seq <= state.flushed, "I3 of the bucket");
             let meta = run.meta();
             self.runs.entry(meta.id).or_insert_with(|| meta.clone());
         }
         if let Some(first) = state.oldest_unflushed()
             && !planted(Plant::LogReleasedEarly)
         {
+            debug_assert!(
+                state.flushed < first,
+                "I3 of the bucket: what is in memory is newer"
+            );
             self.oldest = first.min(self.oldest);
         }
         let id = |run: &Arc<Run>| run.meta().id;
@@ -351,6 +362,7 @@ fn capture_tree(tree: &Arc<Tree>, found: &mut Found, or_gone: bool) -> Option<Tr
             break buckets;
         }
     };
+    assert!(!buckets.is_empty(), "a tree has a bucket");
     Some(TreeImage {
         id: tree.id,
         name: tree.name.clone(),

@@ -65,6 +65,7 @@ impl Core {
         let source = job.buffer.sorted().range(&bucket.lo, bucket.hi.as_deref());
         let append = {
             let state = bucket.state();
+            debug_assert!(!state.retired, "I2 of the queue: it is marked");
             let Some(oldest) = state.frozen.last() else {
                 return Ok(());
             };
@@ -77,6 +78,11 @@ impl Core {
             }
         };
         let run = self.write_run(&job.tree, source, append)?;
+        let newest = run.as_ref().map(|run| run.meta().max_seq);
+        assert!(
+            newest <= Some(job.through),
+            "I3 of the bucket: flushed up to there"
+        );
         self.publish_flush(&job.tree, bucket, run, job.through);
         Ok(())
     }
@@ -92,12 +98,15 @@ impl Core {
         let mut retention = Retention::new(horizon.snapshots, horizon.now, append);
         let options = self.run_options(tree, append);
         let mut writer = RunWriter::new(&self.runs, tree.id, self.next_run(), options);
+        let mut seen = 0;
         while let Some(entry) = source.current() {
+            seen += 1;
             if let Some(seq) = retention.keep(entry) {
                 writer.push(Entry { seq, ..entry })?;
             }
             source.advance()?;
         }
+        assert!(writer.entries() <= seen, "a flush makes nothing up");
         if writer.entries() == 0 {
             return Ok(None);
         }

@@ -42,6 +42,12 @@ impl Core {
     ) -> Option<Job> {
         let buffer = bucket.freeze(state, through)?;
         let bytes = buffer.bytes();
+        assert!(0 < bytes, "entries take memory");
+        assert!(
+            state.has_frozen(&buffer),
+            "I1 of the bucket: it is read until it is flushed"
+        );
+        debug_assert_eq!(state.active.entries(), 0, "another buffer takes the writes");
         self.memory.freeze(bytes);
         Some(Job {
             tree: Arc::clone(tree),
@@ -136,6 +142,7 @@ impl Core {
         }
         let mut found = all.split_off(rest);
         found.sort_unstable_by_key(|(bytes, _, _)| *bytes);
+        debug_assert_eq!(all.len(), rest, "the others are less full");
         let pair = |(_, tree, bucket): (usize, &Arc<Tree>, Arc<Bucket>)| (Arc::clone(tree), bucket);
         found.into_iter().map(pair).collect()
     }

@@ -47,6 +47,26 @@ pub(crate) struct MergeJob {
 }
 
 impl MergeJob {
+    /// What must hold of a merge that is done.
+    fn check(&self) {
+        assert!(self.done, "all has been merged");
+        assert!(self.writer.is_none(), "the last output is finished");
+        let entries = |runs: &[Arc<Run>]| runs.iter().map(|r| r.meta().entries).sum::<u64>();
+        assert!(
+            entries(&self.outputs) <= entries(&self.deltas) + entries(&self.base),
+            "a merge makes nothing up"
+        );
+        for run in &self.outputs {
+            assert!(self.bucket.holds(&run.meta().min_key), "keys of the bucket");
+            assert!(self.bucket.holds(&run.meta().max_key), "keys of the bucket");
+        }
+        assert!(
+            self.outputs
+                .is_sorted_by(|a, b| a.meta().max_key < b.meta().min_key),
+            "I2 of the bucket: in key order, and apart"
+        );
+    }
+
     /// Bytes written so far, about.
     fn written(&self) -> u64 {
         let whole: u64 = self.outputs.iter().map(|run| run.meta().bytes).sum();
@@ -110,10 +130,16 @@ impl Merges {
         self.running.load(Ordering::Relaxed)
     }
 
+    /// So many merges have ended.
+    fn over(&self, count: usize) {
+        let before = self.running.fetch_sub(count, Ordering::Relaxed);
+        assert!(count <= before, "what ends was begun");
+    }
+
     /// Give up all merges that no thread is at.
     pub(crate) fn abandon(&self) {
         let jobs = std::mem::take(&mut *self.paused.lock());
-        self.running.fetch_sub(jobs.len(), Ordering::Relaxed);
+        self.over(jobs.len());
         for job in jobs {
             job.bucket.state().merging = false;
             job.give_up();
@@ -175,10 +201,11 @@ impl Core {
 
     fn end_merge(&self, bucket: &Bucket, broken: bool) {
         let mut state = bucket.state();
+        assert!(state.merging, "what ends was begun");
         state.merging = false;
         state.broken |= broken;
         drop(state);
-        self.merges.running.fetch_sub(1, Ordering::Relaxed);
+        self.merges.over(1);
     }
 
     /// Begin to merge `bucket`; `None` when somebody was faster or there is nothing to merge.
@@ -315,6 +342,7 @@ impl Core {
     /// The outputs in, what was merged out, in one step for readers. The job comes back when a
     /// flush is under way and the bucket must be cut.
     fn publish_merge(&self, job: MergeJob) -> Option<MergeJob> {
+        job.check();
         let committer = self.commit.lock();
         let mut state = job.bucket.state();
         assert!(
@@ -325,7 +353,7 @@ impl Core {
             state.merging = false;
             drop(state);
             job.give_up();
-            self.merges.running.fetch_sub(1, Ordering::Relaxed);
+            self.merges.over(1);
             return None;
         }
         if 1 < job.outputs.len() && state.flushing {
@@ -360,7 +388,7 @@ impl Core {
         if empty {
             self.absorb(&job.tree, &job.bucket);
         }
-        self.merges.running.fetch_sub(1, Ordering::Relaxed);
+        self.merges.over(1);
         self.counters.merges.add(1);
         None
     }

@@ -157,6 +157,7 @@ impl Core {
         let dead = tombstone_share(&state);
         let urgency = (1.0 + RUN_WEIGHT * runs as f64) * heat * (1.0 + TOMBSTONE_WEIGHT * dead);
         let score = deltas / all * urgency;
+        debug_assert!(score.is_finite(), "scores can be compared");
         // Reads have paid as much for the deltas as a merge would have cost: beyond that it would
         // have been cheaper to merge. So a tree that is mostly read settles whatever the pace.
         let paid = f64::from(bucket.heat()) * runs as f64 * READ_BYTES;

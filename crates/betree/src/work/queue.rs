@@ -52,7 +52,13 @@ pub(crate) struct FlushQueue {
 impl FlushQueue {
     /// Add a job at the end.
     pub(crate) fn push(&self, job: Job) {
-        self.jobs.lock().waiting.push_back(job);
+        let mut jobs = self.jobs.lock();
+        let last = jobs.waiting.back();
+        assert!(
+            last.is_none_or(|last| last.through <= job.through),
+            "the oldest come first"
+        );
+        jobs.waiting.push_back(job);
     }
 
     /// Take the first job whose turn it is (I1), and mark its buckets.
@@ -92,6 +98,11 @@ impl FlushQueue {
             }
         }
         let mut jobs = self.jobs.lock();
+        assert!(0 < jobs.taken, "what is put back was taken");
+        assert!(
+            taken.job.bytes <= jobs.taken_bytes,
+            "what is put back was taken"
+        );
         jobs.taken -= 1;
         jobs.taken_bytes -= taken.job.bytes;
         jobs.waiting.push_front(taken.job);

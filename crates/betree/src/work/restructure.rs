@@ -35,7 +35,13 @@ impl Core {
             parts.first().is_some_and(|p| p.lo == bucket.lo),
             "the parts begin where it does"
         );
+        assert!(1 < parts.len(), "a bucket is replaced by several");
+        assert!(
+            parts.iter().all(|part| bucket.holds(&part.lo)),
+            "the parts begin within it"
+        );
         let job = self.freeze_state(tree, bucket, state, committer.last);
+        debug_assert_eq!(state.active.entries(), 0, "all of it is shared");
         for run in &state.deltas {
             if planted(Plant::SharingForgotten) {
                 break;
@@ -86,6 +92,7 @@ impl Core {
         };
         // In key order, as everybody who holds two.
         let [first, second] = pair;
+        assert!(first.hi.as_ref() == Some(&second.lo), "neighbours adjoin");
         let (mut first_state, mut second_state) = (first.state(), second.state());
         let (gone, kept) = if Arc::ptr_eq(first, empty) {
             (&mut *first_state, &mut *second_state)

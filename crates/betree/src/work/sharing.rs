@@ -36,7 +36,10 @@ impl Sharing {
             Some(1) => {
                 more.remove(&id);
             }
-            Some(count) => *count -= 1,
+            Some(count) => {
+                assert!(1 < *count, "I1: it stays in the table");
+                *count -= 1;
+            }
         }
         false
     }

@@ -46,6 +46,10 @@ impl Chain {
             };
             self.scan = Some(run.scan_from(READ, &self.lo, self.hi.as_deref())?);
         }
+        debug_assert!(
+            self.current().is_none_or(|entry| *self.lo <= *entry.key),
+            "keys below the range are left out"
+        );
         Ok(())
     }
 }

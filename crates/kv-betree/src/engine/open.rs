@@ -1,9 +1,11 @@
 //! Opening a store: its identity, then the store itself, which holds the directory.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use betree::{Db, Options};
 use kv::{Engine, Result};
+use vfs::Vfs;
 
 use super::Betree;
 use super::errors::convert;
@@ -13,11 +15,15 @@ use crate::factory::{NAME, capabilities};
 /// The version of what the adapter keeps in the directory: nothing but the identity file.
 const FORMAT: u32 = 1;
 
-pub(crate) fn open(directory: &Path, options: Options) -> Result<Box<dyn Engine>> {
+pub(crate) fn open(
+    vfs: Arc<dyn Vfs>,
+    directory: &Path,
+    options: Options,
+) -> Result<Box<dyn Engine>> {
     // No option is fixed for the life of a store: every run says for itself how it was written.
     kv::identity::claim(directory, NAME, FORMAT, "")?;
     let log = options.log();
-    let db = Db::open(directory, options).map_err(convert)?;
+    let db = Db::open_with(vfs, directory, options).map_err(convert)?;
     Ok(Box::new(Betree {
         db,
         directory: directory.to_owned(),

@@ -1,5 +1,6 @@
 //! One life of a worker.
 
+use std::os::unix::process::ExitStatusExt;
 use std::time::{Duration, Instant};
 
 use kv::Factory;
@@ -20,6 +21,9 @@ const SILENCE_MAX: Duration = Duration::from_secs(60);
 
 /// How long to wait for a worker to begin a sync; it does so often.
 const SYNC_WAIT: Duration = Duration::from_millis(500);
+
+/// How long a worker may take to come to the call it ends in.
+const ABORT_WAIT: Duration = Duration::from_millis(1_500);
 
 type Result<T> = std::result::Result<T, Violation>;
 
@@ -47,7 +51,10 @@ impl Life<'_> {
             _ => None,
         };
         let Some(found) = self.found(&mut child, limit)? else {
-            self.summary.killed_opening += 1;
+            match ending {
+                Some(Ending::Abort) => self.summary.aborted += 1,
+                _ => self.summary.killed_opening += 1,
+            }
             return Ok(());
         };
         let verdict = self.oracle.check(found)?;
@@ -86,6 +93,7 @@ impl Life<'_> {
                     return Ok(None);
                 }
                 Heard::Nothing => return Err(hangs(child, "opening")),
+                Heard::End if self.start.abort.is_some() && was_killed(child) => return Ok(None),
                 Heard::End => return Err(died(child, "opened the store")),
             }
         }
@@ -134,6 +142,12 @@ impl Life<'_> {
                 self.listen(child, after)?;
                 self.rival()?;
             }
+            Ending::Abort if self.listen_for_end(child)? => {
+                self.summary.aborted += 1;
+                return Ok(());
+            }
+            // It never came to that call.
+            Ending::Abort => {}
         }
         child.reap();
         self.summary.killed += 1;
@@ -152,6 +166,22 @@ impl Life<'_> {
             // A worker that never stops talking must be ended all the same.
             if deadline <= time::now() {
                 return Ok(());
+            }
+        }
+    }
+
+    /// Hear what the worker does until it kills itself. False when it does not.
+    fn listen_for_end(&mut self, child: &mut Child) -> Result<bool> {
+        let deadline = time::now() + ABORT_WAIT;
+        loop {
+            match child.hear(deadline) {
+                Heard::Message(message) => self.hear(message)?,
+                Heard::Nothing => return Ok(false),
+                Heard::End if was_killed(child) => return Ok(true),
+                Heard::End => return Err(died(child, "wrote")),
+            }
+            if deadline <= time::now() {
+                return Ok(false);
             }
         }
     }
@@ -280,6 +310,13 @@ fn hangs(child: &mut Child, what: &str) -> Violation {
     wrong(format!(
         "the worker has said nothing for {seconds} s while {what}: it hangs"
     ))
+}
+
+/// Whether the worker, whose pipe has ended, was ended by SIGKILL: of its own, for nobody else
+/// sends it.
+fn was_killed(child: &mut Child) -> bool {
+    let status = child.wait(Duration::from_secs(5));
+    status.and_then(|status| status.signal()) == Some(Signal::KILL.as_raw())
 }
 
 fn died(child: &mut Child, before: &str) -> Violation {

@@ -5,6 +5,9 @@ use std::time::Duration;
 
 use stdx::Rng;
 
+use crate::draw::pick;
+use crate::protocol::{Abort, Part};
+
 /// The shortest and longest mean delay of a kill, in milliseconds; between them it is drawn evenly
 /// by its logarithm, and the delay itself exponentially around it.
 const DELAY_MS: (f64, f64) = (1.0, 500.0);
@@ -35,6 +38,8 @@ pub(super) enum Ending {
     KillContinued(Duration, Duration, Duration),
     /// SIGTERM; it must end in order.
     Terminate(Duration),
+    /// It ends by itself, by SIGKILL in a call that was chosen before ([`abort`]).
+    Abort,
     /// A second worker tries to open the same store and must be refused; then SIGKILL.
     Rival(Duration),
 }
@@ -58,6 +63,60 @@ impl Ending {
             _ => Ending::Rival(after),
         }
     }
+}
+
+/// Sites of betree worth ending in; the first stands for any call that changes a file.
+const SITES: [&str; 20] = [
+    "",
+    "create.",
+    "data.cut",
+    "flush.write",
+    "image.sync",
+    "image.write",
+    "log.header",
+    "log.recycle",
+    "log.remove",
+    "log.reuse",
+    "log.rotate",
+    "log.sync",
+    "log.write",
+    "merge.write",
+    "reserve.allocate",
+    "run.allocate",
+    "spill.write",
+    "superblock.copy",
+    "superblock.sync",
+    "superblock.write",
+];
+
+/// How likely a plain kill becomes one in a chosen call, where that can be had.
+const CHOSEN: f64 = 0.6;
+/// How likely the site does not matter, and the greatest number of a call then.
+const ANY: (f64, f64) = (0.4, 3_000.0);
+/// The mean number of a call at a site.
+const AT_SITE: f64 = 6.0;
+
+/// The call to end in instead of `ending`; none for endings that are not plain kills, and now and
+/// then for those.
+pub(super) fn abort(rng: &mut Rng, ending: &Ending) -> Option<Abort> {
+    let plain = matches!(ending, Ending::Kill(_) | Ending::KillOpening(_));
+    if !plain || !rng.chance(CHOSEN) {
+        return None;
+    }
+    let site = match rng.chance(ANY.0) {
+        true => "",
+        false => pick(rng, &SITES),
+    };
+    let nth = match site {
+        "" => ANY.1.powf(rng.unit()),
+        _ => 1.0 + rng.exponential(AT_SITE),
+    };
+    Some(Abort {
+        site: site.to_owned(),
+        // Small and positive: a fraction is dropped.
+        nth: Duration::from_secs_f64(nth).as_secs(),
+        part: pick(rng, &[Part::Before, Part::Half, Part::After]),
+    })
 }
 
 fn exponential(rng: &mut Rng, mean_ms: f64) -> Duration {
@@ -88,6 +147,7 @@ impl fmt::Display for Ending {
                 )
             }
             Ending::Terminate(d) => write!(f, "SIGTERM after {d:.1?} of writing"),
+            Ending::Abort => f.write_str("SIGKILL by itself"),
             Ending::Rival(d) => write!(f, "a rival after {d:.1?} of writing, then SIGKILL"),
         }
     }

@@ -22,7 +22,7 @@ pub use report::{Failure, Summary};
 
 use crate::draw;
 use crate::oracle::Oracle;
-use crate::protocol::{Lie, Start};
+use crate::protocol::{Abort, Lie, Start};
 use cycle::Life;
 use ending::Ending;
 use report::Place;
@@ -58,6 +58,8 @@ pub struct Config {
     pub canary: bool,
     /// How the worker cheats.
     pub lie: Option<Lie>,
+    /// Every plain kill is one in this call, if the engine is betree.
+    pub abort: Option<Abort>,
 }
 
 /// Torture an engine. `note` is told of every cycle.
@@ -74,15 +76,20 @@ pub fn run(config: &Config, note: &mut dyn FnMut(&str)) -> Result<Summary, Failu
         let mut rng = Rng::new(mix64(config.seed ^ u64::from(cycle) << 32));
         let age = cycle % STORE_CYCLES;
         let last = cycle == config.cycles || age + 1 == STORE_CYCLES;
-        let ending = (!last).then(|| Ending::draw(&mut rng, age < YOUNG_CYCLES));
-        let start = start(config, factory, &mut rng, oracle.next_counter());
+        let mut ending = (!last).then(|| Ending::draw(&mut rng, age < YOUNG_CYCLES));
+        let mut start = start(config, factory, &mut rng, oracle.next_counter());
+        start.abort = ending.and_then(|ending| choose(config, cycle, &ending));
+        if start.abort.is_some() {
+            ending = Some(Ending::Abort);
+        }
         if config.copy {
             let copied = copy(&start.directory, &config.directory.join("before"));
             copied.map_err(|e| Failure::cannot(config, format!("cannot copy the store: {e}")))?;
         }
-        let told = match ending {
-            Some(ending) => ending.to_string(),
-            None => "closed in order".to_owned(),
+        let told = match (ending, &start.abort) {
+            (Some(ending), Some(abort)) => format!("{ending}, {abort}"),
+            (Some(ending), None) => ending.to_string(),
+            (None, _) => "closed in order".to_owned(),
         };
         let life = Life {
             config,
@@ -128,7 +135,16 @@ fn start(config: &Config, factory: &dyn Factory, rng: &mut Rng, first: u64) -> S
         writers: u32::try_from(1 + rng.below(WRITERS_MOST)).unwrap_or(1),
         first,
         lie: config.lie,
+        abort: None,
     }
+}
+
+/// The call in which the worker of `cycle` ends itself, instead of `ending`.
+fn choose(config: &Config, cycle: u32, ending: &Ending) -> Option<Abort> {
+    // Drawn apart: what else is drawn does not depend on it.
+    let mut rng = Rng::new(mix64(config.seed ^ u64::from(cycle) << 32 ^ 0xAB));
+    let drawn = ending::abort(&mut rng, ending)?;
+    (config.engine == "betree").then(|| config.abort.clone().unwrap_or(drawn))
 }
 
 /// Refuse what cannot be run; make the directory.

@@ -16,6 +16,8 @@ pub struct Summary {
     pub seed: u64,
     /// Workers killed while they wrote.
     pub killed: u64,
+    /// Workers that killed themselves in a chosen call.
+    pub aborted: u64,
     /// Workers killed while they opened the store or told its entries.
     pub killed_opening: u64,
     /// Workers killed while they closed the store.
@@ -42,6 +44,7 @@ impl Summary {
             engine: config.engine.clone(),
             seed: config.seed,
             killed: 0,
+            aborted: 0,
             killed_opening: 0,
             killed_closing: 0,
             closed: 0,
@@ -70,7 +73,7 @@ impl Summary {
     /// Kills survived, at whatever moment.
     #[must_use]
     pub fn kills(&self) -> u64 {
-        self.killed + self.killed_opening + self.killed_closing
+        self.killed + self.aborted + self.killed_opening + self.killed_closing
     }
 
     /// Kills survived per minute.
@@ -85,16 +88,18 @@ impl fmt::Display for Summary {
         let seconds = self.elapsed.as_secs_f64();
         write!(
             f,
-            "torture {}: seed {}, {} kills survived ({} writing, {} opening, {} closing), {} \
-             closed in order, {} rivals refused; {} commits acknowledged, {} of them durable, \
-             durable acknowledged lost: 0 (not promised and lost: {}, never acknowledged and \
-             kept: {}); {} checks of {} entries, {} by the engine; {seconds:.1} s, {:.0} kills/min",
+            "torture {}: seed {}, {} kills survived ({} writing, {} opening, {} closing, {} in a \
+             chosen call), {} closed in order, {} rivals refused; {} commits acknowledged, {} of \
+             them durable, durable acknowledged lost: 0 (not promised and lost: {}, never \
+             acknowledged and kept: {}); {} checks of {} entries, {} by the engine; \
+             {seconds:.1} s, {:.0} kills/min",
             self.engine,
             self.seed,
             self.kills(),
             self.killed,
             self.killed_opening,
             self.killed_closing,
+            self.aborted,
             self.closed,
             self.rivals,
             self.counts.acked,

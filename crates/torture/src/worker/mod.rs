@@ -4,6 +4,7 @@
 //! closes, when it is told to, at SIGTERM, or with its supervisor. It checks answers only where the
 //! supervisor cannot: what a snapshot shows while writers write (`reader`).
 
+mod abort;
 mod act;
 mod reader;
 mod store;

@@ -1,7 +1,10 @@
 //! The store the worker holds: opening it, and telling all that is in it.
 
+use std::sync::Arc;
+
 use kv::{Direction, Engine, ErrorKind, KeyRange, Snapshot, TreeId, TreeOptions};
 
+use super::abort::AbortVfs;
 use super::voice::Voice;
 use crate::key::{Key, TREES, WRITERS_MAX};
 use crate::protocol::{Lie, Start};
@@ -22,7 +25,13 @@ impl Store {
     /// Open the store, and its trees, creating those that are missing.
     pub(super) fn open(start: &Start) -> Result<Store, String> {
         let factory = lab::target::factory(&start.engine)?;
-        let opened = factory.open(&start.directory, &start.options);
+        let opened = match &start.abort {
+            Some(abort) if start.engine == kv_betree::factory().name() => {
+                let vfs = Arc::new(AbortVfs::new(abort.clone()));
+                kv_betree::open_with(vfs, &start.directory, &start.options)
+            }
+            _ => factory.open(&start.directory, &start.options),
+        };
         let engine = opened.map_err(text("open"))?;
         let mut trees = [TreeId(0); TREES.len()];
         for (tree, name) in trees.iter_mut().zip(TREES) {

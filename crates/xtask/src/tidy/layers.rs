@@ -89,7 +89,11 @@ const PLACES: &[Place] = &[
             "vfs",
         ],
     ),
-    test_only("torture", 5, &["kv", "lab", "server", "stdx", "vfs"]),
+    test_only(
+        "torture",
+        5,
+        &["kv", "kv-betree", "lab", "server", "stdx", "vfs"],
+    ),
     Place {
         name: "xtask",
         layer: None,

@@ -3,6 +3,7 @@
 //! [`repository`] loads every text file once; each check is a pure function from the loaded files
 //! to findings, in a file of its own, tested on small inputs held in memory.
 
+mod asserts;
 mod attributes;
 mod dependencies;
 mod engines;
@@ -52,6 +53,7 @@ impl fmt::Display for Finding {
 type Check = fn(&Repository) -> Vec<Finding>;
 
 const CHECKS: &[Check] = &[
+    asserts::density,
     attributes::exceptions,
     attributes::leftovers,
     attributes::module_docs,

@@ -41,11 +41,16 @@ impl Image {
         let hash = hash::hash64(&out);
         put_u64(&mut out, hash);
         assert_eq!(out.len(), length, "the parts are as long as they say");
+        debug_assert!(
+            Image::decode(&out).is_ok_and(|image| image == *self),
+            "what is encoded decodes"
+        );
         out
     }
 }
 
 fn put_run(out: &mut Vec<u8>, run: &RunMeta) {
+    let before = out.len();
     put_u64(out, run.id.0);
     put_u32(out, run.tree.0);
     put_u32(out, run.pages);
@@ -67,9 +72,15 @@ fn put_run(out: &mut Vec<u8>, run: &RunMeta) {
     }
     out.extend(&run.min_key);
     out.extend(&run.max_key);
+    assert_eq!(
+        out.len() - before,
+        run_len(run),
+        "a run is as long as it says"
+    );
 }
 
 fn put_tree(out: &mut Vec<u8>, tree: &TreeImage) {
+    let before = out.len();
     let ascending = if tree.flags.ascending { ASCENDING } else { 0 };
     let point_lookups = if tree.flags.point_lookups {
         POINT_LOOKUPS
@@ -84,6 +95,11 @@ fn put_tree(out: &mut Vec<u8>, tree: &TreeImage) {
     for bucket in &tree.buckets {
         put_bucket(out, bucket);
     }
+    assert_eq!(
+        out.len() - before,
+        tree_len(tree),
+        "a tree is as long as it says"
+    );
 }
 
 fn put_bucket(out: &mut Vec<u8>, bucket: &BucketImage) {

@@ -1,0 +1,174 @@
+//! A file system that ends the process in a chosen call: what the operating system was told before
+//! stays, what was to come never comes, and all other threads stop where they are.
+
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use rustix::process::{Signal, getpid, kill_process};
+use vfs::{File, Held, Open, RealVfs, Site, Vfs};
+
+use crate::protocol::{Abort, Part};
+
+/// Counts the calls at the chosen site.
+struct Fuse {
+    abort: Abort,
+    calls: AtomicU64,
+}
+
+impl Fuse {
+    /// Whether this call at `site` is the last one.
+    fn burns(&self, site: Site) -> bool {
+        site.0.starts_with(self.abort.site.as_str())
+            && self.calls.fetch_add(1, Ordering::SeqCst) + 1 == self.abort.nth
+    }
+
+    /// Do `call`; of the last one only `half`, or nothing, and end.
+    fn run<T>(
+        &self,
+        site: Site,
+        call: impl FnOnce() -> io::Result<T>,
+        half: impl FnOnce() -> io::Result<()>,
+    ) -> io::Result<T> {
+        if !self.burns(site) {
+            return call();
+        }
+        // Whether it worked is nobody's business any more.
+        match self.abort.part {
+            Part::Before => {}
+            Part::Half => drop(half()),
+            Part::After => drop(call()),
+        }
+        end()
+    }
+}
+
+/// End this process at once, as a kill from outside would.
+fn end() -> ! {
+    loop {
+        // It cannot be refused; until it arrives this thread does nothing else.
+        let _ = kill_process(getpid(), Signal::KILL);
+        std::thread::park();
+    }
+}
+
+/// The operating system's file system, until the fuse has burnt.
+pub(super) struct AbortVfs {
+    inner: RealVfs,
+    fuse: Arc<Fuse>,
+}
+
+impl AbortVfs {
+    /// One that ends the process at `abort`.
+    pub(super) fn new(abort: Abort) -> AbortVfs {
+        AbortVfs {
+            inner: RealVfs::new(),
+            fuse: Arc::new(Fuse {
+                abort,
+                calls: AtomicU64::new(0),
+            }),
+        }
+    }
+
+    fn run<T>(&self, site: Site, call: impl Fn(&RealVfs) -> io::Result<T>) -> io::Result<T> {
+        let half = || call(&self.inner).map(drop);
+        self.fuse.run(site, || call(&self.inner), half)
+    }
+}
+
+impl Vfs for AbortVfs {
+    fn open(&self, site: Site, path: &Path, how: Open) -> io::Result<Box<dyn File>> {
+        let file = self.run(site, |inner| inner.open(site, path, how))?;
+        let fuse = Arc::clone(&self.fuse);
+        Ok(Box::new(AbortFile { file, fuse }))
+    }
+
+    fn rename(&self, site: Site, from: &Path, to: &Path) -> io::Result<()> {
+        self.run(site, |inner| inner.rename(site, from, to))
+    }
+
+    fn remove(&self, site: Site, path: &Path) -> io::Result<()> {
+        self.run(site, |inner| inner.remove(site, path))
+    }
+
+    fn create_dir(&self, site: Site, directory: &Path) -> io::Result<()> {
+        self.run(site, |inner| inner.create_dir(site, directory))
+    }
+
+    fn list(&self, directory: &Path) -> io::Result<Vec<String>> {
+        self.inner.list(directory)
+    }
+
+    fn sync_dir(&self, site: Site, directory: &Path) -> io::Result<()> {
+        self.run(site, |inner| inner.sync_dir(site, directory))
+    }
+
+    fn hold(&self, directory: &Path) -> io::Result<Box<dyn Held>> {
+        self.inner.hold(directory)
+    }
+
+    fn now(&self) -> Duration {
+        self.inner.now()
+    }
+
+    fn sleep(&self, duration: Duration) {
+        self.inner.sleep(duration);
+    }
+
+    fn unique(&self) -> u128 {
+        self.inner.unique()
+    }
+}
+
+struct AbortFile {
+    file: Box<dyn File>,
+    fuse: Arc<Fuse>,
+}
+
+impl AbortFile {
+    fn run(&self, site: Site, call: impl Fn(&dyn File) -> io::Result<()>) -> io::Result<()> {
+        let call = || call(&*self.file);
+        self.fuse.run(site, call, call)
+    }
+}
+
+impl File for AbortFile {
+    fn read_at(&self, site: Site, buffer: &mut [u8], offset: u64) -> io::Result<()> {
+        self.file.read_at(site, buffer, offset)
+    }
+
+    fn write_at(&self, site: Site, bytes: &[u8], offset: u64) -> io::Result<()> {
+        let half = bytes.get(..bytes.len() / 2).unwrap_or_default();
+        self.fuse.run(
+            site,
+            || self.file.write_at(site, bytes, offset),
+            || self.file.write_at(site, half, offset),
+        )
+    }
+
+    fn sync(&self, site: Site) -> io::Result<()> {
+        self.run(site, |file| file.sync(site))
+    }
+
+    fn set_len(&self, site: Site, length: u64) -> io::Result<()> {
+        self.run(site, |file| file.set_len(site, length))
+    }
+
+    fn allocate(&self, site: Site, offset: u64, length: u64) -> io::Result<()> {
+        self.run(site, |file| file.allocate(site, offset, length))
+    }
+
+    fn len(&self) -> io::Result<u64> {
+        self.file.len()
+    }
+
+    fn start_writeback(&self, offset: u64, length: u64) {
+        self.file.start_writeback(offset, length);
+    }
+
+    fn forget(&self, offset: u64, length: u64) {
+        self.file.forget(offset, length);
+    }
+}
