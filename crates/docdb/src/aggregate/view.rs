@@ -69,6 +69,32 @@ fn of_find(request: &FindRequest) -> Result<AggregateRequest> {
     })
 }
 
+/// `count` as a pipeline.
+fn of_count(request: &CountRequest) -> Result<AggregateRequest> {
+    let mut aggregate = of_find(&FindRequest {
+        filter: request.filter.clone(),
+        skip: request.skip,
+        limit: request.limit,
+        collation: request.collation.clone(),
+        variables: request.variables.clone(),
+        ..FindRequest::default()
+    })?;
+    aggregate.pipeline.push(stage("$count", "n"));
+    Ok(aggregate)
+}
+
+impl DistinctRequest {
+    /// The query whose documents hold the values.
+    pub(crate) fn as_find(&self) -> FindRequest {
+        FindRequest {
+            filter: self.filter.clone(),
+            collation: self.collation.clone(),
+            variables: self.variables.clone(),
+            ..FindRequest::default()
+        }
+    }
+}
+
 impl Store {
     pub(crate) fn find_in_view(
         &self,
@@ -95,22 +121,23 @@ impl Store {
         self.explain_aggregate(op, ns, &of_find(request)?, verbosity)
     }
 
+    pub(crate) fn explain_count_in_view(
+        &self,
+        op: &Op<'_>,
+        ns: &Namespace,
+        request: &CountRequest,
+        verbosity: Verbosity,
+    ) -> Result<Document> {
+        self.explain_aggregate(op, ns, &of_count(request)?, verbosity)
+    }
+
     pub(crate) fn count_in_view(
         &self,
         op: &Op<'_>,
         ns: &Namespace,
         request: &CountRequest,
     ) -> Result<u64> {
-        let mut aggregate = of_find(&FindRequest {
-            filter: request.filter.clone(),
-            skip: request.skip,
-            limit: request.limit,
-            collation: request.collation.clone(),
-            variables: request.variables.clone(),
-            ..FindRequest::default()
-        })?;
-        aggregate.pipeline.push(stage("$count", "n"));
-        let batch = self.aggregate(op, ns, &aggregate)?;
+        let batch = self.aggregate(op, ns, &of_count(request)?)?;
         let Some(first) = batch.documents.first() else {
             return Ok(0);
         };
@@ -127,12 +154,7 @@ impl Store {
         ns: &Namespace,
         request: &DistinctRequest,
     ) -> Result<Vec<Bson>> {
-        let mut aggregate = of_find(&FindRequest {
-            filter: request.filter.clone(),
-            collation: request.collation.clone(),
-            variables: request.variables.clone(),
-            ..FindRequest::default()
-        })?;
+        let mut aggregate = of_find(&request.as_find())?;
         // The whole documents, since the values of a path are found as filters find them.
         aggregate.batch_size = Some(FIRST_BATCH);
         let mut distinct = self.distinct_of(ns, request)?;

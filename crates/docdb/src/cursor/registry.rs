@@ -31,7 +31,7 @@ pub struct Owner {
 
 /// What a cursor is registered with.
 #[derive(Debug, Clone)]
-pub struct Registration {
+pub(crate) struct Registration {
     /// The namespace that `getMore` must name.
     pub namespace: Namespace,
     /// Who opened it.

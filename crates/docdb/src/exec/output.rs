@@ -52,15 +52,6 @@ pub(crate) struct Output {
 }
 
 impl Output {
-    /// Whether documents are read for entries of an index.
-    pub(crate) fn fetches(&self) -> bool {
-        match &self.shape {
-            Shape::Document => true,
-            Shape::Covered { .. } => false,
-            Shape::Record => self.filter.is_some(),
-        }
-    }
-
     /// A record that was read as such.
     pub(crate) fn of_document(&self, record: RecordId, bytes: &[u8]) -> Result<Option<Item>> {
         self.judge(record, bytes, self.filter.as_deref())

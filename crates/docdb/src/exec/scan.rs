@@ -39,6 +39,9 @@ pub(crate) enum Source {
     },
 }
 
+/// From where to where.
+type Span = (Bound<Vec<u8>>, Bound<Vec<u8>>);
+
 /// An item that was read but not handed on yet, with the key it was found at.
 struct Ahead {
     key: Vec<u8>,
@@ -114,16 +117,6 @@ impl Scan {
             Source::Records => None,
             Source::Index { index, .. } => Some(index),
         }
-    }
-
-    /// What it hands on.
-    pub(crate) fn output(&self) -> &Output {
-        &self.output
-    }
-
-    /// The key of the last item handed on.
-    pub(crate) fn position(&self) -> Option<&[u8]> {
-        self.position.as_deref()
     }
 
     /// The next item.
@@ -235,7 +228,7 @@ impl Scan {
     }
 
     /// What is left to read: beyond what was read, to the end of the last range.
-    fn span(&self, ranges: &[ByteRange]) -> Option<(Bound<Vec<u8>>, Bound<Vec<u8>>)> {
+    fn span(&self, ranges: &[ByteRange]) -> Option<Span> {
         let (first, last) = (ranges.first()?, ranges.last()?);
         let mut start = Bound::Included(first.start.clone());
         let mut end = Bound::Excluded(last.end.clone());

@@ -87,16 +87,6 @@ impl Sorter {
         }
     }
 
-    /// The sort.
-    pub(crate) fn sort(&self) -> &Sort {
-        &self.sort
-    }
-
-    /// The number of items wanted, if it is limited.
-    pub(crate) fn limit(&self) -> Option<usize> {
-        self.limit
-    }
-
     /// Whether everything was handed on.
     pub(crate) fn is_over(&self) -> bool {
         self.left == 0 || matches!(&self.phase, Phase::Giving(rows) if rows.is_empty())
@@ -105,11 +95,6 @@ impl Sorter {
     /// The most bytes that were held at once, and the runs written to disk.
     pub(crate) fn usage(&self) -> (usize, u64) {
         (self.peak, self.spilled)
-    }
-
-    /// The memory limit.
-    pub(crate) fn memory_limit(&self) -> usize {
-        self.limits.memory
     }
 
     /// The next item of `input` in order.

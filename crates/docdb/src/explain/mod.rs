@@ -104,8 +104,12 @@ impl Store {
             used_for: UsedFor::Count,
             verbosity,
         };
-        let Some(collection) = self.collection(ns) else {
-            return self.explain_nothing(op, &FindRequest::default(), &subject);
+        let collection = match self.lookup(ns) {
+            Some(Named::Collection(collection)) => collection,
+            Some(Named::View(_)) => {
+                return self.explain_count_in_view(op, ns, request, verbosity);
+            }
+            None => return self.explain_nothing(op, &FindRequest::default(), &subject),
         };
         let mut query = Query::plain(
             op,
@@ -137,8 +141,13 @@ impl Store {
             used_for: UsedFor::Documents,
             verbosity,
         };
-        let Some(collection) = self.collection(ns) else {
-            return self.explain_nothing(op, &FindRequest::default(), &subject);
+        let collection = match self.lookup(ns) {
+            Some(Named::Collection(collection)) => collection,
+            Some(Named::View(_)) => {
+                let find = request.as_find();
+                return self.explain_find_in_view(op, ns, &find, verbosity);
+            }
+            None => return self.explain_nothing(op, &FindRequest::default(), &subject),
         };
         let mut query = Query::plain(
             op,

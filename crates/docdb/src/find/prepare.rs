@@ -99,6 +99,7 @@ impl Query {
         request: &FindRequest,
         spill: &std::path::Path,
     ) -> Result<Query> {
+        super::check_supported(request)?;
         let mut query = Query::plain(
             op,
             collection,

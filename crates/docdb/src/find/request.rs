@@ -25,7 +25,7 @@ pub struct FindRequest {
     pub batch_size: Option<u64>,
     /// Whether the cursor ends with the first batch (default: false).
     pub single_batch: bool,
-    /// Return the keys of the index in place of documents (default: false).
+    /// Return the keys of the index in place of documents (default: false); refused.
     pub return_key: bool,
     /// Add `$recordId` (default: false).
     pub show_record_id: bool,

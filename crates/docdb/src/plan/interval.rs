@@ -195,12 +195,6 @@ impl Intervals {
         }
     }
 
-    /// The values in either.
-    pub(crate) fn union(mut self, other: Intervals, collator: Option<&Collator>) -> Intervals {
-        self.list.extend(other.list);
-        Intervals::from_list(self.list, collator)
-    }
-
     /// The values in both.
     pub(crate) fn intersect(&self, other: &Intervals, collator: Option<&Collator>) -> Intervals {
         let mut list = Vec::new();

@@ -68,9 +68,7 @@ fn direct(
             }
             if backward.is_some() || !constant(set) {
                 // A constant between sorted fields does no harm, but only a single one.
-                if set.only_point().is_none() {
-                    return None;
-                }
+                set.only_point()?;
             }
         }
     }

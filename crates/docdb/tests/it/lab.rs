@@ -2,8 +2,10 @@
 
 use std::sync::Arc;
 
-use bson::{Document, RawDocument, RawDocumentBuf};
-use docdb::{InsertOptions, InsertReply, Namespace, Op, Options, Store};
+use bson::{Bson, Document, RawDocument, RawDocumentBuf};
+use docdb::{
+    AggregateRequest, Batch, GetMore, InsertOptions, InsertReply, Namespace, Op, Options, Store,
+};
 use kv::{Durability, EngineOptions, Factory};
 use tempfile::TempDir;
 
@@ -96,6 +98,45 @@ impl Lab {
             .unwrap();
     }
 
+    /// All that a pipeline gives, in batches of two.
+    pub(crate) fn aggregate(&self, coll: &str, pipeline: &[Document]) -> Vec<Document> {
+        self.try_aggregate(coll, pipeline).unwrap()
+    }
+
+    pub(crate) fn try_aggregate(
+        &self,
+        coll: &str,
+        pipeline: &[Document],
+    ) -> query::Result<Vec<Document>> {
+        let request = AggregateRequest {
+            batch_size: Some(2),
+            ..of(pipeline)
+        };
+        self.drain(self.store.aggregate(&op(), &ns(coll), &request)?, 2)
+    }
+
+    /// A batch and all that follow, of `size` documents each.
+    pub(crate) fn drain(&self, mut batch: Batch, size: u64) -> query::Result<Vec<Document>> {
+        let mut all = documents(&batch);
+        while batch.id != 0 {
+            batch = self.more(&batch, size)?;
+            assert!(batch.documents.len() as u64 <= size, "{}", self.engine());
+            all.extend(documents(&batch));
+        }
+        Ok(all)
+    }
+
+    /// The next batch of a cursor.
+    pub(crate) fn more(&self, batch: &Batch, size: u64) -> query::Result<Batch> {
+        let request = GetMore {
+            id: batch.id,
+            ns: batch.ns.clone(),
+            batch_size: Some(size),
+            await_time: Some(std::time::Duration::ZERO),
+        };
+        self.store.get_more(&op(), &request)
+    }
+
     /// All documents in the order of their records.
     pub(crate) fn all(&self, ns: &Namespace) -> Vec<Document> {
         let Some(collection) = self.store.collection(ns) else {
@@ -134,4 +175,18 @@ pub(crate) fn ns(coll: &str) -> Namespace {
 
 pub(crate) fn raw(document: &Document) -> RawDocumentBuf {
     RawDocumentBuf::try_from(document).unwrap()
+}
+
+/// A pipeline with nothing else said.
+pub(crate) fn of(pipeline: &[Document]) -> AggregateRequest {
+    AggregateRequest {
+        pipeline: pipeline.iter().cloned().map(Bson::Document).collect(),
+        ..AggregateRequest::default()
+    }
+}
+
+/// The documents of a batch.
+pub(crate) fn documents(batch: &Batch) -> Vec<Document> {
+    let owned = |raw: &RawDocumentBuf| Document::try_from(raw.as_ref()).unwrap();
+    batch.documents.iter().map(owned).collect()
 }

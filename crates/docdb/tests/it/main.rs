@@ -5,11 +5,15 @@
     reason = "a panic is how a test fails"
 )]
 
+mod aggregate;
+mod cursor;
 mod ddl;
+mod explain;
 mod index;
 mod insert;
 mod lab;
 mod random;
 mod session;
 mod transaction;
+mod view;
 mod write;

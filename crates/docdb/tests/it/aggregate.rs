@@ -1,0 +1,204 @@
+//! Pipelines over collections, and what they write.
+
+use bson::{Document, doc};
+
+use crate::lab::{Lab, ns, on_each};
+
+fn sales(lab: &Lab) {
+    let sales: Vec<Document> = (0..30)
+        .map(|i| doc! { "_id": i, "item": i % 3, "n": i, "tags": ["x", format!("t{}", i % 2)] })
+        .collect();
+    lab.insert(&ns("sales"), &sales);
+    let items = [
+        doc! { "_id": 0, "code": 0, "name": "pen" },
+        doc! { "_id": 1, "code": 1, "name": "ink" },
+        doc! { "_id": 2, "code": 1, "name": "nib" },
+    ];
+    lab.insert(&ns("items"), &items);
+}
+
+#[test]
+fn matched_documents_are_grouped_and_sorted() {
+    on_each(|lab| {
+        sales(lab);
+        let pipeline = [
+            doc! { "$match": { "n": { "$gte": 6 } } },
+            doc! { "$group": { "_id": "$item", "sum": { "$sum": "$n" }, "count": { "$sum": 1 } } },
+            doc! { "$sort": { "_id": -1 } },
+        ];
+        let wanted = [
+            doc! { "_id": 2, "sum": 148, "count": 8 },
+            doc! { "_id": 1, "sum": 140, "count": 8 },
+            doc! { "_id": 0, "sum": 132, "count": 8 },
+        ];
+        assert_eq!(lab.aggregate("sales", &pipeline), wanted);
+        lab.index("sales", doc! { "key": { "n": 1 }, "name": "n" });
+        assert_eq!(lab.aggregate("sales", &pipeline), wanted);
+        assert_eq!(lab.aggregate("none", &pipeline), [] as [Document; 0]);
+        let counted = lab.aggregate("sales", &[doc! { "$count": "all" }]);
+        assert_eq!(counted, [doc! { "all": 30 }]);
+    });
+}
+
+#[test]
+fn arrays_are_unwound() {
+    on_each(|lab| {
+        sales(lab);
+        let counted = lab.aggregate(
+            "sales",
+            &[
+                doc! { "$unwind": "$tags" },
+                doc! { "$group": { "_id": "$tags", "n": { "$sum": 1 } } },
+                doc! { "$sort": { "n": -1, "_id": 1 } },
+            ],
+        );
+        let wanted = [
+            doc! { "_id": "x", "n": 30 },
+            doc! { "_id": "t0", "n": 15 },
+            doc! { "_id": "t1", "n": 15 },
+        ];
+        assert_eq!(counted, wanted);
+    });
+}
+
+#[test]
+fn lookups_give_the_same_with_and_without_an_index() {
+    on_each(|lab| {
+        sales(lab);
+        let pipeline = [
+            doc! { "$match": { "_id": { "$lt": 3 } } },
+            doc! { "$sort": { "_id": 1 } },
+            doc! { "$lookup": {
+                "from": "items", "localField": "item", "foreignField": "code", "as": "of",
+                "pipeline": [{ "$sort": { "_id": 1 } }, { "$project": { "name": 1, "_id": 0 } }],
+            } },
+            doc! { "$project": { "of": 1 } },
+        ];
+        let wanted = [
+            doc! { "_id": 0, "of": [{ "name": "pen" }] },
+            doc! { "_id": 1, "of": [{ "name": "ink" }, { "name": "nib" }] },
+            doc! { "_id": 2, "of": [] },
+        ];
+        assert_eq!(lab.aggregate("sales", &pipeline), wanted);
+        lab.index("items", doc! { "key": { "code": 1 }, "name": "code" });
+        assert_eq!(lab.aggregate("sales", &pipeline), wanted);
+        let joined = lab.aggregate(
+            "sales",
+            &[
+                doc! { "$lookup": { "from": "items", "as": "of", "localField": "item",
+                "foreignField": "code" } },
+                doc! { "$unwind": "$of" },
+                doc! { "$count": "n" },
+            ],
+        );
+        assert_eq!(joined, [doc! { "n": 30 }]);
+    });
+}
+
+#[test]
+fn facets_see_the_same_documents() {
+    on_each(|lab| {
+        sales(lab);
+        let facets = lab.aggregate(
+            "sales",
+            &[
+                doc! { "$match": { "n": { "$lt": 10 } } },
+                doc! { "$facet": {
+                    "count": [{ "$count": "n" }],
+                    "top": [
+                        { "$sort": { "n": -1 } }, { "$limit": 2 }, { "$project": { "_id": 1 } },
+                    ],
+                    "none": [{ "$match": { "n": -1 } }],
+                } },
+            ],
+        );
+        let wanted = doc! { "count": [{ "n": 10 }], "top": [{ "_id": 9 }, { "_id": 8 }],
+        "none": [] };
+        assert_eq!(facets, [wanted]);
+    });
+}
+
+#[test]
+fn out_replaces_a_collection_and_keeps_its_indexes() {
+    on_each(|lab| {
+        sales(lab);
+        lab.insert(&ns("target"), &[doc! { "_id": "old", "sum": -1 }]);
+        lab.index(
+            "target",
+            doc! { "key": { "sum": 1 }, "name": "sum", "unique": true },
+        );
+        let pipeline = [
+            doc! { "$group": { "_id": "$item", "sum": { "$sum": "$n" } } },
+            doc! { "$out": "target" },
+        ];
+        assert!(lab.aggregate("sales", &pipeline).is_empty());
+        let mut all = lab.all(&ns("target"));
+        all.sort_by_key(|d| d.get_i32("_id").unwrap());
+        let wanted = [
+            doc! { "_id": 0, "sum": 135 },
+            doc! { "_id": 1, "sum": 145 },
+            doc! { "_id": 2, "sum": 155 },
+        ];
+        assert_eq!(all, wanted);
+        assert_eq!(lab.store.list_indexes(&ns("target")).unwrap().len(), 2);
+        // What fails leaves the target and nothing else.
+        let clash = [
+            doc! { "$project": { "sum": { "$literal": 1 } } },
+            doc! { "$out": "target" },
+        ];
+        let error = lab.try_aggregate("sales", &clash).unwrap_err();
+        assert_eq!(error.code.0, 11000);
+        assert_eq!(lab.all(&ns("target")).len(), 3);
+        assert_eq!(lab.store.catalog().iter().count(), 3);
+        // A collection may replace itself.
+        let itself = [
+            doc! { "$match": { "n": { "$lt": 4 } } },
+            doc! { "$out": "sales" },
+        ];
+        lab.aggregate("sales", &itself);
+        assert_eq!(lab.all(&ns("sales")).len(), 4);
+    });
+}
+
+#[test]
+fn merge_inserts_replaces_and_merges() {
+    on_each(|lab| {
+        sales(lab);
+        let seed = [doc! { "_id": 0, "keep": 1 }, doc! { "_id": 9, "keep": 9 }];
+        lab.insert(&ns("target"), &seed);
+        let sums = doc! { "$group": { "_id": "$item", "sum": { "$sum": "$n" } } };
+        let sort = doc! { "$sort": { "_id": 1 } };
+        let merge = |how: Document| [sums.clone(), sort.clone(), doc! { "$merge": how }];
+        assert!(
+            lab.aggregate("sales", &merge(doc! { "into": "target" }))
+                .is_empty()
+        );
+        let wanted = [
+            doc! { "_id": 0, "keep": 1, "sum": 135 },
+            doc! { "_id": 9, "keep": 9 },
+            doc! { "_id": 1, "sum": 145 },
+            doc! { "_id": 2, "sum": 155 },
+        ];
+        assert_eq!(lab.all(&ns("target")), wanted);
+        lab.aggregate(
+            "sales",
+            &merge(doc! { "into": "target", "whenMatched": "replace" }),
+        );
+        assert_eq!(lab.all(&ns("target"))[0], doc! { "_id": 0, "sum": 135 });
+        let add = doc! { "into": "target",
+        "whenMatched": [{ "$set": { "sum": { "$add": ["$sum", "$$new.sum"] } } }] };
+        lab.aggregate("sales", &merge(add));
+        assert_eq!(lab.all(&ns("target"))[0], doc! { "_id": 0, "sum": 270 });
+        let fail = merge(doc! { "into": "target", "whenMatched": "fail" });
+        let error = lab.try_aggregate("sales", &fail).unwrap_err();
+        assert_eq!(error.code.0, 11000);
+        let absent = merge(doc! { "into": "other", "whenNotMatched": "fail" });
+        let error = lab.try_aggregate("sales", &absent).unwrap_err();
+        assert_eq!(error.code.0, 13113);
+        lab.aggregate(
+            "sales",
+            &merge(doc! { "into": "other", "whenNotMatched": "discard" }),
+        );
+        assert!(lab.all(&ns("other")).is_empty());
+    });
+}

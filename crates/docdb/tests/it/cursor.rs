@@ -1,0 +1,290 @@
+//! Cursors between batches: what others do meanwhile.
+
+use std::collections::BTreeSet;
+
+use bson::{Document, RawDocumentBuf, doc};
+use docdb::{Batch, Capped, CollectionOptions, FindRequest};
+
+use crate::lab::{Lab, documents, ns, of, on_each, op, raw};
+use crate::write::{del, set};
+
+fn find(lab: &Lab, request: &FindRequest) -> Batch {
+    lab.store.find(&op(), &ns("c"), request).unwrap()
+}
+
+fn fill(lab: &Lab, n: i32) {
+    let documents: Vec<Document> = (0..n).map(|i| doc! { "_id": i, "a": i }).collect();
+    lab.insert(&ns("c"), &documents);
+    lab.index("c", doc! { "key": { "a": 1 }, "name": "a" });
+}
+
+fn ids(batch: &Batch) -> Vec<i32> {
+    let id = |d: &Document| d.get_i32("_id").unwrap();
+    documents(batch).iter().map(id).collect()
+}
+
+fn delete(lab: &Lab, filter: Document) {
+    lab.store
+        .delete(&op(), &ns("c"), &[del(filter, true)], true)
+        .unwrap();
+}
+
+/// Read `request` to its end while documents behind and before the cursor come and go.
+fn disturbed(lab: &Lab, request: &FindRequest, pipeline: bool) {
+    fill(lab, 300);
+    let mut batch = if pipeline {
+        let mut asked = of(&[
+            doc! { "$match": { "a": { "$gte": 0 } } },
+            doc! { "$addFields": { "x": 1 } },
+        ]);
+        asked.batch_size = Some(7);
+        lab.store.aggregate(&op(), &ns("c"), &asked).unwrap()
+    } else {
+        find(lab, request)
+    };
+    let mut seen = BTreeSet::new();
+    let mut gone: BTreeSet<i32> = BTreeSet::new();
+    let mut next = 1000;
+    loop {
+        for id in ids(&batch) {
+            assert!(seen.insert(id), "{}: {id} is given twice", lab.engine());
+            assert!(!gone.contains(&id), "{}: {id} was deleted", lab.engine());
+        }
+        if batch.id == 0 {
+            break;
+        }
+        // One that was given, and two that were not, next to the place of the cursor and far away.
+        let mut left = (0..300).filter(|id| !seen.contains(id) && !gone.contains(id));
+        let doomed = [left.next(), left.last(), seen.iter().next_back().copied()];
+        for id in doomed.into_iter().flatten() {
+            delete(lab, doc! { "_id": id });
+            gone.insert(id);
+        }
+        if next < 1020 {
+            lab.insert(&ns("c"), &[doc! { "_id": next, "a": next - 1000 }]);
+            next += 1;
+        }
+        batch = lab.more(&batch, 7).unwrap();
+    }
+    let kept = (0..300).filter(|id| !gone.contains(id));
+    for id in kept {
+        assert!(seen.contains(&id), "{}: {id} is missing", lab.engine());
+    }
+}
+
+#[test]
+fn others_write_between_batches_of_a_collection_scan() {
+    on_each(|lab| {
+        let request = FindRequest {
+            batch_size: Some(7),
+            ..FindRequest::default()
+        };
+        disturbed(lab, &request, false);
+    });
+}
+
+#[test]
+fn others_write_between_batches_of_an_index_scan() {
+    on_each(|lab| {
+        let request = FindRequest {
+            batch_size: Some(7),
+            filter: raw(&doc! { "a": { "$gte": 0 } }),
+            sort: Some(raw(&doc! { "a": -1 })),
+            ..FindRequest::default()
+        };
+        disturbed(lab, &request, false);
+    });
+}
+
+#[test]
+fn others_write_between_batches_of_a_union_and_of_a_merge() {
+    on_each(|lab| {
+        let parts = doc! { "$or": [{ "a": { "$lt": 200 } }, { "_id": { "$gte": 100 } }] };
+        let request = FindRequest {
+            batch_size: Some(7),
+            filter: raw(&parts),
+            ..FindRequest::default()
+        };
+        disturbed(lab, &request, false);
+    });
+    on_each(|lab| {
+        let parts = doc! { "$or": [{ "a": { "$lt": 200 } }, { "a": { "$gte": 100 } }] };
+        let request = FindRequest {
+            batch_size: Some(7),
+            filter: raw(&parts),
+            sort: Some(raw(&doc! { "a": 1 })),
+            ..FindRequest::default()
+        };
+        disturbed(lab, &request, false);
+    });
+}
+
+#[test]
+fn others_write_between_batches_of_a_pipeline() {
+    on_each(|lab| disturbed(lab, &FindRequest::default(), true));
+}
+
+#[test]
+fn documents_updated_in_place_are_given_once() {
+    on_each(|lab| {
+        fill(lab, 50);
+        let request = FindRequest {
+            batch_size: Some(10),
+            ..FindRequest::default()
+        };
+        let first = find(lab, &request);
+        let all = docdb::UpdateStatement {
+            multi: true,
+            ..set(doc! {}, doc! { "$set": { "big": "x".repeat(500) } })
+        };
+        lab.store
+            .update(&op(), &ns("c"), &[all], true, false)
+            .unwrap();
+        let rest = lab.drain(first, 10).unwrap();
+        assert_eq!(rest.len(), 50);
+        assert!(!rest[9].contains_key("big"));
+        assert!(rest[10].contains_key("big"));
+    });
+}
+
+#[test]
+fn a_dropped_collection_or_index_ends_its_cursors() {
+    on_each(|lab| {
+        fill(lab, 50);
+        let by_index = FindRequest {
+            batch_size: Some(5),
+            hint: Some("a".into()),
+            ..FindRequest::default()
+        };
+        let plain = FindRequest {
+            batch_size: Some(5),
+            ..FindRequest::default()
+        };
+        let (indexed, scan) = (find(lab, &by_index), find(lab, &plain));
+        lab.store
+            .drop_indexes(
+                &op(),
+                &ns("c"),
+                &docdb::IndexNames::Names(vec!["a".to_owned()]),
+            )
+            .unwrap();
+        assert_eq!(lab.more(&indexed, 5).unwrap_err().code.0, 175);
+        assert_eq!(lab.more(&indexed, 5).unwrap_err().code.0, 43);
+        assert_eq!(ids(&lab.more(&scan, 5).unwrap()), [5, 6, 7, 8, 9]);
+        let mut asked = of(&[doc! { "$addFields": { "x": 1 } }]);
+        asked.batch_size = Some(5);
+        let pipeline = lab.store.aggregate(&op(), &ns("c"), &asked).unwrap();
+        lab.store.drop_collection(&op(), &ns("c")).unwrap();
+        lab.insert(&ns("c"), &[doc! { "_id": 1000 }]);
+        assert_eq!(lab.more(&scan, 5).unwrap_err().code.0, 175);
+        assert_eq!(lab.more(&pipeline, 5).unwrap_err().code.0, 175);
+        assert_eq!(lab.store.cursor_figures().open, 0);
+    });
+}
+
+#[test]
+fn killed_cursors_are_gone() {
+    on_each(|lab| {
+        fill(lab, 50);
+        let request = FindRequest {
+            batch_size: Some(0),
+            ..FindRequest::default()
+        };
+        let batch = find(lab, &request);
+        assert!(batch.documents.is_empty());
+        let killed = lab.store.kill_cursors(&op(), &ns("c"), &[batch.id, 7]);
+        assert_eq!((killed.killed, killed.not_found), (vec![batch.id], vec![7]));
+        assert_eq!(lab.more(&batch, 1).unwrap_err().code.0, 43);
+    });
+}
+
+#[test]
+fn batches_end_at_their_limits() {
+    on_each(|lab| {
+        fill(lab, 250);
+        let first = find(lab, &FindRequest::default());
+        assert_eq!(first.documents.len(), 101);
+        assert_eq!(lab.drain(first, 100).unwrap().len(), 250);
+        let exact = FindRequest {
+            limit: Some(5),
+            batch_size: Some(5),
+            ..FindRequest::default()
+        };
+        assert_eq!(find(lab, &exact).id, 0);
+        let large: Vec<Document> = (1000..1005)
+            .map(|i| doc! { "_id": i, "large": "x".repeat(6_000_000) })
+            .collect();
+        lab.insert(&ns("c"), &large);
+        let request = FindRequest {
+            filter: raw(&doc! { "_id": { "$gte": 1000 } }),
+            ..FindRequest::default()
+        };
+        let batch = find(lab, &request);
+        let bytes = |d: &RawDocumentBuf| d.as_bytes().len();
+        assert!(batch.documents.iter().map(bytes).sum::<usize>() <= docdb::BATCH_BYTES);
+        assert_eq!(batch.documents.len(), 2);
+        assert_eq!(lab.drain(batch, 100).unwrap().len(), 5);
+    });
+}
+
+#[test]
+fn tailable_cursors_follow_a_capped_collection() {
+    on_each(|lab| {
+        let options = CollectionOptions {
+            capped: Some(Capped {
+                size: 1 << 20,
+                max: Some(10),
+            }),
+            ..CollectionOptions::default()
+        };
+        lab.store.create(&op(), &ns("c"), options).unwrap();
+        let add = |range: std::ops::Range<i32>| {
+            let documents: Vec<Document> = range.map(|i| doc! { "_id": i }).collect();
+            lab.insert(&ns("c"), &documents);
+        };
+        add(0..3);
+        for await_data in [false, true] {
+            let request = FindRequest {
+                tailable: true,
+                await_data,
+                ..FindRequest::default()
+            };
+            let first = find(lab, &request);
+            assert_ne!(first.id, 0);
+            let from = ids(&first).last().copied().unwrap() + 1;
+            assert!(ids(&lab.more(&first, 10).unwrap()).is_empty());
+            add(from..from + 2);
+            let batch = lab.more(&first, 10).unwrap();
+            assert_eq!((ids(&batch), batch.id), (vec![from, from + 1], first.id));
+            assert!(ids(&lab.more(&first, 10).unwrap()).is_empty());
+            // What the cursor has not seen is overwritten: it cannot go on.
+            add(from + 2..from + 14);
+            assert_eq!(lab.more(&first, 10).unwrap_err().code.0, 136);
+            assert_eq!(lab.more(&first, 10).unwrap_err().code.0, 43);
+        }
+        let plain = FindRequest {
+            tailable: true,
+            ..FindRequest::default()
+        };
+        lab.insert(&ns("plain"), &[doc! {}]);
+        let error = lab.store.find(&op(), &ns("plain"), &plain).unwrap_err();
+        assert_eq!(error.code.0, 2);
+    });
+}
+
+#[test]
+fn return_key_is_refused() {
+    on_each(|lab| {
+        let request = FindRequest {
+            return_key: true,
+            ..FindRequest::default()
+        };
+        for fill in [false, true] {
+            if fill {
+                lab.insert(&ns("c"), &[doc! { "_id": 1 }]);
+            }
+            let error = lab.store.find(&op(), &ns("c"), &request).unwrap_err();
+            assert_eq!(error.code.0, 115);
+        }
+    });
+}

@@ -1,0 +1,152 @@
+//! What `explain` shows: the stages of plans, and what they did.
+
+use bson::{Document, doc};
+use docdb::{CountRequest, FindRequest, Verbosity};
+
+use crate::lab::{Lab, ns, of, on_each, op, raw};
+
+fn setup(lab: &Lab) {
+    let documents: Vec<Document> = (0..100)
+        .map(|i| doc! { "_id": i, "a": i % 10, "b": i })
+        .collect();
+    lab.insert(&ns("c"), &documents);
+    lab.index("c", doc! { "key": { "a": 1 }, "name": "a" });
+    lab.index("c", doc! { "key": { "b": 1 }, "name": "b" });
+}
+
+/// The names of a tree's stages, from the outermost inwards; branches in parentheses.
+fn names(stage: &Document) -> String {
+    let mut out = stage.get_str("stage").unwrap().to_owned();
+    if let Ok(inner) = stage.get_document("inputStage") {
+        out = format!("{out} {}", names(inner));
+    }
+    if let Ok(inner) = stage.get_array("inputStages") {
+        let inner: Vec<String> = inner
+            .iter()
+            .map(|stage| names(stage.as_document().unwrap()))
+            .collect();
+        out = format!("{out}({})", inner.join(", "));
+    }
+    out
+}
+
+/// The stages of the plan, the documents returned, the keys and the documents examined.
+fn check(lab: &Lab, request: &FindRequest, stages: &str, counts: [i64; 3]) {
+    let plan = lab
+        .store
+        .explain_find(&op(), &ns("c"), request, Verbosity::ExecutionStats)
+        .unwrap();
+    let winner = plan.get_document("queryPlanner").unwrap();
+    let winner = winner.get_document("winningPlan").unwrap();
+    assert_eq!(names(winner), stages, "{}", lab.engine());
+    let stats = plan.get_document("executionStats").unwrap();
+    let executed = stats.get_document("executionStages").unwrap();
+    assert_eq!(names(executed), stages, "{}", lab.engine());
+    let number = |name: &str| {
+        let value = stats.get(name).unwrap();
+        value
+            .as_i64()
+            .or_else(|| value.as_i32().map(i64::from))
+            .unwrap()
+    };
+    let found = ["nReturned", "totalKeysExamined", "totalDocsExamined"].map(number);
+    assert_eq!(found, counts, "{} {stages}: {stats}", lab.engine());
+}
+
+fn find(filter: Document) -> FindRequest {
+    FindRequest {
+        filter: raw(&filter),
+        ..FindRequest::default()
+    }
+}
+
+#[test]
+fn plans_have_the_stages_and_counts_of_mongodb() {
+    on_each(|lab| {
+        setup(lab);
+        check(lab, &find(doc! {}), "COLLSCAN", [100, 0, 100]);
+        check(lab, &find(doc! { "x": 1 }), "COLLSCAN", [0, 0, 100]);
+        check(lab, &find(doc! { "_id": 5 }), "IDHACK", [1, 1, 1]);
+        check(lab, &find(doc! { "a": 5 }), "FETCH IXSCAN", [10, 10, 10]);
+        let filtered = find(doc! { "a": 5, "x": { "$exists": true } });
+        check(lab, &filtered, "FETCH IXSCAN", [0, 10, 10]);
+        let sorted = FindRequest {
+            sort: Some(raw(&doc! { "x": 1 })),
+            ..find(doc! { "a": 5 })
+        };
+        check(lab, &sorted, "SORT FETCH IXSCAN", [10, 10, 10]);
+        let by_index = FindRequest {
+            sort: Some(raw(&doc! { "b": -1 })),
+            limit: Some(3),
+            skip: 1,
+            ..find(doc! {})
+        };
+        check(lab, &by_index, "LIMIT SKIP FETCH IXSCAN", [3, 4, 4]);
+        let covered = FindRequest {
+            projection: Some(raw(&doc! { "a": 1, "_id": 0 })),
+            ..find(doc! { "a": { "$gte": 8 } })
+        };
+        check(lab, &covered, "PROJECTION_COVERED IXSCAN", [20, 20, 0]);
+        let simple = FindRequest {
+            projection: Some(raw(&doc! { "a": 1 })),
+            ..find(doc! { "a": 8 })
+        };
+        check(lab, &simple, "PROJECTION_SIMPLE FETCH IXSCAN", [10, 10, 10]);
+        let missing = lab
+            .store
+            .explain_find(&op(), &ns("none"), &find(doc! {}), Verbosity::QueryPlanner)
+            .unwrap();
+        assert!(missing.to_string().contains("EOF"));
+    });
+}
+
+#[test]
+fn unions_name_their_branches() {
+    on_each(|lab| {
+        setup(lab);
+        let union = find(doc! { "$or": [{ "a": 5 }, { "b": 5 }] });
+        let plan = lab
+            .store
+            .explain_find(&op(), &ns("c"), &union, Verbosity::QueryPlanner)
+            .unwrap();
+        let winner = plan.get_document("queryPlanner").unwrap();
+        let winner = winner.get_document("winningPlan").unwrap();
+        let names = names(winner);
+        assert!(names.contains("OR(") && names.contains("IXSCAN"), "{names}");
+    });
+}
+
+#[test]
+fn counts_and_pipelines_are_explained() {
+    on_each(|lab| {
+        setup(lab);
+        let request = CountRequest {
+            filter: raw(&doc! { "a": 5 }),
+            skip: 0,
+            limit: None,
+            hint: None,
+            collation: None,
+            variables: None,
+        };
+        let plan = lab
+            .store
+            .explain_count(&op(), &ns("c"), &request, Verbosity::ExecutionStats)
+            .unwrap();
+        let stats = plan.get_document("executionStats").unwrap();
+        let stages = stats.get_document("executionStages").unwrap();
+        assert_eq!(names(stages), "COUNT COUNT_SCAN");
+        let request = of(&[
+            doc! { "$match": { "a": 5 } },
+            doc! { "$group": { "_id": "$b" } },
+        ]);
+        let plan = lab
+            .store
+            .explain_aggregate(&op(), &ns("c"), &request, Verbosity::ExecutionStats)
+            .unwrap();
+        let stages = plan.get_array("stages").unwrap();
+        assert_eq!(stages.len(), 2);
+        assert!(stages[0].as_document().unwrap().contains_key("$cursor"));
+        assert!(stages[1].as_document().unwrap().contains_key("$group"));
+        assert!(plan.to_string().contains("IXSCAN"), "{plan}");
+    });
+}

@@ -1,0 +1,166 @@
+//! Views: read as the collections they are of, through their pipelines.
+
+use bson::{Bson, Document, doc};
+use docdb::{
+    CollectionOptions, CountRequest, DistinctRequest, FindRequest, InsertOptions, Verbosity, View,
+};
+
+use crate::lab::{Lab, ns, on_each, op, raw};
+
+fn view(lab: &Lab, name: &str, on: &str, pipeline: &[Document]) -> query::Result<()> {
+    let view = View {
+        on: on.to_owned(),
+        pipeline: pipeline.iter().cloned().map(Bson::Document).collect(),
+    };
+    let options = CollectionOptions {
+        view: Some(view),
+        ..CollectionOptions::default()
+    };
+    lab.store.create(&op(), &ns(name), options)
+}
+
+fn setup(lab: &Lab) {
+    let documents: Vec<Document> = (0..20)
+        .map(|i| doc! { "_id": i, "a": i % 4, "hidden": i })
+        .collect();
+    lab.insert(&ns("c"), &documents);
+    lab.index("c", doc! { "key": { "a": 1 }, "name": "a" });
+    let even = [
+        doc! { "$match": { "_id": { "$lt": 10 } } },
+        doc! { "$project": { "hidden": 0 } },
+    ];
+    view(lab, "small", "c", &even).unwrap();
+    let doubled = [doc! { "$addFields": { "b": { "$multiply": ["$a", 2] } } }];
+    view(lab, "double", "small", &doubled).unwrap();
+}
+
+fn find(lab: &Lab, coll: &str, request: &FindRequest) -> Vec<Document> {
+    let batch = lab.store.find(&op(), &ns(coll), request).unwrap();
+    lab.drain(batch, 2).unwrap()
+}
+
+#[test]
+fn views_are_found_counted_and_aggregated() {
+    on_each(|lab| {
+        setup(lab);
+        let request = FindRequest {
+            filter: raw(&doc! { "a": 1 }),
+            sort: Some(raw(&doc! { "_id": -1 })),
+            batch_size: Some(1),
+            ..FindRequest::default()
+        };
+        let wanted = [9, 5, 1].map(|i| doc! { "_id": i, "a": 1 });
+        assert_eq!(find(lab, "small", &request), wanted);
+        let wanted = [9, 5, 1].map(|i| doc! { "_id": i, "a": 1, "b": 2 });
+        assert_eq!(find(lab, "double", &request), wanted);
+        let limited = FindRequest {
+            skip: 1,
+            limit: Some(1),
+            projection: Some(raw(&doc! { "b": 1, "_id": 0 })),
+            ..request
+        };
+        assert_eq!(find(lab, "double", &limited), [doc! { "b": 2 }]);
+        let count = |filter: Document, skip, limit| {
+            let request = CountRequest {
+                filter: raw(&filter),
+                skip,
+                limit,
+                hint: None,
+                collation: None,
+                variables: None,
+            };
+            lab.store.count(&op(), &ns("double"), &request).unwrap()
+        };
+        assert_eq!(count(doc! {}, 0, None), 10);
+        assert_eq!(count(doc! { "b": 2 }, 1, Some(1)), 1);
+        assert_eq!(count(doc! { "hidden": 1 }, 0, None), 0);
+        let grouped = lab.aggregate(
+            "double",
+            &[
+                doc! { "$group": { "_id": "$b", "n": { "$sum": 1 } } },
+                doc! { "$sort": { "_id": 1 } },
+            ],
+        );
+        let wanted = [(0, 3), (2, 3), (4, 2), (6, 2)].map(|(b, n)| doc! { "_id": b, "n": n });
+        assert_eq!(grouped, wanted);
+        let distinct = DistinctRequest {
+            key: "b".to_owned(),
+            filter: raw(&doc! { "a": { "$gt": 1 } }),
+            hint: None,
+            collation: None,
+            variables: None,
+        };
+        let mut values = lab.store.distinct(&op(), &ns("double"), &distinct).unwrap();
+        values.sort_by(query::value::compare);
+        assert_eq!(values, [Bson::Int32(4), Bson::Int32(6)]);
+    });
+}
+
+#[test]
+fn views_join_and_are_joined() {
+    on_each(|lab| {
+        setup(lab);
+        let joined = lab.aggregate(
+            "c",
+            &[
+                doc! { "$match": { "_id": { "$in": [1, 11] } } },
+                doc! { "$sort": { "_id": 1 } },
+                doc! { "$lookup": {
+                    "from": "double", "localField": "_id", "foreignField": "_id", "as": "v",
+                } },
+                doc! { "$project": { "v": 1 } },
+            ],
+        );
+        let wanted = [
+            doc! { "_id": 1, "v": [{ "_id": 1, "a": 1, "b": 2 }] },
+            doc! { "_id": 11, "v": [] },
+        ];
+        assert_eq!(joined, wanted);
+        let both = lab.aggregate(
+            "small",
+            &[
+                doc! { "$unionWith": { "coll": "double", "pipeline": [{ "$limit": 3 }] } },
+                doc! { "$count": "n" },
+            ],
+        );
+        assert_eq!(both, [doc! { "n": 13 }]);
+    });
+}
+
+#[test]
+fn views_are_not_written() {
+    on_each(|lab| {
+        setup(lab);
+        let document = raw(&doc! { "_id": 1 });
+        let error = lab
+            .store
+            .insert(&op(), &ns("small"), &[&document], InsertOptions::default())
+            .unwrap_err();
+        assert_eq!(error.code.0, 166);
+        let merge = [doc! { "$out": "small" }];
+        assert_eq!(lab.try_aggregate("c", &merge).unwrap_err().code.0, 166);
+        let after = lab.store.drop_collection(&op(), &ns("small"));
+        assert!(after.is_ok());
+        assert!(find(lab, "double", &FindRequest::default()).is_empty());
+    });
+}
+
+#[test]
+fn counts_of_views_are_explained_as_pipelines() {
+    on_each(|lab| {
+        setup(lab);
+        let request = CountRequest {
+            filter: raw(&doc! { "a": 1 }),
+            skip: 0,
+            limit: None,
+            hint: None,
+            collation: None,
+            variables: None,
+        };
+        let plan = lab
+            .store
+            .explain_count(&op(), &ns("small"), &request, Verbosity::QueryPlanner)
+            .unwrap();
+        assert!(!plan.to_string().contains("EOF"), "{plan}");
+    });
+}
