@@ -17,11 +17,13 @@ mod listing;
 mod logs;
 mod parameter;
 mod replica_set;
+mod sasl;
 mod session;
 mod status;
 mod storage;
 mod transaction;
 mod update;
+pub(crate) mod users;
 mod write;
 
 use std::collections::HashMap;
@@ -49,11 +51,13 @@ const FAMILIES: &[&[Row]] = &[
     logs::ROWS,
     parameter::ROWS,
     replica_set::ROWS,
+    sasl::ROWS,
     session::ROWS,
     status::ROWS,
     storage::ROWS,
     transaction::ROWS,
     update::ROWS,
+    users::ROWS,
 ];
 
 /// The rows, in order of the families.
