@@ -32,6 +32,8 @@ use stdx::sync::OnceLock;
 
 use crate::dispatch::Row;
 
+pub(crate) use aggregate::written;
+
 /// The rows, family by family.
 const FAMILIES: &[&[Row]] = &[
     aggregate::ROWS,
