@@ -100,7 +100,6 @@ codes! {
     COMMAND_NOT_SUPPORTED_ON_VIEW = 166, "CommandNotSupportedOnView";
     OPTION_NOT_SUPPORTED_ON_VIEW = 167, "OptionNotSupportedOnView";
     INVALID_PIPELINE_OPERATOR = 168, "InvalidPipelineOperator";
-    COMMAND_ON_SHARDED_VIEW_NOT_SUPPORTED_ON_MONGOD = 169, "CommandOnShardedViewNotSupportedOnMongod";
     TOO_MANY_MATCHING_DOCUMENTS = 170, "TooManyMatchingDocuments";
     CANNOT_INDEX_PARALLEL_ARRAYS = 171, "CannotIndexParallelArrays";
     QUERY_PLAN_KILLED = 175, "QueryPlanKilled";
@@ -126,7 +125,8 @@ codes! {
     CHANGE_STREAM_HISTORY_LOST = 286, "ChangeStreamHistoryLost";
     TRANSACTION_EXCEEDED_LIFETIME_LIMIT_SECONDS = 290, "TransactionExceededLifetimeLimitSeconds";
     NO_QUERY_EXECUTION_PLANS = 291, "NoQueryExecutionPlans";
-    QUERY_EXCEEDED_MEMORY_LIMIT_NO_DISK_USE_ALLOWED = 292, "QueryExceededMemoryLimitNoDiskUseAllowed";
+    QUERY_EXCEEDED_MEMORY_LIMIT_NO_DISK_USE_ALLOWED = 292,
+        "QueryExceededMemoryLimitNoDiskUseAllowed";
     OBJECT_IS_BUSY = 314, "ObjectIsBusy";
     API_VERSION_ERROR = 322, "APIVersionError";
     API_STRICT_ERROR = 323, "APIStrictError";

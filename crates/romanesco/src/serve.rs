@@ -57,6 +57,9 @@ pub(crate) struct Args {
     /// Be no member of a replica set: no transactions, no retryable writes
     #[arg(long, action = ArgAction::SetTrue)]
     standalone: bool,
+    /// Let in only users, and let them do only what their roles allow
+    #[arg(long, action = ArgAction::SetTrue)]
+    auth: bool,
     /// Lose at most so many milliseconds of writes without j:true when the machine fails
     #[arg(long = "journalCommitInterval")]
     journal_commit_interval: Option<String>,
@@ -121,6 +124,9 @@ impl Args {
             if on {
                 config.set(name, "true")?;
             }
+        }
+        if self.auth {
+            config.set("security.authorization", "enabled")?;
         }
         for (prefix, pairs) in [
             ("setParameter", &self.set_parameter),

@@ -7,6 +7,7 @@
 //! - S1. No thread of the sockets waits for storage: greetings are answered while an engine stalls.
 //! - S2. A command exists by its row in the table and by nothing else.
 
+mod auth;
 mod commands;
 mod config;
 mod dispatch;

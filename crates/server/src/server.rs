@@ -9,6 +9,8 @@ use docdb::Store;
 use query::{Code, Error, Result};
 use tokio::sync::{Semaphore, watch};
 
+use crate::auth::Users;
+use crate::auth::users::random;
 use crate::commands;
 use crate::config::Config;
 use crate::limits::{RESERVED, WORKERS};
@@ -28,6 +30,10 @@ pub(crate) struct Server {
     pub(crate) config: Config,
     /// The documents.
     pub(crate) store: Arc<Store>,
+    /// The users.
+    pub(crate) users: Users,
+    /// Makes salts for users that are not there.
+    pub(crate) secret: Vec<u8>,
     /// The log.
     pub(crate) log: Log,
     /// Parameters.
@@ -80,7 +86,11 @@ impl Server {
             host.to_owned()
         };
         let topology = Topology::new(config.replica_set.clone(), format!("{host}:{port}"));
+        let users = Users::default();
+        users.load(&store)?;
         Ok(Server {
+            users,
+            secret: random(32)?,
             parameters: Parameters::new(&config.parameters)?,
             metrics: Metrics::new(commands::names()),
             clock: Clock::new(),

@@ -2,7 +2,7 @@
 //! `query::execute` over its rows.
 //!
 //! Views are pipelines too: theirs comes first. The scans that a pipeline reads, those of `$lookup`
-//! and its like included, are kept by its cursor (`source`), and read through the view of the batch.
+//! and its like included, are kept by its cursor (`source`), and read through the batch's view.
 
 mod host;
 mod request;

@@ -134,8 +134,8 @@ impl<T> Registry<T> {
     /// Take a cursor out for `getMore`.
     ///
     /// # Errors
-    /// `CursorNotFound`, `Unauthorized` for another namespace or user, MongoDB's numbers for another
-    /// session or transaction, and 12051 while it is in use.
+    /// `CursorNotFound`, `Unauthorized` for another namespace or user, MongoDB's numbers for
+    /// another session or transaction, and 12051 while it is in use.
     pub(crate) fn lease(
         &self,
         id: i64,

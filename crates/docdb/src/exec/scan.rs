@@ -30,7 +30,7 @@ const CHUNK_WORK: usize = 4096;
 pub(crate) enum Source {
     /// The records.
     Records,
-    /// An index; whether its keys prove what they are taken to prove only while it was not multikey.
+    /// An index; whether its keys prove what they are taken to prove only while not multikey.
     Index {
         /// The index.
         index: Arc<Index>,

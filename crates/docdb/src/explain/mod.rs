@@ -171,7 +171,8 @@ impl Store {
         self.check_find(op, request)?;
         let mut all = doc! {
             "explainVersion": "1",
-            "queryPlanner": planner(subject.ns, Document::new(), doc! { "stage": "EOF" }, Vec::new()),
+            "queryPlanner":
+                planner(subject.ns, Document::new(), doc! { "stage": "EOF" }, Vec::new()),
         };
         if Verbosity::QueryPlanner < subject.verbosity {
             all.insert(

@@ -26,7 +26,7 @@ fn scalar(rng: &mut Rng) -> Bson {
         4 => Bson::Double(small(rng) + 0.5),
         5 => Bson::Double(small(rng)),
         6 => Bson::Int64(i64::from(whole(rng))),
-        7 => Bson::String(["", "a", "ab", "abc", "b", "B", "é"][rng.index(7)].to_owned()),
+        7 => Bson::String(["", "a", "ab", "abc", "b", "B", "\u{e9}"][rng.index(7)].to_owned()),
         8 => Bson::DateTime(bson::DateTime::from_millis(i64::from(whole(rng)))),
         9 => Bson::MinKey,
         10 => Bson::Decimal128(["1", "2.50", "NaN"][rng.index(3)].parse().unwrap()),
@@ -256,6 +256,32 @@ fn every_plan_gives_what_a_scan_and_the_filter_give() {
     assert!(1000 < plans, "{plans} plans tried");
 }
 
+fn drawn_sort(rng: &mut Rng) -> Option<Sort> {
+    if !rng.chance(0.6) {
+        return None;
+    }
+    let mut sort = Document::new();
+    sort.insert(path(rng), if rng.chance(0.5) { 1 } else { -1 });
+    if rng.chance(0.3) {
+        sort.insert(path(rng), 1);
+    }
+    Sort::parse(&raw(&sort)).ok()
+}
+
+/// What a failure says of the plan that failed.
+fn case(sort: Option<&Sort>, candidate: &Candidate) -> String {
+    let scans = candidate.access.scans();
+    format!(
+        "sort {:?} by {} exact {} of {:?}",
+        sort.map(Sort::to_document),
+        describe(candidate),
+        candidate.exact,
+        scans
+            .map(|s| (s.index.key.clone(), s.sets.clone()))
+            .collect::<Vec<_>>(),
+    )
+}
+
 /// All plans for one filter, with and without a sort.
 fn check(
     fixture: &Fixture,
@@ -269,15 +295,7 @@ fn check(
     let Ok(mut query) = Query::plain(&fixture.op, &collection, &raw(spec), collation, None) else {
         return 0;
     };
-    let sort = rng.chance(0.6).then(|| {
-        let mut sort = Document::new();
-        sort.insert(path(rng), if rng.chance(0.5) { 1 } else { -1 });
-        if rng.chance(0.3) {
-            sort.insert(path(rng), 1);
-        }
-        sort
-    });
-    let sort = sort.and_then(|sort| Sort::parse(&raw(&sort)).ok());
+    let sort = drawn_sort(rng);
     if let Some(sort) = &sort {
         query.set_parsed_sort(sort.clone());
     }
@@ -309,19 +327,7 @@ fn check(
         });
         for candidate in &candidates {
             let found = run(&collection, &query, candidate, view, rng);
-            let what = || {
-                format!(
-                    "seed {seed}: {spec} sort {:?} by {} exact {} of {:?}",
-                    sort.as_ref().map(Sort::to_document),
-                    describe(candidate),
-                    candidate.exact,
-                    candidate
-                        .access
-                        .scans()
-                        .map(|s| (s.index.key.clone(), s.sets.clone()))
-                        .collect::<Vec<_>>(),
-                )
-            };
+            let what = || format!("seed {seed}: {spec} {}", case(sort.as_ref(), candidate));
             let (mut got, want) = (ids(&found), ids(&expected));
             if let Some(sort) = &sort {
                 let keys: Vec<_> = found

@@ -1,6 +1,6 @@
 //! `$merge`: its specification, and what becomes of one document in the target.
 
-use bson::{Bson, Document};
+use bson::{Bson, Document, doc};
 
 use super::out::Target;
 use crate::expr::{Env, Expr};
@@ -195,11 +195,17 @@ impl Merge {
         let update = match &self.when_matched {
             WhenMatched::KeepExisting => return Ok(MergeOutcome::Nothing),
             WhenMatched::Fail => {
+                let found = self.key(existing)?;
+                let pattern: Document = found
+                    .keys()
+                    .map(|field| (field.clone(), Bson::Int32(1)))
+                    .collect();
                 return Err(Error::new(
                     Code::DUPLICATE_KEY,
                     "$merge found a document that matches in the target collection, and \
                      whenMatched is 'fail'",
-                ));
+                )
+                .with_details(doc! { "keyPattern": pattern, "keyValue": found }));
             }
             WhenMatched::Replace => Update::from_document(incoming, &[], &self.settings)?,
             WhenMatched::Merge => {

@@ -1,10 +1,10 @@
 //! `aggregate`.
 
 use bson::spec::BinarySubtype;
-use bson::{Binary, Bson, Document, RawBsonRef, doc};
+use bson::{Binary, Bson, Document, RawBsonRef, RawDocument, doc};
 use docdb::{AggregateRequest, Verbosity};
 use query::stage::Statistics;
-use query::{Error, Namespace, Result};
+use query::{Code, Error, Namespace, Result};
 use wire::Builder;
 
 use super::find::{collation, tree};
@@ -90,6 +90,13 @@ pub(super) fn asked(arguments: &Arguments<'_>, explained: bool) -> Result<Aggreg
     })
 }
 
+/// The stage at the end of a pipeline that writes what comes out of it.
+pub(crate) fn written(body: &RawDocument) -> Option<&'static str> {
+    let last = body.get_array("pipeline").ok()?.into_iter().last()?.ok()?;
+    let (name, _) = last.as_document()?.iter().next()?.ok()?;
+    ["$out", "$merge"].into_iter().find(|stage| name == *stage)
+}
+
 /// What stages show that storage knows nothing of.
 fn report(request: &Call<'_>, what: &Statistics) -> Result<Vec<Document>> {
     match what {
@@ -128,6 +135,13 @@ fn aggregate(request: &Call<'_>, reply: &mut Builder) -> Result<()> {
         return Ok(());
     }
     let asked = asked(&arguments, false)?;
+    let concern = request.generic.read_concern.as_ref();
+    if concern.is_some_and(|concern| concern.level == "linearizable")
+        && let Some(stage) = written(request.body())
+    {
+        let message = format!("{stage} stage cannot be used with a 'linearizable' read concern");
+        return Err(Error::new(Code::INVALID_OPTIONS, message));
+    }
     let report = |what: &Statistics| report(request, what);
     let batch =
         request.with_store(|store, op| store.aggregate_with(op, &ns, &asked, Some(&report)))?;

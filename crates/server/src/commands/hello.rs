@@ -9,8 +9,9 @@ use query::{Code, Error, Result};
 use tokio::sync::watch;
 use wire::{Builder, Compressor, limits as wire_limits};
 
+use crate::auth::Conversation;
 use crate::dispatch::row::{API, LOOSE, Privilege, Row};
-use crate::dispatch::{Call, Request};
+use crate::dispatch::{Arguments, Call, Request};
 use crate::limits::{AWAIT_MAX, METADATA, SESSION_MINUTES};
 use crate::state::clock;
 use crate::version::WIRE;
@@ -135,10 +136,41 @@ fn hello(request: &Call<'_>, reply: &mut Builder) -> Result<()> {
     reply.int("minWireVersion", 0);
     reply.int("maxWireVersion", WIRE);
     reply.boolean("readOnly", false);
+    if let Some(name) = arguments.string("saslSupportedMechs")? {
+        mechanisms(request, name, reply);
+    }
+    if let Some(first) = arguments.document("speculativeAuthenticate")? {
+        speculate(request, first, reply);
+    }
     if !compressors.is_empty() {
         reply.strings("compression", compressors.iter().map(|c| c.name()));
     }
     Ok(())
+}
+
+/// How a user may authenticate.
+fn mechanisms(request: &Request, name: &str, reply: &mut Builder) {
+    let user = name.split_once('.');
+    let user = user.and_then(|(database, name)| request.server.users.get(database, name));
+    if let Some(user) = user {
+        let known = user.credentials.iter().map(|(kind, _)| kind.name());
+        reply.strings("saslSupportedMechs", known);
+    }
+}
+
+/// Begin to authenticate within the greeting. What cannot be begun is left out of the reply, and
+/// the client begins anew.
+fn speculate(request: &Request, first: &RawDocument, reply: &mut Builder) {
+    let step = Arguments::of("speculativeAuthenticate", first).and_then(|arguments| {
+        let database = arguments.string("db")?.unwrap_or("admin");
+        arguments.need("saslStart")?;
+        Conversation::start(request, &arguments, database)
+    });
+    if let Ok(step) = step {
+        reply.open_document("speculativeAuthenticate");
+        super::sasl::answer(reply, step);
+        reply.close();
+    }
 }
 
 /// What a member of a replica set says of it.

@@ -86,17 +86,33 @@ fn whats_my_uri(request: &Call<'_>, reply: &mut Builder) -> Result<()> {
 
 fn connection_status(request: &Call<'_>, reply: &mut Builder) -> Result<()> {
     let show = request.arguments()?.is_on("showPrivileges")?;
-    let users = request.client.state.lock().users.clone();
+    let user = crate::auth::user(&request.server, &request.client);
     reply
         .open_document("authInfo")
         .open_array("authenticatedUsers");
-    for (i, (name, database)) in users.iter().enumerate() {
-        reply.open_document(&i.to_string());
-        reply.string("user", name).string("db", database).close();
+    if let Some(user) = &user {
+        reply.open_document("0").string("user", &user.name);
+        reply.string("db", &user.database).close();
     }
-    reply.close().open_array("authenticatedUserRoles").close();
+    reply.close().open_array("authenticatedUserRoles");
+    let roles = user.iter().flat_map(|user| &user.roles);
+    for (i, (role, database)) in roles.enumerate() {
+        reply.open_document(&i.to_string()).string("role", role);
+        reply.string("db", database).close();
+    }
+    reply.close();
     if show {
-        reply.open_array("authenticatedUserPrivileges").close();
+        reply.open_array("authenticatedUserPrivileges");
+        let grants = user.iter().flat_map(|user| &user.grants);
+        for (i, grant) in grants.enumerate() {
+            reply.open_document(&i.to_string());
+            let resource = bson::Bson::Document(grant.resource.to_document());
+            reply.value("resource", &resource);
+            reply
+                .strings("actions", grant.actions.iter().copied())
+                .close();
+        }
+        reply.close();
     }
     reply.close();
     Ok(())

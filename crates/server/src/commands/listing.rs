@@ -10,6 +10,8 @@ use query::settings::Settings;
 use query::{Code, Error, Namespace, Result};
 use wire::Builder;
 
+use crate::auth::is_allowed;
+use crate::auth::roles::Wanted;
 use crate::dispatch::row::{ADMIN, API, Lane, Privilege, READS, Row};
 use crate::dispatch::{Call, Request};
 use crate::state::metrics::Class;
@@ -74,7 +76,12 @@ fn list_databases(request: &Call<'_>, reply: &mut Builder) -> Result<()> {
     let catalog = request.server.store.catalog();
     let mut databases = Vec::new();
     let mut total = 0;
+    let all = is_allowed(request, &Wanted::Cluster("listDatabases"));
     for name in catalog.databases() {
+        let wanted = Wanted::Database(name.to_owned(), "listCollections");
+        if !all && !is_allowed(request, &wanted) {
+            continue;
+        }
         if name_only {
             databases.push(doc! {"name": name});
             continue;

@@ -17,11 +17,13 @@ mod listing;
 mod logs;
 mod parameter;
 mod replica_set;
+mod sasl;
 mod session;
 mod status;
 mod storage;
 mod transaction;
 mod update;
+pub(crate) mod users;
 mod write;
 
 use std::collections::HashMap;
@@ -29,6 +31,8 @@ use std::collections::HashMap;
 use stdx::sync::OnceLock;
 
 use crate::dispatch::Row;
+
+pub(crate) use aggregate::written;
 
 /// The rows, family by family.
 const FAMILIES: &[&[Row]] = &[
@@ -49,11 +53,13 @@ const FAMILIES: &[&[Row]] = &[
     logs::ROWS,
     parameter::ROWS,
     replica_set::ROWS,
+    sasl::ROWS,
     session::ROWS,
     status::ROWS,
     storage::ROWS,
     transaction::ROWS,
     update::ROWS,
+    users::ROWS,
 ];
 
 /// The rows, in order of the families.

@@ -52,10 +52,10 @@ pub(super) const ROWS: &[Row] = &[
     },
 ];
 
-fn id_of(bytes: [u8; 16]) -> SessionId {
+fn id_of(request: &Call<'_>, bytes: [u8; 16]) -> SessionId {
     SessionId {
         id: bytes,
-        uid: [0; 32],
+        uid: request.owner(),
     }
 }
 
@@ -73,7 +73,7 @@ fn listed(request: &Call<'_>) -> Result<Vec<SessionId>> {
         let document = session_id
             .as_document()
             .ok_or_else(|| Error::type_mismatch("a session is named by a document"))?;
-        ids.push(id_of(session(document)?));
+        ids.push(id_of(request, session(document)?));
     }
     Ok(ids)
 }
@@ -83,7 +83,7 @@ fn start(request: &Call<'_>, reply: &mut Builder) -> Result<()> {
     request
         .server
         .store
-        .refresh_sessions(&[id_of(uuid.bytes())])?;
+        .refresh_sessions(&[id_of(request, uuid.bytes())])?;
     let id = Bson::Binary(Binary::from(uuid));
     reply.value("id", &Bson::Document(doc! {"id": id}));
     reply.int("timeoutMinutes", SESSION_MINUTES);
@@ -119,7 +119,7 @@ fn interrupt(request: &Call<'_>, ids: &[SessionId]) -> Result<()> {
         let theirs = other
             .generic
             .lsid
-            .is_some_and(|id| ids.contains(&id_of(id)));
+            .is_some_and(|id| ids.iter().any(|listed| listed.id == id));
         if theirs && other.operation != request.operation {
             other.kill();
         }
@@ -128,10 +128,14 @@ fn interrupt(request: &Call<'_>, ids: &[SessionId]) -> Result<()> {
 }
 
 fn kill(request: &Call<'_>, _: &mut Builder) -> Result<()> {
-    interrupt(request, &listed(request)?)
+    // Whoever may end any session names it by its number alone.
+    let listed = listed(request)?;
+    let mut ids = request.server.store.session_ids();
+    ids.retain(|id| listed.iter().any(|named| named.id == id.id));
+    interrupt(request, &ids)
 }
 
-/// All sessions: without users every pattern matches all or names one.
+/// All sessions, whatever the pattern.
 fn kill_all(request: &Call<'_>, _: &mut Builder) -> Result<()> {
     let ids = request.server.store.session_ids();
     interrupt(request, &ids)

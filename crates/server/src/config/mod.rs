@@ -36,6 +36,8 @@ pub struct Config {
     /// `replication.replSetName` (default `rs0`), or `None` for a standalone server, which has no
     /// transactions and no retryable writes.
     pub replica_set: Option<String>,
+    /// `security.authorization` (default disabled): clients must be users and have their roles.
+    pub authorization: bool,
     /// `operationProfiling.slowOpThresholdMs` (default 100): commands that take longer are logged.
     pub slow_ms: i32,
     /// `operationProfiling.mode`: 0 off, 1 slow commands, 2 all.
@@ -70,6 +72,7 @@ impl Default for Config {
             max_connections: limits::CONNECTIONS,
             compressors: Compressor::ALL.to_vec(),
             replica_set: Some("rs0".to_owned()),
+            authorization: false,
             slow_ms: 100,
             profile: 0,
             log_path: None,

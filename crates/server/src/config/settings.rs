@@ -58,9 +58,12 @@ const SETTINGS: &[(&str, Set)] = &[
         "disabled" => Ok(()),
         _ => Err("only disabled is supported".to_owned()),
     }),
-    ("security.authorization", |_, value| match value {
-        "disabled" => Ok(()),
-        _ => Err("only disabled is supported".to_owned()),
+    ("security.authorization", |config, value| match value {
+        "disabled" | "enabled" => {
+            config.authorization = value == "enabled";
+            Ok(())
+        }
+        _ => Err("it is enabled or disabled".to_owned()),
     }),
     ("security.javascriptEnabled", never_on),
     ("replication.replSetName", |config, value| {
@@ -296,7 +299,7 @@ systemLog:
             "{port}"
         );
         assert!(error("net: [").contains("line"), "{}", error("net: ["));
-        assert!(error("security: {authorization: enabled}").contains("security.authorization"));
+        assert!(error("security: {authorization: on_top}").contains("security.authorization"));
         assert!(error("just text").contains("no setting"));
         assert!(parse("").is_ok());
     }

@@ -9,6 +9,7 @@ use wire::Builder;
 
 use super::failure;
 use super::request::Request;
+use super::row::WRITES;
 
 /// What a command sees. Inside of a transaction it runs on the transaction's own thread.
 pub(crate) struct Call<'a> {
@@ -50,6 +51,15 @@ fn direct(request: &Request, op: &Op<'_>) -> Result<Builder> {
 
 /// Run a command where it belongs: in its transaction, or here.
 pub(super) fn call(request: &Arc<Request>) -> Result<Builder> {
+    let outcome = run(request);
+    // Whatever may have changed the users: they are few, and `admin` is seldom written.
+    if request.row.has(WRITES) && request.database() == "admin" {
+        request.server.users.load(&request.server.store)?;
+    }
+    outcome
+}
+
+fn run(request: &Arc<Request>) -> Result<Builder> {
     let ends = matches!(request.row.name, "commitTransaction" | "abortTransaction");
     if !request.generic.in_transaction || ends {
         return direct(request, &request.op());

@@ -12,6 +12,7 @@ use super::failure::{self, Situation};
 use super::generic::Generic;
 use super::request::Request;
 use super::row::RETRYABLE;
+use crate::auth::{Asked, authorize};
 use crate::commands;
 use crate::server::Server;
 use crate::state::Client;
@@ -62,7 +63,14 @@ pub(crate) fn prepare(
         None => {}
     }
     let arguments = Arguments::of(name, body)?;
-    if let Err(error) = check::check(server, row, name, &generic, &arguments) {
+    let asked = Asked {
+        row,
+        database: &generic.database,
+        body,
+    };
+    let checked = authorize(server, client, &asked)
+        .and_then(|()| check::check(server, row, name, &generic, &arguments));
+    if let Err(error) = checked {
         let situation = Situation {
             in_transaction: generic.in_transaction,
             commit: false,

@@ -109,15 +109,25 @@ impl Request {
     fn user(&self) -> Option<String> {
         let state = self.client.state.lock();
         state
-            .users
-            .first()
-            .map(|(name, database)| format!("{name}@{database}"))
+            .identity
+            .as_ref()
+            .map(|user| format!("{}@{}", user.name, user.database))
+    }
+
+    /// Whose sessions its own are: a digest of the user, zeros for nobody.
+    pub(crate) fn owner(&self) -> [u8; 32] {
+        use sha2::Digest as _;
+        let digest = |user: String| sha2::Sha256::digest(user.as_bytes()).into();
+        self.user().map_or([0; 32], digest)
     }
 
     fn session(&self) -> Option<SessionRef> {
         let generic = &self.generic;
         generic.lsid.map(|id| SessionRef {
-            id: SessionId { id, uid: [0; 32] },
+            id: SessionId {
+                id,
+                uid: self.owner(),
+            },
             txn_number: generic.txn_number,
             stmt_id: generic.stmt_id.unwrap_or(0),
             stmt_ids: generic.stmt_ids.clone(),

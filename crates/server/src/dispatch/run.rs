@@ -13,6 +13,7 @@ use super::failure::{self, Situation};
 use super::request::Request;
 use super::row::{Lane, WRITES};
 use super::slow;
+use crate::commands::written;
 use crate::limits::{ADMISSION, WAITING};
 use crate::server::Server;
 use crate::state::failpoint::Fault;
@@ -156,7 +157,9 @@ fn finish(request: &Arc<Request>, outcome: Result<Builder>, fault: Option<Fault>
 
 /// The error of a write concern that a set of one member cannot satisfy. The write is done.
 fn unsatisfied(request: &Request) -> Option<Document> {
-    if !request.row.has(WRITES) || !request.server.topology.is_replica_set() {
+    let writes = request.row.has(WRITES)
+        || (request.row.name == "aggregate" && written(request.body()).is_some());
+    if !writes || !request.server.topology.is_replica_set() {
         return None;
     }
     let (code, message) = match request.generic.write_concern.w.as_ref()? {

@@ -2,9 +2,11 @@
 
 use std::net::SocketAddr;
 
-use bson::RawDocumentBuf;
+use bson::{Bson, RawDocumentBuf};
 use stdx::sync::Mutex;
 use wire::Compressor;
+
+use crate::auth::{Conversation, User};
 
 /// A connection.
 pub(crate) struct Client {
@@ -27,10 +29,34 @@ pub(crate) struct ClientState {
     pub(crate) compressors: Vec<Compressor>,
     /// It knows how to back off when told so.
     pub(crate) backpressure: bool,
-    /// Users it is authenticated as: name and database.
-    pub(crate) users: Vec<(String, String)>,
+    /// Who it proved to be.
+    pub(crate) identity: Option<Identity>,
+    /// An authentication under way.
+    pub(crate) conversation: Option<Conversation>,
     /// It came with a greeting.
     pub(crate) greeted: bool,
+}
+
+/// The user a client proved to be.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Identity {
+    /// The name.
+    pub(crate) name: String,
+    /// The database the name belongs to.
+    pub(crate) database: String,
+    /// Tells it from a later user of the same name.
+    pub(crate) id: Option<Bson>,
+}
+
+impl Identity {
+    /// The identity of a user.
+    pub(crate) fn of(user: &User) -> Identity {
+        Identity {
+            name: user.name.clone(),
+            database: user.database.clone(),
+            id: user.id.clone(),
+        }
+    }
 }
 
 impl Client {

@@ -5,6 +5,7 @@
     reason = "a panic is how a test fails"
 )]
 
+mod auth;
 mod client;
 mod documents;
 mod faults;

@@ -1,0 +1,260 @@
+//! Whether a client may run a command: the rule of its row, or its own rule where the command is
+//! about more than what it names first.
+
+use std::sync::Arc;
+
+use bson::{RawBsonRef, RawDocument};
+use query::{Code, Error, Namespace, Result};
+
+use super::pipeline;
+use super::roles::Wanted;
+use super::users::User;
+use crate::dispatch::row::{Privilege, Row};
+use crate::dispatch::{Arguments, Request};
+use crate::server::Server;
+use crate::state::Client;
+
+/// A command before it is a request.
+pub(crate) struct Asked<'a> {
+    /// Its row.
+    pub(crate) row: &'static Row,
+    /// Its database.
+    pub(crate) database: &'a str,
+    /// Its arguments.
+    pub(crate) body: &'a RawDocument,
+}
+
+/// The user a client is now; `None` when it is nobody, or one that was dropped.
+pub(crate) fn user(server: &Server, client: &Client) -> Option<Arc<User>> {
+    let identity = client.state.lock().identity.clone()?;
+    let user = server.users.get(&identity.database, &identity.name)?;
+    (user.id == identity.id).then_some(user)
+}
+
+/// Check that a client may run a command.
+///
+/// # Errors
+/// `Unauthorized`; arguments that cannot be understood.
+pub(crate) fn authorize(server: &Server, client: &Client, asked: &Asked<'_>) -> Result<()> {
+    let row = asked.row;
+    if !server.config.authorization || row.privilege == Privilege::Open {
+        return Ok(());
+    }
+    let Some(user) = user(server, client) else {
+        let first = row.name == "createUser" && asked.database == "admin";
+        if first && is_excepted(server, client) {
+            return Ok(());
+        }
+        let message = format!("Command {} requires authentication", row.name);
+        return Err(Error::new(Code::UNAUTHORIZED, message));
+    };
+    let allowed = rule(&user, asked)?.is_some_and(|wanted| wanted.iter().all(|w| user.may(w)));
+    match allowed {
+        true => Ok(()),
+        false => Err(refusal(row.name, asked.database)),
+    }
+}
+
+/// The first user is made by whoever is on this machine.
+fn is_excepted(server: &Server, client: &Client) -> bool {
+    client.peer.ip().is_loopback()
+        && server.users.is_empty()
+        && server.parameters.is_on("enableLocalhostAuthBypass")
+}
+
+fn refusal(command: &str, database: &str) -> Error {
+    let message = format!("not authorized on {database} to execute command {command}");
+    Error::new(Code::UNAUTHORIZED, message)
+}
+
+/// Whether the client of a request may do something; everything without authorization.
+pub(crate) fn is_allowed(request: &Request, wanted: &Wanted) -> bool {
+    !request.server.config.authorization
+        || user(&request.server, &request.client).is_some_and(|user| user.may(wanted))
+}
+
+/// What a command needs; `None` when there is no rule for it.
+fn rule(user: &User, asked: &Asked<'_>) -> Result<Option<Vec<Wanted>>> {
+    let (row, database) = (asked.row, asked.database);
+    let first = asked.body.iter().next().transpose()?;
+    let target = first.map(|(_, value)| value);
+    let name = target.and_then(RawBsonRef::as_str).unwrap_or_default();
+    let on = |action| Wanted::Collection(database.to_owned(), name.to_owned(), action);
+    let mut wanted = match row.privilege {
+        Privilege::Open | Privilege::Authenticated => Vec::new(),
+        Privilege::Collection(action) => vec![on(action)],
+        Privilege::Database(action) => vec![Wanted::Database(database.to_owned(), action)],
+        // What may be seen is chosen by the command.
+        Privilege::Cluster("listDatabases") => Vec::new(),
+        Privilege::Cluster(action) => vec![Wanted::Cluster(action)],
+        Privilege::Own => match own(user, asked, name)? {
+            Some(wanted) => wanted,
+            None => return Ok(None),
+        },
+    };
+    let arguments = Arguments::of(row.name, asked.body)?;
+    if matches!(row.name, "create" | "collMod") {
+        view(&arguments, database, &mut wanted)?;
+    }
+    let bypass = arguments.get("bypassDocumentValidation");
+    if bypass.is_some_and(|value| crate::dispatch::arguments::switch(value) != Some(false)) {
+        wanted.push(on("bypassDocumentValidation"));
+    }
+    Ok(Some(wanted))
+}
+
+/// Who makes a view reads what it shows.
+fn view(arguments: &Arguments<'_>, database: &str, wanted: &mut Vec<Wanted>) -> Result<()> {
+    let Some(on) = arguments.string("viewOn")? else {
+        return Ok(());
+    };
+    wanted.push(Wanted::Collection(
+        database.to_owned(),
+        on.to_owned(),
+        "find",
+    ));
+    if let Some(stages) = arguments.array("pipeline")? {
+        pipeline::needs(database, on, stages, 0, wanted)?;
+    }
+    Ok(())
+}
+
+fn aggregate(arguments: &Arguments<'_>, database: &str, name: &str) -> Result<Vec<Wanted>> {
+    let mut wanted = Vec::new();
+    let stages = arguments.need_array("pipeline")?;
+    // Without a collection the first stage makes the documents, and has its own rule.
+    let first = stages.into_iter().next().transpose()?;
+    let first = first.and_then(RawBsonRef::as_document);
+    let made = match first.and_then(|stage| stage.iter().next()).transpose()? {
+        Some((stage, _)) => matches!(
+            stage.as_str(),
+            "$collStats" | "$indexStats" | "$planCacheStats" | "$currentOp" | "$listLocalSessions"
+        ),
+        None => false,
+    };
+    if !name.is_empty() && !made {
+        wanted.push(Wanted::Collection(
+            database.to_owned(),
+            name.to_owned(),
+            "find",
+        ));
+    }
+    pipeline::needs(database, name, stages, 0, &mut wanted)?;
+    Ok(wanted)
+}
+
+/// The rules of commands that are about more than what they name first.
+fn own(user: &User, asked: &Asked<'_>, name: &str) -> Result<Option<Vec<Wanted>>> {
+    let database = asked.database;
+    let arguments = Arguments::of(asked.row.name, asked.body)?;
+    let on = |action| Wanted::Collection(database.to_owned(), name.to_owned(), action);
+    let wanted = match asked.row.name {
+        "aggregate" => aggregate(&arguments, database, name)?,
+        "explain" => match arguments.get("explain") {
+            Some(RawBsonRef::Document(inner)) => explained(inner, database)?,
+            _ => Vec::new(),
+        },
+        // A statement may insert.
+        "update" => vec![on("update"), on("insert")],
+        "findAndModify" if arguments.is_on("remove")? => vec![on("find"), on("remove")],
+        "findAndModify" => vec![on("find"), on("update"), on("insert")],
+        // A cursor is ended by who opened it.
+        "killCursors" => Vec::new(),
+        "renameCollection" => rename(&arguments)?,
+        "createUser" => {
+            let mut wanted = vec![Wanted::Database(database.to_owned(), "createUser")];
+            granted(&arguments, database, "grantRole", &mut wanted)?;
+            wanted
+        }
+        "updateUser" => update_user(&arguments, database)?,
+        "grantRolesToUser" => {
+            let mut wanted = Vec::new();
+            granted(&arguments, database, "grantRole", &mut wanted)?;
+            wanted
+        }
+        "revokeRolesFromUser" => {
+            let mut wanted = Vec::new();
+            granted(&arguments, database, "revokeRole", &mut wanted)?;
+            wanted
+        }
+        "usersInfo" => crate::commands::users::viewed(user, &arguments, database)?,
+        _ => return Ok(None),
+    };
+    Ok(Some(wanted))
+}
+
+fn explained(inner: &RawDocument, database: &str) -> Result<Vec<Wanted>> {
+    let Some((command, target)) = inner.iter().next().transpose()? else {
+        return Ok(Vec::new());
+    };
+    let name = target.as_str().unwrap_or_default();
+    if command.as_str() == "aggregate" {
+        return aggregate(&Arguments::of("aggregate", inner)?, database, name);
+    }
+    // The others that are explained read; those that are not are refused by the command.
+    Ok(vec![Wanted::Collection(
+        database.to_owned(),
+        name.to_owned(),
+        "find",
+    )])
+}
+
+fn rename(arguments: &Arguments<'_>) -> Result<Vec<Wanted>> {
+    let from = Namespace::parse(arguments.need_string("renameCollection")?)?;
+    let to = Namespace::parse(arguments.need_string("to")?)?;
+    let on = |ns: &Namespace, action| Wanted::Collection(ns.db.clone(), ns.coll.clone(), action);
+    let mut wanted = if from.db == to.db {
+        let action = "renameCollectionSameDB";
+        vec![on(&from, action), on(&to, action)]
+    } else {
+        vec![
+            on(&from, "find"),
+            on(&from, "dropCollection"),
+            on(&to, "insert"),
+            on(&to, "createIndex"),
+            on(&to, "createCollection"),
+        ]
+    };
+    if arguments.is_on("dropTarget")? {
+        wanted.push(on(&to, "dropCollection"));
+    }
+    Ok(wanted)
+}
+
+/// An action on the database of each role that is listed.
+fn granted(
+    arguments: &Arguments<'_>,
+    database: &str,
+    action: &'static str,
+    wanted: &mut Vec<Wanted>,
+) -> Result<()> {
+    for (_, role_database) in crate::commands::users::roles(arguments, database)? {
+        wanted.push(Wanted::Database(role_database, action));
+    }
+    Ok(())
+}
+
+fn update_user(arguments: &Arguments<'_>, database: &str) -> Result<Vec<Wanted>> {
+    let mut wanted = Vec::new();
+    let of = |action| Wanted::Database(database.to_owned(), action);
+    if arguments.get("customData").is_some() {
+        wanted.push(of("changeCustomData"));
+    }
+    if arguments.get("roles").is_some() {
+        wanted.push(Wanted::Everywhere("revokeRole"));
+        granted(arguments, database, "grantRole", &mut wanted)?;
+    }
+    // Mechanisms without a password leave credentials out: a change of them as well.
+    if wanted.is_empty() || arguments.get("pwd").is_some() || arguments.get("mechanisms").is_some()
+    {
+        wanted.push(of("changePassword"));
+    }
+    Ok(wanted)
+}
+
+impl User {
+    /// Whether a role of this user allows something.
+    pub(crate) fn may(&self, wanted: &Wanted) -> bool {
+        self.grants.iter().any(|grant| grant.allows(wanted))
+    }
+}

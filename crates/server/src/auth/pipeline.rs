@@ -1,0 +1,122 @@
+//! What a pipeline needs: the collections its stages read and write, at any depth.
+
+use bson::{RawArray, RawBsonRef, RawDocument};
+use query::{Error, Result};
+
+use super::roles::Wanted;
+
+/// How deep pipelines may nest; the parser of stages has its own limit, reached before.
+const DEPTH: usize = 64;
+
+fn strings<'a>(
+    value: RawBsonRef<'a>,
+    database: &'a str,
+    field: &str,
+) -> Option<(&'a str, &'a str)> {
+    match value {
+        RawBsonRef::String(name) => Some((database, name)),
+        RawBsonRef::Document(at) => {
+            let name = at.get(field).ok().flatten().and_then(RawBsonRef::as_str)?;
+            let own = at.get("db").ok().flatten().and_then(RawBsonRef::as_str);
+            Some((own.unwrap_or(database), name))
+        }
+        _ => None,
+    }
+}
+
+fn field<'a>(document: &'a RawDocument, name: &str) -> Option<RawBsonRef<'a>> {
+    document.get(name).ok().flatten()
+}
+
+/// What the stages of a pipeline on `database.collection` need beside `find` on it.
+///
+/// # Errors
+/// Pipelines that nest too deep, or are no pipelines.
+pub(crate) fn needs(
+    database: &str,
+    collection: &str,
+    pipeline: &RawArray,
+    depth: usize,
+    wanted: &mut Vec<Wanted>,
+) -> Result<()> {
+    if depth > DEPTH {
+        return Err(Error::bad_value("pipelines nest too deep"));
+    }
+    for stage in pipeline {
+        let RawBsonRef::Document(stage) = stage? else {
+            continue;
+        };
+        for element in stage.iter() {
+            let (name, value) = element?;
+            of_stage(database, collection, (name.as_str(), value), depth, wanted)?;
+        }
+    }
+    Ok(())
+}
+
+fn of_stage(
+    database: &str,
+    collection: &str,
+    (name, value): (&str, RawBsonRef<'_>),
+    depth: usize,
+    wanted: &mut Vec<Wanted>,
+) -> Result<()> {
+    let on =
+        |db: &str, coll: &str, action| Wanted::Collection(db.to_owned(), coll.to_owned(), action);
+    match (name, value) {
+        ("$lookup" | "$graphLookup" | "$unionWith", value) => {
+            let place = match value {
+                RawBsonRef::String(_) => value,
+                RawBsonRef::Document(spec) => {
+                    let from = if name == "$unionWith" { "coll" } else { "from" };
+                    field(spec, from).unwrap_or(value)
+                }
+                _ => return Ok(()),
+            };
+            // A union may name its database beside the collection.
+            let db = value.as_document().and_then(|spec| field(spec, "db"));
+            let db = db.and_then(RawBsonRef::as_str).unwrap_or(database);
+            let source =
+                strings(place, db, "coll").filter(|_| place != value || value.as_str().is_some());
+            if let Some((db, coll)) = source {
+                wanted.push(on(db, coll, "find"));
+            }
+            let (db, coll) = source.unwrap_or((db, ""));
+            let inner = value.as_document().and_then(|spec| field(spec, "pipeline"));
+            if let Some(RawBsonRef::Array(inner)) = inner {
+                needs(db, coll, inner, depth + 1, wanted)?;
+            }
+        }
+        ("$facet", RawBsonRef::Document(facets)) => {
+            for facet in facets.iter() {
+                if let (_, RawBsonRef::Array(inner)) = facet? {
+                    needs(database, collection, inner, depth + 1, wanted)?;
+                }
+            }
+        }
+        ("$out", value) => {
+            if let Some((db, coll)) = strings(value, database, "coll") {
+                wanted.extend([on(db, coll, "insert"), on(db, coll, "remove")]);
+            }
+        }
+        ("$merge", value) => {
+            let into = match value {
+                RawBsonRef::Document(spec) => field(spec, "into").unwrap_or(value),
+                other => other,
+            };
+            if let Some((db, coll)) = strings(into, database, "coll") {
+                wanted.extend([on(db, coll, "insert"), on(db, coll, "update")]);
+            }
+        }
+        ("$collStats", _) => wanted.push(on(database, collection, "collStats")),
+        ("$indexStats", _) => wanted.push(on(database, collection, "indexStats")),
+        ("$planCacheStats", _) => wanted.push(on(database, collection, "planCacheRead")),
+        ("$changeStream", _) => wanted.push(on(database, collection, "changeStream")),
+        ("$currentOp", _) => wanted.push(Wanted::Cluster("inprog")),
+        ("$listSessions" | "$listLocalSessions", _) => {
+            wanted.push(Wanted::Cluster("listSessions"));
+        }
+        _ => {}
+    }
+    Ok(())
+}

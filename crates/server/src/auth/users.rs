@@ -1,0 +1,198 @@
+//! The users, as `admin.system.users` has them: in MongoDB's shape on the disk, whole in memory.
+//!
+//! They are few and asked for at each command, also by threads that must not wait for storage.
+//! Whatever wrote to the collection makes them read anew.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
+use bson::{Bson, Document, doc};
+use docdb::{FindRequest, Op, Store};
+use kv::Durability;
+use query::{Error, Namespace, Result};
+use stdx::sync::RwLock;
+
+use super::roles::{self, Grant};
+use super::scram::{Credential, Mechanism};
+
+/// A user.
+#[derive(Debug, Clone)]
+pub(crate) struct User {
+    /// The name.
+    pub(crate) name: String,
+    /// The database the name belongs to.
+    pub(crate) database: String,
+    /// Tells a user from a later one of the same name.
+    pub(crate) id: Option<Bson>,
+    /// Roles: name and database.
+    pub(crate) roles: Vec<(String, String)>,
+    /// What the roles grant.
+    pub(crate) grants: Vec<Grant>,
+    /// What proves it.
+    pub(crate) credentials: Vec<(Mechanism, Credential)>,
+    /// The document.
+    pub(crate) document: Document,
+}
+
+/// All users.
+#[derive(Default)]
+pub(crate) struct Users {
+    known: RwLock<Arc<HashMap<String, Arc<User>>>>,
+}
+
+/// The collection.
+pub(crate) fn collection() -> Namespace {
+    Namespace {
+        db: "admin".to_owned(),
+        coll: "system.users".to_owned(),
+    }
+}
+
+/// `_id` of a user.
+pub(crate) fn key(database: &str, name: &str) -> String {
+    format!("{database}.{name}")
+}
+
+impl Users {
+    /// Read them all anew.
+    ///
+    /// # Errors
+    /// Those of storage; the users stay as they were known.
+    pub(crate) fn load(&self, store: &Store) -> Result<()> {
+        let op = Op::new(Durability::Interval);
+        let mut users = HashMap::new();
+        if store.collection(&collection()).is_some() {
+            let mut known = self.known.write();
+            let wanted = FindRequest {
+                batch_size: Some(1 << 20),
+                ..FindRequest::default()
+            };
+            let mut batch = store.find(&op, &collection(), &wanted)?;
+            loop {
+                for document in &batch.documents {
+                    if let Some(user) = User::of(Document::try_from(&**document)?) {
+                        users.insert(key(&user.database, &user.name), Arc::new(user));
+                    }
+                }
+                if batch.id == 0 {
+                    break;
+                }
+                let more = docdb::GetMore {
+                    id: batch.id,
+                    ns: collection(),
+                    batch_size: None,
+                    await_time: None,
+                };
+                batch = store.get_more(&op, &more)?;
+            }
+            *known = Arc::new(users);
+            return Ok(());
+        }
+        *self.known.write() = Arc::new(users);
+        Ok(())
+    }
+
+    /// A user.
+    pub(crate) fn get(&self, database: &str, name: &str) -> Option<Arc<User>> {
+        self.known.read().get(&key(database, name)).cloned()
+    }
+
+    /// All, in order of their `_id`.
+    pub(crate) fn list(&self) -> Vec<Arc<User>> {
+        let known = Arc::clone(&self.known.read());
+        let mut list: Vec<(&String, &Arc<User>)> = known.iter().collect();
+        list.sort_by_key(|(key, _)| *key);
+        list.into_iter().map(|(_, user)| Arc::clone(user)).collect()
+    }
+
+    /// Whether there are none.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.known.read().is_empty()
+    }
+}
+
+fn bytes(document: &Document, name: &str) -> Option<Vec<u8>> {
+    BASE64.decode(document.get_str(name).ok()?).ok()
+}
+
+fn credential(document: &Document) -> Option<Credential> {
+    let iterations = match document.get("iterationCount")? {
+        Bson::Int32(n) => u32::try_from(*n).ok()?,
+        Bson::Int64(n) => u32::try_from(*n).ok()?,
+        _ => return None,
+    };
+    Some(Credential {
+        iterations,
+        salt: bytes(document, "salt")?,
+        stored_key: bytes(document, "storedKey")?,
+        server_key: bytes(document, "serverKey")?,
+    })
+}
+
+/// A credential as it is stored.
+pub(crate) fn stored(credential: &Credential) -> Document {
+    doc! {
+        "iterationCount": i32::try_from(credential.iterations).unwrap_or(i32::MAX),
+        "salt": BASE64.encode(&credential.salt),
+        "storedKey": BASE64.encode(&credential.stored_key),
+        "serverKey": BASE64.encode(&credential.server_key),
+    }
+}
+
+impl User {
+    /// The user of a document; `None` when it is none, or one that is restricted in ways this
+    /// server does not know: then it cannot log in.
+    fn of(document: Document) -> Option<User> {
+        let name = document.get_str("user").ok()?.to_owned();
+        let database = document.get_str("db").ok()?.to_owned();
+        let restricted = document
+            .get_array("authenticationRestrictions")
+            .is_ok_and(|list| !list.is_empty());
+        let mut credentials = Vec::new();
+        if let Ok(all) = document.get_document("credentials")
+            && !restricted
+        {
+            for mechanism in Mechanism::ALL {
+                let found = all.get_document(mechanism.name()).ok();
+                let found = found.and_then(credential);
+                credentials.extend(found.map(|credential| (mechanism, credential)));
+            }
+        }
+        let mut roles = Vec::new();
+        for role in document.get_array("roles").into_iter().flatten() {
+            let role = role.as_document()?;
+            roles.push((
+                role.get_str("role").ok()?.to_owned(),
+                role.get_str("db").ok()?.to_owned(),
+            ));
+        }
+        let grants = roles
+            .iter()
+            .flat_map(|(role, database)| roles::grants(role, database))
+            .collect();
+        Some(User {
+            id: document.get("userId").cloned(),
+            name,
+            database,
+            roles,
+            grants,
+            credentials,
+            document,
+        })
+    }
+}
+
+/// Random bytes of the operating system.
+///
+/// # Errors
+/// When it has none.
+pub(crate) fn random(count: usize) -> Result<Vec<u8>> {
+    let mut bytes = vec![0; count];
+    getrandom::fill(&mut bytes).map_err(|error| {
+        let message = format!("the system gives no random bytes: {error}");
+        Error::new(query::Code::INTERNAL_ERROR, message)
+    })?;
+    Ok(bytes)
+}

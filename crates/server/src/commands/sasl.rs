@@ -1,0 +1,61 @@
+//! Authentication: `saslStart`, `saslContinue`, `logout`.
+
+use bson::Binary;
+use bson::spec::BinarySubtype;
+use query::Result;
+use wire::Builder;
+
+use crate::auth::Conversation;
+use crate::auth::conversation::Step;
+use crate::dispatch::Call;
+use crate::dispatch::row::{API, LOOSE, Privilege, Row};
+
+pub(super) const ROWS: &[Row] = &[
+    Row {
+        privilege: Privilege::Open,
+        flags: API,
+        fields: &["mechanism", "payload", "autoAuthorize", "options"],
+        ..Row::new("saslStart", start, "Begin to authenticate")
+    },
+    Row {
+        privilege: Privilege::Open,
+        flags: API,
+        fields: &["conversationId", "payload"],
+        ..Row::new("saslContinue", proceed, "Go on to authenticate")
+    },
+    Row {
+        privilege: Privilege::Open,
+        flags: LOOSE,
+        ..Row::new("logout", logout, "Be nobody again")
+    },
+];
+
+/// Append a message of the server.
+pub(super) fn answer(reply: &mut Builder, step: Step) {
+    reply.int("conversationId", 1).boolean("done", step.done);
+    let payload = Binary {
+        subtype: BinarySubtype::Generic,
+        bytes: step.payload,
+    };
+    reply.value("payload", &payload.into());
+}
+
+fn start(request: &Call<'_>, reply: &mut Builder) -> Result<()> {
+    let arguments = request.arguments()?;
+    let step = Conversation::start(request, &arguments, request.database())?;
+    answer(reply, step);
+    Ok(())
+}
+
+fn proceed(request: &Call<'_>, reply: &mut Builder) -> Result<()> {
+    let step = Conversation::proceed(request, &request.arguments()?)?;
+    answer(reply, step);
+    Ok(())
+}
+
+fn logout(request: &Call<'_>, _: &mut Builder) -> Result<()> {
+    let mut state = request.client.state.lock();
+    state.identity = None;
+    state.conversation = None;
+    Ok(())
+}

@@ -1,0 +1,424 @@
+//! Users: made, changed, dropped, shown.
+
+use bson::{Binary, Bson, Document, RawBsonRef, RawDocumentBuf, doc};
+use docdb::{DeleteStatement, InsertOptions, UpdateStatement};
+use query::{Code, Error, Result};
+use wire::Builder;
+
+use crate::auth::roles::{self as builtin, Wanted};
+use crate::auth::scram::Mechanism;
+use crate::auth::users::{collection, key, random, stored};
+use crate::auth::{User, is_allowed};
+use crate::dispatch::row::{LOOSE, Lane, Privilege, Row, WRITES};
+use crate::dispatch::{Arguments, Call};
+
+/// The arguments of `createUser` and `updateUser`.
+const USER: &[&str] = &[
+    "pwd",
+    "customData",
+    "roles",
+    "digestPassword",
+    "mechanisms",
+    "authenticationRestrictions",
+];
+
+const fn row(name: &'static str, run: crate::dispatch::row::Run, help: &'static str) -> Row {
+    Row {
+        lane: Lane::Storage,
+        flags: WRITES,
+        privilege: Privilege::Own,
+        ..Row::new(name, run, help)
+    }
+}
+
+pub(super) const ROWS: &[Row] = &[
+    Row {
+        fields: USER,
+        ..row("createUser", create, "Make a user")
+    },
+    Row {
+        fields: USER,
+        ..row("updateUser", update, "Change a user")
+    },
+    Row {
+        privilege: Privilege::Database("dropUser"),
+        ..row("dropUser", drop, "Drop a user")
+    },
+    Row {
+        privilege: Privilege::Database("dropUser"),
+        ..row(
+            "dropAllUsersFromDatabase",
+            drop_all,
+            "Drop the users of a database",
+        )
+    },
+    Row {
+        fields: &["roles"],
+        ..row("grantRolesToUser", grant, "Give roles to a user")
+    },
+    Row {
+        fields: &["roles"],
+        ..row("revokeRolesFromUser", revoke, "Take roles from a user")
+    },
+    Row {
+        flags: LOOSE,
+        ..row("usersInfo", info, "Show users")
+    },
+];
+
+/// The roles an argument lists: name and database.
+///
+/// # Errors
+/// What is no role.
+pub(crate) fn roles(arguments: &Arguments<'_>, database: &str) -> Result<Vec<(String, String)>> {
+    let mut listed: Vec<(String, String)> = Vec::new();
+    let Some(array) = arguments.array("roles")? else {
+        return Ok(listed);
+    };
+    for role in array {
+        let role = match role? {
+            RawBsonRef::String(name) => (name.to_owned(), database.to_owned()),
+            RawBsonRef::Document(role) => {
+                let role = Arguments::of("roles", role)?;
+                role.only(&["role", "db"])?;
+                let (name, database) = (role.need_string("role")?, role.need_string("db")?);
+                (name.to_owned(), database.to_owned())
+            }
+            _ => {
+                let message = "Role names must be either strings or objects";
+                return Err(Error::bad_value(message));
+            }
+        };
+        if !listed.contains(&role) {
+            listed.push(role);
+        }
+    }
+    Ok(listed)
+}
+
+fn existing(arguments: &Arguments<'_>, database: &str) -> Result<Vec<(String, String)>> {
+    let listed = roles(arguments, database)?;
+    for (role, database) in &listed {
+        if !builtin::exists(role, database) {
+            let message = format!("Could not find role: {role}@{database}");
+            return Err(Error::new(Code::ROLE_NOT_FOUND, message));
+        }
+    }
+    Ok(listed)
+}
+
+fn shown(roles: &[(String, String)]) -> Bson {
+    let roles = roles.iter();
+    let roles = roles.map(|(role, db)| doc! {"role": role.as_str(), "db": db.as_str()});
+    Bson::Array(roles.map(Bson::Document).collect())
+}
+
+/// The mechanisms that are asked for; all when none are named.
+fn mechanisms(arguments: &Arguments<'_>) -> Result<Vec<Mechanism>> {
+    let Some(array) = arguments.array("mechanisms")? else {
+        return Ok(Mechanism::ALL.to_vec());
+    };
+    let mut named = Vec::new();
+    for name in array {
+        let name = name?.as_str().unwrap_or_default();
+        let mechanism = Mechanism::of_name(name)
+            .ok_or_else(|| Error::bad_value(format!("Unknown auth mechanism '{name}'")))?;
+        named.push(mechanism);
+    }
+    if named.is_empty() {
+        return Err(Error::bad_value("mechanisms field must not be empty"));
+    }
+    Ok(named)
+}
+
+fn credentials(arguments: &Arguments<'_>, user: &str) -> Result<Option<Document>> {
+    let Some(password) = arguments.string("pwd")? else {
+        if arguments.get("mechanisms").is_some() {
+            let message = "mechanisms field can only be given together with a password";
+            return Err(Error::bad_value(message));
+        }
+        return Ok(None);
+    };
+    if password.is_empty() {
+        return Err(Error::bad_value("Password cannot be empty"));
+    }
+    if arguments.boolean("digestPassword")? == Some(false) {
+        let message = "Use of SCRAM-SHA-256 requires undigested passwords";
+        return Err(Error::bad_value(message));
+    }
+    let mut credentials = Document::new();
+    for mechanism in mechanisms(arguments)? {
+        let salt = random(mechanism.salt_bytes())?;
+        let made = mechanism.credential(user, password, salt, mechanism.iterations())?;
+        credentials.insert(mechanism.name(), stored(&made));
+    }
+    Ok(Some(credentials))
+}
+
+fn unrestricted(arguments: &Arguments<'_>) -> Result<()> {
+    let given = arguments.array("authenticationRestrictions")?;
+    if given.is_some_and(|list| !list.is_empty()) {
+        let message = "authenticationRestrictions are not supported";
+        return Err(Error::bad_value(message));
+    }
+    Ok(())
+}
+
+/// The name a command is about.
+fn named<'a>(request: &'a Call<'_>) -> Result<&'a str> {
+    match request.target()? {
+        RawBsonRef::String("") => Err(Error::bad_value(
+            "User document needs 'user' field to be non-empty",
+        )),
+        RawBsonRef::String(name) if name.contains('\0') => {
+            Err(Error::bad_value("Username cannot contain NULL characters"))
+        }
+        RawBsonRef::String(name) => Ok(name),
+        _ => {
+            let name = &request.name;
+            let message =
+                format!("BSON field '{name}.{name}' is the wrong type, expected type 'string'");
+            Err(Error::type_mismatch(message))
+        }
+    }
+}
+
+fn not_found(name: &str, database: &str) -> Error {
+    let message = format!("Could not find user \"{name}\" for db \"{database}\"");
+    Error::new(Code::USER_NOT_FOUND, message)
+}
+
+fn create(request: &Call<'_>, _: &mut Builder) -> Result<()> {
+    let (name, database) = (named(request)?, request.database());
+    let arguments = request.arguments()?;
+    unrestricted(&arguments)?;
+    arguments.need_array("roles")?;
+    let roles = existing(&arguments, database)?;
+    let credentials = match (database, credentials(&arguments, name)?) {
+        ("$external", None) => doc! {"external": true},
+        ("$external", Some(_)) => {
+            let message = "Cannot set the password for users defined on the '$external' database";
+            return Err(Error::bad_value(message));
+        }
+        (_, Some(credentials)) => credentials,
+        (_, None) => {
+            let message = "Must provide a 'pwd' field for all user documents, except those with \
+                 '$external' as the user's source db";
+            return Err(Error::bad_value(message));
+        }
+    };
+    let mut user = doc! {
+        "_id": key(database, name),
+        "userId": Bson::Binary(Binary::from(bson::Uuid::new())),
+        "user": name,
+        "db": database,
+        "credentials": credentials,
+        "roles": shown(&roles),
+    };
+    if let Some(data) = arguments.document("customData")? {
+        user.insert("customData", Document::try_from(data)?);
+    }
+    let raw = RawDocumentBuf::try_from(&user)?;
+    let options = InsertOptions::default();
+    let done = request.with_store(|store, op| store.insert(op, &collection(), &[&raw], options))?;
+    if let Some(failed) = done.errors.into_iter().next() {
+        if failed.error.code == Code::DUPLICATE_KEY {
+            let message = format!("User \"{name}@{database}\" already exists");
+            return Err(Error::location(51_003, message));
+        }
+        return Err(failed.error);
+    }
+    request.server.users.load(&request.server.store)
+}
+
+/// Change the document of a user by operators.
+fn change(request: &Call<'_>, name: &str, change: Document) -> Result<()> {
+    let database = request.database();
+    let statement = UpdateStatement {
+        filter: RawDocumentBuf::try_from(&doc! {"_id": key(database, name)})?,
+        update: bson::RawBson::Document(RawDocumentBuf::try_from(&change)?),
+        multi: false,
+        upsert: false,
+        hint: None,
+        collation: None,
+        array_filters: Vec::new(),
+        sort: None,
+        variables: None,
+    };
+    let statements = [statement];
+    let ns = collection();
+    let done = request.with_store(|store, op| store.update(op, &ns, &statements, true, false))?;
+    if let Some(failed) = done.errors.into_iter().next() {
+        return Err(failed.error);
+    }
+    request.server.users.load(&request.server.store)?;
+    match done.n {
+        0 => Err(not_found(name, database)),
+        _ => Ok(()),
+    }
+}
+
+fn update(request: &Call<'_>, _: &mut Builder) -> Result<()> {
+    let (name, database) = (named(request)?, request.database());
+    let arguments = request.arguments()?;
+    unrestricted(&arguments)?;
+    let mut set = Document::new();
+    if let Some(credentials) = credentials(&arguments, name)? {
+        set.insert("credentials", credentials);
+    }
+    if arguments.array("roles")?.is_some() {
+        set.insert("roles", shown(&existing(&arguments, database)?));
+    }
+    if let Some(data) = arguments.document("customData")? {
+        set.insert("customData", Document::try_from(data)?);
+    }
+    if set.is_empty() {
+        let message = "Must specify at least one field to update in updateUser";
+        return Err(Error::bad_value(message));
+    }
+    change(request, name, doc! {"$set": set})
+}
+
+fn user_of(request: &Call<'_>, name: &str) -> Result<std::sync::Arc<User>> {
+    let database = request.database();
+    let user = request.server.users.get(database, name);
+    user.ok_or_else(|| not_found(name, database))
+}
+
+fn grant(request: &Call<'_>, _: &mut Builder) -> Result<()> {
+    let name = named(request)?;
+    let mut roles = user_of(request, name)?.roles.clone();
+    let arguments = request.arguments()?;
+    arguments.need_array("roles")?;
+    for role in existing(&arguments, request.database())? {
+        if !roles.contains(&role) {
+            roles.push(role);
+        }
+    }
+    change(request, name, doc! {"$set": {"roles": shown(&roles)}})
+}
+
+fn revoke(request: &Call<'_>, _: &mut Builder) -> Result<()> {
+    let name = named(request)?;
+    let mut kept = user_of(request, name)?.roles.clone();
+    let arguments = request.arguments()?;
+    arguments.need_array("roles")?;
+    let taken = roles(&arguments, request.database())?;
+    kept.retain(|role| !taken.contains(role));
+    change(request, name, doc! {"$set": {"roles": shown(&kept)}})
+}
+
+fn delete(request: &Call<'_>, filter: &Document) -> Result<i64> {
+    let statements = [DeleteStatement {
+        filter: RawDocumentBuf::try_from(filter)?,
+        multi: true,
+        hint: None,
+        collation: None,
+        variables: None,
+    }];
+    let ns = collection();
+    let done = request.with_store(|store, op| store.delete(op, &ns, &statements, true))?;
+    request.server.users.load(&request.server.store)?;
+    match done.errors.into_iter().next() {
+        Some(failed) => Err(failed.error),
+        None => Ok(done.n),
+    }
+}
+
+fn drop(request: &Call<'_>, _: &mut Builder) -> Result<()> {
+    let (name, database) = (named(request)?, request.database());
+    match delete(request, &doc! {"_id": key(database, name)})? {
+        0 => Err(not_found(name, database)),
+        _ => Ok(()),
+    }
+}
+
+fn drop_all(request: &Call<'_>, reply: &mut Builder) -> Result<()> {
+    let n = delete(request, &doc! {"db": request.database()})?;
+    super::update::integer(reply, "n", n);
+    Ok(())
+}
+
+/// Whom `usersInfo` is about.
+enum About {
+    Database,
+    Everybody,
+    Named(Vec<(String, String)>),
+}
+
+fn about(arguments: &Arguments<'_>, database: &str) -> Result<About> {
+    let one = |value: RawBsonRef<'_>| match value {
+        RawBsonRef::String(name) => Ok((name.to_owned(), database.to_owned())),
+        RawBsonRef::Document(user) => {
+            let user = Arguments::of("usersInfo", user)?;
+            let (name, database) = (user.need_string("user")?, user.need_string("db")?);
+            Ok((name.to_owned(), database.to_owned()))
+        }
+        _ => Err(Error::bad_value(
+            "UsersInfo: a user is a name or a document",
+        )),
+    };
+    match arguments.need("usersInfo")? {
+        RawBsonRef::Array(list) => {
+            let users = list.into_iter().map(|user| one(user?));
+            Ok(About::Named(users.collect::<Result<_>>()?))
+        }
+        RawBsonRef::Document(all) if all.get("forAllDBs")?.is_some() => Ok(About::Everybody),
+        value @ (RawBsonRef::String(_) | RawBsonRef::Document(_)) => {
+            Ok(About::Named(vec![one(value)?]))
+        }
+        _ => Ok(About::Database),
+    }
+}
+
+/// What `usersInfo` needs: everybody may look at himself.
+///
+/// # Errors
+/// Arguments that are not right.
+pub(crate) fn viewed(
+    user: &User,
+    arguments: &Arguments<'_>,
+    database: &str,
+) -> Result<Vec<Wanted>> {
+    Ok(match about(arguments, database)? {
+        About::Database => vec![Wanted::Database(database.to_owned(), "viewUser")],
+        About::Everybody => vec![Wanted::Everywhere("viewUser")],
+        About::Named(users) => users
+            .into_iter()
+            .filter(|(name, db)| *name != user.name || *db != user.database)
+            .map(|(_, database)| Wanted::Database(database, "viewUser"))
+            .collect(),
+    })
+}
+
+fn info(request: &Call<'_>, reply: &mut Builder) -> Result<()> {
+    let arguments = request.arguments()?;
+    let database = request.database();
+    let about = about(&arguments, database)?;
+    let with_credentials = arguments.is_on("showCredentials")?;
+    if with_credentials && !is_allowed(request, &Wanted::Database(database.to_owned(), "viewUser"))
+    {
+        let message = "showCredentials needs the action viewUser";
+        return Err(Error::new(Code::UNAUTHORIZED, message));
+    }
+    reply.open_array("users");
+    let users = request.server.users.list().into_iter();
+    let chosen = users.filter(|user| match &about {
+        About::Everybody => true,
+        About::Database => user.database == database,
+        About::Named(users) => users.contains(&(user.name.clone(), user.database.clone())),
+    });
+    for (i, user) in chosen.enumerate() {
+        let mut shown = user.document.clone();
+        let secret = shown.remove("credentials");
+        let known = user.credentials.iter();
+        let known: Vec<Bson> = known.map(|(kind, _)| kind.name().into()).collect();
+        shown.insert("mechanisms", known);
+        if let (true, Some(secret)) = (with_credentials, secret) {
+            shown.insert("credentials", secret);
+        }
+        reply.value(&i.to_string(), &Bson::Document(shown));
+    }
+    reply.close();
+    Ok(())
+}

@@ -1,0 +1,351 @@
+//! Authentication and what users may do: a client that knows SCRAM, and every command of the
+//! table as everybody.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
+use bson::spec::BinarySubtype;
+use bson::{Binary, Bson, Document, doc};
+use hmac::{Hmac, KeyInit as _, Mac as _};
+use sha2::{Digest as _, Sha256};
+
+use crate::client::{Client, Site};
+
+const UNAUTHORIZED: i32 = 13;
+const FAILED: i32 = 18;
+
+fn binary(text: &str) -> Bson {
+    Bson::Binary(Binary {
+        subtype: BinarySubtype::Generic,
+        bytes: text.as_bytes().to_vec(),
+    })
+}
+
+fn text(reply: &Document) -> String {
+    String::from_utf8(reply.get_binary_generic("payload").unwrap().clone()).unwrap()
+}
+
+fn mac(key: &[u8], data: &str) -> Vec<u8> {
+    let mut mac = Hmac::<Sha256>::new_from_slice(key).unwrap();
+    mac.update(data.as_bytes());
+    mac.finalize().into_bytes().to_vec()
+}
+
+/// The last message of a client of SCRAM-SHA-256 to a challenge.
+fn proof(challenge: &str, user: &str, password: &str) -> String {
+    let mut parts = challenge.split(',').map(|part| part.get(2..).unwrap());
+    let nonce = parts.next().unwrap();
+    let salt = BASE64.decode(parts.next().unwrap()).unwrap();
+    let rounds = parts.next().unwrap().parse().unwrap();
+    let salted = pbkdf2::pbkdf2_hmac_array::<Sha256, 32>(password.as_bytes(), &salt, rounds);
+    let key = mac(&salted, "Client Key");
+    let without = format!("c=biws,r={nonce}");
+    let signed = format!("n={user},r=nonce,{challenge},{without}");
+    let signature = mac(&Sha256::digest(&key), &signed);
+    let proof: Vec<u8> = key.iter().zip(&signature).map(|(a, b)| a ^ b).collect();
+    format!("{without},p={}", BASE64.encode(proof))
+}
+
+fn start(user: &str) -> Document {
+    let payload = binary(&format!("n,,n={user},r=nonce"));
+    let options = doc! {"skipEmptyExchange": true};
+    doc! {"saslStart": 1, "mechanism": "SCRAM-SHA-256", "payload": payload, "options": options}
+}
+
+fn log_in(client: &mut Client, database: &str, user: &str, password: &str) -> Document {
+    let challenge = text(&client.ok(database, start(user)));
+    let payload = binary(&proof(&challenge, user, password));
+    let last = doc! {"saslContinue": 1, "conversationId": 1, "payload": payload};
+    client.run(database, last)
+}
+
+fn guarded() -> Site {
+    let site = Site::with(|config| config.authorization = true);
+    let mut first = site.client();
+    let user = |name: &str, roles: Bson| doc! {"createUser": name, "pwd": "secret", "roles": roles};
+    first.ok("admin", user("root", vec!["root"].into()));
+    // The exception is over with the first user.
+    let second = first.fails("admin", user("second", vec!["root"].into()));
+    assert_eq!(second.0, UNAUTHORIZED);
+    let mut root = as_user(&site, "admin", "root");
+    root.ok("test", user("reader", vec!["read"].into()));
+    root.ok("test", user("writer", vec!["readWrite"].into()));
+    root.ok("other", user("stranger", vec!["readWrite"].into()));
+    root.ok("test", doc! {"insert": "c", "documents": [{"_id": 1}]});
+    root.ok("other", doc! {"insert": "c", "documents": [{"_id": 1}]});
+    site
+}
+
+fn as_user(site: &Site, database: &str, user: &str) -> Client {
+    let mut client = site.client();
+    let reply = log_in(&mut client, database, user, "secret");
+    assert!(reply.get_bool("done").unwrap(), "{reply}");
+    client
+}
+
+#[test]
+fn nobody_proves_to_be_anybody() {
+    let site = guarded();
+    let mut client = site.client();
+    let find = doc! {"find": "c"};
+    assert_eq!(client.fails("test", find.clone()).0, UNAUTHORIZED);
+    // A wrong password, an unknown user, a user of another database: the same answers.
+    for (database, user, password) in [
+        ("test", "reader", "wrong"),
+        ("test", "unknown", "secret"),
+        ("other", "reader", "secret"),
+    ] {
+        let reply = log_in(&mut client, database, user, password);
+        assert_eq!(reply.get_i32("code").unwrap(), FAILED, "{reply}");
+        assert_eq!(reply.get_str("errmsg").unwrap(), "Authentication failed.");
+        assert_eq!(client.fails("test", find.clone()).0, UNAUTHORIZED);
+    }
+    // No proof is tried twice, and none is good for another challenge.
+    let challenge = text(&client.ok("test", start("reader")));
+    let payload = binary(&proof(&challenge, "reader", "secret"));
+    let last = doc! {"saslContinue": 1, "conversationId": 1, "payload": payload};
+    let cut = doc! {"saslContinue": 1, "conversationId": 1, "payload": binary("c=biws")};
+    assert_eq!(client.fails("test", cut).0, FAILED);
+    assert_eq!(client.fails("test", last.clone()).0, 17);
+    client.ok("test", start("reader"));
+    assert_eq!(client.fails("test", last).0, FAILED);
+    assert!(
+        log_in(&mut client, "test", "reader", "secret")
+            .get_bool("done")
+            .unwrap()
+    );
+    client.ok("test", find.clone());
+    client.ok("test", doc! {"logout": 1});
+    assert_eq!(client.fails("test", find).0, UNAUTHORIZED);
+}
+
+#[test]
+fn a_greeting_begins_to_authenticate() {
+    let site = guarded();
+    let mut client = site.client();
+    let mut first = start("reader");
+    first.insert("db", "test");
+    let greeting = doc! {"hello": 1, "speculativeAuthenticate": first.clone(),
+    "saslSupportedMechs": "test.reader"};
+    let reply = client.ok("admin", greeting);
+    let known = reply.get_array("saslSupportedMechs").unwrap();
+    assert_eq!(
+        known,
+        &[Bson::from("SCRAM-SHA-256"), Bson::from("SCRAM-SHA-1")]
+    );
+    let challenge = text(reply.get_document("speculativeAuthenticate").unwrap());
+    let payload = binary(&proof(&challenge, "reader", "secret"));
+    client.ok(
+        "test",
+        doc! {"saslContinue": 1, "conversationId": 1, "payload": payload},
+    );
+    let reply = client.ok(
+        "admin",
+        doc! {"connectionStatus": 1, "showPrivileges": true},
+    );
+    let status = reply.get_document("authInfo").unwrap();
+    let users = status.get_array("authenticatedUsers").unwrap();
+    assert_eq!(users, &[Bson::from(doc! {"user": "reader", "db": "test"})]);
+    assert!(
+        !status
+            .get_array("authenticatedUserPrivileges")
+            .unwrap()
+            .is_empty()
+    );
+    first.insert("mechanism", "PLAIN");
+    let reply = site
+        .client()
+        .ok("admin", doc! {"hello": 1, "speculativeAuthenticate": first});
+    assert!(!reply.contains_key("speculativeAuthenticate"));
+}
+
+#[test]
+fn roles_are_given_taken_and_hold_at_once() {
+    let site = guarded();
+    let mut root = as_user(&site, "admin", "root");
+    let mut reader = as_user(&site, "test", "reader");
+    let insert = doc! {"insert": "c", "documents": [{}]};
+    assert_eq!(reader.fails("test", insert.clone()).0, UNAUTHORIZED);
+    root.ok(
+        "test",
+        doc! {"grantRolesToUser": "reader", "roles": ["readWrite"]},
+    );
+    reader.ok("test", insert.clone());
+    root.ok(
+        "test",
+        doc! {"revokeRolesFromUser": "reader", "roles": ["readWrite"]},
+    );
+    assert_eq!(reader.fails("test", insert).0, UNAUTHORIZED);
+    let unknown = doc! {"grantRolesToUser": "reader", "roles": ["no such role"]};
+    assert_eq!(root.fails("test", unknown).0, 31);
+    root.ok("test", doc! {"updateUser": "reader", "pwd": "other"});
+    let failed = log_in(&mut site.client(), "test", "reader", "secret");
+    assert_eq!(failed.get_i32("code").unwrap(), FAILED);
+    let info = reader.ok("test", doc! {"usersInfo": "reader"});
+    let shown = info.get_array("users").unwrap()[0].as_document().unwrap();
+    assert_eq!(shown.get_str("_id").unwrap(), "test.reader");
+    assert!(!shown.contains_key("credentials"));
+    assert_eq!(reader.fails("test", doc! {"usersInfo": 1}).0, UNAUTHORIZED);
+    root.ok("test", doc! {"dropUser": "reader"});
+    assert_eq!(reader.fails("test", doc! {"find": "c"}).0, UNAUTHORIZED);
+    // A later user of the same name is another one.
+    let again = doc! {"createUser": "reader", "pwd": "secret", "roles": ["read"]};
+    root.ok("test", again);
+    assert_eq!(reader.fails("test", doc! {"find": "c"}).0, UNAUTHORIZED);
+    assert_eq!(root.fails("test", doc! {"dropUser": "nobody"}).0, 11);
+    let all = root.ok("test", doc! {"dropAllUsersFromDatabase": 1});
+    assert_eq!(all.get_i32("n").unwrap(), 2);
+}
+
+#[test]
+fn no_way_leads_around_the_rules() {
+    let site = guarded();
+    let mut root = as_user(&site, "admin", "root");
+    let mut writer = as_user(&site, "test", "writer");
+    let pipeline = |stage: Document| doc! {"aggregate": "c", "pipeline": [stage], "cursor": {}};
+    for stage in [
+        doc! {"$unionWith": {"coll": "system.users"}},
+        doc! {"$lookup": {"from": {"db": "other", "coll": "c"}, "pipeline": [], "as": "x"}},
+        doc! {"$facet": {"a": [{"$lookup": {"from": "system.profile", "pipeline": [], "as": "x"}}]}},
+        doc! {"$lookup": {"from": "c", "as": "x", "pipeline": [{"$unionWith": "system.profile"}]}},
+        doc! {"$out": {"db": "other", "coll": "x"}},
+        doc! {"$merge": {"into": {"db": "other", "coll": "x"}}},
+        doc! {"$merge": "system.users"},
+    ] {
+        assert_eq!(
+            writer.fails("test", pipeline(stage.clone())).0,
+            UNAUTHORIZED,
+            "{stage}"
+        );
+        let explain = doc! {"explain": pipeline(stage.clone())};
+        assert_eq!(writer.fails("test", explain).0, UNAUTHORIZED, "{stage}");
+        let view = doc! {"create": "v", "viewOn": "c", "pipeline": [stage.clone()]};
+        assert_eq!(writer.fails("test", view).0, UNAUTHORIZED, "{stage}");
+    }
+    let view = doc! {"create": "v", "viewOn": "system.profile", "pipeline": []};
+    assert_eq!(writer.fails("test", view).0, UNAUTHORIZED);
+    let away = doc! {"renameCollection": "other.c", "to": "test.d"};
+    assert_eq!(writer.fails("admin", away).0, UNAUTHORIZED);
+    let users = doc! {"insert": "system.users", "documents": [{"_id": "x"}]};
+    assert_eq!(root.fails("admin", users).0, UNAUTHORIZED);
+    // A cursor and a session belong to who opened them.
+    root.ok("test", doc! {"insert": "c", "documents": [{}, {}, {}]});
+    let reply = root.ok("test", doc! {"find": "c", "batchSize": 1});
+    let id = reply.get_document("cursor").unwrap().get_i64("id").unwrap();
+    let more = doc! {"getMore": id, "collection": "c"};
+    assert_eq!(writer.fails("test", more.clone()).0, UNAUTHORIZED);
+    root.ok("test", more);
+    // Databases that are not seen are not listed.
+    let list = writer.ok("admin", doc! {"listDatabases": 1, "nameOnly": true});
+    assert_eq!(
+        list.get_array("databases").unwrap(),
+        &[Bson::from(doc! {"name": "test"})]
+    );
+}
+
+/// The least of a command that is more than its name.
+fn command(name: &str) -> Document {
+    let mut command = doc! {name: "c"};
+    let rest = match name {
+        "aggregate" => doc! {"pipeline": [], "cursor": {}},
+        "explain" => doc! {"explain": {"find": "c"}},
+        "createUser" | "grantRolesToUser" | "revokeRolesFromUser" => doc! {"roles": ["read"]},
+        "updateUser" => doc! {"pwd": "x"},
+        "usersInfo" => doc! {"usersInfo": 1},
+        "renameCollection" => doc! {"renameCollection": "test.c", "to": "test.d"},
+        _ => doc! {},
+    };
+    command.extend(rest);
+    command
+}
+
+/// What a command is to users: open, for every user, for readers, for writers, for the rest.
+fn class(name: &str) -> Option<u8> {
+    Some(match name {
+        "hello" | "isMaster" | "ping" | "buildInfo" | "endSessions" | "saslStart"
+        | "saslContinue" | "logout" => 0,
+        "listCommands" | "whatsmyuri" | "connectionStatus" | "isdbgrid" | "listDatabases"
+        | "startSession" | "refreshSessions" | "getMore" | "killCursors" | "commitTransaction"
+        | "abortTransaction" => 1,
+        "find" | "count" | "distinct" | "aggregate" | "explain" | "listCollections"
+        | "listIndexes" | "collStats" | "dbStats" => 2,
+        "insert" | "update" | "delete" | "findAndModify" | "create" | "drop" | "createIndexes"
+        | "dropIndexes" | "convertToCapped" | "renameCollection" => 3,
+        "dropDatabase"
+        | "collMod"
+        | "profile"
+        | "validate"
+        | "compact"
+        | "currentOp"
+        | "killOp"
+        | "shutdown"
+        | "hostInfo"
+        | "getLog"
+        | "logRotate"
+        | "getParameter"
+        | "setParameter"
+        | "configureFailPoint"
+        | "setFeatureCompatibilityVersion"
+        | "getCmdLineOpts"
+        | "replSetGetStatus"
+        | "replSetGetConfig"
+        | "replSetInitiate"
+        | "replSetStepDown"
+        | "getDefaultRWConcern"
+        | "killSessions"
+        | "killAllSessions"
+        | "killAllSessionsByPattern"
+        | "serverStatus"
+        | "getDiagnosticData"
+        | "connPoolStats"
+        | "lockInfo"
+        | "createUser"
+        | "updateUser"
+        | "dropUser"
+        | "dropAllUsersFromDatabase"
+        | "grantRolesToUser"
+        | "revokeRolesFromUser"
+        | "usersInfo" => 4,
+        _ => return None,
+    })
+}
+
+/// Every command there is, as everybody. One that is missing above fails.
+#[test]
+fn every_command_as_everybody() {
+    let site = guarded();
+    let mut root = as_user(&site, "admin", "root");
+    let list = root.ok("admin", doc! {"listCommands": 1});
+    let names: Vec<String> = list
+        .get_document("commands")
+        .unwrap()
+        .keys()
+        .cloned()
+        .collect();
+    assert!(names.len() > 60, "{names:?}");
+    for name in names {
+        let class = class(&name).unwrap_or_else(|| panic!("{name} has no entry"));
+        // An argument nobody knows: what may be run is refused for it, or for what it lacks.
+        let mut command = command(&name);
+        command.insert("no such argument", 1);
+        for (level, who) in [
+            (0, None),
+            (1, Some(("other", "stranger"))),
+            (2, Some(("test", "reader"))),
+            (3, Some(("test", "writer"))),
+            (4, Some(("admin", "root"))),
+        ] {
+            if level >= class && matches!(name.as_str(), "shutdown") {
+                continue;
+            }
+            let mut client = match who {
+                Some((database, user)) => as_user(&site, database, user),
+                None => site.client(),
+            };
+            let reply = client.run("test", command.clone());
+            let message = reply.get_str("errmsg").unwrap_or_default();
+            let refused = reply.get_i32("code").ok() == Some(UNAUTHORIZED)
+                && (message.starts_with("not authorized") || message.ends_with("authentication"));
+            assert_eq!(refused, level < class, "{name} as {who:?}: {reply}");
+        }
+    }
+}
