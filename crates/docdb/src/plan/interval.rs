@@ -320,7 +320,8 @@ mod tests {
             };
             let (a, b) = (draw(&mut rng), draw(&mut rng));
             let both = a.intersect(&b, None);
-            let either = a.clone().union(b.clone(), None);
+            let list = a.list.iter().chain(&b.list).cloned().collect();
+            let either = Intervals::from_list(list, None);
             let outside = a.complement(None);
             for half in -2..22 {
                 let value = Bson::Double(f64::from(half) / 2.0);

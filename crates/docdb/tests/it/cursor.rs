@@ -55,7 +55,11 @@ fn disturbed(lab: &Lab, request: &FindRequest, pipeline: bool) {
         }
         // One that was given, and two that were not, next to the place of the cursor and far away.
         let mut left = (0..300).filter(|id| !seen.contains(id) && !gone.contains(id));
-        let doomed = [left.next(), left.last(), seen.iter().next_back().copied()];
+        let doomed = [
+            left.next(),
+            left.next_back(),
+            seen.iter().next_back().copied(),
+        ];
         for id in doomed.into_iter().flatten() {
             delete(lab, doc! { "_id": id });
             gone.insert(id);
