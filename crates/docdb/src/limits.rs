@@ -20,3 +20,5 @@ pub(crate) const INDEX_KEY_SLACK: usize = 16;
 /// hold without stalling others, and enough that the cost of a commit is spread over 1,000
 /// documents of 4 KiB.
 pub(crate) const BATCH_BYTES_MAX: usize = 4 * 1024 * 1024;
+/// Views of views that are followed (MongoDB's limit).
+pub(crate) const VIEW_DEPTH: usize = 20;

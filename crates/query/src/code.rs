@@ -36,6 +36,7 @@ codes! {
     INTERNAL_ERROR = 1, "InternalError";
     BAD_VALUE = 2, "BadValue";
     NO_SUCH_KEY = 4, "NoSuchKey";
+    GRAPH_CONTAINS_CYCLE = 5, "GraphContainsCycle";
     HOST_UNREACHABLE = 6, "HostUnreachable";
     HOST_NOT_FOUND = 7, "HostNotFound";
     UNKNOWN_ERROR = 8, "UnknownError";
@@ -97,6 +98,7 @@ codes! {
     READ_CONCERN_MAJORITY_NOT_AVAILABLE_YET = 134, "ReadConcernMajorityNotAvailableYet";
     CAPPED_POSITION_LOST = 136, "CappedPositionLost";
     EXCEEDED_MEMORY_LIMIT = 146, "ExceededMemoryLimit";
+    VIEW_DEPTH_LIMIT_EXCEEDED = 165, "ViewDepthLimitExceeded";
     COMMAND_NOT_SUPPORTED_ON_VIEW = 166, "CommandNotSupportedOnView";
     OPTION_NOT_SUPPORTED_ON_VIEW = 167, "OptionNotSupportedOnView";
     INVALID_PIPELINE_OPERATOR = 168, "InvalidPipelineOperator";

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use bson::{Bson, Document, RawDocumentBuf, oid::ObjectId};
+use bson::{Bson, Document, RawDocumentBuf, doc, oid::ObjectId};
 use query::execute::{Host, Listed, Rows, Spill, build};
 use query::filter::Filter;
 use query::pipeline::Pipeline;
@@ -14,12 +14,12 @@ use super::source::Sources;
 use crate::catalog::Named;
 use crate::collection::Collection;
 use crate::cursor::View;
+use crate::ddl::too_deep;
 use crate::exec::{Cx, SpillFile, Step};
 use crate::find::{Collated, FindRequest, Query};
+use crate::limits::VIEW_DEPTH;
 use crate::write::{InsertOptions, UpdateStatement};
 
-/// Views of views that are followed (MongoDB's limit).
-const VIEW_DEPTH: usize = 20;
 /// Documents of one insert by `$out` and `$merge`.
 const WRITE_BATCH: usize = 500;
 
@@ -107,10 +107,7 @@ pub(super) fn resolve(
         pipeline = pipeline.behind(stages)?;
         ns = Namespace::new(ns.db, of.on.as_str())?;
     }
-    Err(Error::location(
-        165,
-        format!("View depth limit exceeded; maximum depth is {VIEW_DEPTH}"),
-    ))
+    Err(too_deep())
 }
 
 /// What storage does for a pipeline, and the rest.
@@ -227,10 +224,14 @@ impl Host for PipelineHost<'_, '_> {
 
     fn merge(&mut self, ns: &Namespace, merge: &Merge, input: &mut dyn Rows) -> Result<()> {
         refuse_in_transaction(self.view.op(), "$merge")?;
+        check_identifies(self.view.store(), ns, merge)?;
+        // Otherwise a document that is there keeps its `_id`, and a new one gets one when it is
+        // inserted.
+        let by_id = merge.on.iter().any(|path| path == "_id");
         while let Some(row) = input.next(self)? {
             self.check()?;
             let mut document = row.into_document()?;
-            if !document.contains_key("_id") {
+            if by_id && !document.contains_key("_id") {
                 document.insert("_id", ObjectId::new());
             }
             self.merge_one(ns, merge, document)?;
@@ -331,6 +332,32 @@ impl PipelineHost<'_, '_> {
             }
         }
     }
+}
+
+/// Whether the fields of a `$merge` identify a document of the target.
+///
+/// # Errors
+/// 51183 without a unique index of just these fields.
+fn check_identifies(store: &crate::Store, ns: &Namespace, merge: &Merge) -> Result<()> {
+    let same = |key: &Document| {
+        key.len() == merge.on.len() && merge.on.iter().all(|path| key.contains_key(path))
+    };
+    if merge.on.len() == 1 && same(&doc! { "_id": 1 }) {
+        return Ok(());
+    }
+    let unique = store.collection(ns).is_some_and(|collection| {
+        collection.indexes().iter().any(|index| {
+            let spec = index.spec();
+            spec.unique && spec.partial.is_none() && index.is_ready() && same(&spec.key)
+        })
+    });
+    if unique {
+        return Ok(());
+    }
+    Err(Error::location(
+        51_183,
+        "Cannot find index to verify that join fields will be unique",
+    ))
 }
 
 fn refuse_in_transaction(op: &crate::Op<'_>, stage: &str) -> Result<()> {

@@ -71,7 +71,8 @@ impl Store {
         ns: &Namespace,
         options: CollectionOptions,
     ) -> Result<Option<Arc<Collection>>> {
-        if options.view.is_some() {
+        if let Some(view) = &options.view {
+            self.check_view(ns, view)?;
             let stored = Stored {
                 ns: ns.clone(),
                 uuid: None,

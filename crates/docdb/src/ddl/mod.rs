@@ -14,6 +14,8 @@ mod indexes;
 mod list;
 mod modify;
 mod rename;
+mod view;
 
 pub use drop::IndexNames;
 pub use indexes::CreateIndexesReply;
+pub(crate) use view::too_deep;

@@ -97,6 +97,9 @@ impl Store {
         let mut parsed = CollectionOptions::parse(&next)?;
         parsed.collation.clone_from(&options.collation);
         let _changes = self.changes();
+        if let Some(view) = &parsed.view {
+            self.check_view(ns, view)?;
+        }
         let mut stored = self.get_stored(ns)?.ok_or_else(|| not_found(ns))?;
         stored.options = parsed.clone();
         self.put_stored(&stored)?;

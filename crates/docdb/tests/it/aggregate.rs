@@ -202,3 +202,27 @@ fn merge_inserts_replaces_and_merges() {
         assert!(lab.all(&ns("other")).is_empty());
     });
 }
+
+#[test]
+fn merge_wants_a_unique_index_of_its_fields() {
+    on_each(|lab| {
+        sales(lab);
+        let merge = [
+            doc! { "$match": { "_id": { "$lt": 3 } } },
+            doc! { "$project": { "item": 1, "n": 1, "_id": 0 } },
+            doc! { "$merge": { "into": "target", "on": "item" } },
+        ];
+        lab.insert(&ns("target"), &[doc! { "_id": "a", "item": 0 }]);
+        let error = lab.try_aggregate("sales", &merge).unwrap_err();
+        assert_eq!(error.code.0, 51183);
+        lab.index(
+            "target",
+            doc! { "key": { "item": 1 }, "name": "item", "unique": true },
+        );
+        lab.aggregate("sales", &merge);
+        let all = lab.all(&ns("target"));
+        assert_eq!(all.len(), 3);
+        assert_eq!(all[0], doc! { "_id": "a", "item": 0, "n": 0 });
+        assert!(all[1].get_object_id("_id").is_ok(), "{}", all[1]);
+    });
+}

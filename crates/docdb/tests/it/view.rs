@@ -128,7 +128,7 @@ fn views_join_and_are_joined() {
 }
 
 #[test]
-fn views_are_not_written() {
+fn views_are_not_written_and_do_not_turn_in_circles() {
     on_each(|lab| {
         setup(lab);
         let document = raw(&doc! { "_id": 1 });
@@ -139,6 +139,14 @@ fn views_are_not_written() {
         assert_eq!(error.code.0, 166);
         let merge = [doc! { "$out": "small" }];
         assert_eq!(lab.try_aggregate("c", &merge).unwrap_err().code.0, 166);
+        let circle = view(lab, "c1", "c2", &[]).and_then(|()| view(lab, "c2", "c1", &[]));
+        assert_eq!(circle.unwrap_err().code.0, 5);
+        let writing = view(lab, "w", "c", &[doc! { "$out": "x" }]);
+        assert_eq!(writing.unwrap_err().code.0, 167);
+        let turned = lab
+            .store
+            .coll_mod(&op(), &ns("small"), &doc! { "viewOn": "double" });
+        assert_eq!(turned.unwrap_err().code.0, 5);
         let after = lab.store.drop_collection(&op(), &ns("small"));
         assert!(after.is_ok());
         assert!(find(lab, "double", &FindRequest::default()).is_empty());

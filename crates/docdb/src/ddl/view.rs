@@ -1,0 +1,56 @@
+//! What a view may be defined as.
+//!
+//! A chain of views ends in a collection, or in a name there is nothing of, after at most
+//! [`VIEW_DEPTH`] steps. Whoever checks a definition holds the lock of changes until it is stored.
+
+use query::pipeline::Pipeline;
+use query::settings::Settings;
+use query::{Code, Error, Namespace, Result};
+
+use crate::catalog::Named;
+use crate::collection::View;
+use crate::limits::VIEW_DEPTH;
+use crate::store::Store;
+
+impl Store {
+    /// Whether `ns` may be the view `view`.
+    ///
+    /// # Errors
+    /// `GraphContainsCycle`, `ViewDepthLimitExceeded`, `OptionNotSupportedOnView` for pipelines
+    /// that write; what is wrong with the pipeline.
+    pub(crate) fn check_view(&self, ns: &Namespace, view: &View) -> Result<()> {
+        let pipeline = Pipeline::parse(&view.pipeline, &Settings::default())?;
+        if pipeline.writes() {
+            return Err(Error::new(
+                Code::OPTION_NOT_SUPPORTED_ON_VIEW,
+                "$out and $merge cannot be used in the pipeline of a view",
+            ));
+        }
+        let catalog = self.catalog();
+        let mut on = Namespace::new(ns.db.as_str(), view.on.as_str())?;
+        for _ in 0..VIEW_DEPTH {
+            if on == *ns {
+                return Err(Error::new(
+                    Code::GRAPH_CONTAINS_CYCLE,
+                    format!("View cycle detected: {ns} would be a view of itself"),
+                ));
+            }
+            let Some(Named::View(options)) = catalog.get(&on) else {
+                return Ok(());
+            };
+            let Some(next) = &options.view else {
+                return Ok(());
+            };
+            on = Namespace::new(ns.db.as_str(), next.on.as_str())?;
+        }
+        Err(too_deep())
+    }
+}
+
+/// A chain of views has no end in sight.
+pub(crate) fn too_deep() -> Error {
+    Error::new(
+        Code::VIEW_DEPTH_LIMIT_EXCEEDED,
+        format!("View depth limit exceeded; maximum depth is {VIEW_DEPTH}"),
+    )
+}
