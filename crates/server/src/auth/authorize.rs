@@ -94,7 +94,7 @@ fn rule(user: &User, asked: &Asked<'_>) -> Result<Option<Vec<Wanted>>> {
     };
     let arguments = Arguments::of(row.name, asked.body)?;
     if matches!(row.name, "create" | "collMod") {
-        view(&arguments, database, &mut wanted)?;
+        view(row, &arguments, database, &mut wanted)?;
     }
     let bypass = arguments.get("bypassDocumentValidation");
     if bypass.is_some_and(|value| crate::dispatch::arguments::switch(value) != Some(false)) {
@@ -103,8 +103,19 @@ fn rule(user: &User, asked: &Asked<'_>) -> Result<Option<Vec<Wanted>>> {
     Ok(Some(wanted))
 }
 
-/// Who makes a view reads what it shows.
-fn view(arguments: &Arguments<'_>, database: &str, wanted: &mut Vec<Wanted>) -> Result<()> {
+/// Who makes a view reads what it shows. Who changes one says all it is: half of it would be
+/// joined with what others may read.
+fn view(
+    row: &Row,
+    arguments: &Arguments<'_>,
+    database: &str,
+    wanted: &mut Vec<Wanted>,
+) -> Result<()> {
+    let (on, stages) = (arguments.get("viewOn"), arguments.get("pipeline"));
+    if row.name == "collMod" && on.is_some() != stages.is_some() {
+        let message = "Must specify both 'viewOn' and 'pipeline' when modifying a view";
+        return Err(Error::new(Code::INVALID_OPTIONS, message));
+    }
     let Some(on) = arguments.string("viewOn")? else {
         return Ok(());
     };

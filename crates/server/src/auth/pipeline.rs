@@ -54,6 +54,25 @@ pub(crate) fn needs(
     Ok(())
 }
 
+/// The collection a stage reads beside its input, if it names one, and its database.
+fn source<'a>(database: &'a str, stage: &str, value: RawBsonRef<'a>) -> (&'a str, Option<&'a str>) {
+    let Some(spec) = value.as_document() else {
+        return (database, value.as_str());
+    };
+    let from = if stage == "$unionWith" {
+        "coll"
+    } else {
+        "from"
+    };
+    // A union may name its database beside the collection.
+    let own = field(spec, "db").and_then(RawBsonRef::as_str);
+    let database = own.unwrap_or(database);
+    match field(spec, from).and_then(|from| strings(from, database, "coll")) {
+        Some((database, collection)) => (database, Some(collection)),
+        None => (database, None),
+    }
+}
+
 fn of_stage(
     database: &str,
     collection: &str,
@@ -65,26 +84,13 @@ fn of_stage(
         |db: &str, coll: &str, action| Wanted::Collection(db.to_owned(), coll.to_owned(), action);
     match (name, value) {
         ("$lookup" | "$graphLookup" | "$unionWith", value) => {
-            let place = match value {
-                RawBsonRef::String(_) => value,
-                RawBsonRef::Document(spec) => {
-                    let from = if name == "$unionWith" { "coll" } else { "from" };
-                    field(spec, from).unwrap_or(value)
-                }
-                _ => return Ok(()),
-            };
-            // A union may name its database beside the collection.
-            let db = value.as_document().and_then(|spec| field(spec, "db"));
-            let db = db.and_then(RawBsonRef::as_str).unwrap_or(database);
-            let source =
-                strings(place, db, "coll").filter(|_| place != value || value.as_str().is_some());
-            if let Some((db, coll)) = source {
+            let (db, coll) = source(database, name, value);
+            if let Some(coll) = coll {
                 wanted.push(on(db, coll, "find"));
             }
-            let (db, coll) = source.unwrap_or((db, ""));
             let inner = value.as_document().and_then(|spec| field(spec, "pipeline"));
             if let Some(RawBsonRef::Array(inner)) = inner {
-                needs(db, coll, inner, depth + 1, wanted)?;
+                needs(db, coll.unwrap_or_default(), inner, depth + 1, wanted)?;
             }
         }
         ("$facet", RawBsonRef::Document(facets)) => {

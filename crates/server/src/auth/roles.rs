@@ -206,6 +206,14 @@ const RESTORE: &[&str] = &[
     "viewUser",
 ];
 
+const USERS_OF_CLUSTER: &[&str] = &["authSchemaUpgrade", "invalidateUserCache", "listDatabases"];
+
+const MONITOR_ANY: &[&str] = &["collStats", "dbStats", "indexStats"];
+
+const BACKUP: &[&str] = &["collStats", "find", "listCollections", "listIndexes"];
+
+const BACKUP_OF_CLUSTER: &[&str] = &["appendOplogNote", "listDatabases", "serverStatus"];
+
 /// A role of any database.
 pub(crate) const OF_DATABASES: &[&str] = &["read", "readWrite", "dbAdmin", "userAdmin", "dbOwner"];
 
@@ -268,70 +276,70 @@ fn of_database(role: &str, database: &str, grants: &mut Vec<Grant>) {
     }
 }
 
+/// The roles that are other roles together.
+fn parts(role: &str) -> &'static [&'static str] {
+    match role {
+        "clusterAdmin" => &["clusterMonitor", "clusterManager", "hostManager"],
+        "root" => &[
+            "readWriteAnyDatabase",
+            "dbAdminAnyDatabase",
+            "userAdminAnyDatabase",
+            "clusterAdmin",
+            "restore",
+            "backup",
+        ],
+        _ => &[],
+    }
+}
+
 fn of_admin(role: &str, grants: &mut Vec<Grant>) {
     let users = Resource::Collection("admin".to_owned(), "system.users");
     let profile = Resource::Named("system.profile");
+    let cluster = &Resource::Cluster;
+    for part in parts(role) {
+        of_admin(part, grants);
+    }
     match role {
         "readAnyDatabase" => {
             add(grants, &Resource::Ordinary, &[READ]);
-            add(grants, &Resource::Cluster, &[&["listDatabases"]]);
+            add(grants, cluster, &[&["listDatabases"]]);
         }
         "readWriteAnyDatabase" => {
             add(grants, &Resource::Ordinary, &[READ, WRITE]);
-            add(grants, &Resource::Cluster, &[&["listDatabases"]]);
+            add(grants, cluster, &[&["listDatabases"]]);
         }
         "dbAdminAnyDatabase" => {
             add(grants, &Resource::Ordinary, &[DB_ADMIN]);
             add(grants, &profile, &[PROFILE]);
-            add(grants, &Resource::Cluster, &[&["listDatabases"]]);
+            add(grants, cluster, &[&["listDatabases"]]);
         }
         "userAdminAnyDatabase" => {
             add(grants, &Resource::Any, &[USER_ADMIN]);
             add(grants, &users, &[USERS]);
-            let cluster: &[&str] = &["authSchemaUpgrade", "invalidateUserCache", "listDatabases"];
-            add(grants, &Resource::Cluster, &[cluster]);
+            add(grants, cluster, &[USERS_OF_CLUSTER]);
         }
         "clusterMonitor" => {
-            add(grants, &Resource::Cluster, &[MONITOR]);
-            let any: &[&str] = &["collStats", "dbStats", "indexStats"];
-            add(grants, &Resource::Any, &[any]);
+            add(grants, cluster, &[MONITOR]);
+            add(grants, &Resource::Any, &[MONITOR_ANY]);
             add(grants, &profile, &[&["find"]]);
         }
-        "clusterManager" => add(grants, &Resource::Cluster, &[MANAGER]),
+        "clusterManager" => add(grants, cluster, &[MANAGER]),
         "hostManager" => {
-            add(grants, &Resource::Cluster, &[HOST]);
+            add(grants, cluster, &[HOST]);
             add(grants, &Resource::Any, &[&["killCursors"]]);
         }
-        "clusterAdmin" => {
-            for part in ["clusterMonitor", "clusterManager", "hostManager"] {
-                of_admin(part, grants);
-            }
-            add(grants, &Resource::Any, &[&["dropDatabase"]]);
-        }
+        "clusterAdmin" => add(grants, &Resource::Any, &[&["dropDatabase"]]),
         "backup" => {
-            let any: &[&str] = &["collStats", "find", "listCollections", "listIndexes"];
-            add(grants, &Resource::Any, &[any]);
+            add(grants, &Resource::Any, &[BACKUP]);
             add(grants, &users, &[&["find"]]);
             add(grants, &profile, &[&["find"]]);
-            let cluster: &[&str] = &["appendOplogNote", "listDatabases", "serverStatus"];
-            add(grants, &Resource::Cluster, &[cluster]);
+            add(grants, cluster, &[BACKUP_OF_CLUSTER]);
         }
         "restore" => {
             add(grants, &Resource::Any, &[RESTORE]);
             add(grants, &users, &[&["find"]]);
         }
-        _ => {
-            for part in [
-                "readWriteAnyDatabase",
-                "dbAdminAnyDatabase",
-                "userAdminAnyDatabase",
-                "clusterAdmin",
-                "restore",
-                "backup",
-            ] {
-                of_admin(part, grants);
-            }
-        }
+        _ => {}
     }
 }
 

@@ -11,7 +11,7 @@ use super::check;
 use super::failure::{self, Situation};
 use super::generic::Generic;
 use super::request::Request;
-use super::row::RETRYABLE;
+use super::row::{RETRYABLE, Row};
 use crate::auth::{Asked, authorize};
 use crate::commands;
 use crate::server::Server;
@@ -71,16 +71,7 @@ pub(crate) fn prepare(
     let checked = authorize(server, client, &asked)
         .and_then(|()| check::check(server, row, name, &generic, &arguments));
     if let Err(error) = checked {
-        let situation = Situation {
-            in_transaction: generic.in_transaction,
-            commit: false,
-            retryable: row.has(RETRYABLE) && generic.txn_number.is_some(),
-            backpressure: false,
-        };
-        return Err(Refused {
-            error,
-            situation: Some(situation),
-        });
+        return Err(refused(row, &generic, error));
     }
     check_sequences(&message, &arguments)?;
     if let Some(time) = generic.cluster_time {
@@ -98,6 +89,19 @@ pub(crate) fn prepare(
         more: AtomicBool::new(false),
         message,
     }))
+}
+
+fn refused(row: &Row, generic: &Generic, error: Error) -> Refused {
+    let situation = Situation {
+        in_transaction: generic.in_transaction,
+        commit: false,
+        retryable: row.has(RETRYABLE) && generic.txn_number.is_some(),
+        backpressure: false,
+    };
+    Refused {
+        error,
+        situation: Some(situation),
+    }
 }
 
 /// An argument comes once: in a sequence or in the body.

@@ -205,7 +205,7 @@ fn no_way_leads_around_the_rules() {
     for stage in [
         doc! {"$unionWith": {"coll": "system.users"}},
         doc! {"$lookup": {"from": {"db": "other", "coll": "c"}, "pipeline": [], "as": "x"}},
-        doc! {"$facet": {"a": [{"$lookup": {"from": "system.profile", "pipeline": [], "as": "x"}}]}},
+        doc! {"$facet": {"a": [{"$unionWith": "system.profile"}]}},
         doc! {"$lookup": {"from": "c", "as": "x", "pipeline": [{"$unionWith": "system.profile"}]}},
         doc! {"$out": {"db": "other", "coll": "x"}},
         doc! {"$merge": {"into": {"db": "other", "coll": "x"}}},
@@ -223,6 +223,17 @@ fn no_way_leads_around_the_rules() {
     }
     let view = doc! {"create": "v", "viewOn": "system.profile", "pipeline": []};
     assert_eq!(writer.fails("test", view).0, UNAUTHORIZED);
+    root.ok(
+        "test",
+        doc! {"grantRolesToUser": "writer", "roles": ["dbAdmin"]},
+    );
+    root.ok("test", doc! {"create": "v", "viewOn": "c", "pipeline": []});
+    let half = doc! {"collMod": "v", "pipeline": [{"$unionWith": "system.users"}]};
+    assert_eq!(writer.fails("test", half.clone()).0, 72);
+    let mut whole = half;
+    whole.insert("viewOn", "c");
+    assert_eq!(writer.fails("test", whole).0, UNAUTHORIZED);
+    root.ok("test", doc! {"drop": "v"});
     let away = doc! {"renameCollection": "other.c", "to": "test.d"};
     assert_eq!(writer.fails("admin", away).0, UNAUTHORIZED);
     let users = doc! {"insert": "system.users", "documents": [{"_id": "x"}]};
