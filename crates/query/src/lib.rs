@@ -2,8 +2,8 @@
 //!
 //! Pure functions: no input or output, no threads, no clock (the time of an operation is handed
 //! in). What needs storage, such as `$lookup`, or a disk, such as a large sort, reaches it through
-//! traits that the caller implements. The authority is MongoDB's manual; messages and codes of errors
-//! follow it, because tools compare them.
+//! traits that the caller implements. The authority is MongoDB's manual; messages and codes of
+//! errors follow it, because tools compare them.
 
 pub mod accumulator;
 pub mod code;
