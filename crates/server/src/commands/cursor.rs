@@ -2,7 +2,6 @@
 
 use std::sync::atomic::Ordering;
 
-use bson::Bson;
 use docdb::{Batch, GetMore, Op};
 use query::{Code, Error, Namespace, Result};
 use wire::Builder;
@@ -49,24 +48,10 @@ pub(super) fn answer(request: &Request, reply: &mut Builder, name: &str, batch: 
     reply
         .long("id", batch.id)
         .string("ns", &batch.ns.to_string());
-    snapshot_time(request, reply);
     reply.close();
     request
         .more
         .store(batch.id != 0 && name == "nextBatch", Ordering::Relaxed);
-}
-
-/// Append when the snapshot was that a read saw, for sessions that go on with the same time.
-pub(super) fn snapshot_time(request: &Request, reply: &mut Builder) {
-    let generic = &request.generic;
-    let Some(concern) = &generic.read_concern else {
-        return;
-    };
-    if concern.level == "snapshot" && !generic.in_transaction {
-        let (now, _) = request.server.clock.times();
-        let at = concern.at.unwrap_or(now);
-        reply.value("atClusterTime", &Bson::Timestamp(at));
-    }
 }
 
 /// The collection of a cursor; also those that are no collections, as of `listCollections`.

@@ -6,7 +6,6 @@ use query::{Error, Result};
 use wire::Builder;
 
 use super::cursor;
-use super::cursor::snapshot_time;
 use super::write::hint;
 use crate::dispatch::Arguments;
 use crate::dispatch::Call;
@@ -199,7 +198,6 @@ fn distinct(request: &Call<'_>, reply: &mut Builder) -> Result<()> {
         reply.value(&i.to_string(), value);
     }
     reply.close();
-    snapshot_time(request, reply);
     Ok(())
 }
 

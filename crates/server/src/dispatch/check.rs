@@ -134,6 +134,17 @@ fn concerns(server: &Server, row: &Row, generic: &Generic) -> Result<()> {
         let message = "cannot use 'w' > 1 when a host is not replicated";
         return Err(Error::bad_value(message));
     }
+    snapshot(generic)
+}
+
+/// No state of the past is kept outside of transactions, and a read at a time that is not that
+/// time's would be a wrong answer.
+fn snapshot(generic: &Generic) -> Result<()> {
+    let concern = generic.read_concern.as_ref();
+    if !generic.in_transaction && concern.is_some_and(|concern| concern.level == "snapshot") {
+        let message = "readConcern level snapshot is supported in multi-document transactions only";
+        return Err(Error::new(Code::SNAPSHOT_UNAVAILABLE, message));
+    }
     Ok(())
 }
 

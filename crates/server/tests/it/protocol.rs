@@ -58,6 +58,14 @@ fn a_standalone_server_refuses_transaction_numbers_in_the_words_drivers_know() {
 }
 
 #[test]
+fn a_snapshot_is_refused_outside_of_transactions() {
+    let site = Site::new();
+    let command = doc! {"find": "c", "readConcern": {"level": "snapshot"}};
+    let (code, _) = site.client().fails("test", command);
+    assert_eq!(code, 246);
+}
+
+#[test]
 fn what_needs_no_answer_gets_none() {
     let site = Site::new();
     let mut client = site.client();
