@@ -1,6 +1,6 @@
 //! Which MongoDB this server behaves like, and which Romanesco it is.
 
-/// The version drivers and tools decide by. With [`WIRE`].
+/// The version drivers and tools decide by.
 pub const MONGODB: &str = "7.0.14";
 
 /// The same in numbers.

@@ -7,7 +7,7 @@
 //! [`Message::decode`] or [`Query::decode`] finds the documents and checks every byte of them. The
 //! way out: [`Builder`] writes one document behind the head of a message, once.
 //!
-//! - W1. A document that left a decoder is sound BSON: [`validate`] walked all of it.
+//! - W1. A document that left a decoder is sound BSON: [`mod@validate`] walked all of it.
 //! - W2. A length that came from a peer is bounded before memory is taken by it.
 
 pub mod build;

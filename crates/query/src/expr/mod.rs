@@ -1,7 +1,7 @@
 //! Aggregation expressions: parsed once, then evaluated over documents.
 //!
 //! An expression is a tree of constants, paths, literals of objects and arrays, and calls of
-//! functions. Every function stands in the table of its family ([`function`]); it gets its
+//! functions. Every function stands in the table of its family (`function`); it gets its
 //! arguments unevaluated, so that `$cond` and `$map` are functions like `$add`. A missing value is
 //! `None` everywhere, distinct from null. Calls of constants are folded when parsed.
 
