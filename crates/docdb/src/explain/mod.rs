@@ -111,17 +111,7 @@ impl Store {
             }
             None => return self.explain_nothing(op, &FindRequest::default(), &subject),
         };
-        let mut query = Query::plain(
-            op,
-            &collection,
-            &request.filter,
-            request.collation.as_deref(),
-            request.variables.as_ref(),
-        )?;
-        query.set_hint(request.hint.as_ref())?;
-        query.purpose.records_only = true;
-        query.purpose.tail.skip = request.skip;
-        query.purpose.tail.limit = request.limit;
+        let query = request.query(op, &collection)?;
         self.explain_query(op, &collection, &query, &subject)
     }
 
@@ -149,15 +139,7 @@ impl Store {
             }
             None => return self.explain_nothing(op, &FindRequest::default(), &subject),
         };
-        let mut query = Query::plain(
-            op,
-            &collection,
-            &request.filter,
-            request.collation.as_deref(),
-            request.variables.as_ref(),
-        )?;
-        query.set_hint(request.hint.as_ref())?;
-        query.set_needed(Some(vec![request.key.clone()]));
+        let query = request.query(op, &collection)?;
         self.explain_query(op, &collection, &query, &subject)
     }
 
@@ -266,7 +248,7 @@ fn executed(
     let began = stdx::time::now();
     let candidate = planned.candidate();
     let mut executor = build(collection, candidate, &query.purpose)?;
-    drain(&mut executor, view)?;
+    drain(&mut executor, view, &mut |_| Ok(()))?;
     let took: Duration = stdx::time::now().saturating_duration_since(began);
     let counts = executor.counts();
     let tree = Tree {

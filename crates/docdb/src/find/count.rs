@@ -7,8 +7,9 @@ use query::{Namespace, Result};
 
 use super::prepare::Query;
 use crate::catalog::Named;
+use crate::collection::Collection;
 use crate::cursor::{View, with_view};
-use crate::exec::{Cx, Executor, Step};
+use crate::exec::{Cx, Executor, Item, Step};
 use crate::op::Op;
 use crate::store::Store;
 
@@ -29,6 +30,24 @@ pub struct CountRequest {
     pub variables: Option<Document>,
 }
 
+impl CountRequest {
+    /// The query that counts; `explain` shows the same.
+    pub(crate) fn query(&self, op: &Op<'_>, collection: &Collection) -> Result<Query> {
+        let mut query = Query::plain(
+            op,
+            collection,
+            &self.filter,
+            self.collation.as_deref(),
+            self.variables.as_ref(),
+        )?;
+        query.set_hint(self.hint.as_ref())?;
+        query.purpose.records_only = true;
+        query.purpose.tail.skip = self.skip;
+        query.purpose.tail.limit = self.limit;
+        Ok(query)
+    }
+}
+
 impl Store {
     /// `count`: how many documents match.
     ///
@@ -45,26 +64,20 @@ impl Store {
             let count = count.saturating_sub(request.skip);
             return Ok(request.limit.map_or(count, |limit| count.min(limit)));
         }
-        let mut query = Query::plain(
-            op,
-            &collection,
-            &request.filter,
-            request.collation.as_deref(),
-            request.variables.as_ref(),
-        )?;
-        query.set_hint(request.hint.as_ref())?;
-        query.purpose.records_only = true;
-        query.purpose.tail.skip = request.skip;
-        query.purpose.tail.limit = request.limit;
+        let query = request.query(op, &collection)?;
         with_view(self, op, &mut |view| {
             let mut executor = query.execute(&Arc::clone(&collection), view)?;
-            drain(&mut executor, view)
+            drain(&mut executor, view, &mut |_| Ok(()))
         })
     }
 }
 
-/// Run a plan to its end; says how many items it gave.
-pub(crate) fn drain(executor: &mut Executor, view: &mut View<'_>) -> Result<u64> {
+/// Run a plan to its end, show each item to `visit`; says how many there were.
+pub(crate) fn drain(
+    executor: &mut Executor,
+    view: &mut View<'_>,
+    visit: &mut dyn FnMut(&Item) -> Result<()>,
+) -> Result<u64> {
     let op = view.op();
     let mut count = 0;
     loop {
@@ -73,7 +86,10 @@ pub(crate) fn drain(executor: &mut Executor, view: &mut View<'_>) -> Result<u64>
         cx.set_budget(view.budget());
         loop {
             match executor.next_item(&mut cx)? {
-                Step::Row(_) => count += 1,
+                Step::Row(item) => {
+                    visit(&item)?;
+                    count += 1;
+                }
                 Step::Pause => break,
                 Step::End => return Ok(count),
             }

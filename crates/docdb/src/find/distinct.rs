@@ -10,10 +10,12 @@ use query::path::{Leaves, Path, walk_leaves};
 use query::value::equivalence_key_raw;
 use query::{Error, Namespace, Result};
 
+use super::count::drain;
 use super::prepare::Query;
 use crate::catalog::Named;
-use crate::cursor::{BATCH_BYTES, View, with_view};
-use crate::exec::{Cx, Executor, Step};
+use crate::collection::Collection;
+use crate::cursor::{BATCH_BYTES, with_view};
+use crate::exec::Item;
 use crate::op::Op;
 use crate::store::Store;
 
@@ -95,6 +97,22 @@ impl Distinct {
     }
 }
 
+impl DistinctRequest {
+    /// The query that reads the values; `explain` shows the same.
+    pub(crate) fn query(&self, op: &Op<'_>, collection: &Collection) -> Result<Query> {
+        let mut query = Query::plain(
+            op,
+            collection,
+            &self.filter,
+            self.collation.as_deref(),
+            self.variables.as_ref(),
+        )?;
+        query.set_hint(self.hint.as_ref())?;
+        query.set_needed(Some(vec![self.key.clone()]));
+        Ok(query)
+    }
+}
+
 impl Store {
     /// `distinct`: the values of a path among the documents that match.
     ///
@@ -111,39 +129,14 @@ impl Store {
             Some(Named::View(_)) => return self.distinct_in_view(op, ns, request),
             None => return Ok(Vec::new()),
         };
-        let mut query = Query::plain(
-            op,
-            &collection,
-            &request.filter,
-            request.collation.as_deref(),
-            request.variables.as_ref(),
-        )?;
-        query.set_hint(request.hint.as_ref())?;
-        query.set_needed(Some(vec![request.key.clone()]));
+        let query = request.query(op, &collection)?;
         let path = Path::parse(&request.key)?;
         with_view(self, op, &mut |view| {
             let mut executor = query.execute(&collection, view)?;
             let mut distinct = Distinct::new(path.clone(), query.collated.collator.clone());
-            collect(&mut executor, &mut distinct, view)?;
+            let mut add = |item: &Item| distinct.add(&item.document);
+            drain(&mut executor, view, &mut add)?;
             Ok(distinct.into_values())
         })
-    }
-}
-
-fn collect(executor: &mut Executor, distinct: &mut Distinct, view: &mut View<'_>) -> Result<()> {
-    let op = view.op();
-    loop {
-        let mut check = || op.check();
-        let mut cx = Cx::new(view.snapshot()?, &mut check);
-        cx.set_budget(view.budget());
-        loop {
-            match executor.next_item(&mut cx)? {
-                Step::Row(item) => distinct.add(&item.document)?,
-                Step::Pause => break,
-                Step::End => return Ok(()),
-            }
-        }
-        executor.save();
-        view.renew()?;
     }
 }
