@@ -6,7 +6,7 @@ use kv::{Codec, Durability};
 use stdx::ByteSize;
 
 use super::settings::Settings;
-use super::{Experiment, Params, Sizes};
+use super::{Experiment, Fixed, Params, Sizes};
 use crate::envelope::Limits;
 use crate::error::{Error, Result};
 use crate::record::{Cell, LoadKind, Plan, Preset, StepPlan, TargetSpec};
@@ -35,6 +35,7 @@ fn settle_seconds(rows: u64) -> f64 {
 /// # Errors
 /// A sentence for every value that makes no sense, and for targets that cannot be had.
 pub fn plan(experiment: &Experiment, settings: &Settings, out: &Path) -> Result<Plan> {
+    check_fixed(experiment, settings)?;
     let preset = settings.preset.unwrap_or(Preset::Quick);
     let mut sizes = (experiment.sizes)(preset);
     apply(&mut sizes, settings)?;
@@ -54,6 +55,7 @@ pub fn plan(experiment: &Experiment, settings: &Settings, out: &Path) -> Result<
         seed,
         shape: params.shape,
         payload: params.payload,
+        indexes: params.indexes,
     };
     let row_bytes = Generator::new(rows).logical_bytes(true);
     // Steps after the first load insert as many rows as they delete.
@@ -88,6 +90,26 @@ pub fn plan(experiment: &Experiment, settings: &Settings, out: &Path) -> Result<
     check_numbers(&plan)?;
     plan.seconds_estimate = estimate(&plan);
     Ok(plan)
+}
+
+/// Refuse settings that the experiment makes itself: they would say something else than is done.
+fn check_fixed(experiment: &Experiment, settings: &Settings) -> Result<()> {
+    for fixed in experiment.fixed {
+        let (flag, set) = match fixed {
+            Fixed::Durability => ("--durability", settings.durability.is_some()),
+            Fixed::Clients => ("--clients", settings.clients.is_some()),
+            Fixed::Rate => ("--rate", settings.rate.is_some()),
+            Fixed::Codec => ("--codec", settings.codec.is_some()),
+            Fixed::Payload => ("--payload", settings.payload.is_some()),
+        };
+        if set {
+            return Err(Error::new(format!(
+                "{} sets {flag} itself, step by step: leave it out, here and in lab.toml",
+                experiment.name
+            )));
+        }
+    }
+    Ok(())
 }
 
 fn apply(sizes: &mut Sizes, settings: &Settings) -> Result<()> {
@@ -125,6 +147,7 @@ fn params(experiment: &Experiment, settings: &Settings) -> Result<Params> {
         payload: settings.payload.unwrap_or(defaults.payload),
         batch: settings.batch.unwrap_or(defaults.batch),
         queries: settings.queries.unwrap_or(defaults.queries),
+        indexes: defaults.indexes,
     };
     if !(1..=1_000_000).contains(&params.batch) {
         return Err(Error::new(format!(
