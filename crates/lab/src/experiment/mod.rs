@@ -61,6 +61,8 @@ pub enum Fixed {
     Codec,
     /// `--payload`.
     Payload,
+    /// `--batch`.
+    Batch,
 }
 
 /// An experiment.

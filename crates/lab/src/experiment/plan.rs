@@ -101,6 +101,7 @@ fn check_fixed(experiment: &Experiment, settings: &Settings) -> Result<()> {
             Fixed::Rate => ("--rate", settings.rate.is_some()),
             Fixed::Codec => ("--codec", settings.codec.is_some()),
             Fixed::Payload => ("--payload", settings.payload.is_some()),
+            Fixed::Batch => ("--batch", settings.batch.is_some()),
         };
         if set {
             return Err(Error::new(format!(

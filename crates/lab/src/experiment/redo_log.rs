@@ -20,7 +20,12 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
         queries: 0.0,
         indexes: 1,
     },
-    fixed: &[Fixed::Durability, Fixed::Clients, Fixed::Rate],
+    fixed: &[
+        Fixed::Durability,
+        Fixed::Clients,
+        Fixed::Rate,
+        Fixed::Batch,
+    ],
     sizes,
     steps,
 };
