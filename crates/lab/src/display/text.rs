@@ -92,6 +92,9 @@ fn limits(plan: &Plan) -> String {
 /// The line of a step's result.
 #[must_use]
 pub fn step_line(s: &StepSummary) -> String {
+    if let Some(why) = &s.unsupported {
+        return format!("{} r{} {:<6} n/a: {why}", s.target, s.repeat, s.step);
+    }
     let (what, done) = match s.main {
         Main::Rows => ("rows/s", s.rows),
         Main::Queries => ("q/s", s.queries.as_ref().map_or(0, |q| q.queries)),

@@ -113,6 +113,15 @@ fn listen() -> Result<Interrupt> {
     Interrupt::listen().map_err(|e| Error::new(format!("cannot listen to signals: {e}")))
 }
 
+/// Say whether what was published comes out again.
+fn shapes(out: &Path) -> Result<()> {
+    let beside = lab::published::beside(&lab::store::load(out)?);
+    for shape in beside.iter().flat_map(|b| &b.shapes) {
+        note!("{}", shape.text());
+    }
+    Ok(())
+}
+
 /// Write the report of a finished run and say where it is. The exit code: 0, or 2 when the run is
 /// incomplete or has invalid results.
 fn conclude(out: &Path, summary: &lab::record::RunSummary, show: Show) -> Result<u8> {
@@ -120,6 +129,7 @@ fn conclude(out: &Path, summary: &lab::record::RunSummary, show: Show) -> Result
     if show.json {
         say!("{}", serde_json::json!({ "event": "report", "path": path }));
     } else if !show.quiet {
+        shapes(out)?;
         note!("report: {}", path.display());
     }
     Ok(if summary.complete && summary.valid {
