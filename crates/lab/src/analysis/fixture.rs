@@ -9,8 +9,8 @@ use stdx::ByteSize;
 use crate::envelope::Limits;
 use crate::record::{
     Cell, Ended, EnvelopeRecord, Integrity, Latency, LoadKind, Main, Manifest, Plan, Preset,
-    RunRecord, SCHEMA, SeriesRow, Setting, StepPlan, StepRecord, StepState, StepStatus, StepSummary,
-    TargetSpec,
+    RunRecord, SCHEMA, SeriesRow, Setting, StepPlan, StepRecord, StepState, StepStatus,
+    StepSummary, TargetSpec,
 };
 
 /// A series of whole seconds of load with these row rates.

@@ -20,12 +20,7 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
         queries: 0.0,
         indexes: 1,
     },
-    fixed: &[
-        Fixed::Durability,
-        Fixed::Clients,
-        Fixed::Rate,
-        Fixed::Batch,
-    ],
+    fixed: &[Fixed::Durability, Fixed::Clients, Fixed::Rate, Fixed::Batch],
     sizes,
     steps,
 };
@@ -172,8 +167,15 @@ mod tests {
             ]
         );
         assert!(steps.iter().all(|s| s.setting.fresh));
-        assert_eq!((steps[0].operations, steps[2].operations), (10_000, 200_000));
+        assert_eq!(
+            (steps[0].operations, steps[2].operations),
+            (10_000, 200_000)
+        );
         assert_eq!(steps[4].operations, 40_000);
-        assert!(steps[6..].iter().all(|s| s.setting.kill && s.operations == 0));
+        assert!(
+            steps[6..]
+                .iter()
+                .all(|s| s.setting.kill && s.operations == 0)
+        );
     }
 }

@@ -142,7 +142,6 @@ pub struct Setting {
     pub params: Option<serde_json::Value>,
 }
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "as serde calls it")]
 fn is_false(value: &bool) -> bool {
     !*value
 }

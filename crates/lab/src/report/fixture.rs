@@ -12,8 +12,8 @@ use crate::analysis::{METRICS, main_rates, summarize};
 use crate::envelope::Limits;
 use crate::record::{
     Ended, EnvelopeLine, EnvelopeRecord, Integrity, IntervalRow, Latency, LoadKind, Manifest, Plan,
-    Preset, RunRecord, SCHEMA, SeriesRow, Setting, Stall, StepPlan, StepRecord, StepState, StepStatus,
-    StepSummary, TargetRecord, TargetSpec,
+    Preset, RunRecord, SCHEMA, SeriesRow, Setting, Stall, StepPlan, StepRecord, StepState,
+    StepStatus, StepSummary, TargetRecord, TargetSpec,
 };
 
 /// What kind of run is made.

@@ -270,8 +270,8 @@ impl<'a> StepView<'a> {
         result.unsupported.as_deref()
     }
 
-    /// How a target stands: `n/a` (it cannot do it), `valid`, `invalid`, `failed`, `incomplete` (repeats are missing) or
-    /// `not run`.
+    /// How a target stands: `n/a` (it cannot do it), `valid`, `invalid`, `failed`, `incomplete`
+    /// (repeats are missing) or `not run`.
     pub(crate) fn standing(&self, view: &View<'_>, target: usize) -> String {
         let failed = view.failed.iter().filter_map(|f| f.place.as_ref());
         let here = |p: &&Place<'_>| p.target == target && p.step == self.plan.name;

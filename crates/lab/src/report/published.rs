@@ -44,7 +44,8 @@ fn name(view: &View<'_>, name: &str) -> Cell {
 }
 
 fn table(view: &View<'_>, grid: &Grid, index: usize) -> Table {
-    let mut table = Table::new(format!("published-{index}"), grid.caption.clone()).texts(&["target"]);
+    let mut table =
+        Table::new(format!("published-{index}"), grid.caption.clone()).texts(&["target"]);
     for (i, column) in grid.columns.iter().enumerate() {
         let mut values = grid.lines.iter().filter_map(|l| l.values.get(i));
         let text = values.any(|v| matches!(v, Value::Text(_)));
@@ -93,7 +94,11 @@ fn figure(view: &View<'_>, plot: &Plot, index: usize) -> Figure {
             x,
             y,
             curves,
-        } => (title, "Dashed: published, on other machines.", lines(view, (title, x, y), curves)),
+        } => (
+            title,
+            "Dashed: published, on other machines.",
+            lines(view, (title, x, y), curves),
+        ),
         Plot::Bars { title, bars } => (title, "", drawn_bars(view, title, bars)),
     };
     Figure {

@@ -24,7 +24,11 @@ use crate::worker::protocol::{Audit, Event, Finished, Request};
 /// Why a target cannot do a step at all; `None` if it can.
 pub(super) fn unsupported(spec: &TargetSpec, step: &StepPlan) -> Option<String> {
     let setting = &step.setting;
-    let can = target::factory(&spec.engine).ok()?.capabilities();
+    let Ok(factory) = target::factory(&spec.engine) else {
+        let needs = setting.kill || setting.cold;
+        return needs.then(|| "the lab neither ends nor restarts a server".to_owned());
+    };
+    let can = factory.capabilities();
     match setting.durability {
         Some(level) if level != Durability::None && !can.persistent => {
             return Some("it keeps nothing that could survive the process".to_owned());
@@ -256,14 +260,16 @@ fn drop_pages(dir: &Path) -> Result<()> {
     for entry in entries {
         let entry = entry.map_err(|e| Error::io("read", dir, &e))?;
         let path = entry.path();
-        let kind = entry.file_type().map_err(|e| Error::io("read", &path, &e))?;
+        let kind = entry
+            .file_type()
+            .map_err(|e| Error::io("read", &path, &e))?;
         if kind.is_dir() {
             drop_pages(&path)?;
         } else if kind.is_file() {
             let file = File::open(&path).map_err(|e| Error::io("open", &path, &e))?;
             file.sync_all().map_err(|e| Error::io("sync", &path, &e))?;
             fadvise(&file, 0, None, Advice::DontNeed)
-                .map_err(|e| Error::io("drop from the page cache", &path, &e.into()))?;
+                .map_err(|e| Error::io("drop from the page cache", &path, &std::io::Error::from(e)))?;
         }
     }
     Ok(())

@@ -167,6 +167,9 @@ mod tests {
         session.engine.write(&batch, Durability::None).unwrap();
         let torn = audit(&mut session, std::slice::from_ref(&all)).unwrap();
         assert_eq!((torn.found, torn.lost, torn.gaps), (499, 1, 0));
-        assert!(torn.faults[0].contains("index 1 has 500 entries"), "{torn:?}");
+        assert!(
+            torn.faults[0].contains("index 1 has 500 entries"),
+            "{torn:?}"
+        );
     }
 }

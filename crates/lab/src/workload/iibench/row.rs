@@ -218,7 +218,8 @@ mod tests {
         Generator::new(RowParams {
             seed: 42,
             shape,
-            payload, indexes: 3,
+            payload,
+            indexes: 3,
         })
     }
 
