@@ -52,6 +52,7 @@ pub fn plan_text(plan: &Plan) -> String {
     for step in &plan.steps {
         let pace = match step.load {
             LoadKind::Closed => String::new(),
+            LoadKind::Open { .. } if step.setting.share.is_some() => String::new(),
             LoadKind::Open { rate, .. } => format!(", open loop at {} rows/s", count(rate)),
         };
         let settle = if step.settle { ", then settle" } else { "" };

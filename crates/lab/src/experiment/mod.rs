@@ -2,12 +2,14 @@
 
 mod classic;
 mod plan;
+mod rate;
 mod reads;
 mod redo_log;
 mod settings;
 mod steps;
 
 pub use plan::plan;
+pub use rate::Rate;
 pub use settings::Settings;
 
 use serde::Serialize;

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use kv::{Codec, Durability};
 use stdx::ByteSize;
 
+use super::rate::{Rate, open_loops};
 use super::settings::Settings;
 use super::{Experiment, Fixed, Params, Sizes};
 use crate::envelope::Limits;
@@ -48,6 +49,11 @@ pub fn plan(experiment: &Experiment, settings: &Settings, out: &Path) -> Result<
     let mut steps = (experiment.steps)(&sizes, &params);
     for step in &mut steps {
         pace(step, settings);
+    }
+    if settings.rate == Some(Rate::Auto) {
+        let poisson = settings.poisson.unwrap_or(true);
+        let open = open_loops(&steps, preset, settings.time, poisson);
+        steps.extend(open);
     }
     let repeats = settings.repeats.unwrap_or(sizes.repeats);
     let seed = settings.seed.unwrap_or(SEED);
@@ -265,6 +271,7 @@ fn check_numbers(plan: &Plan) -> Result<()> {
     }
     for step in &plan.steps {
         if let LoadKind::Open { rate, .. } = step.load
+            && step.setting.share.is_none()
             && !(rate > 0.0 && rate < 1e9)
         {
             return fault(format!("--rate {rate}: rows per second, above 0"));
@@ -276,8 +283,7 @@ fn check_numbers(plan: &Plan) -> Result<()> {
 /// Load steps follow `--rate`; query steps are closed-loop by their definition.
 fn pace(step: &mut StepPlan, settings: &Settings) {
     let loads = step.work.get("work").and_then(|w| w.as_str()) == Some("load");
-    let rate = settings.rate.filter(|r| loads && *r != f64::INFINITY);
-    if let Some(rate) = rate {
+    if let Some(Rate::PerSecond(rate)) = settings.rate.filter(|_| loads) {
         step.load = LoadKind::Open {
             rate,
             poisson: settings.poisson.unwrap_or(true),
@@ -397,7 +403,7 @@ mod tests {
         assert!(fault(|s| s.scale = Some(0.0)).contains("--scale"));
         assert!(fault(|s| s.repeats = Some(0)).contains("--repeats"));
         assert!(fault(|s| s.batch = Some(0)).contains("--batch"));
-        assert!(fault(|s| s.rate = Some(-1.0)).contains("--rate"));
+        assert!(fault(|s| s.rate = Some(Rate::PerSecond(-1.0))).contains("--rate"));
         assert!(fault(|s| s.rows = Some(5)).contains("too few"));
     }
 
@@ -424,7 +430,7 @@ mod tests {
         let settings = Settings {
             rows: Some(5000),
             iops: Some((100, 200)),
-            rate: Some(1000.0),
+            rate: Some(Rate::PerSecond(1000.0)),
             settle: Some(0.0),
             ..settings()
         };

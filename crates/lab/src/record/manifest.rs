@@ -106,11 +106,20 @@ pub enum LoadKind {
     /// Operations begin at this rate per second whether or not the last one ended; latency counts
     /// from the intended start.
     Open {
-        /// Rows per second, over all clients.
+        /// Rows per second, over all clients; 0 where it is a share of another step's rate.
         rate: f64,
         /// Gaps are exponentially distributed (a Poisson process), not equal.
         poisson: bool,
     },
+}
+
+/// A share of the rate of another step.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Share {
+    /// The other step, which comes before.
+    pub of: String,
+    /// Per cent of its mean rate.
+    pub percent: u8,
 }
 
 /// What is special about how a step begins and ends; nothing, unless said.
@@ -131,6 +140,9 @@ pub struct Setting {
     /// Durability of each commit, where it is not the plan's; on a fresh store.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub durability: Option<Durability>,
+    /// The rate of its open loop, as a share of what another step of the same cell reached.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub share: Option<Share>,
     /// Load threads, where they are not the plan's.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub clients: Option<u32>,

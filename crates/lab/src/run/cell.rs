@@ -21,7 +21,7 @@ use crate::envelope::{Envelope, Mode, data_device};
 use crate::error::{Error, Failure, Result};
 use crate::load::decode_histogram;
 use crate::record::{
-    Cell, EnvelopeRecord, Integrity, Main, Plan, SCHEMA, SeriesRow, Setting, StepPlan, StepSummary,
+    Cell, EnvelopeRecord, Integrity, LoadKind, Main, Plan, SCHEMA, SeriesRow, Setting, StepPlan, StepSummary,
     TargetSpec,
 };
 use crate::sample::{OsSample, Sampler, SelfUsage, self_usage};
@@ -98,6 +98,7 @@ fn with_worker(
         worker,
         sampler,
         stats: EngineStats::default(),
+        rates: BTreeMap::new(),
         untouched: true,
         lost: false,
     };
@@ -130,6 +131,8 @@ pub(super) struct Lap<'r, 'p, 'a> {
     pub(super) sampler: Sampler,
     /// What the engine last said of itself.
     pub(super) stats: EngineStats,
+    /// The mean rates of the steps done.
+    rates: BTreeMap<String, f64>,
     /// Whether no step has written to the store yet.
     pub(super) untouched: bool,
     /// Whether the worker has no store that could be closed.
@@ -187,6 +190,7 @@ impl Lap<'_, '_, '_> {
         if let Some(reason) = restart::unsupported(self.target, step) {
             return self.pass_over(step, &reason);
         }
+        let step = &self.paced(step)?;
         let name = &self.target.name;
         let mut dir = self
             .runner
@@ -209,6 +213,19 @@ impl Lap<'_, '_, '_> {
                 Err(e)
             }
         }
+    }
+
+    /// A step with the rate of its open loop, where that is a share of another step's.
+    fn paced(&self, step: &StepPlan) -> Result<StepPlan> {
+        let mut step = step.clone();
+        if let (Some(share), LoadKind::Open { rate, .. }) = (&step.setting.share, &mut step.load) {
+            let known = self.rates.get(&share.of).copied().filter(|r| 0.0 < *r);
+            let of = known.ok_or_else(|| {
+                Error::new(format!("step {}: {} has no rate", step.name, share.of))
+            })?;
+            *rate = of * f64::from(share.percent) / 100.0;
+        }
+        Ok(step)
     }
 
     /// Leave a record of a step the target cannot do.
@@ -463,6 +480,7 @@ impl Measured {
         };
         let summary = summarize(&self, &ending, &histogram, beside.as_ref());
         dir.finish(&summary, &stalls, Some(&histogram), beside.as_ref())?;
+        lap.rates.insert(step.name.clone(), summary.rate_mean);
         lap.runner.progress.step_end(&summary);
         Ok(())
     }
