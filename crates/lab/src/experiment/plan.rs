@@ -46,15 +46,7 @@ pub fn plan(experiment: &Experiment, settings: &Settings, out: &Path) -> Result<
     limits.check().map_err(|e| Error::new(e.to_string()))?;
     let cache = cache(&sizes, settings);
     check_cache(cache, &limits)?;
-    let mut steps = (experiment.steps)(&sizes, &params);
-    for step in &mut steps {
-        pace(step, settings);
-    }
-    if settings.rate == Some(Rate::Auto) {
-        let poisson = settings.poisson.unwrap_or(true);
-        let open = open_loops(&steps, preset, settings.time, poisson);
-        steps.extend(open);
-    }
+    let steps = steps(experiment, (preset, &sizes), &params, settings);
     let repeats = settings.repeats.unwrap_or(sizes.repeats);
     let seed = settings.seed.unwrap_or(SEED);
     let rows = RowParams {
@@ -96,6 +88,24 @@ pub fn plan(experiment: &Experiment, settings: &Settings, out: &Path) -> Result<
     check_numbers(&plan)?;
     plan.seconds_estimate = estimate(&plan);
     Ok(plan)
+}
+
+fn steps(
+    experiment: &Experiment,
+    (preset, sizes): (Preset, &Sizes),
+    params: &Params,
+    settings: &Settings,
+) -> Vec<StepPlan> {
+    let mut steps = (experiment.steps)(sizes, params);
+    for step in &mut steps {
+        pace(step, settings);
+    }
+    if settings.rate == Some(Rate::Auto) {
+        let poisson = settings.poisson.unwrap_or(true);
+        let open = open_loops(&steps, preset, settings.time, poisson);
+        steps.extend(open);
+    }
+    steps
 }
 
 /// Refuse settings that the experiment makes itself: they would say something else than is done.

@@ -133,7 +133,10 @@ mod tests {
         let steps = (experiment.steps)(&sizes, &experiment.params);
         let open = open_loops(&steps, Preset::Smoke, None, true);
         let names: Vec<&str> = open.iter().map(|s| s.name.as_str()).collect();
-        assert_eq!(names, ["l.i2-50", "l.i2-70", "l.i2-80", "l.i2-90", "l.i2-95"]);
+        assert_eq!(
+            names,
+            ["l.i2-50", "l.i2-70", "l.i2-80", "l.i2-90", "l.i2-95"]
+        );
         for step in &open {
             let share = step.setting.share.as_ref().unwrap();
             assert_eq!((share.of.as_str(), step.operations), ("l.i2", 0));

@@ -21,8 +21,8 @@ use crate::envelope::{Envelope, Mode, data_device};
 use crate::error::{Error, Failure, Result};
 use crate::load::decode_histogram;
 use crate::record::{
-    Cell, EnvelopeRecord, Integrity, LoadKind, Main, Plan, SCHEMA, SeriesRow, Setting, StepPlan, StepSummary,
-    TargetSpec,
+    Cell, EnvelopeRecord, Integrity, LoadKind, Main, Plan, SCHEMA, SeriesRow, Setting, StepPlan,
+    StepSummary, TargetSpec,
 };
 use crate::sample::{OsSample, Sampler, SelfUsage, self_usage};
 use crate::store::{StepDir, file_name};

@@ -268,8 +268,9 @@ fn drop_pages(dir: &Path) -> Result<()> {
         } else if kind.is_file() {
             let file = File::open(&path).map_err(|e| Error::io("open", &path, &e))?;
             file.sync_all().map_err(|e| Error::io("sync", &path, &e))?;
-            fadvise(&file, 0, None, Advice::DontNeed)
-                .map_err(|e| Error::io("drop from the page cache", &path, &std::io::Error::from(e)))?;
+            fadvise(&file, 0, None, Advice::DontNeed).map_err(|e| {
+                Error::io("drop from the page cache", &path, &std::io::Error::from(e))
+            })?;
         }
     }
     Ok(())

@@ -38,7 +38,9 @@ fn the_highest_sustained_rate_is_looked_for_in_open_loops() {
     let names: Vec<&str> = steps.iter().map(|s| s["step"].as_str().unwrap()).collect();
     assert_eq!(
         names,
-        ["load", "load-50", "load-70", "load-80", "load-90", "load-95"]
+        [
+            "load", "load-50", "load-70", "load-80", "load-90", "load-95"
+        ]
     );
     let closed = steps[0]["rate_mean"].as_f64().unwrap();
     assert_eq!(steps[0]["rate_target"], Value::Null);
@@ -47,7 +49,10 @@ fn the_highest_sustained_rate_is_looked_for_in_open_loops() {
     // Whether a rate is kept depends on the machine; that it is said does not.
     assert!(said.err.contains("lmdb sustains"), "{}", said.err);
     assert!(place.text("run/report.html").contains("id=\"sustained\""));
-    let mut lines = place.json("run/cost.json")["lines"].as_array().unwrap().clone();
+    let mut lines = place.json("run/cost.json")["lines"]
+        .as_array()
+        .unwrap()
+        .clone();
     lines.retain(|l| l["step"] != "load");
     assert!(lines.is_empty(), "{lines:#?}");
 }
