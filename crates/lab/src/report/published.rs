@@ -50,9 +50,9 @@ fn table(view: &View<'_>, grid: &Grid, index: usize) -> Table {
         let mut values = grid.lines.iter().filter_map(|l| l.values.get(i));
         let text = values.any(|v| matches!(v, Value::Text(_)));
         table = if text {
-            table.texts(&[column])
+            table.texts(&[column.as_str()])
         } else {
-            table.numbers(&[column])
+            table.numbers(&[column.as_str()])
         };
     }
     for line in &grid.lines {
@@ -94,11 +94,10 @@ fn figure(view: &View<'_>, plot: &Plot, index: usize) -> Figure {
             x,
             y,
             curves,
-        } => (
-            title,
-            "Dashed: published, on other machines.",
-            lines(view, (title, x, y), curves),
-        ),
+        } => {
+            let drawing = lines(view, [title.as_str(), x.as_str(), y.as_str()], curves);
+            (title, "Dashed: published, on other machines.", drawing)
+        }
         Plot::Bars { title, bars } => (title, "", drawn_bars(view, title, bars)),
     };
     Figure {
@@ -117,7 +116,7 @@ fn color(view: &View<'_>, target: &str) -> Option<usize> {
     found.map(|t| t.color)
 }
 
-fn lines(view: &View<'_>, (title, x, y): (&str, &str, &str), curves: &[Curve]) -> String {
+fn lines(view: &View<'_>, [title, x, y]: [&str; 3], curves: &[Curve]) -> String {
     let line = |(i, curve): (usize, &Curve)| {
         let own = curve.target.as_deref().and_then(|t| color(view, t));
         svg::Line {
