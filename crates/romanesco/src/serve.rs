@@ -1,12 +1,14 @@
 //! `romanesco serve`: options with the names `mongod` gives them, over the settings of a file.
 
 use std::fs;
+use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use clap::ArgAction;
 use kv::{Engine, EngineOptions};
+use rustix::process::{Signal, set_parent_process_death_signal};
 use server::{Config, Running};
 use stdx::ByteSize;
 
@@ -81,6 +83,9 @@ pub(crate) struct Args {
     /// Set a parameter
     #[arg(long = "setParameter", value_name = "NAME=VALUE")]
     set_parameter: Vec<String>,
+    /// Begin when a line comes on standard input, and end with the process that started this one
+    #[arg(long, hide = true, action = ArgAction::SetTrue)]
+    supervised: bool,
 }
 
 impl Args {
@@ -161,9 +166,23 @@ fn open(config: &Config) -> Result<Arc<dyn Engine>, String> {
     Ok(Arc::from(engine))
 }
 
+/// Wait for the word of whoever started this process; be ended when they end, however they do.
+fn wait_for_word() -> Result<(), String> {
+    set_parent_process_death_signal(Some(Signal::KILL)).map_err(|error| error.to_string())?;
+    let mut word = String::new();
+    let read = io::stdin().read_line(&mut word);
+    match read.map_err(|error| error.to_string())? {
+        0 => Err("whoever started this server is gone".to_owned()),
+        _ => Ok(()),
+    }
+}
+
 /// Serve until told to end.
 pub(crate) fn run(args: &Args) -> Result<(), String> {
     let config = args.config()?;
+    if args.supervised {
+        wait_for_word()?;
+    }
     let engine = open(&config)?;
     let pid_file = config.pid_file.clone();
     if let Some(path) = &pid_file {

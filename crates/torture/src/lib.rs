@@ -24,6 +24,8 @@
 //! - L4. There is one order of the commits, consistent with time, that gives the state found.
 //! - L5. Every byte is one that a writer wrote there, and the engine's own check finds no fault.
 //!
+//! The document server has clients and an oracle of its own: module [`server`].
+//!
 //! A kill leaves the page cache alone, so this says nothing of power loss; that is the business of
 //! the simulated disk. The seed repeats the options, the endings and the operations of each writer,
 //! not the interleaving of threads and kills: those are new in every run.
@@ -32,6 +34,7 @@ pub mod draw;
 pub mod key;
 pub mod oracle;
 pub mod protocol;
+pub mod server;
 pub mod supervisor;
 pub mod value;
 pub mod worker;

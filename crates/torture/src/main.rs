@@ -1,16 +1,17 @@
-//! `torture`: kill a process that holds a storage engine, again and again, and check what survived.
+//! `torture`: kill a process that holds a storage engine, or the document server, again and again,
+//! and check what survived.
 //!
 //! Exit codes: 0 when nothing was found, 1 when a law was broken, 2 when the run could not begin.
 
 use std::env;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{self, ExitCode};
 
 use clap::{Args, Parser, Subcommand};
 use kv::Durability;
 use stdx::time;
 use torture::protocol::Abort;
-use torture::{Config, Failure, Summary, worker};
+use torture::{Config, Failure, Summary, server, worker};
 
 /// The line of arguments.
 #[derive(Parser)]
@@ -33,6 +34,9 @@ enum Command {
     /// Be a worker: takes orders on standard input
     #[command(hide = true)]
     Worker,
+    /// Be the server of `--server`
+    #[command(hide = true)]
+    Serve(server::Host),
 }
 
 #[derive(Args)]
@@ -62,6 +66,20 @@ struct Run {
     /// changes a file [default: drawn]
     #[arg(long, value_name = "SITE:N")]
     abort_at: Option<Abort>,
+    /// Torture the document server instead of an engine: clients write to it with j:true, it is
+    /// killed, and what was acknowledged must be there, once
+    #[arg(long)]
+    server: bool,
+    /// With --server: do so many transactions on lists, with kills, and judge their history
+    #[arg(long, value_name = "TRANSACTIONS", requires = "server")]
+    lists: Option<u64>,
+    /// With --server: how many clients write at once
+    #[arg(long, default_value_t = 4, requires = "server")]
+    clients: u32,
+    /// With --server: the program whose `serve` is tortured, such as target/release/romanesco
+    /// [default: the server within this program]
+    #[arg(long, requires = "server")]
+    program: Option<PathBuf>,
     /// Tell of every cycle on standard error
     #[arg(long, short)]
     verbose: bool,
@@ -69,8 +87,11 @@ struct Run {
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
-    if let Some(Command::Worker) = cli.command {
-        return ExitCode::from(worker::serve());
+    match cli.command {
+        Some(Command::Worker) => return ExitCode::from(worker::serve()),
+        Some(Command::Serve(line)) => return served(&line),
+        None if cli.run.server => return tortured_server(&cli.run),
+        None => {}
     }
     match torture(&cli.run) {
         Ok(summary) => {
@@ -84,10 +105,74 @@ fn main() -> ExitCode {
     }
 }
 
-fn torture(run: &Run) -> Result<Summary, Failure> {
+fn served(line: &server::Host) -> ExitCode {
+    match server::host(line) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("torture serve: {error}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+/// Where the store goes, and what seed is drawn where none is given.
+fn place(run: &Run) -> (PathBuf, u64) {
     let clock = u64::try_from(time::wall().as_nanos() & 0xFFFF_FFFF).unwrap_or(0);
     let temporary = || env::temp_dir().join(format!("torture-{}-{clock:x}", process::id()));
     let directory = run.dir.clone().unwrap_or_else(temporary);
+    (directory, run.seed.unwrap_or(clock))
+}
+
+fn tidy_up(run: &Run, directory: &Path) {
+    if run.dir.is_none()
+        && let Err(e) = std::fs::remove_dir_all(directory)
+    {
+        eprintln!("torture: {} is left: {e}", directory.display());
+    }
+}
+
+fn tortured_server(run: &Run) -> ExitCode {
+    let (directory, seed) = place(run);
+    let program = match run.program.clone().map_or_else(env::current_exe, Ok) {
+        Ok(program) => program,
+        Err(e) => {
+            eprintln!("torture: cannot find this program: {e}");
+            return ExitCode::from(2);
+        }
+    };
+    let config = server::Config {
+        engine: run.engine.clone(),
+        cycles: run.cycles,
+        seed,
+        directory,
+        program,
+        clients: run.clients,
+        lie: None,
+    };
+    let mut note = |line: &str| {
+        if run.verbose {
+            eprintln!("torture: {line}");
+        }
+    };
+    let told = match run.lists {
+        Some(wanted) => server::append::run(&config, wanted, &mut note).map(|l| l.to_string()),
+        None => server::run(&config, &mut note).map(|s| s.to_string()),
+    };
+    match told {
+        Ok(summary) => {
+            println!("{summary}");
+            tidy_up(run, &config.directory);
+            ExitCode::SUCCESS
+        }
+        Err(failure) => {
+            eprintln!("torture: {failure}");
+            ExitCode::from(if failure.broken { 1 } else { 2 })
+        }
+    }
+}
+
+fn torture(run: &Run) -> Result<Summary, Failure> {
+    let (directory, seed) = place(run);
     let program = env::current_exe().map_err(|e| Failure {
         violation: None,
         story: format!("cannot find this program: {e}"),
@@ -96,7 +181,7 @@ fn torture(run: &Run) -> Result<Summary, Failure> {
     let config = Config {
         engine: run.engine.clone(),
         cycles: run.cycles,
-        seed: run.seed.unwrap_or(clock),
+        seed,
         directory,
         program,
         copy: run.copy,
@@ -110,10 +195,6 @@ fn torture(run: &Run) -> Result<Summary, Failure> {
             eprintln!("torture: {line}");
         }
     })?;
-    if run.dir.is_none()
-        && let Err(e) = std::fs::remove_dir_all(&config.directory)
-    {
-        eprintln!("torture: {} is left: {e}", config.directory.display());
-    }
+    tidy_up(run, &config.directory);
     Ok(summary)
 }

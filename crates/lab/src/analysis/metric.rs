@@ -143,13 +143,13 @@ pub const METRICS: [Metric; 37] = [
         "cpu_seconds",
         "s",
         Better::Lower,
-        "CPU of the worker, settling included.",
+        "CPU of the worker, or of the server where the target is one, settling included.",
     ),
     metric(
         "client_cpu_seconds",
         "s",
         Better::Neither,
-        "CPU of the load generator, within cpu_seconds.",
+        "CPU of the load generator: within cpu_seconds, or beside it where the target is a server.",
     ),
     metric(
         "lab_cpu_seconds",
@@ -342,10 +342,13 @@ fn bytes(step: &StepSummary) -> [Named; 8] {
 
 fn cost(step: &StepSummary) -> [Named; 7] {
     [
-        ("cpu_seconds", Some(step.cpu_seconds)),
+        ("cpu_seconds", step.cpu_seconds),
         ("client_cpu_seconds", Some(step.client_cpu_seconds)),
         ("lab_cpu_seconds", Some(step.lab_cpu_seconds)),
-        ("settle_seconds", Some(step.settle_seconds)),
+        (
+            "settle_seconds",
+            (!step.settle_unknown).then_some(step.settle_seconds),
+        ),
         ("debt_bytes", step.debt_bytes.and_then(count)),
         ("cgroup_memory_max", step.cgroup_memory_max.and_then(count)),
         ("rss_max", step.rss_max.and_then(count)),
@@ -361,7 +364,7 @@ fn per_operation(step: &StepSummary) -> [Named; 6] {
     [
         (
             "cpu_us_per_row",
-            ratio(Some(step.cpu_seconds * 1e6), count(done)),
+            ratio(step.cpu_seconds.map(|s| s * 1e6), count(done)),
         ),
         ("device_write_bytes_per_row", per(step.device_write_bytes)),
         ("device_read_bytes_per_row", per(step.device_read_bytes)),
@@ -414,7 +417,7 @@ mod tests {
         s.device_read_bytes = None;
         s.file_bytes = 3000;
         s.live_bytes = 2000;
-        s.cpu_seconds = 0.5;
+        s.cpu_seconds = Some(0.5);
         s.switches = Some(20_000);
         let found = metrics(&s);
         assert_eq!(found["flatness"], Some(0.25));

@@ -3,8 +3,9 @@
 use stdx::ByteSize;
 use stdx::units::{count, seconds};
 
-use crate::record::{LoadKind, Main, Plan, StepSummary};
+use crate::record::{LoadKind, Main, Plan, StepSummary, TargetSpec};
 use crate::run::Second;
+use crate::target::{self, Kind};
 
 /// A plan as text: what would be done, how much room and time it needs.
 #[must_use]
@@ -22,6 +23,9 @@ pub fn plan_text(plan: &Plan) -> String {
     let targets: Vec<&str> = plan.targets.iter().map(|t| t.name.as_str()).collect();
     lines.push(format!("  targets    {}", targets.join(", ")));
     lines.push(format!("  limits     {}", limits(plan)));
+    for target in &plan.targets {
+        lines.extend(server_text(target));
+    }
     lines.push(format!(
         "  engine     cache {}, durability {}, codec {}, direct I/O {}, {} background threads",
         plan.cache,
@@ -65,6 +69,21 @@ pub fn plan_text(plan: &Plan) -> String {
     lines.join("\n")
 }
 
+/// What a plan says of a target that is a server.
+fn server_text(target: &TargetSpec) -> Option<String> {
+    let name = &target.name;
+    match target::kind(target).ok()? {
+        Kind::Embedded(_) => None,
+        Kind::Managed(_) => Some(format!(
+            "  {name}: a server started within these limits; the driver is outside of them"
+        )),
+        Kind::Foreign(_) => Some(format!(
+            "  {name}: not managed: NO limit is around it; cache, codec and threads are its own, \
+             and what it does not tell reads n/a"
+        )),
+    }
+}
+
 fn plural(n: usize) -> &'static str {
     if n == 1 { "" } else { "s" }
 }
@@ -104,13 +123,21 @@ pub fn step_line(s: &StepSummary) -> String {
         Some(bytes) => format!("{:.0} B", bytes as f64 / done.max(1) as f64),
         None => "n/a".to_owned(),
     };
+    let cpu = s.cpu_seconds.map_or("n/a".to_owned(), |cpu| {
+        format!("{:.1} us/op", cpu * 1e6 / done.max(1) as f64)
+    });
+    let settle = if s.settle_unknown {
+        "n/a".to_owned()
+    } else {
+        seconds(s.settle_seconds)
+    };
     let validity = match &s.invalid_reason {
         None => String::new(),
         Some(reason) => format!("  INVALID: {reason}"),
     };
     format!(
         "{} r{} {:<6} {:>8} {what}, first tenth {}, last tenth {}, worst second {}, p99 {:.1} ms, \
-         max {:.0} ms, stalls {} s, written {}/op, cpu {:.1} us/op, files {}, settle {}{validity}",
+         max {:.0} ms, stalls {} s, written {}/op, cpu {cpu}, files {}, settle {settle}{validity}",
         s.target,
         s.repeat,
         s.step,
@@ -122,9 +149,7 @@ pub fn step_line(s: &StepSummary) -> String {
         s.latency_ms.max,
         s.stall_seconds,
         per(s.device_write_bytes),
-        s.cpu_seconds * 1e6 / done.max(1) as f64,
         ByteSize(s.file_bytes),
-        seconds(s.settle_seconds),
     )
 }
 

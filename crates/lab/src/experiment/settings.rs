@@ -263,8 +263,9 @@ struct Target {
 
 impl Target {
     fn spec(self) -> Result<TargetSpec, String> {
-        if let Some(kind) = self.kind.filter(|k| k != "embedded") {
-            return Err(format!("target kind {kind:?}: only \"embedded\" is known"));
+        let kinds = ["embedded", "serve", "mongodb"];
+        if let Some(kind) = self.kind.filter(|k| !kinds.contains(&k.as_str())) {
+            return Err(crate::error::unknown("target kind", &kind, &kinds));
         }
         let options: Vec<String> = self
             .options

@@ -287,7 +287,7 @@ fn measured(summary: StepSummary, rows: &[SeriesRow]) -> StepSummary {
         live_bytes: total * 300,
         file_bytes: files,
         file_bytes_max: files + 1000,
-        cpu_seconds: rows.iter().filter_map(|r| r.cpu).sum(),
+        cpu_seconds: Some(rows.iter().filter_map(|r| r.cpu).sum()),
         client_cpu_seconds: rows.iter().filter_map(|r| r.cpu_client).sum(),
         lab_cpu_seconds: 1.3,
         lab_rss_bytes: 24_000_000,

@@ -10,6 +10,7 @@ use crate::record::{
     TargetStepSummary,
 };
 use crate::store::file_name;
+use crate::target::{self, Kind};
 
 use super::compare::Comparisons;
 use super::svg;
@@ -127,6 +128,12 @@ impl<'a> View<'a> {
     pub(crate) fn ceiling(&self, target: usize) -> bool {
         let plan = &self.run.manifest.plan;
         plan.targets.get(target).is_some_and(|t| t.engine == "null")
+    }
+
+    /// Whether a target is a server, whose client's CPU is not within its own.
+    pub(crate) fn server(&self, target: usize) -> bool {
+        let spec = self.run.manifest.plan.targets.get(target);
+        spec.is_some_and(|t| !matches!(target::kind(t), Ok(Kind::Embedded(_))))
     }
 
     /// The name of a target by its index.

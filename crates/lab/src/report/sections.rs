@@ -225,7 +225,10 @@ fn fairness(view: &View<'_>) -> Table {
             Cell::text(&record.durability),
             Cell::text(&record.compression),
             Cell::text(yes(record.direct_io)),
-            Cell::text(stdx::ByteSize(record.cache_bytes).to_string()),
+            match record.cache_bytes {
+                0 => Cell::text(format::MISSING).class("na"),
+                bytes => Cell::text(stdx::ByteSize(bytes).to_string()),
+            },
             Cell::text(changed),
         ]);
     }
@@ -410,14 +413,23 @@ pub(crate) fn method(view: &View<'_>, grouping: usize) -> Method {
     for step in &view.steps {
         for cell in &step.cells {
             let s = cell.summary;
-            let cpu = s.cpu_seconds.max(1e-9);
-            let share = s.client_cpu_seconds / cpu;
-            let high = share > CLIENT_SHARE;
+            // A server's CPU is its own; that of its client stands beside it.
+            let beside = if view.server(cell.target) {
+                s.client_cpu_seconds
+            } else {
+                0.0
+            };
+            let cpu = s.cpu_seconds.map(|cpu| (cpu + beside).max(1e-9));
+            let of_cpu = |seconds: f64| {
+                let share = cpu.map(|cpu| format::percent(seconds / cpu));
+                Cell::num(share.unwrap_or(format::MISSING.to_owned()))
+            };
+            let high = cpu.is_some_and(|cpu| s.client_cpu_seconds / cpu > CLIENT_SHARE);
             client_warning |= high;
             if !sources.contains(&s.device_source.as_str()) {
                 sources.push(&s.device_source);
             }
-            let client = Cell::num(format::percent(share));
+            let client = of_cpu(s.client_cpu_seconds);
             let checked = if s.integrity.checked {
                 format::count(s.integrity.rows_found)
             } else {
@@ -428,7 +440,7 @@ pub(crate) fn method(view: &View<'_>, grouping: usize) -> Method {
                 Cell::text(&step.plan.name),
                 Cell::num(cell.repeat.to_string()),
                 if high { client.class("warn") } else { client },
-                Cell::num(format::percent(s.lab_cpu_seconds / cpu)),
+                of_cpu(s.lab_cpu_seconds),
                 Cell::num(format::bytes(s.lab_rss_bytes as f64)),
                 Cell::num(checked),
                 Cell::text(&s.device_source),

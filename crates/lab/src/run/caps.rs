@@ -27,7 +27,7 @@ pub fn check(
         return Err(Error::new(envelope.status().to_string()));
     }
     let log = directory.join("worker.log");
-    let mut worker = Worker::start(program, &[], &log, &envelope)?;
+    let mut worker = Worker::start(program, &[], &log, Some(&envelope))?;
     let request = Request::Caps {
         directory: directory.to_owned(),
         limits: *limits,

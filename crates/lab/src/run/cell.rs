@@ -15,6 +15,7 @@ use super::interrupt::Interrupt;
 use super::observe::{Observer, envelope_record};
 use super::progress::Second;
 use super::restart;
+use super::server::{Server, Wanted};
 use super::summary::{Ending, summarize};
 use crate::analysis;
 use crate::envelope::{Envelope, Mode, data_device};
@@ -26,7 +27,7 @@ use crate::record::{
 };
 use crate::sample::{OsSample, Sampler, SelfUsage, self_usage};
 use crate::store::{StepDir, file_name};
-use crate::target;
+use crate::target::{self, Kind, Managed};
 use crate::worker::protocol::{Event, Finished, Open, Request, Step};
 use crate::workload::iibench::Work;
 
@@ -69,23 +70,34 @@ fn with_worker(
 ) -> Result<()> {
     vfs::ensure_dir(dir).map_err(|e| Error::io("create", dir, &e))?;
     let device = data_device(dir).ok();
-    let envelope = if runner.cgroups.mode() == Mode::None && !plan.limits.is_unlimited() {
-        Envelope::uncapped(
-            &plan.limits,
-            "no control group can be used here; see `lab doctor`",
-        )
-    } else {
-        Envelope::create(&runner.cgroups, &plan.limits, device)
-            .map_err(|e| Error::new(e.to_string()))?
-    };
+    let kind = target::kind(spec)?;
+    let envelope = envelope(runner, plan, &kind, device)?;
     let record = envelope_record(envelope.status());
     for warning in &record.warnings {
         runner.progress.warning(warning);
     }
     let log = runner.run.path().join("worker.log");
-    let environment = target::factory(&spec.engine)?.environment();
-    let worker = Worker::start(&runner.program, environment, &log, &envelope)?;
-    let sampler = Sampler::new(worker.pid(), &envelope, dir, device);
+    let server = match &kind {
+        Kind::Managed(managed) => {
+            Some(server(runner, plan, (managed, cell, spec), dir, &envelope)?)
+        }
+        Kind::Embedded(_) | Kind::Foreign(_) => None,
+    };
+    let uri = match &kind {
+        Kind::Foreign(uri) => Some(uri.clone()),
+        Kind::Embedded(_) | Kind::Managed(_) => server.as_ref().map(Server::uri),
+    };
+    // A worker that holds no engine stays outside of the limits.
+    let (environment, around) = match &kind {
+        Kind::Embedded(factory) => (factory.environment(), Some(&envelope)),
+        Kind::Managed(_) | Kind::Foreign(_) => (&[][..], None),
+    };
+    let worker = Worker::start(&runner.program, environment, &log, around)?;
+    let measured = match &server {
+        Some(server) => Some(server.pid()),
+        None => around.map(|_| worker.pid()),
+    };
+    let sampler = Sampler::new(measured, &envelope, dir, device);
     let mut lap = Lap {
         runner,
         plan,
@@ -96,6 +108,8 @@ fn with_worker(
         envelope,
         record,
         worker,
+        server,
+        uri,
         sampler,
         stats: EngineStats::default(),
         rates: BTreeMap::new(),
@@ -111,10 +125,53 @@ fn with_worker(
     let Lap {
         runner,
         worker,
+        server,
         envelope,
         ..
     } = lap;
-    worker.close(runner.interrupt, &envelope)
+    worker.close(runner.interrupt, &envelope)?;
+    server.map_or(Ok(()), Server::stop)
+}
+
+/// The limits of a cell.
+fn envelope(
+    runner: &Runner<'_>,
+    plan: &Plan,
+    kind: &Kind,
+    device: Option<vfs::DeviceId>,
+) -> Result<Envelope> {
+    if matches!(kind, Kind::Foreign(_)) {
+        let reason = "the server was not started by the lab, so its limits are its own";
+        return Ok(Envelope::uncapped(&plan.limits, reason));
+    }
+    if runner.cgroups.mode() == Mode::None && !plan.limits.is_unlimited() {
+        let reason = "no control group can be used here; see `lab doctor`";
+        return Ok(Envelope::uncapped(&plan.limits, reason));
+    }
+    Envelope::create(&runner.cgroups, &plan.limits, device).map_err(|e| Error::new(e.to_string()))
+}
+
+/// Start the server of a cell.
+fn server(
+    runner: &Runner<'_>,
+    plan: &Plan,
+    (managed, cell, spec): (&Managed, Cell, &TargetSpec),
+    dir: &Path,
+    envelope: &Envelope,
+) -> Result<Server> {
+    let name = format!("server_{}_r{}.log", file_name(&spec.name), cell.repeat);
+    let wanted = Wanted {
+        program: &runner.program,
+        managed,
+        options: &engine_options(plan, spec),
+        directory: dir,
+        log: &runner.run.path().join(name),
+    };
+    let started = Server::start(&wanted, envelope, runner.interrupt);
+    started.map_err(|e| Error {
+        message: format!("{}: {}", spec.name, e.message),
+        failure: e.failure,
+    })
 }
 
 /// A cell under way.
@@ -128,6 +185,9 @@ pub(super) struct Lap<'r, 'p, 'a> {
     pub(super) envelope: Envelope,
     record: EnvelopeRecord,
     pub(super) worker: Worker,
+    server: Option<Server>,
+    /// Where the server of the target listens.
+    uri: Option<String>,
     pub(super) sampler: Sampler,
     /// What the engine last said of itself.
     pub(super) stats: EngineStats,
@@ -151,14 +211,26 @@ impl Lap<'_, '_, '_> {
             engine: self.target.engine.clone(),
             directory: self.dir.clone(),
             options,
+            uri: self.uri.clone(),
             durability: setting.durability.unwrap_or(self.plan.durability),
             rows,
+            clients: self.plan.clients,
+            keep: self.plan.keep_data,
         });
-        match self.ask(&request) {
-            Ok(Event::Opened { seconds }) => Ok(seconds),
-            Ok(other) => Err(unexpected(&other)),
-            Err(e) => Err(self.with_target(&e)),
+        let opened = self.ask(&request).map_err(|e| self.with_target(&e))?;
+        let Event::Opened { seconds, server } = opened else {
+            return Err(unexpected(&opened));
+        };
+        if let Some(facts) = server {
+            self.runner.learn(self.cell, &facts)?;
+            if self.uri.is_some() && self.server.is_none() {
+                // Its process and its disk are measured where they can be seen.
+                let place = facts.data_dir.as_deref();
+                let device = place.and_then(|path| data_device(path).ok());
+                self.sampler = Sampler::new(facts.pid, &self.envelope, &self.dir, device);
+            }
         }
+        Ok(seconds)
     }
 
     /// Send a request and wait for the event that ends it.
@@ -172,8 +244,12 @@ impl Lap<'_, '_, '_> {
         }
     }
 
-    fn with_target(&self, error: &Error) -> Error {
+    fn with_target(&mut self, error: &Error) -> Error {
         let name = &self.target.name;
+        // What happened to the server says more than what its client met.
+        let envelope = &self.envelope;
+        let death = self.server.as_mut().and_then(|s| s.death(envelope));
+        let error = death.as_ref().unwrap_or(error);
         // Engines name themselves.
         let message = if error.message.starts_with(&format!("{name}: ")) {
             error.message.clone()
@@ -203,9 +279,10 @@ impl Lap<'_, '_, '_> {
             false => self.measure(step, &mut dir),
         });
         match measured {
-            Ok(done) => done
-                .keep(self, step, dir)
-                .map_err(|e| self.with_target(&e).meaning(Failure::Invalid)),
+            Ok(done) => {
+                let kept = done.keep(self, step, dir);
+                kept.map_err(|e| self.with_target(&e).meaning(Failure::Invalid))
+            }
             Err(e) if self.runner.interrupt.is_set() => Err(e),
             Err(e) => {
                 let e = self.with_target(&e).meaning(Failure::Invalid);
@@ -286,13 +363,21 @@ impl Lap<'_, '_, '_> {
         };
         let loaded = observer.sample();
         observer.settle(finished.seconds);
-        let mut settled = (0.0, false);
+        let mut settled = Settling::default();
         if step.settle {
             let request = Request::Settle {
                 seconds_max: self.plan.settle_max,
             };
             settled = match talk.watched(&request, &mut watch, &mut observer)? {
-                Event::Settled { seconds, cut } => (seconds, cut),
+                Event::Settled {
+                    seconds,
+                    cut,
+                    unknown,
+                } => Settling {
+                    seconds,
+                    cut,
+                    unknown,
+                },
                 other => return Err(unexpected(&other)),
             };
         }
@@ -405,6 +490,15 @@ impl<'a> Watch<'a> {
     }
 }
 
+/// How a step settled.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Settling {
+    pub seconds: f64,
+    pub cut: bool,
+    /// The target does not say what it owes.
+    pub unknown: bool,
+}
+
 /// Everything a step left to be summed up.
 pub(super) struct Measured {
     pub main: Main,
@@ -420,7 +514,7 @@ pub(super) struct Measured {
     pub file_max: u64,
     pub debt: Option<u64>,
     pub finished: Finished,
-    pub settled: (f64, bool),
+    pub settled: Settling,
     pub integrity: Integrity,
     pub lab: (Option<SelfUsage>, Option<SelfUsage>),
     /// The experiment's own numbers.
@@ -435,7 +529,7 @@ impl Measured {
         mut observer: Observer<'_>,
         (loaded, end): (OsSample, OsSample),
         finished: Finished,
-        settled: (f64, bool),
+        settled: Settling,
         integrity: Integrity,
         lab: (Option<SelfUsage>, Option<SelfUsage>),
     ) -> Measured {
@@ -492,7 +586,10 @@ fn decode(text: &str) -> Result<Histogram<u64>> {
 
 /// The options a target is opened with.
 pub(super) fn engine_options(plan: &Plan, target: &TargetSpec) -> EngineOptions {
-    let own: BTreeMap<String, String> = target.options.clone();
+    let own: BTreeMap<String, String> = match target::kind(target) {
+        Ok(Kind::Managed(managed)) => managed.own,
+        _ => target.options.clone(),
+    };
     EngineOptions {
         cache: plan.cache,
         interval: Duration::from_millis(plan.interval_ms),

@@ -34,12 +34,12 @@ pub(super) struct Worker {
 }
 
 impl Worker {
-    /// Start the worker and admit it to its envelope before it opens anything.
+    /// Start the worker and admit it to its envelope, where it has one, before it opens anything.
     pub(super) fn start(
         program: &Path,
         environment: &[(&str, &str)],
         log: &Path,
-        envelope: &Envelope,
+        envelope: Option<&Envelope>,
     ) -> Result<Worker> {
         let stderr = OpenOptions::new().create(true).append(true).open(log);
         let stderr = stderr.map_err(|e| Error::io("create", log, &e))?;
@@ -78,9 +78,10 @@ impl Worker {
             log: log.to_owned(),
             telling: false,
         };
-        envelope
-            .admit(worker.pid())
-            .map_err(|e| Error::new(e.to_string()))?;
+        if let Some(envelope) = envelope {
+            let admitted = envelope.admit(worker.pid());
+            admitted.map_err(|e| Error::new(e.to_string()))?;
+        }
         Ok(worker)
     }
 

@@ -11,6 +11,7 @@ mod interrupt;
 mod observe;
 mod progress;
 mod restart;
+mod server;
 mod summary;
 mod target_record;
 #[cfg(test)]
@@ -27,8 +28,11 @@ use crate::cost::{self, CostOptions, Prices};
 use crate::envelope::{Cgroups, remove_stale};
 use crate::error::{Error, Failure, Result};
 use crate::host::{HostFacts, capture_env};
-use crate::record::{Cell, Manifest, Plan, RunSummary, SCHEMA, StepState, StepStatus, StepSummary};
+use crate::record::{
+    Cell, Manifest, Plan, RunSummary, SCHEMA, StepState, StepStatus, StepSummary, TargetRecord,
+};
 use crate::store::{self, RunDir, file_name};
+use crate::target::{self, Kind, ServerFacts};
 
 /// A run in the making.
 pub struct Runner<'a> {
@@ -127,7 +131,17 @@ fn manifest(plan: Plan, begin: &Begin<'_>) -> Result<Manifest> {
 /// Refuse what cannot work, before anything is written.
 fn prepare(plan: &Plan, begin: &Begin<'_>) -> Result<()> {
     store::check_new(begin.out)?;
-    check_space(plan, begin.force)?;
+    let mut foreign = 0;
+    for target in &plan.targets {
+        if let Kind::Foreign(uri) = target::kind(target)? {
+            target::answers(&uri)?;
+            foreign += 1;
+        }
+    }
+    // Data on servers that run already need no room here.
+    if foreign < plan.targets.len() {
+        check_space(plan, begin.force)?;
+    }
     for cell in &plan.cells {
         let dir = cell::directory(plan, *cell);
         if dir.exists() {
@@ -248,6 +262,19 @@ impl Runner<'_> {
             Err(e) if e.failure == Failure::Tool && summary.steps.is_empty() => Err(e),
             _ => Ok(summary),
         }
+    }
+
+    /// Keep what a server said of itself with what was known of its target.
+    fn learn(&self, cell: Cell, facts: &ServerFacts) -> Result<()> {
+        let path = self.run.path().join(store::TARGETS);
+        let mut records: Vec<TargetRecord> = store::read_json(&path)?;
+        let target = self.manifest.plan.targets.get(cell.target);
+        let name = target.map_or("", |t| t.name.as_str());
+        if let Some(record) = records.iter_mut().find(|r| r.name == name) {
+            target_record::learn(record, facts);
+            self.run.write_json(store::TARGETS, &records)?;
+        }
+        Ok(())
     }
 
     /// Make sure that the results say why the cell is not done, wherever it failed.

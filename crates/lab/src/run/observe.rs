@@ -3,7 +3,7 @@
 
 use crate::envelope::{EnvelopeStatus, Outcome};
 use crate::record::{EnvelopeLine, EnvelopeRecord, IntervalRow, Main, SeriesRow};
-use crate::sample::{DeviceSource, OsDelta, OsSample, Sampler};
+use crate::sample::{DataSize, DeviceSource, OsDelta, OsSample, Sampler};
 use crate::worker::protocol::{Interval, Tick};
 
 /// Watches one step from its beginning to the end of its settling.
@@ -25,6 +25,7 @@ pub(super) struct Observer<'a> {
     pub(super) cgroup_max: Option<u64>,
     pub(super) file_max: u64,
     pub(super) debt: Option<u64>,
+    told_bytes: Option<u64>,
 }
 
 impl<'a> Observer<'a> {
@@ -51,6 +52,7 @@ impl<'a> Observer<'a> {
             cgroup_max: None,
             file_max: 0,
             debt: None,
+            told_bytes: None,
         }
     }
 
@@ -67,7 +69,16 @@ impl<'a> Observer<'a> {
 
     /// Take a sample now, as the latest.
     pub(super) fn sample(&mut self) -> OsSample {
-        let sample = self.sampler.sample();
+        let mut sample = self.sampler.sample();
+        // A server's files may be out of sight: then its own word counts.
+        let unseen = sample.data.is_none_or(|data| data.files == 0);
+        if let Some(bytes) = self.told_bytes.filter(|_| unseen) {
+            sample.data = Some(DataSize {
+                files: 0,
+                length_bytes: bytes,
+                allocated_bytes: bytes,
+            });
+        }
         let rss = sample.process.as_ref().map(|p| p.rss_bytes);
         self.rss_max = self.rss_max.max(rss);
         let memory = sample.memory.as_ref();
@@ -81,6 +92,7 @@ impl<'a> Observer<'a> {
 
     /// A second went by in the worker.
     pub(super) fn tick(&mut self, tick: Tick) -> SeriesRow {
+        self.told_bytes = tick.file_bytes;
         let sample = self.sample();
         let row = self.row(&tick, &sample, &sample.since(&self.last));
         self.last = sample;

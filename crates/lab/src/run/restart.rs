@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use kv::Durability;
 use rustix::fs::{Advice, fadvise};
 
-use super::cell::{Lap, Measured, Watch, clear, unexpected};
+use super::cell::{Lap, Measured, Settling, Watch, clear, unexpected};
 use super::child::Worker;
 use super::observe::Observer;
 use crate::error::{Error, Result};
@@ -18,15 +18,16 @@ use crate::load::{encode_histogram, no_latencies};
 use crate::record::{Ended, Integrity, Main, Plan, Setting, StepPlan, TargetSpec};
 use crate::sample::{Sampler, self_usage};
 use crate::store::StepDir;
-use crate::target;
+use crate::target::{self, Kind};
 use crate::worker::protocol::{Audit, Event, Finished, Request};
 
 /// Why a target cannot do a step at all; `None` if it can.
 pub(super) fn unsupported(spec: &TargetSpec, step: &StepPlan) -> Option<String> {
     let setting = &step.setting;
-    let Ok(factory) = target::factory(&spec.engine) else {
-        let needs = setting.kill || setting.cold;
-        return needs.then(|| "the lab neither ends nor restarts a server".to_owned());
+    let Ok(Kind::Embedded(factory)) = target::kind(spec) else {
+        let needs = setting.kill || setting.cold || setting.fresh;
+        let why = "it needs a store of its own, and a server stays for a whole cell";
+        return needs.then(|| why.to_owned());
     };
     let can = factory.capabilities();
     match setting.durability {
@@ -85,12 +86,22 @@ impl Lap<'_, '_, '_> {
     fn start(&self) -> Result<Worker> {
         let log = self.runner.run.path().join("worker.log");
         let environment = target::factory(&self.target.engine)?.environment();
-        Worker::start(&self.runner.program, environment, &log, &self.envelope)
+        Worker::start(
+            &self.runner.program,
+            environment,
+            &log,
+            Some(&self.envelope),
+        )
     }
 
     /// Look at the worker there is now.
     fn attend(&mut self) {
-        self.sampler = Sampler::new(self.worker.pid(), &self.envelope, &self.dir, self.device);
+        self.sampler = Sampler::new(
+            Some(self.worker.pid()),
+            &self.envelope,
+            &self.dir,
+            self.device,
+        );
         self.stats = kv::EngineStats::default();
     }
 
@@ -142,7 +153,7 @@ impl Lap<'_, '_, '_> {
             observer,
             (end.clone(), end),
             finished,
-            (0.0, false),
+            Settling::default(),
             Integrity::default(),
             (lab_before, self_usage()),
         );

@@ -16,6 +16,7 @@ use crate::record::{
 };
 use crate::sample::OsDelta;
 use crate::store::reason_name;
+use crate::target::{self, Kind};
 use crate::workload::iibench::Work;
 
 /// Below this share of the rate asked for, a step missed its target (Callaghan's rule).
@@ -105,8 +106,9 @@ fn input_output(summary: &mut StepSummary, m: &Measured, total: &OsDelta) {
     summary.file_bytes = m.end.data.map_or(0, |d| d.allocated_bytes);
     summary.file_bytes_max = m.file_max;
     summary.debt_bytes = m.debt;
-    summary.settle_seconds = m.settled.0;
-    summary.settle_cut = m.settled.1;
+    summary.settle_seconds = m.settled.seconds;
+    summary.settle_cut = m.settled.cut;
+    summary.settle_unknown = m.settled.unknown;
     summary.settle_write_bytes = settle.device.map(|d| d.write_bytes);
 }
 
@@ -121,8 +123,9 @@ fn costs(summary: &mut StepSummary, m: &Measured, total: &OsDelta) {
     summary.cgroup_memory_max = m.cgroup_max;
 }
 
-fn cpu(delta: &OsDelta) -> f64 {
-    delta.cpu_user_s.unwrap_or(0.0) + delta.cpu_system_s.unwrap_or(0.0)
+/// `None` where the process could not be seen.
+fn cpu(delta: &OsDelta) -> Option<f64> {
+    Some(delta.cpu_user_s? + delta.cpu_system_s?)
 }
 
 fn rate_target(step: &StepPlan) -> Option<f64> {
@@ -220,6 +223,22 @@ fn rate_missed(m: &Measured, ending: &Ending<'_>) -> Option<f64> {
     (most < asked * RATE_SHARE_MIN).then(|| f.rows as f64 / asked)
 }
 
+/// Said when the load generator took much of the CPU that could be seen.
+fn client_share(m: &Measured, ending: &Ending<'_>, total: &OsDelta) -> Option<String> {
+    let (client, server) = (m.finished.client_cpu_seconds, cpu(total)?);
+    let embedded = matches!(target::kind(ending.target), Ok(Kind::Embedded(_)));
+    let all = if embedded { server } else { server + client };
+    if all < CPU_TOLD_MIN || ending.target.engine == "null" || client <= all * 0.25 {
+        return None;
+    }
+    let share = (client / all * 100.0).min(100.0);
+    Some(if embedded {
+        format!("the load generator took {share:.0} % of the worker's CPU")
+    } else {
+        format!("the driver and the load generator took {share:.0} % of the CPU of both sides")
+    })
+}
+
 fn warnings(m: &Measured, ending: &Ending<'_>, total: &OsDelta) -> Vec<String> {
     let mut all = uncapped(ending.envelope);
     all.extend(m.warnings.iter().cloned());
@@ -231,7 +250,10 @@ fn warnings(m: &Measured, ending: &Ending<'_>, total: &OsDelta) -> Vec<String> {
             f.rows.max(f.queries)
         ));
     }
-    if m.settled.1 {
+    if m.settled.unknown {
+        all.push("the server does not say what work it owes: it was not settled".to_owned());
+    }
+    if m.settled.cut {
         let max = ending.plan.settle_max;
         all.push(format!(
             "settling was cut off after {max:.0} s: background work was still owed"
@@ -242,14 +264,7 @@ fn warnings(m: &Measured, ending: &Ending<'_>, total: &OsDelta) -> Vec<String> {
         let target = rate_target(ending.step).unwrap_or(0.0);
         all.push(format!("{rate:.0} rows/s written of {target:.0} asked for"));
     }
-    let cpu = cpu(total);
-    let told = cpu >= CPU_TOLD_MIN && ending.target.engine != "null";
-    if told && f.client_cpu_seconds > cpu * 0.25 {
-        let share = (f.client_cpu_seconds / cpu * 100.0).min(100.0);
-        all.push(format!(
-            "the load generator took {share:.0} % of the worker's CPU"
-        ));
-    }
+    all.extend(client_share(m, ending, total));
     if let Some(kills) = ending
         .events
         .as_ref()

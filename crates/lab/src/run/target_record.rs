@@ -1,19 +1,115 @@
 //! What was tested, for the fairness table.
 
-use kv::{Codec, Durability, Factory};
+use kv::{Codec, Durability, EngineOptions, Factory};
 
 use super::cell::engine_options;
 use crate::error::Result;
 use crate::record::{Plan, TargetRecord, TargetSpec};
-use crate::target;
+use crate::target::{self, Kind, Managed, ServerFacts};
+
+/// What is not known of a server before it was asked, and what is its own business.
+const UNKNOWN: &str = "unknown";
 
 /// The records of a plan's targets.
 pub(super) fn all(plan: &Plan) -> Result<Vec<TargetRecord>> {
     plan.targets.iter().map(|t| one(plan, t)).collect()
 }
 
+/// What a server said of itself, added to what was known of it.
+pub(super) fn learn(record: &mut TargetRecord, facts: &ServerFacts) {
+    record.version.clone_from(&facts.version);
+    for (name, value) in &facts.options {
+        record.options.retain(|(known, _)| known != name);
+        record.options.push((name.clone(), value.clone()));
+    }
+    for note in &facts.notes {
+        if !record.notes.contains(note) {
+            record.notes.push(note.clone());
+        }
+    }
+}
+
 fn one(plan: &Plan, spec: &TargetSpec) -> Result<TargetRecord> {
-    let factory = target::factory(&spec.engine)?;
+    Ok(match target::kind(spec)? {
+        Kind::Embedded(factory) => embedded(plan, spec, factory),
+        Kind::Managed(managed) => serve(plan, spec, &managed),
+        Kind::Foreign(_) => foreign(plan, spec),
+    })
+}
+
+/// A server that is started for the run.
+fn serve(plan: &Plan, spec: &TargetSpec, managed: &Managed) -> TargetRecord {
+    let factory = managed.factory;
+    let options = engine_options(plan, spec);
+    let defaults = EngineOptions::default();
+    let mut record = embedded(plan, spec, factory);
+    let ms = Managed::interval_ms(&options);
+    record
+        .options
+        .retain(|(name, _)| name != "size_max" && name != "threads");
+    record.options.retain(|(name, _)| name != "interval");
+    record
+        .options
+        .push(("interval".to_owned(), format!("{ms} ms")));
+    record.engine = format!("{} behind `romanesco serve`", factory.name());
+    record.ours = true;
+    record.durability = write_concern(plan.durability);
+    record.compression = if factory.capabilities().compression {
+        defaults.codec
+    } else {
+        Codec::None
+    }
+    .to_string();
+    record.direct_io = false;
+    record.notes = vec![
+        "the load reaches it through MongoDB's driver; the driver's process is not within the \
+         limits, and its CPU is counted apart"
+            .to_owned(),
+    ];
+    if plan.codec != defaults.codec || plan.direct_io || plan.threads != defaults.threads {
+        let note = "the server has its own codec, threads and kind of I/O";
+        record.notes.push(note.to_owned());
+    }
+    if u128::from(plan.interval_ms) != ms {
+        let note = format!("syncs its log every {ms} ms, which is the most it takes");
+        record.notes.push(note);
+    }
+    record
+}
+
+/// A server that runs already.
+fn foreign(plan: &Plan, spec: &TargetSpec) -> TargetRecord {
+    TargetRecord {
+        name: spec.name.clone(),
+        engine: spec.engine.clone(),
+        version: UNKNOWN.to_owned(),
+        license: UNKNOWN.to_owned(),
+        ours: false,
+        options: Vec::new(),
+        changed: Vec::new(),
+        cache_bytes: 0,
+        durability: write_concern(plan.durability),
+        compression: UNKNOWN.to_owned(),
+        direct_io: false,
+        notes: vec![
+            "a server that ran already: none of the limits are around it, and its cache, codec \
+             and threads are its own"
+                .to_owned(),
+        ],
+    }
+}
+
+/// What a write waits for.
+fn write_concern(durability: Durability) -> String {
+    match durability {
+        Durability::Sync | Durability::Group => {
+            format!("{durability}: w: 1, j: true: in the journal, synced, before it returns")
+        }
+        _ => format!("{durability}: w: 1, j: false: the server syncs its journal in intervals"),
+    }
+}
+
+fn embedded(plan: &Plan, spec: &TargetSpec, factory: &dyn Factory) -> TargetRecord {
     let can = factory.capabilities();
     let options = engine_options(plan, spec);
     let own = factory.options().iter().map(|o| {
@@ -34,7 +130,7 @@ fn one(plan: &Plan, spec: &TargetSpec) -> Result<TargetRecord> {
         ("size_max".to_owned(), options.size_max.to_string()),
     ];
     let compressed = can.compression && plan.codec == Codec::Fast;
-    Ok(TargetRecord {
+    TargetRecord {
         name: spec.name.clone(),
         engine: spec.engine.clone(),
         version: factory.version().unwrap_or_else(|| "unknown".to_owned()),
@@ -47,7 +143,7 @@ fn one(plan: &Plan, spec: &TargetSpec) -> Result<TargetRecord> {
         compression: if compressed { Codec::Fast } else { Codec::None }.to_string(),
         direct_io: can.direct_io && plan.direct_io,
         notes: notes(plan, factory),
-    })
+    }
 }
 
 fn durability(plan: &Plan, factory: &dyn Factory) -> String {

@@ -97,11 +97,17 @@ pub struct Sampler {
     disk_name: Option<String>,
 }
 
+/// The files of a process. None has number 0, so nothing is read where there is none.
+fn process(pid: Option<u32>) -> ProcessFiles {
+    ProcessFiles::new(Path::new("/proc"), pid.unwrap_or(0))
+}
+
 impl Sampler {
-    /// A sampler of process `pid`, running in `envelope`, with its data in `data_dir` on `device`.
+    /// A sampler of process `pid`, if it is one that can be seen, running in `envelope`, with its
+    /// data in `data_dir` on `device`.
     #[must_use]
     pub fn new(
-        pid: u32,
+        pid: Option<u32>,
         envelope: &Envelope,
         data_dir: &Path,
         device: Option<DeviceId>,
@@ -111,7 +117,7 @@ impl Sampler {
         let io_group = envelope.io_group();
         Sampler {
             started: stdx::time::now(),
-            process: ProcessFiles::new(Path::new("/proc"), pid),
+            process: process(pid),
             memory: envelope
                 .memory_group()
                 .map(|(v, path)| GroupMemory::new(v, path)),

@@ -10,7 +10,12 @@ use crate::envelope::{Cgroups, Limits, data_device};
 /// A sampler of this process, whose data are in `dir`.
 fn of_self(dir: &Path) -> Sampler {
     let envelope = Envelope::uncapped(&Limits::default(), "a test");
-    Sampler::new(std::process::id(), &envelope, dir, data_device(dir).ok())
+    Sampler::new(
+        Some(std::process::id()),
+        &envelope,
+        dir,
+        data_device(dir).ok(),
+    )
 }
 
 #[test]
@@ -51,7 +56,7 @@ fn a_process_that_ends_becomes_none() {
     let dir = tempfile::tempdir().unwrap();
     let mut child = Command::new("cat").stdin(Stdio::piped()).spawn().unwrap();
     let envelope = Envelope::uncapped(&Limits::default(), "a test");
-    let mut sampler = Sampler::new(child.id(), &envelope, dir.path(), None);
+    let mut sampler = Sampler::new(Some(child.id()), &envelope, dir.path(), None);
     let alive = sampler.sample();
     assert!(alive.process.is_some());
     assert_eq!(
@@ -94,7 +99,7 @@ fn the_group_of_a_worker_is_sampled() {
     command.args(["-c", &script]).stdin(Stdio::piped());
     let mut child = command.spawn().unwrap();
     envelope.admit(child.id()).unwrap();
-    let mut sampler = Sampler::new(child.id(), &envelope, dir.path(), None);
+    let mut sampler = Sampler::new(Some(child.id()), &envelope, dir.path(), None);
     let mut input = child.stdin.take().unwrap();
     input.write_all(b"\n").unwrap();
     while fs::metadata(&file).map_or(0, |m| m.len()) < 5_000_000 {

@@ -1,16 +1,75 @@
 //! Targets: what is measured. A target never knows the experiment.
 //!
-//! Embedded engines are targets through their `kv` factories; `null` is the generator alone.
+//! Embedded engines are targets through their `kv` factories; `null` is the generator alone; a
+//! server is one through its driver, whether it runs already or is started for the run. To the load
+//! they are all a [`Database`]. Another kind of server is a module with its address, a `Database`
+//! and a [`Connection`], and a line in [`open`] and [`answers`].
 
+mod database;
+mod embedded;
+mod managed;
+mod mongodb;
 mod null;
 mod spec;
 
+pub use database::{Connection, Database, Live, Meter, ServerFacts, Settled, State};
+pub use managed::Managed;
 pub use spec::parse_targets;
 
 use kv::Factory;
 
-/// Every target's factory, whether compiled in or not, in the order `lab list` shows them: our own
-/// engine first, which is also what is measured where one engine is enough.
+use crate::record::TargetSpec;
+use crate::worker::protocol::Open;
+
+/// The engine of a [`TargetSpec`] that is an address of a server speaking MongoDB's protocol.
+pub const MONGODB: &str = "mongodb";
+
+/// The option that holds the address.
+pub(crate) const URI: &str = "uri";
+
+/// How the lab has to do with a target.
+pub enum Kind {
+    /// An engine within the worker.
+    Embedded(&'static dyn Factory),
+    /// A server the lab starts and ends, within the limits.
+    Managed(Managed),
+    /// A server that runs already, at this address; its limits are its own.
+    Foreign(String),
+}
+
+/// The kind of a target.
+///
+/// # Errors
+/// A sentence: an unknown engine.
+pub fn kind(spec: &TargetSpec) -> Result<Kind, String> {
+    Ok(match (spec.engine.as_str(), spec.options.get(URI)) {
+        (managed::NAME, _) => Kind::Managed(Managed::of(spec)?),
+        (MONGODB, Some(uri)) => Kind::Foreign(uri.clone()),
+        (engine, _) => Kind::Embedded(factory(engine)?),
+    })
+}
+
+/// Whether the server at an address answers.
+///
+/// # Errors
+/// A sentence that says what to do next.
+pub fn answers(uri: &str) -> Result<(), String> {
+    mongodb::answers(uri)
+}
+
+/// Open a target.
+///
+/// # Errors
+/// A sentence that says what to do next.
+pub fn open(request: &Open) -> Result<Box<dyn Database>, String> {
+    match &request.uri {
+        Some(uri) => mongodb::open(uri, request),
+        None => Ok(Box::new(embedded::open(request)?)),
+    }
+}
+
+/// Every embedded engine's factory, whether compiled in or not, in the order `lab list` shows them:
+/// our own engine first, which is also what is measured where one engine is enough.
 #[must_use]
 pub fn factories() -> Vec<&'static dyn Factory> {
     vec![

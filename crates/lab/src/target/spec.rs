@@ -1,14 +1,17 @@
-//! Target specifications: `rocksdb`, `rocksdb:compaction=universal`.
+//! Target specifications: `rocksdb`, `rocksdb:compaction=universal`, `serve:engine=lmdb`,
+//! `mongodb://HOST:PORT`.
 
 use std::collections::BTreeMap;
 
 use kv::EngineOptions;
 
-use super::factory;
+use super::mongodb::address;
+use super::{Kind, MONGODB, URI, factory, kind, managed};
 use crate::record::TargetSpec;
 
 /// Read a comma-separated list of targets. A comma between two options of one target is told from
-/// one between two targets by what follows it: `betree:rho=1,codec=zstd:1,lmdb` is two targets.
+/// one between two targets by what follows it: `betree:rho=1,codec=zstd:1,lmdb` is two targets. One
+/// between two hosts of an address, by the name behind it being no target's.
 ///
 /// # Errors
 /// A sentence: an unknown engine (with the nearest name), one that is not compiled in (with the
@@ -18,6 +21,12 @@ pub fn parse_targets(text: &str) -> Result<Vec<TargetSpec>, String> {
     for part in text.split(',') {
         let part = part.trim();
         let head = part.split(['=', ':']).next().unwrap_or(part);
+        if let Some(last) = targets.last_mut().filter(|t| more_hosts(t, part, head)) {
+            let address = last.options.entry(URI.to_owned()).or_default();
+            *address = format!("{address},{part}");
+            last.name.clone_from(address);
+            continue;
+        }
         let continues = part[head.len()..].starts_with('=');
         match (continues, targets.last_mut()) {
             (true, Some(last)) => {
@@ -31,7 +40,34 @@ pub fn parse_targets(text: &str) -> Result<Vec<TargetSpec>, String> {
     Ok(targets)
 }
 
+/// Whether `part` is another host of an address that has said no database and no option yet.
+fn more_hosts(last: &TargetSpec, part: &str, head: &str) -> bool {
+    let Some(rest) = last.options.get(URI).and_then(|u| u.split("://").nth(1)) else {
+        return false;
+    };
+    let named = head == managed::NAME || factory(head).is_ok();
+    !named && !rest.contains(['/', '?']) && !part.contains("://") && !part.is_empty()
+}
+
+fn parse_address(text: &str) -> Result<TargetSpec, String> {
+    if !text.starts_with(address::SCHEME) {
+        let scheme = text.split("://").next().unwrap_or_default();
+        return Err(format!(
+            "{scheme}:// is no kind of server the lab knows; write {}HOST:PORT",
+            address::SCHEME
+        ));
+    }
+    Ok(TargetSpec {
+        name: text.to_owned(),
+        engine: MONGODB.to_owned(),
+        options: BTreeMap::from([(URI.to_owned(), text.to_owned())]),
+    })
+}
+
 fn parse_one(text: &str) -> Result<TargetSpec, String> {
+    if text.contains("://") {
+        return parse_address(text);
+    }
     let (engine, options) = match text.split_once(':') {
         Some((engine, options)) => (engine, Some(options)),
         None => (text, None),
@@ -39,7 +75,9 @@ fn parse_one(text: &str) -> Result<TargetSpec, String> {
     if engine.is_empty() {
         return Err("an empty target name; write -t betree,lmdb".to_owned());
     }
-    factory(engine)?;
+    if engine != managed::NAME {
+        factory(engine)?;
+    }
     let mut target = TargetSpec {
         name: text.to_owned(),
         engine: engine.to_owned(),
@@ -79,12 +117,24 @@ fn check(targets: &[TargetSpec]) -> Result<(), String> {
                 target.name
             ));
         }
-        let factory = factory(&target.engine)?;
+        let (factory, own) = match kind(target)? {
+            Kind::Embedded(factory) => (factory, target.options.clone()),
+            Kind::Managed(managed) => (managed.factory, managed.own),
+            Kind::Foreign(uri) => {
+                address::check(&uri)?;
+                if let Some(other) = target.options.keys().find(|k| *k != URI) {
+                    return Err(format!(
+                        "{uri}: {other:?} belongs behind a ? in the address"
+                    ));
+                }
+                continue;
+            }
+        };
         if !factory.available() {
             return Err(factory.missing().message().to_owned());
         }
         let options = EngineOptions {
-            own: target.options.clone(),
+            own,
             ..EngineOptions::default()
         };
         factory
@@ -124,8 +174,33 @@ mod tests {
     }
 
     #[test]
+    fn servers_stand_among_engines() {
+        let text = "mongodb://127.0.0.1:27017,serve:engine=memory,limit=1G,mongodb://a,b:2/x,null";
+        let targets = parse_targets(text).unwrap();
+        let names: Vec<&str> = targets.iter().map(|t| t.name.as_str()).collect();
+        assert_eq!(
+            names,
+            [
+                "mongodb://127.0.0.1:27017",
+                "serve:engine=memory,limit=1G",
+                "mongodb://a,b:2/x",
+                "null"
+            ]
+        );
+        assert_eq!(targets[2].engine, MONGODB);
+        assert_eq!(targets[1].options["engine"], "memory");
+    }
+
+    #[test]
     fn mistakes_are_named() {
         for (text, needle) in [
+            ("mysql://h", "mongodb://HOST:PORT"),
+            ("mongodb+srv://h", "mongodb://HOST:PORT"),
+            ("mongodb://ann:pw@h", "LAB_MONGODB_PASSWORD"),
+            ("mongodb://h/x,w=1", "behind a ?"),
+            ("serve:engine=lmbd", "lmdb"),
+            ("serve:engine=null", "keeps nothing"),
+            ("serve:engine=memory,nonsense=1", "limit"),
             ("lmbd", "lmdb"),
             ("memory:nonsense=1", "limit"),
             ("null,null", "twice"),

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::envelope::Limits;
 use crate::probe::CapCheck;
 use crate::record::{Ended, Integrity, LoadKind};
+use crate::target::ServerFacts;
 use crate::workload::iibench::{RowParams, Work};
 
 /// What the worker is asked to do. One at a time; each ends with one closing event.
@@ -48,9 +49,12 @@ pub enum Request {
 /// How the store is opened.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Open {
-    /// The engine's name.
+    /// The engine's name; that of the kind of server where there is a `uri`.
     pub engine: String,
-    /// Its directory.
+    /// The server to connect to; none for an engine in the worker itself.
+    #[serde(default)]
+    pub uri: Option<String>,
+    /// The engine's directory.
     pub directory: PathBuf,
     /// Its options.
     pub options: EngineOptions,
@@ -58,6 +62,10 @@ pub struct Open {
     pub durability: Durability,
     /// The rows.
     pub rows: RowParams,
+    /// The most connections of the load at once.
+    pub clients: u32,
+    /// Whether rows stay in a server when it is closed.
+    pub keep: bool,
 }
 
 /// One step.
@@ -101,11 +109,14 @@ pub struct Audit {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 pub enum Event {
-    /// The store is open.
+    /// The target is open.
     Opened {
         /// Seconds it took, recovery included.
         #[serde(default)]
         seconds: f64,
+        /// What a server said of itself.
+        #[serde(default)]
+        server: Option<Box<ServerFacts>>,
     },
     /// A second went by.
     Tick(Box<Tick>),
@@ -119,6 +130,9 @@ pub enum Event {
         seconds: f64,
         /// Whether it was cut off by its limit.
         cut: bool,
+        /// Whether the target does not say what it owes: nothing was waited for.
+        #[serde(default)]
+        unknown: bool,
     },
     /// The check ended.
     Verified(Integrity),
@@ -153,10 +167,13 @@ pub struct Tick {
     pub p99_ms: Option<f64>,
     /// Longest, those under way counted with their age.
     pub max_ms: Option<f64>,
-    /// CPU spent making rows since the step began, in seconds.
+    /// CPU of the load generator since the step began, in seconds: spent making rows, or all of the
+    /// worker's where the target is a server.
     pub client_cpu_seconds: f64,
     /// What the engine says of itself.
     pub stats: EngineStats,
+    /// The size of a server's data, in bytes, where the lab cannot see its files.
+    pub file_bytes: Option<u64>,
 }
 
 /// The end of an interval.
@@ -207,7 +224,7 @@ pub struct Finished {
     pub histogram: String,
     /// Latency of queries beside a load, as text.
     pub query_histogram: Option<String>,
-    /// CPU spent making rows, in seconds.
+    /// CPU of the load generator, in seconds: as in [`Tick`].
     pub client_cpu_seconds: f64,
     /// Bytes of keys and values written.
     pub logical_bytes: u64,

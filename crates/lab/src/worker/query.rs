@@ -3,14 +3,14 @@
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use kv::{Direction, KeyRange};
 use stdx::{Rng, time};
 
-use super::session::text;
+use super::meter::Turn;
 use super::step::Shared;
 use crate::load::Pace;
 use crate::record::LoadKind;
-use crate::workload::iibench::{QUERY_LIMIT, Row, SideQueries, Work};
+use crate::target::Connection;
+use crate::workload::iibench::{QUERY_LIMIT, SideQueries, Work};
 
 /// How often a waiting query client looks whether it is its turn.
 const SIDE_LOOK: Duration = Duration::from_millis(20);
@@ -26,7 +26,10 @@ pub(super) fn beside_load(shared: &Shared<'_>, queries: SideQueries) {
             return;
         }
     }
-    let mut client = Client::new(shared, 0);
+    let mut client = match Client::new(shared, 0) {
+        Ok(client) => client,
+        Err(message) => return shared.fail(message),
+    };
     let kind = LoadKind::Open {
         rate: queries.rate,
         poisson: false,
@@ -53,7 +56,10 @@ fn finished(shared: &Shared<'_>) -> bool {
 /// Queries one after the other until the step ends: the step's main operation.
 pub(super) fn closed(shared: &Shared<'_>, client: u32, point: bool) {
     let slot = client as usize;
-    let mut client = Client::new(shared, client);
+    let mut client = match Client::new(shared, client) {
+        Ok(client) => client,
+        Err(message) => return shared.fail(message),
+    };
     while !shared.stopped() {
         let operations = shared.plan.operations;
         if operations > 0 && shared.queries.load(Ordering::Relaxed) >= operations {
@@ -77,26 +83,26 @@ pub(super) fn closed(shared: &Shared<'_>, client: u32, point: bool) {
 
 struct Client<'a> {
     shared: &'a Shared<'a>,
+    connection: Box<dyn Connection + 'a>,
+    meter: Turn<'a>,
     rng: Rng,
-    row: Row,
-    value: Vec<u8>,
     /// Rows that were in the store when the step began: `low..high`.
     low: u64,
     high: u64,
 }
 
 impl<'a> Client<'a> {
-    fn new(shared: &'a Shared<'a>, client: u32) -> Client<'a> {
+    fn new(shared: &'a Shared<'a>, client: u32) -> Result<Client<'a>, String> {
         let seed = shared.session.generator.params().seed;
         let live = shared.session.live;
-        Client {
+        Ok(Client {
             shared,
+            connection: shared.session.database.connect()?,
+            meter: Turn::new(shared, client as usize),
             rng: Rng::new(seed ^ (u64::from(client) + 1) << 32 ^ live.high),
-            row: Row::default(),
-            value: Vec::new(),
             low: live.low,
             high: live.high.max(live.low + 1),
-        }
+        })
     }
 
     /// A row that is not about to be deleted: from the younger half of those there were.
@@ -107,70 +113,25 @@ impl<'a> Client<'a> {
 
     /// A covered range query from a random place on one of the three indexes.
     fn range(&mut self) -> Result<(), String> {
-        let session = self.shared.session;
-        let Some(trees) = session.indexes else {
-            return Err("there are no indexes".to_owned());
-        };
         let index = self.rng.index(3);
         let (random, id) = (self.rng.next_u64(), self.old_row());
-        let start = session.generator.query_key(index, random, id);
-        let Some(tree) = trees.get(index).copied() else {
-            return Ok(());
-        };
-        if !session.keeps {
-            return Ok(());
-        }
-        let snapshot = session.engine.begin_read().map_err(text)?;
-        let range = KeyRange::from(&start);
-        let mut cursor = snapshot
-            .cursor(tree, range, Direction::Forward)
-            .map_err(text)?;
-        let mut found = 0;
-        let mut last = std::mem::take(&mut self.value);
-        last.clear();
-        last.extend_from_slice(&start);
-        while found < QUERY_LIMIT && cursor.advance().map_err(text)? {
-            let in_order = if found == 0 {
-                cursor.key() >= last.as_slice()
-            } else {
-                cursor.key() > last.as_slice()
-            };
-            if !in_order {
-                self.shared
-                    .wrong(format!("a range query on index {index} was out of order"));
-            }
-            last.clear();
-            last.extend_from_slice(cursor.key());
-            found += 1;
-        }
-        self.value = last;
-        self.shared
-            .entries
-            .fetch_add(found as u64, Ordering::Relaxed);
+        let found = self
+            .connection
+            .range(index, random, id, QUERY_LIMIT, &self.meter)?;
+        self.shared.entries.fetch_add(found, Ordering::Relaxed);
         Ok(())
     }
 
     /// A point query by primary key; the answer is compared with the row as it must be.
     fn point(&mut self) -> Result<(), String> {
-        let session = self.shared.session;
         let id = self.old_row();
-        if !session.keeps {
-            return Ok(());
-        }
-        let snapshot = session.engine.begin_read().map_err(text)?;
-        let found = snapshot.get_into(session.rows, &id.to_be_bytes(), &mut self.value);
-        if !found.map_err(text)? {
-            if id >= self.shared.next_delete.load(Ordering::Relaxed) {
-                self.shared.wrong(format!("row {id} is missing"));
+        if self.connection.point(id, &self.meter)? {
+            if self.shared.session.keeps {
+                self.shared.entries.fetch_add(1, Ordering::Relaxed);
             }
-            return Ok(());
+        } else if id >= self.shared.next_delete.load(Ordering::Relaxed) {
+            self.shared.wrong(format!("row {id} is missing"));
         }
-        self.shared
-            .generate(|| session.generator.row(id, &mut self.row));
-        if self.row.value != self.value {
-            self.shared.wrong(format!("row {id} has a wrong value"));
-        }
-        self.shared.entries.fetch_add(1, Ordering::Relaxed);
         Ok(())
     }
 }

@@ -6,15 +6,15 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-use kv::Compaction;
 use rustix::process::{Signal, set_parent_process_death_signal};
 use stdx::sync::Mutex;
 use stdx::time;
 
 use super::protocol::{Event, Request, Tick};
-use super::session::{Session, text};
-use super::{acknowledged, audit, step, verify};
+use super::session::Session;
+use super::{acknowledged, step};
 use crate::probe::check_caps;
+use crate::target::Settled;
 
 /// Serve requests from standard input until it closes or `close` is asked. Returns the program's
 /// exit code: 0 after `close`, 1 after a failed request.
@@ -67,13 +67,14 @@ fn answer(
 ) -> Result<Event, String> {
     if let Request::Open(open) = &request {
         let start = time::now();
-        *session = Some(Session::open(open)?);
+        let open = session.insert(Session::open(open)?);
+        let server = open.database.server().map(Box::new);
         let seconds = start.elapsed().as_secs_f64();
-        return Ok(Event::Opened { seconds });
+        return Ok(Event::Opened { seconds, server });
     }
     if matches!(request, Request::Close) {
         if let Some(open) = session.take() {
-            open.engine.close().map_err(text)?;
+            open.database.close()?;
         }
         return Ok(Event::Closed);
     }
@@ -95,9 +96,9 @@ fn answer(
         Request::Audit { acknowledged } => {
             let told = acknowledged::read(&acknowledged)
                 .map_err(|e| format!("cannot read {}: {e}", acknowledged.display()))?;
-            audit::audit(open, &told).map(Event::Audited)
+            open.database.audit(&told).map(Event::Audited)
         }
-        Request::Verify => Ok(Event::Verified(verify::verify(open))),
+        Request::Verify => Ok(Event::Verified(open.database.verify(open.live))),
         Request::Open(_) | Request::Caps { .. } | Request::Close => {
             Err("handled before".to_owned())
         }
@@ -112,17 +113,18 @@ fn settle(
     let start = time::now();
     let limit = Duration::from_secs_f64(seconds_max.clamp(0.0, 1e9));
     let result = thread::scope(|scope| {
-        let work = scope.spawn(|| session.engine.settle(limit));
+        let work = scope.spawn(|| session.database.settle(limit));
         let mut next = 1.0;
         loop {
             let done = work.is_finished();
             let t = start.elapsed().as_secs_f64();
             if done || t >= next {
                 next = t.floor() + 1.0;
-                let stats = session.engine.stats().unwrap_or_default();
+                let state = session.database.state();
                 emit(Event::Tick(Box::new(Tick {
                     t,
-                    stats,
+                    stats: state.stats,
+                    file_bytes: state.file_bytes,
                     ..Tick::default()
                 })));
             }
@@ -133,12 +135,10 @@ fn settle(
         }
         work.join()
     });
-    let ended = result
-        .map_err(|_| "settling panicked".to_owned())?
-        .map_err(text)?;
-    let cut = ended == Compaction::Cancelled;
+    let ended = result.map_err(|_| "settling panicked".to_owned())??;
     Ok(Event::Settled {
         seconds: start.elapsed().as_secs_f64(),
-        cut,
+        cut: ended == Settled::Cut,
+        unknown: ended == Settled::Unknown,
     })
 }

@@ -9,10 +9,12 @@ use stdx::sync::Mutex;
 use stdx::time;
 
 use super::protocol::{Event, Finished, Interval, Step, Tick};
-use super::session::{Live, Session};
+use super::session::Session;
 use super::{build, insert, query, scan};
 use crate::load::{Marks, Recorder, encode_histogram, latency_of};
 use crate::record::Ended;
+use crate::sample::self_usage;
+use crate::target::Live;
 use crate::workload::iibench::Work;
 
 /// How often the ticker looks: the resolution of tenths and intervals.
@@ -36,6 +38,8 @@ pub(super) struct Shared<'a> {
     pub entries: AtomicU64,
     pub logical_bytes: AtomicU64,
     client_cpu_ns: AtomicU64,
+    /// CPU of this process before the step, where all of it is the load generator's.
+    process_cpu: Option<f64>,
     /// When the last client of the main operation ended, in microseconds since `start`.
     ended_us: AtomicU64,
     stop: AtomicBool,
@@ -109,8 +113,15 @@ impl Shared<'_> {
     }
 
     fn client_cpu(&self) -> f64 {
-        self.client_cpu_ns.load(Ordering::Relaxed) as f64 / 1e9
+        match (self.process_cpu, process_cpu()) {
+            (Some(before), Some(now)) => now - before,
+            _ => self.client_cpu_ns.load(Ordering::Relaxed) as f64 / 1e9,
+        }
     }
+}
+
+fn process_cpu() -> Option<f64> {
+    self_usage().map(|usage| usage.cpu_s)
 }
 
 fn thread_cpu() -> Duration {
@@ -127,12 +138,14 @@ pub(super) fn run(
     plan: &Step,
     emit: &dyn Fn(Event),
 ) -> Result<Finished, String> {
+    // Building them is a step of its own.
+    let builds = matches!(plan.work, Work::BuildIndexes);
     let needs_indexes = match plan.work {
         Work::Load { indexes, .. } => indexes,
         Work::BuildIndexes | Work::Query { .. } | Work::Scan => true,
     };
-    if needs_indexes {
-        session.indexes()?;
+    if needs_indexes && !builds {
+        session.database.create_indexes()?;
     }
     let before = session.live;
     let shared = shared(session, plan);
@@ -189,6 +202,7 @@ fn shared<'a>(session: &'a Session, plan: &'a Step) -> Shared<'a> {
         entries: AtomicU64::new(0),
         logical_bytes: AtomicU64::new(0),
         client_cpu_ns: AtomicU64::new(0),
+        process_cpu: session.database.server().and_then(|_| process_cpu()),
         ended_us: AtomicU64::new(0),
         stop: AtomicBool::new(false),
         timed_out: AtomicBool::new(false),
@@ -354,6 +368,7 @@ impl<'a> Ticker<'a> {
             .into_iter()
             .chain(oldest)
             .reduce(f64::max);
+        let state = self.shared.session.database.state();
         Tick {
             t,
             rows: self.shared.rows.load(Ordering::Relaxed),
@@ -362,7 +377,8 @@ impl<'a> Ticker<'a> {
             p99_ms: latency.map(|l| l.p99),
             max_ms: longest,
             client_cpu_seconds: self.shared.client_cpu(),
-            stats: self.shared.session.engine.stats().unwrap_or_default(),
+            stats: state.stats,
+            file_bytes: state.file_bytes,
         }
     }
 

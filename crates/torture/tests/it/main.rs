@@ -8,3 +8,4 @@
 mod canary;
 mod engines;
 mod program;
+mod server;

@@ -92,7 +92,16 @@ const PLACES: &[Place] = &[
     test_only(
         "torture",
         5,
-        &["kv", "kv-betree", "lab", "server", "stdx", "vfs"],
+        &[
+            "kv",
+            "kv-betree",
+            "lab",
+            "server",
+            "sim",
+            "stdx",
+            "vfs",
+            "wire",
+        ],
     ),
     Place {
         name: "xtask",

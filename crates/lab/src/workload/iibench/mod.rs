@@ -12,7 +12,7 @@ mod row;
 mod shape;
 
 pub use payload::Payload;
-pub use row::{Generator, Row};
+pub use row::{Generator, Row, Sale};
 pub use shape::Shape;
 
 use serde::{Deserialize, Serialize};

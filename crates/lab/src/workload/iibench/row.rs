@@ -39,15 +39,23 @@ impl Row {
     }
 }
 
-struct Fields {
-    date: u64,
-    register: u32,
-    customer: u32,
-    product: u32,
+/// The fields of a row, before they are bytes.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Sale {
+    /// Milliseconds since 1970.
+    pub date: u64,
+    /// Cash register, below 1000.
+    pub register: u32,
+    /// Customer, below 100,000.
+    pub customer: u32,
+    /// Product, below 10,000.
+    pub product: u32,
     /// The price as stored in the row, and as it leads an index key.
-    price: f64,
-    price_int: u32,
-    random: [u64; 3],
+    pub price: f64,
+    /// The price of shape `current`, below 500.
+    pub price_int: u32,
+    /// What leads the indexes of shape `uniform`; zeros in others.
+    pub random: [u64; 3],
 }
 
 /// Makes rows. Cheap to clone; every thread has its own.
@@ -95,6 +103,37 @@ impl Generator {
         row.lengths = self.keys(&fields, row.key, &mut row.keys);
     }
 
+    /// The fields of row `id`.
+    #[must_use]
+    pub fn sale(&self, id: u64) -> Sale {
+        let base = mix64(self.params.seed ^ mix64(id));
+        self.fields(base, EPOCH_MS.wrapping_add(id))
+    }
+
+    /// The payload of row `id` as text into `text`, of the same length as in a row of bytes: its
+    /// random part in 64 letters, digits and signs, then the constant part.
+    pub fn text(&self, id: u64, text: &mut String) {
+        text.clear();
+        let base = mix64(self.params.seed ^ mix64(id));
+        let (random, fixed) = self.lengths(base);
+        let mut counter = base;
+        while text.len() < random {
+            counter = counter.wrapping_add(0x9E37_79B9_7F4A_7C15);
+            let bytes = mix64(counter).to_le_bytes();
+            let letters = bytes.iter().map(|b| letter(*b));
+            text.extend(letters.take(random - text.len()));
+        }
+        let constant = self.constant.iter().take(fixed);
+        text.extend(constant.map(|b| char::from(*b)));
+    }
+
+    /// Where a range query begins: fields drawn from `random` as a row's would be, with the date of
+    /// row `id`.
+    #[must_use]
+    pub fn query_sale(&self, random: u64, id: u64) -> Sale {
+        self.fields(mix64(random), EPOCH_MS.wrapping_add(id))
+    }
+
     /// Where a range query begins: a key of index `index` drawn from `random` as a row's would be,
     /// with the date of row `id`, at the first primary key.
     #[must_use]
@@ -110,7 +149,7 @@ impl Generator {
     }
 
     #[inline]
-    fn fields(&self, base: u64, date: u64) -> Fields {
+    fn fields(&self, base: u64, date: u64) -> Sale {
         let a = mix64(base ^ 1);
         let b = mix64(base ^ 2);
         let register = scale(a & 0xFFFF_FFFF, REGISTERS);
@@ -126,7 +165,7 @@ impl Generator {
             Shape::Classic | Shape::Current => [0; 3],
         };
         let price_int = scale(b >> 32, 500);
-        Fields {
+        Sale {
             date,
             register,
             customer,
@@ -137,19 +176,26 @@ impl Generator {
         }
     }
 
+    /// Bytes of the random and of the constant part of a payload.
     #[inline]
-    fn value(&self, base: u64, fields: &Fields, value: &mut Vec<u8>) {
+    fn lengths(&self, base: u64) -> (usize, usize) {
+        let Payload { min, max, constant } = self.params.payload;
+        let length = min + scale(mix64(base ^ 6) >> 32, u64::from(max - min) + 1);
+        let length = length as usize;
+        let fixed = length * usize::from(constant) / 100;
+        (length - fixed, fixed)
+    }
+
+    #[inline]
+    fn value(&self, base: u64, fields: &Sale, value: &mut Vec<u8>) {
         value.clear();
         value.extend_from_slice(&fields.date.to_be_bytes());
         value.extend_from_slice(&fields.register.to_be_bytes());
         value.extend_from_slice(&fields.customer.to_be_bytes());
         value.extend_from_slice(&fields.product.to_be_bytes());
         value.extend_from_slice(&fields.price.to_be_bytes());
-        let Payload { min, max, constant } = self.params.payload;
-        let length = min + scale(mix64(base ^ 6) >> 32, u64::from(max - min) + 1);
-        let length = length as usize;
-        let fixed = length * usize::from(constant) / 100;
-        let end = FIELDS + length - fixed;
+        let (random, fixed) = self.lengths(base);
+        let end = FIELDS + random;
         let mut counter = base;
         while value.len() + 8 <= end {
             counter = counter.wrapping_add(0x9E37_79B9_7F4A_7C15);
@@ -162,7 +208,7 @@ impl Generator {
     }
 
     #[inline]
-    fn keys(&self, f: &Fields, primary: [u8; 8], keys: &mut [[u8; 28]; 3]) -> [usize; 3] {
+    fn keys(&self, f: &Sale, primary: [u8; 8], keys: &mut [[u8; 28]; 3]) -> [usize; 3] {
         let price = f.price.to_be_bytes();
         let price_int = f.price_int.to_be_bytes();
         let customer = f.customer.to_be_bytes();
@@ -196,6 +242,13 @@ impl Generator {
 fn scale(bits: u64, limit: u64) -> u32 {
     debug_assert!(bits <= u64::from(u32::MAX) && limit <= 1 << 32);
     u32::try_from((bits * limit) >> 32).unwrap_or(u32::MAX)
+}
+
+/// One of 64 characters that need no escapes.
+fn letter(byte: u8) -> char {
+    const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+    let found = LETTERS.get(usize::from(byte & 63));
+    char::from(found.copied().unwrap_or(b'A'))
 }
 
 #[inline]
@@ -282,6 +335,25 @@ mod tests {
         g.row(2, &mut b);
         assert_eq!(a.value[FIELDS + 64..], b.value[FIELDS + 64..]);
         assert_ne!(a.value[FIELDS..FIELDS + 64], b.value[FIELDS..FIELDS + 64]);
+    }
+
+    #[test]
+    fn a_text_is_as_long_as_the_payload_and_half_of_it_constant() {
+        let g = generator(Shape::Current, Payload::CURRENT);
+        let (mut row, mut text, mut other) = (Row::default(), String::new(), String::new());
+        for id in 0..100 {
+            g.row(id, &mut row);
+            g.text(id, &mut text);
+            g.text(id + 1, &mut other);
+            assert_eq!(row.value.len() - FIELDS, text.len());
+            assert!(text.is_ascii() && text != other);
+            let fixed = text.len() / 2;
+            assert!(
+                g.constant
+                    .starts_with(&text.as_bytes()[text.len() - fixed..])
+            );
+        }
+        assert_eq!(g.sale(7), g.fields(mix64(42 ^ mix64(7)), EPOCH_MS + 7));
     }
 
     #[test]

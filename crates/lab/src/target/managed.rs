@@ -1,0 +1,107 @@
+//! `serve`: this program's own document server, started for the run in a private directory and
+//! inside the run's limits, and measured through the driver. What it costs beside the embedded
+//! engine of the same name is what the server costs.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::path::Path;
+
+use kv::{EngineOptions, Factory};
+
+use super::factory;
+use crate::record::TargetSpec;
+
+/// The target's name: `serve`, or `serve:engine=rocksdb,option=value`.
+pub(super) const NAME: &str = "serve";
+
+/// The option that names the engine.
+const ENGINE: &str = "engine";
+
+/// The longest interval of log syncs the server takes, in milliseconds.
+const INTERVAL_MAX_MS: u128 = 500;
+
+/// A server that is to be started.
+pub struct Managed {
+    /// Its engine.
+    pub factory: &'static dyn Factory,
+    /// The engine's own options.
+    pub own: BTreeMap<String, String>,
+}
+
+impl Managed {
+    /// What a target's words ask for.
+    ///
+    /// # Errors
+    /// A sentence: an unknown engine, one that is not compiled in.
+    pub(super) fn of(spec: &TargetSpec) -> Result<Managed, String> {
+        let mut own = spec.options.clone();
+        let engine = own.remove(ENGINE).unwrap_or("betree".to_owned());
+        let factory = factory(&engine)?;
+        if engine == "null" {
+            return Err("null keeps nothing, so a server cannot stand on it".to_owned());
+        }
+        Ok(Managed { factory, own })
+    }
+
+    /// The interval of log syncs it gets of the one asked for, in milliseconds.
+    #[must_use]
+    pub fn interval_ms(options: &EngineOptions) -> u128 {
+        options.interval.as_millis().clamp(1, INTERVAL_MAX_MS)
+    }
+
+    /// The line that starts it: data in `directory`, any free port, messages into `log`.
+    #[must_use]
+    pub fn arguments(
+        &self,
+        options: &EngineOptions,
+        directory: &Path,
+        log: &Path,
+    ) -> Vec<OsString> {
+        let gigabytes = options.cache.bytes() as f64 / f64::from(1 << 30);
+        let mut line: Vec<OsString> = ["serve", "--supervised", "--port", "0"]
+            .map(OsString::from)
+            .to_vec();
+        let mut set = |name: &str, value: OsString| line.extend([name.into(), value]);
+        set("--bind_ip", "127.0.0.1".into());
+        set("--dbpath", directory.into());
+        set("--logpath", log.into());
+        set("--storageEngine", self.factory.name().into());
+        set("--cacheSizeGB", gigabytes.to_string().into());
+        let interval = Managed::interval_ms(options);
+        set("--journalCommitInterval", interval.to_string().into());
+        for (name, value) in &self.own {
+            set("--engineOption", format!("{name}={value}").into());
+        }
+        line
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::target::parse_targets;
+
+    #[test]
+    fn the_line_says_what_was_asked_for() {
+        let spec = &parse_targets("serve:engine=memory,limit=1G").unwrap()[0];
+        let managed = Managed::of(spec).unwrap();
+        let options = EngineOptions {
+            cache: stdx::ByteSize::mib(32),
+            interval: std::time::Duration::from_secs(9),
+            ..EngineOptions::default()
+        };
+        let line = managed.arguments(&options, Path::new("d"), Path::new("l"));
+        let line: Vec<&str> = line.iter().map(|a| a.to_str().unwrap()).collect();
+        let line = line.join(" ");
+        for part in [
+            "serve --supervised --port 0",
+            "--dbpath d",
+            "--storageEngine memory",
+            "--cacheSizeGB 0.03125",
+            "--journalCommitInterval 500",
+            "--engineOption limit=1G",
+        ] {
+            assert!(line.contains(part), "{line}");
+        }
+    }
+}

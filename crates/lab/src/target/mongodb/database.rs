@@ -1,0 +1,233 @@
+//! The server, the collection of the rows, and what is asked of both as a whole.
+
+use std::time::{Duration, Instant};
+
+use bson::{Bson, Document, RawDocumentBuf, doc};
+use kv::{Durability, EngineStats};
+use mongodb::IndexModel;
+use mongodb::error::Error;
+use mongodb::options::{CollectionOptions, WriteConcern};
+use mongodb::sync::{Client, Collection};
+use stdx::sync::Mutex;
+use stdx::time;
+
+use super::connection::Link;
+use super::{address, document, facts, failure, verify};
+use crate::record::Integrity;
+use crate::target::database::{Connection, Database, Live, ServerFacts, Settled, State};
+use crate::worker::protocol::Open;
+use crate::workload::iibench::Generator;
+
+/// The collection of the rows: a name nobody else would choose, since it is dropped.
+pub(super) const COLLECTION: &str = "romanesco_lab_rows";
+
+/// Connections besides those of the load: the ticker's, the query client's, the driver's own.
+const MORE_CONNECTIONS: u32 = 8;
+
+/// How often a server that settles is looked at.
+const LOOK: Duration = Duration::from_millis(200);
+
+/// Debt below which a server is quiet: metadata of its own may stay dirty for ever.
+const QUIET_BYTES: u64 = 256 << 10;
+
+/// A look at the server's state may take this share of the time.
+const LOOK_SHARE: u32 = 20;
+
+/// An open server.
+pub(super) struct Server {
+    /// Its address, for messages.
+    pub(super) place: String,
+    pub(super) client: Client,
+    pub(super) database: String,
+    pub(super) rows: Collection<RawDocumentBuf>,
+    pub(super) generator: Generator,
+    facts: ServerFacts,
+    keep: bool,
+    indexed: Mutex<[bool; 3]>,
+    last: Mutex<Look>,
+}
+
+/// The latest look at the server's state.
+struct Look {
+    at: Instant,
+    took: Duration,
+    state: State,
+}
+
+/// Whether a server answers and lets in the user of the address.
+///
+/// # Errors
+/// A sentence that says what to do next.
+pub(in crate::target) fn answers(uri: &str) -> Result<(), String> {
+    let (client, database) = connect(uri, 1)?;
+    let listed = client.database(&database).list_collection_names().run();
+    listed.map(|_| ()).map_err(|e| failure::text(uri, &e))
+}
+
+fn connect(uri: &str, connections: u32) -> Result<(Client, String), String> {
+    let (options, database) = address::options(uri, connections)?;
+    let client = Client::with_options(options).map_err(|e| failure::text(uri, &e))?;
+    Ok((client, database))
+}
+
+/// Connect to a server, and drop what an earlier run may have left.
+pub(in crate::target) fn open(uri: &str, request: &Open) -> Result<Box<dyn Database>, String> {
+    let (client, database) = connect(uri, request.clients + MORE_CONNECTIONS)?;
+    let mut concern = WriteConcern::default();
+    concern.w = Some(1.into());
+    concern.journal = Some(journaled(request.durability));
+    let options = CollectionOptions::builder().write_concern(concern).build();
+    let rows = client
+        .database(&database)
+        .collection_with_options(COLLECTION, options);
+    let text = |e: Error| failure::text(uri, &e);
+    rows.drop().run().map_err(text)?;
+    client
+        .database(&database)
+        .create_collection(COLLECTION)
+        .run()
+        .map_err(text)?;
+    Ok(Box::new(Server {
+        facts: facts::gather(&client, uri, request.durability).map_err(text)?,
+        place: uri.to_owned(),
+        client,
+        database,
+        rows,
+        generator: Generator::new(request.rows),
+        keep: request.keep,
+        indexed: Mutex::new([false; 3]),
+        last: Mutex::new(Look {
+            at: time::now(),
+            took: Duration::ZERO,
+            state: State::default(),
+        }),
+    }))
+}
+
+/// Whether a write waits for the journal.
+pub(super) fn journaled(durability: Durability) -> bool {
+    matches!(durability, Durability::Sync | Durability::Group)
+}
+
+impl Server {
+    /// An error as a sentence.
+    pub(super) fn text(&self, error: &Error) -> String {
+        failure::text(&self.place, error)
+    }
+
+    /// The fields of each index.
+    pub(super) fn indexes(&self) -> [&'static [&'static str]; 3] {
+        document::indexes(self.generator.params().shape)
+    }
+
+    /// Make one of the three indexes, unless it is there.
+    pub(super) fn create_index(&self, index: usize) -> Result<(), String> {
+        let mut made = self.indexed.lock();
+        let (Some(made), Some(fields)) = (made.get_mut(index), self.indexes().get(index).copied())
+        else {
+            return Err("there is no such index".to_owned());
+        };
+        if *made {
+            return Ok(());
+        }
+        let model = IndexModel::builder().keys(document::keys(fields)).build();
+        let created = self.rows.create_index(model).run();
+        created.map_err(|e| self.text(&e))?;
+        *made = true;
+        Ok(())
+    }
+
+    fn look(&self) -> State {
+        let database = self.client.database(&self.database);
+        let size = database.run_command(doc! { "dbStats": 1 }).run();
+        let size = size.ok().and_then(|stats| total(&stats));
+        State {
+            stats: self.stats().unwrap_or_default(),
+            file_bytes: size,
+        }
+    }
+
+    /// What the server says of its engine: `None` where it does not say.
+    fn stats(&self) -> Option<EngineStats> {
+        let admin = self.client.database("admin");
+        let status = admin.run_command(doc! { "serverStatus": 1 }).run().ok()?;
+        facts::engine_stats(&status)
+    }
+}
+
+impl Database for Server {
+    fn keeps(&self) -> bool {
+        true
+    }
+
+    fn server(&self) -> Option<ServerFacts> {
+        Some(self.facts.clone())
+    }
+
+    fn connect(&self) -> Result<Box<dyn Connection + '_>, String> {
+        Ok(Box::new(Link::new(self)))
+    }
+
+    fn create_indexes(&self) -> Result<(), String> {
+        (0..3).try_for_each(|index| self.create_index(index))
+    }
+
+    fn row_bytes(&self, indexed: bool) -> f64 {
+        document::mean_bytes(&self.generator, indexed)
+    }
+
+    fn settle(&self, limit: Duration) -> Result<Settled, String> {
+        let end = time::now() + limit;
+        loop {
+            let Some(stats) = self.stats().filter(|s| s.debt_bytes.is_some()) else {
+                return Ok(Settled::Unknown);
+            };
+            let idle = stats.activity.is_empty();
+            if idle && stats.debt_bytes.is_some_and(|debt| debt <= QUIET_BYTES) {
+                return Ok(Settled::Complete);
+            }
+            if end <= time::now() {
+                return Ok(Settled::Cut);
+            }
+            time::sleep(LOOK);
+        }
+    }
+
+    fn state(&self) -> State {
+        let mut last = self.last.lock();
+        if last.took * LOOK_SHARE <= last.at.elapsed() {
+            let begun = time::now();
+            last.state = self.look();
+            last.took = begun.elapsed();
+            last.at = time::now();
+        }
+        last.state.clone()
+    }
+
+    fn verify(&self, live: Live) -> Integrity {
+        verify::verify(self, live)
+    }
+
+    fn close(self: Box<Self>) -> Result<(), String> {
+        if self.keep {
+            return Ok(());
+        }
+        self.rows.drop().run().map_err(|e| self.text(&e))
+    }
+}
+
+/// The size of a database by its statistics, in bytes.
+fn total(stats: &Document) -> Option<u64> {
+    let number = |name: &str| match stats.get(name)? {
+        Bson::Int32(n) => u64::try_from(*n).ok(),
+        Bson::Int64(n) => u64::try_from(*n).ok(),
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "a size: positive, saturates"
+        )]
+        Bson::Double(n) => Some(*n as u64),
+        _ => None,
+    };
+    number("totalSize").or_else(|| Some(number("storageSize")? + number("indexSize")?))
+}

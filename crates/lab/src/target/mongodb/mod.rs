@@ -1,0 +1,21 @@
+//! A server that speaks MongoDB's wire protocol, through the official driver: Romanesco itself,
+//! `mongod`, or any other.
+//!
+//! A row is a document as the published program for MongoDB makes it, under its number as `_id`,
+//! with the three secondary indexes of the run's shape. Durability becomes the write concern:
+//! `sync` and `group` wait for the journal (`j: true`), `interval` and `none` do not.
+//!
+//! - M1. Everything written is in one collection of a name that is the laboratory's own; it is
+//!   dropped before a run and after it, and nothing else of the server is touched.
+//! - M2. No password is kept: not in the plan, not in the results (see [`address`]).
+//! - M3. A process is called the server's only after `/proc` agreed (see [`facts`]).
+
+pub(super) mod address;
+mod connection;
+mod database;
+mod document;
+mod facts;
+mod failure;
+mod verify;
+
+pub(super) use database::{answers, open};

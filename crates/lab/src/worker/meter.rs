@@ -1,0 +1,67 @@
+//! What a connection tells of its long operations, counted for the step of one client.
+
+use std::cell::Cell;
+use std::sync::atomic::Ordering;
+use std::time::Instant;
+
+use stdx::time;
+
+use super::step::Shared;
+use crate::target::Meter;
+
+/// The meter of one client.
+pub(super) struct Turn<'a> {
+    shared: &'a Shared<'a>,
+    client: usize,
+    due: Cell<Instant>,
+}
+
+impl<'a> Turn<'a> {
+    pub(super) fn new(shared: &'a Shared<'a>, client: usize) -> Turn<'a> {
+        Turn {
+            shared,
+            client,
+            due: Cell::new(shared.start),
+        }
+    }
+}
+
+impl Meter for Turn<'_> {
+    fn stopped(&self) -> bool {
+        self.shared.stopped()
+    }
+
+    fn generate(&self, make: &mut dyn FnMut()) {
+        self.shared.generate(make);
+    }
+
+    fn begin(&self) {
+        let now = time::now();
+        self.due.set(now);
+        self.shared.main.begin(self.client, now);
+    }
+
+    fn end(&self) {
+        self.shared
+            .main
+            .end(self.client, self.due.get(), time::now());
+    }
+
+    fn wrote(&self, rows: u64, bytes: u64) {
+        self.shared
+            .logical_bytes
+            .fetch_add(bytes, Ordering::Relaxed);
+        self.shared.rows.fetch_add(rows, Ordering::Relaxed);
+    }
+
+    fn met(&self, entries: u64) {
+        self.shared.entries.fetch_add(entries, Ordering::Relaxed);
+        if 0 < entries {
+            self.shared.queries.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    fn wrong(&self, message: String) {
+        self.shared.wrong(message);
+    }
+}

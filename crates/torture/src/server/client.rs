@@ -1,0 +1,198 @@
+//! A client: does one operation after the other until its connection ends, and knows what it was
+//! told.
+
+use bson::{Binary, Document, doc, spec::BinarySubtype};
+use stdx::Rng;
+use stdx::sync::atomic::{AtomicBool, Ordering};
+
+use super::cycle::Lie;
+use super::link::{Link, Lost, code, has_label, is_ok};
+use super::model::Model;
+use super::operation::{Draw, IDS, Operation};
+
+/// How an operation ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum End {
+    /// It was acknowledged.
+    Acked,
+    /// It was rolled back.
+    RolledBack,
+    /// The server went away before it was sent whole: it is not there.
+    CutShort,
+    /// The server went away while its last command was under way: nobody knows.
+    Unknown,
+}
+
+/// What a client counted.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Told {
+    pub(super) acked: u64,
+    pub(super) transactions: u64,
+    pub(super) rolled_back: u64,
+    /// Sent again, and answered as done.
+    pub(super) done_again: u64,
+    /// Commits sent again, and answered as never done.
+    pub(super) never_done: u64,
+}
+
+/// A client, from server to server.
+pub(super) struct Client {
+    pub(super) model: Model,
+    pub(super) told: Told,
+    rng: Rng,
+    lsid: Document,
+    txn_number: i64,
+    first: i64,
+    next: i64,
+    /// The last operation, and whether it was acknowledged.
+    last: Option<(Operation, End)>,
+    lie: Option<Lie>,
+}
+
+/// The codes by which a server that is ending refuses.
+const ENDING: [i32; 4] = [11_600, 11_602, 91, 189];
+
+impl Client {
+    /// Client `number` of a run.
+    pub(super) fn new(number: u32, seed: u64, lie: Option<Lie>) -> Client {
+        let mut rng = Rng::new(seed ^ (u64::from(number) + 1) << 40);
+        let mut bytes = vec![0; 16];
+        rng.fill(&mut bytes);
+        let id = Binary {
+            subtype: BinarySubtype::Uuid,
+            bytes,
+        };
+        Client {
+            model: Model::default(),
+            told: Told::default(),
+            rng,
+            lsid: doc! { "id": id },
+            txn_number: 0,
+            first: i64::from(number + 1) * IDS,
+            next: 0,
+            last: None,
+            lie,
+        }
+    }
+
+    /// Operate until told to stop or the server goes away.
+    pub(super) fn operate(&mut self, port: u16, stop: &AtomicBool) -> Result<(), String> {
+        let Ok(mut link) = Link::to(port) else {
+            return Ok(());
+        };
+        while !stop.load(Ordering::Relaxed) {
+            self.txn_number += 1;
+            let operation = Draw {
+                rng: &mut self.rng,
+                model: &self.model,
+                lsid: &self.lsid,
+                txn_number: self.txn_number,
+                first: self.first,
+                next: &mut self.next,
+            }
+            .operation();
+            let skipped = self.lie == Some(Lie::Skip) && self.rng.chance(0.02);
+            let end = match skipped {
+                true => End::Acked,
+                false => perform(&mut link, &operation)?,
+            };
+            self.note(operation, end);
+            if matches!(end, End::Unknown | End::CutShort) {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn note(&mut self, operation: Operation, end: End) {
+        match end {
+            End::Acked => {
+                self.model.apply(&operation.changes);
+                self.told.acked += 1;
+                self.told.transactions += u64::from(operation.transaction);
+            }
+            End::RolledBack => self.told.rolled_back += 1,
+            End::CutShort | End::Unknown => {}
+        }
+        self.last = Some((operation, end));
+    }
+
+    /// After a restart: send the last operation again, as a driver would, twice.
+    pub(super) fn resolve(&mut self, link: &mut Link) -> Result<(), String> {
+        let Some((operation, end)) = self.last.take() else {
+            return Ok(());
+        };
+        let Some((database, command, expect)) = operation.commands.last() else {
+            return Ok(());
+        };
+        if !matches!(end, End::Acked | End::Unknown) || command.contains_key("abortTransaction") {
+            return Ok(());
+        }
+        let mut command = command.clone();
+        if self.lie == Some(Lie::Anew) {
+            self.txn_number += 1;
+            command.insert("txnNumber", self.txn_number);
+        }
+        let mut done = None;
+        for _ in 0..2 {
+            let reply = link.command(database, &command).map_err(|e| lost(&e))?;
+            let now = if is_ok(&reply) && expect.holds(&reply) {
+                true
+            } else if operation.transaction && code(&reply) == 251 {
+                false
+            } else {
+                return Err(format!("sent again, {command} was answered {reply}"));
+            };
+            if done.is_some_and(|before| before != now) {
+                return Err(format!("sent twice, {command} was answered otherwise: {reply}"));
+            }
+            done = Some(now);
+        }
+        match (end, done) {
+            (End::Acked, Some(false)) => Err(format!("{command} was acknowledged, and is unknown")),
+            (End::Unknown, Some(true)) => {
+                self.model.apply(&operation.changes);
+                self.told.done_again += 1;
+                Ok(())
+            }
+            (End::Unknown, _) => {
+                self.told.never_done += 1;
+                Ok(())
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+fn lost(error: &Lost) -> String {
+    match error {
+        Lost::Gone => "the server went away while it was asked".to_owned(),
+        Lost::Nonsense(what) => what.clone(),
+    }
+}
+
+/// Send the commands of an operation.
+fn perform(link: &mut Link, operation: &Operation) -> Result<End, String> {
+    let last = operation.commands.len().saturating_sub(1);
+    for (index, (database, command, expect)) in operation.commands.iter().enumerate() {
+        let unknown = if index == last { End::Unknown } else { End::CutShort };
+        let reply = match link.command(database, command) {
+            Ok(reply) => reply,
+            Err(Lost::Gone) => return Ok(unknown),
+            Err(Lost::Nonsense(what)) => return Err(format!("{command}: {what}")),
+        };
+        if is_ok(&reply) && expect.holds(&reply) {
+            continue;
+        }
+        if ENDING.contains(&code(&reply)) {
+            return Ok(unknown);
+        }
+        if operation.transaction && has_label(&reply, "TransientTransactionError") {
+            return Ok(End::RolledBack);
+        }
+        return Err(format!("{command} was answered {reply}"));
+    }
+    let aborted = operation.commands.last();
+    let aborted = aborted.is_some_and(|(_, c, _)| c.contains_key("abortTransaction"));
+    Ok(if aborted { End::RolledBack } else { End::Acked })
+}

@@ -1,0 +1,208 @@
+//! Life after life of a server.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::Duration;
+
+use stdx::sync::atomic::{AtomicBool, Ordering};
+use stdx::{Rng, time};
+
+use super::client::Client;
+use super::link::Link;
+use super::model::Model;
+use super::process::Process;
+use super::report::{Failure, Summary};
+use super::check;
+
+/// How a run is done.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// The engine below the server.
+    pub engine: String,
+    /// How many servers are started and ended.
+    pub cycles: u32,
+    /// What the operations and the endings are drawn from.
+    pub seed: u64,
+    /// Where the store is kept: empty or missing.
+    pub directory: PathBuf,
+    /// The program whose `serve` is the server.
+    pub program: PathBuf,
+    /// How many clients write at once.
+    pub clients: u32,
+    /// How this process cheats, in tests of itself.
+    pub lie: Option<Lie>,
+}
+
+/// Ways to cheat: each must be caught.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lie {
+    /// Now and then take a write that was never sent for acknowledged.
+    Skip,
+    /// Send again under a new number, so that the server cannot know it again.
+    Anew,
+}
+
+/// Shortest and longest time in which clients write, in milliseconds.
+const WRITES_MS: (u64, u64) = (30, 700);
+
+/// The longest a server that is to be killed while it starts may live, in milliseconds.
+const START_MS: u64 = 150;
+
+/// Clients, server and oracle of a run.
+struct Run<'a> {
+    config: &'a Config,
+    rng: Rng,
+    clients: Vec<Client>,
+    prepared: bool,
+    summary: Summary,
+}
+
+/// Do a run. `note` hears of every cycle.
+///
+/// # Errors
+/// A law that was broken, or why it could not begin.
+pub fn run(config: &Config, note: &mut dyn FnMut(&str)) -> Result<Summary, Failure> {
+    let fail = |broken: bool, story: String| Failure {
+        broken,
+        story,
+        directory: config.directory.clone(),
+    };
+    empty(&config.directory).map_err(|e| fail(false, e))?;
+    let begun = time::now();
+    let clients = (0..config.clients).map(|n| Client::new(n, config.seed, config.lie));
+    let mut run = Run {
+        config,
+        rng: Rng::new(config.seed),
+        clients: clients.collect(),
+        prepared: false,
+        summary: Summary {
+            engine: config.engine.clone(),
+            seed: config.seed,
+            ..Summary::default()
+        },
+    };
+    for cycle in 0..=config.cycles {
+        let told = run.life(cycle == config.cycles).map_err(|what| {
+            let place = config.directory.display();
+            let (engine, seed) = (&config.engine, config.seed);
+            let cycles = (cycle + 1) * 2;
+            fail(
+                true,
+                format!(
+                    "{what}\n  engine {engine}, seed {seed}, cycle {cycle}\n  kept in {place}: \
+                     the store `store`, the server's messages `server.log` and `server.err`\n  \
+                     again (the moments of kills will differ): torture --server --engine {engine} \
+                     --seed {seed} --cycles {cycles}"
+                ),
+            )
+        })?;
+        note(&format!("cycle {cycle}: {told}"));
+    }
+    for client in &run.clients {
+        let told = client.told;
+        run.summary.acked += told.acked;
+        run.summary.transactions += told.transactions;
+        run.summary.rolled_back += told.rolled_back;
+        run.summary.done_again += told.done_again;
+        run.summary.never_done += told.never_done;
+    }
+    run.summary.elapsed = begun.elapsed();
+    Ok(run.summary)
+}
+
+/// Make the directory, or refuse one with something in it.
+pub(super) fn empty(directory: &Path) -> Result<(), String> {
+    let text = |e: std::io::Error| format!("{}: {e}", directory.display());
+    fs::create_dir_all(directory).map_err(text)?;
+    match fs::read_dir(directory).map_err(text)?.next() {
+        None => Ok(()),
+        Some(_) => Err(format!(
+            "{} is not empty; name another with --dir",
+            directory.display()
+        )),
+    }
+}
+
+impl Run<'_> {
+    /// One life of the server; `last`: it is checked and ended in order. Returns how it went.
+    fn life(&mut self, last: bool) -> Result<String, String> {
+        let config = self.config;
+        let mut server = Process::start(&config.program, &config.engine, &config.directory)?;
+        if !last && self.prepared && self.rng.chance(0.15) {
+            let ms = self.rng.below(START_MS);
+            time::sleep(Duration::from_millis(ms));
+            server.kill();
+            self.summary.killed_starting += 1;
+            return Ok(format!("killed after {ms} ms, while it started"));
+        }
+        let port = server.port()?;
+        let documents = self.check(port)?;
+        if last {
+            server.stop()?;
+            self.summary.stopped += 1;
+            return Ok(format!("{documents} documents, ended in order"));
+        }
+        let orderly = self.rng.chance(0.1);
+        let (least, most) = WRITES_MS;
+        let ms = least + self.rng.below(most - least);
+        let ended = self.write(server, port, ms, orderly)?;
+        Ok(format!("{documents} documents, {ended} after {ms} ms"))
+    }
+
+    /// Send again what is open, then compare everything. Returns the documents met.
+    fn check(&mut self, port: u16) -> Result<u64, String> {
+        let gone = |_| "the server listens and does not answer".to_owned();
+        let mut link = Link::to(port).map_err(gone)?;
+        if !self.prepared {
+            check::prepare(&mut link)?;
+            self.prepared = true;
+        }
+        let mut model = Model::default();
+        for client in &mut self.clients {
+            client.resolve(&mut link)?;
+            model.add(&client.model);
+        }
+        let documents = check::whole(&mut link, &model)?;
+        self.summary.checks += 1;
+        self.summary.documents += documents;
+        Ok(documents)
+    }
+
+    /// Let the clients write for a while, then end the server under them.
+    fn write(
+        &mut self,
+        mut server: Process,
+        port: u16,
+        ms: u64,
+        orderly: bool,
+    ) -> Result<&'static str, String> {
+        let stop = AtomicBool::new(false);
+        thread::scope(|scope| {
+            let writing: Vec<_> = self
+                .clients
+                .iter_mut()
+                .map(|client| scope.spawn(|| client.operate(port, &stop)))
+                .collect();
+            time::sleep(Duration::from_millis(ms));
+            let died = server.ended();
+            let ended = if orderly { server.stop() } else { Ok(server.kill()) };
+            stop.store(true, Ordering::Relaxed);
+            for client in writing {
+                client.join().map_err(|_| "a client panicked".to_owned())??;
+            }
+            ended?;
+            match died {
+                Some(status) => Err(format!("the server ended by itself: {status}")),
+                None => Ok(()),
+            }
+        })?;
+        Ok(if orderly {
+            self.summary.stopped += 1;
+            "ended in order"
+        } else {
+            self.summary.killed += 1;
+            "killed"
+        })
+    }
+}

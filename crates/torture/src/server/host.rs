@@ -1,0 +1,43 @@
+//! The server in a process of this program: what `romanesco serve` is, for tests that have no other
+//! program at hand.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use clap::Args;
+use kv::{Engine, EngineOptions};
+use server::{Config, Running};
+
+/// The line that starts it, as that of `romanesco serve`.
+#[derive(Args)]
+pub struct Host {
+    #[arg(long)]
+    dbpath: PathBuf,
+    #[arg(long)]
+    logpath: PathBuf,
+    #[arg(long = "storageEngine")]
+    storage_engine: String,
+    #[arg(long)]
+    port: u16,
+}
+
+/// Serve until ended.
+///
+/// # Errors
+/// A sentence.
+pub fn host(line: &Host) -> Result<(), String> {
+    let factory = lab::target::factory(&line.storage_engine)?;
+    let config = Config {
+        db_path: line.dbpath.clone(),
+        log_path: Some(line.logpath.clone()),
+        engine: line.storage_engine.clone(),
+        port: line.port,
+        ..Config::default()
+    };
+    let opened = factory.open(&line.dbpath, &EngineOptions::default());
+    let engine: Arc<dyn Engine> = Arc::from(opened.map_err(|e| e.to_string())?);
+    let running = Running::start(config, engine).map_err(|e| e.message)?;
+    running.wait();
+    running.stop();
+    Ok(())
+}

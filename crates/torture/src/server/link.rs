@@ -1,0 +1,124 @@
+//! One socket, commands in turn: a client as small as can be.
+
+use std::io::{Read, Write};
+use std::net::{Ipv4Addr, TcpStream};
+use std::time::Duration;
+
+use bson::{Bson, Document, RawDocumentBuf, doc};
+use wire::{Decoder, Message, Parts};
+
+/// How long a reply may take: beyond that the server hangs.
+const REPLY_MAX: Duration = Duration::from_secs(120);
+
+/// Why there is no reply.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Lost {
+    /// The connection ended: whether the command was done is not known.
+    Gone,
+    /// What came is no reply.
+    Nonsense(String),
+}
+
+/// What came back: the reply, be it an error.
+pub(super) type Reply = Result<Document, Lost>;
+
+/// A connection.
+pub(super) struct Link {
+    stream: TcpStream,
+    decoder: Decoder,
+    next: i32,
+}
+
+impl Link {
+    /// Connect to a server on this machine.
+    pub(super) fn to(port: u16) -> Result<Link, Lost> {
+        let gone = |_| Lost::Gone;
+        let stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).map_err(gone)?;
+        stream.set_read_timeout(Some(REPLY_MAX)).map_err(gone)?;
+        stream.set_nodelay(true).map_err(gone)?;
+        Ok(Link {
+            stream,
+            decoder: Decoder::new(),
+            next: 0,
+        })
+    }
+
+    /// Send a command to a database and wait for the reply.
+    pub(super) fn command(&mut self, database: &str, command: &Document) -> Reply {
+        let mut command = command.clone();
+        command.insert("$db", database);
+        let body = RawDocumentBuf::try_from(&command).map_err(|e| nonsense(&e))?;
+        self.next = self.next.wrapping_add(1);
+        let parts = Parts {
+            request_id: self.next,
+            response_to: 0,
+            flags: 0,
+        };
+        let bytes = wire::encode(parts, &body, &[]);
+        self.stream.write_all(&bytes).map_err(|_| Lost::Gone)?;
+        self.reply()
+    }
+
+    fn reply(&mut self) -> Reply {
+        let mut chunk = [0; 1 << 14];
+        loop {
+            if let Some(frame) = self.decoder.frame().map_err(|e| nonsense(&e))? {
+                let (frame, _) = wire::compress::expand(frame).map_err(|e| nonsense(&e))?;
+                let message = Message::decode(frame).map_err(|e| nonsense(&e))?;
+                return Document::try_from(message.body()).map_err(|e| nonsense(&e));
+            }
+            match self.stream.read(&mut chunk) {
+                Ok(0) => return Err(Lost::Gone),
+                Ok(read) => self.decoder.push(chunk.get(..read).unwrap_or_default()),
+                Err(e) if e.kind() == std::io::ErrorKind::WouldBlock => {
+                    let seconds = REPLY_MAX.as_secs();
+                    return Err(Lost::Nonsense(format!("no reply after {seconds} s")));
+                }
+                Err(_) => return Err(Lost::Gone),
+            }
+        }
+    }
+
+    /// Every document a find gives, batch by batch.
+    pub(super) fn all(&mut self, database: &str, find: &Document) -> Result<Vec<Document>, Lost> {
+        let mut found = Vec::new();
+        let mut reply = self.command(database, find)?;
+        loop {
+            let Ok(cursor) = reply.get_document("cursor") else {
+                return Err(Lost::Nonsense(format!("{find} was answered {reply}")));
+            };
+            let batch = cursor.get_array("firstBatch").or(cursor.get_array("nextBatch"));
+            let batch = batch.map_err(|e| nonsense(&e))?;
+            found.extend(batch.iter().filter_map(Bson::as_document).cloned());
+            let id = cursor.get_i64("id").map_err(|e| nonsense(&e))?;
+            if id == 0 {
+                return Ok(found);
+            }
+            let collection = find.get_str("find").unwrap_or_default();
+            let more = doc! { "getMore": id, "collection": collection, "batchSize": 1000 };
+            reply = self.command(database, &more)?;
+        }
+    }
+}
+
+fn nonsense(error: &dyn std::fmt::Display) -> Lost {
+    Lost::Nonsense(error.to_string())
+}
+
+/// Whether a reply says that all went well: `ok`, no error of a write.
+pub(super) fn is_ok(reply: &Document) -> bool {
+    let ok = matches!(reply.get("ok"), Some(Bson::Double(n)) if *n > 0.5)
+        || matches!(reply.get("ok"), Some(Bson::Int32(1)));
+    ok && !reply.contains_key("writeErrors") && !reply.contains_key("writeConcernError")
+}
+
+/// The error code of a reply.
+pub(super) fn code(reply: &Document) -> i32 {
+    reply.get_i32("code").unwrap_or(0)
+}
+
+/// Whether a reply's error bears a label.
+pub(super) fn has_label(reply: &Document, label: &str) -> bool {
+    let labels = reply.get_array("errorLabels").into_iter().flatten();
+    labels.into_iter().any(|l| l.as_str() == Some(label))
+}

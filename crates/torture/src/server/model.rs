@@ -1,0 +1,191 @@
+//! What should be there: the documents by collection, as the acknowledged writes made them.
+
+use std::collections::BTreeMap;
+
+use bson::{Bson, Document, doc};
+
+/// One of the two collections that clients write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Side {
+    Left,
+    Right,
+}
+
+impl Side {
+    pub(super) const BOTH: [Side; 2] = [Side::Left, Side::Right];
+
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Side::Left => "left",
+            Side::Right => "right",
+        }
+    }
+
+    fn index(self) -> usize {
+        match self {
+            Side::Left => 0,
+            Side::Right => 1,
+        }
+    }
+}
+
+/// The longest padding of a document, in bytes.
+const PAD_MAX: i64 = 200;
+
+/// A document, apart from its `_id`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Row {
+    /// Who wrote it last: unique over all writes, and in a unique index.
+    pub(super) v: i64,
+    /// How often it was changed: what is done twice shows here.
+    pub(super) n: i64,
+    /// In two secondary indexes.
+    pub(super) tag: i32,
+}
+
+impl Row {
+    /// What fills it: its length follows from `v`.
+    pub(super) fn pad(&self) -> String {
+        "x".repeat(usize::try_from(self.v % PAD_MAX).unwrap_or(0))
+    }
+
+    pub(super) fn document(&self, id: i64) -> Document {
+        doc! { "_id": id, "v": self.v, "n": self.n, "tag": self.tag, "pad": self.pad() }
+    }
+
+    /// The row a document is; none when it is no such document.
+    pub(super) fn of(document: &Document) -> Option<(i64, Row)> {
+        let row = Row {
+            v: document.get_i64("v").ok()?,
+            n: document.get_i64("n").ok()?,
+            tag: document.get_i32("tag").ok()?,
+        };
+        let whole = document.get_str("pad") == Ok(row.pad().as_str());
+        let id = document.get_i64("_id").ok()?;
+        (whole && document.len() == 5).then_some((id, row))
+    }
+}
+
+/// What a write does.
+#[derive(Clone, Debug)]
+pub(super) enum Change {
+    Put(Side, i64, Row),
+    Delete(Side, i64),
+    /// One is added to the counter that all clients share.
+    Count(Side),
+}
+
+/// All documents of one client, or of all.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Model {
+    rows: [BTreeMap<i64, Row>; 2],
+    counts: [i64; 2],
+}
+
+impl Model {
+    pub(super) fn rows(&self, side: Side) -> &BTreeMap<i64, Row> {
+        let [left, right] = &self.rows;
+        match side {
+            Side::Left => left,
+            Side::Right => right,
+        }
+    }
+
+    pub(super) fn count(&self, side: Side) -> i64 {
+        self.counts.get(side.index()).copied().unwrap_or(0)
+    }
+
+    pub(super) fn apply(&mut self, changes: &[Change]) {
+        for change in changes {
+            let (Change::Put(side, ..) | Change::Delete(side, _) | Change::Count(side)) = change;
+            let at = side.index();
+            let (Some(rows), Some(count)) = (self.rows.get_mut(at), self.counts.get_mut(at)) else {
+                continue;
+            };
+            match change {
+                Change::Put(_, id, row) => {
+                    rows.insert(*id, row.clone());
+                }
+                Change::Delete(_, id) => {
+                    rows.remove(id);
+                }
+                Change::Count(_) => *count += 1,
+            }
+        }
+    }
+
+    /// Add what another client has; no two have the same document.
+    pub(super) fn add(&mut self, other: &Model) {
+        for (mine, theirs) in self.rows.iter_mut().zip(&other.rows) {
+            mine.extend(theirs.iter().map(|(id, row)| (*id, row.clone())));
+        }
+        for (mine, theirs) in self.counts.iter_mut().zip(other.counts) {
+            *mine += theirs;
+        }
+    }
+
+    /// How what was found differs from one side, in words; the first few.
+    pub(super) fn differences(&self, side: Side, found: &[Document]) -> Vec<String> {
+        let mut told = Vec::new();
+        let mut there = BTreeMap::new();
+        for document in found {
+            match Row::of(document) {
+                Some((id, row)) if there.insert(id, row).is_none() => {}
+                _ => told.push(format!("{}: nobody wrote {document}", side.name())),
+            }
+        }
+        let wanted = self.rows(side);
+        for (id, row) in wanted {
+            match there.get(id) {
+                None => told.push(format!("{}: {id} is lost: {row:?}", side.name())),
+                Some(found) if found != row => told.push(format!(
+                    "{}: {id} is {found:?}, and should be {row:?}",
+                    side.name()
+                )),
+                Some(_) => {}
+            }
+        }
+        for (id, row) in &there {
+            if !wanted.contains_key(id) {
+                told.push(format!("{}: {id} should not be there: {row:?}", side.name()));
+            }
+        }
+        told.truncate(10);
+        told
+    }
+}
+
+/// Whether the value of a reply to `findAndModify` is that row.
+pub(super) fn is_value(reply: &Document, id: i64, row: &Row) -> bool {
+    let value = reply.get("value").and_then(Bson::as_document);
+    value.and_then(Row::of).is_some_and(|(i, r)| i == id && r == *row)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(v: i64, n: i64) -> Row {
+        Row { v, n, tag: 1 }
+    }
+
+    #[test]
+    fn every_difference_is_told() {
+        let mut model = Model::default();
+        model.apply(&[
+            Change::Put(Side::Left, 1, row(10, 0)),
+            Change::Put(Side::Left, 2, row(11, 0)),
+            Change::Put(Side::Left, 3, row(12, 0)),
+            Change::Delete(Side::Left, 3),
+            Change::Count(Side::Left),
+        ]);
+        let good = [row(10, 0).document(1), row(11, 0).document(2)];
+        assert_eq!(model.differences(Side::Left, &good), Vec::<String>::new());
+        assert_eq!((model.count(Side::Left), model.count(Side::Right)), (1, 0));
+        let bad = [row(10, 1).document(1), row(12, 0).document(3), doc! { "_id": 9 }];
+        let told = model.differences(Side::Left, &bad).join("\n");
+        for part in ["nobody wrote", "2 is lost", "1 is Row", "3 should not be there"] {
+            assert!(told.contains(part), "{told}");
+        }
+    }
+}

@@ -1,0 +1,245 @@
+//! What a client does next: drawn, with what it changes and what must be answered.
+
+use bson::{Bson, Document, doc};
+use stdx::Rng;
+
+use super::model::{Change, Model, Row, Side, is_value};
+
+/// The database.
+pub(super) const DATABASE: &str = "torture";
+
+/// The collection of the shared counters.
+pub(super) const COUNTS: &str = "counts";
+
+/// How many different tags there are.
+const TAGS: u64 = 50;
+
+/// Ids of one client.
+pub(super) const IDS: i64 = 1 << 32;
+
+/// What a reply must hold besides `ok`.
+#[derive(Clone, Debug)]
+pub(super) enum Expect {
+    /// So many documents were met by the write.
+    Met(i32),
+    /// The changed document.
+    Value(i64, Row),
+    /// Some document: others change it too.
+    SomeValue,
+    /// Nothing more.
+    Ok,
+}
+
+/// What a client does: one write, or a transaction.
+#[derive(Clone, Debug)]
+pub(super) struct Operation {
+    /// The commands in their order, each with the database it goes to and what must be answered.
+    pub(super) commands: Vec<(&'static str, Document, Expect)>,
+    /// Whether they are a transaction, which ends with the last.
+    pub(super) transaction: bool,
+    /// What it changes.
+    pub(super) changes: Vec<Change>,
+}
+
+impl Expect {
+    /// Whether a reply without error holds it.
+    pub(super) fn holds(&self, reply: &Document) -> bool {
+        match self {
+            Expect::Met(n) => reply.get_i32("n") == Ok(*n),
+            Expect::Value(id, row) => is_value(reply, *id, row),
+            Expect::SomeValue => reply.get("value").is_some_and(|v| *v != Bson::Null),
+            Expect::Ok => true,
+        }
+    }
+}
+
+/// Draws the operations of one client.
+pub(super) struct Draw<'a> {
+    pub(super) rng: &'a mut Rng,
+    pub(super) model: &'a Model,
+    /// The client's session.
+    pub(super) lsid: &'a Document,
+    /// The number of this operation in the session; it grows with each.
+    pub(super) txn_number: i64,
+    /// The client's first id; its documents are numbered from it.
+    pub(super) first: i64,
+    /// The number of the client's next write; it grows with each document written.
+    pub(super) next: &'a mut i64,
+}
+
+impl Draw<'_> {
+    pub(super) fn operation(&mut self) -> Operation {
+        match self.rng.below(100) {
+            0..20 => return self.transaction(),
+            20..25 => return self.counted(),
+            _ => {}
+        }
+        let side = self.side();
+        let mut taken = Vec::new();
+        let (mut command, expect, changes) = match self.rng.below(4) {
+            0 | 1 => self.insert(side),
+            2 => self.change(side, &mut taken).unwrap_or_else(|| self.insert(side)),
+            _ => self.modify(side).unwrap_or_else(|| self.insert(side)),
+        };
+        command.insert("writeConcern", doc! { "w": 1, "j": true });
+        self.numbered(&mut command);
+        Operation {
+            commands: vec![(DATABASE, command, expect)],
+            transaction: false,
+            changes,
+        }
+    }
+
+    fn side(&mut self) -> Side {
+        if self.rng.chance(0.5) {
+            Side::Left
+        } else {
+            Side::Right
+        }
+    }
+
+    fn numbered(&self, command: &mut Document) {
+        command.insert("lsid", self.lsid.clone());
+        command.insert("txnNumber", self.txn_number);
+    }
+
+    /// A number no other write has.
+    fn fresh(&mut self) -> i64 {
+        *self.next += 1;
+        self.first + *self.next
+    }
+
+    fn tag(&mut self) -> i32 {
+        i32::try_from(self.rng.below(TAGS)).unwrap_or(0)
+    }
+
+    /// A document of this client that is not yet taken.
+    fn one_of(&mut self, side: Side, taken: &mut Vec<i64>) -> Option<(i64, Row)> {
+        let rows = self.model.rows(side);
+        let all = rows.len();
+        let nth = self.rng.index(all.max(1));
+        let (id, row) = rows.iter().nth(nth)?;
+        if taken.contains(id) {
+            return None;
+        }
+        taken.push(*id);
+        Some((*id, row.clone()))
+    }
+
+    fn insert(&mut self, side: Side) -> (Document, Expect, Vec<Change>) {
+        let count = 1 + self.rng.below(5);
+        let (mut documents, mut changes) = (Vec::new(), Vec::new());
+        for _ in 0..count {
+            let v = self.fresh();
+            let tag = self.tag();
+            let row = Row { v, n: 0, tag };
+            documents.push(row.document(v));
+            changes.push(Change::Put(side, v, row));
+        }
+        let n = i32::try_from(count).unwrap_or(0);
+        let command = doc! { "insert": side.name(), "documents": documents };
+        (command, Expect::Met(n), changes)
+    }
+
+    /// Update or delete a document.
+    fn change(
+        &mut self,
+        side: Side,
+        taken: &mut Vec<i64>,
+    ) -> Option<(Document, Expect, Vec<Change>)> {
+        let (id, row) = self.one_of(side, taken)?;
+        let query = doc! { "_id": id };
+        if self.rng.chance(0.3) {
+            let command = doc! { "delete": side.name(), "deletes": [{ "q": query, "limit": 1 }] };
+            return Some((command, Expect::Met(1), vec![Change::Delete(side, id)]));
+        }
+        let (row, update) = self.updated(&row);
+        let command = doc! { "update": side.name(), "updates": [{ "q": query, "u": update }] };
+        Some((command, Expect::Met(1), vec![Change::Put(side, id, row)]))
+    }
+
+    /// A row after an update, and the update.
+    fn updated(&mut self, row: &Row) -> (Row, Document) {
+        let row = Row {
+            v: self.fresh(),
+            n: row.n + 1,
+            tag: self.tag(),
+        };
+        let set = doc! { "v": row.v, "tag": row.tag, "pad": row.pad() };
+        (row, doc! { "$set": set, "$inc": { "n": 1_i64 } })
+    }
+
+    fn modify(&mut self, side: Side) -> Option<(Document, Expect, Vec<Change>)> {
+        let (id, row) = self.one_of(side, &mut Vec::new())?;
+        let (row, update) = self.updated(&row);
+        let command = doc! {
+            "findAndModify": side.name(), "query": { "_id": id }, "update": update, "new": true,
+        };
+        let changes = vec![Change::Put(side, id, row.clone())];
+        Some((command, Expect::Value(id, row), changes))
+    }
+
+    /// One more on the counter that all share.
+    fn counted(&mut self) -> Operation {
+        let side = self.side();
+        let mut command = doc! {
+            "findAndModify": COUNTS,
+            "query": { "_id": side.name() },
+            "update": { "$inc": { "n": 1_i64 } },
+            "new": true,
+            "writeConcern": { "w": 1, "j": true },
+        };
+        self.numbered(&mut command);
+        Operation {
+            commands: vec![(DATABASE, command, Expect::SomeValue)],
+            transaction: false,
+            changes: vec![Change::Count(side)],
+        }
+    }
+
+    /// Writes to both collections, and now and then to the shared counter, which others may be
+    /// changing: then one of the two is rolled back.
+    fn transaction(&mut self) -> Operation {
+        let mut taken = Vec::new();
+        let mut parts = Vec::new();
+        for side in Side::BOTH {
+            for _ in 0..=self.rng.below(2) {
+                let part = match self.rng.chance(0.5) {
+                    true => None,
+                    false => self.change(side, &mut taken),
+                };
+                parts.push(part.unwrap_or_else(|| self.insert(side)));
+            }
+        }
+        if self.rng.chance(0.3) {
+            let side = self.side();
+            let update = doc! { "$inc": { "n": 1_i64 } };
+            let updates = vec![doc! { "q": { "_id": side.name() }, "u": update }];
+            let command = doc! { "update": COUNTS, "updates": updates };
+            parts.push((command, Expect::Met(1), vec![Change::Count(side)]));
+        }
+        let commits = self.rng.chance(0.85);
+        let mut operation = Operation {
+            commands: Vec::new(),
+            transaction: true,
+            changes: Vec::new(),
+        };
+        for (index, (mut command, expect, changes)) in parts.into_iter().enumerate() {
+            self.numbered(&mut command);
+            command.insert("autocommit", false);
+            if index == 0 {
+                command.insert("startTransaction", true);
+            }
+            operation.commands.push((DATABASE, command, expect));
+            operation.changes.extend(changes.into_iter().filter(|_| commits));
+        }
+        let mut end = match commits {
+            true => doc! { "commitTransaction": 1, "writeConcern": { "w": 1, "j": true } },
+            false => doc! { "abortTransaction": 1 },
+        };
+        self.numbered(&mut end);
+        end.insert("autocommit", false);
+        operation.commands.push(("admin", end, Expect::Ok));
+        operation
+    }
+}

@@ -1,0 +1,126 @@
+//! The server as a process: started, found by the port it tells, killed.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, kill_process};
+use stdx::time;
+
+/// How long a server may take to open its store and listen.
+const START_MAX: Duration = Duration::from_secs(120);
+
+/// How long it may take to end in order.
+const STOP_MAX: Duration = Duration::from_secs(120);
+
+/// How often a wait looks.
+const LOOK: Duration = Duration::from_millis(5);
+
+/// The number of the server's message that it listens.
+const LISTENS: i64 = 23_016;
+
+/// A running server. Dropping it kills it.
+pub(super) struct Process {
+    child: Child,
+    log: PathBuf,
+}
+
+impl Process {
+    /// Start `program serve` over the store in `directory`, with its messages in `server.log`
+    /// beside it.
+    pub(super) fn start(program: &Path, engine: &str, directory: &Path) -> Result<Process, String> {
+        let store = directory.join("store");
+        let log = directory.join("server.log");
+        let errors = directory.join("server.err");
+        fs::create_dir_all(&store).map_err(|e| format!("{}: {e}", store.display()))?;
+        // The port of the server before is in it.
+        if log.exists() {
+            fs::remove_file(&log).map_err(|e| format!("{}: {e}", log.display()))?;
+        }
+        let errors = fs::OpenOptions::new().create(true).append(true).open(&errors);
+        let errors = errors.map_err(|e| format!("{}: {e}", directory.display()))?;
+        let child = Command::new(program)
+            .args(["serve", "--port", "0", "--storageEngine", engine])
+            .arg("--dbpath")
+            .arg(&store)
+            .arg("--logpath")
+            .arg(&log)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(errors)
+            .spawn()
+            .map_err(|e| format!("cannot start {}: {e}", program.display()))?;
+        Ok(Process { child, log })
+    }
+
+    /// Wait until it listens; its port.
+    pub(super) fn port(&mut self) -> Result<u16, String> {
+        let end = time::now() + START_MAX;
+        loop {
+            if let Some(port) = port_of(&fs::read_to_string(&self.log).unwrap_or_default()) {
+                return Ok(port);
+            }
+            if let Ok(Some(status)) = self.child.try_wait() {
+                return Err(format!("the server ended while it started: {status}"));
+            }
+            if end <= time::now() {
+                return Err("the server does not listen".to_owned());
+            }
+            time::sleep(LOOK);
+        }
+    }
+
+    /// How it ended by itself, if it did.
+    pub(super) fn ended(&mut self) -> Option<String> {
+        let status = self.child.try_wait().ok().flatten()?;
+        Some(status.to_string())
+    }
+
+    /// `kill -9`, and wait for its end.
+    pub(super) fn kill(mut self) {
+        self.end();
+    }
+
+    fn end(&mut self) {
+        // It may have ended by itself.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+
+    /// End it in order.
+    pub(super) fn stop(mut self) -> Result<(), String> {
+        let pid = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw);
+        if let Some(pid) = pid {
+            // Not reaped yet: the number is still its own.
+            let _ = kill_process(pid, Signal::TERM);
+        }
+        let end = time::now() + STOP_MAX;
+        while time::now() < end {
+            match self.child.try_wait() {
+                Ok(Some(status)) if status.success() => return Ok(()),
+                Ok(Some(status)) => return Err(format!("the server ended with {status}")),
+                Ok(None) => time::sleep(LOOK),
+                Err(e) => return Err(e.to_string()),
+            }
+        }
+        Err("the server does not end in order".to_owned())
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+/// The port in the server's messages, once it said one.
+fn port_of(log: &str) -> Option<u16> {
+    let mut whole = log.split_inclusive('\n').filter(|l| l.ends_with('\n'));
+    whole.find_map(|line| {
+        let message: serde_json::Value = serde_json::from_str(line).ok()?;
+        let listens = message.get("id")?.as_i64()? == LISTENS;
+        let port = message.get("attr")?.get("port")?.as_u64()?;
+        u16::try_from(port).ok().filter(|_| listens)
+    })
+}

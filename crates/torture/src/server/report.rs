@@ -1,0 +1,89 @@
+//! What a run says at its end.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// A run in which nothing was found.
+#[derive(Clone, Debug, Default)]
+pub struct Summary {
+    /// The engine below the server.
+    pub engine: String,
+    /// The seed.
+    pub seed: u64,
+    /// Servers killed while clients wrote.
+    pub killed: u64,
+    /// Servers killed while they started.
+    pub killed_starting: u64,
+    /// Servers ended in order, clients writing or not.
+    pub stopped: u64,
+    /// Writes and transactions acknowledged.
+    pub acked: u64,
+    /// Transactions among them.
+    pub transactions: u64,
+    /// Transactions rolled back, by the client or by a conflict.
+    pub rolled_back: u64,
+    /// Writes of unknown end that were sent again and then done, once.
+    pub done_again: u64,
+    /// Commits of unknown end that turned out not to have happened.
+    pub never_done: u64,
+    /// Checks of everything.
+    pub checks: u64,
+    /// Documents met by them.
+    pub documents: u64,
+    /// Time taken.
+    pub elapsed: Duration,
+}
+
+impl Summary {
+    /// Kills survived.
+    #[must_use]
+    pub fn kills(&self) -> u64 {
+        self.killed + self.killed_starting
+    }
+}
+
+impl fmt::Display for Summary {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let seconds = self.elapsed.as_secs_f64();
+        write!(
+            f,
+            "torture server on {}: seed {}, {} kills survived ({} writing, {} starting), {} ended \
+             in order; {} writes acknowledged with j:true, {} of them transactions, lost: 0; {} \
+             rolled back; sent again after a restart: {} done once, {} commits had not happened; \
+             {} checks of {} documents, all indexes, validate clean; {seconds:.1} s, {:.0} \
+             kills/min",
+            self.engine,
+            self.seed,
+            self.kills(),
+            self.killed,
+            self.killed_starting,
+            self.stopped,
+            self.acked,
+            self.transactions,
+            self.rolled_back,
+            self.done_again,
+            self.never_done,
+            self.checks,
+            self.documents,
+            self.kills() as f64 * 60.0 / seconds.max(1e-3)
+        )
+    }
+}
+
+/// A run that found something, or could not be begun.
+#[derive(Clone, Debug)]
+pub struct Failure {
+    /// Whether a law was broken.
+    pub broken: bool,
+    /// All of it, in words.
+    pub story: String,
+    /// Where the store is.
+    pub directory: PathBuf,
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.story)
+    }
+}

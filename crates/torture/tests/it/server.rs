@@ -1,0 +1,85 @@
+//! The document server, killed under clients; and clients that cheat, which must be caught.
+
+use std::path::Path;
+
+use torture::server::{self, Config, Lie, append};
+
+fn config(engine: &str, seed: u64, cycles: u32, directory: &Path) -> Config {
+    Config {
+        engine: engine.to_owned(),
+        cycles,
+        seed,
+        directory: directory.join("torture"),
+        program: env!("CARGO_BIN_EXE_torture").into(),
+        clients: 3,
+        lie: None,
+    }
+}
+
+#[test]
+fn acknowledged_writes_are_there_once() {
+    let directory = tempfile::tempdir().unwrap();
+    let config = config("betree", 11, 12, directory.path());
+    let summary = server::run(&config, &mut |_| ()).unwrap_or_else(|failure| panic!("{failure}"));
+    println!("{summary}");
+    // Floors, so that a run that does nothing does not pass.
+    assert!(7 <= summary.kills(), "{summary}");
+    assert!(8 <= summary.checks, "{summary}");
+    assert!(50 <= summary.acked, "{summary}");
+    assert!(5 <= summary.transactions, "{summary}");
+}
+
+#[test]
+fn transactions_on_lists_keep_snapshot_isolation_over_kills() {
+    let directory = tempfile::tempdir().unwrap();
+    let config = config("betree", 12, 0, directory.path());
+    let lists = append::run(&config, 600, &mut |_| ()).unwrap_or_else(|f| panic!("{f}"));
+    println!("{lists}");
+    assert!(600 <= lists.transactions && 200 <= lists.committed, "{lists}");
+    assert!(1 <= lists.kills && 200 <= lists.edges, "{lists}");
+}
+
+/// What a run says that must not pass.
+fn caught(change: impl FnOnce(&mut Config)) -> String {
+    let directory = tempfile::tempdir().unwrap();
+    let mut config = config("betree", 13, 40, directory.path());
+    change(&mut config);
+    match server::run(&config, &mut |_| ()) {
+        Ok(summary) => panic!("a cheat was not caught: {config:?}: {summary}"),
+        Err(failure) => {
+            assert!(failure.broken, "{failure}");
+            failure.story
+        }
+    }
+}
+
+#[test]
+fn an_engine_that_keeps_nothing_loses_what_it_acknowledged() {
+    let story = caught(|config| config.engine = "memory".to_owned());
+    for part in ["engine memory", "seed 13", "--server"] {
+        assert!(story.contains(part), "no {part:?} in {story}");
+    }
+}
+
+#[test]
+fn a_write_that_was_never_made_is_missed() {
+    let story = caught(|config| config.lie = Some(Lie::Skip));
+    let told = ["is lost", "should", "was answered", "is unknown"];
+    assert!(told.iter().any(|part| story.contains(part)), "{story}");
+}
+
+#[test]
+fn a_write_sent_again_under_another_number_is_noticed() {
+    let story = caught(|config| config.lie = Some(Lie::Anew));
+    let told = ["was answered", "should", "is unknown", "otherwise"];
+    assert!(told.iter().any(|part| story.contains(part)), "{story}");
+}
+
+#[test]
+fn a_commit_that_was_never_made_is_an_anomaly() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut config = config("betree", 14, 0, directory.path());
+    config.lie = Some(Lie::Skip);
+    let failure = append::run(&config, 600, &mut |_| ()).unwrap_err();
+    assert!(failure.broken, "{failure}");
+}
