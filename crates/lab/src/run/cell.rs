@@ -83,10 +83,7 @@ fn with_worker(
         }
         Kind::Embedded(_) | Kind::Foreign(_) => None,
     };
-    let uri = match &kind {
-        Kind::Foreign(uri) => Some(uri.clone()),
-        Kind::Embedded(_) | Kind::Managed(_) => server.as_ref().map(Server::uri),
-    };
+    let uri = address(&kind, server.as_ref());
     // A worker that holds no engine stays outside of the limits.
     let (environment, around) = match &kind {
         Kind::Embedded(factory) => (factory.environment(), Some(&envelope)),
@@ -98,7 +95,7 @@ fn with_worker(
         None => around.map(|_| worker.pid()),
     };
     let sampler = Sampler::new(measured, &envelope, dir, device);
-    let mut lap = Lap {
+    let lap = Lap {
         runner,
         plan,
         cell,
@@ -116,21 +113,15 @@ fn with_worker(
         untouched: true,
         lost: false,
     };
-    if let Some(first) = restart::first(plan, spec) {
-        lap.open(&first.setting)?;
+    lap.go()
+}
+
+/// Where the server of a target listens.
+fn address(kind: &Kind, server: Option<&Server>) -> Option<String> {
+    match kind {
+        Kind::Foreign(uri) => Some(uri.clone()),
+        Kind::Embedded(_) | Kind::Managed(_) => server.map(Server::uri),
     }
-    for step in &plan.steps {
-        lap.step(step)?;
-    }
-    let Lap {
-        runner,
-        worker,
-        server,
-        envelope,
-        ..
-    } = lap;
-    worker.close(runner.interrupt, &envelope)?;
-    server.map_or(Ok(()), Server::stop)
 }
 
 /// The limits of a cell.
@@ -200,6 +191,28 @@ pub(super) struct Lap<'r, 'p, 'a> {
 }
 
 impl Lap<'_, '_, '_> {
+    fn go(mut self) -> Result<()> {
+        let plan = self.plan;
+        if let Some(first) = restart::first(plan, self.target) {
+            self.open(&first.setting)?;
+        }
+        for step in &plan.steps {
+            self.step(step)?;
+        }
+        let Lap {
+            runner,
+            worker,
+            server,
+            envelope,
+            lost,
+            ..
+        } = self;
+        if !lost {
+            worker.close(runner.interrupt, &envelope)?;
+        }
+        server.map_or(Ok(()), Server::stop)
+    }
+
     /// Open the store with what a step asks for; the seconds it took.
     pub(super) fn open(&mut self, setting: &Setting) -> Result<f64> {
         let params = setting.params.as_ref().unwrap_or(&self.plan.params);
