@@ -81,9 +81,7 @@ pub(crate) fn step(target: &str, repeat: u32, rate: f64) -> StepSummary {
         integrity: Integrity::default(),
         valid: true,
         invalid_reason: None,
-        unsupported: None,
-        extra: BTreeMap::new(),
-        warnings: Vec::new(),
+        ..StepSummary::default()
     }
 }
 
