@@ -263,3 +263,70 @@ fn shapes(run: &RunRecord, target: &str) -> Vec<Shape> {
         ),
     ]
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+    use crate::analysis::{fixture, summarize};
+    use crate::published::Reproduced;
+    use crate::record::StepSummary;
+
+    /// A thousand rows at each of three levels.
+    fn run() -> RunRecord {
+        let step = |name: &str, rate: f64, log: u64, written: u64| StepSummary {
+            step: name.to_owned(),
+            written_by_reason: BTreeMap::from([
+                ("log".to_owned(), log),
+                ("flush".to_owned(), 50_000),
+            ]),
+            device_write_bytes: Some(written),
+            extra: BTreeMap::from([("log_syncs".to_owned(), 500.0)]),
+            ..fixture::step("betree", 1, rate)
+        };
+        let steps = vec![
+            step("sync", 700.0, 4_000_000, 5_000_000),
+            step("interval", 7000.0, 300_000, 600_000),
+            step("none", 7100.0, 300_000, 600_000),
+        ];
+        let mut run = fixture::run("run", &["betree"], 1, steps.clone());
+        let plan = run.manifest.plan.steps[0].clone();
+        run.manifest.plan.steps = ["sync", "interval", "none", "group"]
+            .map(|name| {
+                let mut step = plan.clone();
+                name.clone_into(&mut step.name);
+                step
+            })
+            .to_vec();
+        let with_rates: Vec<_> = steps.into_iter().map(|s| (s, Vec::new())).collect();
+        run.summary = summarize(&run.manifest, &with_rates, true);
+        run
+    }
+
+    #[test]
+    fn costs_are_for_each_insert_and_shapes_are_judged() {
+        let beside = beside(&run());
+        let inserts = &beside.measured[0];
+        let column = |name: &str| inserts.columns.iter().position(|c| c == name).unwrap();
+        let sync = &inserts.lines[0].values;
+        let number = |name: &str| sync[column(name)].clone();
+        assert_eq!(number("log B/insert"), Value::Number(Some(4000.0)));
+        assert_eq!(number("data B/insert"), Value::Number(Some(50.0)));
+        assert_eq!(number("device B/insert"), Value::Number(Some(5000.0)));
+        assert_eq!(number("syncs/insert"), Value::Number(Some(0.5)));
+        // 10 bytes of keys and values a row.
+        assert_eq!(number("log padding"), Value::Number(Some(400.0)));
+        let verdicts: Vec<Reproduced> = beside.shapes.iter().map(|s| s.verdict).collect();
+        assert_eq!(
+            verdicts,
+            [Reproduced::Yes, Reproduced::Yes, Reproduced::No]
+        );
+        assert_eq!(beside.published.lines.len(), 6);
+        assert_eq!(beside.published.lines[5].values[6], Value::Number(None));
+        for grid in beside.measured.iter().chain([&beside.published]) {
+            let fits = |l: &Line| l.values.len() == grid.columns.len();
+            assert!(grid.lines.iter().all(fits), "{}", grid.caption);
+        }
+    }
+}
