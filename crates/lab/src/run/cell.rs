@@ -109,15 +109,7 @@ fn with_worker(
     for step in &plan.steps {
         lap.step(step)?;
     }
-    let Lap {
-        runner,
-        worker,
-        server,
-        envelope,
-        ..
-    } = lap;
-    worker.close(runner.interrupt, &envelope)?;
-    server.map_or(Ok(()), Server::stop)
+    lap.close()
 }
 
 /// The limits of a cell.
@@ -207,6 +199,12 @@ impl Lap<'_, '_, '_> {
         Ok(())
     }
 
+    /// End the worker, then the server it spoke to.
+    fn close(self) -> Result<()> {
+        self.worker.close(self.runner.interrupt, &self.envelope)?;
+        self.server.map_or(Ok(()), Server::stop)
+    }
+
     /// Send a request and wait for the event that ends it.
     fn ask(&mut self, request: &Request) -> Result<Event> {
         self.worker.ask(request, &self.envelope)?;
@@ -289,21 +287,8 @@ impl Lap<'_, '_, '_> {
         observer.settle(finished.seconds);
         let mut settled = Settling::default();
         if step.settle {
-            let request = Request::Settle {
-                seconds_max: self.plan.settle_max,
-            };
-            settled = match talk.watched(&request, &mut watch, &mut observer)? {
-                Event::Settled {
-                    seconds,
-                    cut,
-                    unknown,
-                } => Settling {
-                    seconds,
-                    cut,
-                    unknown,
-                },
-                other => return Err(unexpected(&other)),
-            };
+            let seconds_max = self.plan.settle_max;
+            settled = talk.settled(seconds_max, &mut watch, &mut observer)?;
         }
         let end = observer.sample();
         self.stats = observer.stats().clone();
@@ -357,6 +342,29 @@ impl Talk<'_> {
                 Event::Interval(interval) => observer.interval(&interval),
                 last => return Ok(last),
             }
+        }
+    }
+}
+
+impl Talk<'_> {
+    /// Let the target settle, and watch it.
+    fn settled(
+        &mut self,
+        seconds_max: f64,
+        watch: &mut Watch<'_>,
+        observer: &mut Observer<'_>,
+    ) -> Result<Settling> {
+        match self.watched(&Request::Settle { seconds_max }, watch, observer)? {
+            Event::Settled {
+                seconds,
+                cut,
+                unknown,
+            } => Ok(Settling {
+                seconds,
+                cut,
+                unknown,
+            }),
+            other => Err(unexpected(&other)),
         }
     }
 }

@@ -11,5 +11,6 @@ mod interrupt;
 mod options;
 mod program;
 mod results;
+mod servers;
 mod surroundings;
 mod wrong;
