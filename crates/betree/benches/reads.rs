@@ -7,7 +7,6 @@
 //! group with a limit.
 #![expect(
     clippy::indexing_slicing,
-    clippy::cast_possible_truncation,
     reason = "a benchmark with numbers of its own"
 )]
 
