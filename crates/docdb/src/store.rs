@@ -20,7 +20,7 @@ use crate::catalog::{Catalog, Named};
 use crate::collection::{Collection, Core, fold_counts};
 use crate::cursor::Cursors;
 use crate::error;
-use crate::session::Sessions;
+use crate::session::{Moments, Sessions};
 use stdx::sync::atomic::{AtomicBool, Ordering};
 
 pub use tuning::Tuning;
@@ -67,6 +67,7 @@ pub struct Store {
     /// Told of every commit to a capped collection.
     written: (Mutex<u64>, Condvar),
     sessions: Sessions,
+    moments: Moments,
     closed: AtomicBool,
     cursors: Cursors,
 }
@@ -141,6 +142,25 @@ impl Store {
 
     pub(crate) fn sessions(&self) -> &Sessions {
         &self.sessions
+    }
+
+    /// The snapshots that are held.
+    pub(crate) fn moments(&self) -> &Moments {
+        &self.moments
+    }
+
+    /// Change the catalog, one at a time; `None` when others change it for longer than `limit`.
+    pub(crate) fn changes_within(&self, limit: Duration) -> Option<stdx::sync::MutexGuard<'_, ()>> {
+        let deadline = stdx::time::now() + limit;
+        loop {
+            if let Some(changes) = self.changes.try_lock() {
+                return Some(changes);
+            }
+            if deadline <= stdx::time::now() {
+                return None;
+            }
+            stdx::time::sleep(Duration::from_millis(1));
+        }
     }
 
     /// Change the catalog, one at a time.

@@ -56,6 +56,7 @@ impl FindCursor {
 /// `QueryPlanKilled`.
 pub(crate) fn check_alive(
     store: &Store,
+    op: &Op<'_>,
     collection: &Collection,
     executor: &Executor,
 ) -> Result<()> {
@@ -64,7 +65,7 @@ pub(crate) fn check_alive(
     if collection.is_dropped() {
         return killed(format!("collection dropped. UUID {uuid}"));
     }
-    let now = store.collection(collection.ns());
+    let now = store.collection_for(op, collection.ns())?;
     let Some(now) = now.filter(|now| now.uuid() == uuid) else {
         return killed(format!(
             "collection renamed from '{}'. UUID {uuid}",
@@ -123,6 +124,7 @@ impl Cursors {
         let registration = Registration {
             namespace: ns.clone(),
             owner: owner(op),
+            at: op.held.map(|held| held.time),
             no_timeout,
         };
         self.registry
@@ -134,6 +136,13 @@ impl Store {
     /// `killCursors`.
     pub fn kill_cursors(&self, op: &Op<'_>, ns: &Namespace, ids: &[i64]) -> Killed {
         self.cursors().registry.kill(ns, op.user.as_deref(), ids)
+    }
+
+    /// The time of the held snapshot that a cursor reads, if it does: go on with it by
+    /// [`Store::at_moment`].
+    #[must_use]
+    pub fn cursor_time(&self, id: i64) -> Option<bson::Timestamp> {
+        self.cursors().registry.time(id)
     }
 
     /// End the cursors that `chosen` accepts, given their namespace and owner: those of a session

@@ -11,6 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+use bson::Timestamp;
 use query::{Code, Error, Namespace, Result};
 use stdx::Rng;
 use stdx::sync::Mutex;
@@ -36,6 +37,8 @@ pub(crate) struct Registration {
     pub namespace: Namespace,
     /// Who opened it.
     pub owner: Owner,
+    /// The time of the held snapshot that it reads.
+    pub at: Option<Timestamp>,
     /// Whether it stays open however long it is idle.
     pub no_timeout: bool,
 }
@@ -159,6 +162,11 @@ impl<T> Registry<T> {
                 killed: Arc::clone(&entry.killed),
             }),
         }
+    }
+
+    /// The time of the held snapshot that a cursor reads.
+    pub(crate) fn time(&self, id: i64) -> Option<Timestamp> {
+        self.state.lock().entries.get(&id)?.registration.at
     }
 
     /// End the cursors `ids` of `namespace`.
@@ -352,6 +360,7 @@ mod tests {
         Registration {
             namespace: Namespace::parse("db.c").unwrap(),
             owner,
+            at: None,
             no_timeout: false,
         }
     }
