@@ -129,9 +129,9 @@ impl Model {
         let mut told = Vec::new();
         let mut there = BTreeMap::new();
         for document in found {
-            match Row::of(document) {
-                Some((id, row)) if there.insert(id, row).is_none() => {}
-                _ => told.push(format!("{}: nobody wrote {document}", side.name())),
+            let row = Row::of(document);
+            if row.is_none_or(|(id, row)| there.insert(id, row).is_some()) {
+                told.push(format!("{}: nobody wrote {document}", side.name()));
             }
         }
         let wanted = self.rows(side);
