@@ -5,6 +5,7 @@
 //! catalog does not know are left over from a change that did not end, and are dropped at opening.
 
 mod open;
+mod tuning;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -19,8 +20,10 @@ use crate::catalog::{Catalog, Named};
 use crate::collection::{Collection, Core, fold_counts};
 use crate::cursor::Cursors;
 use crate::error;
-use crate::session::{Moments, Sessions};
+use crate::session::{Intents, Moments, Sessions};
 use stdx::sync::atomic::{AtomicBool, Ordering};
+
+pub use tuning::Tuning;
 
 /// How a store is opened.
 #[derive(Clone, Debug)]
@@ -54,6 +57,7 @@ impl Default for Options {
 pub struct Store {
     engine: Arc<dyn Engine>,
     options: Options,
+    tuning: Tuning,
     trees: Trees,
     catalog: ArcSwap<Catalog>,
     /// Held by whoever changes the catalog.
@@ -64,6 +68,7 @@ pub struct Store {
     written: (Mutex<u64>, Condvar),
     sessions: Sessions,
     moments: Moments,
+    intents: Intents,
     closed: AtomicBool,
     cursors: Cursors,
 }
@@ -87,6 +92,12 @@ impl Store {
     #[must_use]
     pub fn options(&self) -> &Options {
         &self.options
+    }
+
+    /// What may be changed while it is open.
+    #[must_use]
+    pub fn tuning(&self) -> &Tuning {
+        &self.tuning
     }
 
     /// All open cursors.
@@ -116,6 +127,14 @@ impl Store {
         self.catalog.load().get(ns).cloned()
     }
 
+    /// Make everything that was committed durable.
+    ///
+    /// # Errors
+    /// As the engine's.
+    pub fn sync(&self) -> Result<()> {
+        self.engine.sync_log().map_err(error::engine)
+    }
+
     /// Make everything durable and close. Operations under way fail.
     ///
     /// # Errors
@@ -137,6 +156,11 @@ impl Store {
     /// The snapshots that are held.
     pub(crate) fn moments(&self) -> &Moments {
         &self.moments
+    }
+
+    /// What open transactions mean to change.
+    pub(crate) fn intents(&self) -> &Intents {
+        &self.intents
     }
 
     /// Change the catalog, one at a time; `None` when others change it for longer than `limit`.

@@ -110,13 +110,13 @@ pub struct StepSummary {
     pub file_bytes: u64,
     /// The largest size of the files seen.
     pub file_bytes_max: u64,
-    /// CPU of the worker during the step and its settling, user and system; that of the server where
-    /// the target is one, if its process could be seen.
+    /// CPU of the worker during the step and its settling, user and system; that of the server
+    /// where the target is one, if its process could be seen.
     pub cpu_seconds: Option<f64>,
     /// Of that, in the kernel.
     pub cpu_system_seconds: f64,
-    /// CPU of the load generator: spent making rows, within `cpu_seconds`; or, where the target is a
-    /// server, all of the worker's, the driver included, beside `cpu_seconds`.
+    /// CPU of the load generator: spent making rows, within `cpu_seconds`; or, where the target is
+    /// a server, all of the worker's, the driver included, beside `cpu_seconds`.
     pub client_cpu_seconds: f64,
     /// CPU of the lab's own process (sampling, display) during the step.
     pub lab_cpu_seconds: f64,

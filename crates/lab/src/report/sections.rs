@@ -413,13 +413,7 @@ pub(crate) fn method(view: &View<'_>, grouping: usize) -> Method {
     for step in &view.steps {
         for cell in &step.cells {
             let s = cell.summary;
-            // A server's CPU is its own; that of its client stands beside it.
-            let beside = if view.server(cell.target) {
-                s.client_cpu_seconds
-            } else {
-                0.0
-            };
-            let cpu = s.cpu_seconds.map(|cpu| (cpu + beside).max(1e-9));
+            let cpu = cpu_of_both(view, cell);
             let of_cpu = |seconds: f64| {
                 let share = cpu.map(|cpu| format::percent(seconds / cpu));
                 Cell::num(share.unwrap_or(format::MISSING.to_owned()))
@@ -459,6 +453,17 @@ pub(crate) fn method(view: &View<'_>, grouping: usize) -> Method {
             .iter()
             .any(|s| matches!(s.plan.load, crate::record::LoadKind::Closed)),
     }
+}
+
+/// The CPU of both sides of a cell: a server's is its own, and its client's stands beside it.
+fn cpu_of_both(view: &View<'_>, cell: &CellView<'_>) -> Option<f64> {
+    let s = cell.summary;
+    let beside = if view.server(cell.target) {
+        s.client_cpu_seconds
+    } else {
+        0.0
+    };
+    s.cpu_seconds.map(|cpu| (cpu + beside).max(1e-9))
 }
 
 /// Whether the rate of a cell came to rest.

@@ -199,18 +199,7 @@ impl Lap<'_, '_, '_> {
         for step in &plan.steps {
             self.step(step)?;
         }
-        let Lap {
-            runner,
-            worker,
-            server,
-            envelope,
-            lost,
-            ..
-        } = self;
-        if !lost {
-            worker.close(runner.interrupt, &envelope)?;
-        }
-        server.map_or(Ok(()), Server::stop)
+        self.close()
     }
 
     /// Open the store with what a step asks for; the seconds it took.
@@ -244,6 +233,14 @@ impl Lap<'_, '_, '_> {
             }
         }
         Ok(seconds)
+    }
+
+    /// End the worker, then the server it spoke to.
+    fn close(self) -> Result<()> {
+        if !self.lost {
+            self.worker.close(self.runner.interrupt, &self.envelope)?;
+        }
+        self.server.map_or(Ok(()), Server::stop)
     }
 
     /// Send a request and wait for the event that ends it.
@@ -378,21 +375,8 @@ impl Lap<'_, '_, '_> {
         observer.settle(finished.seconds);
         let mut settled = Settling::default();
         if step.settle {
-            let request = Request::Settle {
-                seconds_max: self.plan.settle_max,
-            };
-            settled = match talk.watched(&request, &mut watch, &mut observer)? {
-                Event::Settled {
-                    seconds,
-                    cut,
-                    unknown,
-                } => Settling {
-                    seconds,
-                    cut,
-                    unknown,
-                },
-                other => return Err(unexpected(&other)),
-            };
+            let seconds_max = self.plan.settle_max;
+            settled = talk.settled(seconds_max, &mut watch, &mut observer)?;
         }
         let end = observer.sample();
         self.stats = observer.stats().clone();
@@ -436,6 +420,29 @@ impl Talk<'_> {
                 Event::Interval(interval) => observer.interval(&interval),
                 last => return Ok(last),
             }
+        }
+    }
+}
+
+impl Talk<'_> {
+    /// Let the target settle, and watch it.
+    fn settled(
+        &mut self,
+        seconds_max: f64,
+        watch: &mut Watch<'_>,
+        observer: &mut Observer<'_>,
+    ) -> Result<Settling> {
+        match self.watched(&Request::Settle { seconds_max }, watch, observer)? {
+            Event::Settled {
+                seconds,
+                cut,
+                unknown,
+            } => Ok(Settling {
+                seconds,
+                cut,
+                unknown,
+            }),
+            other => Err(unexpected(&other)),
         }
     }
 }

@@ -145,7 +145,7 @@ fn a_run_is_resumed_from_anywhere() {
 }
 
 /// The control groups of a laboratory, by the pid in their names.
-fn groups_of(pid: u32, dir: &Path, depth: u32) -> Vec<String> {
+pub(crate) fn groups_of(pid: u32, dir: &Path, depth: u32) -> Vec<String> {
     let mut found = Vec::new();
     let Ok(entries) = fs::read_dir(dir) else {
         return found;

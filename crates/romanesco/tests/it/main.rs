@@ -11,5 +11,7 @@ mod interrupt;
 mod options;
 mod program;
 mod results;
+mod serve;
+mod servers;
 mod surroundings;
 mod wrong;

@@ -25,7 +25,10 @@ pub(super) fn prepare(link: &mut Link) -> Result<(), String> {
             doc! { "key": { "tag": -1, "n": 1 }, "name": "tag_n" },
             doc! { "key": { "v": 1 }, "name": "v", "unique": true },
         ];
-        ask(link, &doc! { "createIndexes": side.name(), "indexes": indexes })?;
+        ask(
+            link,
+            &doc! { "createIndexes": side.name(), "indexes": indexes },
+        )?;
     }
     let counts: Vec<Document> = Side::BOTH
         .iter()

@@ -144,7 +144,9 @@ impl Client {
                 return Err(format!("sent again, {command} was answered {reply}"));
             };
             if done.is_some_and(|before| before != now) {
-                return Err(format!("sent twice, {command} was answered otherwise: {reply}"));
+                return Err(format!(
+                    "sent twice, {command} was answered otherwise: {reply}"
+                ));
             }
             done = Some(now);
         }
@@ -175,7 +177,11 @@ fn lost(error: &Lost) -> String {
 fn perform(link: &mut Link, operation: &Operation) -> Result<End, String> {
     let last = operation.commands.len().saturating_sub(1);
     for (index, (database, command, expect)) in operation.commands.iter().enumerate() {
-        let unknown = if index == last { End::Unknown } else { End::CutShort };
+        let unknown = if index == last {
+            End::Unknown
+        } else {
+            End::CutShort
+        };
         let reply = match link.command(database, command) {
             Ok(reply) => reply,
             Err(Lost::Gone) => return Ok(unknown),

@@ -8,12 +8,12 @@ use std::time::Duration;
 use stdx::sync::atomic::{AtomicBool, Ordering};
 use stdx::{Rng, time};
 
+use super::check;
 use super::client::Client;
 use super::link::Link;
 use super::model::Model;
 use super::process::Process;
 use super::report::{Failure, Summary};
-use super::check;
 
 /// How a run is done.
 #[derive(Clone, Debug)]
@@ -177,19 +177,26 @@ impl Run<'_> {
         ms: u64,
         orderly: bool,
     ) -> Result<&'static str, String> {
-        let stop = AtomicBool::new(false);
+        let stop = &AtomicBool::new(false);
         thread::scope(|scope| {
             let writing: Vec<_> = self
                 .clients
                 .iter_mut()
-                .map(|client| scope.spawn(|| client.operate(port, &stop)))
+                .map(|client| scope.spawn(move || client.operate(port, stop)))
                 .collect();
             time::sleep(Duration::from_millis(ms));
             let died = server.ended();
-            let ended = if orderly { server.stop() } else { Ok(server.kill()) };
+            let ended = if orderly {
+                server.stop()
+            } else {
+                server.kill();
+                Ok(())
+            };
             stop.store(true, Ordering::Relaxed);
             for client in writing {
-                client.join().map_err(|_| "a client panicked".to_owned())??;
+                client
+                    .join()
+                    .map_err(|_| "a client panicked".to_owned())??;
             }
             ended?;
             match died {

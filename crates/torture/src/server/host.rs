@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use clap::Args;
-use kv::{Engine, EngineOptions};
+use kv::Engine;
 use server::{Config, Running};
 
 /// The line that starts it, as that of `romanesco serve`.
@@ -27,14 +27,16 @@ pub struct Host {
 /// A sentence.
 pub fn host(line: &Host) -> Result<(), String> {
     let factory = lab::target::factory(&line.storage_engine)?;
-    let config = Config {
+    let mut config = Config {
         db_path: line.dbpath.clone(),
         log_path: Some(line.logpath.clone()),
         engine: line.storage_engine.clone(),
         port: line.port,
         ..Config::default()
     };
-    let opened = factory.open(&line.dbpath, &EngineOptions::default());
+    let setup = config.engine_setup(factory)?;
+    config.cache_bytes = Some(setup.options.cache.bytes());
+    let opened = factory.open(&line.dbpath, &setup.options);
     let engine: Arc<dyn Engine> = Arc::from(opened.map_err(|e| e.to_string())?);
     let running = Running::start(config, engine).map_err(|e| e.message)?;
     running.wait();

@@ -87,7 +87,9 @@ impl Link {
             let Ok(cursor) = reply.get_document("cursor") else {
                 return Err(Lost::Nonsense(format!("{find} was answered {reply}")));
             };
-            let batch = cursor.get_array("firstBatch").or(cursor.get_array("nextBatch"));
+            let batch = cursor
+                .get_array("firstBatch")
+                .or(cursor.get_array("nextBatch"));
             let batch = batch.map_err(|e| nonsense(&e))?;
             found.extend(batch.iter().filter_map(Bson::as_document).cloned());
             let id = cursor.get_i64("id").map_err(|e| nonsense(&e))?;

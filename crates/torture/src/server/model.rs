@@ -60,7 +60,7 @@ impl Row {
             n: document.get_i64("n").ok()?,
             tag: document.get_i32("tag").ok()?,
         };
-        let whole = document.get_str("pad") == Ok(row.pad().as_str());
+        let whole = document.get_str("pad").is_ok_and(|pad| pad == row.pad());
         let id = document.get_i64("_id").ok()?;
         (whole && document.len() == 5).then_some((id, row))
     }
@@ -129,9 +129,9 @@ impl Model {
         let mut told = Vec::new();
         let mut there = BTreeMap::new();
         for document in found {
-            match Row::of(document) {
-                Some((id, row)) if there.insert(id, row).is_none() => {}
-                _ => told.push(format!("{}: nobody wrote {document}", side.name())),
+            let row = Row::of(document);
+            if row.is_none_or(|(id, row)| there.insert(id, row).is_some()) {
+                told.push(format!("{}: nobody wrote {document}", side.name()));
             }
         }
         let wanted = self.rows(side);
@@ -147,7 +147,10 @@ impl Model {
         }
         for (id, row) in &there {
             if !wanted.contains_key(id) {
-                told.push(format!("{}: {id} should not be there: {row:?}", side.name()));
+                told.push(format!(
+                    "{}: {id} should not be there: {row:?}",
+                    side.name()
+                ));
             }
         }
         told.truncate(10);
@@ -158,7 +161,9 @@ impl Model {
 /// Whether the value of a reply to `findAndModify` is that row.
 pub(super) fn is_value(reply: &Document, id: i64, row: &Row) -> bool {
     let value = reply.get("value").and_then(Bson::as_document);
-    value.and_then(Row::of).is_some_and(|(i, r)| i == id && r == *row)
+    value
+        .and_then(Row::of)
+        .is_some_and(|(i, r)| i == id && r == *row)
 }
 
 #[cfg(test)]
@@ -182,9 +187,18 @@ mod tests {
         let good = [row(10, 0).document(1), row(11, 0).document(2)];
         assert_eq!(model.differences(Side::Left, &good), Vec::<String>::new());
         assert_eq!((model.count(Side::Left), model.count(Side::Right)), (1, 0));
-        let bad = [row(10, 1).document(1), row(12, 0).document(3), doc! { "_id": 9 }];
+        let bad = [
+            row(10, 1).document(1),
+            row(12, 0).document(3),
+            doc! { "_id": 9 },
+        ];
         let told = model.differences(Side::Left, &bad).join("\n");
-        for part in ["nobody wrote", "2 is lost", "1 is Row", "3 should not be there"] {
+        for part in [
+            "nobody wrote",
+            "2 is lost",
+            "1 is Row",
+            "3 should not be there",
+        ] {
             assert!(told.contains(part), "{told}");
         }
     }

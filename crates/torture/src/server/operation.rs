@@ -45,7 +45,7 @@ impl Expect {
     /// Whether a reply without error holds it.
     pub(super) fn holds(&self, reply: &Document) -> bool {
         match self {
-            Expect::Met(n) => reply.get_i32("n") == Ok(*n),
+            Expect::Met(n) => reply.get_i32("n").is_ok_and(|met| met == *n),
             Expect::Value(id, row) => is_value(reply, *id, row),
             Expect::SomeValue => reply.get("value").is_some_and(|v| *v != Bson::Null),
             Expect::Ok => true,
@@ -78,7 +78,9 @@ impl Draw<'_> {
         let mut taken = Vec::new();
         let (mut command, expect, changes) = match self.rng.below(4) {
             0 | 1 => self.insert(side),
-            2 => self.change(side, &mut taken).unwrap_or_else(|| self.insert(side)),
+            2 => self
+                .change(side, &mut taken)
+                .unwrap_or_else(|| self.insert(side)),
             _ => self.modify(side).unwrap_or_else(|| self.insert(side)),
         };
         command.insert("writeConcern", doc! { "w": 1, "j": true });
@@ -231,7 +233,9 @@ impl Draw<'_> {
                 command.insert("startTransaction", true);
             }
             operation.commands.push((DATABASE, command, expect));
-            operation.changes.extend(changes.into_iter().filter(|_| commits));
+            operation
+                .changes
+                .extend(changes.into_iter().filter(|_| commits));
         }
         let mut end = match commits {
             true => doc! { "commitTransaction": 1, "writeConcern": { "w": 1, "j": true } },

@@ -38,7 +38,10 @@ impl Process {
         if log.exists() {
             fs::remove_file(&log).map_err(|e| format!("{}: {e}", log.display()))?;
         }
-        let errors = fs::OpenOptions::new().create(true).append(true).open(&errors);
+        let errors = fs::OpenOptions::new()
+            .create(true)
+            .append(true)
+            .open(&errors);
         let errors = errors.map_err(|e| format!("{}: {e}", directory.display()))?;
         let child = Command::new(program)
             .args(["serve", "--port", "0", "--storageEngine", engine])

@@ -35,7 +35,10 @@ fn transactions_on_lists_keep_snapshot_isolation_over_kills() {
     let config = config("betree", 12, 0, directory.path());
     let lists = append::run(&config, 600, &mut |_| ()).unwrap_or_else(|f| panic!("{f}"));
     println!("{lists}");
-    assert!(600 <= lists.transactions && 200 <= lists.committed, "{lists}");
+    assert!(
+        600 <= lists.transactions && 200 <= lists.committed,
+        "{lists}"
+    );
     assert!(1 <= lists.kills && 200 <= lists.edges, "{lists}");
 }
 

@@ -159,7 +159,9 @@ pub(super) fn edges(repository: &Repository) -> Vec<Finding> {
 }
 
 fn objection(from: &Place, to: &Place, kind: Kind) -> Option<String> {
-    if to.test_only {
+    // What only tests use may stand on another such crate, where the table says so.
+    let among_tests = from.test_only && from.may_use.contains(&to.name);
+    if to.test_only && !among_tests {
         return match kind {
             Kind::Dev => None,
             Kind::Normal => Some(format!(

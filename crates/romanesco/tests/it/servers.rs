@@ -1,0 +1,180 @@
+//! Servers as targets: one started for the run, one that runs already; their ends, and those of the
+//! lab.
+
+use std::fs;
+use std::path::Path;
+use std::process::Child;
+
+use rustix::process::Signal;
+
+use crate::interrupt::groups_of;
+use crate::program::{Place, Running, lives, send, wait_for};
+
+/// Ten short steps against a server of the run's own.
+const STEPS: &str = "run iibench-steps -t serve --rows 2000 --time 0.35 --settle 0.2 --out run";
+
+/// The children of a lab: the server first, then the worker.
+fn children(running: &Running) -> Vec<u32> {
+    let pid = running.pid();
+    let path = format!("/proc/{pid}/task/{pid}/children");
+    let mut found = Vec::new();
+    wait_for("a server and a worker", || {
+        let text = fs::read_to_string(&path).unwrap_or_default();
+        found = text
+            .split_whitespace()
+            .map(|c| c.parse().unwrap())
+            .collect();
+        found.len() == 2
+    });
+    found
+}
+
+/// A server that runs already; killed when dropped.
+struct Foreign {
+    child: Child,
+    port: u64,
+}
+
+impl Foreign {
+    fn start(place: &Place, more: &str) -> Foreign {
+        fs::create_dir_all(place.path("db")).unwrap();
+        let mut command = place.outside(env!("CARGO_BIN_EXE_romanesco"));
+        command
+            .args("serve --dbpath db --port 0 --logpath server.log".split(' '))
+            .args(more.split_whitespace());
+        let child = command.spawn().unwrap();
+        let mut port = None;
+        wait_for("the server to listen", || {
+            let log = fs::read_to_string(place.path("server.log")).unwrap_or_default();
+            port = log.lines().find_map(|line| {
+                let line: serde_json::Value = serde_json::from_str(line).ok()?;
+                (line["id"] == 23_016).then(|| line["attr"]["port"].as_u64())?
+            });
+            port.is_some()
+        });
+        Foreign {
+            child,
+            port: port.unwrap(),
+        }
+    }
+}
+
+impl Drop for Foreign {
+    fn drop(&mut self) {
+        // A test that killed it left only this to do.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[test]
+fn a_server_of_the_run_goes_through_every_step() {
+    let place = Place::new();
+    place.lab(STEPS).exits(0);
+    place.whole("run");
+    assert_eq!(place.count("run", "done"), 10);
+    let target = &place.json("run/env/targets.json")[0];
+    assert_eq!(target["engine"], "betree behind `romanesco serve`");
+    assert!(
+        target["version"].as_str().unwrap().contains("Romanesco"),
+        "{target:#}"
+    );
+    let options = target["options"].to_string();
+    assert!(
+        options.contains("storage.dbPath") && options.contains("j: false"),
+        "{options}"
+    );
+    let load = place.json("run/steps/001_serve_r1_l.i0/summary.json");
+    assert!(load["cpu_seconds"].as_f64().is_some() && load["file_bytes"].as_u64() > Some(0));
+    assert!(
+        load["integrity"]["checked"] == true && load["rows"] == 2000,
+        "{load:#}"
+    );
+    place.lab("report run -o again.html").exits(0);
+    place.lab("export run --format csv").exits(0);
+}
+
+#[test]
+fn a_server_that_runs_already_is_measured_and_left_alone() {
+    let place = Place::new();
+    let foreign = Foreign::start(&place, "");
+    let target = format!("mongodb://127.0.0.1:{}", foreign.port);
+    let line = format!(
+        "run iibench-reads -t {target},memory --rows 2000 --time 0.3 --settle 0.2 --out run"
+    );
+    let plan = place.lab(&format!("{line} --dry-run")).exits(0).out;
+    assert!(plan.contains("not managed"), "{plan}");
+    place.lab(&line).exits(0);
+    place.whole("run");
+    assert_eq!(place.count("run", "done"), 8);
+    let (name, ..) = &place.statuses("run")[0];
+    let load = place.json(format!("run/steps/{name}/summary.json"));
+    assert!(
+        load["cpu_seconds"].as_f64().is_some(),
+        "its process is here: {load:#}"
+    );
+    assert!(
+        load["warnings"].to_string().contains("not capped"),
+        "{load:#}"
+    );
+    assert!(load["file_bytes"].as_u64() > Some(0), "{load:#}");
+    assert!(lives(foreign.child.id()));
+    let report = place.text("run/report.html");
+    assert!(report.contains("its limits are its own"));
+}
+
+#[test]
+fn what_is_wrong_with_a_server_is_said_before_anything_is_written() {
+    let place = Place::new();
+    place
+        .lab("run iibench-classic -t mongodb://127.0.0.1:1/?serverSelectionTimeoutMS=300 --out run")
+        .refuses(3, &["no server answers", "127.0.0.1:1"]);
+    place
+        .lab("run iibench-classic -t mongodb://ann:secret@h --out run")
+        .refuses(3, &["LAB_MONGODB_PASSWORD"]);
+    let foreign = Foreign::start(&place, "--auth");
+    let line = format!(
+        "run iibench-classic -t mongodb://127.0.0.1:{} --out run",
+        foreign.port
+    );
+    place
+        .lab(&line)
+        .refuses(3, &["only users", "LAB_MONGODB_PASSWORD"]);
+    assert!(!place.path("run").exists());
+}
+
+#[test]
+fn a_server_that_is_killed_fails_its_target_only() {
+    let place = Place::new();
+    let line = "run iibench-classic -t serve,memory --rows 20000 --rate 2000 --batch 20 --time 2 \
+                --settle 0.2 --out run";
+    let mut running = place.start(line);
+    place.await_step("run", "_serve_r1_load");
+    send(children(&running)[0], Signal::KILL);
+    assert_eq!(running.end(), 2, "{}", place.text("background.txt"));
+    let statuses = place.statuses("run");
+    assert_eq!(statuses[0].1, "failed");
+    for needle in ["serve", "the server ended", "signal: 9", "lab resume"] {
+        assert!(statuses[0].2.contains(needle), "{statuses:?}");
+    }
+    assert_eq!(statuses[1].1, "done", "{statuses:?}");
+}
+
+#[test]
+fn a_lab_that_ends_takes_its_server_along() {
+    for signal in [Signal::INT, Signal::KILL] {
+        let place = Place::new();
+        let mut running = place.start(STEPS);
+        place.await_step("run", "_qr100");
+        let (lab, both) = (running.pid(), children(&running));
+        running.signal(signal);
+        running.end();
+        for pid in both {
+            wait_for("server and worker to end", || !lives(pid));
+        }
+        place.lab("resume run").exits(0);
+        place.whole("run");
+        let left = groups_of(lab, Path::new("/sys/fs/cgroup"), 0);
+        assert!(left.is_empty(), "{left:?}");
+    }
+}
