@@ -318,10 +318,7 @@ mod tests {
         // 10 bytes of keys and values a row.
         assert_eq!(number("log padding"), Value::Number(Some(400.0)));
         let verdicts: Vec<Reproduced> = beside.shapes.iter().map(|s| s.verdict).collect();
-        assert_eq!(
-            verdicts,
-            [Reproduced::Yes, Reproduced::Yes, Reproduced::No]
-        );
+        assert_eq!(verdicts, [Reproduced::Yes, Reproduced::Yes, Reproduced::No]);
         assert_eq!(beside.published.lines.len(), 6);
         assert_eq!(beside.published.lines[5].values[6], Value::Number(None));
         for grid in beside.measured.iter().chain([&beside.published]) {
