@@ -101,7 +101,8 @@ impl Scan {
 
     fn indexes(&mut self, database: &Embedded) -> Result<(), String> {
         let kept = usize::from(database.generator.params().indexes);
-        let trees = database.indexes.into_iter().flatten().take(kept);
+        let made = database.indexes.get();
+        let trees = made.into_iter().flatten().copied().take(kept);
         let snapshot = database.engine.begin_read().map_err(text)?;
         for (index, (tree, expected)) in trees.zip(self.sums).enumerate() {
             let mut cursor = snapshot
