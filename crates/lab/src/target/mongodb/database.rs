@@ -27,8 +27,9 @@ const MORE_CONNECTIONS: u32 = 8;
 /// How often a server that settles is looked at.
 const LOOK: Duration = Duration::from_millis(200);
 
-/// Debt below which a server is quiet: metadata of its own may stay dirty for ever.
-const QUIET_BYTES: u64 = 256 << 10;
+/// Debt that an idle server has not touched for so long it will not pay by itself: what lies in its
+/// memory until more comes.
+const STILL: Duration = Duration::from_secs(2);
 
 /// A look at the server's state may take this share of the time.
 const LOOK_SHARE: u32 = 20;
@@ -178,12 +179,19 @@ impl Database for Server {
 
     fn settle(&self, limit: Duration) -> Result<Settled, String> {
         let end = time::now() + limit;
+        let mut last = (None, time::now());
         loop {
             let Some(stats) = self.stats().filter(|s| s.debt_bytes.is_some()) else {
                 return Ok(Settled::Unknown);
             };
             let idle = stats.activity.is_empty();
-            if idle && stats.debt_bytes.is_some_and(|debt| debt <= QUIET_BYTES) {
+            if stats.debt_bytes != last.0 || !idle {
+                last = (stats.debt_bytes, time::now());
+            }
+            let paid = stats
+                .debt_bytes
+                .is_some_and(|debt| debt <= facts::QUIET_BYTES);
+            if idle && (paid || STILL <= last.1.elapsed()) {
                 return Ok(Settled::Complete);
             }
             if end <= time::now() {

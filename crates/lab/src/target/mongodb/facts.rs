@@ -18,6 +18,9 @@ use crate::target::database::ServerFacts;
 /// some moment of its start, the kernel in hundredths.
 const AGE_TOLERANCE: f64 = 5.0;
 
+/// Debt below which a server is quiet: metadata of its own may stay dirty for ever.
+pub(super) const QUIET_BYTES: u64 = 256 << 10;
+
 /// Ask.
 pub(super) fn gather(client: &Client, uri: &str, durability: Durability) -> Result<ServerFacts> {
     let admin = client.database("admin");
@@ -117,12 +120,14 @@ fn began_when_it_says(proc_root: &Path, pid: u32, seconds: f64) -> bool {
     age.is_some_and(|age| (age - seconds).abs() <= AGE_TOLERANCE)
 }
 
-/// What `serverStatus` says of the engine's work: Romanesco's own section, or the dirty bytes of
-/// WiredTiger's cache, which checkpoints write out.
+/// What `serverStatus` says of the engine's work: Romanesco's section of the engine's name, or the
+/// dirty bytes of WiredTiger's cache, which checkpoints write out.
 pub(super) fn engine_stats(status: &Document) -> Option<EngineStats> {
     let mut stats = EngineStats::default();
-    if let Ok(own) = status.get_document("romanesco")
-        && let Ok(engine) = own.get_document("engine")
+    let engine = status.get_document("storageEngine");
+    let name = engine.ok().and_then(|e| e.get_str("name").ok());
+    if let Some(engine) = name.and_then(|name| status.get_document(name).ok())
+        && engine.contains_key("activity")
     {
         stats.debt_bytes = engine.get("debtBytes").and_then(number).and_then(whole);
         let activity = engine.get_array("activity").into_iter().flatten();
@@ -139,6 +144,10 @@ pub(super) fn engine_stats(status: &Document) -> Option<EngineStats> {
         .ok()?;
     let dirty = cache.get("tracked dirty bytes in the cache")?;
     stats.debt_bytes = number(dirty).and_then(whole);
+    // It does not say what it does, but it will write these.
+    if stats.debt_bytes.is_some_and(|dirty| QUIET_BYTES < dirty) {
+        stats.activity.push("dirty cache".to_owned());
+    }
     Some(stats)
 }
 
@@ -203,7 +212,10 @@ mod tests {
 
     #[test]
     fn what_an_engine_owes_is_found_where_it_is_told() {
-        let own = doc! { "romanesco": { "engine": { "debtBytes": 5_i64, "activity": ["merge"] } } };
+        let own = doc! {
+            "storageEngine": { "name": "betree" },
+            "betree": { "debtBytes": 5_i64, "activity": ["merge"] },
+        };
         let stats = engine_stats(&own).unwrap();
         assert_eq!((stats.debt_bytes, stats.activity.len()), (Some(5), 1));
         let dirty = doc! { "wiredTiger": { "cache": { "tracked dirty bytes in the cache": 9 } } };
