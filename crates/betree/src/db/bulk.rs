@@ -136,8 +136,12 @@ impl Core {
         let turn = Turn::take(self);
         self.health.check_writable()?;
         check(turn.last)?;
-        let (chunks, position) = self.log_chunks(changes, turn.last)?;
-        if 0 < chunks {
+        let (chunks, mut position) = self.log_chunks(changes, turn.last)?;
+        if chunks == 0 {
+            // There was nothing to delete because of the commits before: as far as this one is to
+            // be durable they must be, or a crash brings back what it was told is gone.
+            position = self.log.as_ref().map(|log| Position(log.appended()));
+        } else {
             self.apply_chunks(changes, turn.last, chunks)
                 .map_err(|e| unreadable(&e))
                 .inspect_err(|e| self.health.poison(e))?;

@@ -192,6 +192,11 @@ fn commits() -> Vec<Script> {
             }
             w.sync_log().map(drop)
         }),
+        script("a synced delete finds nothing left", small, logged, |w| {
+            w.write(vec![range(b"", b"~")], None)?;
+            w.write(vec![range(b"", b"~")], Sync)?;
+            w.sync_log().map(drop)
+        }),
         script("synced commits in a row", small, tree, |w| {
             for i in 0..8 {
                 w.fill("a", (i % 3, 2, 10), 10, Group)?;
