@@ -33,7 +33,7 @@ pub struct IndexSpec {
     /// New duplicates are refused, old ones may be there.
     pub prepare_unique: bool,
     /// Was asked for, and has no effect: all builds let writers go on.
-    pub background: bool,
+    pub background: Option<bool>,
 }
 
 /// Options of an index that are accepted; those without a field of [`IndexSpec`] have no effect.
@@ -129,7 +129,7 @@ impl IndexSpec {
             wildcard_projection: None,
             storage_engine: None,
             prepare_unique: false,
-            background: false,
+            background: None,
         }
     }
 
@@ -172,7 +172,10 @@ impl IndexSpec {
             wildcard_projection: document(spec, "wildcardProjection")?,
             storage_engine: document(spec, "storageEngine")?,
             prepare_unique: flag(spec, "prepareUnique")?,
-            background: flag(spec, "background")?,
+            background: match spec.contains_key("background") {
+                true => Some(flag(spec, "background")?),
+                false => None,
+            },
             key,
         };
         index.check(&fields)?;
@@ -212,11 +215,13 @@ impl IndexSpec {
             ("sparse", self.sparse),
             ("hidden", self.hidden),
             ("prepareUnique", self.prepare_unique),
-            ("background", self.background),
         ] {
             if set {
                 out.insert(name, true);
             }
+        }
+        if let Some(background) = self.background {
+            out.insert("background", background);
         }
         if let Some(seconds) = &self.expire_after {
             out.insert("expireAfterSeconds", seconds.clone());

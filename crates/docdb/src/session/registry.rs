@@ -8,7 +8,7 @@ use query::{Code, Error, Result};
 use stdx::sync::{Condvar, Mutex};
 
 use super::stored::{Executed, from_bytes, key};
-use super::transaction::Phase;
+use super::transaction::{Phase, give_up};
 use crate::error;
 use crate::op::{Op, SessionId};
 use crate::store::Store;
@@ -126,8 +126,12 @@ impl Session {
 }
 
 impl State {
-    /// Go to a higher number (S3). Dropping the phase aborts an open transaction.
+    /// Go to a higher number (S3). An open transaction is aborted, and has ended afterwards: the
+    /// next one must not conflict with it.
     pub(super) fn advance(&mut self, number: i64) {
+        if let Phase::Open(sender) = &self.phase {
+            give_up(sender);
+        }
         self.number = number;
         self.executed.clear();
         self.phase = Phase::None;

@@ -105,6 +105,7 @@ impl Store {
         });
         let done = run(&sender, task, &result, number);
         if done.is_err() {
+            give_up(&sender);
             session.with(|state| state.phase = Phase::Aborted);
         }
         done
@@ -162,14 +163,7 @@ impl Store {
             state.phase = Phase::Aborted;
             Ok::<_, Error>(sender)
         })?;
-        // Wait until its locks are given back.
-        let (reply, result) = channel();
-        let task: Task = Box::new(move |own| {
-            drop(own.work.borrow_mut().take());
-            drop(reply.send(Ok(())));
-        });
-        // That it has ended by itself is well.
-        drop(run(&sender, task, &result, number));
+        give_up(&sender);
         Ok(())
     }
 
@@ -258,6 +252,20 @@ fn serve(store: &Store, tasks: &Receiver<Task>, deadline: Instant) {
         if own.work.borrow().is_none() {
             return;
         }
+    }
+}
+
+/// Roll a transaction back, and wait until its locks are given back.
+pub(super) fn give_up(sender: &Sender<Task>) {
+    let (reply, result) = channel();
+    let task: Task = Box::new(move |own| {
+        drop(own.work.borrow_mut().take());
+        // Who waits for it is there.
+        let _: std::result::Result<(), _> = reply.send(());
+    });
+    // That it has ended by itself is well.
+    if sender.send(task).is_ok() {
+        let _: std::result::Result<(), _> = result.recv();
     }
 }
 

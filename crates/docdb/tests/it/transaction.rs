@@ -191,3 +191,16 @@ fn who_changes_second_learns_of_it_at_once() {
         assert_eq!(later.unwrap_err().code.0, 11000);
     });
 }
+
+#[test]
+fn the_next_transaction_of_a_session_does_not_conflict_with_the_last() {
+    on_each(|lab| {
+        lab.insert(&ns("c"), &[doc! { "_id": 0 }]);
+        for number in 1..50 {
+            // The one before is still open.
+            let done = insert(lab, session(1, number), true, doc! { "_id": 1 });
+            assert_eq!(done, Ok(1), "{number}");
+        }
+        lab.store.abort_transaction(&session(1, 49)).unwrap();
+    });
+}

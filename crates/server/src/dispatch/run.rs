@@ -212,6 +212,10 @@ fn finish(
         Err(error) => {
             let mut reply = Builder::new();
             failure::fill(&mut reply, &error, Some(situation), fault.labels.as_deref());
+            // Also a write that fails is waited for, and drivers look at this first.
+            if let Some(error) = unsatisfied(request).filter(|_| fault.code.is_none()) {
+                reply.value("writeConcernError", &Bson::Document(error));
+            }
             reply
         }
     };

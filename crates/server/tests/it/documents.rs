@@ -81,6 +81,12 @@ fn a_write_concern_that_one_member_cannot_satisfy_is_told_and_the_write_done() {
     let mode = client.ok("test", insert("west".into()));
     let error = mode.get_document("writeConcernError").unwrap();
     assert_eq!(error.get_i32("code").unwrap(), 79);
+    let again = doc! {
+        "create": "c", "capped": true, "size": 4096, "writeConcern": {"w": 3, "wtimeout": 100},
+    };
+    let failed = client.run("test", again);
+    assert_eq!(failed.get_i32("code").unwrap(), 48);
+    assert!(failed.contains_key("writeConcernError"), "{failed}");
     let fine = client.ok("test", insert("majority".into()));
     assert!(!fine.contains_key("writeConcernError"));
     let standalone = Site::with(|config| config.replica_set = None);
