@@ -314,6 +314,12 @@ impl<'s> Work<'s> {
         self.names.is_some()
     }
 
+    /// Whether it changes anything.
+    pub(crate) fn has_written(&self) -> bool {
+        let created = self.names.as_ref().map(|names| names.all_born());
+        self.touched.iter().any(|t| t.wrote) || created.is_some_and(|born| !born.is_empty())
+    }
+
     /// Whether anything was begun.
     pub(crate) fn is_begun(&self) -> bool {
         self.txn.is_some()

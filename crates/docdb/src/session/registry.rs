@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use query::{Code, Error, Result};
 use stdx::sync::{Condvar, Mutex};
 
-use super::stored::{Executed, from_bytes, key};
+use super::stored::{Executed, Stored, from_bytes, key};
 use super::transaction::{Phase, give_up};
 use crate::error;
 use crate::op::{Op, SessionId};
@@ -58,7 +58,6 @@ impl Sessions {
             .map_err(error::engine)?;
         drop(snapshot);
         let stored = bytes.as_deref().and_then(from_bytes);
-        let (number, executed) = stored.map_or((-1, Executed::new()), |(n, _, e)| (n, e));
         let mut all = self.all.lock();
         if SESSIONS_MAX <= all.len() {
             return Err(Error::new(
@@ -69,7 +68,7 @@ impl Sessions {
         }
         let session = all
             .entry(id)
-            .or_insert_with(|| Arc::new(Session::new(number, executed)));
+            .or_insert_with(|| Arc::new(Session::new(stored)));
         Ok(Arc::clone(session))
     }
 
@@ -87,15 +86,23 @@ impl Sessions {
 }
 
 impl Session {
-    fn new(number: i64, executed: Executed) -> Session {
+    fn new(stored: Option<Stored>) -> Session {
+        let mut state = State {
+            busy: false,
+            last_use: stdx::time::now(),
+            number: -1,
+            executed: Executed::new(),
+            phase: Phase::None,
+        };
+        if let Some(stored) = stored {
+            state.number = stored.number;
+            state.executed = stored.executed;
+            if stored.committed {
+                state.phase = Phase::Committed;
+            }
+        }
         Session {
-            state: Mutex::new(State {
-                busy: false,
-                last_use: stdx::time::now(),
-                number,
-                executed,
-                phase: Phase::None,
-            }),
+            state: Mutex::new(state),
             free: Condvar::new(),
         }
     }
@@ -219,7 +226,7 @@ impl Store {
                     continue;
                 };
                 let id = SessionId { id: *id, uid };
-                let time = from_bytes(cursor.value()).map_or(0, |(_, t, _)| t.timestamp_millis());
+                let time = from_bytes(cursor.value()).map_or(0, |s| s.time.timestamp_millis());
                 if time < limit && !live.contains(&id) {
                     old.push(id);
                 }

@@ -1,8 +1,9 @@
-//! What is stored of a session: the number of its last retryable write and what its statements did.
+//! What is stored of a session: the number of its last retryable write and what its statements did,
+//! or the number of the last transaction it committed.
 //!
 //! The tree `_sessions` has the session's id and user digest (48 bytes) as keys, and documents
 //! `{n: number, t: time, s: [{i: statement, c: how many of the kind follow, r: result}]}` as
-//! values.
+//! values; `c: true` beside them says that the number is that of a committed transaction.
 
 use std::collections::BTreeMap;
 
@@ -17,6 +18,22 @@ pub(crate) type Executed = BTreeMap<i32, (i32, Done)>;
 
 pub(super) fn key(id: &SessionId) -> Vec<u8> {
     [&id.id[..], &id.uid[..]].concat()
+}
+
+/// What is stored of a session.
+pub(super) struct Stored {
+    pub(super) number: i64,
+    pub(super) time: bson::DateTime,
+    pub(super) executed: Executed,
+    /// Whether the number is that of a transaction that was committed.
+    pub(super) committed: bool,
+}
+
+/// A transaction was committed under the number.
+pub(super) fn committed(number: i64, now: bson::DateTime) -> Result<Vec<u8>> {
+    let statements: Vec<Bson> = Vec::new();
+    let document = doc! { "n": number, "t": now, "s": statements, "c": true };
+    Ok(RawDocumentBuf::try_from(&document)?.into_bytes())
 }
 
 pub(super) fn to_bytes(number: i64, now: bson::DateTime, executed: &Executed) -> Result<Vec<u8>> {
@@ -37,8 +54,8 @@ pub(super) fn to_bytes(number: i64, now: bson::DateTime, executed: &Executed) ->
     Ok(RawDocumentBuf::try_from(&document)?.into_bytes())
 }
 
-/// Number, time and statements. `None` for bytes that are no such document.
-pub(super) fn from_bytes(bytes: &[u8]) -> Option<(i64, bson::DateTime, Executed)> {
+/// `None` for bytes that are no such document.
+pub(super) fn from_bytes(bytes: &[u8]) -> Option<Stored> {
     let document = Document::try_from(RawDocument::from_bytes(bytes).ok()?).ok()?;
     let mut executed = Executed::new();
     for statement in document.get_array("s").ok()? {
@@ -53,6 +70,10 @@ pub(super) fn from_bytes(bytes: &[u8]) -> Option<(i64, bson::DateTime, Executed)
         let (first, count) = (statement.get_i32("i").ok()?, statement.get_i32("c").ok()?);
         executed.insert(first, (count, done));
     }
-    let time = *document.get_datetime("t").ok()?;
-    Some((document.get_i64("n").ok()?, time, executed))
+    Some(Stored {
+        number: document.get_i64("n").ok()?,
+        time: *document.get_datetime("t").ok()?,
+        executed,
+        committed: document.get_bool("c").unwrap_or(false),
+    })
 }

@@ -5,8 +5,8 @@
 //! up when the transaction is older than the options allow, or when nobody holds it any more.
 //!
 //! - T1. A statement that fails aborts its transaction.
-//! - T2. Committing again what was committed is well; committing or continuing what was aborted is
-//!   `NoSuchTransaction`.
+//! - T2. Committing again what was committed is well, also after a restart: a commit writes its
+//!   number with what it commits. Committing or continuing what was aborted is `NoSuchTransaction`.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -14,13 +14,16 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Instant;
 
+use kv::Durability;
 use query::{Code, Error, Result};
 use stdx::sync::atomic::{AtomicUsize, Ordering};
 
 use super::names::Names;
 use super::registry::State;
+use super::stored::{committed, key};
 use super::too_old;
-use crate::op::{InTransaction, Op, SessionRef};
+use crate::error;
+use crate::op::{InTransaction, Op, SessionId, SessionRef};
 use crate::store::Store;
 use crate::work::Work;
 
@@ -118,7 +121,8 @@ impl Store {
     /// aborted.
     pub fn commit_transaction(&self, op: &Op<'_>) -> Result<()> {
         let (session, number) = named(op)?;
-        let session = self.sessions().get(self, session.id)?.check_out(op)?;
+        let id = session.id;
+        let session = self.sessions().get(self, id)?.check_out(op)?;
         let sender = session.with(|state| match &state.phase {
             Phase::Committed if state.number == number => Ok(None),
             _ => open(state, number).map(Some),
@@ -127,11 +131,11 @@ impl Store {
             return Ok(());
         };
         let (reply, result) = channel();
-        let durability = op.durability;
+        let (durability, now) = (op.durability, op.now);
         let task: Task = Box::new(move |own| {
             let work = own.work.borrow_mut().take();
             let done = match work {
-                Some(work) => work.commit(durability),
+                Some(work) => commit(work, &id, number, now, durability),
                 None => Err(gone("has been aborted", None)),
             };
             drop(reply.send(done));
@@ -253,6 +257,23 @@ fn serve(store: &Store, tasks: &Receiver<Task>, deadline: Instant) {
             return;
         }
     }
+}
+
+/// Commit, and with it that it was: a client that does not hear of it asks again (T2).
+fn commit(
+    mut work: Work<'_>,
+    id: &SessionId,
+    number: i64,
+    now: bson::DateTime,
+    durability: Durability,
+) -> Result<()> {
+    if work.has_written() {
+        let bytes = committed(number, now)?;
+        let tree = work.store.trees().sessions;
+        let put = work.txn()?.put_blind(tree, &key(id), &bytes);
+        put.map_err(error::engine)?;
+    }
+    work.commit(durability)
 }
 
 /// Roll a transaction back, and wait until its locks are given back.

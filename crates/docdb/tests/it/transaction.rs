@@ -43,6 +43,25 @@ fn transactions_commit_whole_or_not_at_all() {
 }
 
 #[test]
+fn a_commit_is_known_after_a_restart() {
+    on_each(|lab| {
+        lab.insert(&ns("c"), &[doc! { "_id": 0 }]);
+        insert(lab, session(1, 1), true, doc! { "_id": 1 }).unwrap();
+        lab.store.commit_transaction(&session(1, 1)).unwrap();
+        insert(lab, session(2, 1), true, doc! { "_id": 2 }).unwrap();
+        if !lab.reopen() {
+            return;
+        }
+        lab.store.commit_transaction(&session(1, 1)).unwrap();
+        let late = insert(lab, session(1, 1), false, doc! { "_id": 3 });
+        assert_eq!(late.unwrap_err().code.0, 256);
+        let never = lab.store.commit_transaction(&session(2, 1));
+        assert_eq!(never.unwrap_err().code.0, 251);
+        assert_eq!(lab.all(&ns("c")).len(), 2);
+    });
+}
+
+#[test]
 fn an_error_aborts_the_transaction() {
     on_each(|lab| {
         lab.insert(&ns("c"), &[doc! { "_id": 0 }]);

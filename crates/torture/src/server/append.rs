@@ -157,6 +157,9 @@ fn lives(
     loop {
         let mut server = Process::start(&config.program, &config.engine, &config.directory)?;
         let port = server.port()?;
+        if lists.kills == 0 {
+            create(port)?;
+        }
         for client in &mut clients {
             lists.told_later += client.resolve(port, shared)?;
         }
@@ -190,6 +193,19 @@ fn lives(
         })?;
         lists.kills += 1;
     }
+}
+
+/// Make the collections of the lists.
+fn create(port: u16) -> Result<(), String> {
+    let mut link = Link::to(port).map_err(|_| "the server does not answer".to_owned())?;
+    for name in [collection(0), collection(1)] {
+        let command = doc! { "create": name };
+        match link.command(DATABASE, &command) {
+            Ok(reply) if is_ok(&reply) => {}
+            other => return Err(format!("{command} was answered {other:?}")),
+        }
+    }
+    Ok(())
 }
 
 /// Read every list that was ever used, each by itself.
