@@ -61,6 +61,10 @@ impl Lab {
             return false;
         }
         self.store.close().unwrap();
+        // Threads of ended transactions may hold the store a moment longer.
+        while 1 < Arc::strong_count(&self.store) {
+            std::hint::spin_loop();
+        }
         // The engine must be closed before it is opened again: replace the store by another one.
         let other = tempfile::tempdir().unwrap();
         self.store = open(kv::memory::factory(), &other);

@@ -49,6 +49,7 @@ fn a_commit_is_known_after_a_restart() {
         insert(lab, session(1, 1), true, doc! { "_id": 1 }).unwrap();
         lab.store.commit_transaction(&session(1, 1)).unwrap();
         insert(lab, session(2, 1), true, doc! { "_id": 2 }).unwrap();
+        lab.store.abort_transaction(&session(2, 1)).unwrap();
         if !lab.reopen() {
             return;
         }
