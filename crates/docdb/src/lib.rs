@@ -17,6 +17,7 @@ mod find;
 pub mod index;
 pub mod key;
 pub mod limits;
+mod map;
 mod op;
 mod plan;
 mod record;
@@ -39,7 +40,7 @@ pub use index::{Entry, Index, IndexSpec};
 pub use op::{InTransaction, Op, SessionId, SessionRef};
 pub use query::Namespace;
 pub use record::RecordId;
-pub use store::{Options, Store};
+pub use store::{Options, Store, WorkFigures};
 pub use work::Work;
 pub use write::{
     DeleteReply, DeleteStatement, FindAndModify, FindAndModifyReply, InsertOptions, InsertReply,

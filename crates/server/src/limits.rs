@@ -43,5 +43,8 @@ pub(crate) const METADATA: usize = 512;
 /// Bytes that may lie unread behind a command in work before reading stops.
 pub(crate) const READ_AHEAD: usize = 64 * 1_024;
 
+/// Collections whose use is counted: some hundred bytes each.
+pub(crate) const COUNTED: usize = 10_000;
+
 /// Minutes a session without use lives.
 pub(crate) const SESSION_MINUTES: i32 = 30;

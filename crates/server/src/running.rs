@@ -151,6 +151,9 @@ async fn housekeep(server: Arc<Server>) {
         let inner = Arc::clone(&server);
         server.pool.submit(move || {
             inner.store.reap_cursors();
+            if inner.freeze.count() > 0 {
+                return;
+            }
             if let Err(error) = inner.store.expire_sessions() {
                 let attributes = doc! {"error": error.message};
                 let message = "Expired sessions could not be ended; it is tried again";

@@ -15,7 +15,9 @@ use crate::commands;
 use crate::config::Config;
 use crate::limits::{RESERVED, WORKERS};
 use crate::state::clock::{self, Clock};
+use crate::state::concerns::Concerns;
 use crate::state::failpoint::FailPoints;
+use crate::state::freeze::Freeze;
 use crate::state::log::Log;
 use crate::state::metrics::Metrics;
 use crate::state::operations::Operations;
@@ -23,6 +25,7 @@ use crate::state::parameters::Parameters;
 use crate::state::pool::Pool;
 use crate::state::profiler::Profiler;
 use crate::state::topology::Topology;
+use crate::state::usage::Usages;
 
 /// What commands share.
 pub(crate) struct Server {
@@ -40,6 +43,12 @@ pub(crate) struct Server {
     pub(crate) parameters: Parameters,
     /// Counters.
     pub(crate) metrics: Metrics,
+    /// How collections are used.
+    pub(crate) usages: Usages,
+    /// The concerns of commands that name none.
+    pub(crate) concerns: Concerns,
+    /// Holds writes up.
+    pub(crate) freeze: Freeze,
     /// Logical time.
     pub(crate) clock: Clock,
     /// The deployment.
@@ -93,6 +102,9 @@ impl Server {
             secret: random(32)?,
             parameters: Parameters::new(&config.parameters)?,
             metrics: Metrics::new(commands::names()),
+            usages: Usages::default(),
+            concerns: Concerns::load(&store)?,
+            freeze: Freeze::default(),
             clock: Clock::new(),
             topology,
             failpoints: FailPoints::new(u64::from(std::process::id())),

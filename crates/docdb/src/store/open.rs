@@ -48,6 +48,8 @@ impl Store {
             written: (Mutex::new(0), Condvar::new()),
             sessions: Sessions::default(),
             closed: AtomicBool::new(false),
+            paused: AtomicBool::new(false),
+            figures: super::WorkFigures::default(),
             cursors: Cursors::default(),
         };
         store.load()?;

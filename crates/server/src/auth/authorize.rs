@@ -172,6 +172,15 @@ fn own(user: &User, asked: &Asked<'_>, name: &str) -> Result<Option<Vec<Wanted>>
         // A cursor is ended by who opened it.
         "killCursors" => Vec::new(),
         "renameCollection" => rename(&arguments)?,
+        "dataSize" => {
+            let ns = Namespace::parse(name)?;
+            vec![Wanted::Collection(ns.db, ns.coll, "find")]
+        }
+        "cloneCollectionAsCapped" => {
+            let to = arguments.need_string("toCollection")?;
+            let into = |action| Wanted::Collection(database.to_owned(), to.to_owned(), action);
+            vec![on("find"), into("insert"), into("convertToCapped")]
+        }
         "createUser" => {
             let mut wanted = vec![Wanted::Database(database.to_owned(), "createUser")];
             granted(&arguments, database, "grantRole", &mut wanted)?;

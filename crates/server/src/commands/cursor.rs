@@ -54,6 +54,14 @@ pub(super) fn answer(request: &Request, reply: &mut Builder, name: &str, batch: 
         .store(batch.id != 0 && name == "nextBatch", Ordering::Relaxed);
 }
 
+/// Append the first batch of a list, with the fields in the order lists have them.
+pub(super) fn answer_list(reply: &mut Builder, batch: &Batch) {
+    reply.open_document("cursor").long("id", batch.id);
+    reply.string("ns", &batch.ns.to_string());
+    let documents = batch.documents.iter().map(|document| &**document);
+    reply.documents("firstBatch", documents).close();
+}
+
 /// The collection of a cursor; also those that are no collections, as of `listCollections`.
 fn namespace(request: &Request, collection: &str) -> Result<Namespace> {
     if collection.starts_with("$cmd.") {

@@ -2,6 +2,9 @@
 
 mod aggregate;
 mod build;
+mod bulk_write;
+mod concerns;
+mod content;
 mod cursor;
 mod ddl;
 mod delete;
@@ -14,13 +17,17 @@ mod host;
 mod index;
 mod insert;
 mod listing;
+mod lock;
 mod logs;
 mod parameter;
+mod plans;
+mod rebuild;
 mod replica_set;
 mod sasl;
 mod session;
 mod status;
 mod storage;
+mod top;
 mod transaction;
 mod update;
 pub(crate) mod users;
@@ -38,6 +45,9 @@ pub(crate) use aggregate::written;
 const FAMILIES: &[&[Row]] = &[
     aggregate::ROWS,
     build::ROWS,
+    bulk_write::ROWS,
+    concerns::ROWS,
+    content::ROWS,
     cursor::ROWS,
     ddl::ROWS,
     delete::ROWS,
@@ -50,13 +60,17 @@ const FAMILIES: &[&[Row]] = &[
     index::ROWS,
     insert::ROWS,
     listing::ROWS,
+    lock::ROWS,
     logs::ROWS,
     parameter::ROWS,
+    plans::ROWS,
+    rebuild::ROWS,
     replica_set::ROWS,
     sasl::ROWS,
     session::ROWS,
     status::ROWS,
     storage::ROWS,
+    top::ROWS,
     transaction::ROWS,
     update::ROWS,
     users::ROWS,

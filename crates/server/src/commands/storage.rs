@@ -27,6 +27,15 @@ pub(super) const ROWS: &[Row] = &[
     },
     Row {
         lane: Lane::Storage,
+        privilege: Privilege::Collection("collStats"),
+        ..Row::new(
+            "storageMap",
+            storage_map,
+            "Show where the bytes of a collection and its indexes lie",
+        )
+    },
+    Row {
+        lane: Lane::Storage,
         fields: &[
             "full",
             "metadata",
@@ -94,6 +103,13 @@ fn coll_stats(request: &Call<'_>, reply: &mut Builder) -> Result<()> {
     figures.remove("ns");
     reply.string("ns", &ns.to_string());
     answer(reply, figures, scale);
+    Ok(())
+}
+
+fn storage_map(request: &Call<'_>, reply: &mut Builder) -> Result<()> {
+    let ns = request.namespace()?;
+    let map = request.with_store(|store, _| store.collection_map(&ns))?;
+    failure::append(reply, &map);
     Ok(())
 }
 

@@ -1,5 +1,6 @@
 //! A command at work: the request, and what storage is told of it.
 
+use std::cell::Cell;
 use std::ops::Deref;
 use std::sync::Arc;
 
@@ -15,6 +16,7 @@ use super::row::WRITES;
 pub(crate) struct Call<'a> {
     request: &'a Request,
     op: &'a Op<'a>,
+    doomed: Cell<bool>,
 }
 
 impl Deref for Call<'_> {
@@ -31,6 +33,11 @@ impl Call<'_> {
         self.op
     }
 
+    /// End the transaction it is part of, although the reply is no error: one statement failed.
+    pub(crate) fn doom(&self) {
+        self.doomed.set(true);
+    }
+
     /// Do something with the documents.
     ///
     /// # Errors
@@ -43,10 +50,16 @@ impl Call<'_> {
     }
 }
 
-fn direct(request: &Request, op: &Op<'_>) -> Result<Builder> {
+/// The reply, and whether the transaction is doomed.
+fn direct(request: &Request, op: &Op<'_>) -> Result<(Builder, bool)> {
     let mut reply = Builder::new();
-    (request.row.run)(&Call { request, op }, &mut reply)?;
-    Ok(reply)
+    let call = Call {
+        request,
+        op,
+        doomed: Cell::new(false),
+    };
+    (request.row.run)(&call, &mut reply)?;
+    Ok((reply, call.doomed.get()))
 }
 
 /// Run a command where it belongs: in its transaction, or here.
@@ -62,13 +75,20 @@ pub(super) fn call(request: &Arc<Request>) -> Result<Builder> {
 fn run(request: &Arc<Request>) -> Result<Builder> {
     let ends = matches!(request.row.name, "commitTransaction" | "abortTransaction");
     if !request.generic.in_transaction || ends {
-        return direct(request, &request.op());
+        return direct(request, &request.op()).map(|(reply, _)| reply);
     }
     let inside = Arc::clone(request);
     let store = &request.server.store;
     let start = request.generic.start_transaction;
     let done = store.in_transaction(request.op(), start, move |op| direct(&inside, op));
-    done.or_else(|error| refused(request, error))
+    match done {
+        Ok((reply, false)) => Ok(reply),
+        Ok((reply, true)) => {
+            store.abort_transaction(&request.op())?;
+            Ok(reply)
+        }
+        Err(error) => refused(request, error),
+    }
 }
 
 /// The error of a single document ends the transaction, and is told where the errors of documents

@@ -78,7 +78,9 @@ pub(crate) fn note(request: &Arc<Request>, taken: Duration, failed: Option<&Erro
     if profiler.is_slow(taken) && !waits {
         log(request, taken, failed, size);
     }
-    if profiler.keeps(request.database(), taken) && request.row.lane == Lane::Storage {
+    let held_up = request.server.freeze.count() > 0;
+    let keeps = profiler.keeps(request.database(), taken) && request.row.lane == Lane::Storage;
+    if keeps && !held_up {
         keep(request, taken, failed, size);
     }
 }

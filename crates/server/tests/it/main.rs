@@ -6,9 +6,11 @@
 )]
 
 mod auth;
+mod bulk;
 mod client;
 mod documents;
 mod faults;
 mod greeting;
+mod maintenance;
 mod protocol;
 mod writes;
