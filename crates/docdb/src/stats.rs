@@ -190,7 +190,10 @@ impl Store {
         self.tree_bytes(collection.records()) + indexes.sum::<i64>()
     }
 
-    fn tree_bytes(&self, tree: TreeId) -> i64 {
+    /// The bytes that a tree takes in files, or its live bytes where the engine knows no better; 0
+    /// when it cannot say.
+    #[must_use]
+    pub fn tree_bytes(&self, tree: TreeId) -> i64 {
         let stats = self.engine().tree_stats(tree, StatScope::Quick);
         // An engine that cannot say takes nothing, as far as anybody knows.
         let bytes = stats

@@ -42,6 +42,9 @@ pub(crate) struct Args {
     /// Listen on these addresses, with commas between (default 127.0.0.1)
     #[arg(long)]
     bind_ip: Option<String>,
+    /// Tell figures to Prometheus on this port of 127.0.0.1, at /metrics (default: not at all)
+    #[arg(long = "prometheusPort")]
+    prometheus_port: Option<String>,
     /// Listen on all addresses
     #[arg(long, action = ArgAction::SetTrue)]
     bind_ip_all: bool,
@@ -101,6 +104,7 @@ impl Args {
                 &self.journal_commit_interval,
             ),
             ("net.port", &self.port),
+            ("net.prometheus.port", &self.prometheus_port),
             ("net.bindIp", &self.bind_ip),
             ("net.maxIncomingConnections", &self.max_conns),
             ("net.compression.compressors", &self.compressors),

@@ -13,6 +13,7 @@ mod config;
 mod dispatch;
 pub mod limits;
 mod net;
+mod prometheus;
 mod running;
 mod server;
 mod state;

@@ -46,5 +46,12 @@ pub(crate) const READ_AHEAD: usize = 64 * 1_024;
 /// Collections whose use is counted: some hundred bytes each.
 pub(crate) const COUNTED: usize = 10_000;
 
+/// Collections whose figures are told to Prometheus one by one: each makes some samples, which it
+/// keeps for weeks.
+pub(crate) const LABELLED: usize = 200;
+
+/// Connections to the endpoint of Prometheus at once: there are a few of it, not many.
+pub(crate) const SCRAPERS: usize = 16;
+
 /// Minutes a session without use lives.
 pub(crate) const SESSION_MINUTES: i32 = 30;

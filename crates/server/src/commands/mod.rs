@@ -40,6 +40,7 @@ use stdx::sync::OnceLock;
 use crate::dispatch::Row;
 
 pub(crate) use aggregate::written;
+pub(crate) use status::reason;
 
 /// The rows, family by family.
 const FAMILIES: &[&[Row]] = &[

@@ -13,7 +13,7 @@ fn whole(n: u64) -> i64 {
 }
 
 /// The name of a reason, as metrics have it.
-pub(super) fn reason(count: &IoCount) -> String {
+pub(crate) fn reason(count: &IoCount) -> String {
     match serde_json::to_value(count.reason) {
         Ok(serde_json::Value::String(name)) => name,
         _ => "other".to_owned(),

@@ -8,3 +8,4 @@ mod system;
 mod work;
 
 pub(super) use command::ROWS;
+pub(crate) use engine::reason;
