@@ -9,6 +9,7 @@
 
 mod auth;
 mod commands;
+mod compatibility;
 mod config;
 mod dispatch;
 pub mod limits;
@@ -19,6 +20,7 @@ mod server;
 mod state;
 mod version;
 
+pub use compatibility::{HEADING, compatibility};
 pub use config::Config;
 pub use running::Running;
 pub use version::{MONGODB, ROMANESCO};

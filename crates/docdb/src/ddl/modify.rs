@@ -6,7 +6,8 @@ use bson::{Bson, Document, doc};
 use query::{Code, Error, Namespace, Result};
 
 use super::change::{Change, not_found};
-use crate::catalog::{Named, StoredIndex};
+use super::unique;
+use crate::catalog::{Named, Stored, StoredIndex};
 use crate::collection::{Action, Capped, CollectionOptions, Level};
 use crate::index::{Index, IndexSpec, number, same_pattern};
 use crate::op::Op;
@@ -28,10 +29,12 @@ impl Store {
         let mut indexes = change.indexes();
         let mut options = change.stored.options.to_document();
         let mut level = None;
+        let mut left = None;
         for (name, value) in fields {
             match (name.as_str(), value) {
                 ("index", Bson::Document(asked)) => {
-                    modify_index(&mut change, &mut indexes, asked, &mut reply)?;
+                    let dry = fields.get_bool("dryRun").unwrap_or(false);
+                    left = modify_index(&mut change, &mut indexes, (asked, dry), &mut reply)?;
                 }
                 ("validationLevel", Bson::String(text)) => level = Some(Level::parse(text)?),
                 ("validationAction", Bson::String(text)) => {
@@ -76,6 +79,10 @@ impl Store {
         }
         change.stored.options = parsed;
         change.finish(indexes)?;
+        drop(change);
+        if let Some(tree) = left {
+            self.drop_tree(&tree);
+        }
         Ok(reply)
     }
 
@@ -137,12 +144,13 @@ impl Store {
     }
 }
 
+/// Change an index; gives the name of the tree that is left over when it got another one.
 fn modify_index(
     change: &mut Change<'_>,
     indexes: &mut [Arc<Index>],
-    asked: &Document,
+    (asked, dry): (&Document, bool),
     reply: &mut Document,
-) -> Result<()> {
+) -> Result<Option<String>> {
     let at = indexes
         .iter()
         .position(|i| match (asked.get("name"), asked.get("keyPattern")) {
@@ -159,6 +167,7 @@ fn modify_index(
         return Err(Error::new(Code::INDEX_NOT_FOUND, message));
     };
     let mut spec = index.spec().clone();
+    let mut convert = false;
     for (name, value) in asked {
         match name.as_str() {
             "name" | "keyPattern" => {}
@@ -174,17 +183,40 @@ fn modify_index(
                 }
                 spec.hidden = hidden;
             }
-            "prepareUnique" | "unique" if truth(value)? && !spec.unique => {
-                return Err(Error::new(
-                    Code::CANNOT_CONVERT_INDEX_TO_UNIQUE,
-                    "Cannot convert the index to unique; create a unique index and drop this one",
-                ));
+            "prepareUnique" => {
+                let prepare = truth(value)?;
+                if prepare != spec.prepare_unique && !spec.unique {
+                    reply.insert("prepareUnique_old", spec.prepare_unique);
+                    reply.insert("prepareUnique_new", prepare);
+                    spec.prepare_unique = prepare;
+                }
             }
-            "prepareUnique" | "unique" => {}
+            "unique" if !truth(value)? => {
+                return Err(invalid("Cannot make index non-unique"));
+            }
+            "unique" => convert = !spec.unique,
             other => return Err(unknown(&format!("index.{other}"))),
         }
     }
-    put_spec(change, index, &spec)
+    if !convert {
+        put_spec(change, index, &spec)?;
+        return Ok(None);
+    }
+    if !spec.prepare_unique {
+        return Err(invalid(
+            "Cannot make index unique with 'prepareUnique=false'. Run collMod to set it first.",
+        ));
+    }
+    spec.unique = true;
+    spec.prepare_unique = false;
+    let uuid = change.stored.uuid.unwrap_or_default();
+    let left = Stored::index_tree(&uuid, index.number());
+    let Some(made) = unique::convert(change, index, spec, dry)? else {
+        return Ok(None);
+    };
+    *index = made;
+    reply.insert("unique_new", true);
+    Ok(Some(left))
 }
 
 /// Give an index another specification.

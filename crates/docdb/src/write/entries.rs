@@ -6,9 +6,11 @@
 //!   its document in the transaction: all keys are made before the first is put, and unique ones
 //!   are put before all others and taken back.
 
+use std::ops::Bound;
 use std::sync::Arc;
 
 use bson::{Bson, RawBsonRef, RawDocument, doc};
+use kv::{Direction, KeyRange};
 use query::{Code, Error, Result};
 
 use super::duplicate::{duplicate, shell};
@@ -142,6 +144,13 @@ impl Work<'_> {
             but.and_then(|b| b.0.get(at))
                 .is_some_and(|set| set.contains(key.bytes))
         };
+        for (at, (index, set)) in indexes.iter().zip(&sets.0).enumerate() {
+            if index.spec().prepare_unique && !index.unique() {
+                for key in set.keys().filter(|k| is_new(at, k) && !was_there(at, k)) {
+                    self.check_alone(collection, index, key, record)?;
+                }
+            }
+        }
         let mut undo: Vec<(usize, usize)> = Vec::new();
         for unique in [true, false] {
             let pairs = indexes.iter().zip(&sets.0).enumerate();
@@ -219,6 +228,36 @@ impl Work<'_> {
             Err(e) if e.kind() == kv::ErrorKind::Exists => Err(duplicate(collection, index, key)),
             other => other.map_err(error::engine),
         }
+    }
+
+    /// Check that no other document has this key, of an index that is to become unique. Whoever
+    /// puts the same key at the same time conflicts here.
+    fn check_alone(
+        &mut self,
+        collection: &Collection,
+        index: &Index,
+        key: Key<'_>,
+        record: &RecordId,
+    ) -> Result<()> {
+        let txn = self.txn()?;
+        // No entry is the key alone: it is there for the conflict, and gone with it.
+        let tree = index.tree();
+        txn.put(tree, key.bytes, &[]).map_err(error::engine)?;
+        txn.delete(tree, key.bytes).map_err(error::engine)?;
+        let range = KeyRange {
+            start: Bound::Included(key.bytes),
+            end: Bound::Unbounded,
+        };
+        let cursor = txn.cursor(tree, range, Direction::Forward);
+        let mut cursor = cursor.map_err(error::engine)?;
+        while cursor.advance().map_err(error::engine)? && cursor.key().starts_with(key.bytes) {
+            let entry = index.read_entry(cursor.key(), cursor.value());
+            let entry = entry.ok_or_else(|| collection.corrupt_index(index))?;
+            if entry.key == key.bytes && entry.record != *record {
+                return Err(duplicate(collection, index, key));
+            }
+        }
+        Ok(())
     }
 
     /// Remove an entry. The document's record is written in the same transaction, so that two

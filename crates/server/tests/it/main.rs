@@ -12,5 +12,6 @@ mod documents;
 mod faults;
 mod greeting;
 mod maintenance;
+mod prometheus;
 mod protocol;
 mod writes;
