@@ -11,12 +11,13 @@ use std::sync::Arc;
 
 use bson::{Bson, RawBsonRef, RawDocument, doc};
 use kv::{Direction, KeyRange};
+use query::update::Update;
 use query::{Code, Error, Result};
 
 use super::duplicate::{duplicate, shell};
 use crate::collection::{Collection, Gathered};
 use crate::error;
-use crate::index::{Index, Key, KeySet};
+use crate::index::{FieldKind, Index, Key, KeySet};
 use crate::key::Encoder;
 use crate::record::RecordId;
 use crate::work::Work;
@@ -25,6 +26,32 @@ use crate::work::Work;
 #[derive(Default)]
 pub(crate) struct KeySets(Vec<KeySet>);
 
+/// Indexes, by their place in the collection, whose entries a change of a document leaves alone.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Untouched(u64);
+
+impl Untouched {
+    /// Those that hold nothing of what an update may change. Which documents a partial index holds,
+    /// and which paths a wildcard index, is said by more than its fields: they are never among
+    /// them.
+    pub(crate) fn by(update: &Update, collection: &Collection) -> Untouched {
+        let mut places = 0;
+        for (at, index) in collection.indexes().iter().enumerate().take(64) {
+            let keeps = |(path, kind): &(String, FieldKind)| {
+                *kind != FieldKind::Wildcard && !update.touches(path)
+            };
+            if index.spec().partial.is_none() && index.fields().iter().all(keeps) {
+                places |= 1 << at;
+            }
+        }
+        Untouched(places)
+    }
+
+    fn has(self, at: usize) -> bool {
+        at < 64 && self.0 >> at & 1 == 1
+    }
+}
+
 impl KeySets {
     fn make<'d>(
         &mut self,
@@ -32,10 +59,25 @@ impl KeySets {
         document: &'d RawDocument,
         gathered: &mut Gathered<'d>,
     ) -> Result<()> {
+        self.make_but(collection, document, gathered, Untouched::default())
+    }
+
+    /// The same, with nothing for the indexes that are left alone.
+    fn make_but<'d>(
+        &mut self,
+        collection: &Collection,
+        document: &'d RawDocument,
+        gathered: &mut Gathered<'d>,
+        untouched: Untouched,
+    ) -> Result<()> {
         collection.gather(document, gathered)?;
         let indexes = collection.indexes();
         self.0.resize_with(indexes.len(), KeySet::new);
         for (at, (index, keys)) in indexes.iter().zip(&mut self.0).enumerate() {
+            if untouched.has(at) {
+                keys.clear();
+                continue;
+            }
             let top = |field| collection.top(at, field, gathered);
             index.maker().make(document, top, keys)?;
         }
@@ -65,14 +107,14 @@ impl Work<'_> {
         &mut self,
         collection: &Collection,
         record: &RecordId,
-        old: &RawDocument,
-        new: &RawDocument,
+        (old, new): (&RawDocument, &RawDocument),
+        untouched: Untouched,
     ) -> Result<()> {
         let mut sets = std::mem::take(&mut self.new_keys);
         let mut old_sets = std::mem::take(&mut self.old_keys);
         let done = sets
-            .make(collection, new, &mut Gathered::new())
-            .and_then(|()| old_sets.make(collection, old, &mut Gathered::new()))
+            .make_but(collection, new, &mut Gathered::new(), untouched)
+            .and_then(|()| old_sets.make_but(collection, old, &mut Gathered::new(), untouched))
             .and_then(|()| self.put_entries(collection, record, &sets, Some(&old_sets)))
             .and_then(|()| self.delete_entries(collection, record, &old_sets, Some(&sets)));
         self.new_keys = sets;

@@ -137,10 +137,13 @@ mod tests {
     }
 
     #[test]
-    fn commands_on_admin_are_no_part_of_transactions_but_their_end() {
+    fn commands_on_admin_are_no_part_of_transactions_but_their_end_and_bulks() {
         for row in rows().filter(|row| row.has(ADMIN) && row.has(TRANSACTION)) {
             assert!(
-                matches!(row.name, "commitTransaction" | "abortTransaction"),
+                matches!(
+                    row.name,
+                    "commitTransaction" | "abortTransaction" | "bulkWrite"
+                ),
                 "{}",
                 row.name
             );
