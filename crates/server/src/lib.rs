@@ -21,6 +21,6 @@ mod state;
 mod version;
 
 pub use compatibility::{HEADING, compatibility};
-pub use config::Config;
+pub use config::{Config, EngineSetting, EngineSetup, Memory, TlsConfig, TlsMode};
 pub use running::Running;
 pub use version::{MONGODB, ROMANESCO};

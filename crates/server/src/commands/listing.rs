@@ -12,7 +12,7 @@ use wire::Builder;
 
 use super::cursor;
 use crate::auth::is_allowed;
-use crate::auth::roles::Wanted;
+use crate::auth::privilege::Wanted;
 use crate::dispatch::row::{ADMIN, API, Lane, Privilege, READS, Row};
 use crate::dispatch::{Arguments, Call, Request};
 use crate::state::metrics::Class;

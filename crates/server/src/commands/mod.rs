@@ -19,10 +19,12 @@ mod insert;
 mod listing;
 mod lock;
 mod logs;
+pub(crate) mod merge_authz;
 mod parameter;
 mod plans;
 mod rebuild;
 mod replica_set;
+pub(crate) mod roles;
 mod sasl;
 mod session;
 mod status;
@@ -63,10 +65,12 @@ const FAMILIES: &[&[Row]] = &[
     listing::ROWS,
     lock::ROWS,
     logs::ROWS,
+    merge_authz::ROWS,
     parameter::ROWS,
     plans::ROWS,
     rebuild::ROWS,
     replica_set::ROWS,
+    roles::ROWS,
     sasl::ROWS,
     session::ROWS,
     status::ROWS,
@@ -128,7 +132,8 @@ mod tests {
             .collect();
         let expected = ["buildInfo", "ping", "hello", "isMaster"];
         for name in open {
-            let sasl = name.starts_with("sasl") || name == "logout" || name == "endSessions";
+            let sasl = name.starts_with("sasl")
+                || matches!(name, "authenticate" | "logout" | "endSessions");
             assert!(
                 sasl || expected.contains(&name),
                 "{name} is open to everybody"

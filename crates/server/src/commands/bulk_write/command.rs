@@ -15,7 +15,7 @@ use wire::Builder;
 use super::outcome::Outcome;
 use super::statement::{Action, Statement};
 use crate::auth::is_allowed;
-use crate::auth::roles::Wanted;
+use crate::auth::privilege::Wanted;
 use crate::commands::find::tree;
 use crate::commands::write::{retried, statements};
 use crate::commands::{cursor, listing};
@@ -302,6 +302,6 @@ fn bulk_write(call: &Call<'_>, reply: &mut Builder) -> Result<()> {
     call.server.metrics.user_errors.size(outcome.failed);
     cursor::answer_list(reply, &batch);
     outcome.sums(reply);
-    retried(reply, &outcome.retried);
+    retried(call, reply, &outcome.retried);
     Ok(())
 }
