@@ -64,16 +64,7 @@ impl Store {
                 (other, _) => return Err(unknown(other)),
             }
         }
-        let action = change.stored.options.validation_action;
-        let mut parsed = CollectionOptions::parse(&options)?;
-        parsed
-            .collation
-            .clone_from(&change.stored.options.collation);
-        parsed.validation_action = action;
-        parsed.validation_level = level.unwrap_or(change.stored.options.validation_level);
-        if parsed.validator.as_ref().is_some_and(Document::is_empty) {
-            parsed.validator = None;
-        }
+        let parsed = merged(&change.stored.options, &options, level)?;
         if fields.get_bool("dryRun").unwrap_or(false) {
             return Ok(reply);
         }
@@ -144,13 +135,28 @@ impl Store {
     }
 }
 
-/// Change an index; gives the name of the tree that is left over when it got another one.
-fn modify_index(
-    change: &mut Change<'_>,
-    indexes: &mut [Arc<Index>],
-    (asked, dry): (&Document, bool),
-    reply: &mut Document,
-) -> Result<Option<String>> {
+/// The options `next`, with what their document does not say from `old`.
+fn merged(
+    old: &CollectionOptions,
+    next: &Document,
+    level: Option<Level>,
+) -> Result<CollectionOptions> {
+    let mut parsed = CollectionOptions::parse(next)?;
+    parsed.collation.clone_from(&old.collation);
+    parsed.validation_action = old.validation_action;
+    parsed.validation_level = level.unwrap_or(old.validation_level);
+    if parsed.validator.as_ref().is_some_and(Document::is_empty) {
+        parsed.validator = None;
+    }
+    Ok(parsed)
+}
+
+/// The index that `collMod` names.
+fn named<'i>(
+    change: &Change<'_>,
+    indexes: &'i mut [Arc<Index>],
+    asked: &Document,
+) -> Result<&'i mut Arc<Index>> {
     let at = indexes
         .iter()
         .position(|i| match (asked.get("name"), asked.get("keyPattern")) {
@@ -158,14 +164,21 @@ fn modify_index(
             (None, Some(Bson::Document(key))) => same_pattern(&i.spec().key, key),
             _ => false,
         });
-    let found = at.and_then(|at| indexes.get_mut(at));
-    let Some(index) = found else {
-        let message = format!(
-            "cannot find index {asked} for ns {}",
-            change.collection.ns()
-        );
-        return Err(Error::new(Code::INDEX_NOT_FOUND, message));
-    };
+    at.and_then(|at| indexes.get_mut(at)).ok_or_else(|| {
+        let ns = change.collection.ns();
+        let message = format!("cannot find index {asked} for ns {ns}");
+        Error::new(Code::INDEX_NOT_FOUND, message)
+    })
+}
+
+/// Change an index; gives the name of the tree that is left over when it got another one.
+fn modify_index(
+    change: &mut Change<'_>,
+    indexes: &mut [Arc<Index>],
+    (asked, dry): (&Document, bool),
+    reply: &mut Document,
+) -> Result<Option<String>> {
+    let index = named(change, indexes, asked)?;
     let mut spec = index.spec().clone();
     let mut convert = false;
     for (name, value) in asked {
@@ -202,6 +215,21 @@ fn modify_index(
         put_spec(change, index, &spec)?;
         return Ok(None);
     }
+    let left = make_unique(change, index, spec, dry)?;
+    if left.is_some() {
+        reply.insert("unique_new", true);
+    }
+    Ok(left)
+}
+
+/// Make an index unique, as its specification with `prepareUnique` asks for; gives the name of the
+/// tree that is left over, unless it is only tried.
+fn make_unique(
+    change: &mut Change<'_>,
+    index: &mut Arc<Index>,
+    mut spec: IndexSpec,
+    dry: bool,
+) -> Result<Option<String>> {
     if !spec.prepare_unique {
         return Err(invalid(
             "Cannot make index unique with 'prepareUnique=false'. Run collMod to set it first.",
@@ -215,7 +243,6 @@ fn modify_index(
         return Ok(None);
     };
     *index = made;
-    reply.insert("unique_new", true);
     Ok(Some(left))
 }
 

@@ -209,6 +209,11 @@ impl Args {
                 config.set(name, "true")?;
             }
         }
+        self.set_pairs(&mut config)?;
+        Ok(config)
+    }
+
+    fn set_pairs(&self, config: &mut Config) -> Result<(), String> {
         for (prefix, pairs) in [
             ("setParameter", &self.set_parameter),
             ("storage.engineOptions", &self.engine_option),
@@ -220,6 +225,6 @@ impl Args {
                 config.set(&format!("{prefix}.{name}"), value)?;
             }
         }
-        Ok(config)
+        Ok(())
     }
 }
