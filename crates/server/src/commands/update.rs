@@ -121,7 +121,7 @@ fn update(request: &Call<'_>, reply: &mut Builder) -> Result<()> {
     }
     integer(reply, "nModified", done.n_modified);
     errors(request, reply, &done.errors);
-    retried(reply, &done.retried);
+    retried(request, reply, &done.retried);
     Ok(())
 }
 

@@ -11,7 +11,7 @@ use wire::Builder;
 use super::call::call;
 use super::failure::{self, Situation};
 use super::request::Request;
-use super::row::{Lane, WRITES};
+use super::row::{Lane, RETRYABLE, WRITES};
 use super::slow;
 use crate::commands::written;
 use crate::limits::{ADMISSION, WAITING};
@@ -33,7 +33,8 @@ pub(crate) async fn run(request: Arc<Request>) -> Answer {
         "configureFailPoint" => None,
         _ => {
             let application = request.client.state.lock().application.clone();
-            server.failpoints.hit(&request.name, &application)
+            let failed = server.failpoints.hit(&request.name, &application);
+            failed.or_else(|| hit_write(&request, true))
         }
     };
     server.operations.begin(&request);
@@ -57,7 +58,21 @@ pub(crate) async fn run(request: Arc<Request>) -> Answer {
         _ => execute(&request).await,
     };
     server.operations.end(&request);
+    if outcome.is_ok() && hit_write(&request, false).is_some_and(|fault| fault.close) {
+        return Answer::Close;
+    }
     Answer::Reply(finish(&request, outcome, fault))
+}
+
+/// The fault ordered for a retryable write: before it is done, or after it was done for the first
+/// time.
+fn hit_write(request: &Request, before: bool) -> Option<Fault> {
+    let generic = &request.generic;
+    let retryable = request.row.has(RETRYABLE)
+        && generic.txn_number.is_some()
+        && !generic.in_transaction
+        && !request.repeated.load(Ordering::Relaxed);
+    retryable.then(|| request.server.failpoints.hit_write(before))?
 }
 
 async fn execute(request: &Arc<Request>) -> Result<Builder> {
@@ -126,7 +141,10 @@ fn overloaded(server: &Server) -> Error {
 fn finish(request: &Arc<Request>, outcome: Result<Builder>, fault: Option<Fault>) -> Builder {
     let server = &request.server;
     let fault = fault.unwrap_or_default();
-    let situation = Situation::of(request);
+    let situation = Situation {
+        untouched: fault.code.is_some(),
+        ..Situation::of(request)
+    };
     let failed = outcome.as_ref().err().cloned();
     let mut reply = match outcome {
         Ok(mut reply) => {
@@ -142,7 +160,7 @@ fn finish(request: &Arc<Request>, outcome: Result<Builder>, fault: Option<Fault>
             reply
         }
     };
-    if request.row.has(WRITES) && failed.is_none() {
+    if writes(request) && failed.is_none() {
         server.clock.tick();
     }
     times(server, &mut reply, failed.as_ref());
@@ -155,11 +173,14 @@ fn finish(request: &Arc<Request>, outcome: Result<Builder>, fault: Option<Fault>
     reply
 }
 
+fn writes(request: &Request) -> bool {
+    let out = || request.row.name == "aggregate" && written(request.body()).is_some();
+    request.row.has(WRITES) || out()
+}
+
 /// The error of a write concern that a set of one member cannot satisfy. The write is done.
 fn unsatisfied(request: &Request) -> Option<Document> {
-    let writes = request.row.has(WRITES)
-        || (request.row.name == "aggregate" && written(request.body()).is_some());
-    if !writes || !request.server.topology.is_replica_set() {
+    if !writes(request) || !request.server.topology.is_replica_set() {
         return None;
     }
     let (code, message) = match request.generic.write_concern.w.as_ref()? {

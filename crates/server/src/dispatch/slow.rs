@@ -75,7 +75,7 @@ pub(crate) fn namespace(request: &Request) -> String {
 pub(crate) fn note(request: &Arc<Request>, taken: Duration, failed: Option<&Error>, size: usize) {
     let profiler = &request.server.profiler;
     let waits = matches!(request.row.name, "hello" | "isMaster" | "getMore");
-    if profiler.is_slow(taken) && !waits {
+    if profiler.is_logged(taken) && !waits {
         log(request, taken, failed, size);
     }
     if profiler.keeps(request.database(), taken) && request.row.lane == Lane::Storage {

@@ -67,3 +67,57 @@ fn faults_are_for_tests_only() {
     let command = doc! {"configureFailPoint": "failCommand", "mode": "off"};
     assert_eq!(site.client().fails("admin", command).0, 59);
 }
+
+fn write(id: i32, number: i64) -> Document {
+    let uuid = bson::Binary {
+        subtype: bson::spec::BinarySubtype::Uuid,
+        bytes: vec![7; 16],
+    };
+    doc! {
+        "insert": "c", "documents": [{"_id": id}], "lsid": {"id": uuid},
+        "txnNumber": number,
+    }
+}
+
+#[test]
+fn the_answer_to_a_retryable_write_can_be_lost() {
+    let site = Site::new();
+    let mut client = site.client();
+    client.ok(
+        "admin",
+        doc! {"configureFailPoint": "onPrimaryTransactionalWrite", "mode": {"times": 2}},
+    );
+    client.ok("test", doc! {"insert": "c", "documents": [{"_id": 0}]});
+    let mut other = site.client();
+    other.send("test", write(1, 1), 0);
+    assert!(other.receive().is_none());
+    let again = client.ok("test", write(1, 1));
+    assert_eq!(again.get_array("retriedStmtIds").unwrap(), &[0.into()]);
+    let count = client.ok("test", doc! {"count": "c"});
+    assert_eq!(count.get_i32("n").unwrap(), 2);
+    let mut other = site.client();
+    other.send("test", write(2, 2), 0);
+    assert!(
+        other.receive().is_none(),
+        "what is sent again is not counted"
+    );
+}
+
+#[test]
+fn a_retryable_write_can_fail_before_it_is_done() {
+    let site = Site::new();
+    let mut client = site.client();
+    client.ok(
+        "admin",
+        doc! {
+            "configureFailPoint": "onPrimaryTransactionalWrite", "mode": {"times": 1},
+            "data": {"failBeforeCommitExceptionCode": 1},
+        },
+    );
+    let mut other = site.client();
+    other.send("test", write(1, 1), 0);
+    assert!(other.receive().is_none());
+    let again = client.ok("test", write(1, 1));
+    assert_eq!(again.get_i32("n").unwrap(), 1);
+    assert!(!again.contains_key("retriedStmtIds"));
+}
