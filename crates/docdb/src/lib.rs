@@ -40,7 +40,7 @@ pub use op::{InTransaction, Op, SessionId, SessionRef};
 pub use query::Namespace;
 pub use record::RecordId;
 pub use session::{Held, Names};
-pub use store::{Options, Store};
+pub use store::{Options, Store, Tuning};
 pub use work::Work;
 pub use write::{
     DeleteReply, DeleteStatement, FindAndModify, FindAndModifyReply, InsertOptions, InsertReply,

@@ -5,6 +5,7 @@
 //! catalog does not know are left over from a change that did not end, and are dropped at opening.
 
 mod open;
+mod tuning;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -21,6 +22,8 @@ use crate::cursor::Cursors;
 use crate::error;
 use crate::session::{Intents, Moments, Sessions};
 use stdx::sync::atomic::{AtomicBool, Ordering};
+
+pub use tuning::Tuning;
 
 /// How a store is opened.
 #[derive(Clone, Debug)]
@@ -54,6 +57,7 @@ impl Default for Options {
 pub struct Store {
     engine: Arc<dyn Engine>,
     options: Options,
+    tuning: Tuning,
     trees: Trees,
     catalog: ArcSwap<Catalog>,
     /// Held by whoever changes the catalog.
@@ -88,6 +92,12 @@ impl Store {
     #[must_use]
     pub fn options(&self) -> &Options {
         &self.options
+    }
+
+    /// What may be changed while it is open.
+    #[must_use]
+    pub fn tuning(&self) -> &Tuning {
+        &self.tuning
     }
 
     /// All open cursors.

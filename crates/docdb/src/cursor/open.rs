@@ -127,9 +127,8 @@ impl Cursors {
             at: op.held.map(|held| held.time),
             no_timeout,
         };
-        let now = stdx::time::now();
-        self.registry.reap(now);
-        self.registry.insert(registration, cursor, now)
+        self.registry
+            .insert(registration, cursor, stdx::time::now())
     }
 }
 
@@ -156,7 +155,8 @@ impl Store {
 
     /// End the cursors that were idle for too long; says how many. Call it every few seconds.
     pub fn reap_cursors(&self) -> usize {
-        self.cursors().registry.reap(stdx::time::now())
+        let limit = self.tuning().cursor_limit();
+        self.cursors().registry.reap(stdx::time::now(), limit)
     }
 
     /// Figures of cursors for `serverStatus`.

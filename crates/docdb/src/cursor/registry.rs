@@ -211,8 +211,8 @@ impl<T> Registry<T> {
         ended.len()
     }
 
-    /// End the cursors that were idle for longer than [`IDLE_LIMIT`]; says how many.
-    pub(crate) fn reap(&self, now: Instant) -> usize {
+    /// End the cursors that were idle for longer than a limit; says how many.
+    pub(crate) fn reap(&self, now: Instant, limit: Duration) -> usize {
         let mut state = self.state.lock();
         let ids: Vec<i64> = state
             .entries
@@ -220,7 +220,7 @@ impl<T> Registry<T> {
             .filter(|(_, entry)| {
                 matches!(entry.slot, Slot::Idle(_))
                     && !entry.registration.no_timeout
-                    && IDLE_LIMIT <= now.saturating_duration_since(entry.used)
+                    && limit <= now.saturating_duration_since(entry.used)
             })
             .map(|(&id, _)| id)
             .collect();
@@ -442,8 +442,11 @@ mod tests {
         let mut lasting = registration(Owner::default());
         lasting.no_timeout = true;
         let lasting = registry.insert(lasting, Arc::new(()), now);
-        assert_eq!(registry.reap(now + IDLE_LIMIT - Duration::from_secs(1)), 0);
-        assert_eq!(registry.reap(now + IDLE_LIMIT), 1);
+        assert_eq!(
+            registry.reap(now + IDLE_LIMIT - Duration::from_secs(1), IDLE_LIMIT),
+            0
+        );
+        assert_eq!(registry.reap(now + IDLE_LIMIT, IDLE_LIMIT), 1);
         let ns = Namespace::parse("db.c").unwrap();
         assert!(registry.lease(id, &ns, &Owner::default()).is_err());
         assert!(registry.lease(lasting, &ns, &Owner::default()).is_ok());

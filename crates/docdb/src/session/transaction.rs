@@ -189,7 +189,7 @@ impl Store {
             ));
         }
         state.advance(number);
-        let deadline = stdx::time::now() + self.options().transaction_lifetime;
+        let deadline = stdx::time::now() + self.tuning().transaction_lifetime();
         let (sender, tasks) = channel();
         let store = Arc::clone(self);
         let counted = Counted::new()?;

@@ -11,7 +11,7 @@ use query::settings::Settings;
 use stdx::sync::atomic::AtomicBool;
 use stdx::sync::{Condvar, Mutex};
 
-use super::{Options, Store, Trees};
+use super::{Options, Store, Trees, Tuning};
 use crate::catalog::{self, Catalog, Named, Stored, StoredIndex};
 use crate::collate;
 use crate::collection::{COUNTS, Collection, CollectionOptions, Core, Counts, Latch};
@@ -40,6 +40,7 @@ impl Store {
         };
         let store = Store {
             engine,
+            tuning: Tuning::new(&options),
             options,
             trees,
             catalog: ArcSwap::from_pointee(Catalog::default()),

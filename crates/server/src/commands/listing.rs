@@ -11,7 +11,7 @@ use query::{Code, Error, Namespace, Result};
 use wire::Builder;
 
 use crate::auth::is_allowed;
-use crate::auth::roles::Wanted;
+use crate::auth::privilege::Wanted;
 use crate::dispatch::row::{ADMIN, API, Lane, Privilege, READS, Row};
 use crate::dispatch::{Call, Request};
 use crate::state::metrics::Class;

@@ -83,7 +83,7 @@ pub(crate) fn note(
 ) -> Option<oneshot::Receiver<()>> {
     let profiler = &request.server.profiler;
     let waits = matches!(request.row.name, "hello" | "isMaster" | "getMore");
-    if profiler.is_slow(taken) && !waits {
+    if profiler.is_logged(taken) && !waits {
         log(request, taken, failed, size);
     }
     if profiler.keeps(request.database(), taken) && request.row.lane == Lane::Storage {
