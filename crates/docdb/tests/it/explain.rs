@@ -184,7 +184,13 @@ fn distinct_values_are_read_from_an_index() {
         assert_eq!(scan.get_str("stage").unwrap(), "DISTINCT_SCAN");
         let stats = told.get_document("executionStats").unwrap();
         assert!(stats.get_i32("totalKeysExamined").unwrap() < 60, "{stats}");
-        lab.insert(&target, &[doc! { "_id": 301, "a": null }, doc! { "_id": 302, "a": "x" }]);
+        lab.insert(
+            &target,
+            &[
+                doc! { "_id": 301, "a": null },
+                doc! { "_id": 302, "a": "x" },
+            ],
+        );
         let mut wanted = plain.clone();
         wanted.insert(0, bson::Bson::Null);
         wanted.push("x".into());
