@@ -145,14 +145,6 @@ impl Store {
         self.catalog.load().get(ns).cloned()
     }
 
-    /// Make everything that was committed durable.
-    ///
-    /// # Errors
-    /// As the engine's.
-    pub fn sync(&self) -> Result<()> {
-        self.engine.sync_log().map_err(error::engine)
-    }
-
     /// Make everything durable and close. Operations under way fail.
     ///
     /// # Errors

@@ -5,7 +5,7 @@ use query::{Code, Error, Result};
 use wire::Builder;
 
 use super::update::integer;
-use crate::dispatch::row::{ADMIN, Lane, Privilege, READS, Row, WRITES};
+use crate::dispatch::row::{Lane, Privilege, READS, Row, WRITES};
 use crate::dispatch::{Arguments, Call, failure};
 
 pub(super) const ROWS: &[Row] = &[
@@ -52,13 +52,6 @@ pub(super) const ROWS: &[Row] = &[
         fields: &["force", "freeSpaceTargetMB", "dryRun"],
         privilege: Privilege::Collection("compact"),
         ..Row::new("compact", compact, "Give space back")
-    },
-    Row {
-        lane: Lane::Storage,
-        flags: ADMIN,
-        fields: &["lock", "async", "fsyncLockAcquisitionTimeoutMillis"],
-        privilege: Privilege::Cluster("fsync"),
-        ..Row::new("fsync", fsync, "Make all that was written durable")
     },
 ];
 
@@ -146,15 +139,5 @@ fn compact(request: &Call<'_>, reply: &mut Builder) -> Result<()> {
     let ns = request.namespace()?;
     let freed = request.with_store(|store, op| store.compact(op, &ns))?;
     reply.long("bytesFreed", freed);
-    Ok(())
-}
-
-fn fsync(request: &Call<'_>, reply: &mut Builder) -> Result<()> {
-    if request.arguments()?.is_on("lock")? {
-        let message = "fsync with lock: true is not supported";
-        return Err(Error::new(Code::COMMAND_NOT_SUPPORTED, message));
-    }
-    request.with_store(|store, _| store.sync())?;
-    reply.int("numFiles", 1);
     Ok(())
 }

@@ -26,13 +26,14 @@ fn a_lock_holds_writes_up_and_nothing_else() {
     assert!(shown.get_bool("fsyncLock").unwrap());
     let address = site.address();
     let (tell, told) = channel();
-    let writer = std::thread::spawn(move || {
+    let writer = stdx::sync::spawn("writer", move || {
         let mut client = Client::to(address);
         let late = doc! {"insert": "c", "documents": [{"_id": 3}], "maxTimeMS": 50};
         let refused = client.fails("test", late);
         client.ok("test", doc! {"insert": "c", "documents": [{"_id": 4}]});
         tell.send(refused.0).unwrap();
-    });
+    })
+    .unwrap();
     assert_eq!(all(&mut client, "c", doc! {}).len(), 2);
     let unlock = || doc! {"fsyncUnlock": 1};
     let left = client.ok("admin", unlock());
