@@ -55,12 +55,7 @@ fn main() {
         let snapshot = db.begin_read().expect("a snapshot");
         let from = Bound::Included(&from[..LENGTHS[index]]);
         let mut cursor = snapshot
-            .cursor(
-                trees[index + 1],
-                from,
-                Bound::Unbounded,
-                Direction::Forward,
-            )
+            .cursor(trees[index + 1], from, Bound::Unbounded, Direction::Forward)
             .expect("a cursor");
         let mut bytes = 0;
         for _ in 0..10 {
