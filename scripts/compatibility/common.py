@@ -47,16 +47,29 @@ def folder(name):
     return path
 
 
+def free_port(wanted=None):
+    """The wanted port, if it is free, or another one."""
+    for port in (wanted, 0):
+        if port is None:
+            continue
+        with socket.socket() as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                probe.bind(("127.0.0.1", port))
+            except OSError:
+                continue
+            return probe.getsockname()[1]
+    raise Skip("no port is free")
+
+
 class Server:
     """A store in a temporary folder, served on a port of its own."""
 
-    def __init__(self, binary, engine):
+    def __init__(self, binary, engine, port=None):
         if not os.access(binary, os.X_OK):
             raise SystemExit(f"no program at {binary}; build it: cargo build -p romanesco")
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            self.port = probe.getsockname()[1]
-        self.engine = engine
+        self.port = free_port(port)
+        self.binary, self.engine = binary, engine
         self.folder = tempfile.TemporaryDirectory(prefix="romanesco-compatibility-")
         path = pathlib.Path(self.folder.name)
         (path / "db").mkdir()

@@ -7,7 +7,7 @@ import sys
 import tarfile
 import xml.etree.ElementTree as ElementTree
 
-from common import CLIENTS, HERE, Group, Skip, folder, install, need
+from common import CLIENTS, HERE, Group, Server, Skip, folder, install, need
 
 PYMONGO, MONGOMOCK = "4.20.0", "4.3.0"
 # Those that talk to a server about what a document database does.
@@ -113,15 +113,16 @@ def pymongo(server):
     """PyMongo's own tests, file by file"""
     need("python3")
     path = source("pymongo", PYMONGO)
-    environment = {"DB_IP": "127.0.0.1", "DB_PORT": str(server.port)}
-    more = ["-m", "default"]
+    more = ["-m", "default or search_index"]
     groups = []
     for name in FILES:
         file = f"test/{name}.py"
         if not (path / file).exists():
             continue
-        # One after another: a file that hangs takes the others not with it.
-        groups += pytest(server, f"PyMongo {PYMONGO}", path, [file], environment, more)
+        # A store for each: files leave things behind. Some tests want this port.
+        with Server(server.binary, server.engine, 27017) as own:
+            environment = {"DB_IP": "127.0.0.1", "DB_PORT": str(own.port)}
+            groups += pytest(own, f"PyMongo {PYMONGO}", path, [file], environment, more)
         print("  ", groups[-1].describe().splitlines()[0], flush=True)
     return groups
 

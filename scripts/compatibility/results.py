@@ -17,7 +17,8 @@ store and runs them. Skipped are tests that ask for what the server does not off
 several members, TLS, MongoDB 8.0 and later). What failures mean is told in
 [compatibility.md](compatibility.md).
 """
-ROW = re.compile(r"^\| (?P<key>[^|]+\|[^|]+)\|(?P<rest>.*)\|$")
+ROW = re.compile(r"^\| (?P<key>[^|]+\|[^|]+)\|( \d+ \|){4} \S+ \|$")
+FAILURE = re.compile(r"^\| (?P<group>[^|]+) \| [^|]+ \| \d+ \|$")
 
 
 def read():
@@ -29,11 +30,10 @@ def read():
     for line in PAGE.read_text().splitlines():
         if line.startswith("## "):
             engine = found.setdefault(line[3:].split()[-1], {"rows": {}, "failures": {}})
-        elif engine is not None and ROW.match(line) and not line.startswith("| suite"):
+        elif engine is not None and ROW.match(line):
             engine["rows"][ROW.match(line)["key"]] = line
-        elif engine is not None and line.startswith("- "):
-            group = line[2:].split(": ", 1)[0]
-            engine["failures"].setdefault(group, []).append(line)
+        elif engine is not None and line.startswith("| ") and FAILURE.match(line):
+            engine["failures"].setdefault(FAILURE.match(line)["group"], []).append(line)
     return found
 
 
@@ -53,7 +53,7 @@ def update(engine, groups):
             group.reasons.get(test, f"not explained: `{test}`") for test in group.failed
         )
         if causes:
-            told = [f"- {title}: {cause} ({count})" for cause, count in causes.most_common()]
+            told = [f"| {title} | {cause} | {count} |" for cause, count in causes.most_common()]
             mine["failures"][title] = told
     text = [HEAD]
     for name, found in page.items():
@@ -62,7 +62,9 @@ def update(engine, groups):
         text.append("| --- | --- | ---: | ---: | ---: | ---: | --- |")
         text.extend(found["rows"].values())
         if any(found["failures"].values()):
-            text.append(f"\nCauses of the failures with {name}, and how many each has:\n")
+            text.append(f"\nCauses of the failures with {name}:\n")
+            text.append("| group | cause | failures |")
+            text.append("| --- | --- | ---: |")
             for lines in found["failures"].values():
                 text.extend(lines)
         text.append("")

@@ -54,4 +54,12 @@ check('transaction', () => {
   session.commitTransaction();
   equal(d.a.countDocuments({ _id: 't' }), 1);
 });
-check('unknown_command', () => equal(d.runCommand({ nonsense: 1 }).code, 59));
+check('unknown_command', () => {
+  let code = 0;
+  try {
+    d.runCommand({ nonsense: 1 });
+  } catch (error) {
+    code = error.code;
+  }
+  equal(code, 59);
+});

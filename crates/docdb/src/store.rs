@@ -20,7 +20,7 @@ use crate::catalog::{Catalog, Named};
 use crate::collection::{Collection, Core, fold_counts};
 use crate::cursor::Cursors;
 use crate::error;
-use crate::session::{Moments, Sessions};
+use crate::session::{Intents, Moments, Sessions};
 use stdx::sync::atomic::{AtomicBool, Ordering};
 
 pub use tuning::Tuning;
@@ -68,6 +68,7 @@ pub struct Store {
     written: (Mutex<u64>, Condvar),
     sessions: Sessions,
     moments: Moments,
+    intents: Intents,
     closed: AtomicBool,
     cursors: Cursors,
 }
@@ -126,6 +127,14 @@ impl Store {
         self.catalog.load().get(ns).cloned()
     }
 
+    /// Make everything that was committed durable.
+    ///
+    /// # Errors
+    /// As the engine's.
+    pub fn sync(&self) -> Result<()> {
+        self.engine.sync_log().map_err(error::engine)
+    }
+
     /// Make everything durable and close. Operations under way fail.
     ///
     /// # Errors
@@ -147,6 +156,11 @@ impl Store {
     /// The snapshots that are held.
     pub(crate) fn moments(&self) -> &Moments {
         &self.moments
+    }
+
+    /// What open transactions mean to change.
+    pub(crate) fn intents(&self) -> &Intents {
+        &self.intents
     }
 
     /// Change the catalog, one at a time; `None` when others change it for longer than `limit`.

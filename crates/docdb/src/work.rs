@@ -10,7 +10,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use kv::{Durability, Snapshot, Transaction};
+use kv::{Durability, Snapshot, Transaction, TreeId};
 use query::{Code, Error, Namespace, Result};
 use stdx::sync::MutexGuard;
 
@@ -19,7 +19,7 @@ use crate::collection::{Alone, Collection, Core, Delta, Shared};
 use crate::error;
 use crate::index::Index;
 use crate::op::Op;
-use crate::session::{Born, Executed, Names, Session};
+use crate::session::{Born, Executed, Intent, Names, Session};
 use crate::store::Store;
 use crate::write::KeySets;
 
@@ -41,6 +41,8 @@ pub struct Work<'s> {
     learned: Vec<(Arc<Index>, u8, u8)>,
     /// What retryable writes have done: told to their sessions after the commit.
     remembered: Vec<(Arc<Session>, i64, Executed)>,
+    /// What a multi-document transaction has changed.
+    intents: Vec<Intent>,
     /// Buffers, kept from document to document.
     pub(crate) new_keys: KeySets,
     pub(crate) old_keys: KeySets,
@@ -65,6 +67,7 @@ impl<'s> Work<'s> {
             touched: Vec::new(),
             names,
             learned: Vec::new(),
+            intents: Vec::new(),
             remembered: Vec::new(),
             new_keys: KeySets::default(),
             old_keys: KeySets::default(),
@@ -145,6 +148,22 @@ impl<'s> Work<'s> {
             wrote: false,
             _latch: latch,
         });
+        Ok(())
+    }
+
+    /// A key is changed. Of multi-document transactions that change a key the second one learns of
+    /// it here.
+    ///
+    /// # Errors
+    /// `WriteConflict`.
+    pub(crate) fn intend(&mut self, tree: TreeId, key: &[u8]) -> Result<()> {
+        let Some(names) = &self.names else {
+            return Ok(());
+        };
+        let intent = Intent::of(tree, key);
+        if self.store.intents().take(intent, names.number())? {
+            self.intents.push(intent);
+        }
         Ok(())
     }
 
@@ -304,6 +323,7 @@ impl Drop for Work<'_> {
     /// The trees of what was created in vain are dropped, after the engine's transaction.
     fn drop(&mut self) {
         self.txn = None;
+        self.store.intents().give_back(&self.intents);
         let created = self
             .names
             .as_ref()

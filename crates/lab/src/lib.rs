@@ -9,6 +9,7 @@
 
 pub mod analysis;
 pub mod calibrate;
+pub mod cost;
 pub mod display;
 pub mod doctor;
 pub mod envelope;

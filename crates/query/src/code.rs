@@ -152,6 +152,7 @@ codes! {
     NOT_PRIMARY_NO_SECONDARY_OK = 13435, "NotPrimaryNoSecondaryOk";
     NOT_PRIMARY_OR_SECONDARY = 13436, "NotPrimaryOrSecondary";
     OUT_OF_DISK_SPACE = 14031, "OutOfDiskSpace";
+    SEARCH_NOT_ENABLED = 31082, "SearchNotEnabled";
     IDL_UNKNOWN_FIELD = 40415, "IDLUnknownField";
 }
 

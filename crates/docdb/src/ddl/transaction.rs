@@ -31,7 +31,6 @@ impl Store {
             )));
         }
         match self.named(op, ns)? {
-            Some(found) if *found.options() == options => Ok(()),
             Some(_) => Err(exists(ns)),
             None => self.bear(names, ns, options).map(|_| ()),
         }

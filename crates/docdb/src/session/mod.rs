@@ -6,6 +6,7 @@
 //! - S3. Numbers of transactions only grow. A higher number forgets what was done under lower ones
 //!   and aborts an open transaction.
 
+mod intent;
 mod moment;
 mod names;
 mod registry;
@@ -13,6 +14,7 @@ mod retry;
 mod stored;
 mod transaction;
 
+pub(crate) use intent::{Intent, Intents};
 pub use moment::Held;
 pub(crate) use moment::Moments;
 pub(crate) use names::Born;

@@ -11,6 +11,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use query::{Code, Error, Namespace, Result};
+use stdx::sync::atomic::{AtomicU64, Ordering};
 
 use crate::catalog::{Catalog, Named, Stored};
 use crate::collection::Collection;
@@ -18,8 +19,9 @@ use crate::op::Op;
 use crate::store::Store;
 
 /// What names name for a transaction.
-#[derive(Default)]
 pub struct Names {
+    /// The transaction, among all of this process.
+    number: u64,
     /// The catalog when the engine's transaction began.
     seen: RefCell<Option<Arc<Catalog>>>,
     born: RefCell<BTreeMap<Namespace, Born>>,
@@ -32,7 +34,23 @@ pub(crate) struct Born {
     pub(crate) collection: Arc<Collection>,
 }
 
+impl Default for Names {
+    fn default() -> Names {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        Names {
+            number: NEXT.fetch_add(1, Ordering::Relaxed),
+            seen: RefCell::default(),
+            born: RefCell::default(),
+        }
+    }
+}
+
 impl Names {
+    /// The number of the transaction.
+    pub(crate) fn number(&self) -> u64 {
+        self.number
+    }
+
     /// The engine's transaction begins after `catalog`.
     pub(crate) fn begin(&self, catalog: Arc<Catalog>) {
         *self.seen.borrow_mut() = Some(catalog);

@@ -20,7 +20,7 @@ use crate::error;
 use crate::index::{Index, Parts};
 use crate::key::Collate;
 use crate::limits::{INDEX_FIELDS_MAX, INDEX_KEY_MAX, INDEX_KEY_SLACK};
-use crate::session::{Moments, Sessions};
+use crate::session::{Intents, Moments, Sessions};
 use crate::ttl;
 
 /// The tree of sessions.
@@ -49,6 +49,7 @@ impl Store {
             written: (Mutex::new(0), Condvar::new()),
             sessions: Sessions::default(),
             moments: Moments::default(),
+            intents: Intents::default(),
             closed: AtomicBool::new(false),
             cursors: Cursors::default(),
         };

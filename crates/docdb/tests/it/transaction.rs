@@ -178,3 +178,16 @@ fn a_transaction_does_not_read_what_was_changed_since_it_began() {
         assert_eq!(read.unwrap_err().code.0, 246);
     });
 }
+
+#[test]
+fn who_changes_second_learns_of_it_at_once() {
+    on_each(|lab| {
+        lab.insert(&ns("c"), &[doc! { "_id": 0 }]);
+        assert_eq!(insert(lab, session(1, 1), true, doc! { "_id": 1 }), Ok(1));
+        let second = insert(lab, session(2, 1), true, doc! { "_id": 1 });
+        assert_eq!(second.unwrap_err().code.0, 112);
+        lab.store.commit_transaction(&session(1, 1)).unwrap();
+        let later = insert(lab, session(2, 2), true, doc! { "_id": 1 });
+        assert_eq!(later.unwrap_err().code.0, 11000);
+    });
+}

@@ -167,6 +167,7 @@ pub(crate) fn run(
         steps: steps.into_iter().enumerate().map(record).collect(),
         discarded: Vec::new(),
         noise: Vec::new(),
+        prices: None,
         host_warnings: Vec::new(),
     }
 }

@@ -30,5 +30,6 @@ pub use noise::noise_floor;
 pub use rule::{Rule, Threshold};
 pub use second::{SecondStats, main_rates, second_stats};
 pub use stall::stalls;
+pub(crate) use statistic::{median, quantile};
 pub use summary::{summarize, summary_lines, summary_table};
 pub use verdict::{DEFAULT_FLOOR, Verdict};

@@ -21,7 +21,7 @@ pub(super) struct Interval {
 
 /// Quantile `q` (0 to 1) with linear interpolation between the two nearest values (type 7 of
 /// Hyndman and Fan, 1996: what R and numpy do). `None` when empty.
-pub(super) fn quantile(values: &[f64], q: f64) -> Option<f64> {
+pub(crate) fn quantile(values: &[f64], q: f64) -> Option<f64> {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
     quantile_sorted(&sorted, q)
@@ -42,7 +42,7 @@ fn quantile_sorted(sorted: &[f64], q: f64) -> Option<f64> {
 }
 
 /// The median. `None` when empty.
-pub(super) fn median(values: &[f64]) -> Option<f64> {
+pub(crate) fn median(values: &[f64]) -> Option<f64> {
     quantile(values, 0.5)
 }
 

@@ -67,6 +67,8 @@ pub struct Settings {
     pub data_dir: Option<PathBuf>,
     /// Keep the engines' data.
     pub keep_data: Option<bool>,
+    /// Built-in prices or a price file.
+    pub prices: Option<String>,
     /// The experiment, where the command line names none.
     pub experiment: Option<String>,
     /// The targets, where the command line names none.
@@ -113,6 +115,7 @@ impl Settings {
             out,
             data_dir,
             keep_data,
+            prices,
             experiment,
             targets,
         )
@@ -167,6 +170,7 @@ impl Settings {
             out: run.out,
             data_dir: run.data_dir,
             keep_data: run.keep_data,
+            prices: file.prices.named,
             experiment,
             targets,
         })
@@ -198,7 +202,15 @@ impl<'de, T: std::str::FromStr<Err = String>> Deserialize<'de> for Text<T> {
 struct File {
     run: Run,
     limits: Limits,
+    prices: NamedPrices,
     target: Vec<Target>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct NamedPrices {
+    #[serde(rename = "use")]
+    named: Option<String>,
 }
 
 #[derive(Default, Deserialize)]

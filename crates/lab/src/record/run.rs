@@ -9,6 +9,7 @@ use super::stall::Stall;
 use super::status::StepStatus;
 use super::step::StepSummary;
 use super::summary::RunSummary;
+use crate::cost::Prices;
 
 /// One limit around the workers: asked for, and found when read back.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -102,6 +103,8 @@ pub struct RunRecord {
     pub discarded: Vec<(String, String)>,
     /// Noise floors by metric name (relative, 0.03 = 3 %), when the host was calibrated.
     pub noise: Vec<(String, f64)>,
+    /// The prices the run was given, `None` for those of the program.
+    pub prices: Option<Prices>,
     /// Warnings about the machine, from `doctor`.
     pub host_warnings: Vec<String>,
 }

@@ -489,6 +489,7 @@ pub(super) fn run(shape: &Shape) -> RunRecord {
             .floor
             .map(|f| METRICS.map(|m| (m.name.to_owned(), f)).to_vec())
             .unwrap_or_default(),
+        prices: None,
         host_warnings: vec!["the CPU governor is powersave: rates may drift".to_owned()],
     }
 }

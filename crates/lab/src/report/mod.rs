@@ -11,6 +11,7 @@
 
 mod clock;
 mod compare;
+mod cost;
 mod data;
 mod format;
 mod matrix;
@@ -36,6 +37,8 @@ use serde::Serialize;
 use crate::record::{Manifest, RunRecord, SCHEMA};
 
 use model::View;
+
+pub(crate) use format::maybe as number;
 
 /// Why a report could not be made.
 #[derive(Debug, thiserror::Error)]
@@ -63,10 +66,11 @@ pub enum ReportError {
     Compress(#[from] std::io::Error),
 }
 
-const TEMPLATES: [(&str, &str); 4] = [
+const TEMPLATES: [(&str, &str); 5] = [
     ("report.html", include_str!("../../assets/report.html")),
     ("macros.html", include_str!("../../assets/macros.html")),
     ("step.html", include_str!("../../assets/step.html")),
+    ("cost.html", include_str!("../../assets/cost.html")),
     ("method.html", include_str!("../../assets/method.html")),
 ];
 const CSS: &str = include_str!("../../assets/report.css");
@@ -95,6 +99,7 @@ struct Page<'a> {
     tested: sections::Tested,
     matrices: Vec<matrix::Matrix>,
     steps: Vec<steps::StepPart>,
+    cost: cost::CostPart,
     stalls: tables::Table,
     environment: sections::Environment,
     method: sections::Method,
@@ -144,6 +149,7 @@ pub fn render(run: &RunRecord) -> Result<String, ReportError> {
             .map(|s| matrix::matrix(&view, s))
             .collect(),
         steps: parts,
+        cost: cost::part(&view),
         stalls: sections::stalls(&view),
         environment: sections::environment(&view),
         method: sections::method(&view, data::grouping(&view)),
@@ -191,6 +197,7 @@ fn places(steps: &[steps::StepPart]) -> Vec<Place> {
     }
     all.extend(steps.iter().map(|s| place(&s.id, &s.name, true)));
     all.extend([
+        place("cost", "Cost", false),
         place("stalls", "Stalls", false),
         place("environment", "Environment", false),
         place("method", "Method and limits", false),

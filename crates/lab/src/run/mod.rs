@@ -22,6 +22,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::analysis;
+use crate::cost::{self, CostOptions, Prices};
 use crate::envelope::{Cgroups, remove_stale};
 use crate::error::{Error, Failure, Result};
 use crate::host::{HostFacts, capture_env};
@@ -51,6 +52,8 @@ pub struct Begin<'a> {
     pub program: PathBuf,
     /// Go on though the disk seems too small.
     pub force: bool,
+    /// The text of a price file; `None` for the program's own.
+    pub prices: Option<String>,
 }
 
 /// Begin a new run and do it.
@@ -70,6 +73,9 @@ pub fn run(
     let env = begin.out.join("env");
     capture_env(&env, &manifest.plan.data_dir).map_err(|e| Error::io("write", &env, &e))?;
     copy_calibration(&run)?;
+    if let Some(prices) = &begin.prices {
+        run.write_text(store::PRICES, prices)?;
+    }
     run.write_json(store::TARGETS, &target_record::all(&manifest.plan)?)?;
     Runner::new(run, manifest, begin.program, progress, interrupt).go()
 }
@@ -306,7 +312,7 @@ impl Runner<'_> {
     }
 
     fn summarize(&self) -> Result<RunSummary> {
-        let record = store::load(self.run.path())?;
+        let mut record = store::load(self.run.path())?;
         let plan = &self.manifest.plan;
         let complete = record.steps.len() == plan.cells.len() * plan.steps.len()
             && record.steps.iter().all(|s| s.summary.is_some());
@@ -322,6 +328,10 @@ impl Runner<'_> {
         let summary = analysis::summarize(&self.manifest, &steps, complete);
         self.run
             .write_summary(&summary, &analysis::summary_table(&summary))?;
+        record.summary = summary.clone();
+        let prices = record.prices.clone().unwrap_or_else(Prices::default_prices);
+        let cost = cost::estimate(&record, &prices, &CostOptions::default());
+        self.run.write_json(store::COST, &cost)?;
         Ok(summary)
     }
 }

@@ -91,6 +91,7 @@ fn run_with(step: &str, verify: &str) -> (tempfile::TempDir, RunSummary) {
         commit: String::new(),
         program: worker(dir.path(), step, verify),
         force: true,
+        prices: None,
     };
     let plan = experiment::plan(experiment, &settings, &out).unwrap();
     let summary = run(plan, begin, &mut Silent, &Interrupt::default()).unwrap();

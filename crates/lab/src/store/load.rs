@@ -7,6 +7,7 @@ use serde::de::DeserializeOwned;
 
 use super::step_dir::{ENVELOPE, HISTOGRAMS, SERIES, STALLS, SUMMARY};
 use super::{TARGETS, histograms, read_json, read_manifest, statuses};
+use crate::cost::Prices;
 use crate::error::{Error, Result};
 use crate::record::{RunRecord, RunSummary, SCHEMA, StepRecord, StepState, StepStatus};
 
@@ -51,6 +52,7 @@ pub fn load(path: &Path) -> Result<RunRecord> {
     };
     let host_warnings = warnings(&manifest.host);
     let noise = noise(path)?;
+    let prices = prices(path)?;
     Ok(RunRecord {
         manifest,
         targets,
@@ -58,6 +60,7 @@ pub fn load(path: &Path) -> Result<RunRecord> {
         steps,
         discarded,
         noise,
+        prices,
         host_warnings,
     })
 }
@@ -107,6 +110,16 @@ fn warnings(host: &serde_json::Value) -> Vec<String> {
         .filter_map(|w| w.as_str())
         .map(str::to_owned)
         .collect()
+}
+
+/// The prices kept with the run.
+fn prices(path: &Path) -> Result<Option<Prices>> {
+    let file = path.join(super::PRICES);
+    if !file.exists() {
+        return Ok(None);
+    }
+    let text = fs::read_to_string(&file).map_err(|e| Error::io("read", &file, &e))?;
+    Prices::parse(&text).map(Some)
 }
 
 fn noise(path: &Path) -> Result<Vec<(String, f64)>> {

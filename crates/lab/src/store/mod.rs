@@ -29,6 +29,10 @@ pub const SUMMARY: &str = "summary.json";
 pub const REPORT: &str = "report.html";
 /// The process that works on the run.
 pub const PID: &str = "pid";
+/// The prices of the run, as they were when it was made.
+pub const PRICES: &str = "prices.toml";
+/// What the run would cost at those prices.
+pub const COST: &str = "cost.json";
 /// What was tested.
 pub const TARGETS: &str = "env/targets.json";
 

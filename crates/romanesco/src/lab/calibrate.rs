@@ -97,6 +97,7 @@ fn measure(args: &Args, name: &str, out: &std::path::Path) -> Result<Calibration
         commit: env!("ROMANESCO_COMMIT").to_owned(),
         program: program()?,
         force: false,
+        prices: None,
     };
     let mut display = args.show.display();
     let summary = lab::run::run(plan, begin, display.as_mut(), &interrupt)?;

@@ -2,6 +2,7 @@
 
 use clap::ValueEnum;
 use lab::Result;
+use lab::cost::{Prices, built_in};
 use lab::experiment::experiments;
 use lab::record::Preset;
 use lab::target::factories;
@@ -24,6 +25,7 @@ enum What {
     Experiments,
     Targets,
     Presets,
+    Prices,
 }
 
 pub(crate) fn run(args: &Args) -> Result<u8> {
@@ -62,7 +64,23 @@ pub(crate) fn run(args: &Args) -> Result<u8> {
             }
         }
     }
+    if shown(What::Prices) {
+        say!("prices");
+        for prices in price_files() {
+            let about = format!("{}, {}", prices.date, prices.source);
+            say!("  {:<16} {about}", prices.name);
+            for v in &prices.volumes {
+                say!("  {:<16}   {} at {} dollars a GB", "", v.name, v.gb_month);
+            }
+        }
+    }
     Ok(0)
+}
+
+fn price_files() -> Vec<Prices> {
+    let parsed = |name: &str| Prices::text(name).and_then(|t| Prices::parse(&t));
+    let all = built_in().into_iter().map(parsed);
+    all.filter_map(std::result::Result::ok).collect()
 }
 
 fn print_target(factory: &dyn kv::Factory) {
@@ -113,6 +131,10 @@ fn print_json(shown: &dyn Fn(What) -> bool) {
             Preset::ALL.map(|p| json!({ "experiment": e.name, "preset": p, "sizes": (e.sizes)(p) }))
         });
         all.insert("presets".to_owned(), list.collect());
+    }
+    if shown(What::Prices) {
+        let list = price_files().into_iter().map(|p| json!(p));
+        all.insert("prices".to_owned(), list.collect());
     }
     say!("{}", serde_json::Value::Object(all));
 }

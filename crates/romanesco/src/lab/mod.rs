@@ -3,6 +3,7 @@
 mod calibrate;
 mod check;
 mod compare;
+mod cost;
 mod doctor;
 mod export;
 mod list;
@@ -39,6 +40,8 @@ pub(crate) enum Command {
     Stop(stop::Args),
     /// Compare runs, or the targets of one run
     Compare(compare::Args),
+    /// Say what a run would cost by the month
+    Cost(cost::Args),
     /// Write the report of a run as one HTML file
     Report(report::Args),
     /// Compare a run with a base and fail on regressions (for CI)
@@ -62,6 +65,7 @@ impl Command {
             Command::Watch(args) => watch::run(&args),
             Command::Stop(args) => stop::run(&args),
             Command::Compare(args) => compare::run(&args),
+            Command::Cost(args) => cost::run(&args),
             Command::Report(args) => report::run(&args),
             Command::Check(args) => check::run(&args),
             Command::Export(args) => export::run(&args),

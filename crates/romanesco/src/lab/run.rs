@@ -5,6 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use kv::{Codec, Durability};
+use lab::cost::Prices;
 use lab::experiment::{self, Settings};
 use lab::record::Preset;
 use lab::run::Begin;
@@ -99,6 +100,9 @@ pub(crate) struct Args {
     /// Range queries per second beside the load, from the third interval on [default: 0]
     #[arg(long, env = "LAB_QUERIES")]
     queries: Option<f64>,
+    /// Prices of the report: those of `lab list prices`, or a TOML file [default: aws-2025]
+    #[arg(long, env = "LAB_PRICES", value_name = "NAME|FILE")]
+    prices: Option<String>,
     /// The results directory [default: results/TIME_EXPERIMENT]
     #[arg(long, env = "LAB_OUT", value_name = "DIR")]
     out: Option<PathBuf>,
@@ -131,6 +135,7 @@ pub(crate) fn run(args: Args) -> Result<u8> {
     let experiment = experiment::experiment(&name)?;
     let out = settings.out.clone().unwrap_or_else(|| default_out(&name));
     let plan = experiment::plan(experiment, &settings, &out)?;
+    let prices = prices(settings.prices.as_deref())?;
     if dry_run {
         if show.json {
             say!("{}", serde_json::json!({ "event": "plan", "plan": plan }));
@@ -146,6 +151,7 @@ pub(crate) fn run(args: Args) -> Result<u8> {
         commit: env!("ROMANESCO_COMMIT").to_owned(),
         program: program()?,
         force,
+        prices,
     };
     let mut display = show.display();
     let summary = lab::run::run(plan, begin, display.as_mut(), &interrupt)?;
@@ -187,10 +193,19 @@ impl Args {
             out: self.out,
             data_dir: self.data_dir,
             keep_data: self.keep_data.then_some(true),
+            prices: self.prices,
             experiment: self.experiment,
             targets,
         })
     }
+}
+
+/// The text of the prices named, checked.
+fn prices(named: Option<&str>) -> Result<Option<String>> {
+    let Some(named) = named else { return Ok(None) };
+    let text = Prices::text(named)?;
+    Prices::parse(&text)?;
+    Ok(Some(text))
 }
 
 fn config(named: Option<&Path>) -> Result<Settings> {

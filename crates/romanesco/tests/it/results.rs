@@ -154,6 +154,41 @@ fn every_command_reads_the_results() {
 }
 
 #[test]
+fn a_run_keeps_its_prices_and_is_priced_again() {
+    let place = Place::new();
+    place
+        .lab(
+            "run iibench-classic -t lmdb,null --rows 3000 --settle 0 --prices local --quiet --out \
+             run",
+        )
+        .exits(0);
+    assert!(place.text("run/prices.toml").contains("name = \"local\""));
+    let kept = place.json("run/cost.json");
+    assert_eq!(kept["prices"]["name"], "local");
+    let lines = kept["lines"].as_array().unwrap();
+    assert!(!lines.is_empty() && lines.iter().all(|l| l["target"] == "lmdb"));
+    let again = "cost run --prices aws-2018-article --size 1000G --json";
+    let again: Value = serde_json::from_str(&place.lab(again).exits(0).out).unwrap();
+    assert_eq!(again["prices"]["date"], "2018-08-01");
+    // No caps were asked for: what is provisioned has no price, and says why.
+    let capped = again["lines"].as_array().unwrap().iter();
+    let mut capped = capped.filter(|l| l["mode"] == "provisioned");
+    assert!(capped.all(|l| l["total"].is_null() && l["reason"].is_string()));
+    let table = place.lab("cost run").exits(0).out;
+    assert!(
+        table.contains("nvme") && table.contains("own server"),
+        "{table}"
+    );
+    assert!(place.text("run/report.html").contains("id=\"cost\""));
+    place
+        .lab("cost run --prices nonsense")
+        .refuses(3, &["aws-2025"]);
+    place
+        .lab("run iibench-classic -t null --prices nonsense --out other")
+        .refuses(3, &["unknown prices"]);
+}
+
+#[test]
 fn a_calibration_goes_into_later_runs() {
     let place = Place::new();
     let ran = place.lab("calibrate --aa 2 --target null").exits(0);

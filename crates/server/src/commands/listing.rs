@@ -149,8 +149,8 @@ fn list_indexes(request: &Call<'_>, reply: &mut Builder) -> Result<()> {
         return Err(Error::new(Code::NAMESPACE_NOT_FOUND, message));
     };
     let mut listed = Vec::new();
-    for index in collection.indexes() {
-        listed.push(RawDocumentBuf::try_from(&index.spec().to_document())?);
+    for index in request.server.store.list_indexes(collection.ns())? {
+        listed.push(RawDocumentBuf::try_from(&index)?);
     }
     answer(request, reply, &ns.coll, listed)
 }

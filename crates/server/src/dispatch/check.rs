@@ -11,7 +11,7 @@ use crate::server::Server;
 const GREETINGS: &[&str] = &["hello", "isMaster", "ping", "buildInfo"];
 
 /// Commands that can read a moment of the past, outside of transactions.
-const MOMENTS: &[&str] = &["find", "aggregate", "distinct"];
+const MOMENTS: &[&str] = &["find", "aggregate", "distinct", "getMore"];
 
 /// Check a command by its row.
 ///

@@ -54,12 +54,16 @@ struct State {
 /// The place where a retryable write has been done: see [`FailPoints::hit_write`].
 const WRITE: &str = "onPrimaryTransactionalWrite";
 
+/// Limits of time are over at once.
+const LIMIT: &str = "maxTimeAlwaysTimeOut";
+
 /// Names that can be set. Those but the first are places of MongoDB's that clients' tests reach;
 /// the commands are those that always pass there.
 const KNOWN: &[(&str, &[&str])] = &[
     ("failCommand", &[]),
     ("failGetMoreAfterCursorCheckout", &["getMore"]),
     (WRITE, &[]),
+    (LIMIT, &[]),
 ];
 
 impl FailPoints {
@@ -126,14 +130,40 @@ impl FailPoints {
         hit
     }
 
+    /// The fault that hits a command with a limit of time now: the limit is over.
+    pub(crate) fn hit_limit(&self, limited: bool) -> Option<Fault> {
+        let mut state = self.0.lock();
+        let chance = state.rng.unit();
+        let point = state.points.get_mut(LIMIT).filter(|_| limited)?;
+        if !point.mode.fires(chance) {
+            return None;
+        }
+        point.entered += 1;
+        state.forget_spent();
+        Some(Fault {
+            code: Some(Code::MAX_TIME_MS_EXPIRED.0),
+            ..Fault::default()
+        })
+    }
+
     /// The fault that hits a retryable write now: `before` it is done, or after. Tests order it by
     /// the name of a place in MongoDB's source; it ends the connection unless they say otherwise,
     /// and with a code the write is not done.
-    pub(crate) fn hit_write(&self, before: bool) -> Option<Fault> {
+    /// What is skipped is counted in statements.
+    pub(crate) fn hit_write(&self, before: bool, statements: usize) -> Option<Fault> {
         let mut state = self.0.lock();
         let chance = state.rng.unit();
         let point = state.points.get_mut(WRITE)?;
-        if point.fault.code.is_some() != before || !point.mode.fires(chance) {
+        if point.fault.code.is_some() != before {
+            return None;
+        }
+        if let Mode::Skip(left) = &mut point.mode {
+            let skipped = i64::try_from(statements).unwrap_or(i64::MAX).min(*left);
+            *left -= skipped;
+            if usize::try_from(skipped) == Ok(statements) {
+                return None;
+            }
+        } else if !point.mode.fires(chance) {
             return None;
         }
         point.entered += 1;

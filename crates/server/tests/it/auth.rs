@@ -283,9 +283,22 @@ fn class(name: &str) -> Option<u8> {
     Some(match name {
         "hello" | "isMaster" | "ping" | "buildInfo" | "endSessions" | "saslStart"
         | "saslContinue" | "authenticate" | "logout" => 0,
-        "listCommands" | "whatsmyuri" | "connectionStatus" | "isdbgrid" | "listDatabases"
-        | "startSession" | "refreshSessions" | "getMore" | "killCursors" | "commitTransaction"
-        | "abortTransaction" => 1,
+        "listCommands"
+        | "whatsmyuri"
+        | "connectionStatus"
+        | "isdbgrid"
+        | "listDatabases"
+        | "startSession"
+        | "refreshSessions"
+        | "getMore"
+        | "killCursors"
+        | "commitTransaction"
+        | "abortTransaction"
+        | "createSearchIndexes"
+        | "updateSearchIndex"
+        | "dropSearchIndex"
+        | "listSearchIndexes"
+        | "testVersion2" => 1,
         "find" | "count" | "distinct" | "aggregate" | "explain" | "listCollections"
         | "listIndexes" | "collStats" | "dbStats" => 2,
         "insert" | "update" | "delete" | "findAndModify" | "create" | "drop" | "createIndexes"
@@ -295,6 +308,7 @@ fn class(name: &str) -> Option<u8> {
         | "profile"
         | "validate"
         | "compact"
+        | "fsync"
         | "currentOp"
         | "killOp"
         | "shutdown"

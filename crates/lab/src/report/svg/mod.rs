@@ -10,6 +10,7 @@ mod forest;
 mod lines;
 mod ridge;
 mod scale;
+mod scatter;
 
 use std::fmt::Write as _;
 
@@ -18,6 +19,7 @@ pub use forest::{Mark, mark};
 pub use lines::{Area, Band, Line, LineChart};
 pub use ridge::{Ridge, Ridges};
 pub use scale::Scale;
+pub use scatter::{Point, Scatter};
 
 /// The colours of the series in the light theme: Okabe and Ito's palette for colour-blind readers,
 /// the ones that hold on white first.

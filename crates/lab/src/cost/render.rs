@@ -1,0 +1,95 @@
+//! The price of a run as text for the terminal.
+
+use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
+
+use super::estimate::{Cost, CostLine, Mode};
+
+const HEAD: [&str; 13] = [
+    "target",
+    "step",
+    "volume",
+    "I/O",
+    "ops/s",
+    "sustained",
+    "GB",
+    "IOPS",
+    "storage $",
+    "total $",
+    "ops/s per $",
+    "storage only",
+    "$ per million",
+];
+
+/// The table of a cost, its prices and its notes.
+#[must_use]
+pub fn render(cost: &Cost) -> String {
+    let prices = &cost.prices;
+    let mut table = Table::new();
+    table
+        .load_style(presets::ASCII_MARKDOWN)
+        .set_content_arrangement(ContentArrangement::Disabled)
+        .set_header(HEAD);
+    for line in &cost.lines {
+        table.add_row(row(line));
+    }
+    for place in 4..HEAD.len() {
+        if let Some(column) = table.column_mut(place) {
+            column.set_cell_alignment(CellAlignment::Right);
+        }
+    }
+    let mut text = format!(
+        "prices {} of {} ({}; {}); {} at {} dollars an hour, {}\n{table}\n",
+        prices.name,
+        prices.date,
+        prices.region,
+        prices.source,
+        prices.instance.name,
+        prices.instance.dollars_per_hour,
+        prices.instance.terms,
+    );
+    let mut reasons: Vec<String> = Vec::new();
+    for line in &cost.lines {
+        if let Some(reason) = &line.reason {
+            let said = format!("n/a: {} on {}: {reason}", line.mode.name(), line.volume);
+            if !reasons.contains(&said) {
+                reasons.push(said);
+            }
+        }
+    }
+    for note in cost.notes.iter().chain(&reasons) {
+        text.push_str("  ");
+        text.push_str(note);
+        text.push('\n');
+    }
+    if cost.lines.is_empty() {
+        text.push_str("  Nothing to price: no target has a valid step with data on disk.\n");
+    }
+    text
+}
+
+fn row(line: &CostLine) -> Vec<String> {
+    let number = |value: Option<f64>| crate::report::number(value);
+    let mode = match line.mode {
+        Mode::Provisioned => "provisioned",
+        Mode::Required => "required",
+    };
+    let volume = match line.volumes {
+        Some(n) if n > 1 => format!("{n} x {}", line.volume),
+        _ => line.volume.clone(),
+    };
+    vec![
+        line.target.clone(),
+        line.step.clone(),
+        volume,
+        mode.to_owned(),
+        number(Some(line.rate)),
+        number(line.sustainable),
+        number(line.gb),
+        number(line.required.map(|r| r.iops)),
+        number(line.storage),
+        number(line.total),
+        number(line.rate_per_dollar),
+        number(line.rate_per_storage_dollar),
+        number(line.dollars_per_million),
+    ]
+}

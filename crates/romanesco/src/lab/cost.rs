@@ -1,0 +1,56 @@
+//! `romanesco lab cost`.
+
+use std::path::PathBuf;
+
+use lab::cost::{self, CostOptions, Prices};
+use lab::{Error, Result, store};
+use stdx::ByteSize;
+
+#[derive(clap::Args)]
+#[command(after_help = "Example: romanesco lab cost out/first --prices local --size 1000G")]
+pub(crate) struct Args {
+    /// The results directory
+    run: PathBuf,
+    /// Prices that come with the program (see `lab list prices`), or a TOML file [default: those
+    /// of the run]
+    #[arg(long, value_name = "NAME|FILE")]
+    prices: Option<String>,
+    /// Price the store as if its live data were so large; the rates stay those of the run
+    #[arg(long, value_name = "SIZE")]
+    size: Option<ByteSize>,
+    /// Copies of everything
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=100))]
+    replicas: u32,
+    /// The p99 a sustainable rate must keep, in milliseconds
+    #[arg(long, value_name = "MS", default_value_t = cost::P99_LIMIT_MS)]
+    p99: f64,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) fn run(args: &Args) -> Result<u8> {
+    if args.p99.is_nan() || args.p99 <= 0.0 {
+        return Err(Error::new(format!(
+            "--p99 {}: milliseconds, above 0",
+            args.p99
+        )));
+    }
+    let record = store::load(&args.run)?;
+    let prices = match &args.prices {
+        Some(named) => Prices::parse(&Prices::text(named)?)?,
+        None => record.prices.clone().unwrap_or_else(Prices::default_prices),
+    };
+    let options = CostOptions {
+        size: args.size.map(ByteSize::bytes).filter(|s| *s > 0),
+        replicas: args.replicas,
+        p99_ms: args.p99,
+    };
+    let cost = cost::estimate(&record, &prices, &options);
+    if args.json {
+        say!("{}", serde_json::json!(cost));
+    } else {
+        say!("{}", cost::render(&cost).trim_end());
+    }
+    Ok(0)
+}
