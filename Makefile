@@ -62,6 +62,8 @@ test: ## all a change must pass: format, tidy, lints, documentation, tests
 	cargo test -p betree --features shuttle,plants --test shuttle
 	cargo test -p betree --features plants --test crash every_planted_bug -- --nocapture
 	cargo test --workspace --lib --bins --tests --features $(engines)
+	$(call banner,clients)
+	scripts/compatibility/run --binary "$(CARGO_TARGET_DIR)/debug/romanesco" smoke node
 
 bench: all-engines ## run the insert benchmark on every engine (long), print its report's path
 	$(call lab_run,bench,iibench-classic --preset standard -t $(bench_targets))

@@ -39,7 +39,8 @@ pub use index::{Entry, Index, IndexSpec};
 pub use op::{InTransaction, Op, SessionId, SessionRef};
 pub use query::Namespace;
 pub use record::RecordId;
-pub use store::{Options, Store};
+pub use session::{Held, Names};
+pub use store::{Options, Store, Tuning};
 pub use work::Work;
 pub use write::{
     DeleteReply, DeleteStatement, FindAndModify, FindAndModifyReply, InsertOptions, InsertReply,

@@ -9,6 +9,7 @@ use kv::Durability;
 use query::{Code, Error, Result};
 use stdx::sync::atomic::{AtomicBool, Ordering};
 
+use crate::session::{Held, Names};
 use crate::work::Work;
 
 /// The context of one operation.
@@ -26,6 +27,8 @@ pub struct Op<'a> {
     pub session: Option<SessionRef>,
     /// The multi-document transaction it runs in. It is set by the transaction's thread.
     pub transaction: Option<&'a dyn InTransaction>,
+    /// The snapshot that it reads, instead of one of now. It is set by the snapshot's thread.
+    pub held: Option<&'a Held<'a>>,
     /// The comment of the command.
     pub comment: Option<Bson>,
     /// For whom: `user@database`.
@@ -62,6 +65,9 @@ pub trait InTransaction {
     /// # Errors
     /// What `body` says. The transaction is to be aborted then.
     fn with(&self, body: &mut dyn FnMut(&mut Work<'_>) -> Result<()>) -> Result<()>;
+
+    /// What names name for it. May be asked inside of [`InTransaction::with`].
+    fn names(&self) -> &Names;
 }
 
 impl Op<'_> {
@@ -76,9 +82,15 @@ impl Op<'_> {
             durability,
             session: None,
             transaction: None,
+            held: None,
             comment: None,
             user: None,
         }
+    }
+
+    /// Whether it reads what is there now, and no moment.
+    pub(crate) fn is_now(&self) -> bool {
+        self.transaction.is_none() && self.held.is_none()
     }
 
     /// Whether it may go on. Call it at least every few milliseconds.

@@ -5,6 +5,7 @@
 //! catalog does not know are left over from a change that did not end, and are dropped at opening.
 
 mod open;
+mod tuning;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -19,8 +20,10 @@ use crate::catalog::{Catalog, Named};
 use crate::collection::{Collection, Core, fold_counts};
 use crate::cursor::Cursors;
 use crate::error;
-use crate::session::Sessions;
+use crate::session::{Intents, Moments, Sessions};
 use stdx::sync::atomic::{AtomicBool, Ordering};
+
+pub use tuning::Tuning;
 
 /// How a store is opened.
 #[derive(Clone, Debug)]
@@ -54,6 +57,7 @@ impl Default for Options {
 pub struct Store {
     engine: Arc<dyn Engine>,
     options: Options,
+    tuning: Tuning,
     trees: Trees,
     catalog: ArcSwap<Catalog>,
     /// Held by whoever changes the catalog.
@@ -63,6 +67,8 @@ pub struct Store {
     /// Told of every commit to a capped collection.
     written: (Mutex<u64>, Condvar),
     sessions: Sessions,
+    moments: Moments,
+    intents: Intents,
     closed: AtomicBool,
     cursors: Cursors,
 }
@@ -86,6 +92,12 @@ impl Store {
     #[must_use]
     pub fn options(&self) -> &Options {
         &self.options
+    }
+
+    /// What may be changed while it is open.
+    #[must_use]
+    pub fn tuning(&self) -> &Tuning {
+        &self.tuning
     }
 
     /// All open cursors.
@@ -115,6 +127,14 @@ impl Store {
         self.catalog.load().get(ns).cloned()
     }
 
+    /// Make everything that was committed durable.
+    ///
+    /// # Errors
+    /// As the engine's.
+    pub fn sync(&self) -> Result<()> {
+        self.engine.sync_log().map_err(error::engine)
+    }
+
     /// Make everything durable and close. Operations under way fail.
     ///
     /// # Errors
@@ -131,6 +151,30 @@ impl Store {
 
     pub(crate) fn sessions(&self) -> &Sessions {
         &self.sessions
+    }
+
+    /// The snapshots that are held.
+    pub(crate) fn moments(&self) -> &Moments {
+        &self.moments
+    }
+
+    /// What open transactions mean to change.
+    pub(crate) fn intents(&self) -> &Intents {
+        &self.intents
+    }
+
+    /// Change the catalog, one at a time; `None` when others change it for longer than `limit`.
+    pub(crate) fn changes_within(&self, limit: Duration) -> Option<stdx::sync::MutexGuard<'_, ()>> {
+        let deadline = stdx::time::now() + limit;
+        loop {
+            if let Some(changes) = self.changes.try_lock() {
+                return Some(changes);
+            }
+            if deadline <= stdx::time::now() {
+                return None;
+            }
+            stdx::time::sleep(Duration::from_millis(1));
+        }
     }
 
     /// Change the catalog, one at a time.

@@ -92,19 +92,19 @@ fn before(now: DateTime, seconds: i64) -> DateTime {
 
 /// Start the thread that expires documents and sessions. It ends when the store is dropped.
 pub(crate) fn start(store: &Arc<Store>) {
-    let Some(period) = store.options().ttl_period else {
+    if store.options().ttl_period.is_none() {
         return;
-    };
+    }
     let store = Arc::downgrade(store);
-    let body = move || run(&store, period);
+    let body = move || run(&store);
     // Without the thread nothing expires, which the next start mends.
     drop(stdx::sync::spawn("ttl", body));
 }
 
-fn run(store: &Weak<Store>, period: Duration) {
+fn run(store: &Weak<Store>) {
     let mut slept = Duration::ZERO;
     loop {
-        stdx::time::sleep(STEP.min(period));
+        stdx::time::sleep(STEP);
         slept += STEP;
         let Some(store) = store.upgrade() else {
             return;
@@ -112,12 +112,14 @@ fn run(store: &Weak<Store>, period: Duration) {
         if store.is_closed() {
             return;
         }
-        if slept < period {
+        if slept < store.tuning().ttl_period() {
             continue;
         }
         slept = Duration::ZERO;
         // What fails now is done in the next pass.
-        drop(store.expire(&Op::new(Durability::Interval)));
+        if store.tuning().ttl_on() {
+            drop(store.expire(&Op::new(Durability::Interval)));
+        }
         drop(store.expire_sessions());
         store.drop_left_trees();
     }

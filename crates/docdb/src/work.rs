@@ -6,18 +6,20 @@
 //! - W3. The latch of a collection comes before the engine transaction, except in a multi-document
 //!   transaction, which waits for a latch only so long: engines with one writer could not go on.
 
+use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use kv::{Durability, Snapshot, Transaction};
+use kv::{Durability, Snapshot, Transaction, TreeId};
 use query::{Code, Error, Namespace, Result};
+use stdx::sync::MutexGuard;
 
-use crate::catalog::multikey_key;
+use crate::catalog::{Named, multikey_key, stored_key};
 use crate::collection::{Alone, Collection, Core, Delta, Shared};
 use crate::error;
 use crate::index::Index;
 use crate::op::Op;
-use crate::session::{Executed, Session};
+use crate::session::{Born, Executed, Intent, Names, Session};
 use crate::store::Store;
 use crate::write::KeySets;
 
@@ -31,13 +33,16 @@ pub struct Work<'s> {
     pub(crate) store: &'s Store,
     txn: Option<Box<dyn Transaction + 's>>,
     touched: Vec<Touched>,
-    many: bool,
+    /// What names name for a multi-document transaction.
+    names: Option<Rc<Names>>,
     /// Of a capped collection.
     alone: Option<Alone>,
     /// Multikey bits that are stored with the commit.
     learned: Vec<(Arc<Index>, u8, u8)>,
     /// What retryable writes have done: told to their sessions after the commit.
     remembered: Vec<(Arc<Session>, i64, Executed)>,
+    /// What a multi-document transaction has changed.
+    intents: Vec<Intent>,
     /// Buffers, kept from document to document.
     pub(crate) new_keys: KeySets,
     pub(crate) old_keys: KeySets,
@@ -54,14 +59,15 @@ struct Touched {
 }
 
 impl<'s> Work<'s> {
-    /// `many` says that it is a multi-document transaction.
-    pub(crate) fn new(store: &'s Store, many: bool) -> Work<'s> {
+    /// `names` are those of a multi-document transaction.
+    pub(crate) fn new(store: &'s Store, names: Option<Rc<Names>>) -> Work<'s> {
         Work {
             store,
             txn: None,
             touched: Vec::new(),
-            many,
+            names,
             learned: Vec::new(),
+            intents: Vec::new(),
             remembered: Vec::new(),
             new_keys: KeySets::default(),
             old_keys: KeySets::default(),
@@ -77,6 +83,9 @@ impl<'s> Work<'s> {
     /// As the engine's.
     pub fn txn(&mut self) -> Result<&mut (dyn Transaction + 's)> {
         if self.txn.is_none() {
+            if let Some(names) = &self.names {
+                names.begin(self.store.catalog());
+            }
             let txn = self.store.engine().begin_write().map_err(error::engine)?;
             self.txn = Some(txn);
         }
@@ -95,17 +104,27 @@ impl<'s> Work<'s> {
     /// when there is no collection of that name.
     ///
     /// # Errors
-    /// `LockTimeout` in a multi-document transaction.
+    /// `LockTimeout` and `SnapshotUnavailable` in a multi-document transaction.
     pub(crate) fn collection(&mut self, ns: &Namespace) -> Result<Option<Arc<Collection>>> {
         loop {
-            let Some(found) = self.store.collection(ns) else {
+            let Some(found) = self.lookup(ns)? else {
                 return Ok(None);
             };
             self.touch(&found)?;
             // It may have changed while the latch was awaited.
-            match self.store.collection(ns) {
+            match self.lookup(ns)? {
                 Some(now) if now.core().uuid == found.core().uuid => return Ok(Some(now)),
                 _ => {}
+            }
+        }
+    }
+
+    fn lookup(&self, ns: &Namespace) -> Result<Option<Arc<Collection>>> {
+        match &self.names {
+            None => Ok(self.store.collection(ns)),
+            Some(names) => {
+                let named = names.lookup(self.store, ns)?;
+                Ok(named.and_then(|named| named.collection().cloned()))
             }
         }
     }
@@ -115,7 +134,7 @@ impl<'s> Work<'s> {
         if self.touched.iter().any(|t| t.core.uuid == core.uuid) {
             return Ok(());
         }
-        let limit = (self.many || self.txn.is_some()).then_some(LATCH_WAIT);
+        let limit = (self.is_many() || self.txn.is_some()).then_some(LATCH_WAIT);
         let Some(latch) = core.latch.shared(false, limit) else {
             let message = format!(
                 "Unable to acquire lock on '{}' within 200ms",
@@ -129,6 +148,22 @@ impl<'s> Work<'s> {
             wrote: false,
             _latch: latch,
         });
+        Ok(())
+    }
+
+    /// A key is changed. Of multi-document transactions that change a key the second one learns of
+    /// it here.
+    ///
+    /// # Errors
+    /// `WriteConflict`.
+    pub(crate) fn intend(&mut self, tree: TreeId, key: &[u8]) -> Result<()> {
+        let Some(names) = &self.names else {
+            return Ok(());
+        };
+        let intent = Intent::of(tree, key);
+        if self.store.intents().take(intent, names.number())? {
+            self.intents.push(intent);
+        }
         Ok(())
     }
 
@@ -179,8 +214,17 @@ impl<'s> Work<'s> {
     /// Commit what was done.
     ///
     /// # Errors
-    /// `WriteConflict`; as the engine's.
+    /// `WriteConflict`; as the engine's; `LockTimeout` of a transaction that creates collections.
     pub(crate) fn commit(mut self, durability: Durability) -> Result<()> {
+        let created = self
+            .names
+            .as_ref()
+            .map_or(Vec::new(), |names| names.all_born());
+        let changes = if created.is_empty() {
+            None
+        } else {
+            Some(self.put_created(&created)?)
+        };
         let Some(mut txn) = self.txn.take() else {
             return Ok(());
         };
@@ -190,6 +234,10 @@ impl<'s> Work<'s> {
             core.counts.write(txn.as_mut(), tree, &core.uuid, *delta)?;
         }
         txn.commit(durability).map_err(error::engine)?;
+        if let Some(changes) = changes {
+            self.publish_created();
+            drop(changes);
+        }
         for (index, field, part) in &self.learned {
             index.stored(*field, *part);
         }
@@ -203,6 +251,38 @@ impl<'s> Work<'s> {
             self.store.wrote(&touched.core);
         }
         Ok(())
+    }
+
+    /// Write what the catalog will say of collections that this transaction has created. The
+    /// catalog stays locked until it says so.
+    fn put_created(&mut self, created: &[Born]) -> Result<MutexGuard<'s, ()>> {
+        let store = self.store;
+        let Some(changes) = store.changes_within(LATCH_WAIT) else {
+            let message = "Unable to acquire the lock of the catalog within 200ms";
+            return Err(Error::new(Code::LOCK_TIMEOUT, message));
+        };
+        for born in created {
+            if store.lookup(&born.stored.ns).is_some() {
+                return Err(error::conflict());
+            }
+            let (key, bytes) = (stored_key(&born.stored.ns), born.stored.to_bytes()?);
+            let put = self.txn()?.put(store.trees().catalog, &key, &bytes);
+            put.map_err(error::engine)?;
+        }
+        Ok(changes)
+    }
+
+    /// What was created is there for everybody.
+    fn publish_created(&self) {
+        let created = self
+            .names
+            .as_ref()
+            .map_or(Vec::new(), |names| names.take_born());
+        let mut next = (*self.store.catalog()).clone();
+        for born in created {
+            next.insert(born.stored.ns, Named::Collection(born.collection));
+        }
+        self.store.set_catalog(next);
     }
 
     /// Documents and bytes of a collection, with what this work has done.
@@ -230,7 +310,7 @@ impl<'s> Work<'s> {
 
     /// Whether this is a multi-document transaction.
     pub(crate) fn is_many(&self) -> bool {
-        self.many
+        self.names.is_some()
     }
 
     /// Whether anything was begun.
@@ -239,8 +319,23 @@ impl<'s> Work<'s> {
     }
 }
 
+impl Drop for Work<'_> {
+    /// The trees of what was created in vain are dropped, after the engine's transaction.
+    fn drop(&mut self) {
+        self.txn = None;
+        self.store.intents().give_back(&self.intents);
+        let created = self
+            .names
+            .as_ref()
+            .map_or(Vec::new(), |names| names.take_born());
+        for born in created {
+            self.store.drop_trees(&born.collection);
+        }
+    }
+}
+
 impl Store {
-    /// Read in the transaction of the operation, or in a snapshot of now.
+    /// Read in the transaction of the operation, in its snapshot, or in one of now.
     ///
     /// # Errors
     /// What `body` says, or the engine.
@@ -251,6 +346,7 @@ impl Store {
     ) -> Result<R> {
         op.check()?;
         match op.transaction {
+            None if let Some(held) = op.held => body(held.snapshot.as_ref()),
             None => {
                 let snapshot = self.engine().begin_read().map_err(error::engine)?;
                 body(snapshot.as_ref())
@@ -272,7 +368,7 @@ impl Store {
         }
         let mut attempt = 0;
         loop {
-            let mut work = Work::new(self, false);
+            let mut work = Work::new(self, None);
             let done = body(&mut work).and_then(|result| {
                 work.commit(op.durability)?;
                 Ok(result)

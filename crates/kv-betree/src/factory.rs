@@ -7,13 +7,34 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use kv::{Capabilities, Engine, EngineOptions, Factory, Limits, OptionDoc, Result};
+use kv::{
+    Capabilities, Codec, CodecDoc, Engine, EngineOptions, Factory, Limits, OptionDoc, Result,
+};
 use vfs::RealVfs;
 
 use crate::settings::{self, OPTIONS};
 
 /// The engine's name.
 pub(crate) const NAME: &str = "betree";
+
+/// The codecs of its data.
+const CODECS: &[CodecDoc] = &[
+    CodecDoc {
+        name: "none",
+        class: Codec::None,
+        own: &[],
+    },
+    CodecDoc {
+        name: "lz4",
+        class: Codec::Fast,
+        own: &[],
+    },
+    CodecDoc {
+        name: "zstd",
+        class: Codec::Fast,
+        own: &[("codec", "zstd:3")],
+    },
+];
 
 pub(crate) struct Betree;
 
@@ -49,6 +70,10 @@ impl Factory for Betree {
 
     fn options(&self) -> &'static [OptionDoc] {
         OPTIONS
+    }
+
+    fn codecs(&self) -> &'static [CodecDoc] {
+        CODECS
     }
 
     fn check(&self, options: &EngineOptions) -> Result<()> {

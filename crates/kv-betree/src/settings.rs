@@ -54,7 +54,7 @@ pub(crate) const OPTIONS: &[OptionDoc] = &[
     OptionDoc {
         name: "page",
         values: "size 256-1M",
-        default: "16K",
+        default: "8K",
         about: "size of a page before compression; larger compresses better and scans faster, \
                 smaller reads less for one key",
     },

@@ -60,6 +60,10 @@ impl Factory for Lmdb {
         OPTIONS
     }
 
+    fn has_cache(&self) -> bool {
+        false
+    }
+
     fn check(&self, options: &EngineOptions) -> Result<()> {
         self.check_own(options)?;
         Settings::read(options).map(|_| ())

@@ -3,7 +3,9 @@
 
 use std::path::Path;
 
-use kv::{Capabilities, Engine, EngineOptions, Factory, Limits, OptionDoc, Result};
+use kv::{
+    Capabilities, Codec, CodecDoc, Engine, EngineOptions, Factory, Limits, OptionDoc, Result,
+};
 
 use crate::store;
 
@@ -92,6 +94,20 @@ pub fn factory() -> &'static dyn Factory {
     &RocksDb
 }
 
+/// The codecs of its data.
+const CODECS: &[CodecDoc] = &[
+    CodecDoc {
+        name: "none",
+        class: Codec::None,
+        own: &[],
+    },
+    CodecDoc {
+        name: "lz4",
+        class: Codec::Fast,
+        own: &[],
+    },
+];
+
 struct RocksDb;
 
 impl Factory for RocksDb {
@@ -125,6 +141,10 @@ impl Factory for RocksDb {
 
     fn options(&self) -> &'static [OptionDoc] {
         OPTIONS
+    }
+
+    fn codecs(&self) -> &'static [CodecDoc] {
+        CODECS
     }
 
     fn check(&self, options: &EngineOptions) -> Result<()> {

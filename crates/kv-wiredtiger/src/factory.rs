@@ -2,7 +2,9 @@
 
 use std::path::Path;
 
-use kv::{Capabilities, Engine, EngineOptions, Factory, Limits, OptionDoc, Result};
+use kv::{
+    Capabilities, Codec, CodecDoc, Engine, EngineOptions, Factory, Limits, OptionDoc, Result,
+};
 
 use crate::library;
 
@@ -54,6 +56,20 @@ static OPTIONS: [OptionDoc; 5] = [
         values: "path",
         default: "the library's directory",
         about: "where libwiredtiger_snappy.so lies, which codec=fast needs",
+    },
+];
+
+/// The codecs of its data.
+const CODECS: &[CodecDoc] = &[
+    CodecDoc {
+        name: "none",
+        class: Codec::None,
+        own: &[],
+    },
+    CodecDoc {
+        name: "snappy",
+        class: Codec::Fast,
+        own: &[],
     },
 ];
 
@@ -111,6 +127,10 @@ impl Factory for Wiredtiger {
 
     fn options(&self) -> &'static [OptionDoc] {
         &OPTIONS
+    }
+
+    fn codecs(&self) -> &'static [CodecDoc] {
+        CODECS
     }
 
     fn check(&self, options: &EngineOptions) -> Result<()> {

@@ -5,7 +5,7 @@ use std::path::Path;
 use crate::capabilities::Capabilities;
 use crate::engine::Engine;
 use crate::error::{Error, ErrorKind, Result};
-use crate::options::{EngineOptions, OptionDoc};
+use crate::options::{Codec, CodecDoc, EngineOptions, OptionDoc};
 
 /// An engine that may or may not have been compiled in. Each adapter crate exposes one, always;
 /// without its cargo feature, `open` answers `Unsupported` and names the feature.
@@ -34,6 +34,20 @@ pub trait Factory: Send + Sync {
 
     /// Its own options.
     fn options(&self) -> &'static [OptionDoc];
+
+    /// The codecs its data can be compressed by, under the names people know (default: none).
+    fn codecs(&self) -> &'static [CodecDoc] {
+        &[CodecDoc {
+            name: "none",
+            class: Codec::None,
+            own: &[],
+        }]
+    }
+
+    /// Whether it has a cache of its own, which [`EngineOptions::cache`] bounds (default true).
+    fn has_cache(&self) -> bool {
+        true
+    }
 
     /// Variables a process of its own should be started with to run this engine well, such as the
     /// allocator's settings. The laboratory sets them and says so; a server may.

@@ -40,7 +40,7 @@ pub use engine::{Cursor, Engine, Snapshot, Transaction};
 pub use error::{Error, ErrorKind, Result};
 pub use factory::Factory;
 pub use map::{Region, RegionKind, StorageMap};
-pub use options::{Codec, EngineOptions, OptionDoc};
+pub use options::{Codec, CodecDoc, EngineOptions, OptionDoc};
 pub use range::{Direction, KeyRange};
 pub use stats::{
     CacheStats, Count, EngineStats, IoCount, IoReason, StallCount, StatScope, TreeStats,

@@ -92,3 +92,14 @@ pub struct OptionDoc {
     /// What it does and what it trades.
     pub about: &'static str,
 }
+
+/// A codec of an engine by its own name, and the options that choose it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CodecDoc {
+    /// The name: `none`, `snappy`, `lz4`, `zlib`, `zstd`.
+    pub name: &'static str,
+    /// The class of [`EngineOptions::codec`] it takes.
+    pub class: Codec,
+    /// The engine's own options it takes beside.
+    pub own: &'static [(&'static str, &'static str)],
+}

@@ -95,8 +95,10 @@ codes! {
     COMMAND_NOT_SUPPORTED = 115, "CommandNotSupported";
     DOCUMENT_VALIDATION_FAILURE = 121, "DocumentValidationFailure";
     NOT_A_REPLICA_SET = 123, "NotAReplicaSet";
+    INVALID_ROLE_MODIFICATION = 128, "InvalidRoleModification";
     READ_CONCERN_MAJORITY_NOT_AVAILABLE_YET = 134, "ReadConcernMajorityNotAvailableYet";
     CAPPED_POSITION_LOST = 136, "CappedPositionLost";
+    INVALID_SSL_CONFIGURATION = 140, "InvalidSSLConfiguration";
     EXCEEDED_MEMORY_LIMIT = 146, "ExceededMemoryLimit";
     VIEW_DEPTH_LIMIT_EXCEEDED = 165, "ViewDepthLimitExceeded";
     COMMAND_NOT_SUPPORTED_ON_VIEW = 166, "CommandNotSupportedOnView";
@@ -150,6 +152,7 @@ codes! {
     NOT_PRIMARY_NO_SECONDARY_OK = 13435, "NotPrimaryNoSecondaryOk";
     NOT_PRIMARY_OR_SECONDARY = 13436, "NotPrimaryOrSecondary";
     OUT_OF_DISK_SPACE = 14031, "OutOfDiskSpace";
+    SEARCH_NOT_ENABLED = 31082, "SearchNotEnabled";
     IDL_UNKNOWN_FIELD = 40415, "IDLUnknownField";
 }
 

@@ -18,6 +18,6 @@ mod server;
 mod state;
 mod version;
 
-pub use config::Config;
+pub use config::{Config, EngineSetting, EngineSetup, Memory, TlsConfig, TlsMode};
 pub use running::Running;
 pub use version::{MONGODB, ROMANESCO};

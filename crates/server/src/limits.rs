@@ -43,5 +43,12 @@ pub(crate) const METADATA: usize = 512;
 /// Bytes that may lie unread behind a command in work before reading stops.
 pub(crate) const READ_AHEAD: usize = 64 * 1_024;
 
+/// How long a message that was begun may stand still, how long a reply may wait to be taken, and
+/// how long a handshake of TLS may take. A connection without any of them may be idle for ever.
+pub const STALL: Duration = Duration::from_secs(30);
+
+/// Bytes of a message that must come within [`STALL`], unless it ends before.
+pub(crate) const PACE: usize = 16 * 1_024;
+
 /// Minutes a session without use lives.
 pub(crate) const SESSION_MINUTES: i32 = 30;

@@ -76,7 +76,8 @@ impl Running {
         &self.addresses
     }
 
-    /// Serve until the process is told to end (SIGTERM, SIGINT) or a client orders it.
+    /// Serve until the process is told to end (SIGTERM, SIGINT) or a client orders it. SIGHUP
+    /// rotates the certificates, SIGUSR1 the log.
     pub fn wait(&self) {
         let Some(runtime) = &self.runtime else {
             return;
@@ -84,7 +85,7 @@ impl Running {
         runtime.block_on(async {
             let mut stopping = self.server.stopping();
             tokio::select! {
-                () = signal() => {}
+                () = signals(&self.server) => {}
                 _ = stopping.wait_for(|stopping| *stopping) => {}
             }
         });
@@ -172,19 +173,40 @@ async fn gone(server: &Server, limit: Duration) -> bool {
     tokio::time::timeout(limit, wait).await.is_ok()
 }
 
-/// Wait for a signal that asks for the end.
-async fn signal() {
+/// Do what signals ask for, until one asks for the end.
+async fn signals(server: &Server) {
     use tokio::signal::unix::{SignalKind, signal};
-    let (Ok(mut term), Ok(mut int)) = (
+    let (Ok(mut term), Ok(mut int), Ok(mut hup), Ok(mut first)) = (
         signal(SignalKind::terminate()),
         signal(SignalKind::interrupt()),
+        signal(SignalKind::hangup()),
+        signal(SignalKind::user_defined1()),
     ) else {
         // Without signals the process ends by being killed, which the storage survives.
         return std::future::pending().await;
     };
-    tokio::select! {
-        _ = term.recv() => {}
-        _ = int.recv() => {}
+    loop {
+        tokio::select! {
+            _ = term.recv() => return,
+            _ = int.recv() => return,
+            // What comes of it is in the log.
+            _ = hup.recv() => drop(server.rotate_certificates()),
+            _ = first.recv() => rotate_log(server),
+        }
+    }
+}
+
+fn rotate_log(server: &Server) {
+    if let Err(error) = server.log.rotate() {
+        let attributes = doc! {"error": error.to_string()};
+        let message = "Log rotation failed";
+        server.log.info(
+            "CONTROL",
+            23_168,
+            "SignalProcessingThread",
+            message,
+            attributes,
+        );
     }
 }
 

@@ -2,21 +2,23 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-use bson::DateTime;
+use bson::{DateTime, doc};
 use docdb::Store;
 use query::{Code, Error, Result};
 use tokio::sync::{Semaphore, watch};
 
 use crate::auth::Users;
+use crate::auth::scram::Mechanism;
 use crate::auth::users::random;
 use crate::commands;
-use crate::config::Config;
+use crate::config::{Config, TlsMode};
 use crate::limits::{RESERVED, WORKERS};
+use crate::net::Tls;
 use crate::state::clock::{self, Clock};
 use crate::state::failpoint::FailPoints;
-use crate::state::log::Log;
+use crate::state::log::{Event, Log, Severity};
 use crate::state::metrics::Metrics;
 use crate::state::operations::Operations;
 use crate::state::parameters::Parameters;
@@ -56,6 +58,8 @@ pub(crate) struct Server {
     pub(crate) admission: Semaphore,
     /// Permits for commands that are not held up.
     pub(crate) reserved: Semaphore,
+    /// The encryption of connections, unless it is off.
+    pub(crate) tls: Option<Tls>,
     /// Who is connected.
     pub(crate) connections: Arc<Connections>,
     /// When it started, for measuring.
@@ -71,13 +75,12 @@ impl Server {
     /// # Errors
     /// A bad parameter, or a log file that cannot be opened.
     pub(crate) fn new(config: Config, port: u16, store: Arc<Store>) -> Result<Server> {
-        let log = Log::open(config.log_path.as_deref(), config.log_append, config.quiet).map_err(
-            |error| {
-                let path = config.log_path.clone().unwrap_or_default();
-                let message = format!("cannot open the log {}: {error}", path.display());
-                Error::new(Code::LOG_WRITE_FAILED, message)
-            },
-        )?;
+        let log = Log::open(&config).map_err(|error| {
+            let path = config.log_path.clone().unwrap_or_default();
+            let message = format!("cannot open the log {}: {error}", path.display());
+            Error::new(Code::LOG_WRITE_FAILED, message)
+        })?;
+        warn(&config, &log);
         let host = config.bind_ip.first().map_or("127.0.0.1", String::as_str);
         // Clients are sent to this name: one that only this server understands helps nobody.
         let host = if matches!(host, "0.0.0.0" | "::" | "*") {
@@ -86,15 +89,21 @@ impl Server {
             host.to_owned()
         };
         let topology = Topology::new(config.replica_set.clone(), format!("{host}:{port}"));
+        config.tls.check().map_err(unusable)?;
+        let tls = match config.tls.mode {
+            TlsMode::Disabled => None,
+            _ => Some(Tls::open(&config.tls).map_err(unusable)?),
+        };
         let users = Users::default();
         users.load(&store)?;
-        Ok(Server {
+        let server = Server {
             users,
             secret: random(32)?,
-            parameters: Parameters::new(&config.parameters)?,
+            parameters: Parameters::new(&config)?,
             metrics: Metrics::new(commands::names()),
             clock: Clock::new(),
             topology,
+            tls,
             failpoints: FailPoints::new(u64::from(std::process::id())),
             operations: Operations::default(),
             pool: Pool::default(),
@@ -108,7 +117,64 @@ impl Server {
             log,
             store,
             config,
-        })
+        };
+        server.tune();
+        Ok(server)
+    }
+
+    /// Hand on the parameters that others need to know.
+    pub(crate) fn tune(&self) {
+        let number = |name| u64::try_from(self.parameters.number(name)).unwrap_or(0);
+        let tuning = self.store.tuning();
+        tuning.set_cursor_limit(Duration::from_millis(number("cursorTimeoutMillis")));
+        let lifetime = number("transactionLifetimeLimitSeconds");
+        tuning.set_transaction_lifetime(Duration::from_secs(lifetime));
+        tuning.set_ttl_period(Duration::from_secs(number("ttlMonitorSleepSecs")));
+        tuning.set_ttl_on(self.parameters.is_on("ttlMonitorEnabled"));
+        self.profiler.set_verbose(number("logLevel") > 0);
+    }
+
+    /// How often a new password is digested.
+    pub(crate) fn scram_rounds(&self, mechanism: Mechanism) -> u32 {
+        let rounds = self.parameters.number(mechanism.rounds_parameter());
+        u32::try_from(rounds).unwrap_or_else(|_| mechanism.iterations())
+    }
+
+    /// Read the files of TLS anew. What came of it is logged.
+    ///
+    /// # Errors
+    /// `InvalidSSLConfiguration`, naming the file; then all stays as it was.
+    pub(crate) fn rotate_certificates(&self) -> Result<()> {
+        let Some(tls) = &self.tls else {
+            let message = "there are no certificates to rotate: net.tls.mode is disabled";
+            return Err(Error::new(Code::ILLEGAL_OPERATION, message));
+        };
+        match tls.reload() {
+            Ok(()) => {
+                let attributes = doc! {
+                    "subject": tls.own_subject(),
+                    "notAfter": tls.expires(),
+                };
+                let message = "Successfully rotated X509 certificates";
+                self.log
+                    .info("NETWORK", 4_913_400, "rotate", message, attributes);
+                Ok(())
+            }
+            Err(error) => {
+                let message = "Failed to rotate certificates; those before stay in use";
+                self.log.write(Event {
+                    severity: Severity::Warning,
+                    component: "NETWORK",
+                    id: 4_913_401,
+                    context: "rotate",
+                    message,
+                    attributes: doc! {"error": error.clone()},
+                });
+                Err(unusable(format!(
+                    "{error}; the certificates before stay in use"
+                )))
+            }
+        }
     }
 
     /// To wait for the end.
@@ -122,6 +188,29 @@ impl Server {
         self.topology.changed();
         self.stop.send_replace(true);
     }
+}
+
+/// Say what people should know of the settings.
+fn warn(config: &Config, log: &Log) {
+    for warning in &config.warnings {
+        let attributes = doc! {"setting": warning};
+        let message = "A setting of the configuration does nothing";
+        log.warn_of_start("CONTROL", 9_000_001, message, attributes);
+    }
+    if !config.authorization {
+        let message = "Access control is not enabled for the database. Read and write access to \
+             data and configuration is unrestricted";
+        log.warn_of_start("ACCESS", 22_120, message, doc! {});
+    }
+    if config.tls.mode != TlsMode::Disabled && config.tls.ca_file.is_none() {
+        let message = "No client certificate validation can be performed since no CA file has \
+             been provided. Please specify an sslCAFile parameter";
+        log.warn_of_start("NETWORK", 9_000_002, message, doc! {});
+    }
+}
+
+fn unusable(message: String) -> Error {
+    Error::new(Code::INVALID_SSL_CONFIGURATION, message)
 }
 
 /// The name of this machine.

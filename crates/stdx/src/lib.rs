@@ -1,10 +1,11 @@
 //! The ground every other crate stands on: locks and threads, the clock, seeded randomness, the
-//! byte tape that drives random tests, and units.
+//! byte tape that drives random tests, units, and the allocator.
 //!
 //! Nothing here knows about storage. Locks, time, threads and randomness are reached only through
 //! this crate (clippy's `disallowed-methods` enforces it), so that a simulation can replace them.
 
 pub mod hash;
+pub mod memory;
 pub mod rng;
 pub mod sync;
 pub mod tape;

@@ -31,6 +31,15 @@ pub trait File: Send + Sync {
     /// `UnexpectedEof` when the file ends before; the operating system's.
     fn read_at(&self, site: Site, buffer: &mut [u8], offset: u64) -> io::Result<()>;
 
+    /// As [`File::read_at`], of bytes whose neighbours are not expected to be read next: the
+    /// operating system should read these and nothing around them.
+    ///
+    /// # Errors
+    /// As [`File::read_at`].
+    fn read_scattered_at(&self, site: Site, buffer: &mut [u8], offset: u64) -> io::Result<()> {
+        self.read_at(site, buffer, offset)
+    }
+
     /// Write all of `bytes` at `offset`; the file grows as needed. Durable after [`File::sync`].
     ///
     /// # Errors

@@ -28,7 +28,7 @@ const SHARD_MIN: u64 = 4 << 20;
 const SHARDS_MAX: u64 = 16;
 
 /// What a cached page is expected to take: it sizes the record of evicted keys.
-const PAGE_EXPECTED: u64 = 16 << 10;
+const PAGE_EXPECTED: u64 = 8 << 10;
 
 /// The least capacity: with none at all the cache could not be enlarged later.
 const CAPACITY_MIN: u64 = 64 << 10;

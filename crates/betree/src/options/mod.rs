@@ -117,7 +117,7 @@ impl Default for Options {
             rho: 2.0,
             k_cap: 16,
             bucket: 16 * MIB,
-            page: 16 << 10,
+            page: 8 << 10,
             codec: Codec::Lz4,
             delta_codec: Codec::Lz4,
             filter: Filter::Auto,

@@ -47,7 +47,7 @@ impl Options {
         self
     }
 
-    /// The size of a page before compression, in bytes. Default 16 KiB; 256 bytes to 1 MiB. Larger
+    /// The size of a page before compression, in bytes. Default 8 KiB; 256 bytes to 1 MiB. Larger
     /// pages compress better and scan faster; smaller ones make point reads cheaper and let the
     /// cache hold what is read and not its neighbours.
     #[must_use]

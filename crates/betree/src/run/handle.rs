@@ -17,6 +17,7 @@ use super::block::{BlockIdent, BlockKind};
 use super::filter::key_hash;
 use super::pages::PageReader;
 use super::sites;
+use super::store::Manner;
 use super::{Direction, Fence, Filter, RunCursor, RunMeta, RunScan, RunStore};
 use crate::error::{Error, Result};
 use crate::page::{Page, PageIdent};
@@ -202,7 +203,8 @@ impl Run {
 
     fn read_block(&self, site: Site, offset: u64, len: u32) -> Result<Vec<u8>> {
         let mut stored = vec![0; len as usize];
-        self.store.read(site, &self.meta, &mut stored, offset)?;
+        let how = (site, Manner::Alone);
+        self.store.read(how, &self.meta, &mut stored, offset)?;
         Ok(stored)
     }
 
@@ -228,8 +230,8 @@ impl Run {
     fn load(&self, fence: &Fence, index: u32) -> Result<Arc<Page>> {
         let span = self.span(fence, index)?;
         let mut stored = vec![0; length(&span)];
-        self.store
-            .read(sites::PAGE_READ, &self.meta, &mut stored, span.start)?;
+        let how = (sites::PAGE_READ, Manner::Alone);
+        self.store.read(how, &self.meta, &mut stored, span.start)?;
         let page = Arc::new(self.decode(&stored, index, span.start)?);
         self.store
             .cache()
@@ -243,8 +245,8 @@ impl Run {
         let start = self.span(fence, pages.start)?.start;
         let end = self.span(fence, pages.end - 1)?.end;
         let mut stored = vec![0; length(&(start..end))];
-        self.store
-            .read(sites::PAGE_READ, &self.meta, &mut stored, start)?;
+        let how = (sites::PAGE_READ, Manner::InOrder);
+        self.store.read(how, &self.meta, &mut stored, start)?;
         let mut decoded = Vec::with_capacity(pages.len());
         let mut rest = &*stored;
         for index in pages {

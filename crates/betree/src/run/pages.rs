@@ -10,6 +10,7 @@ use std::sync::Arc;
 use vfs::Site;
 
 use super::sites;
+use super::store::Manner;
 use super::{Fence, Run};
 use crate::error::{Error, Result};
 use crate::page::{self, Page};
@@ -168,7 +169,8 @@ impl PageReader {
             .get_mut(self.filled..self.filled + add)
             .expect("resized");
         let store = self.run.store();
-        store.read(self.site, self.run.meta(), target, have)?;
+        let how = (self.site, Manner::InOrder);
+        store.read(how, self.run.meta(), target, have)?;
         self.filled += add;
         if self.site == sites::MERGE_READ {
             // They are here now, and the run will be replaced.

@@ -42,6 +42,15 @@ pub(crate) mod sites {
 const GROW_MIN: u64 = 256 << 10;
 const GROW_MAX: u64 = 32 << 20;
 
+/// What the operating system should make of a read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Manner {
+    /// One of a place; its neighbours need not be read.
+    Alone,
+    /// One of a sequence: what follows will be wanted.
+    InOrder,
+}
+
 /// Operations and bytes of one site.
 #[derive(Debug, Default)]
 pub(crate) struct Traffic {
@@ -220,7 +229,7 @@ impl RunStore {
     /// Fill `buffer` from the logical `offset` of a run.
     pub(super) fn read(
         &self,
-        site: Site,
+        (site, manner): (Site, Manner),
         meta: &RunMeta,
         buffer: &mut [u8],
         offset: u64,
@@ -233,17 +242,28 @@ impl RunStore {
             };
             let len = usize::try_from(contiguous).map_or(rest.len(), |len| len.min(rest.len()));
             let (piece, after) = rest.split_at_mut(len);
-            self.read_piece(site, meta, piece, at)?;
+            let done = match manner {
+                Manner::Alone => self.file.read_scattered_at(site, piece, at),
+                Manner::InOrder => self.file.read_at(site, piece, at),
+            };
+            self.have_read(site, meta, done.map(|()| piece.len()), at)?;
             offset += len as u64;
             rest = after;
         }
         Ok(())
     }
 
-    fn read_piece(&self, site: Site, meta: &RunMeta, piece: &mut [u8], at: u64) -> Result<()> {
-        match self.file.read_at(site, piece, at) {
-            Ok(()) => {
-                self.traffic.of(site).count(piece.len());
+    /// Count a read, or say what became of it.
+    fn have_read(
+        &self,
+        site: Site,
+        meta: &RunMeta,
+        done: io::Result<usize>,
+        at: u64,
+    ) -> Result<()> {
+        match done {
+            Ok(bytes) => {
+                self.traffic.of(site).count(bytes);
                 Ok(())
             }
             Err(source) if source.kind() == io::ErrorKind::UnexpectedEof => {

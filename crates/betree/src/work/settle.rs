@@ -40,12 +40,22 @@ impl Core {
         Ok(false)
     }
 
-    /// A checkpoint frees what merges have replaced; then the ends of the files are cut.
+    /// A checkpoint frees what merges have replaced; then the ends of the files are cut, and what
+    /// buffers took is left to the page cache.
     fn tidy_up(&self) -> Result<()> {
         self.forget_dropped();
         self.shrink_log()?;
         self.checkpoint()?;
+        self.give_memory_back();
         self.cut_file()
+    }
+
+    /// Empty buffers have freed their memory; have the allocator let go of it. A store without
+    /// threads leaves that to who steps it.
+    pub(super) fn give_memory_back(&self) {
+        if self.has_threads() {
+            stdx::memory::release();
+        }
     }
 
     /// Merge every bucket of `tree` that has keys in the range. `watch` gets the bytes done and to

@@ -63,10 +63,14 @@ impl Core {
             return Ok(true);
         }
         if self.checkpoint_due() {
-            if self.idle_for_a_while() {
+            let idle = self.idle_for_a_while();
+            if idle {
                 self.shrink_log()?;
             }
             self.checkpoint()?;
+            if idle {
+                self.give_memory_back();
+            }
             return Ok(true);
         }
         if self.freeze_if_asked() {

@@ -94,7 +94,7 @@ pub(super) fn resolve(
 ) -> Result<(Option<Arc<Collection>>, Pipeline)> {
     let mut ns = ns.clone();
     for _ in 0..VIEW_DEPTH {
-        let options = match view.store().lookup(&ns) {
+        let options = match view.store().named(view.op(), &ns)? {
             None => return Ok((None, pipeline)),
             Some(Named::Collection(collection)) => return Ok((Some(collection), pipeline)),
             Some(Named::View(options)) => options,
@@ -390,7 +390,7 @@ pub(super) fn settings_of(
     collation: Option<&bson::RawDocument>,
     variables: Option<&Document>,
 ) -> Result<Settings> {
-    let collated = match view.store().lookup(ns) {
+    let collated = match view.store().named(view.op(), ns)? {
         Some(Named::Collection(collection)) => {
             let space = collection.plans().space(&collection)?;
             Collated::of(collation, Some(&space))?

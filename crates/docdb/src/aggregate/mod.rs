@@ -140,7 +140,7 @@ impl Store {
         collector: &mut Collector,
     ) -> Result<bool> {
         for source in cursor.sources.iter() {
-            check_alive(self, &source.collection, &source.executor)?;
+            check_alive(self, op, &source.collection, &source.executor)?;
         }
         with_view(self, op, &mut |view| cursor.fill(collector, view, None))
     }

@@ -157,7 +157,7 @@ impl Store {
         let mut aggregate = of_find(&request.as_find())?;
         // The whole documents, since the values of a path are found as filters find them.
         aggregate.batch_size = Some(FIRST_BATCH);
-        let mut distinct = self.distinct_of(ns, request)?;
+        let mut distinct = self.distinct_of(op, ns, request)?;
         let mut batch = self.aggregate(op, ns, &aggregate)?;
         loop {
             for document in &batch.documents {
@@ -181,11 +181,12 @@ impl Store {
     /// Collects the values that `distinct` asks for, of a view.
     fn distinct_of(
         &self,
+        op: &Op<'_>,
         ns: &Namespace,
         request: &DistinctRequest,
     ) -> Result<crate::find::Distinct> {
         let own = self
-            .lookup(ns)
+            .named(op, ns)?
             .and_then(|named| named.options().collation.clone());
         let own = own
             .as_ref()

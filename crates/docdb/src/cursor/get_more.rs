@@ -78,14 +78,14 @@ impl Store {
         // Before reading: what is written after that wakes us.
         let mut writes = self.writes_seen();
         loop {
-            check_alive(self, &cursor.collection, &cursor.executor)?;
+            check_alive(self, op, &cursor.collection, &cursor.executor)?;
             let FindCursor { executor, .. } = cursor;
             let over = with_view(self, op, &mut |view| {
                 executor.check_position(view)?;
                 fill(executor, &mut collector, view)
             })
             .map_err(|error| {
-                match check_alive(self, &cursor.collection, &cursor.executor) {
+                match check_alive(self, op, &cursor.collection, &cursor.executor) {
                     // What failed because the collection went away says so.
                     Err(gone) => gone,
                     Ok(()) => error,

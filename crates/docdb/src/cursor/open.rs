@@ -56,6 +56,7 @@ impl FindCursor {
 /// `QueryPlanKilled`.
 pub(crate) fn check_alive(
     store: &Store,
+    op: &Op<'_>,
     collection: &Collection,
     executor: &Executor,
 ) -> Result<()> {
@@ -64,7 +65,7 @@ pub(crate) fn check_alive(
     if collection.is_dropped() {
         return killed(format!("collection dropped. UUID {uuid}"));
     }
-    let now = store.collection(collection.ns());
+    let now = store.collection_for(op, collection.ns())?;
     let Some(now) = now.filter(|now| now.uuid() == uuid) else {
         return killed(format!(
             "collection renamed from '{}'. UUID {uuid}",
@@ -123,11 +124,11 @@ impl Cursors {
         let registration = Registration {
             namespace: ns.clone(),
             owner: owner(op),
+            at: op.held.map(|held| held.time),
             no_timeout,
         };
-        let now = stdx::time::now();
-        self.registry.reap(now);
-        self.registry.insert(registration, cursor, now)
+        self.registry
+            .insert(registration, cursor, stdx::time::now())
     }
 }
 
@@ -135,6 +136,13 @@ impl Store {
     /// `killCursors`.
     pub fn kill_cursors(&self, op: &Op<'_>, ns: &Namespace, ids: &[i64]) -> Killed {
         self.cursors().registry.kill(ns, op.user.as_deref(), ids)
+    }
+
+    /// The time of the held snapshot that a cursor reads, if it does: go on with it by
+    /// [`Store::at_moment`].
+    #[must_use]
+    pub fn cursor_time(&self, id: i64) -> Option<bson::Timestamp> {
+        self.cursors().registry.time(id)
     }
 
     /// End the cursors that `chosen` accepts, given their namespace and owner: those of a session
@@ -147,7 +155,8 @@ impl Store {
 
     /// End the cursors that were idle for too long; says how many. Call it every few seconds.
     pub fn reap_cursors(&self) -> usize {
-        self.cursors().registry.reap(stdx::time::now())
+        let limit = self.tuning().cursor_limit();
+        self.cursors().registry.reap(stdx::time::now(), limit)
     }
 
     /// Figures of cursors for `serverStatus`.

@@ -11,6 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+use bson::Timestamp;
 use query::{Code, Error, Namespace, Result};
 use stdx::Rng;
 use stdx::sync::Mutex;
@@ -36,6 +37,8 @@ pub(crate) struct Registration {
     pub namespace: Namespace,
     /// Who opened it.
     pub owner: Owner,
+    /// The time of the held snapshot that it reads.
+    pub at: Option<Timestamp>,
     /// Whether it stays open however long it is idle.
     pub no_timeout: bool,
 }
@@ -161,6 +164,11 @@ impl<T> Registry<T> {
         }
     }
 
+    /// The time of the held snapshot that a cursor reads.
+    pub(crate) fn time(&self, id: i64) -> Option<Timestamp> {
+        self.state.lock().entries.get(&id)?.registration.at
+    }
+
     /// End the cursors `ids` of `namespace`.
     pub(crate) fn kill(&self, namespace: &Namespace, user: Option<&str>, ids: &[i64]) -> Killed {
         let mut answer = Killed::default();
@@ -203,8 +211,8 @@ impl<T> Registry<T> {
         ended.len()
     }
 
-    /// End the cursors that were idle for longer than [`IDLE_LIMIT`]; says how many.
-    pub(crate) fn reap(&self, now: Instant) -> usize {
+    /// End the cursors that were idle for longer than a limit; says how many.
+    pub(crate) fn reap(&self, now: Instant, limit: Duration) -> usize {
         let mut state = self.state.lock();
         let ids: Vec<i64> = state
             .entries
@@ -212,7 +220,7 @@ impl<T> Registry<T> {
             .filter(|(_, entry)| {
                 matches!(entry.slot, Slot::Idle(_))
                     && !entry.registration.no_timeout
-                    && IDLE_LIMIT <= now.saturating_duration_since(entry.used)
+                    && limit <= now.saturating_duration_since(entry.used)
             })
             .map(|(&id, _)| id)
             .collect();
@@ -352,6 +360,7 @@ mod tests {
         Registration {
             namespace: Namespace::parse("db.c").unwrap(),
             owner,
+            at: None,
             no_timeout: false,
         }
     }
@@ -433,8 +442,11 @@ mod tests {
         let mut lasting = registration(Owner::default());
         lasting.no_timeout = true;
         let lasting = registry.insert(lasting, Arc::new(()), now);
-        assert_eq!(registry.reap(now + IDLE_LIMIT - Duration::from_secs(1)), 0);
-        assert_eq!(registry.reap(now + IDLE_LIMIT), 1);
+        assert_eq!(
+            registry.reap(now + IDLE_LIMIT - Duration::from_secs(1), IDLE_LIMIT),
+            0
+        );
+        assert_eq!(registry.reap(now + IDLE_LIMIT, IDLE_LIMIT), 1);
         let ns = Namespace::parse("db.c").unwrap();
         assert!(registry.lease(id, &ns, &Owner::default()).is_err());
         assert!(registry.lease(lasting, &ns, &Owner::default()).is_ok());

@@ -76,7 +76,7 @@ impl<'a> View<'a> {
     }
 }
 
-/// Do `body` with a view for `op`: its transaction's, or a snapshot of now.
+/// Do `body` with a view for `op`: its transaction's, its snapshot, or one of now.
 pub(crate) fn with_view<R>(
     store: &Store,
     op: &Op<'_>,
@@ -91,6 +91,9 @@ pub(crate) fn with_view<R>(
                 held: Held::Borrowed(snapshot),
             })
         });
+    }
+    if let Some(held) = op.held {
+        return body(&mut View::borrowed(store, op, held.snapshot.as_ref()));
     }
     let snapshot = store.engine().begin_read().map_err(engine)?;
     body(&mut View {

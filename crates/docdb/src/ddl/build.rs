@@ -81,7 +81,7 @@ impl Store {
             op.check()?;
             let collection = self.building(ns, indexes)?;
             let _alone = self.hold(op, &collection)?;
-            let mut work = Work::new(self, false);
+            let mut work = Work::new(self, None);
             let next = portion(&mut work, &collection, indexes, position.as_deref())?;
             work.commit(Durability::Interval)?;
             match next {
@@ -266,7 +266,7 @@ mod tests {
         {
             // One portion of two, and a writer who keeps the index up to date.
             let collection = store.collection(&ns).unwrap();
-            let mut work = Work::new(&store, false);
+            let mut work = Work::new(&store, None);
             let next = portion(&mut work, &collection, &begun, None).unwrap();
             assert!(next.is_some());
             work.commit(Durability::Group).unwrap();

@@ -10,6 +10,7 @@ use crate::collection::{Collection, CollectionOptions, Counts};
 use crate::error;
 use crate::index::{Index, IndexSpec};
 use crate::op::Op;
+use crate::session::Born;
 use crate::store::{Store, is_view};
 
 impl Store {
@@ -29,34 +30,31 @@ impl Store {
             options.collation = crate::collate::in_full(collation)?;
         }
         check_new(ns)?;
+        if let Some(transaction) = op.transaction {
+            return self.create_in(op, transaction.names(), ns, options);
+        }
         let _changes = self.changes();
         if let Some(found) = self.catalog().get(ns) {
             if *found.options() == options {
                 return Ok(());
             }
-            let message = format!("namespace {ns} already exists, but with different options");
-            return Err(Error::new(Code::NAMESPACE_EXISTS, message));
+            return Err(exists(ns));
         }
         self.create_locked(ns, options).map(|_| ())
     }
 
-    /// The collection of a name, created if there is none. For writes. What a multi-document
-    /// transaction creates stays when it is aborted, empty.
+    /// The collection of a name, created if there is none. For writes.
     ///
     /// # Errors
-    /// `OperationNotSupportedInTransaction` in a transaction of an engine with one writer, which
-    /// the transaction is.
+    /// As [`Store::bear`] in a transaction.
     pub(crate) fn ensure_collection(&self, op: &Op<'_>, ns: &Namespace) -> Result<Arc<Collection>> {
-        if let Some(found) = self.lookup(ns) {
+        if let Some(found) = self.named(op, ns)? {
             return found.collection().cloned().ok_or_else(|| is_view(ns));
         }
-        if op.transaction.is_some() && !self.engine().capabilities().concurrent_writers {
-            return Err(Error::new(
-                Code::OPERATION_NOT_SUPPORTED_IN_TRANSACTION,
-                format!("Cannot create namespace {ns} in multi-document transaction."),
-            ));
-        }
         check_new(ns)?;
+        if let Some(transaction) = op.transaction {
+            return self.bear(transaction.names(), ns, CollectionOptions::default());
+        }
         let _changes = self.changes();
         if let Some(found) = self.lookup(ns) {
             return found.collection().cloned().ok_or_else(|| is_view(ns));
@@ -85,6 +83,15 @@ impl Store {
             self.set_catalog(self.catalog().with(ns.clone(), view));
             return Ok(None);
         }
+        let Born { stored, collection } = self.make(ns, options)?;
+        self.put_stored(&stored)?;
+        let named = Named::Collection(Arc::clone(&collection));
+        self.set_catalog(self.catalog().with(ns.clone(), named));
+        Ok(Some(collection))
+    }
+
+    /// Make a collection and its trees, which the catalog does not know yet.
+    pub(super) fn make(&self, ns: &Namespace, options: CollectionOptions) -> Result<Born> {
         let uuid = bson::Uuid::new().bytes();
         let mut stored = Stored {
             ns: ns.clone(),
@@ -105,11 +112,10 @@ impl Store {
             indexes.push(Arc::new(self.new_index(&mut stored, spec, true)?));
         }
         let made = self.assemble(ns.clone(), stored.options.clone(), indexes, core)?;
-        self.put_stored(&stored)?;
-        let made = Arc::new(made);
-        let named = Named::Collection(Arc::clone(&made));
-        self.set_catalog(self.catalog().with(ns.clone(), named));
-        Ok(Some(made))
+        Ok(Born {
+            stored,
+            collection: Arc::new(made),
+        })
     }
 
     /// Make the tree of a new index and note it in the stored form.
@@ -162,6 +168,12 @@ impl Store {
         put.map_err(error::engine)?;
         txn.commit(Durability::Group).map_err(error::engine)
     }
+}
+
+/// The error of a name that is taken.
+pub(super) fn exists(ns: &Namespace) -> Error {
+    let message = format!("namespace {ns} already exists, but with different options");
+    Error::new(Code::NAMESPACE_EXISTS, message)
 }
 
 /// Whether a collection may be created under a name.

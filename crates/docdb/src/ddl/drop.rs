@@ -111,7 +111,8 @@ impl Store {
         remove_counts(txn, trees.counts, uuid)
     }
 
-    pub(super) fn drop_trees(&self, collection: &Collection) {
+    /// Drop the trees of a collection that the catalog does not know (any more).
+    pub(crate) fn drop_trees(&self, collection: &Collection) {
         let uuid = &collection.core().uuid;
         for index in collection.indexes() {
             self.drop_tree(&Stored::index_tree(uuid, index.number()));

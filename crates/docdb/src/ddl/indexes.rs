@@ -36,8 +36,7 @@ impl Store {
         ns: &Namespace,
         specs: &[Document],
     ) -> Result<CreateIndexesReply> {
-        super::change::outside(op)?;
-        let created_collection = self.lookup(ns).is_none();
+        let created_collection = self.named(op, ns)?.is_none();
         // Nothing is created for specifications that are wrong by themselves.
         for spec in specs {
             IndexSpec::parse(spec)?;
@@ -50,8 +49,12 @@ impl Store {
             check_partial(&spec)?;
             wanted.push(spec);
         }
-        self.build_indexes(op, ns, &wanted)?;
-        let after = self.collection(ns).map_or(before, |c| count(&c));
+        match op.transaction {
+            None => self.build_indexes(op, ns, &wanted)?,
+            Some(transaction) => self.index_born(transaction, &collection, &wanted)?,
+        }
+        let after = self.collection_for(op, ns)?;
+        let after = after.map_or(before, |collection| count(&collection));
         Ok(CreateIndexesReply {
             before,
             after,

@@ -14,6 +14,7 @@ mod indexes;
 mod list;
 mod modify;
 mod rename;
+mod transaction;
 mod view;
 
 pub use drop::IndexNames;

@@ -78,7 +78,7 @@ impl Store {
             used_for: UsedFor::Documents,
             verbosity,
         };
-        match self.lookup(ns) {
+        match self.named(op, ns)? {
             Some(Named::Collection(collection)) => {
                 let query = Query::of_find(op, &collection, request, &self.options().temp_dir)?;
                 self.explain_query(op, &collection, &query, &subject)
@@ -104,7 +104,7 @@ impl Store {
             used_for: UsedFor::Count,
             verbosity,
         };
-        let collection = match self.lookup(ns) {
+        let collection = match self.named(op, ns)? {
             Some(Named::Collection(collection)) => collection,
             Some(Named::View(_)) => {
                 return self.explain_count_in_view(op, ns, request, verbosity);
@@ -131,7 +131,7 @@ impl Store {
             used_for: UsedFor::Documents,
             verbosity,
         };
-        let collection = match self.lookup(ns) {
+        let collection = match self.named(op, ns)? {
             Some(Named::Collection(collection)) => collection,
             Some(Named::View(_)) => {
                 let find = request.as_find();

@@ -54,12 +54,12 @@ impl Store {
     /// # Errors
     /// What is wrong with the request; of execution.
     pub fn count(&self, op: &Op<'_>, ns: &Namespace, request: &CountRequest) -> Result<u64> {
-        let collection = match self.lookup(ns) {
+        let collection = match self.named(op, ns)? {
             Some(Named::Collection(collection)) => collection,
             Some(Named::View(_)) => return self.count_in_view(op, ns, request),
             None => return Ok(0),
         };
-        if request.filter.is_empty() && request.hint.is_none() && op.transaction.is_none() {
+        if request.filter.is_empty() && request.hint.is_none() && op.is_now() {
             let count = u64::try_from(collection.count()).unwrap_or(0);
             let count = count.saturating_sub(request.skip);
             return Ok(request.limit.map_or(count, |limit| count.min(limit)));

@@ -124,7 +124,7 @@ impl Store {
         ns: &Namespace,
         request: &DistinctRequest,
     ) -> Result<Vec<Bson>> {
-        let collection = match self.lookup(ns) {
+        let collection = match self.named(op, ns)? {
             Some(Named::Collection(collection)) => collection,
             Some(Named::View(_)) => return self.distinct_in_view(op, ns, request),
             None => return Ok(Vec::new()),

@@ -39,7 +39,7 @@ impl Store {
     /// # Errors
     /// What is wrong with the request; of execution.
     pub fn find(&self, op: &Op<'_>, ns: &Namespace, request: &FindRequest) -> Result<Batch> {
-        match self.lookup(ns) {
+        match self.named(op, ns)? {
             Some(Named::Collection(collection)) => self.find_in(op, ns, &collection, request),
             Some(Named::View(_)) => self.find_in_view(op, ns, request),
             None => {

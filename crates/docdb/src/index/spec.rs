@@ -32,6 +32,8 @@ pub struct IndexSpec {
     pub storage_engine: Option<Document>,
     /// New duplicates are refused, old ones may be there.
     pub prepare_unique: bool,
+    /// Was asked for, and has no effect: all builds let writers go on.
+    pub background: bool,
 }
 
 /// Options of an index that are accepted; those without a field of [`IndexSpec`] have no effect.
@@ -93,6 +95,7 @@ impl IndexSpec {
             wildcard_projection: None,
             storage_engine: None,
             prepare_unique: false,
+            background: false,
         }
     }
 
@@ -135,6 +138,7 @@ impl IndexSpec {
             wildcard_projection: document(spec, "wildcardProjection")?,
             storage_engine: document(spec, "storageEngine")?,
             prepare_unique: flag(spec, "prepareUnique")?,
+            background: flag(spec, "background")?,
             key,
         };
         index.check(&fields)?;
@@ -174,6 +178,7 @@ impl IndexSpec {
             ("sparse", self.sparse),
             ("hidden", self.hidden),
             ("prepareUnique", self.prepare_unique),
+            ("background", self.background),
         ] {
             if set {
                 out.insert(name, true);

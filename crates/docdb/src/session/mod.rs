@@ -6,11 +6,19 @@
 //! - S3. Numbers of transactions only grow. A higher number forgets what was done under lower ones
 //!   and aborts an open transaction.
 
+mod intent;
+mod moment;
+mod names;
 mod registry;
 mod retry;
 mod stored;
 mod transaction;
 
+pub(crate) use intent::{Intent, Intents};
+pub use moment::Held;
+pub(crate) use moment::Moments;
+pub(crate) use names::Born;
+pub use names::Names;
 pub(crate) use registry::{Session, Sessions};
 pub(crate) use retry::{Done, Retry};
 pub(crate) use stored::Executed;

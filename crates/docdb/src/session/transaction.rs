@@ -9,6 +9,7 @@
 //!   `NoSuchTransaction`.
 
 use std::cell::RefCell;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Instant;
@@ -16,6 +17,7 @@ use std::time::Instant;
 use query::{Code, Error, Result};
 use stdx::sync::atomic::{AtomicUsize, Ordering};
 
+use super::names::Names;
 use super::registry::State;
 use super::too_old;
 use crate::op::{InTransaction, Op, SessionRef};
@@ -40,14 +42,21 @@ pub(crate) enum Phase {
 pub(crate) type Task = Box<dyn FnOnce(&Own<'_>) + Send>;
 
 /// The work of a transaction, in its thread.
-pub(crate) struct Own<'s>(RefCell<Option<Work<'s>>>);
+pub(crate) struct Own<'s> {
+    work: RefCell<Option<Work<'s>>>,
+    names: Rc<Names>,
+}
 
 impl InTransaction for Own<'_> {
     fn with(&self, body: &mut dyn FnMut(&mut Work<'_>) -> Result<()>) -> Result<()> {
-        match self.0.borrow_mut().as_mut() {
+        match self.work.borrow_mut().as_mut() {
             Some(work) => body(work),
             None => Err(gone("has been aborted", None)),
         }
+    }
+
+    fn names(&self) -> &Names {
+        &self.names
     }
 }
 
@@ -87,6 +96,7 @@ impl Store {
                 durability,
                 session,
                 transaction: Some(own),
+                held: None,
                 comment: rest.0,
                 user: rest.1,
             };
@@ -118,7 +128,7 @@ impl Store {
         let (reply, result) = channel();
         let durability = op.durability;
         let task: Task = Box::new(move |own| {
-            let work = own.0.borrow_mut().take();
+            let work = own.work.borrow_mut().take();
             let done = match work {
                 Some(work) => work.commit(durability),
                 None => Err(gone("has been aborted", None)),
@@ -150,7 +160,7 @@ impl Store {
         // Wait until its locks are given back.
         let (reply, result) = channel();
         let task: Task = Box::new(move |own| {
-            drop(own.0.borrow_mut().take());
+            drop(own.work.borrow_mut().take());
             drop(reply.send(Ok(())));
         });
         // That it has ended by itself is well.
@@ -179,7 +189,7 @@ impl Store {
             ));
         }
         state.advance(number);
-        let deadline = stdx::time::now() + self.options().transaction_lifetime;
+        let deadline = stdx::time::now() + self.tuning().transaction_lifetime();
         let (sender, tasks) = channel();
         let store = Arc::clone(self);
         let counted = Counted::new()?;
@@ -224,7 +234,12 @@ impl Drop for Counted {
 
 /// The life of a transaction's thread.
 fn serve(store: &Store, tasks: &Receiver<Task>, deadline: Instant) {
-    let own = Own(RefCell::new(Some(Work::new(store, true))));
+    let names = Rc::new(Names::default());
+    let work = Work::new(store, Some(Rc::clone(&names)));
+    let own = Own {
+        work: RefCell::new(Some(work)),
+        names,
+    };
     loop {
         let rest = deadline.saturating_duration_since(stdx::time::now());
         let Ok(task) = tasks.recv_timeout(rest) else {
@@ -232,7 +247,7 @@ fn serve(store: &Store, tasks: &Receiver<Task>, deadline: Instant) {
             return;
         };
         task(&own);
-        if own.0.borrow().is_none() {
+        if own.work.borrow().is_none() {
             return;
         }
     }

@@ -11,7 +11,7 @@ use query::settings::Settings;
 use stdx::sync::atomic::AtomicBool;
 use stdx::sync::{Condvar, Mutex};
 
-use super::{Options, Store, Trees};
+use super::{Options, Store, Trees, Tuning};
 use crate::catalog::{self, Catalog, Named, Stored, StoredIndex};
 use crate::collate;
 use crate::collection::{COUNTS, Collection, CollectionOptions, Core, Counts, Latch};
@@ -20,7 +20,7 @@ use crate::error;
 use crate::index::{Index, Parts};
 use crate::key::Collate;
 use crate::limits::{INDEX_FIELDS_MAX, INDEX_KEY_MAX, INDEX_KEY_SLACK};
-use crate::session::Sessions;
+use crate::session::{Intents, Moments, Sessions};
 use crate::ttl;
 
 /// The tree of sessions.
@@ -40,6 +40,7 @@ impl Store {
         };
         let store = Store {
             engine,
+            tuning: Tuning::new(&options),
             options,
             trees,
             catalog: ArcSwap::from_pointee(Catalog::default()),
@@ -47,6 +48,8 @@ impl Store {
             undropped: Mutex::new(Vec::new()),
             written: (Mutex::new(0), Condvar::new()),
             sessions: Sessions::default(),
+            moments: Moments::default(),
+            intents: Intents::default(),
             closed: AtomicBool::new(false),
             cursors: Cursors::default(),
         };

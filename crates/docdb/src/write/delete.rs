@@ -48,7 +48,7 @@ impl Store {
         statements: &[DeleteStatement],
         ordered: bool,
     ) -> Result<DeleteReply> {
-        self.check_writable(ns)?;
+        self.check_writable(op, ns)?;
         let retry = self.begin_retry(op)?;
         let mut reply = DeleteReply::default();
         for (index, statement) in statements.iter().enumerate() {
@@ -80,7 +80,7 @@ impl Store {
         retry: Option<&Retry<'_>>,
         stmt: i32,
     ) -> Result<i64> {
-        let collection = self.collection(ns);
+        let collection = self.collection_for(op, ns)?;
         let said = Said {
             filter: &statement.filter,
             sort: None,

@@ -79,6 +79,7 @@ impl Work<'_> {
         let mut key = std::mem::take(&mut self.entry_key);
         key.clear();
         record.append_key(&mut key);
+        self.intend(collection.records(), &key)?;
         let put = self.txn()?.put(collection.records(), &key, new.as_bytes());
         self.entry_key = key;
         put.map_err(error::engine)?;
@@ -99,6 +100,7 @@ impl Work<'_> {
         let done = made.and_then(|()| self.delete_entries(collection, record, &sets, None));
         self.old_keys = sets;
         done?;
+        self.intend(collection.records(), &record.key())?;
         let deleted = self.txn()?.delete(collection.records(), &record.key());
         deleted.map_err(error::engine)?;
         let size = i64::try_from(document.as_bytes().len()).unwrap_or(0);
@@ -207,6 +209,7 @@ impl Work<'_> {
     ) -> Result<()> {
         let (mut entry, mut value) = self.take_entry();
         index.append_entry(key, record, &mut entry, &mut value);
+        self.intend(index.tree(), &entry)?;
         let fresh = index.spec().is_id() && is_highest(collection, &entry);
         let txn = self.txn()?;
         let put = if fresh {

@@ -68,14 +68,14 @@ impl Store {
         ns: &Namespace,
         asked: &FindAndModify,
     ) -> Result<FindAndModifyReply> {
-        self.check_writable(ns)?;
+        self.check_writable(op, ns)?;
         check(asked)?;
         let retry = self.begin_retry(op)?;
         let stmt = op.session.as_ref().map_or(0, |session| session.stmt(0));
         if let Some(done) = retry.as_ref().and_then(|retry| retry.done(stmt)) {
             return replay(done);
         }
-        let collection = self.collection(ns);
+        let collection = self.collection_for(op, ns)?;
         let said = Said {
             filter: &asked.filter,
             sort: asked.sort.as_deref(),

@@ -117,6 +117,8 @@ impl Store {
             let collection = match work.collection(ns)? {
                 Some(collection) => collection,
                 // It was dropped a moment ago.
+                // It was created by this transaction, or else dropped a moment ago.
+                None if work.is_many() => return Err(crate::error::conflict()),
                 None => {
                     self.ensure_collection(op, ns)?;
                     return Err(crate::error::conflict());

@@ -78,7 +78,7 @@ impl Store {
         ordered: bool,
         bypass_validation: bool,
     ) -> Result<UpdateReply> {
-        self.check_writable(ns)?;
+        self.check_writable(op, ns)?;
         let retry = self.begin_retry(op)?;
         let mut reply = UpdateReply::default();
         for (index, statement) in statements.iter().enumerate() {
@@ -111,9 +111,9 @@ impl Store {
     }
 
     /// Whether users may write to a collection of this name.
-    pub(crate) fn check_writable(&self, ns: &Namespace) -> Result<()> {
+    pub(crate) fn check_writable(&self, op: &Op<'_>, ns: &Namespace) -> Result<()> {
         Namespace::new(ns.db.as_str(), ns.coll.as_str())?;
-        match self.lookup(ns) {
+        match self.named(op, ns)? {
             Some(crate::catalog::Named::View(_)) => Err(crate::store::is_view(ns)),
             _ => Ok(()),
         }
@@ -141,7 +141,7 @@ struct One<'a> {
 impl One<'_> {
     fn run(&self) -> Result<Done> {
         let statement = self.statement;
-        let collection = self.store.collection(self.ns);
+        let collection = self.store.collection_for(self.op, self.ns)?;
         let said = Said {
             filter: &statement.filter,
             sort: statement.sort.as_deref(),

@@ -12,6 +12,7 @@ mod explain;
 mod index;
 mod insert;
 mod lab;
+mod moment;
 mod random;
 mod session;
 mod transaction;

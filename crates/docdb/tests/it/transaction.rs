@@ -1,7 +1,7 @@
 //! Multi-document transactions.
 
 use bson::{Document, doc};
-use docdb::{InsertOptions, Op};
+use docdb::{CollectionOptions, FindRequest, InsertOptions, Op};
 
 use crate::lab::{Lab, ns, on_each, raw};
 use crate::session::session;
@@ -93,5 +93,101 @@ fn a_transaction_writes_to_a_collection_that_is_new() {
         assert_eq!(insert(lab, session(1, 1), false, doc! { "_id": 1 }), Ok(1));
         lab.store.commit_transaction(&session(1, 1)).unwrap();
         assert_eq!(lab.all(&ns("c")).len(), 1);
+    });
+}
+
+/// Create, index and fill a collection in a transaction of a session.
+fn create(lab: &Lab, id: u8, coll: &'static str) {
+    let store = std::sync::Arc::clone(&lab.store);
+    let made = lab.store.in_transaction(session(id, 1), true, move |op| {
+        store.create(op, &ns(coll), CollectionOptions::default())?;
+        let spec = doc! { "key": { "a": 1 }, "name": "a_1" };
+        let reply = store.create_indexes(op, &ns(coll), &[spec])?;
+        assert_eq!((reply.before, reply.after), (1, 2));
+        let raw = raw(&doc! { "_id": 1, "a": 7 });
+        store.insert(op, &ns(coll), &[&raw], InsertOptions::default())?;
+        let find = FindRequest {
+            filter: raw_filter(doc! { "a": 7 }),
+            ..FindRequest::default()
+        };
+        Ok(store.find(op, &ns(coll), &find)?.documents.len())
+    });
+    assert_eq!(made, Ok(1), "the transaction sees what it has created");
+}
+
+fn raw_filter(filter: Document) -> bson::RawDocumentBuf {
+    bson::RawDocumentBuf::try_from(&filter).unwrap()
+}
+
+#[test]
+fn what_a_transaction_creates_is_there_when_it_commits() {
+    on_each(|lab| {
+        let trees = lab.store.engine().trees().unwrap();
+        create(lab, 1, "c");
+        assert!(lab.store.collection(&ns("c")).is_none(), "{}", lab.engine());
+        lab.store.abort_transaction(&session(1, 1)).unwrap();
+        assert!(lab.store.collection(&ns("c")).is_none());
+        assert_eq!(lab.store.engine().trees().unwrap(), trees, "none is left");
+        create(lab, 2, "c");
+        lab.store.commit_transaction(&session(2, 1)).unwrap();
+        lab.reopen_if_persistent();
+        let made = lab.store.collection(&ns("c")).unwrap();
+        assert_eq!((made.indexes().len(), made.count()), (2, 1));
+        assert!(made.index("a_1").unwrap().is_ready());
+    });
+}
+
+#[test]
+fn of_two_transactions_that_create_a_collection_one_conflicts() {
+    on_each(|lab| {
+        create(lab, 1, "c");
+        create(lab, 2, "c");
+        lab.store.commit_transaction(&session(1, 1)).unwrap();
+        let lost = lab.store.commit_transaction(&session(2, 1));
+        assert_eq!(lost.unwrap_err().code.0, 112);
+        assert_eq!(lab.all(&ns("c")).len(), 1);
+    });
+}
+
+#[test]
+fn a_transaction_does_not_index_what_it_has_not_created() {
+    on_each(|lab| {
+        lab.insert(&ns("c"), &[doc! { "_id": 0 }]);
+        let store = std::sync::Arc::clone(&lab.store);
+        let refused = lab.store.in_transaction(session(1, 1), true, move |op| {
+            let spec = doc! { "key": { "a": 1 }, "name": "a_1" };
+            store.create_indexes(op, &ns("c"), &[spec])
+        });
+        assert_eq!(refused.unwrap_err().code.0, 263);
+        assert_eq!(lab.store.collection(&ns("c")).unwrap().indexes().len(), 1);
+    });
+}
+
+#[test]
+fn a_transaction_does_not_read_what_was_changed_since_it_began() {
+    on_each(|lab| {
+        lab.insert(&ns("c"), &[doc! { "_id": 0, "a": 1 }]);
+        lab.insert(&ns("d"), &[doc! { "_id": 0 }]);
+        insert(lab, session(1, 1), true, doc! { "_id": 1 }).unwrap();
+        lab.index("d", doc! { "key": { "a": 1 }, "name": "a_1" });
+        let store = std::sync::Arc::clone(&lab.store);
+        let read = lab.store.in_transaction(session(1, 1), false, move |op| {
+            store.find(op, &ns("d"), &FindRequest::default()).map(drop)
+        });
+        // Its snapshot has nothing of the index.
+        assert_eq!(read.unwrap_err().code.0, 246);
+    });
+}
+
+#[test]
+fn who_changes_second_learns_of_it_at_once() {
+    on_each(|lab| {
+        lab.insert(&ns("c"), &[doc! { "_id": 0 }]);
+        assert_eq!(insert(lab, session(1, 1), true, doc! { "_id": 1 }), Ok(1));
+        let second = insert(lab, session(2, 1), true, doc! { "_id": 1 });
+        assert_eq!(second.unwrap_err().code.0, 112);
+        lab.store.commit_transaction(&session(1, 1)).unwrap();
+        let later = insert(lab, session(2, 2), true, doc! { "_id": 1 });
+        assert_eq!(later.unwrap_err().code.0, 11000);
     });
 }

@@ -11,5 +11,6 @@ mod interrupt;
 mod options;
 mod program;
 mod results;
+mod serve;
 mod surroundings;
 mod wrong;

@@ -68,6 +68,13 @@ impl Place {
         command
     }
 
+    /// `romanesco` with arguments, to its end.
+    pub(crate) fn run(&self, arguments: &[&str]) -> Ran {
+        let mut command = self.outside(env!("CARGO_BIN_EXE_romanesco"));
+        command.args(arguments);
+        finish(command)
+    }
+
     /// `romanesco lab` with arguments separated by blanks.
     pub(crate) fn command(&self, line: &str) -> Command {
         let mut command = self.outside(env!("CARGO_BIN_EXE_romanesco"));

@@ -7,8 +7,9 @@ use bson::{RawBsonRef, RawDocument};
 use query::{Code, Error, Namespace, Result};
 
 use super::pipeline;
-use super::roles::Wanted;
+use super::privilege::Wanted;
 use super::users::User;
+use crate::commands;
 use crate::dispatch::row::{Privilege, Row};
 use crate::dispatch::{Arguments, Request};
 use crate::server::Server;
@@ -48,7 +49,8 @@ pub(crate) fn authorize(server: &Server, client: &Client, asked: &Asked<'_>) -> 
         let message = format!("Command {} requires authentication", row.name);
         return Err(Error::new(Code::UNAUTHORIZED, message));
     };
-    let allowed = rule(&user, asked)?.is_some_and(|wanted| wanted.iter().all(|w| user.may(w)));
+    let allowed =
+        rule(server, &user, asked)?.is_some_and(|wanted| wanted.iter().all(|w| user.may(w)));
     match allowed {
         true => Ok(()),
         false => Err(refusal(row.name, asked.database)),
@@ -74,7 +76,7 @@ pub(crate) fn is_allowed(request: &Request, wanted: &Wanted) -> bool {
 }
 
 /// What a command needs; `None` when there is no rule for it.
-fn rule(user: &User, asked: &Asked<'_>) -> Result<Option<Vec<Wanted>>> {
+fn rule(server: &Server, user: &User, asked: &Asked<'_>) -> Result<Option<Vec<Wanted>>> {
     let (row, database) = (asked.row, asked.database);
     let first = asked.body.iter().next().transpose()?;
     let target = first.map(|(_, value)| value);
@@ -87,7 +89,7 @@ fn rule(user: &User, asked: &Asked<'_>) -> Result<Option<Vec<Wanted>>> {
         // What may be seen is chosen by the command.
         Privilege::Cluster("listDatabases") => Vec::new(),
         Privilege::Cluster(action) => vec![Wanted::Cluster(action)],
-        Privilege::Own => match own(user, asked, name)? {
+        Privilege::Own => match own(server, user, asked, name)? {
             Some(wanted) => wanted,
             None => return Ok(None),
         },
@@ -155,7 +157,7 @@ fn aggregate(arguments: &Arguments<'_>, database: &str, name: &str) -> Result<Ve
 }
 
 /// The rules of commands that are about more than what they name first.
-fn own(user: &User, asked: &Asked<'_>, name: &str) -> Result<Option<Vec<Wanted>>> {
+fn own(server: &Server, user: &User, asked: &Asked<'_>, name: &str) -> Result<Option<Vec<Wanted>>> {
     let database = asked.database;
     let arguments = Arguments::of(asked.row.name, asked.body)?;
     let on = |action| Wanted::Collection(database.to_owned(), name.to_owned(), action);
@@ -172,25 +174,40 @@ fn own(user: &User, asked: &Asked<'_>, name: &str) -> Result<Option<Vec<Wanted>>
         // A cursor is ended by who opened it.
         "killCursors" => Vec::new(),
         "renameCollection" => rename(&arguments)?,
-        "createUser" => {
-            let mut wanted = vec![Wanted::Database(database.to_owned(), "createUser")];
-            granted(&arguments, database, "grantRole", &mut wanted)?;
-            wanted
+        _ => return of_users(server, user, asked, &arguments),
+    };
+    Ok(Some(wanted))
+}
+
+/// The rules of commands about users and roles. Who gives a role or a privilege must be allowed to
+/// where it holds.
+fn of_users(
+    server: &Server,
+    user: &User,
+    asked: &Asked<'_>,
+    arguments: &Arguments<'_>,
+) -> Result<Option<Vec<Wanted>>> {
+    let (name, database) = (asked.row.name, asked.database);
+    let here = |action| vec![Wanted::Database(database.to_owned(), action)];
+    let (mut wanted, action) = match name {
+        "createUser" => (here("createUser"), "grantRole"),
+        "createRole" => (here("createRole"), "grantRole"),
+        "updateRole" => (vec![Wanted::Everywhere("revokeRole")], "grantRole"),
+        "grantRolesToUser" => (Vec::new(), "grantRole"),
+        "revokeRolesFromUser" => (Vec::new(), "revokeRole"),
+        "grantRolesToRole" | "grantPrivilegesToRole" => (here("grantRole"), "grantRole"),
+        "revokeRolesFromRole" | "revokePrivilegesFromRole" => (here("revokeRole"), "revokeRole"),
+        "updateUser" => return update_user(arguments, database).map(Some),
+        "usersInfo" => return commands::users::viewed(user, arguments, database).map(Some),
+        "rolesInfo" => {
+            let known = server.users.roles();
+            return commands::roles::viewed(user, &known, arguments, database).map(Some);
         }
-        "updateUser" => update_user(&arguments, database)?,
-        "grantRolesToUser" => {
-            let mut wanted = Vec::new();
-            granted(&arguments, database, "grantRole", &mut wanted)?;
-            wanted
-        }
-        "revokeRolesFromUser" => {
-            let mut wanted = Vec::new();
-            granted(&arguments, database, "revokeRole", &mut wanted)?;
-            wanted
-        }
-        "usersInfo" => crate::commands::users::viewed(user, &arguments, database)?,
+        "_mergeAuthzCollections" => return commands::merge_authz::needed(arguments).map(Some),
         _ => return Ok(None),
     };
+    granted(arguments, database, action, &mut wanted)?;
+    commands::roles::given(arguments, action, &mut wanted)?;
     Ok(Some(wanted))
 }
 
@@ -239,7 +256,7 @@ fn granted(
     action: &'static str,
     wanted: &mut Vec<Wanted>,
 ) -> Result<()> {
-    for (_, role_database) in crate::commands::users::roles(arguments, database)? {
+    for (_, role_database) in commands::users::roles(arguments, database)? {
         wanted.push(Wanted::Database(role_database, action));
     }
     Ok(())

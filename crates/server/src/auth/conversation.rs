@@ -9,6 +9,7 @@ use query::{Code, Error, Result};
 use super::scram::{ClientFirst, Exchange, Mechanism, failed};
 use super::users::{User, random};
 use crate::dispatch::{Arguments, Request};
+use crate::server::Server;
 use crate::state::client::Identity;
 
 /// An authentication under way.
@@ -68,9 +69,9 @@ impl Conversation {
     ) -> Result<Step> {
         request.client.state.lock().conversation = None;
         let name = arguments.need_string("mechanism")?;
+        enabled(&request.server, name)?;
         let mechanism = Mechanism::of_name(name).ok_or_else(|| {
-            let message =
-                format!("Received authentication for mechanism {name} which is not enabled");
+            let message = format!("{name} is not a mechanism of saslStart");
             Error::new(Code(334), message)
         })?;
         let first = ClientFirst::parse(&payload(arguments)?)?;
@@ -81,8 +82,10 @@ impl Conversation {
         };
         let user = request.server.users.get(database, &first.user);
         let credential = user.as_deref().and_then(|user| user.credential(mechanism));
-        let credential =
-            credential.unwrap_or_else(|| mechanism.decoy(&request.server.secret, &first.user));
+        let credential = credential.unwrap_or_else(|| {
+            let rounds = request.server.scram_rounds(mechanism);
+            mechanism.decoy(&request.server.secret, &first.user, rounds)
+        });
         let name = first.user.clone();
         let nonce = BASE64.encode(random(24)?);
         let exchange = Exchange::new(mechanism, credential, first, &nonce);
@@ -119,7 +122,7 @@ impl Conversation {
             if !payload.is_empty() {
                 return Err(failed());
             }
-            return conversation.accept(request, identity, Vec::new());
+            return authenticated(request, identity, Vec::new());
         }
         let done = conversation.exchange.finish(&payload);
         let user = request
@@ -133,7 +136,7 @@ impl Conversation {
         };
         let identity = Identity::of(&user);
         if conversation.skip_empty {
-            return conversation.accept(request, identity, proof.into_bytes());
+            return authenticated(request, identity, proof.into_bytes());
         }
         conversation.proven = Some(identity);
         request.client.state.lock().conversation = Some(conversation);
@@ -142,27 +145,54 @@ impl Conversation {
             done: false,
         })
     }
+}
 
-    fn accept(&self, request: &Request, identity: Identity, payload: Vec<u8>) -> Result<Step> {
-        let mut state = request.client.state.lock();
-        if let Some(before) = &state.identity
-            && (before.name != identity.name || before.database != identity.database)
-        {
-            let message = format!(
-                "Each client connection may only be authenticated once. Previously authenticated \
-                 as: {}@{}",
-                before.name, before.database
-            );
-            return Err(Error::new(Code::PROTOCOL_ERROR, message));
+fn authenticated(request: &Request, identity: Identity, payload: Vec<u8>) -> Result<Step> {
+    accept(request, identity)?;
+    Ok(Step {
+        payload,
+        done: true,
+    })
+}
+
+/// Whether a mechanism may be used here, by the parameter `authenticationMechanisms`.
+///
+/// # Errors
+/// `MechanismUnavailable`.
+pub(super) fn enabled(server: &Server, mechanism: &str) -> Result<()> {
+    match server
+        .parameters
+        .lists("authenticationMechanisms", mechanism)
+    {
+        true => Ok(()),
+        false => {
+            let message =
+                format!("Received authentication for mechanism {mechanism} which is not enabled");
+            Err(Error::new(Code(334), message))
         }
-        state.identity = Some(identity);
-        drop(state);
-        log(request, &self.name, &self.database, true);
-        Ok(Step {
-            payload,
-            done: true,
-        })
     }
+}
+
+/// The client is somebody from now on.
+///
+/// # Errors
+/// `ProtocolError` when it is somebody else already.
+pub(super) fn accept(request: &Request, identity: Identity) -> Result<()> {
+    let mut state = request.client.state.lock();
+    if let Some(before) = &state.identity
+        && (before.name != identity.name || before.database != identity.database)
+    {
+        let message = format!(
+            "Each client connection may only be authenticated once. Previously authenticated \
+             as: {}@{}",
+            before.name, before.database
+        );
+        return Err(Error::new(Code::PROTOCOL_ERROR, message));
+    }
+    state.identity = Some(identity.clone());
+    drop(state);
+    log(request, &identity.name, &identity.database, true);
+    Ok(())
 }
 
 impl User {

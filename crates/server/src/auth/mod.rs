@@ -6,10 +6,13 @@
 
 pub(crate) mod authorize;
 pub(crate) mod conversation;
+pub(crate) mod custom;
 pub(crate) mod pipeline;
+pub(crate) mod privilege;
 pub(crate) mod roles;
 pub(crate) mod scram;
 pub(crate) mod users;
+pub(crate) mod x509;
 
 pub(crate) use authorize::{Asked, authorize, is_allowed, user};
 pub(crate) use conversation::Conversation;

@@ -3,7 +3,7 @@
 use bson::{RawArray, RawBsonRef, RawDocument};
 use query::{Error, Result};
 
-use super::roles::Wanted;
+use super::privilege::Wanted;
 
 /// How deep pipelines may nest; the parser of stages has its own limit, reached before.
 const DEPTH: usize = 64;

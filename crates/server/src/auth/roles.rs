@@ -1,51 +1,9 @@
 //! The built-in roles, as data: a role is actions on resources. Sets of actions are MongoDB's,
 //! without actions on what is not there (sharding).
-//!
-//! Collections `system.*` belong to no role but by name: whoever reads a database does not read
-//! the users in it.
 
-use bson::{Document, doc};
+use std::borrow::Cow;
 
-/// What a privilege is about.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Resource {
-    /// The deployment.
-    Cluster,
-    /// A database and the collections in it but for `system.*`.
-    Database(String),
-    /// Every database and the collections in it but for `system.*`.
-    Any,
-    /// Every database but `local` and `config`, as a user of all databases has them.
-    Ordinary,
-    /// A collection by its name, in every database.
-    Named(&'static str),
-    /// One collection.
-    Collection(String, &'static str),
-}
-
-impl Resource {
-    /// As `connectionStatus` shows it.
-    pub(crate) fn to_document(&self) -> Document {
-        match self {
-            Resource::Cluster => doc! {"cluster": true},
-            Resource::Database(database) => doc! {"db": database.as_str(), "collection": ""},
-            Resource::Any | Resource::Ordinary => doc! {"db": "", "collection": ""},
-            Resource::Named(name) => doc! {"db": "", "collection": *name},
-            Resource::Collection(database, name) => {
-                doc! {"db": database.as_str(), "collection": *name}
-            }
-        }
-    }
-}
-
-/// Actions on a resource.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Grant {
-    /// The resource.
-    pub(crate) resource: Resource,
-    /// The actions.
-    pub(crate) actions: &'static [&'static str],
-}
+use super::privilege::{Grant, Resource};
 
 const READ: &[&str] = &[
     "changeStream",
@@ -230,6 +188,7 @@ pub(crate) const OF_ADMIN: &[&str] = &[
     "backup",
     "restore",
     "root",
+    "__system",
 ];
 
 /// Whether there is a role of this name in a database.
@@ -254,13 +213,13 @@ pub(crate) fn grants(role: &str, database: &str) -> Vec<Grant> {
 fn add(grants: &mut Vec<Grant>, resource: &Resource, actions: &[&'static [&'static str]]) {
     grants.extend(actions.iter().map(|actions| Grant {
         resource: resource.clone(),
-        actions,
+        actions: Cow::Borrowed(actions),
     }));
 }
 
 fn of_database(role: &str, database: &str, grants: &mut Vec<Grant>) {
     let whole = Resource::Database(database.to_owned());
-    let profile = Resource::Collection(database.to_owned(), "system.profile");
+    let profile = Resource::Collection(database.to_owned(), "system.profile".into());
     match role {
         "read" => add(grants, &whole, &[READ]),
         "readWrite" => add(grants, &whole, &[READ, WRITE]),
@@ -293,8 +252,9 @@ fn parts(role: &str) -> &'static [&'static str] {
 }
 
 fn of_admin(role: &str, grants: &mut Vec<Grant>) {
-    let users = Resource::Collection("admin".to_owned(), "system.users");
-    let profile = Resource::Named("system.profile");
+    let admin = |name: &'static str| Resource::Collection("admin".to_owned(), name.into());
+    let (users, own) = (admin("system.users"), admin("system.roles"));
+    let profile = Resource::Named("system.profile".into());
     let cluster = &Resource::Cluster;
     for part in parts(role) {
         of_admin(part, grants);
@@ -316,6 +276,7 @@ fn of_admin(role: &str, grants: &mut Vec<Grant>) {
         "userAdminAnyDatabase" => {
             add(grants, &Resource::Any, &[USER_ADMIN]);
             add(grants, &users, &[USERS]);
+            add(grants, &own, &[USERS]);
             add(grants, cluster, &[USERS_OF_CLUSTER]);
         }
         "clusterMonitor" => {
@@ -332,59 +293,16 @@ fn of_admin(role: &str, grants: &mut Vec<Grant>) {
         "backup" => {
             add(grants, &Resource::Any, &[BACKUP]);
             add(grants, &users, &[&["find"]]);
+            add(grants, &own, &[&["find"]]);
             add(grants, &profile, &[&["find"]]);
             add(grants, cluster, &[BACKUP_OF_CLUSTER]);
         }
         "restore" => {
             add(grants, &Resource::Any, &[RESTORE]);
             add(grants, &users, &[&["find"]]);
+            add(grants, &own, &[&["find"]]);
         }
+        "__system" => add(grants, &Resource::Everything, &[&["anyAction"]]),
         _ => {}
-    }
-}
-
-/// What is asked for.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Wanted {
-    /// An action on the deployment.
-    Cluster(&'static str),
-    /// An action on a database.
-    Database(String, &'static str),
-    /// An action on a collection.
-    Collection(String, String, &'static str),
-    /// An action on all databases.
-    Everywhere(&'static str),
-}
-
-impl Grant {
-    /// Whether it allows something.
-    pub(crate) fn allows(&self, wanted: &Wanted) -> bool {
-        let ordinary = |database: &str| !matches!(database, "local" | "config");
-        let (action, covered) = match wanted {
-            Wanted::Cluster(action) => (action, self.resource == Resource::Cluster),
-            Wanted::Everywhere(action) => (action, self.resource == Resource::Any),
-            Wanted::Database(database, action) => {
-                let covered = match &self.resource {
-                    Resource::Database(own) => own == database,
-                    Resource::Any => true,
-                    Resource::Ordinary => ordinary(database),
-                    _ => false,
-                };
-                (action, covered)
-            }
-            Wanted::Collection(database, collection, action) => {
-                let system = collection.starts_with("system.") || collection.is_empty();
-                let covered = match &self.resource {
-                    Resource::Database(own) => !system && own == database,
-                    Resource::Any => !system,
-                    Resource::Ordinary => !system && ordinary(database),
-                    Resource::Named(name) => name == collection,
-                    Resource::Collection(own, name) => own == database && name == collection,
-                    Resource::Cluster => false,
-                };
-                (action, covered)
-            }
-        };
-        covered && self.actions.contains(action)
     }
 }

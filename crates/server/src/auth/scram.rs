@@ -67,6 +67,14 @@ impl Mechanism {
         }
     }
 
+    /// The parameter of the server that says otherwise.
+    pub(crate) fn rounds_parameter(self) -> &'static str {
+        match self {
+            Mechanism::Sha1 => "scramIterationCount",
+            Mechanism::Sha256 => "scramSHA256IterationCount",
+        }
+    }
+
     fn hmac(self, key: &[u8], data: &[u8]) -> Vec<u8> {
         const ANY: &str = "HMAC takes keys of any length";
         match self {
@@ -132,12 +140,12 @@ impl Mechanism {
     }
 
     /// A credential of nobody, always the same for a name: nobody has its password.
-    pub(crate) fn decoy(self, secret: &[u8], user: &str) -> Credential {
+    pub(crate) fn decoy(self, secret: &[u8], user: &str, iterations: u32) -> Credential {
         let mut salt = self.hmac(secret, user.as_bytes());
         salt.extend(self.hmac(secret, &salt));
         salt.truncate(self.salt_bytes());
         Credential {
-            iterations: self.iterations(),
+            iterations,
             stored_key: self.hmac(secret, b"nobody's stored key"),
             server_key: self.hmac(secret, b"nobody's server key"),
             salt,
@@ -371,9 +379,9 @@ mod tests {
     #[test]
     fn nobody_is_always_the_same() {
         let mechanism = Mechanism::Sha256;
-        let one = mechanism.decoy(b"secret", "x");
-        assert_eq!(one, mechanism.decoy(b"secret", "x"));
-        assert_ne!(one.salt, mechanism.decoy(b"secret", "y").salt);
+        let one = mechanism.decoy(b"secret", "x", 9_000);
+        assert_eq!(one, mechanism.decoy(b"secret", "x", 9_000));
+        assert_ne!(one.salt, mechanism.decoy(b"secret", "y", 9_000).salt);
         assert_eq!(one.salt.len(), 28);
     }
 }

@@ -1,4 +1,5 @@
-//! The users, as `admin.system.users` has them: in MongoDB's shape on the disk, whole in memory.
+//! The users, as `admin.system.users` has them: in MongoDB's shape on the disk, whole in memory,
+//! and the roles of `admin.system.roles` with them.
 //!
 //! They are few and asked for at each command, also by threads that must not wait for storage.
 //! Whatever wrote to the collection makes them read anew.
@@ -12,9 +13,10 @@ use bson::{Bson, Document, doc};
 use docdb::{FindRequest, Op, Store};
 use kv::Durability;
 use query::{Error, Namespace, Result};
-use stdx::sync::RwLock;
+use stdx::sync::{Mutex, RwLock};
 
-use super::roles::{self, Grant};
+use super::custom::{self, Name, Role, Roles};
+use super::privilege::Grant;
 use super::scram::{Credential, Mechanism};
 
 /// A user.
@@ -26,9 +28,9 @@ pub(crate) struct User {
     pub(crate) database: String,
     /// Tells a user from a later one of the same name.
     pub(crate) id: Option<Bson>,
-    /// Roles: name and database.
-    pub(crate) roles: Vec<(String, String)>,
-    /// What the roles grant.
+    /// Roles.
+    pub(crate) roles: Vec<Name>,
+    /// What the roles grant, with what they inherit.
     pub(crate) grants: Vec<Grant>,
     /// What proves it.
     pub(crate) credentials: Vec<(Mechanism, Credential)>,
@@ -36,10 +38,19 @@ pub(crate) struct User {
     pub(crate) document: Document,
 }
 
-/// All users.
+/// What is known.
+#[derive(Default)]
+struct Known {
+    users: HashMap<String, Arc<User>>,
+    roles: Arc<Roles>,
+}
+
+/// All users, and the roles they may have.
 #[derive(Default)]
 pub(crate) struct Users {
-    known: RwLock<Arc<HashMap<String, Arc<User>>>>,
+    known: RwLock<Arc<Known>>,
+    /// Held by whoever reads, so that what was read last is known; those who ask do not wait.
+    turn: Mutex<()>,
 }
 
 /// The collection.
@@ -55,61 +66,82 @@ pub(crate) fn key(database: &str, name: &str) -> String {
     format!("{database}.{name}")
 }
 
+/// Every document of a collection.
+fn documents(store: &Store, ns: &Namespace) -> Result<Vec<Document>> {
+    let mut documents = Vec::new();
+    if store.collection(ns).is_none() {
+        return Ok(documents);
+    }
+    let op = Op::new(Durability::Interval);
+    let wanted = FindRequest {
+        batch_size: Some(1 << 20),
+        ..FindRequest::default()
+    };
+    let mut batch = store.find(&op, ns, &wanted)?;
+    loop {
+        for document in &batch.documents {
+            documents.push(Document::try_from(&**document)?);
+        }
+        if batch.id == 0 {
+            return Ok(documents);
+        }
+        let more = docdb::GetMore {
+            id: batch.id,
+            ns: ns.clone(),
+            batch_size: None,
+            await_time: None,
+        };
+        batch = store.get_more(&op, &more)?;
+    }
+}
+
 impl Users {
     /// Read them all anew.
     ///
     /// # Errors
     /// Those of storage; the users stay as they were known.
     pub(crate) fn load(&self, store: &Store) -> Result<()> {
-        let op = Op::new(Durability::Interval);
-        let mut users = HashMap::new();
-        if store.collection(&collection()).is_some() {
-            let mut known = self.known.write();
-            let wanted = FindRequest {
-                batch_size: Some(1 << 20),
-                ..FindRequest::default()
-            };
-            let mut batch = store.find(&op, &collection(), &wanted)?;
-            loop {
-                for document in &batch.documents {
-                    if let Some(user) = User::of(Document::try_from(&**document)?) {
-                        users.insert(key(&user.database, &user.name), Arc::new(user));
-                    }
-                }
-                if batch.id == 0 {
-                    break;
-                }
-                let more = docdb::GetMore {
-                    id: batch.id,
-                    ns: collection(),
-                    batch_size: None,
-                    await_time: None,
-                };
-                batch = store.get_more(&op, &more)?;
+        let _turn = self.turn.lock();
+        let mut roles = Roles::default();
+        for document in documents(store, &custom::collection())? {
+            if let Some(role) = Role::of(&document) {
+                roles.0.insert(key(&role.name.1, &role.name.0), role);
             }
-            *known = Arc::new(users);
-            return Ok(());
         }
-        *self.known.write() = Arc::new(users);
+        let mut users = HashMap::new();
+        for document in documents(store, &collection())? {
+            if let Some(user) = User::of(document, &roles) {
+                users.insert(key(&user.database, &user.name), Arc::new(user));
+            }
+        }
+        *self.known.write() = Arc::new(Known {
+            users,
+            roles: Arc::new(roles),
+        });
         Ok(())
     }
 
     /// A user.
     pub(crate) fn get(&self, database: &str, name: &str) -> Option<Arc<User>> {
-        self.known.read().get(&key(database, name)).cloned()
+        self.known.read().users.get(&key(database, name)).cloned()
     }
 
     /// All, in order of their `_id`.
     pub(crate) fn list(&self) -> Vec<Arc<User>> {
         let known = Arc::clone(&self.known.read());
-        let mut list: Vec<(&String, &Arc<User>)> = known.iter().collect();
+        let mut list: Vec<(&String, &Arc<User>)> = known.users.iter().collect();
         list.sort_by_key(|(key, _)| *key);
         list.into_iter().map(|(_, user)| Arc::clone(user)).collect()
     }
 
-    /// Whether there are none.
+    /// The roles.
+    pub(crate) fn roles(&self) -> Arc<Roles> {
+        Arc::clone(&self.known.read().roles)
+    }
+
+    /// Whether there are no users.
     pub(crate) fn is_empty(&self) -> bool {
-        self.known.read().is_empty()
+        self.known.read().users.is_empty()
     }
 }
 
@@ -144,7 +176,7 @@ pub(crate) fn stored(credential: &Credential) -> Document {
 impl User {
     /// The user of a document; `None` when it is none, or one that is restricted in ways this
     /// server does not know: then it cannot log in.
-    fn of(document: Document) -> Option<User> {
+    pub(crate) fn of(document: Document, known: &Roles) -> Option<User> {
         let name = document.get_str("user").ok()?.to_owned();
         let database = document.get_str("db").ok()?.to_owned();
         let restricted = document
@@ -160,18 +192,8 @@ impl User {
                 credentials.extend(found.map(|credential| (mechanism, credential)));
             }
         }
-        let mut roles = Vec::new();
-        for role in document.get_array("roles").into_iter().flatten() {
-            let role = role.as_document()?;
-            roles.push((
-                role.get_str("role").ok()?.to_owned(),
-                role.get_str("db").ok()?.to_owned(),
-            ));
-        }
-        let grants = roles
-            .iter()
-            .flat_map(|(role, database)| roles::grants(role, database))
-            .collect();
+        let roles = custom::listed(&document)?;
+        let grants = known.grants(&roles);
         Some(User {
             id: document.get("userId").cloned(),
             name,

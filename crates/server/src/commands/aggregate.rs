@@ -8,6 +8,7 @@ use query::{Code, Error, Namespace, Result};
 use wire::Builder;
 
 use super::find::{collation, tree};
+use super::index::search_not_enabled;
 use super::write::hint;
 use super::{cursor, diagnose};
 use crate::dispatch::row::{ABANDON, API, Lane, Privilege, READS, Row, TRANSACTION};
@@ -97,6 +98,53 @@ pub(crate) fn written(body: &RawDocument) -> Option<&'static str> {
     ["$out", "$merge"].into_iter().find(|stage| name == *stage)
 }
 
+/// Stages that are not part of version 1 of the stable API.
+const UNSTABLE: &[&str] = &[
+    "$collStats",
+    "$currentOp",
+    "$indexStats",
+    "$listLocalSessions",
+    "$listSessions",
+    "$planCacheStats",
+];
+/// Stages of the search engine.
+const SEARCH: &[&str] = &[
+    "$listSearchIndexes",
+    "$search",
+    "$searchMeta",
+    "$vectorSearch",
+];
+
+/// Refuse stages that are there, but not for this client, and those that are elsewhere.
+fn check_stages(request: &Call<'_>) -> Result<()> {
+    let Ok(stages) = request.body().get_array("pipeline") else {
+        return Ok(());
+    };
+    for stage in stages {
+        let stage = stage?;
+        let Some(first) = stage.as_document().and_then(|stage| stage.iter().next()) else {
+            continue;
+        };
+        let (name, value) = first?;
+        if SEARCH.contains(&name.as_str()) {
+            return Err(search_not_enabled());
+        }
+        // The count of a collection is what drivers use it for.
+        let counts = name == "$collStats"
+            && value.as_document().is_some_and(|options| {
+                options
+                    .iter()
+                    .all(|o| o.is_ok_and(|(name, _)| name == "count"))
+            });
+        if request.generic.api_strict && UNSTABLE.contains(&name.as_str()) && !counts {
+            let message =
+                format!("stage {name} is not allowed with 'apiStrict: true' in API Version 1");
+            return Err(Error::new(Code::API_STRICT_ERROR, message));
+        }
+    }
+    Ok(())
+}
+
 /// What stages show that storage knows nothing of.
 fn report(request: &Call<'_>, what: &Statistics) -> Result<Vec<Document>> {
     match what {
@@ -134,6 +182,7 @@ fn aggregate(request: &Call<'_>, reply: &mut Builder) -> Result<()> {
         failure::append(reply, &explained);
         return Ok(());
     }
+    check_stages(request)?;
     let asked = asked(&arguments, false)?;
     let concern = request.generic.read_concern.as_ref();
     if concern.is_some_and(|concern| concern.level == "linearizable")

@@ -36,7 +36,7 @@ pub(super) const ROWS: &[Row] = &[
 ];
 
 /// Append a batch of a cursor.
-pub(super) fn answer(request: &Request, reply: &mut Builder, name: &str, batch: &Batch) {
+pub(super) fn answer(request: &Call<'_>, reply: &mut Builder, name: &str, batch: &Batch) {
     request
         .server
         .metrics
@@ -45,6 +45,9 @@ pub(super) fn answer(request: &Request, reply: &mut Builder, name: &str, batch: 
         .size(batch.documents.len());
     reply.open_document("cursor");
     reply.documents(name, batch.documents.iter().map(|document| &**document));
+    if name == "firstBatch" {
+        at_time(request, reply);
+    }
     reply
         .long("id", batch.id)
         .string("ns", &batch.ns.to_string());
@@ -52,6 +55,13 @@ pub(super) fn answer(request: &Request, reply: &mut Builder, name: &str, batch: 
     request
         .more
         .store(batch.id != 0 && name == "nextBatch", Ordering::Relaxed);
+}
+
+/// Append the time of the moment that was read.
+pub(super) fn at_time(request: &Call<'_>, reply: &mut Builder) {
+    if let Some(held) = request.op().held {
+        reply.timestamp("atClusterTime", held.time());
+    }
 }
 
 /// The collection of a cursor; also those that are no collections, as of `listCollections`.

@@ -73,6 +73,6 @@ fn delete(request: &Call<'_>, reply: &mut Builder) -> Result<()> {
     metrics.documents.deleted.add(done.n);
     integer(reply, "n", done.n);
     errors(request, reply, &done.errors);
-    retried(reply, &done.retried);
+    retried(request, reply, &done.retried);
     Ok(())
 }

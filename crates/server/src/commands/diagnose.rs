@@ -4,7 +4,7 @@ use bson::{Bson, Document, doc};
 use query::{Error, Result};
 use wire::Builder;
 
-use crate::dispatch::row::{ADMIN, LOOSE, Privilege, Row};
+use crate::dispatch::row::{ADMIN, LOOSE, Privilege, Row, TEST};
 use crate::dispatch::slow;
 use crate::dispatch::{Call, Request};
 
@@ -26,7 +26,19 @@ pub(super) const ROWS: &[Row] = &[
         privilege: Privilege::Cluster("shutdown"),
         ..Row::new("shutdown", shutdown, "End the server")
     },
+    Row {
+        flags: TEST,
+        ..Row::new(
+            "testVersion2",
+            nothing,
+            "Belong to no version of the stable API, for tests",
+        )
+    },
 ];
+
+fn nothing(_: &Call<'_>, _: &mut Builder) -> Result<()> {
+    Ok(())
+}
 
 /// A command in work, as `currentOp` and `$currentOp` show it.
 pub(crate) fn describe(request: &Request) -> Document {

@@ -198,6 +198,7 @@ fn distinct(request: &Call<'_>, reply: &mut Builder) -> Result<()> {
         reply.value(&i.to_string(), value);
     }
     reply.close();
+    cursor::at_time(request, reply);
     Ok(())
 }
 

@@ -101,7 +101,7 @@ fn find_and_modify(request: &Call<'_>, reply: &mut Builder) -> Result<()> {
         None => reply.value("value", &Bson::Null),
     };
     if done.retried {
-        retried(reply, &[request.generic.stmt_id.unwrap_or(0)]);
+        retried(request, reply, &[request.generic.stmt_id.unwrap_or(0)]);
     }
     Ok(())
 }

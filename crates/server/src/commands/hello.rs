@@ -9,7 +9,7 @@ use query::{Code, Error, Result};
 use tokio::sync::watch;
 use wire::{Builder, Compressor, limits as wire_limits};
 
-use crate::auth::Conversation;
+use crate::auth::{Conversation, x509};
 use crate::dispatch::row::{API, LOOSE, Privilege, Row};
 use crate::dispatch::{Arguments, Call, Request};
 use crate::limits::{AWAIT_MAX, METADATA, SESSION_MINUTES};
@@ -154,6 +154,8 @@ fn mechanisms(request: &Request, name: &str, reply: &mut Builder) {
     let user = user.and_then(|(database, name)| request.server.users.get(database, name));
     if let Some(user) = user {
         let known = user.credentials.iter().map(|(kind, _)| kind.name());
+        let parameters = &request.server.parameters;
+        let known = known.filter(|name| parameters.lists("authenticationMechanisms", name));
         reply.strings("saslSupportedMechs", known);
     }
 }
@@ -161,10 +163,23 @@ fn mechanisms(request: &Request, name: &str, reply: &mut Builder) {
 /// Begin to authenticate within the greeting. What cannot be begun is left out of the reply, and
 /// the client begins anew.
 fn speculate(request: &Request, first: &RawDocument, reply: &mut Builder) {
-    let step = Arguments::of("speculativeAuthenticate", first).and_then(|arguments| {
-        let database = arguments.string("db")?.unwrap_or("admin");
+    let Ok(arguments) = Arguments::of("speculativeAuthenticate", first) else {
+        return;
+    };
+    if arguments.get("authenticate").is_some() {
+        // The database is that of all users of certificates when it is not said.
+        let database = arguments.string("db").ok().flatten();
+        let database = database.unwrap_or(x509::DATABASE);
+        if let Ok(user) = x509::authenticate(request, &arguments, database) {
+            reply.open_document("speculativeAuthenticate");
+            reply.string("dbname", x509::DATABASE).string("user", &user);
+            reply.close();
+        }
+        return;
+    }
+    let step = arguments.string("db").and_then(|database| {
         arguments.need("saslStart")?;
-        Conversation::start(request, &arguments, database)
+        Conversation::start(request, &arguments, database.unwrap_or("admin"))
     });
     if let Ok(step) = step {
         reply.open_document("speculativeAuthenticate");

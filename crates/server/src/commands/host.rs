@@ -1,10 +1,12 @@
-//! The machine and the connection: `hostInfo`, `whatsmyuri`, `connectionStatus`.
+//! The machine and the connection: `hostInfo`, `whatsmyuri`, `connectionStatus`,
+//! `rotateCertificates`.
 
 use std::fs;
 
 use query::Result;
 use wire::Builder;
 
+use crate::config::Memory;
 use crate::dispatch::Call;
 use crate::dispatch::row::{ADMIN, API, LOOSE, Lane, Privilege, Row};
 use crate::server::hostname;
@@ -16,6 +18,17 @@ pub(super) const ROWS: &[Row] = &[
         lane: Lane::Reserved,
         privilege: Privilege::Cluster("hostInfo"),
         ..Row::new("hostInfo", host_info, "Describe the machine")
+    },
+    Row {
+        flags: ADMIN,
+        lane: Lane::Reserved,
+        fields: &["message"],
+        privilege: Privilege::Cluster("rotateCertificates"),
+        ..Row::new(
+            "rotateCertificates",
+            rotate_certificates,
+            "Read the certificates of TLS anew",
+        )
     },
     Row {
         flags: LOOSE,
@@ -49,9 +62,9 @@ pub(super) fn kibibytes(text: &str, name: &str) -> i64 {
     number.and_then(|number| number.parse().ok()).unwrap_or(0)
 }
 
-fn host_info(_: &Call<'_>, reply: &mut Builder) -> Result<()> {
-    let memory = fs::read_to_string("/proc/meminfo").unwrap_or_default();
-    let memory = kibibytes(&memory, "MemTotal") / 1_024;
+fn host_info(request: &Call<'_>, reply: &mut Builder) -> Result<()> {
+    let memory = Memory::read();
+    let mebibytes = |bytes: u64| i64::try_from(bytes >> 20).unwrap_or(i64::MAX);
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let cores = i32::try_from(cores).unwrap_or(i32::MAX);
     let kernel = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
@@ -59,7 +72,8 @@ fn host_info(_: &Call<'_>, reply: &mut Builder) -> Result<()> {
         .open_document("system")
         .date("currentTime", clock::now());
     reply.string("hostname", &hostname()).int("cpuAddrSize", 64);
-    reply.long("memSizeMB", memory).long("memLimitMB", memory);
+    reply.long("memSizeMB", mebibytes(memory.total));
+    reply.long("memLimitMB", mebibytes(memory.limit));
     reply
         .int("numCores", cores)
         .int("numCoresAvailableToProcess", cores);
@@ -75,8 +89,16 @@ fn host_info(_: &Call<'_>, reply: &mut Builder) -> Result<()> {
     reply
         .open_document("extra")
         .string("kernelVersion", kernel.trim());
-    reply.string("pageSize", "4096").close();
+    reply.string("pageSize", "4096");
+    reply.string("memLimitSource", &memory.source);
+    let cache = request.server.config.cache_bytes;
+    let cache = cache.unwrap_or_else(|| memory.cache());
+    reply.long("engineCacheSizeMB", mebibytes(cache)).close();
     Ok(())
+}
+
+fn rotate_certificates(request: &Call<'_>, _: &mut Builder) -> Result<()> {
+    request.server.rotate_certificates()
 }
 
 fn whats_my_uri(request: &Call<'_>, reply: &mut Builder) -> Result<()> {
@@ -105,12 +127,8 @@ fn connection_status(request: &Call<'_>, reply: &mut Builder) -> Result<()> {
         reply.open_array("authenticatedUserPrivileges");
         let grants = user.iter().flat_map(|user| &user.grants);
         for (i, grant) in grants.enumerate() {
-            reply.open_document(&i.to_string());
-            let resource = bson::Bson::Document(grant.resource.to_document());
-            reply.value("resource", &resource);
-            reply
-                .strings("actions", grant.actions.iter().copied())
-                .close();
+            let shown = bson::Bson::Document(grant.to_document());
+            reply.value(&i.to_string(), &shown);
         }
         reply.close();
     }

@@ -7,7 +7,7 @@ use wire::Builder;
 
 use crate::dispatch::Call;
 use crate::dispatch::arguments::type_name;
-use crate::dispatch::row::{API, Lane, Privilege, Row, TRANSACTION, WRITES};
+use crate::dispatch::row::{API, LOOSE, Lane, Privilege, Row, TRANSACTION, WRITES};
 
 pub(super) const ROWS: &[Row] = &[
     Row {
@@ -30,7 +30,33 @@ pub(super) const ROWS: &[Row] = &[
         privilege: Privilege::Collection("dropIndex"),
         ..Row::new("dropIndexes", drop, "Drop indexes")
     },
+    search("createSearchIndexes"),
+    search("updateSearchIndex"),
+    search("dropSearchIndex"),
+    search("listSearchIndexes"),
 ];
+
+/// A command of the search engine that only MongoDB's own service has.
+const fn search(name: &'static str) -> Row {
+    Row {
+        flags: LOOSE,
+        ..Row::new(name, no_search, "Refused: there is no search engine")
+    }
+}
+
+fn no_search(_: &Call<'_>, _: &mut Builder) -> Result<()> {
+    Err(search_not_enabled())
+}
+
+/// MongoDB's error where the search engine is missing.
+pub(super) fn search_not_enabled() -> Error {
+    Error::new(
+        Code::SEARCH_NOT_ENABLED,
+        "Using Atlas Search Database Commands and the $listSearchIndexes aggregation stage \
+         requires additional configuration. Please connect to Atlas or an AtlasCLI local \
+         deployment to enable.",
+    )
+}
 
 /// Options that are dropped with `ignoreUnknownIndexOptions`: all but these.
 const OPTIONS: &[&str] = &[

@@ -42,6 +42,6 @@ fn insert(request: &Call<'_>, reply: &mut Builder) -> Result<()> {
     metrics.documents.inserted.add(i64::from(done.n));
     reply.int("n", done.n);
     errors(request, reply, &done.errors);
-    retried(reply, &done.retried);
+    retried(request, reply, &done.retried);
     Ok(())
 }

@@ -11,7 +11,7 @@ use query::{Code, Error, Namespace, Result};
 use wire::Builder;
 
 use crate::auth::is_allowed;
-use crate::auth::roles::Wanted;
+use crate::auth::privilege::Wanted;
 use crate::dispatch::row::{ADMIN, API, Lane, Privilege, READS, Row};
 use crate::dispatch::{Call, Request};
 use crate::state::metrics::Class;
@@ -149,8 +149,8 @@ fn list_indexes(request: &Call<'_>, reply: &mut Builder) -> Result<()> {
         return Err(Error::new(Code::NAMESPACE_NOT_FOUND, message));
     };
     let mut listed = Vec::new();
-    for index in collection.indexes() {
-        listed.push(RawDocumentBuf::try_from(&index.spec().to_document())?);
+    for index in request.server.store.list_indexes(collection.ns())? {
+        listed.push(RawDocumentBuf::try_from(&index)?);
     }
     answer(request, reply, &ns.coll, listed)
 }

@@ -15,8 +15,10 @@ mod index;
 mod insert;
 mod listing;
 mod logs;
+pub(crate) mod merge_authz;
 mod parameter;
 mod replica_set;
+pub(crate) mod roles;
 mod sasl;
 mod session;
 mod status;
@@ -51,8 +53,10 @@ const FAMILIES: &[&[Row]] = &[
     insert::ROWS,
     listing::ROWS,
     logs::ROWS,
+    merge_authz::ROWS,
     parameter::ROWS,
     replica_set::ROWS,
+    roles::ROWS,
     sasl::ROWS,
     session::ROWS,
     status::ROWS,
@@ -113,7 +117,8 @@ mod tests {
             .collect();
         let expected = ["buildInfo", "ping", "hello", "isMaster"];
         for name in open {
-            let sasl = name.starts_with("sasl") || name == "logout" || name == "endSessions";
+            let sasl = name.starts_with("sasl")
+                || matches!(name, "authenticate" | "logout" | "endSessions");
             assert!(
                 sasl || expected.contains(&name),
                 "{name} is open to everybody"

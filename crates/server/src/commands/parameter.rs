@@ -105,6 +105,7 @@ fn set(request: &Call<'_>, reply: &mut Builder) -> Result<()> {
         .server
         .parameters
         .set(name, Bson::try_from(value)?)?;
+    request.server.tune();
     reply.value("was", &was);
     let attributes = doc! {"parameterName": name, "newValue": Bson::try_from(value)?};
     let context = request.client.name();

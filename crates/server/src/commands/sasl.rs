@@ -1,12 +1,12 @@
-//! Authentication: `saslStart`, `saslContinue`, `logout`.
+//! Authentication: `saslStart`, `saslContinue`, `authenticate` by certificate, `logout`.
 
 use bson::Binary;
 use bson::spec::BinarySubtype;
 use query::Result;
 use wire::Builder;
 
-use crate::auth::Conversation;
 use crate::auth::conversation::Step;
+use crate::auth::{Conversation, x509};
 use crate::dispatch::Call;
 use crate::dispatch::row::{API, LOOSE, Privilege, Row};
 
@@ -22,6 +22,15 @@ pub(super) const ROWS: &[Row] = &[
         flags: API,
         fields: &["conversationId", "payload"],
         ..Row::new("saslContinue", proceed, "Go on to authenticate")
+    },
+    Row {
+        privilege: Privilege::Open,
+        fields: &["mechanism", "user", "nonce", "key"],
+        ..Row::new(
+            "authenticate",
+            by_certificate,
+            "Authenticate by the certificate of the connection",
+        )
     },
     Row {
         privilege: Privilege::Open,
@@ -50,6 +59,12 @@ fn start(request: &Call<'_>, reply: &mut Builder) -> Result<()> {
 fn proceed(request: &Call<'_>, reply: &mut Builder) -> Result<()> {
     let step = Conversation::proceed(request, &request.arguments()?)?;
     answer(reply, step);
+    Ok(())
+}
+
+fn by_certificate(request: &Call<'_>, reply: &mut Builder) -> Result<()> {
+    let user = x509::authenticate(request, &request.arguments()?, request.database())?;
+    reply.string("dbname", x509::DATABASE).string("user", &user);
     Ok(())
 }
 

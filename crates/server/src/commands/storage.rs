@@ -1,11 +1,11 @@
 //! What collections and databases take, and whether they are sound: `collStats`, `dbStats`,
 //! `validate`, `compact`.
 
-use query::{Error, Result};
+use query::{Code, Error, Result};
 use wire::Builder;
 
 use super::update::integer;
-use crate::dispatch::row::{Lane, Privilege, READS, Row, WRITES};
+use crate::dispatch::row::{ADMIN, Lane, Privilege, READS, Row, WRITES};
 use crate::dispatch::{Arguments, Call, failure};
 
 pub(super) const ROWS: &[Row] = &[
@@ -43,6 +43,13 @@ pub(super) const ROWS: &[Row] = &[
         fields: &["force", "freeSpaceTargetMB", "dryRun"],
         privilege: Privilege::Collection("compact"),
         ..Row::new("compact", compact, "Give space back")
+    },
+    Row {
+        lane: Lane::Storage,
+        flags: ADMIN,
+        fields: &["lock", "async", "fsyncLockAcquisitionTimeoutMillis"],
+        privilege: Privilege::Cluster("fsync"),
+        ..Row::new("fsync", fsync, "Make all that was written durable")
     },
 ];
 
@@ -106,6 +113,14 @@ fn db_stats(request: &Call<'_>, reply: &mut Builder) -> Result<()> {
 
 fn validate(request: &Call<'_>, reply: &mut Builder) -> Result<()> {
     let ns = request.namespace()?;
+    let arguments = request.arguments()?;
+    if arguments.is_on("background")? && arguments.is_on("full")? {
+        return Err(Error::new(
+            Code::INVALID_OPTIONS,
+            "Running the validate command with both { background: true } and { full: true } is not \
+             supported.",
+        ));
+    }
     let report = request.with_store(|store, op| store.validate(op, &ns))?;
     failure::append(reply, &report);
     Ok(())
@@ -115,5 +130,15 @@ fn compact(request: &Call<'_>, reply: &mut Builder) -> Result<()> {
     let ns = request.namespace()?;
     let freed = request.with_store(|store, op| store.compact(op, &ns))?;
     reply.long("bytesFreed", freed);
+    Ok(())
+}
+
+fn fsync(request: &Call<'_>, reply: &mut Builder) -> Result<()> {
+    if request.arguments()?.is_on("lock")? {
+        let message = "fsync with lock: true is not supported";
+        return Err(Error::new(Code::COMMAND_NOT_SUPPORTED, message));
+    }
+    request.with_store(|store, _| store.sync())?;
+    reply.int("numFiles", 1);
     Ok(())
 }

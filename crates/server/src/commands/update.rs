@@ -2,6 +2,8 @@
 
 use bson::{RawBson, RawBsonRef, RawDocument, RawDocumentBuf};
 use docdb::UpdateStatement;
+use query::settings::Settings;
+use query::update::Update;
 use query::{Code, Error, Result};
 use wire::Builder;
 
@@ -60,6 +62,18 @@ pub(super) fn array_filters(arguments: &Arguments<'_>) -> Result<Vec<RawDocument
     Ok(filters.into_iter().map(ToOwned::to_owned).collect())
 }
 
+/// A stage that is unknown makes the whole command fail, not its statement.
+fn check_stages(update: &RawBson) -> Result<()> {
+    let unknown = |code: Code| code.0 == 40_324;
+    if !matches!(update, RawBson::Array(_)) {
+        return Ok(());
+    }
+    match Update::parse(update.as_raw_bson_ref(), &[], &Settings::default()) {
+        Err(error) if unknown(error.code) => Err(error),
+        _ => Ok(()),
+    }
+}
+
 fn statement(document: &RawDocument, variables: Option<&RawDocument>) -> Result<UpdateStatement> {
     let arguments = Arguments::of("update.updates", document)?;
     arguments.only(STATEMENT)?;
@@ -68,6 +82,8 @@ fn statement(document: &RawDocument, variables: Option<&RawDocument>) -> Result<
     if let Some(constants) = tree(arguments.document("c")?)? {
         known.get_or_insert_default().extend(constants);
     }
+    let update = change(arguments.need("u")?)?;
+    check_stages(&update)?;
     let sort = arguments.document("sort")?.filter(|sort| !sort.is_empty());
     if multi && sort.is_some() {
         let message = "Cannot specify sort with multi=true";
@@ -75,7 +91,7 @@ fn statement(document: &RawDocument, variables: Option<&RawDocument>) -> Result<
     }
     Ok(UpdateStatement {
         filter: arguments.need_document("q")?.to_owned(),
-        update: change(arguments.need("u")?)?,
+        update,
         multi,
         upsert: arguments.is_on("upsert")?,
         hint: hint(&arguments)?,
@@ -121,7 +137,7 @@ fn update(request: &Call<'_>, reply: &mut Builder) -> Result<()> {
     }
     integer(reply, "nModified", done.n_modified);
     errors(request, reply, &done.errors);
-    retried(reply, &done.retried);
+    retried(request, reply, &done.retried);
     Ok(())
 }
 

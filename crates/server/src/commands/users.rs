@@ -5,7 +5,8 @@ use docdb::{DeleteStatement, InsertOptions, UpdateStatement};
 use query::{Code, Error, Result};
 use wire::Builder;
 
-use crate::auth::roles::{self as builtin, Wanted};
+use crate::auth::custom::Name;
+use crate::auth::privilege::Wanted;
 use crate::auth::scram::Mechanism;
 use crate::auth::users::{collection, key, random, stored};
 use crate::auth::{User, is_allowed};
@@ -70,8 +71,8 @@ pub(super) const ROWS: &[Row] = &[
 ///
 /// # Errors
 /// What is no role.
-pub(crate) fn roles(arguments: &Arguments<'_>, database: &str) -> Result<Vec<(String, String)>> {
-    let mut listed: Vec<(String, String)> = Vec::new();
+pub(crate) fn roles(arguments: &Arguments<'_>, database: &str) -> Result<Vec<Name>> {
+    let mut listed: Vec<Name> = Vec::new();
     let Some(array) = arguments.array("roles")? else {
         return Ok(listed);
     };
@@ -96,18 +97,24 @@ pub(crate) fn roles(arguments: &Arguments<'_>, database: &str) -> Result<Vec<(St
     Ok(listed)
 }
 
-fn existing(arguments: &Arguments<'_>, database: &str) -> Result<Vec<(String, String)>> {
-    let listed = roles(arguments, database)?;
-    for (role, database) in &listed {
-        if !builtin::exists(role, database) {
-            let message = format!("Could not find role: {role}@{database}");
+/// The roles an argument lists, each of which must be there.
+///
+/// # Errors
+/// `RoleNotFound`; what is no role.
+pub(super) fn existing(request: &Call<'_>, arguments: &Arguments<'_>) -> Result<Vec<Name>> {
+    let listed = roles(arguments, request.database())?;
+    let known = request.server.users.roles();
+    for name in &listed {
+        if known.get(name).is_none() {
+            let message = format!("Could not find role: {}@{}", name.0, name.1);
             return Err(Error::new(Code::ROLE_NOT_FOUND, message));
         }
     }
     Ok(listed)
 }
 
-fn shown(roles: &[(String, String)]) -> Bson {
+/// Names of roles as documents have them.
+pub(super) fn shown(roles: &[Name]) -> Bson {
     let roles = roles.iter();
     let roles = roles.map(|(role, db)| doc! {"role": role.as_str(), "db": db.as_str()});
     Bson::Array(roles.map(Bson::Document).collect())
@@ -131,7 +138,11 @@ fn mechanisms(arguments: &Arguments<'_>) -> Result<Vec<Mechanism>> {
     Ok(named)
 }
 
-fn credentials(arguments: &Arguments<'_>, user: &str) -> Result<Option<Document>> {
+fn credentials(
+    request: &Call<'_>,
+    arguments: &Arguments<'_>,
+    user: &str,
+) -> Result<Option<Document>> {
     let Some(password) = arguments.string("pwd")? else {
         if arguments.get("mechanisms").is_some() {
             let message = "mechanisms field can only be given together with a password";
@@ -149,13 +160,15 @@ fn credentials(arguments: &Arguments<'_>, user: &str) -> Result<Option<Document>
     let mut credentials = Document::new();
     for mechanism in mechanisms(arguments)? {
         let salt = random(mechanism.salt_bytes())?;
-        let made = mechanism.credential(user, password, salt, mechanism.iterations())?;
+        let rounds = request.server.scram_rounds(mechanism);
+        let made = mechanism.credential(user, password, salt, rounds)?;
         credentials.insert(mechanism.name(), stored(&made));
     }
     Ok(Some(credentials))
 }
 
-fn unrestricted(arguments: &Arguments<'_>) -> Result<()> {
+/// Restrictions of addresses are refused.
+pub(super) fn unrestricted(arguments: &Arguments<'_>) -> Result<()> {
     let given = arguments.array("authenticationRestrictions")?;
     if given.is_some_and(|list| !list.is_empty()) {
         let message = "authenticationRestrictions are not supported";
@@ -193,8 +206,8 @@ fn create(request: &Call<'_>, _: &mut Builder) -> Result<()> {
     let arguments = request.arguments()?;
     unrestricted(&arguments)?;
     arguments.need_array("roles")?;
-    let roles = existing(&arguments, database)?;
-    let credentials = match (database, credentials(&arguments, name)?) {
+    let roles = existing(request, &arguments)?;
+    let credentials = match (database, credentials(request, &arguments, name)?) {
         ("$external", None) => doc! {"external": true},
         ("$external", Some(_)) => {
             let message = "Cannot set the password for users defined on the '$external' database";
@@ -259,15 +272,15 @@ fn change(request: &Call<'_>, name: &str, change: Document) -> Result<()> {
 }
 
 fn update(request: &Call<'_>, _: &mut Builder) -> Result<()> {
-    let (name, database) = (named(request)?, request.database());
+    let name = named(request)?;
     let arguments = request.arguments()?;
     unrestricted(&arguments)?;
     let mut set = Document::new();
-    if let Some(credentials) = credentials(&arguments, name)? {
+    if let Some(credentials) = credentials(request, &arguments, name)? {
         set.insert("credentials", credentials);
     }
     if arguments.array("roles")?.is_some() {
-        set.insert("roles", shown(&existing(&arguments, database)?));
+        set.insert("roles", shown(&existing(request, &arguments)?));
     }
     if let Some(data) = arguments.document("customData")? {
         set.insert("customData", Document::try_from(data)?);
@@ -290,7 +303,7 @@ fn grant(request: &Call<'_>, _: &mut Builder) -> Result<()> {
     let mut roles = user_of(request, name)?.roles.clone();
     let arguments = request.arguments()?;
     arguments.need_array("roles")?;
-    for role in existing(&arguments, request.database())? {
+    for role in existing(request, &arguments)? {
         if !roles.contains(&role) {
             roles.push(role);
         }
@@ -401,6 +414,12 @@ fn info(request: &Call<'_>, reply: &mut Builder) -> Result<()> {
         let message = "showCredentials needs the action viewUser";
         return Err(Error::new(Code::UNAUTHORIZED, message));
     }
+    let with_privileges = arguments.is_on("showPrivileges")?;
+    if with_privileges && !matches!(about, About::Named(_)) {
+        let message = "Privilege or restriction details require exact-match usersInfo queries";
+        return Err(Error::new(Code::ILLEGAL_OPERATION, message));
+    }
+    let known = request.server.users.roles();
     reply.open_array("users");
     let users = request.server.users.list().into_iter();
     let chosen = users.filter(|user| match &about {
@@ -409,15 +428,25 @@ fn info(request: &Call<'_>, reply: &mut Builder) -> Result<()> {
         About::Named(users) => users.contains(&(user.name.clone(), user.database.clone())),
     });
     for (i, user) in chosen.enumerate() {
-        let mut shown = user.document.clone();
-        let secret = shown.remove("credentials");
-        let known = user.credentials.iter();
-        let known: Vec<Bson> = known.map(|(kind, _)| kind.name().into()).collect();
-        shown.insert("mechanisms", known);
+        let mut document = user.document.clone();
+        let secret = document.remove("credentials");
+        let kinds = user.credentials.iter();
+        let kinds: Vec<Bson> = kinds.map(|(kind, _)| kind.name().into()).collect();
+        document.insert("mechanisms", kinds);
         if let (true, Some(secret)) = (with_credentials, secret) {
-            shown.insert("credentials", secret);
+            document.insert("credentials", secret);
         }
-        reply.value(&i.to_string(), &Bson::Document(shown));
+        if with_privileges {
+            let inherited = known.closure(&user.roles);
+            document.insert("inheritedRoles", shown(&inherited));
+            let grants = user.grants.iter().map(|grant| grant.to_document().into());
+            document.insert("inheritedPrivileges", Bson::Array(grants.collect()));
+            document.insert(
+                "inheritedAuthenticationRestrictions",
+                Bson::Array(Vec::new()),
+            );
+        }
+        reply.value(&i.to_string(), &Bson::Document(document));
     }
     reply.close();
     Ok(())

@@ -1,6 +1,8 @@
 //! What the commands that write have in common: statements from a sequence or from the body, and
 //! the errors of single statements in the reply.
 
+use std::sync::atomic::Ordering;
+
 use bson::{Bson, RawBsonRef, RawDocument};
 use docdb::WriteError;
 use query::{Code, Error, Result};
@@ -79,10 +81,11 @@ pub(super) fn command_error(request: &Request, errors: &[WriteError]) -> Result<
 }
 
 /// Append the numbers of statements that were done before this time.
-pub(super) fn retried(reply: &mut Builder, statements: &[i32]) {
+pub(super) fn retried(request: &Request, reply: &mut Builder, statements: &[i32]) {
     if statements.is_empty() {
         return;
     }
+    request.repeated.store(true, Ordering::Relaxed);
     reply.open_array("retriedStmtIds");
     for (i, statement) in statements.iter().enumerate() {
         reply.int(&i.to_string(), *statement);

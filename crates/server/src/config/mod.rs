@@ -1,13 +1,21 @@
 //! How a server is set up. Names and defaults are those of MongoDB's configuration file.
 
+mod engine;
 mod file;
+mod memory;
 mod settings;
+mod tls;
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use wire::Compressor;
 
 use crate::limits;
+
+pub use engine::{EngineSetting, EngineSetup};
+pub use memory::Memory;
+pub use tls::{TlsConfig, TlsMode};
 
 /// What a server is told at its start.
 #[derive(Debug, Clone)]
@@ -16,9 +24,12 @@ pub struct Config {
     pub db_path: PathBuf,
     /// `storage.engine`: the name of the storage engine (default `betree`).
     pub engine: String,
-    /// `storage.cacheSizeGB`: memory of the engine in bytes, or the engine's own default.
+    /// `storage.cacheSizeGB`: memory of the engine in bytes, or [`Memory::cache`].
     pub cache_bytes: Option<u64>,
-    /// Options of the engine itself, by name.
+    /// `storage.betree.*` and its like: settings of engines, in order.
+    pub engine_settings: Vec<EngineSetting>,
+    /// `storage.engineOptions`: options of the engine in use, by name. They win over the section
+    /// of the engine.
     pub engine_options: Vec<(String, String)>,
     /// `storage.journal.commitIntervalMs` (default 100): the most a write without `j: true` may
     /// lose when the machine fails.
@@ -31,8 +42,13 @@ pub struct Config {
     pub bind_ip: Vec<String>,
     /// `net.maxIncomingConnections`.
     pub max_connections: usize,
+    /// How long what a client began may stand still (default [`limits::STALL`]). No setting of the
+    /// file; tests have less patience.
+    pub stall: Duration,
     /// `net.compression.compressors` (default snappy, zstd, zlib).
     pub compressors: Vec<Compressor>,
+    /// `net.tls`: encrypted connections.
+    pub tls: TlsConfig,
     /// `replication.replSetName` (default `rs0`), or `None` for a standalone server, which has no
     /// transactions and no retryable writes.
     pub replica_set: Option<String>,
@@ -46,8 +62,17 @@ pub struct Config {
     pub log_path: Option<PathBuf>,
     /// `systemLog.logAppend` (default false).
     pub log_append: bool,
-    /// Log to nowhere when there is no path. For tests.
+    /// `systemLog.logRotate`: reopen the log at a rotation, for tools that have renamed it
+    /// (default: rename it and begin another).
+    pub log_reopen: bool,
+    /// `systemLog.verbosity` (default 0): from 1 on every command is logged.
+    pub verbosity: i32,
+    /// `systemLog.quiet`: log to nowhere when there is no path.
     pub quiet: bool,
+    /// `processManagement.fork`: go on in the background once it listens.
+    pub fork: bool,
+    /// Settings that do nothing, each in a sentence; the log says them at the start.
+    pub warnings: Vec<String>,
     /// `processManagement.pidFilePath`.
     pub pid_file: Option<PathBuf>,
     /// `setParameter`.
@@ -64,20 +89,27 @@ impl Default for Config {
             db_path: PathBuf::from("/data/db"),
             engine: "betree".to_owned(),
             cache_bytes: None,
+            engine_settings: Vec::new(),
             engine_options: Vec::new(),
             commit_interval_ms: 100,
             checkpoint_seconds: 60,
             port: 27_017,
             bind_ip: vec!["127.0.0.1".to_owned()],
             max_connections: limits::CONNECTIONS,
+            stall: limits::STALL,
             compressors: Compressor::ALL.to_vec(),
+            tls: TlsConfig::default(),
             replica_set: Some("rs0".to_owned()),
             authorization: false,
             slow_ms: 100,
             profile: 0,
             log_path: None,
             log_append: false,
+            log_reopen: false,
+            verbosity: 0,
             quiet: false,
+            fork: false,
+            warnings: Vec::new(),
             pid_file: None,
             parameters: Vec::new(),
             arguments: Vec::new(),

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use bson::{Bson, Document};
 use wire::Compressor;
 
+use super::engine::folders;
 use super::{Config, file};
 
 type Set = fn(&mut Config, &str) -> Result<(), String>;
@@ -22,8 +23,12 @@ const SETTINGS: &[(&str, Set)] = &[
         config.engine = value.to_ascii_lowercase();
         Ok(())
     }),
-    ("storage.cacheSizeGB", cache),
-    ("storage.wiredTiger.engineConfig.cacheSizeGB", cache),
+    ("storage.cacheSizeGB", |config, value| {
+        config.cache_bytes = Some(gigabytes(value)?);
+        Ok(())
+    }),
+    ("storage.directoryPerDB", |_, value| folders(value)),
+    ("storage.directoryForIndexes", |_, value| folders(value)),
     ("storage.journal.commitIntervalMs", |config, value| {
         config.commit_interval_ms = within(value, 1, 500)?;
         Ok(())
@@ -54,10 +59,42 @@ const SETTINGS: &[(&str, Set)] = &[
     }),
     ("net.compression.compressors", compressors),
     ("net.unixDomainSocket.enabled", never_on),
-    ("net.tls.mode", |_, value| match value {
-        "disabled" => Ok(()),
-        _ => Err("only disabled is supported".to_owned()),
+    ("net.tls.mode", |config, value| config.tls.set_mode(value)),
+    ("net.tls.certificateKeyFile", |config, value| {
+        config.tls.certificate_key_file = Some(PathBuf::from(value));
+        Ok(())
     }),
+    ("net.tls.certificateKeyFilePassword", |_, _| {
+        let message = "keys with a password are not supported; take it off with `openssl pkey`";
+        Err(message.to_owned())
+    }),
+    ("net.tls.CAFile", |config, value| {
+        config.tls.ca_file = Some(PathBuf::from(value));
+        Ok(())
+    }),
+    ("net.tls.CRLFile", |config, value| {
+        config.tls.crl_file = Some(PathBuf::from(value));
+        Ok(())
+    }),
+    (
+        "net.tls.allowConnectionsWithoutCertificates",
+        |config, value| {
+            config.tls.allow_without_certificates = boolean(value)?;
+            Ok(())
+        },
+    ),
+    ("net.tls.allowInvalidCertificates", |config, value| {
+        config.tls.allow_invalid_certificates = boolean(value)?;
+        Ok(())
+    }),
+    // About connections to other servers, of which there are none.
+    ("net.tls.allowInvalidHostnames", |_, value| {
+        boolean(value).map(|_| ())
+    }),
+    ("net.tls.disabledProtocols", |config, value| {
+        config.tls.set_disabled(value)
+    }),
+    ("net.tls.FIPSMode", never_on),
     ("security.authorization", |config, value| match value {
         "disabled" | "enabled" => {
             config.authorization = value == "enabled";
@@ -66,6 +103,16 @@ const SETTINGS: &[(&str, Set)] = &[
         _ => Err("it is enabled or disabled".to_owned()),
     }),
     ("security.javascriptEnabled", never_on),
+    // The members of the set know each other by it; that clients must log in is its other half.
+    ("security.keyFile", |config, value| {
+        fs::metadata(value).map_err(|error| error.to_string())?;
+        config.authorization = true;
+        Ok(())
+    }),
+    ("security.clusterAuthMode", |_, value| match value {
+        "keyFile" => Ok(()),
+        _ => Err("only keyFile is supported".to_owned()),
+    }),
     ("replication.replSetName", |config, value| {
         config.replica_set = Some(value.to_owned()).filter(|name| !name.is_empty());
         Ok(())
@@ -76,9 +123,11 @@ const SETTINGS: &[(&str, Set)] = &[
         }
         Ok(())
     }),
-    ("replication.oplogSizeMB", |_, value| {
-        within::<u64>(value, 1, u64::MAX).map(|_| ())
+    ("replication.oplogSizeMB", |config, value| {
+        within::<u64>(value, 1, u64::MAX)?;
+        config.idle("replication.oplogSizeMB", "there is no oplog")
     }),
+    ("replication.enableMajorityReadConcern", always_on),
     ("operationProfiling.slowOpThresholdMs", |config, value| {
         config.slow_ms = within(value, 0, i32::MAX)?;
         Ok(())
@@ -108,23 +157,46 @@ const SETTINGS: &[(&str, Set)] = &[
         config.quiet = boolean(value)?;
         Ok(())
     }),
-    ("systemLog.verbosity", |_, value| {
-        within::<i32>(value, 0, 5).map(|_| ())
+    ("systemLog.verbosity", verbosity),
+    ("systemLog.component.command.verbosity", verbosity),
+    ("systemLog.logRotate", |config, value| {
+        config.log_reopen = match value {
+            "rename" => false,
+            "reopen" => true,
+            _ => return Err("must be rename or reopen".to_owned()),
+        };
+        Ok(())
+    }),
+    ("systemLog.timeStampFormat", |config, value| match value {
+        "iso8601-utc" => Ok(()),
+        "iso8601-local" => config.idle("systemLog.timeStampFormat", "the log's times are UTC"),
+        _ => Err("must be iso8601-utc or iso8601-local".to_owned()),
     }),
     ("processManagement.pidFilePath", |config, value| {
         config.pid_file = Some(PathBuf::from(value));
         Ok(())
     }),
-    ("processManagement.fork", never_on),
-    ("processManagement.timeZoneInfo", |_, _| Ok(())),
+    ("processManagement.fork", |config, value| {
+        config.fork = boolean(value)?;
+        Ok(())
+    }),
+    ("processManagement.timeZoneInfo", |config, _| {
+        config.idle("processManagement.timeZoneInfo", "time zones are built in")
+    }),
 ];
 
-fn boolean(value: &str) -> Result<bool, String> {
+/// A switch.
+pub(super) fn boolean(value: &str) -> Result<bool, String> {
     match value {
         "true" | "yes" | "on" | "1" => Ok(true),
         "false" | "no" | "off" | "0" => Ok(false),
         _ => Err("must be true or false".to_owned()),
     }
+}
+
+fn verbosity(config: &mut Config, value: &str) -> Result<(), String> {
+    config.verbosity = within(value, 0, 5)?;
+    Ok(())
 }
 
 fn always_on(_: &mut Config, value: &str) -> Result<(), String> {
@@ -141,7 +213,8 @@ fn never_on(_: &mut Config, value: &str) -> Result<(), String> {
     }
 }
 
-fn within<T>(value: &str, least: T, most: T) -> Result<T, String>
+/// A number between two, both included.
+pub(super) fn within<T>(value: &str, least: T, most: T) -> Result<T, String>
 where
     T: std::str::FromStr + PartialOrd + std::fmt::Display,
 {
@@ -149,7 +222,8 @@ where
     number.ok_or_else(|| format!("must be a number from {least} to {most}"))
 }
 
-fn cache(config: &mut Config, value: &str) -> Result<(), String> {
+/// Gigabytes in bytes.
+pub(super) fn gigabytes(value: &str) -> Result<u64, String> {
     let gigabytes: f64 = within(value, 0.0, 1e6)?;
     #[expect(
         clippy::cast_possible_truncation,
@@ -157,8 +231,7 @@ fn cache(config: &mut Config, value: &str) -> Result<(), String> {
         reason = "checked to be in range just above"
     )]
     let bytes = (gigabytes * f64::from(1 << 30)) as u64;
-    config.cache_bytes = Some(bytes);
-    Ok(())
+    Ok(bytes)
 }
 
 fn address(name: &str) -> String {
@@ -195,13 +268,26 @@ impl Config {
         } else if let Some(option) = name.strip_prefix("storage.engineOptions.") {
             self.engine_options
                 .push((option.to_owned(), value.to_owned()));
-        } else {
+        } else if !self
+            .set_engine(name, value)
+            .map_err(|error| format!("{name}: {value:?}: {error}"))?
+        {
             let Some((_, set)) = SETTINGS.iter().find(|(known, _)| *known == name) else {
                 return Err(format!("unrecognized setting {name}"));
             };
             set(self, value).map_err(|error| format!("{name}: {value:?}: {error}"))?;
         }
         note(&mut self.parsed, name, value);
+        Ok(())
+    }
+
+    /// A setting that does nothing, and why.
+    #[expect(
+        clippy::unnecessary_wraps,
+        reason = "the outcome of a setting's function"
+    )]
+    fn idle(&mut self, name: &str, why: &str) -> Result<(), String> {
+        self.warnings.push(format!("{name} does nothing: {why}"));
         Ok(())
     }
 
@@ -248,6 +334,7 @@ fn note(parsed: &mut Document, name: &str, value: &str) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::Memory;
 
     fn parse(text: &str) -> Result<Config, String> {
         let mut config = Config::default();
@@ -302,5 +389,73 @@ systemLog:
         assert!(error("security: {authorization: on_top}").contains("security.authorization"));
         assert!(error("just text").contains("no setting"));
         assert!(parse("").is_ok());
+        let folder = error("storage: {directoryPerDB: true}");
+        assert!(folder.contains("storage.directoryPerDB"), "{folder}");
+        let codec = error("storage: {betree: {collectionConfig: {blockCompressor: lzma}}}");
+        assert!(
+            codec.contains("blockCompressor") && codec.contains("zstd"),
+            "{codec}"
+        );
+        let group = error("storage: {wiredTiger: {engineConfig: {fast: yes}}}");
+        assert!(
+            group.contains("storage.wiredTiger.engineConfig.fast"),
+            "{group}"
+        );
+        let engine = error("storage: {floppy: {rho: 1}}");
+        assert_eq!(engine, "unrecognized setting storage.floppy.rho");
+        let protocols = error("net: {tls: {disabledProtocols: 'TLS1_2,TLS1_3'}}");
+        assert!(protocols.contains("leaves no protocol"), "{protocols}");
+    }
+
+    #[test]
+    fn sections_of_engines_become_options_of_the_one_in_use() {
+        let text = "\
+storage:
+  betree: {rho: 4, engineConfig: {cacheSizeGB: 1}, collectionConfig: {blockCompressor: zstd}}
+  rocksdb: {bloom: 12}
+processManagement: {timeZoneInfo: /usr/share/zoneinfo}
+";
+        let factory = kv_betree::factory();
+        let setup = parse(text).unwrap().engine_setup(factory).unwrap();
+        assert_eq!(setup.options.cache.bytes(), 1 << 30);
+        assert_eq!(setup.options.own.get("rho").unwrap(), "4");
+        assert_eq!(setup.options.own.get("codec").unwrap(), "zstd:3");
+        let warnings = setup.warnings.join("\n");
+        assert!(
+            warnings.contains("storage.rocksdb.bloom does nothing"),
+            "{warnings}"
+        );
+        assert!(warnings.contains("timeZoneInfo does nothing"), "{warnings}");
+        let refused = |text: &str| parse(text).unwrap().engine_setup(factory).unwrap_err();
+        let codec = refused("storage: {betree: {collectionConfig: {blockCompressor: snappy}}}");
+        assert!(
+            codec.contains("snappy") && codec.contains("none, lz4, zstd"),
+            "{codec}"
+        );
+        let unknown = refused("storage: {betree: {speed: 9}}");
+        assert!(
+            unknown.contains("storage.betree.speed") && unknown.contains("rho"),
+            "{unknown}"
+        );
+        let memory = parse("").unwrap().engine_setup(factory).unwrap();
+        assert_eq!(memory.options.cache.bytes(), Memory::read().cache());
+    }
+
+    #[test]
+    fn the_section_of_mongodb_is_heeded_as_far_as_it_fits() {
+        let text = "\
+storage:
+  wiredTiger:
+    engineConfig: {cacheSizeGB: 0.5, journalCompressor: snappy, directoryForIndexes: false}
+    collectionConfig: {blockCompressor: snappy}
+    indexConfig: {prefixCompression: true}
+";
+        let setup = parse(text)
+            .unwrap()
+            .engine_setup(kv_betree::factory())
+            .unwrap();
+        assert_eq!(setup.options.cache.bytes(), 1 << 29);
+        assert_eq!(setup.options.codec, kv::Codec::Fast);
+        assert_eq!(setup.warnings.len(), 4, "{:?}", setup.warnings);
     }
 }

@@ -3,6 +3,7 @@
 use std::ops::Deref;
 use std::sync::Arc;
 
+use bson::Timestamp;
 use docdb::{Op, Store};
 use query::{Code, Error, Result};
 use wire::Builder;
@@ -60,6 +61,16 @@ pub(super) fn call(request: &Arc<Request>) -> Result<Builder> {
 }
 
 fn run(request: &Arc<Request>) -> Result<Builder> {
+    if let Some(time) = moment(request) {
+        let inside = Arc::clone(request);
+        let (_, now) = request.server.clock.times();
+        let body = move |op: &Op<'_>| direct(&inside, op);
+        let done = request
+            .server
+            .store
+            .at_moment(request.op(), time, now, body);
+        return done.map(|(reply, _)| reply);
+    }
     let ends = matches!(request.row.name, "commitTransaction" | "abortTransaction");
     if !request.generic.in_transaction || ends {
         return direct(request, &request.op());
@@ -69,6 +80,19 @@ fn run(request: &Arc<Request>) -> Result<Builder> {
     let start = request.generic.start_transaction;
     let done = store.in_transaction(request.op(), start, move |op| direct(&inside, op));
     done.or_else(|error| refused(request, error))
+}
+
+/// Whether a command reads a moment, outside of transactions, and which, if it says so.
+fn moment(request: &Request) -> Option<Option<Timestamp>> {
+    if request.generic.in_transaction {
+        return None;
+    }
+    if request.row.name == "getMore" {
+        let id = request.target().ok()?.as_i64()?;
+        return request.server.store.cursor_time(id).map(Some);
+    }
+    let concern = request.generic.read_concern.as_ref()?;
+    (concern.level == "snapshot").then_some(concern.at)
 }
 
 /// The error of a single document ends the transaction, and is told where the errors of documents

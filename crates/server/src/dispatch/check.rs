@@ -10,6 +10,9 @@ use crate::server::Server;
 /// Commands that greet: they run on any database and whatever else was said.
 const GREETINGS: &[&str] = &["hello", "isMaster", "ping", "buildInfo"];
 
+/// Commands that can read a moment of the past, outside of transactions.
+const MOMENTS: &[&str] = &["find", "aggregate", "distinct", "getMore"];
+
 /// Check a command by its row.
 ///
 /// # Errors
@@ -134,16 +137,44 @@ fn concerns(server: &Server, row: &Row, generic: &Generic) -> Result<()> {
         let message = "cannot use 'w' > 1 when a host is not replicated";
         return Err(Error::bad_value(message));
     }
-    snapshot(generic)
+    snapshot(server, row, generic)
 }
 
-/// No state of the past is kept outside of transactions, and a read at a time that is not that
-/// time's would be a wrong answer.
-fn snapshot(generic: &Generic) -> Result<()> {
-    let concern = generic.read_concern.as_ref();
-    if !generic.in_transaction && concern.is_some_and(|concern| concern.level == "snapshot") {
-        let message = "readConcern level snapshot is supported in multi-document transactions only";
-        return Err(Error::new(Code::SNAPSHOT_UNAVAILABLE, message));
+/// Which commands read a moment, and which moments can be read.
+fn snapshot(server: &Server, row: &Row, generic: &Generic) -> Result<()> {
+    let Some(concern) = generic.read_concern.as_ref() else {
+        return Ok(());
+    };
+    if concern.level != "snapshot" {
+        return Ok(());
+    }
+    if !server.topology.is_replica_set() {
+        let message = "node needs to be a replica set member to use readConcern: snapshot";
+        return Err(Error::new(Code::NOT_A_REPLICA_SET, message));
+    }
+    let (cluster, operation) = server.clock.times();
+    if concern.at.is_some_and(|at| cluster < at) {
+        let message = "readConcern atClusterTime must not be later than the clusterTime of the \
+             server";
+        return Err(Error::new(Code::INVALID_OPTIONS, message));
+    }
+    if generic.in_transaction {
+        // A transaction begins now: that is no other time only if nothing was written since.
+        return match concern.at {
+            Some(at) if at < operation => Err(Error::new(
+                Code::SNAPSHOT_TOO_OLD,
+                "a transaction cannot read a time before its beginning",
+            )),
+            _ => Ok(()),
+        };
+    }
+    if !MOMENTS.contains(&row.name) {
+        let message = format!(
+            "Command {} does not support {{ readConcern: {{ level: \"snapshot\" }} }} :: caused \
+             by :: read concern not supported",
+            row.name
+        );
+        return Err(Error::new(Code::INVALID_OPTIONS, message));
     }
     Ok(())
 }

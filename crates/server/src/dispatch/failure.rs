@@ -16,8 +16,9 @@ const RETRYABLE_WRITE: &[i32] = &[
     6, 7, 89, 91, 189, 262, 9_001, 10_107, 11_600, 11_602, 13_435, 13_436,
 ];
 
-/// Codes after which a transaction may be begun again, beside [`RETRYABLE_WRITE`].
-const TRANSIENT: &[i32] = &[24, 112, 246, 251, 267];
+/// Codes after which a transaction may be begun again, also when its commit says so; beside
+/// [`RETRYABLE_WRITE`] for its statements.
+const TRANSIENT: &[i32] = &[24, 112, 239, 246, 251, 267];
 
 /// Codes that say what this member is not; the reply then tells the topology.
 const STATE_CHANGE: &[i32] = &[91, 189, 10_058, 10_107, 11_600, 11_602, 13_435, 13_436];
@@ -33,6 +34,8 @@ pub(crate) struct Situation {
     pub(crate) retryable: bool,
     /// The client backs off when it is told to.
     pub(crate) backpressure: bool,
+    /// The command was not begun.
+    pub(crate) untouched: bool,
 }
 
 impl Situation {
@@ -46,6 +49,7 @@ impl Situation {
             retryable: generic.txn_number.is_some()
                 && (ends || (request.row.has(RETRYABLE) && !generic.in_transaction)),
             backpressure: request.client.state.lock().backpressure,
+            untouched: false,
         }
     }
 
@@ -54,12 +58,15 @@ impl Situation {
         let mut labels = Vec::new();
         let state = RETRYABLE_WRITE.contains(&code);
         if self.in_transaction && (state || TRANSIENT.contains(&code))
-            || self.commit && code == Code::NO_SUCH_TRANSACTION.0
+            || self.commit && TRANSIENT.contains(&code)
         {
             labels.push("TransientTransactionError");
         }
         if self.retryable && state {
             labels.push("RetryableWriteError");
+            if self.untouched {
+                labels.push("NoWritesPerformed");
+            }
         }
         if self.backpressure && code == Code::INGRESS_REQUEST_RATE_LIMIT_EXCEEDED.0 {
             labels.extend(["SystemOverloadedError", "RetryableError"]);
@@ -118,6 +125,7 @@ mod tests {
         commit: false,
         retryable: false,
         backpressure: false,
+        untouched: false,
     };
 
     #[test]
@@ -143,6 +151,13 @@ mod tests {
         };
         assert_eq!(commit.labels(251), ["TransientTransactionError"]);
         assert_eq!(commit.labels(91), ["RetryableWriteError"]);
+        assert_eq!(commit.labels(112), ["TransientTransactionError"]);
+        let untouched = Situation {
+            untouched: true,
+            ..retryable
+        };
+        let both = ["RetryableWriteError", "NoWritesPerformed"];
+        assert_eq!(untouched.labels(91), both);
         assert!(PLAIN.labels(462).is_empty());
         let polite = Situation {
             backpressure: true,

@@ -87,6 +87,7 @@ pub(crate) fn prepare(
         started: stdx::time::now(),
         killed: Arc::new(AtomicBool::new(false)),
         more: AtomicBool::new(false),
+        repeated: AtomicBool::new(false),
         message,
     }))
 }
@@ -97,6 +98,7 @@ fn refused(row: &Row, generic: &Generic, error: Error) -> Refused {
         commit: false,
         retryable: row.has(RETRYABLE) && generic.txn_number.is_some(),
         backpressure: false,
+        untouched: true,
     };
     Refused {
         error,

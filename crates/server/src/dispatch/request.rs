@@ -37,6 +37,8 @@ pub(crate) struct Request {
     pub(crate) started: Instant,
     /// It has more to say to a client that takes several replies.
     pub(crate) more: AtomicBool,
+    /// Statements of it were done before: it is sent again.
+    pub(crate) repeated: AtomicBool,
     /// Somebody interrupted it.
     pub(crate) killed: Arc<AtomicBool>,
 }

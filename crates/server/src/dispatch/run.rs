@@ -11,7 +11,7 @@ use wire::Builder;
 use super::call::call;
 use super::failure::{self, Situation};
 use super::request::Request;
-use super::row::{Lane, WRITES};
+use super::row::{Lane, RETRYABLE, WRITES};
 use super::slow;
 use crate::commands::written;
 use crate::limits::{ADMISSION, WAITING};
@@ -33,7 +33,10 @@ pub(crate) async fn run(request: Arc<Request>) -> Answer {
         "configureFailPoint" => None,
         _ => {
             let application = request.client.state.lock().application.clone();
-            server.failpoints.hit(&request.name, &application)
+            let failed = server.failpoints.hit(&request.name, &application);
+            let limited = request.generic.max_time.is_some();
+            let failed = failed.or_else(|| server.failpoints.hit_limit(limited));
+            failed.or_else(|| hit_write(&request, true))
         }
     };
     server.operations.begin(&request);
@@ -57,7 +60,42 @@ pub(crate) async fn run(request: Arc<Request>) -> Answer {
         _ => execute(&request).await,
     };
     server.operations.end(&request);
-    Answer::Reply(finish(&request, outcome, fault))
+    if outcome.is_ok() && hit_write(&request, false).is_some_and(|fault| fault.close) {
+        return Answer::Close;
+    }
+    let (reply, noted) = finish(&request, outcome, fault);
+    if let Some(noted) = noted {
+        // That the entry could not be written is no error of the command.
+        let _: Result<(), _> = noted.await;
+    }
+    Answer::Reply(reply)
+}
+
+/// The fault ordered for a retryable write: before it is done, or after it was done for the first
+/// time.
+fn hit_write(request: &Request, before: bool) -> Option<Fault> {
+    let generic = &request.generic;
+    let retryable = request.row.has(RETRYABLE)
+        && generic.txn_number.is_some()
+        && !generic.in_transaction
+        && !request.repeated.load(Ordering::Relaxed);
+    retryable.then(|| {
+        request
+            .server
+            .failpoints
+            .hit_write(before, statements(request))
+    })?
+}
+
+/// How many statements a write has.
+fn statements(request: &Request) -> usize {
+    let count = |name: &str| {
+        let sequence = request.message.sequence(name).map(|list| list.len());
+        let array = || Some(request.body().get_array(name).ok()?.into_iter().count());
+        sequence.or_else(array)
+    };
+    let lists = ["documents", "updates", "deletes"];
+    lists.into_iter().find_map(count).unwrap_or(1)
 }
 
 async fn execute(request: &Arc<Request>) -> Result<Builder> {
@@ -123,10 +161,18 @@ fn overloaded(server: &Server) -> Error {
     Error::new(Code::INGRESS_REQUEST_RATE_LIMIT_EXCEEDED, message)
 }
 
-fn finish(request: &Arc<Request>, outcome: Result<Builder>, fault: Option<Fault>) -> Builder {
+/// The reply; and, for a database that is profiled, when its entry is written.
+fn finish(
+    request: &Arc<Request>,
+    outcome: Result<Builder>,
+    fault: Option<Fault>,
+) -> (Builder, Option<oneshot::Receiver<()>>) {
     let server = &request.server;
     let fault = fault.unwrap_or_default();
-    let situation = Situation::of(request);
+    let situation = Situation {
+        untouched: fault.code.is_some(),
+        ..Situation::of(request)
+    };
     let failed = outcome.as_ref().err().cloned();
     let mut reply = match outcome {
         Ok(mut reply) => {
@@ -142,24 +188,29 @@ fn finish(request: &Arc<Request>, outcome: Result<Builder>, fault: Option<Fault>
             reply
         }
     };
-    if request.row.has(WRITES) && failed.is_none() {
+    if writes(request) && failed.is_none() {
         server.clock.tick();
     }
-    times(server, &mut reply, failed.as_ref());
+    // An error that was ordered says nothing of the topology.
+    let told = failed.as_ref().filter(|_| fault.code.is_none());
+    times(server, &mut reply, told);
     let taken = request.taken();
     let class = request.row.class;
     server
         .metrics
         .finished(request.row.name, class, taken, failed.is_some());
-    slow::note(request, taken, failed.as_ref(), reply.size());
-    reply
+    let noted = slow::note(request, taken, failed.as_ref(), reply.size());
+    (reply, noted)
+}
+
+fn writes(request: &Request) -> bool {
+    let out = || request.row.name == "aggregate" && written(request.body()).is_some();
+    request.row.has(WRITES) || out()
 }
 
 /// The error of a write concern that a set of one member cannot satisfy. The write is done.
 fn unsatisfied(request: &Request) -> Option<Document> {
-    let writes = request.row.has(WRITES)
-        || (request.row.name == "aggregate" && written(request.body()).is_some());
-    if !writes || !request.server.topology.is_replica_set() {
+    if !writes(request) || !request.server.topology.is_replica_set() {
         return None;
     }
     let (code, message) = match request.generic.write_concern.w.as_ref()? {
@@ -190,7 +241,12 @@ fn concern_error(
             reply.strings("errorLabels", given.iter().map(String::as_str));
         }
         None => {
-            let labels = situation.labels(code);
+            // What a write concern says ends no transaction.
+            let outside = Situation {
+                in_transaction: false,
+                ..situation
+            };
+            let labels = outside.labels(code);
             if !labels.is_empty() {
                 reply.strings("errorLabels", labels);
             }

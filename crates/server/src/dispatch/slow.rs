@@ -8,6 +8,7 @@ use bson::{Bson, Document, RawDocumentBuf, doc};
 use docdb::{CollectionOptions, InsertOptions, Op};
 use kv::Durability;
 use query::{Error, Namespace, Result};
+use tokio::sync::oneshot;
 
 use super::request::Request;
 use super::row::Lane;
@@ -72,15 +73,23 @@ pub(crate) fn namespace(request: &Request) -> String {
 }
 
 /// Log a command if it took long, and keep it if its database is profiled.
-pub(crate) fn note(request: &Arc<Request>, taken: Duration, failed: Option<&Error>, size: usize) {
+///
+/// Gives when the entry of the profile is written.
+pub(crate) fn note(
+    request: &Arc<Request>,
+    taken: Duration,
+    failed: Option<&Error>,
+    size: usize,
+) -> Option<oneshot::Receiver<()>> {
     let profiler = &request.server.profiler;
     let waits = matches!(request.row.name, "hello" | "isMaster" | "getMore");
-    if profiler.is_slow(taken) && !waits {
+    if profiler.is_logged(taken) && !waits {
         log(request, taken, failed, size);
     }
     if profiler.keeps(request.database(), taken) && request.row.lane == Lane::Storage {
-        keep(request, taken, failed, size);
+        return keep(request, taken, failed, size);
     }
+    None
 }
 
 fn log(request: &Request, taken: Duration, failed: Option<&Error>, size: usize) {
@@ -124,10 +133,15 @@ fn op(request: &Request) -> &'static str {
 
 /// Write an entry of the profile, on a thread that may block. That it cannot be written is no
 /// error of the command.
-fn keep(request: &Arc<Request>, taken: Duration, failed: Option<&Error>, size: usize) {
+fn keep(
+    request: &Arc<Request>,
+    taken: Duration,
+    failed: Option<&Error>,
+    size: usize,
+) -> Option<oneshot::Receiver<()>> {
     let ns = namespace(request);
     if ns.ends_with(".system.profile") {
-        return;
+        return None;
     }
     let mut entry = doc! {
         "op": op(request),
@@ -147,10 +161,13 @@ fn keep(request: &Arc<Request>, taken: Duration, failed: Option<&Error>, size: u
         entry.insert("errCode", error.code.0);
     }
     let kept = Arc::clone(request);
+    let (written, done) = oneshot::channel();
     request.server.pool.submit(move || {
         // See above.
         let _: Result<()> = write(&kept, &entry);
+        let _: Result<(), _> = written.send(());
     });
+    Some(done)
 }
 
 fn write(request: &Request, entry: &Document) -> Result<()> {

@@ -2,21 +2,25 @@
 //!
 //! - C1. One command of a connection is in work at a time. While it is, the socket is read a little
 //!   ahead, so that a client that hangs up is noticed.
+//! - C2. A client may be silent for as long as it likes, but what it began it goes on with: a
+//!   message that stops in its middle and a reply that is not taken end the connection.
 
 use std::future::Future;
 use std::io;
 use std::pin::pin;
 use std::sync::Arc;
+use std::time::Duration;
 
 use query::{Code, Error};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::sync::Notify;
+use tokio::time::{Instant, sleep_until, timeout};
 use wire::message::Flags;
 use wire::{Builder, Compressor, Decoder, Frame, Header, Message, OpCode, Parts, Query, compress};
 
 use crate::commands::hello;
 use crate::dispatch::{self, Answer, Refused, Request, row};
-use crate::limits::READ_AHEAD;
+use crate::limits::{PACE, READ_AHEAD};
 use crate::server::Server;
 use crate::state::Client;
 
@@ -39,6 +43,9 @@ enum Next {
     End,
 }
 
+/// How long the end of a connection may take.
+const GOODBYE: Duration = Duration::from_secs(1);
+
 struct Connection<S> {
     server: Arc<Server>,
     client: Arc<Client>,
@@ -49,15 +56,17 @@ struct Connection<S> {
 }
 
 /// Serve a connection to its end.
-pub(crate) async fn serve<S>(server: Arc<Server>, client: Arc<Client>, stream: S)
+pub(crate) async fn serve<S>(server: Arc<Server>, client: Arc<Client>, stream: S, begun: Vec<u8>)
 where
     S: AsyncRead + AsyncWrite + Unpin,
 {
+    let mut decoder = Decoder::new();
+    decoder.push(&begun);
     let mut connection = Connection {
         server,
         client,
         stream,
-        decoder: Decoder::new(),
+        decoder,
         ended: false,
         sent: 0,
     };
@@ -68,12 +77,17 @@ where
             Ok(Next::End) | Err(_) => break,
         }
     }
+    // An encrypted connection says that it ends, so that nobody takes a cut for the end.
+    let _: Result<io::Result<()>, _> = timeout(GOODBYE, connection.stream.shutdown()).await;
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
     /// The next message; `None` when the client or the server ends the connection.
     async fn frame(&mut self) -> io::Result<Option<Frame>> {
+        let stall = self.server.config.stall;
         let mut stopping = self.server.stopping();
+        // When the last good piece of an unfinished message was there, and all held by then.
+        let mut pace = (Instant::now(), self.decoder.held());
         loop {
             if let Some(frame) = self.decoder.frame().map_err(io::Error::other)? {
                 return Ok(Some(frame));
@@ -81,8 +95,13 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
             if self.ended {
                 return Ok(None);
             }
+            if pace.1 == 0 || pace.1 + PACE <= self.decoder.held() {
+                pace = (Instant::now(), self.decoder.held());
+            }
+            let begun = pace.1 > 0;
             let read = tokio::select! {
                 read = self.stream.read_buf(self.decoder.room()) => read?,
+                () = sleep_until(pace.0 + stall), if begun => return Ok(None),
                 _ = stopping.wait_for(|stopping| *stopping) => return Ok(None),
             };
             self.ended = read == 0;
@@ -299,7 +318,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
             bytes = compress::compress(&bytes, compressor).map_err(io::Error::other)?;
         }
         metrics.physical_out.size(bytes.len());
-        self.stream.write_all(&bytes).await?;
+        self.write(&bytes).await?;
         Ok(request_id)
     }
 
@@ -308,6 +327,19 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         let bytes = wire::query::reply(id, response_to, &reply.into_document());
         self.server.metrics.bytes_out.size(bytes.len());
         self.server.metrics.physical_out.size(bytes.len());
-        self.stream.write_all(&bytes).await
+        self.write(&bytes).await
+    }
+
+    /// Write it all, as long as the client takes it.
+    async fn write(&mut self, mut bytes: &[u8]) -> io::Result<()> {
+        let stall = self.server.config.stall;
+        while !bytes.is_empty() {
+            let written = timeout(stall, self.stream.write(bytes)).await??;
+            bytes = match bytes.get(written..) {
+                Some(rest) if 0 < written => rest,
+                _ => return Err(io::ErrorKind::WriteZero.into()),
+            };
+        }
+        timeout(stall, self.stream.flush()).await?
     }
 }

@@ -8,9 +8,8 @@ use std::time::Duration;
 use bson::doc;
 use tokio::net::{TcpListener, TcpStream};
 
-use super::connection;
+use super::open::open;
 use crate::server::Server;
-use crate::state::Client;
 
 /// After a failed accept (no file descriptors, mostly) others get time to end.
 const PAUSE: Duration = Duration::from_millis(50);
@@ -70,36 +69,33 @@ fn admit(server: &Arc<Server>, stream: TcpStream, peer: SocketAddr) {
             .info("NETWORK", 22_942, "listener", message, attributes);
         return;
     };
-    // Without it small replies wait for acknowledgements of earlier ones.
-    let _: io::Result<()> = stream.set_nodelay(true);
-    let client = Arc::new(Client::new(slot.id(), peer));
-    let attributes = doc! {
-        "remote": peer.to_string(),
-        "connectionId": client.id,
-        "connectionCount": server.connections.current(),
-    };
-    server.log.info(
-        "NETWORK",
-        22_943,
-        "listener",
-        "Connection accepted",
-        attributes,
+    let id = slot.id();
+    tell(
+        server,
+        peer,
+        id,
+        (22_943, "listener", "Connection accepted"),
     );
     let server = Arc::clone(server);
     tokio::spawn(async move {
-        connection::serve(Arc::clone(&server), Arc::clone(&client), stream).await;
+        open(&server, &slot, stream, peer).await;
         drop(slot);
-        let attributes = doc! {
-            "remote": peer.to_string(),
-            "connectionId": client.id,
-            "connectionCount": server.connections.current(),
-        };
-        server.log.info(
-            "NETWORK",
-            22_944,
-            &client.name(),
-            "Connection ended",
-            attributes,
-        );
+        let context = format!("conn{id}");
+        tell(&server, peer, id, (22_944, &context, "Connection ended"));
     });
+}
+
+/// Log a connection's beginning or end, unless the parameter `quiet` says not to.
+fn tell(server: &Server, peer: SocketAddr, id: i64, (event, context, message): (i32, &str, &str)) {
+    if server.parameters.is_on("quiet") {
+        return;
+    }
+    let attributes = doc! {
+        "remote": peer.to_string(),
+        "connectionId": id,
+        "connectionCount": server.connections.current(),
+    };
+    server
+        .log
+        .info("NETWORK", event, context, message, attributes);
 }

@@ -2,5 +2,8 @@
 
 mod connection;
 mod listener;
+mod open;
+mod tls;
 
 pub(crate) use listener::{accept, listen};
+pub(crate) use tls::Tls;

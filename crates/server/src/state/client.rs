@@ -14,6 +14,10 @@ pub(crate) struct Client {
     pub(crate) id: i64,
     /// The other end.
     pub(crate) peer: SocketAddr,
+    /// It is encrypted.
+    pub(crate) encrypted: bool,
+    /// The subject of the certificate it showed, if that is a good one.
+    pub(crate) subject: Option<String>,
     /// What is known of it by now.
     pub(crate) state: Mutex<ClientState>,
 }
@@ -65,7 +69,18 @@ impl Client {
         Client {
             id,
             peer,
+            encrypted: false,
+            subject: None,
             state: Mutex::new(ClientState::default()),
+        }
+    }
+
+    /// An encrypted connection, and the name in the client's certificate.
+    pub(crate) fn secured(id: i64, peer: SocketAddr, subject: Option<String>) -> Client {
+        Client {
+            encrypted: true,
+            subject,
+            ..Client::new(id, peer)
         }
     }
 

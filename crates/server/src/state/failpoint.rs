@@ -51,15 +51,19 @@ struct State {
     rng: Rng,
 }
 
+/// The place where a retryable write has been done: see [`FailPoints::hit_write`].
+const WRITE: &str = "onPrimaryTransactionalWrite";
+
+/// Limits of time are over at once.
+const LIMIT: &str = "maxTimeAlwaysTimeOut";
+
 /// Names that can be set. Those but the first are places of MongoDB's that clients' tests reach;
-/// here they fail the command that passes there.
+/// the commands are those that always pass there.
 const KNOWN: &[(&str, &[&str])] = &[
     ("failCommand", &[]),
     ("failGetMoreAfterCursorCheckout", &["getMore"]),
-    (
-        "onPrimaryTransactionalWrite",
-        &["insert", "update", "delete", "findAndModify"],
-    ),
+    (WRITE, &[]),
+    (LIMIT, &[]),
 ];
 
 impl FailPoints {
@@ -92,7 +96,11 @@ impl FailPoints {
                 commands: named,
                 application: data.get_str("appName").ok().map(str::to_owned),
                 entered: 0,
-                fault: fault(&data)?,
+                fault: if name == WRITE {
+                    write_fault(&data)?
+                } else {
+                    fault(&data)?
+                },
             };
             state.points.insert(name.to_owned(), point);
         }
@@ -118,9 +126,56 @@ impl FailPoints {
                 hit = Some(point.fault.clone());
             }
         }
-        let spent = |point: &Point| point.mode == Mode::Times(0);
-        state.points.retain(|_, point| !spent(point));
+        state.forget_spent();
         hit
+    }
+
+    /// The fault that hits a command with a limit of time now: the limit is over.
+    pub(crate) fn hit_limit(&self, limited: bool) -> Option<Fault> {
+        let mut state = self.0.lock();
+        let chance = state.rng.unit();
+        let point = state.points.get_mut(LIMIT).filter(|_| limited)?;
+        if !point.mode.fires(chance) {
+            return None;
+        }
+        point.entered += 1;
+        state.forget_spent();
+        Some(Fault {
+            code: Some(Code::MAX_TIME_MS_EXPIRED.0),
+            ..Fault::default()
+        })
+    }
+
+    /// The fault that hits a retryable write now: `before` it is done, or after. Tests order it by
+    /// the name of a place in MongoDB's source; it ends the connection unless they say otherwise,
+    /// and with a code the write is not done.
+    /// What is skipped is counted in statements.
+    pub(crate) fn hit_write(&self, before: bool, statements: usize) -> Option<Fault> {
+        let mut state = self.0.lock();
+        let chance = state.rng.unit();
+        let point = state.points.get_mut(WRITE)?;
+        if point.fault.code.is_some() != before {
+            return None;
+        }
+        if let Mode::Skip(left) = &mut point.mode {
+            let skipped = i64::try_from(statements).unwrap_or(i64::MAX).min(*left);
+            *left -= skipped;
+            if usize::try_from(skipped) == Ok(statements) {
+                return None;
+            }
+        } else if !point.mode.fires(chance) {
+            return None;
+        }
+        point.entered += 1;
+        let hit = point.fault.clone();
+        state.forget_spent();
+        Some(hit)
+    }
+}
+
+impl State {
+    fn forget_spent(&mut self) {
+        self.points.retain(|_, point| point.mode != Mode::Times(0));
     }
 }
 
@@ -186,18 +241,28 @@ fn strings(document: &Document, name: &str) -> Option<Vec<String>> {
     )
 }
 
-fn fault(data: &Document) -> Result<Fault> {
-    let code = match data.get("errorCode") {
-        None => None,
-        Some(Bson::Int32(code)) => Some(*code),
-        Some(Bson::Int64(code)) => i32::try_from(*code).ok(),
+fn code(data: &Document, name: &str) -> Result<Option<i32>> {
+    match data.get(name) {
+        None => Ok(None),
+        Some(Bson::Int32(code)) => Ok(Some(*code)),
+        Some(Bson::Int64(code)) => Ok(i32::try_from(*code).ok()),
         Some(_) => {
-            return Err(Error::new(
-                Code::TYPE_MISMATCH,
-                "errorCode must be a number",
-            ));
+            let message = format!("{name} must be a number");
+            Err(Error::new(Code::TYPE_MISMATCH, message))
         }
-    };
+    }
+}
+
+fn write_fault(data: &Document) -> Result<Fault> {
+    Ok(Fault {
+        code: code(data, "failBeforeCommitExceptionCode")?,
+        close: data.get_bool("closeConnection").unwrap_or(true),
+        ..Fault::default()
+    })
+}
+
+fn fault(data: &Document) -> Result<Fault> {
+    let code = code(data, "errorCode")?;
     let millis = match data.get("blockTimeMS") {
         Some(Bson::Int32(millis)) => u64::try_from(*millis).ok(),
         Some(Bson::Int64(millis)) => u64::try_from(*millis).ok(),

@@ -11,6 +11,7 @@ use bson::{Bson, Document};
 use stdx::sync::Mutex;
 
 use super::clock;
+use crate::config::Config;
 use crate::limits::LOG_LINES;
 
 /// How bad it is: the letter in the line.
@@ -58,6 +59,8 @@ struct State {
 pub(crate) struct Log {
     path: Option<PathBuf>,
     quiet: bool,
+    /// Whoever rotates has renamed the file.
+    reopen: bool,
     state: Mutex<State>,
 }
 
@@ -66,11 +69,15 @@ impl Log {
     ///
     /// # Errors
     /// When the file cannot be opened.
-    pub(crate) fn open(path: Option<&Path>, append: bool, quiet: bool) -> io::Result<Log> {
-        let file = path.map(|path| open_file(path, append)).transpose()?;
+    pub(crate) fn open(config: &Config) -> io::Result<Log> {
+        let path = config.log_path.as_deref();
+        let file = path
+            .map(|path| open_file(path, config.log_append))
+            .transpose()?;
         Ok(Log {
             path: path.map(Path::to_owned),
-            quiet,
+            quiet: config.quiet,
+            reopen: config.log_reopen,
             state: Mutex::new(State {
                 file,
                 recent: VecDeque::new(),
@@ -119,6 +126,18 @@ impl Log {
         });
     }
 
+    /// Something at the start is not as it should be.
+    pub(crate) fn warn_of_start(&self, component: &str, id: i32, message: &str, of: Document) {
+        self.write(Event {
+            severity: Severity::Warning,
+            component,
+            id,
+            context: "initandlisten",
+            message,
+            attributes: of,
+        });
+    }
+
     /// The last lines, and how many there were.
     pub(crate) fn recent(&self) -> (Vec<String>, i64) {
         let state = self.state.lock();
@@ -130,7 +149,7 @@ impl Log {
         self.state.lock().warnings.iter().cloned().collect()
     }
 
-    /// Put the file aside under a name with the time, and begin another.
+    /// Put the file aside under a name with the time, and begin another; or only open it anew.
     ///
     /// # Errors
     /// When the file cannot be renamed or opened.
@@ -143,7 +162,9 @@ impl Log {
         let mut aside = path.clone().into_os_string();
         aside.push(format!(".{stamp}"));
         let mut state = self.state.lock();
-        std::fs::rename(path, aside)?;
+        if !self.reopen {
+            std::fs::rename(path, aside)?;
+        }
         state.file = Some(open_file(path, true)?);
         Ok(())
     }

@@ -110,6 +110,8 @@ pub(crate) struct Metrics {
     pub(crate) physical_in: Counter,
     /// Bytes that went, as they went.
     pub(crate) physical_out: Counter,
+    /// Connections that were encrypted.
+    pub(crate) encrypted: Counter,
     /// Messages answered.
     pub(crate) requests: Counter,
     /// Connections refused.

@@ -1,12 +1,16 @@
 //! What `getParameter` shows and `setParameter` changes.
 //!
 //! A table: name, value at the start, when it may be set. Names are MongoDB's where it has one.
+//! Each that may be set does what it says: some are looked up where they matter, others are handed
+//! on by `Server::tune` when they change.
 
 use std::collections::BTreeMap;
 
 use bson::{Bson, doc};
 use query::{Code, Error, Result};
 use stdx::sync::RwLock;
+
+use crate::config::Config;
 
 /// When a parameter may be set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,9 +39,12 @@ const fn row(name: &'static str, settable: Settable, initial: fn() -> Bson) -> P
 
 use Settable::{AtRuntime, AtStart, Never};
 
+/// Ways to authenticate, all on when nothing is said.
+const MECHANISMS: &[&str] = &["MONGODB-X509", "SCRAM-SHA-1", "SCRAM-SHA-256"];
+
 const PARAMETERS: &[Parameter] = &[
     row("authenticationMechanisms", AtStart, || {
-        Bson::Array(vec!["SCRAM-SHA-256".into(), "SCRAM-SHA-1".into()])
+        Bson::Array(MECHANISMS.iter().map(|name| (*name).into()).collect())
     }),
     row("cursorTimeoutMillis", AtRuntime, || Bson::Int64(600_000)),
     row("enableLocalhostAuthBypass", AtStart, || Bson::Boolean(true)),
@@ -45,19 +52,10 @@ const PARAMETERS: &[Parameter] = &[
     row("featureCompatibilityVersion", Never, || {
         Bson::Document(doc! {"version": crate::version::FEATURES})
     }),
-    row(
-        "internalQueryMaxBlockingSortMemoryUsageBytes",
-        AtRuntime,
-        || Bson::Int32(104_857_600),
-    ),
-    row("localLogicalSessionTimeoutMinutes", AtStart, || {
+    row("localLogicalSessionTimeoutMinutes", Never, || {
         Bson::Int32(crate::limits::SESSION_MINUTES)
     }),
     row("logLevel", AtRuntime, || Bson::Int32(0)),
-    row("maxTransactionLockRequestTimeoutMillis", AtRuntime, || {
-        Bson::Int32(5)
-    }),
-    row("notablescan", AtRuntime, || Bson::Boolean(false)),
     row("quiet", AtRuntime, || Bson::Boolean(false)),
     row("requireApiVersion", AtRuntime, || Bson::Boolean(false)),
     row("scramIterationCount", AtRuntime, || Bson::Int32(10_000)),
@@ -70,6 +68,15 @@ const PARAMETERS: &[Parameter] = &[
     row("ttlMonitorEnabled", AtRuntime, || Bson::Boolean(true)),
     row("ttlMonitorSleepSecs", AtRuntime, || Bson::Int32(60)),
 ];
+
+/// The least and the greatest of a number.
+fn range(name: &str) -> (i64, i64) {
+    match name {
+        "scramIterationCount" | "scramSHA256IterationCount" => (5_000, 10_000_000),
+        "logLevel" => (0, 5),
+        _ => (1, i64::MAX),
+    }
+}
 
 /// The values.
 pub(crate) struct Parameters(RwLock<BTreeMap<&'static str, Bson>>);
@@ -104,7 +111,7 @@ fn convert(name: &str, old: &Bson, new: Bson) -> Result<Bson> {
         Bson::Array(_) => match &new {
             Bson::Array(_) => Ok(new),
             Bson::String(text) => Ok(Bson::Array(
-                text.split(',').map(|part| part.into()).collect(),
+                text.split(',').map(|part| part.trim().into()).collect(),
             )),
             _ => Err(wrong()),
         },
@@ -117,12 +124,23 @@ impl Parameters {
     ///
     /// # Errors
     /// `InvalidOptions` for an unknown name, `BadValue` for a bad value.
-    pub(crate) fn new(given: &[(String, String)]) -> Result<Parameters> {
+    pub(crate) fn new(config: &Config) -> Result<Parameters> {
         let values = PARAMETERS.iter().map(|p| (p.name, (p.initial)())).collect();
         let parameters = Parameters(RwLock::new(values));
-        for (name, value) in given {
+        parameters.put("logLevel", Bson::Int32(config.verbosity), AtStart)?;
+        for (name, value) in &config.parameters {
             parameters.put(name, Bson::String(value.clone()), AtStart)?;
         }
+        let known = |name: &Bson| name.as_str().is_some_and(|name| MECHANISMS.contains(&name));
+        let values = parameters.0.read();
+        let named = values.get("authenticationMechanisms");
+        if let Some(Bson::Array(named)) = named
+            && let Some(unknown) = named.iter().find(|name| !known(name))
+        {
+            let message = format!("authenticationMechanisms: unknown mechanism {unknown}");
+            return Err(Error::bad_value(message));
+        }
+        drop(values);
         Ok(parameters)
     }
 
@@ -140,7 +158,16 @@ impl Parameters {
         }
         let mut values = self.0.write();
         let old = values.get(name).cloned().unwrap_or(Bson::Null);
-        values.insert(row.name, convert(name, &old, value)?);
+        let new = convert(name, &old, value)?;
+        let number = new.as_i64().or(new.as_i32().map(i64::from));
+        let (least, most) = range(name);
+        if let Some(number) = number.filter(|n| !(least..=most).contains(n)) {
+            let message = format!(
+                "Invalid value for parameter {name}: {number} is not between {least} and {most}"
+            );
+            return Err(Error::bad_value(message));
+        }
+        values.insert(row.name, new);
         Ok(old)
     }
 
@@ -155,6 +182,21 @@ impl Parameters {
     /// Whether a switch is on.
     pub(crate) fn is_on(&self, name: &str) -> bool {
         self.0.read().get(name) == Some(&Bson::Boolean(true))
+    }
+
+    /// A number.
+    pub(crate) fn number(&self, name: &str) -> i64 {
+        let values = self.0.read();
+        let value = values.get(name).and_then(Bson::as_i64);
+        let small = || values.get(name).and_then(Bson::as_i32).map(i64::from);
+        value.or_else(small).unwrap_or(0)
+    }
+
+    /// Whether a list holds a text.
+    pub(crate) fn lists(&self, name: &str, text: &str) -> bool {
+        let values = self.0.read();
+        let list = values.get(name).and_then(Bson::as_array);
+        list.is_some_and(|list| list.iter().any(|item| item.as_str() == Some(text)))
     }
 
     /// All, with when they may be set.

@@ -1,7 +1,7 @@
 //! Which databases are profiled, and what is slow.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicI32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 use std::time::Duration;
 
 use stdx::sync::Mutex;
@@ -9,6 +9,7 @@ use stdx::sync::Mutex;
 /// The profiler's settings. The level is one for each database, what is slow is the same for all.
 pub(crate) struct Profiler {
     slow_ms: AtomicI32,
+    verbose: AtomicBool,
     default: i32,
     levels: Mutex<BTreeMap<String, i32>>,
 }
@@ -18,6 +19,7 @@ impl Profiler {
     pub(crate) fn new(level: i32, slow_ms: i32) -> Profiler {
         Profiler {
             slow_ms: AtomicI32::new(slow_ms),
+            verbose: AtomicBool::new(false),
             default: level,
             levels: Mutex::new(BTreeMap::new()),
         }
@@ -31,6 +33,16 @@ impl Profiler {
     /// Change what is slow.
     pub(crate) fn set_slow_ms(&self, slow_ms: i32) {
         self.slow_ms.store(slow_ms, Ordering::Relaxed);
+    }
+
+    /// Whether all commands are logged.
+    pub(crate) fn set_verbose(&self, verbose: bool) {
+        self.verbose.store(verbose, Ordering::Relaxed);
+    }
+
+    /// Whether a command that took so long is logged.
+    pub(crate) fn is_logged(&self, taken: Duration) -> bool {
+        self.verbose.load(Ordering::Relaxed) || self.is_slow(taken)
     }
 
     /// The level of a database: 0 nothing, 1 slow commands, 2 all.

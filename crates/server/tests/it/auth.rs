@@ -58,7 +58,7 @@ fn log_in(client: &mut Client, database: &str, user: &str, password: &str) -> Do
     client.run(database, last)
 }
 
-fn guarded() -> Site {
+pub(crate) fn guarded() -> Site {
     let site = Site::with(|config| config.authorization = true);
     let mut first = site.client();
     let user = |name: &str, roles: Bson| doc! {"createUser": name, "pwd": "secret", "roles": roles};
@@ -75,7 +75,7 @@ fn guarded() -> Site {
     site
 }
 
-fn as_user(site: &Site, database: &str, user: &str) -> Client {
+pub(crate) fn as_user(site: &Site, database: &str, user: &str) -> Client {
     let mut client = site.client();
     let reply = log_in(&mut client, database, user, "secret");
     assert!(reply.get_bool("done").unwrap(), "{reply}");
@@ -259,7 +259,16 @@ fn command(name: &str) -> Document {
     let rest = match name {
         "aggregate" => doc! {"pipeline": [], "cursor": {}},
         "explain" => doc! {"explain": {"find": "c"}},
-        "createUser" | "grantRolesToUser" | "revokeRolesFromUser" => doc! {"roles": ["read"]},
+        "createUser"
+        | "grantRolesToUser"
+        | "revokeRolesFromUser"
+        | "grantRolesToRole"
+        | "revokeRolesFromRole" => doc! {"roles": ["read"]},
+        "createRole" => doc! {"roles": ["read"], "privileges": []},
+        "updateRole" => doc! {"roles": ["read"]},
+        "grantPrivilegesToRole" | "revokePrivilegesFromRole" => doc! {"privileges": []},
+        "rolesInfo" => doc! {"rolesInfo": 1},
+        "_mergeAuthzCollections" => doc! {"tempUsersCollection": "admin.tempusers"},
         "updateUser" => doc! {"pwd": "x"},
         "usersInfo" => doc! {"usersInfo": 1},
         "renameCollection" => doc! {"renameCollection": "test.c", "to": "test.d"},
@@ -273,10 +282,23 @@ fn command(name: &str) -> Document {
 fn class(name: &str) -> Option<u8> {
     Some(match name {
         "hello" | "isMaster" | "ping" | "buildInfo" | "endSessions" | "saslStart"
-        | "saslContinue" | "logout" => 0,
-        "listCommands" | "whatsmyuri" | "connectionStatus" | "isdbgrid" | "listDatabases"
-        | "startSession" | "refreshSessions" | "getMore" | "killCursors" | "commitTransaction"
-        | "abortTransaction" => 1,
+        | "saslContinue" | "authenticate" | "logout" => 0,
+        "listCommands"
+        | "whatsmyuri"
+        | "connectionStatus"
+        | "isdbgrid"
+        | "listDatabases"
+        | "startSession"
+        | "refreshSessions"
+        | "getMore"
+        | "killCursors"
+        | "commitTransaction"
+        | "abortTransaction"
+        | "createSearchIndexes"
+        | "updateSearchIndex"
+        | "dropSearchIndex"
+        | "listSearchIndexes"
+        | "testVersion2" => 1,
         "find" | "count" | "distinct" | "aggregate" | "explain" | "listCollections"
         | "listIndexes" | "collStats" | "dbStats" => 2,
         "insert" | "update" | "delete" | "findAndModify" | "create" | "drop" | "createIndexes"
@@ -286,12 +308,14 @@ fn class(name: &str) -> Option<u8> {
         | "profile"
         | "validate"
         | "compact"
+        | "fsync"
         | "currentOp"
         | "killOp"
         | "shutdown"
         | "hostInfo"
         | "getLog"
         | "logRotate"
+        | "rotateCertificates"
         | "getParameter"
         | "setParameter"
         | "configureFailPoint"
@@ -315,7 +339,18 @@ fn class(name: &str) -> Option<u8> {
         | "dropAllUsersFromDatabase"
         | "grantRolesToUser"
         | "revokeRolesFromUser"
-        | "usersInfo" => 4,
+        | "usersInfo"
+        | "createRole"
+        | "updateRole"
+        | "dropRole"
+        | "dropAllRolesFromDatabase"
+        | "grantPrivilegesToRole"
+        | "revokePrivilegesFromRole"
+        | "grantRolesToRole"
+        | "revokeRolesFromRole"
+        | "rolesInfo"
+        | "invalidateUserCache"
+        | "_mergeAuthzCollections" => 4,
         _ => return None,
     })
 }

@@ -1,6 +1,6 @@
 //! A client as small as can be: one socket, messages of today.
 
-use std::io::{Read as _, Write as _};
+use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,8 +18,8 @@ pub(crate) struct Site {
 }
 
 /// A connection.
-pub(crate) struct Client {
-    pub(crate) stream: TcpStream,
+pub(crate) struct Client<S = TcpStream> {
+    pub(crate) stream: S,
     decoder: Decoder,
     next: i32,
 }
@@ -32,6 +32,11 @@ impl Site {
 
     /// With other settings.
     pub(crate) fn with(change: impl FnOnce(&mut Config)) -> Site {
+        Site::try_with(change).unwrap()
+    }
+
+    /// With settings that may refuse the start; the reason.
+    pub(crate) fn try_with(change: impl FnOnce(&mut Config)) -> Result<Site, String> {
         let folder = tempfile::tempdir().unwrap();
         let mut config = Config {
             db_path: folder.path().to_owned(),
@@ -46,8 +51,8 @@ impl Site {
             .open(folder.path(), &kv::EngineOptions::default())
             .unwrap();
         let engine: Arc<dyn kv::Engine> = Arc::from(opened);
-        let server = Running::start(config, engine).unwrap();
-        Site { server, folder }
+        let server = Running::start(config, engine).map_err(|error| error.message)?;
+        Ok(Site { server, folder })
     }
 
     pub(crate) fn address(&self) -> SocketAddr {
@@ -66,6 +71,12 @@ impl Client {
         stream
             .set_read_timeout(Some(Duration::from_secs(60)))
             .unwrap();
+        Client::over(stream)
+    }
+}
+
+impl<S: Read + Write> Client<S> {
+    pub(crate) fn over(stream: S) -> Client<S> {
         Client {
             stream,
             decoder: Decoder::new(),
@@ -74,7 +85,43 @@ impl Client {
     }
 
     /// Send a command on a database. The number of the message.
-    pub(crate) fn send(&mut self, database: &str, mut command: Document, flags: u32) -> i32 {
+    pub(crate) fn send(&mut self, database: &str, command: Document, flags: u32) -> i32 {
+        let bytes = self.encode(database, command, flags);
+        self.stream.write_all(&bytes).unwrap();
+        self.next
+    }
+
+    /// The next frame; `None` when the server hung up.
+    pub(crate) fn frame(&mut self) -> Option<Frame> {
+        match self.try_frame() {
+            Ok(frame) => frame,
+            Err(error) if error.kind() == io::ErrorKind::ConnectionReset => None,
+            Err(error) => panic!("no reply: {error}"),
+        }
+    }
+
+    fn try_frame(&mut self) -> io::Result<Option<Frame>> {
+        let mut chunk = [0; 4096];
+        loop {
+            if let Some(frame) = self.decoder.frame().unwrap() {
+                return Ok(Some(frame));
+            }
+            match self.stream.read(&mut chunk)? {
+                0 => return Ok(None),
+                read => self.decoder.push(&chunk[..read]),
+            }
+        }
+    }
+
+    /// Run a command on a connection that may not come about; the body of the reply.
+    pub(crate) fn try_run(&mut self, database: &str, command: Document) -> io::Result<Frame> {
+        let bytes = self.encode(database, command, 0);
+        self.stream.write_all(&bytes)?;
+        self.try_frame()?
+            .ok_or_else(|| io::ErrorKind::UnexpectedEof.into())
+    }
+
+    fn encode(&mut self, database: &str, mut command: Document, flags: u32) -> Vec<u8> {
         command.insert("$db", database);
         let body = RawDocumentBuf::try_from(&command).unwrap();
         self.next += 1;
@@ -83,25 +130,7 @@ impl Client {
             response_to: 0,
             flags,
         };
-        let bytes = wire::encode(parts, &body, &[]);
-        self.stream.write_all(&bytes).unwrap();
-        self.next
-    }
-
-    /// The next frame; `None` when the server hung up.
-    pub(crate) fn frame(&mut self) -> Option<Frame> {
-        let mut chunk = [0; 4096];
-        loop {
-            if let Some(frame) = self.decoder.frame().unwrap() {
-                return Some(frame);
-            }
-            match self.stream.read(&mut chunk) {
-                Ok(0) => return None,
-                Ok(read) => self.decoder.push(&chunk[..read]),
-                Err(error) if error.kind() == std::io::ErrorKind::ConnectionReset => return None,
-                Err(error) => panic!("no reply: {error}"),
-            }
-        }
+        wire::encode(parts, &body, &[])
     }
 
     /// The next reply and its head.

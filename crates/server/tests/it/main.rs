@@ -6,9 +6,13 @@
 )]
 
 mod auth;
+mod certificates;
 mod client;
 mod documents;
 mod faults;
 mod greeting;
+mod hostile;
 mod protocol;
+mod roles;
+mod tls;
 mod writes;

@@ -58,11 +58,39 @@ fn a_standalone_server_refuses_transaction_numbers_in_the_words_drivers_know() {
 }
 
 #[test]
-fn a_snapshot_is_refused_outside_of_transactions() {
+fn a_moment_can_be_read_again() {
     let site = Site::new();
-    let command = doc! {"find": "c", "readConcern": {"level": "snapshot"}};
-    let (code, _) = site.client().fails("test", command);
-    assert_eq!(code, 246);
+    let mut client = site.client();
+    let insert = |id: i32| doc! {"insert": "c", "documents": [{"_id": id}]};
+    client.ok("test", insert(1));
+    let first = doc! {"find": "c", "readConcern": {"level": "snapshot"}};
+    let reply = client.ok("test", first);
+    let cursor = reply.get_document("cursor").unwrap();
+    let time = cursor.get_timestamp("atClusterTime").unwrap();
+    client.ok("test", insert(2));
+    let concern = doc! {"level": "snapshot", "atClusterTime": time};
+    let again = doc! {"find": "c", "readConcern": concern.clone(), "batchSize": 0};
+    let reply = client.ok("test", again);
+    let id = reply.get_document("cursor").unwrap().get_i64("id").unwrap();
+    let rest = client.ok("test", doc! {"getMore": id, "collection": "c"});
+    let rest = rest.get_document("cursor").unwrap();
+    assert_eq!(
+        rest.get_array("nextBatch").unwrap(),
+        &[doc! {"_id": 1}.into()]
+    );
+    let distinct = doc! {"distinct": "c", "key": "_id", "readConcern": concern.clone()};
+    let reply = client.ok("test", distinct);
+    assert_eq!(reply.get_array("values").unwrap(), &[1.into()]);
+    assert_eq!(reply.get_timestamp("atClusterTime").unwrap(), time);
+    let count = doc! {"count": "c", "readConcern": concern};
+    assert_eq!(client.fails("test", count).0, 72);
+    let past = bson::Timestamp {
+        time: 1,
+        increment: 1,
+    };
+    let concern = doc! {"level": "snapshot", "atClusterTime": past};
+    let past = doc! {"find": "c", "readConcern": concern};
+    assert_eq!(client.fails("test", past).0, 239);
 }
 
 #[test]

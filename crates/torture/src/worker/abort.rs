@@ -139,6 +139,10 @@ impl File for AbortFile {
         self.file.read_at(site, buffer, offset)
     }
 
+    fn read_scattered_at(&self, site: Site, buffer: &mut [u8], offset: u64) -> io::Result<()> {
+        self.file.read_scattered_at(site, buffer, offset)
+    }
+
     fn write_at(&self, site: Site, bytes: &[u8], offset: u64) -> io::Result<()> {
         let half = bytes.get(..bytes.len() / 2).unwrap_or_default();
         self.fuse.run(

@@ -9,17 +9,24 @@
 //!   the write; aligned writers share it and do not wait for each other).
 //! - I2: a file system that refuses a direct request (`EINVAL`) is not asked again for this file;
 //!   the request is repeated buffered, so callers never see the refusal.
+//!
+//! Scattered reads of a file that is not direct have a descriptor of their own, for which the
+//! kernel reads what it is asked for and no more. On the common one it takes a read whose
+//! predecessors happen to be cached for a part of a sequential scan, and reads up to the whole
+//! read-ahead of the device (128 KiB as a rule, here and there megabytes) to answer one of a page:
+//! more input than asked for, which pushes out of a small page cache what is asked for again.
 
 use std::fs;
 use std::io;
 use std::num::NonZeroU64;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use rustix::fs::{Advice, FallocateFlags, fadvise, fallocate, fdatasync};
 use rustix::io::{Errno, pread, pwrite, retry_on_intr};
-use stdx::sync::RwLock;
+use stdx::sync::{OnceLock, RwLock};
 
 use super::bounce::{BLOCK, LARGE, Pool, is_aligned};
 use crate::storage::{File, Site};
@@ -30,6 +37,10 @@ const BLOCK_BYTES: u64 = BLOCK as u64;
 pub(super) struct RealFile {
     buffered: fs::File,
     direct: Option<Direct>,
+    /// Where it was opened; its name since then may be another.
+    path: PathBuf,
+    /// Made at the first scattered read; none if there cannot be one.
+    scattered: OnceLock<Option<fs::File>>,
     turns: RwLock<()>,
 }
 
@@ -42,7 +53,11 @@ struct Direct {
 
 impl RealFile {
     /// `direct` is a second descriptor of the same file, opened `O_DIRECT`.
-    pub(super) fn new(buffered: fs::File, direct: Option<(fs::File, Arc<Pool>)>) -> RealFile {
+    pub(super) fn new(
+        path: PathBuf,
+        buffered: fs::File,
+        direct: Option<(fs::File, Arc<Pool>)>,
+    ) -> RealFile {
         let direct = direct.map(|(file, pool)| Direct {
             file,
             pool,
@@ -51,6 +66,8 @@ impl RealFile {
         RealFile {
             buffered,
             direct,
+            path,
+            scattered: OnceLock::new(),
             turns: RwLock::new(()),
         }
     }
@@ -58,6 +75,22 @@ impl RealFile {
     fn direct(&self) -> Option<&Direct> {
         let direct = self.direct.as_ref()?;
         (!direct.refused.load(Ordering::Relaxed)).then_some(direct)
+    }
+
+    /// The descriptor for scattered reads.
+    fn scattered(&self) -> &fs::File {
+        let open = || {
+            let file = fs::File::open(&self.path).ok()?;
+            let (ours, found) = (self.buffered.metadata().ok()?, file.metadata().ok()?);
+            // Another file may have this name by now.
+            let same = (ours.dev(), ours.ino()) == (found.dev(), found.ino());
+            let advised = same && fadvise(&file, 0, None, Advice::Random).is_ok();
+            advised.then_some(file)
+        };
+        self.scattered
+            .get_or_init(open)
+            .as_ref()
+            .unwrap_or(&self.buffered)
     }
 
     fn write_zeros(&self, from: u64, to: u64) -> io::Result<()> {
@@ -89,6 +122,13 @@ impl File for RealFile {
             }
         }
         self.buffered.read_exact_at(buffer, offset)
+    }
+
+    fn read_scattered_at(&self, site: Site, buffer: &mut [u8], offset: u64) -> io::Result<()> {
+        if self.direct().is_some() {
+            return self.read_at(site, buffer, offset);
+        }
+        self.scattered().read_exact_at(buffer, offset)
     }
 
     fn write_at(&self, _site: Site, bytes: &[u8], offset: u64) -> io::Result<()> {

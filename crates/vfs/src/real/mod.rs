@@ -57,7 +57,7 @@ impl Vfs for RealVfs {
             None
         };
         let direct = direct.map(|file| (file, Arc::clone(&self.pool)));
-        Ok(Box::new(RealFile::new(buffered, direct)))
+        Ok(Box::new(RealFile::new(path.to_owned(), buffered, direct)))
     }
 
     fn rename(&self, _site: Site, from: &Path, to: &Path) -> io::Result<()> {

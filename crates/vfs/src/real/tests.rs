@@ -54,6 +54,13 @@ fn any_offset_and_length_reads_back_as_a_vector_would() {
             let mut found = vec![0; rng.index(model.len() - from + 1)];
             file.read_at(SITE, &mut found, from as u64).unwrap();
             assert!(found == model[from..from + found.len()], "read at {from}");
+            found.fill(0);
+            file.read_scattered_at(SITE, &mut found, from as u64)
+                .unwrap();
+            assert!(
+                found == model[from..from + found.len()],
+                "scattered, at {from}"
+            );
         }
         file.sync(SITE).unwrap();
         let mut all = vec![0; model.len()];
@@ -186,4 +193,17 @@ fn one_holder_at_a_time_and_a_clock_that_does_not_go_back() {
     let before = vfs.now();
     vfs.sleep(Duration::from_micros(10));
     assert!(before < vfs.now());
+}
+
+#[test]
+fn a_file_that_lost_its_name_is_still_the_one_that_is_read() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("f");
+    let file = open(&path, false);
+    file.write_at(SITE, b"mine", 0).unwrap();
+    std::fs::remove_file(&path).unwrap();
+    std::fs::write(&path, b"else").unwrap();
+    let mut found = [0; 4];
+    file.read_scattered_at(SITE, &mut found, 0).unwrap();
+    assert_eq!(&found, b"mine");
 }

@@ -1,17 +1,10 @@
-//! `romanesco serve`: options with the names `mongod` gives them, over the settings of a file.
+//! The command line of `romanesco serve`: options with the names `mongod` gives them, each a
+//! setting of the configuration file.
 
-use std::fs;
 use std::path::PathBuf;
-use std::sync::Arc;
-use std::time::Duration;
 
 use clap::ArgAction;
-use kv::{Engine, EngineOptions};
-use server::{Config, Running};
-use stdx::ByteSize;
-
-/// The exit code when the server cannot start, as that of `mongod`.
-pub(crate) const FAILED: u8 = 48;
+use server::Config;
 
 /// Every option is a setting of the file; what is given here wins.
 #[derive(clap::Args)]
@@ -57,6 +50,8 @@ pub(crate) struct Args {
     /// Be no member of a replica set: no transactions, no retryable writes
     #[arg(long, action = ArgAction::SetTrue)]
     standalone: bool,
+    #[command(flatten)]
+    tls: TlsArgs,
     /// Let in only users, and let them do only what their roles allow
     #[arg(long, action = ArgAction::SetTrue)]
     auth: bool,
@@ -72,6 +67,18 @@ pub(crate) struct Args {
     /// Append to the log
     #[arg(long, action = ArgAction::SetTrue)]
     logappend: bool,
+    /// At a rotation rename the log or reopen it: rename (default) or reopen
+    #[arg(long = "logRotate")]
+    log_rotate: Option<String>,
+    /// Write a checkpoint of the engine at least so often, in seconds (default 60)
+    #[arg(long)]
+    syncdelay: Option<String>,
+    /// Keep each database in a folder of its own, where the engine can
+    #[arg(long, action = ArgAction::SetTrue)]
+    directoryperdb: bool,
+    /// Go on in the background; needs --logpath
+    #[arg(long, action = ArgAction::SetTrue)]
+    fork: bool,
     /// Write no log to standard output
     #[arg(long, action = ArgAction::SetTrue)]
     quiet: bool,
@@ -83,8 +90,75 @@ pub(crate) struct Args {
     set_parameter: Vec<String>,
 }
 
+/// Encrypted connections.
+#[derive(clap::Args)]
+#[command(rename_all = "verbatim")]
+struct TlsArgs {
+    /// Encrypt connections: disabled, allowTLS, preferTLS, requireTLS (default disabled)
+    #[arg(long = "tlsMode")]
+    mode: Option<String>,
+    /// The server's certificate and key, in one PEM file
+    #[arg(long = "tlsCertificateKeyFile", value_name = "FILE")]
+    certificate_key_file: Option<String>,
+    /// The password of the key; not supported, keys must have none
+    #[arg(
+        long = "tlsCertificateKeyFilePassword",
+        value_name = "PASSWORD",
+        hide = true
+    )]
+    certificate_key_file_password: Option<String>,
+    /// The roots that certificates of clients come from, in a PEM file
+    #[arg(long = "tlsCAFile", value_name = "FILE")]
+    ca_file: Option<String>,
+    /// Certificates of clients that are revoked, in a PEM file
+    #[arg(long = "tlsCRLFile", value_name = "FILE")]
+    crl_file: Option<String>,
+    /// Do not speak these protocols, with commas between: TLS1_2 or TLS1_3
+    #[arg(long = "tlsDisabledProtocols", value_name = "NAMES")]
+    disabled_protocols: Option<String>,
+    /// With roots, take clients that show no certificate as well
+    #[arg(long = "tlsAllowConnectionsWithoutCertificates", action = ArgAction::SetTrue)]
+    allow_without_certificates: bool,
+    /// Take clients whose certificate is not good; it does not authenticate them
+    #[arg(long = "tlsAllowInvalidCertificates", action = ArgAction::SetTrue)]
+    allow_invalid_certificates: bool,
+}
+
+impl TlsArgs {
+    fn values(&self) -> [(&'static str, &Option<String>); 6] {
+        [
+            ("net.tls.mode", &self.mode),
+            ("net.tls.certificateKeyFile", &self.certificate_key_file),
+            (
+                "net.tls.certificateKeyFilePassword",
+                &self.certificate_key_file_password,
+            ),
+            ("net.tls.CAFile", &self.ca_file),
+            ("net.tls.CRLFile", &self.crl_file),
+            ("net.tls.disabledProtocols", &self.disabled_protocols),
+        ]
+    }
+
+    fn switches(&self) -> [(&'static str, bool); 2] {
+        [
+            (
+                "net.tls.allowConnectionsWithoutCertificates",
+                self.allow_without_certificates,
+            ),
+            (
+                "net.tls.allowInvalidCertificates",
+                self.allow_invalid_certificates,
+            ),
+        ]
+    }
+}
+
 impl Args {
-    fn config(&self) -> Result<Config, String> {
+    /// The settings of the file and of the command line.
+    ///
+    /// # Errors
+    /// The setting that is not right.
+    pub(super) fn config(&self) -> Result<Config, String> {
         let mut config = Config {
             arguments: std::env::args().collect(),
             ..Config::default()
@@ -92,6 +166,7 @@ impl Args {
         if let Some(path) = &self.config {
             config.read(path)?;
         }
+        let authorization = self.auth.then(|| "enabled".to_owned());
         let given = [
             ("storage.dbPath", &self.dbpath),
             ("storage.engine", &self.storage_engine),
@@ -106,10 +181,13 @@ impl Args {
             ("net.compression.compressors", &self.compressors),
             ("replication.replSetName", &self.repl_set),
             ("operationProfiling.slowOpThresholdMs", &self.slowms),
+            ("security.authorization", &authorization),
             ("systemLog.path", &self.logpath),
+            ("systemLog.logRotate", &self.log_rotate),
+            ("storage.syncPeriodSecs", &self.syncdelay),
             ("processManagement.pidFilePath", &self.pidfilepath),
         ];
-        for (name, value) in given {
+        for (name, value) in given.into_iter().chain(self.tls.values()) {
             if let Some(value) = value {
                 config.set(name, value)?;
             }
@@ -119,14 +197,13 @@ impl Args {
             ("replication.standalone", self.standalone),
             ("systemLog.logAppend", self.logappend),
             ("systemLog.quiet", self.quiet),
+            ("storage.directoryPerDB", self.directoryperdb),
+            ("processManagement.fork", self.fork),
         ];
-        for (name, on) in switches {
+        for (name, on) in switches.into_iter().chain(self.tls.switches()) {
             if on {
                 config.set(name, "true")?;
             }
-        }
-        if self.auth {
-            config.set("security.authorization", "enabled")?;
         }
         for (prefix, pairs) in [
             ("setParameter", &self.set_parameter),
@@ -141,41 +218,4 @@ impl Args {
         }
         Ok(config)
     }
-}
-
-fn open(config: &Config) -> Result<Arc<dyn Engine>, String> {
-    let factory = lab::target::factory(&config.engine)?;
-    let mut options = EngineOptions {
-        interval: Duration::from_millis(config.commit_interval_ms),
-        checkpoint: Duration::from_secs(config.checkpoint_seconds),
-        own: config.engine_options.iter().cloned().collect(),
-        ..EngineOptions::default()
-    };
-    if let Some(bytes) = config.cache_bytes {
-        options.cache = ByteSize(bytes);
-    }
-    factory.check(&options).map_err(|error| error.to_string())?;
-    let path = &config.db_path;
-    let opened = factory.open(path, &options);
-    let engine = opened.map_err(|error| format!("cannot open {}: {error}", path.display()))?;
-    Ok(Arc::from(engine))
-}
-
-/// Serve until told to end.
-pub(crate) fn run(args: &Args) -> Result<(), String> {
-    let config = args.config()?;
-    let engine = open(&config)?;
-    let pid_file = config.pid_file.clone();
-    if let Some(path) = &pid_file {
-        fs::write(path, format!("{}\n", std::process::id()))
-            .map_err(|error| format!("{}: {error}", path.display()))?;
-    }
-    let running = Running::start(config, engine).map_err(|error| error.message)?;
-    running.wait();
-    running.stop();
-    if let Some(path) = &pid_file {
-        // The process ends; a file that is gone already is as it should be.
-        let _: std::io::Result<()> = fs::remove_file(path);
-    }
-    Ok(())
 }

@@ -1,0 +1,148 @@
+//! What a name names for who reads one moment: a transaction, or a held snapshot.
+//!
+//! - N1. A collection that was changed, dropped or created by others since the moment is not read:
+//!   a snapshot has nothing of an index that was built after it. The error lets the client begin
+//!   anew.
+//! - N2. What a transaction creates is seen by itself alone until it commits; the catalog gets it
+//!   together with the commit. The trees of what is given up are dropped.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use query::{Code, Error, Namespace, Result};
+use stdx::sync::atomic::{AtomicU64, Ordering};
+
+use crate::catalog::{Catalog, Named, Stored};
+use crate::collection::Collection;
+use crate::op::Op;
+use crate::store::Store;
+
+/// What names name for a transaction.
+pub struct Names {
+    /// The transaction, among all of this process.
+    number: u64,
+    /// The catalog when the engine's transaction began.
+    seen: RefCell<Option<Arc<Catalog>>>,
+    born: RefCell<BTreeMap<Namespace, Born>>,
+}
+
+/// A collection that a transaction has created.
+#[derive(Clone)]
+pub(crate) struct Born {
+    pub(crate) stored: Stored,
+    pub(crate) collection: Arc<Collection>,
+}
+
+impl Default for Names {
+    fn default() -> Names {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        Names {
+            number: NEXT.fetch_add(1, Ordering::Relaxed),
+            seen: RefCell::default(),
+            born: RefCell::default(),
+        }
+    }
+}
+
+impl Names {
+    /// The number of the transaction.
+    pub(crate) fn number(&self) -> u64 {
+        self.number
+    }
+
+    /// The engine's transaction begins after `catalog`.
+    pub(crate) fn begin(&self, catalog: Arc<Catalog>) {
+        *self.seen.borrow_mut() = Some(catalog);
+    }
+
+    /// Whether the engine's transaction has begun.
+    pub(crate) fn is_begun(&self) -> bool {
+        self.seen.borrow().is_some()
+    }
+
+    /// What a name names.
+    ///
+    /// # Errors
+    /// `SnapshotUnavailable` (N1).
+    pub(crate) fn lookup(&self, store: &Store, ns: &Namespace) -> Result<Option<Named>> {
+        if let Some(born) = self.born.borrow().get(ns) {
+            return Ok(Some(Named::Collection(Arc::clone(&born.collection))));
+        }
+        match &*self.seen.borrow() {
+            None => Ok(store.lookup(ns)),
+            Some(seen) => unchanged(store, seen, ns),
+        }
+    }
+
+    /// A collection that the transaction has created.
+    pub(crate) fn born(&self, ns: &Namespace) -> Option<Born> {
+        self.born.borrow().get(ns).cloned()
+    }
+
+    /// Note a collection that the transaction has created, or its next state.
+    pub(crate) fn bear(&self, born: Born) {
+        self.born.borrow_mut().insert(born.stored.ns.clone(), born);
+    }
+
+    /// All that the transaction has created.
+    pub(crate) fn all_born(&self) -> Vec<Born> {
+        self.born.borrow().values().cloned().collect()
+    }
+
+    /// Forget what the transaction has created.
+    pub(crate) fn take_born(&self) -> Vec<Born> {
+        self.born.take().into_values().collect()
+    }
+}
+
+/// What a name names, if that is what it named in `seen`.
+///
+/// # Errors
+/// `SnapshotUnavailable` (N1).
+pub(crate) fn unchanged(store: &Store, seen: &Catalog, ns: &Namespace) -> Result<Option<Named>> {
+    let now = store.lookup(ns);
+    let same = match (seen.get(ns), &now) {
+        (None, None) => true,
+        (Some(Named::Collection(then)), Some(Named::Collection(now))) => Arc::ptr_eq(then, now),
+        (Some(Named::View(then)), Some(Named::View(now))) => Arc::ptr_eq(then, now),
+        _ => false,
+    };
+    if same {
+        return Ok(now);
+    }
+    Err(Error::new(
+        Code::SNAPSHOT_UNAVAILABLE,
+        format!(
+            "Unable to read from a snapshot due to pending collection catalog changes to {ns}; \
+             please retry the operation."
+        ),
+    ))
+}
+
+impl Store {
+    /// What a name names for an operation: in its transaction, in its snapshot, or now.
+    ///
+    /// # Errors
+    /// `SnapshotUnavailable` when it was changed since the moment that the operation reads.
+    pub(crate) fn named(&self, op: &Op<'_>, ns: &Namespace) -> Result<Option<Named>> {
+        match (op.transaction, op.held) {
+            (Some(transaction), _) => transaction.names().lookup(self, ns),
+            (None, Some(held)) => unchanged(self, &held.catalog, ns),
+            (None, None) => Ok(self.lookup(ns)),
+        }
+    }
+
+    /// The collection of a name, as [`Store::named`]. Views are none.
+    ///
+    /// # Errors
+    /// As [`Store::named`].
+    pub(crate) fn collection_for(
+        &self,
+        op: &Op<'_>,
+        ns: &Namespace,
+    ) -> Result<Option<Arc<Collection>>> {
+        let named = self.named(op, ns)?;
+        Ok(named.and_then(|named| named.collection().cloned()))
+    }
+}

@@ -1,0 +1,70 @@
+//! What may be changed while a store is open.
+
+use std::time::Duration;
+
+use stdx::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use super::Options;
+use crate::cursor::IDLE_LIMIT;
+
+/// Times that whoever opened the store may change at any moment. They begin with the options.
+#[derive(Debug)]
+pub struct Tuning {
+    ttl_ms: AtomicU64,
+    ttl_on: AtomicBool,
+    transaction_ms: AtomicU64,
+    cursor_ms: AtomicU64,
+}
+
+fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}
+
+impl Tuning {
+    pub(super) fn new(options: &Options) -> Tuning {
+        let period = options.ttl_period.unwrap_or_default();
+        Tuning {
+            ttl_ms: AtomicU64::new(millis(period)),
+            ttl_on: AtomicBool::new(options.ttl_period.is_some()),
+            transaction_ms: AtomicU64::new(millis(options.transaction_lifetime)),
+            cursor_ms: AtomicU64::new(millis(IDLE_LIMIT)),
+        }
+    }
+
+    /// The time between two passes that delete what has expired.
+    pub fn set_ttl_period(&self, period: Duration) {
+        self.ttl_ms.store(millis(period), Ordering::Relaxed);
+    }
+
+    /// Whether expired documents are deleted.
+    pub fn set_ttl_on(&self, on: bool) {
+        self.ttl_on.store(on, Ordering::Relaxed);
+    }
+
+    /// How long multi-document transactions that begin from now on may take.
+    pub fn set_transaction_lifetime(&self, lifetime: Duration) {
+        self.transaction_ms
+            .store(millis(lifetime), Ordering::Relaxed);
+    }
+
+    /// How long a cursor may be idle (default [`IDLE_LIMIT`]).
+    pub fn set_cursor_limit(&self, limit: Duration) {
+        self.cursor_ms.store(millis(limit), Ordering::Relaxed);
+    }
+
+    pub(crate) fn ttl_period(&self) -> Duration {
+        Duration::from_millis(self.ttl_ms.load(Ordering::Relaxed))
+    }
+
+    pub(crate) fn ttl_on(&self) -> bool {
+        self.ttl_on.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn transaction_lifetime(&self) -> Duration {
+        Duration::from_millis(self.transaction_ms.load(Ordering::Relaxed))
+    }
+
+    pub(crate) fn cursor_limit(&self) -> Duration {
+        Duration::from_millis(self.cursor_ms.load(Ordering::Relaxed))
+    }
+}

@@ -1,0 +1,74 @@
+//! Going on in the background (`--fork`): the program starts itself once more in a session of its
+//! own, and ends when that one listens. What the other cannot start for is told here.
+
+use std::env;
+use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
+use std::process::{Command, Stdio};
+
+use server::Config;
+
+/// Set for the process in the background.
+const VARIABLE: &str = "ROMANESCO_IN_BACKGROUND";
+
+/// What it says when it listens.
+const READY: &str = "ready\n";
+
+/// Whether this is the process in the background.
+pub(super) fn is_here() -> bool {
+    env::var_os(VARIABLE).is_some()
+}
+
+/// Start the process in the background, and wait until it listens.
+///
+/// # Errors
+/// Why it does not.
+pub(super) fn start(config: &Config) -> Result<(), String> {
+    if config.log_path.is_none() {
+        let message = "processManagement.fork needs systemLog.path (--logpath): there is nobody \
+             to read the standard output";
+        return Err(message.to_owned());
+    }
+    let failed = |error: io::Error| format!("cannot start in the background: {error}");
+    let program = env::current_exe().map_err(failed)?;
+    let mut child = Command::new(program)
+        .args(env::args_os().skip(1))
+        .env(VARIABLE, "1")
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .map_err(failed)?;
+    say!("about to fork child process, waiting until server is ready for connections.");
+    say!("forked process: {}", child.id());
+    let mut line = String::new();
+    if let Some(out) = child.stdout.take() {
+        BufReader::new(out).read_line(&mut line).map_err(failed)?;
+    }
+    if line == READY {
+        say!("child process started successfully, parent exiting");
+        return Ok(());
+    }
+    let mut reason = String::new();
+    if let Some(mut error) = child.stderr.take() {
+        error.read_to_string(&mut reason).map_err(failed)?;
+    }
+    child.wait().map_err(failed)?;
+    let reason = reason.trim().trim_start_matches("romanesco serve: ");
+    Err(format!("the process in the background ended: {reason}"))
+}
+
+/// Leave the session of whoever started this: its end ends no server.
+///
+/// # Errors
+/// When the system does not let it.
+pub(super) fn leave() -> Result<(), String> {
+    let left = rustix::process::setsid().map_err(|error| error.to_string());
+    left.map(|_| ())
+}
+
+/// Say that connections are taken.
+pub(super) fn ready() {
+    let mut out = io::stdout().lock();
+    // Who started this may be gone; the server stays.
+    let _: io::Result<()> = out.write_all(READY.as_bytes()).and_then(|()| out.flush());
+}

@@ -1,0 +1,55 @@
+//! `romanesco serve`: opens the engine that the settings name, and serves until told to end.
+
+mod args;
+mod background;
+
+use std::fs;
+use std::sync::Arc;
+
+use kv::Engine;
+use server::{Config, Running};
+
+pub(crate) use args::Args;
+
+/// The exit code when the server cannot start, as that of `mongod`.
+pub(crate) const FAILED: u8 = 48;
+
+fn open(config: &mut Config) -> Result<Arc<dyn Engine>, String> {
+    let factory = lab::target::factory(&config.engine)?;
+    let setup = config.engine_setup(factory)?;
+    config.warnings = setup.warnings;
+    config.cache_bytes = Some(setup.options.cache.bytes());
+    let path = &config.db_path;
+    let opened = factory.open(path, &setup.options);
+    let engine = opened.map_err(|error| format!("cannot open {}: {error}", path.display()))?;
+    Ok(Arc::from(engine))
+}
+
+/// Serve until told to end.
+pub(crate) fn run(args: &Args) -> Result<(), String> {
+    let mut config = args.config()?;
+    let forks = config.fork;
+    if forks && !background::is_here() {
+        return background::start(&config);
+    }
+    if forks {
+        background::leave()?;
+    }
+    let engine = open(&mut config)?;
+    let pid_file = config.pid_file.clone();
+    if let Some(path) = &pid_file {
+        fs::write(path, format!("{}\n", std::process::id()))
+            .map_err(|error| format!("{}: {error}", path.display()))?;
+    }
+    let running = Running::start(config, engine).map_err(|error| error.message)?;
+    if forks {
+        background::ready();
+    }
+    running.wait();
+    running.stop();
+    if let Some(path) = &pid_file {
+        // The process ends; a file that is gone already is as it should be.
+        let _: std::io::Result<()> = fs::remove_file(path);
+    }
+    Ok(())
+}

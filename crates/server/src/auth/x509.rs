@@ -1,0 +1,68 @@
+//! MONGODB-X509: who holds a good certificate is the user of its subject. The handshake proved it;
+//! here the name is looked up.
+
+use bson::doc;
+use query::{Error, Result};
+
+use super::conversation::accept;
+use super::scram::failed;
+use crate::dispatch::{Arguments, Request};
+use crate::state::client::Identity;
+
+/// The name of the mechanism.
+pub(crate) const NAME: &str = "MONGODB-X509";
+
+/// The database its users belong to.
+pub(crate) const DATABASE: &str = "$external";
+
+/// Authenticate by the certificate of the connection. The name of the user.
+///
+/// # Errors
+/// `AuthenticationFailed`, for whatever reason; the reason is logged. Another mechanism or
+/// database.
+pub(crate) fn authenticate(
+    request: &Request,
+    arguments: &Arguments<'_>,
+    database: &str,
+) -> Result<String> {
+    let mechanism = arguments.need_string("mechanism")?;
+    super::conversation::enabled(&request.server, mechanism)?;
+    if mechanism != NAME {
+        let message = format!("Unsupported mechanism for authenticate: {mechanism}");
+        return Err(Error::bad_value(message));
+    }
+    if database != DATABASE {
+        let message = "X.509 authentication must always use the $external database.";
+        return Err(Error::new(query::Code::PROTOCOL_ERROR, message));
+    }
+    let named = arguments.string("user")?.filter(|name| !name.is_empty());
+    let client = &request.client;
+    let subject = match (&client.subject, named) {
+        (None, _) if !client.encrypted => Err("SSL support is required for the mechanism"),
+        (None, _) => Err("No verified subject name available from client"),
+        (Some(subject), Some(named)) if subject != named => {
+            Err("There is no x.509 client certificate matching the user")
+        }
+        (Some(subject), _) => Ok(subject),
+    };
+    let found = subject.and_then(|subject| {
+        let user = request.server.users.get(DATABASE, subject);
+        user.ok_or("Could not find user")
+    });
+    let user = found.map_err(|reason| {
+        let name = named.or(client.subject.as_deref()).unwrap_or_default();
+        let attributes = doc! {
+            "mechanism": NAME,
+            "user": name,
+            "db": DATABASE,
+            "client": client.peer.to_string(),
+            "error": reason,
+        };
+        let message = "Failed to authenticate";
+        let log = &request.server.log;
+        log.info("ACCESS", 5_286_307, &client.name(), message, attributes);
+        failed()
+    })?;
+    accept(request, Identity::of(&user))?;
+    Ok(user.name.clone())
+}

@@ -1,0 +1,188 @@
+//! `_mergeAuthzCollections`: what restores users and roles from a dump. The documents wait in
+//! collections of their own, and take the places of those that are there.
+
+use bson::{Bson, Document, RawDocumentBuf, doc};
+use docdb::{DeleteStatement, FindRequest, UpdateStatement};
+use query::{Error, Namespace, Result};
+use wire::Builder;
+
+use crate::auth::custom::{self, Role, Roles};
+use crate::auth::privilege::Wanted;
+use crate::auth::users::{self, User};
+use crate::dispatch::row::{ADMIN, Lane, Privilege, Row, WRITES};
+use crate::dispatch::{Arguments, Call};
+
+pub(super) const ROWS: &[Row] = &[Row {
+    lane: Lane::Storage,
+    flags: ADMIN | WRITES,
+    privilege: Privilege::Own,
+    fields: &["tempUsersCollection", "tempRolesCollection", "db", "drop"],
+    ..Row::new(
+        "_mergeAuthzCollections",
+        merge,
+        "Take over users and roles from other collections",
+    )
+}];
+
+/// The collection an argument names, if it names one.
+fn source(arguments: &Arguments<'_>, name: &str) -> Result<Option<Namespace>> {
+    match arguments.string(name)? {
+        None | Some("") => Ok(None),
+        Some(named) => Namespace::parse(named).map(Some),
+    }
+}
+
+/// What it needs: to make and drop users and roles everywhere, and to read where they wait.
+///
+/// # Errors
+/// Arguments that are not right.
+pub(crate) fn needed(arguments: &Arguments<'_>) -> Result<Vec<Wanted>> {
+    let mut actions = vec!["createUser", "createRole", "grantRole", "revokeRole"];
+    if arguments.is_on("drop")? {
+        actions.extend(["dropUser", "dropRole"]);
+    }
+    let mut wanted: Vec<Wanted> = actions.into_iter().map(Wanted::Everywhere).collect();
+    for name in ["tempUsersCollection", "tempRolesCollection"] {
+        if let Some(ns) = source(arguments, name)? {
+            wanted.push(Wanted::Collection(ns.db, ns.coll, "find"));
+        }
+    }
+    Ok(wanted)
+}
+
+/// The documents that wait, of one database or all.
+fn waiting(request: &Call<'_>, ns: &Namespace, database: &str) -> Result<Vec<Document>> {
+    let filter = match database {
+        "" => doc! {},
+        database => doc! {"db": database},
+    };
+    let wanted = FindRequest {
+        filter: RawDocumentBuf::try_from(&filter)?,
+        batch_size: Some(1 << 20),
+        ..FindRequest::default()
+    };
+    let mut documents = Vec::new();
+    let mut batch = request.with_store(|store, op| store.find(op, ns, &wanted))?;
+    loop {
+        for document in &batch.documents {
+            documents.push(Document::try_from(&**document)?);
+        }
+        if batch.id == 0 {
+            return Ok(documents);
+        }
+        let more = docdb::GetMore {
+            id: batch.id,
+            ns: ns.clone(),
+            batch_size: None,
+            await_time: None,
+        };
+        batch = request.with_store(|store, op| store.get_more(op, &more))?;
+    }
+}
+
+/// Put documents in the places of those with the same `_id`.
+fn put(request: &Call<'_>, ns: &Namespace, documents: &[Document]) -> Result<()> {
+    let statement = |document: &Document| -> Result<UpdateStatement> {
+        let id = document.get("_id").cloned().unwrap_or(Bson::Null);
+        Ok(UpdateStatement {
+            filter: RawDocumentBuf::try_from(&doc! {"_id": id})?,
+            update: bson::RawBson::Document(RawDocumentBuf::try_from(document)?),
+            multi: false,
+            upsert: true,
+            hint: None,
+            collation: None,
+            array_filters: Vec::new(),
+            sort: None,
+            variables: None,
+        })
+    };
+    let statements: Vec<UpdateStatement> =
+        documents.iter().map(statement).collect::<Result<_>>()?;
+    if statements.is_empty() {
+        return Ok(());
+    }
+    let done = request.with_store(|store, op| store.update(op, ns, &statements, true, false))?;
+    match done.errors.into_iter().next() {
+        Some(failed) => Err(failed.error),
+        None => Ok(()),
+    }
+}
+
+/// Drop what is not among documents, of one database or all.
+fn drop_others(
+    request: &Call<'_>,
+    ns: &Namespace,
+    kept: &[Document],
+    database: &str,
+) -> Result<()> {
+    if request.server.store.collection(ns).is_none() {
+        return Ok(());
+    }
+    let kept: Vec<Bson> = kept.iter().filter_map(|d| d.get("_id").cloned()).collect();
+    let mut filter = doc! {"_id": {"$nin": kept}};
+    if !database.is_empty() {
+        filter.insert("db", database);
+    }
+    let statements = [DeleteStatement {
+        filter: RawDocumentBuf::try_from(&filter)?,
+        multi: true,
+        hint: None,
+        collation: None,
+        variables: None,
+    }];
+    let done = request.with_store(|store, op| store.delete(op, ns, &statements, true))?;
+    match done.errors.into_iter().next() {
+        Some(failed) => Err(failed.error),
+        None => Ok(()),
+    }
+}
+
+fn bad(kind: &str, document: &Document) -> Error {
+    let id = document.get("_id").cloned().unwrap_or(Bson::Null);
+    let message = format!("the document {id} is no {kind}");
+    Error::bad_value(message)
+}
+
+fn merge(request: &Call<'_>, _: &mut Builder) -> Result<()> {
+    let arguments = request.arguments()?;
+    let database = arguments.string("db")?.unwrap_or_default();
+    let drop = arguments.is_on("drop")?;
+    let users_from = source(&arguments, "tempUsersCollection")?;
+    let roles_from = source(&arguments, "tempRolesCollection")?;
+    if users_from.is_none() && roles_from.is_none() {
+        let message = "Must provide at least one of \"tempUsersCollection\" and \
+             \"tempRolesCollection\"";
+        return Err(Error::bad_value(message));
+    }
+    // All is read and looked at before anything is changed.
+    let mut changes = Vec::new();
+    if let Some(ns) = roles_from {
+        let roles = waiting(request, &ns, database)?;
+        if let Some(wrong) = roles.iter().find(|role| Role::of(role).is_none()) {
+            return Err(bad("role", wrong));
+        }
+        changes.push((custom::collection(), roles));
+    }
+    if let Some(ns) = users_from {
+        let mut found = waiting(request, &ns, database)?;
+        for user in &mut found {
+            let read = User::of(user.clone(), &Roles::default());
+            let id = user.get_str("_id").unwrap_or_default();
+            if read.is_none_or(|read| users::key(&read.database, &read.name) != id) {
+                return Err(bad("user", user));
+            }
+            if !user.contains_key("userId") {
+                let id = bson::Binary::from(bson::Uuid::new());
+                user.insert("userId", Bson::Binary(id));
+            }
+        }
+        changes.push((users::collection(), found));
+    }
+    for (ns, documents) in &changes {
+        put(request, ns, documents)?;
+        if drop {
+            drop_others(request, ns, documents, database)?;
+        }
+    }
+    request.server.users.load(&request.server.store)
+}

@@ -1,0 +1,495 @@
+//! Roles of people's own: made, changed, dropped, shown.
+
+use bson::{Bson, Document, RawBsonRef, RawDocumentBuf, doc};
+use docdb::{DeleteStatement, InsertOptions, UpdateStatement};
+use query::{Code, Error, Namespace, Result};
+use wire::Builder;
+
+use super::users::{self, shown};
+use crate::auth::User;
+use crate::auth::custom::{Name, Role, Roles, collection};
+use crate::auth::privilege::{Grant, Wanted, joined, without};
+use crate::auth::roles as builtin;
+use crate::auth::users::key;
+use crate::dispatch::row::{LOOSE, Lane, Privilege, Row, Run, WRITES};
+use crate::dispatch::{Arguments, Call};
+
+const fn row(name: &'static str, run: Run, help: &'static str) -> Row {
+    Row {
+        lane: Lane::Storage,
+        flags: WRITES,
+        privilege: Privilege::Own,
+        ..Row::new(name, run, help)
+    }
+}
+
+/// The arguments of `createRole` and `updateRole`.
+const ROLE: &[&str] = &["privileges", "roles", "authenticationRestrictions"];
+
+pub(super) const ROWS: &[Row] = &[
+    Row {
+        fields: ROLE,
+        ..row("createRole", create, "Make a role")
+    },
+    Row {
+        fields: ROLE,
+        ..row("updateRole", update, "Change a role")
+    },
+    Row {
+        privilege: Privilege::Database("dropRole"),
+        ..row("dropRole", drop, "Drop a role")
+    },
+    Row {
+        privilege: Privilege::Database("dropRole"),
+        ..row(
+            "dropAllRolesFromDatabase",
+            drop_all,
+            "Drop the roles of a database",
+        )
+    },
+    Row {
+        fields: &["privileges"],
+        ..row(
+            "grantPrivilegesToRole",
+            grant_privileges,
+            "Give privileges to a role",
+        )
+    },
+    Row {
+        fields: &["privileges"],
+        ..row(
+            "revokePrivilegesFromRole",
+            revoke_privileges,
+            "Take privileges from a role",
+        )
+    },
+    Row {
+        fields: &["roles"],
+        ..row("grantRolesToRole", grant_roles, "Give roles to a role")
+    },
+    Row {
+        fields: &["roles"],
+        ..row(
+            "revokeRolesFromRole",
+            revoke_roles,
+            "Take roles from a role",
+        )
+    },
+    Row {
+        flags: LOOSE,
+        lane: Lane::Inline,
+        ..row("rolesInfo", info, "Show roles")
+    },
+    Row {
+        privilege: Privilege::Cluster("invalidateUserCache"),
+        ..row(
+            "invalidateUserCache",
+            invalidate,
+            "Read users and roles anew",
+        )
+    },
+];
+
+/// The privileges an argument lists, one for each resource.
+///
+/// # Errors
+/// What is no privilege.
+pub(crate) fn privileges(arguments: &Arguments<'_>) -> Result<Vec<Grant>> {
+    let mut grants = Vec::new();
+    for privilege in arguments.array("privileges")?.into_iter().flatten() {
+        let RawBsonRef::Document(privilege) = privilege? else {
+            return Err(Error::parse("a privilege must be an object"));
+        };
+        grants.push(Grant::of(&Document::try_from(privilege)?)?);
+    }
+    Ok(joined(grants))
+}
+
+/// What is needed to give or take privileges: the action where each of them holds.
+///
+/// # Errors
+/// What is no privilege.
+pub(crate) fn given(
+    arguments: &Arguments<'_>,
+    action: &'static str,
+    wanted: &mut Vec<Wanted>,
+) -> Result<()> {
+    for grant in privileges(arguments)? {
+        let database = grant.resource.database().unwrap_or("admin");
+        wanted.push(Wanted::Database(database.to_owned(), action));
+    }
+    Ok(())
+}
+
+/// The name a command is about.
+fn named(request: &Call<'_>) -> Result<Name> {
+    let database = request.database();
+    match request.target()? {
+        RawBsonRef::String("") => Err(Error::bad_value("Role name must be non-empty")),
+        RawBsonRef::String(name) if name.contains('\0') => {
+            Err(Error::bad_value("Role name cannot contain NULL characters"))
+        }
+        RawBsonRef::String(name) => Ok((name.to_owned(), database.to_owned())),
+        _ => {
+            let name = &request.name;
+            let message =
+                format!("BSON field '{name}.{name}' is the wrong type, expected type 'string'");
+            Err(Error::type_mismatch(message))
+        }
+    }
+}
+
+fn refused(message: String) -> Error {
+    Error::new(Code::INVALID_ROLE_MODIFICATION, message)
+}
+
+/// The role a command changes.
+fn changed(request: &Call<'_>) -> Result<Role> {
+    let name = named(request)?;
+    let found = request.server.users.roles().get(&name);
+    let (role, database) = name;
+    match found {
+        Some(found) if found.builtin => Err(refused(format!(
+            "{role}@{database} is a built-in role and cannot be modified"
+        ))),
+        Some(found) => Ok(found),
+        None => {
+            let message = format!("Could not find role: {role}@{database}");
+            Err(Error::new(Code::ROLE_NOT_FOUND, message))
+        }
+    }
+}
+
+/// A role outside of `admin` is about its own database.
+fn within(database: &str, grants: &[Grant], roles: &[Name]) -> Result<()> {
+    if database == "admin" {
+        return Ok(());
+    }
+    let own = |grant: &Grant| grant.resource.database() == Some(database);
+    if !grants.iter().all(own) {
+        return Err(refused(format!(
+            "Roles on the '{database}' database cannot be granted privileges that target other \
+             databases or the cluster"
+        )));
+    }
+    if roles.iter().any(|(_, of)| of != database) {
+        return Err(refused(format!(
+            "Roles on the '{database}' database cannot be granted roles from other databases"
+        )));
+    }
+    Ok(())
+}
+
+/// No role inherits from itself.
+fn acyclic(known: &Roles, role: &Name, parts: &[Name]) -> Result<()> {
+    for part in parts {
+        if known.closure(std::slice::from_ref(part)).contains(role) {
+            return Err(refused(format!(
+                "Granting {}@{} to {}@{} would introduce a cycle in the role graph.",
+                part.0, part.1, role.0, role.1
+            )));
+        }
+    }
+    Ok(())
+}
+
+fn stored(grants: &[Grant]) -> Bson {
+    let documents = grants.iter().map(|grant| grant.to_document().into());
+    Bson::Array(documents.collect())
+}
+
+fn create(request: &Call<'_>, _: &mut Builder) -> Result<()> {
+    let name = named(request)?;
+    let (role, database) = &name;
+    let arguments = request.arguments()?;
+    users::unrestricted(&arguments)?;
+    arguments.need_array("privileges")?;
+    arguments.need_array("roles")?;
+    if matches!(database.as_str(), "local" | "$external") {
+        let message = format!("Cannot create roles in the {database} database");
+        return Err(Error::bad_value(message));
+    }
+    if builtin::exists(role, database) {
+        let message = "Cannot create roles with the same name as a built-in role";
+        return Err(Error::bad_value(message));
+    }
+    let grants = privileges(&arguments)?;
+    let roles = users::existing(request, &arguments)?;
+    within(database, &grants, &roles)?;
+    acyclic(&request.server.users.roles(), &name, &roles)?;
+    let document = doc! {
+        "_id": key(database, role),
+        "role": role,
+        "db": database,
+        "privileges": stored(&grants),
+        "roles": shown(&roles),
+    };
+    let raw = RawDocumentBuf::try_from(&document)?;
+    let options = InsertOptions::default();
+    let done = request.with_store(|store, op| store.insert(op, &collection(), &[&raw], options))?;
+    if let Some(failed) = done.errors.into_iter().next() {
+        if failed.error.code == Code::DUPLICATE_KEY {
+            let message = format!("Role \"{role}@{database}\" already exists");
+            return Err(Error::location(51_002, message));
+        }
+        return Err(failed.error);
+    }
+    request.server.users.load(&request.server.store)
+}
+
+/// Set fields of a role.
+fn set(request: &Call<'_>, role: &Role, fields: Document) -> Result<()> {
+    let (name, database) = &role.name;
+    let filter = doc! {"_id": key(database, name)};
+    let n = change_all(request, &collection(), &filter, &doc! {"$set": fields})?;
+    request.server.users.load(&request.server.store)?;
+    match n {
+        0 => {
+            let message = format!("Could not find role: {name}@{database}");
+            Err(Error::new(Code::ROLE_NOT_FOUND, message))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Change whatever matches. How many.
+fn change_all(
+    request: &Call<'_>,
+    ns: &Namespace,
+    filter: &Document,
+    change: &Document,
+) -> Result<i64> {
+    let statement = UpdateStatement {
+        filter: RawDocumentBuf::try_from(filter)?,
+        update: bson::RawBson::Document(RawDocumentBuf::try_from(change)?),
+        multi: true,
+        upsert: false,
+        hint: None,
+        collation: None,
+        array_filters: Vec::new(),
+        sort: None,
+        variables: None,
+    };
+    let statements = [statement];
+    let done = request.with_store(|store, op| store.update(op, ns, &statements, true, false))?;
+    match done.errors.into_iter().next() {
+        Some(failed) => Err(failed.error),
+        None => Ok(done.n),
+    }
+}
+
+fn update(request: &Call<'_>, _: &mut Builder) -> Result<()> {
+    let role = changed(request)?;
+    let arguments = request.arguments()?;
+    users::unrestricted(&arguments)?;
+    let database = request.database();
+    let mut fields = Document::new();
+    if arguments.array("privileges")?.is_some() {
+        let grants = privileges(&arguments)?;
+        within(database, &grants, &[])?;
+        fields.insert("privileges", stored(&grants));
+    }
+    if arguments.array("roles")?.is_some() {
+        let roles = users::existing(request, &arguments)?;
+        within(database, &[], &roles)?;
+        acyclic(&request.server.users.roles(), &role.name, &roles)?;
+        fields.insert("roles", shown(&roles));
+    }
+    if fields.is_empty() {
+        let message = "Must specify at least one field to update in updateRole";
+        return Err(Error::bad_value(message));
+    }
+    set(request, &role, fields)
+}
+
+fn grant_privileges(request: &Call<'_>, _: &mut Builder) -> Result<()> {
+    let role = changed(request)?;
+    let arguments = request.arguments()?;
+    arguments.need_array("privileges")?;
+    let given = privileges(&arguments)?;
+    within(request.database(), &given, &[])?;
+    let grants = joined(role.grants.iter().cloned().chain(given));
+    set(request, &role, doc! {"privileges": stored(&grants)})
+}
+
+fn revoke_privileges(request: &Call<'_>, _: &mut Builder) -> Result<()> {
+    let role = changed(request)?;
+    let arguments = request.arguments()?;
+    arguments.need_array("privileges")?;
+    let grants = without(role.grants.clone(), &privileges(&arguments)?);
+    set(request, &role, doc! {"privileges": stored(&grants)})
+}
+
+fn grant_roles(request: &Call<'_>, _: &mut Builder) -> Result<()> {
+    let role = changed(request)?;
+    let arguments = request.arguments()?;
+    arguments.need_array("roles")?;
+    let given = users::existing(request, &arguments)?;
+    within(request.database(), &[], &given)?;
+    acyclic(&request.server.users.roles(), &role.name, &given)?;
+    let mut roles = role.roles.clone();
+    roles.extend(given.into_iter().filter(|name| !role.roles.contains(name)));
+    set(request, &role, doc! {"roles": shown(&roles)})
+}
+
+fn revoke_roles(request: &Call<'_>, _: &mut Builder) -> Result<()> {
+    let role = changed(request)?;
+    let arguments = request.arguments()?;
+    arguments.need_array("roles")?;
+    let taken = users::roles(&arguments, request.database())?;
+    let mut roles = role.roles.clone();
+    roles.retain(|name| !taken.contains(name));
+    set(request, &role, doc! {"roles": shown(&roles)})
+}
+
+/// Drop roles, first from users and roles that have them.
+fn drop_those(request: &Call<'_>, matching: &Document, held: &Document) -> Result<i64> {
+    let has = doc! {"roles": {"$elemMatch": held.clone()}};
+    let pull = doc! {"$pull": {"roles": held.clone()}};
+    let users = crate::auth::users::collection();
+    for ns in [users, collection()] {
+        if request.server.store.collection(&ns).is_some() {
+            change_all(request, &ns, &has, &pull)?;
+        }
+    }
+    let statements = [DeleteStatement {
+        filter: RawDocumentBuf::try_from(matching)?,
+        multi: true,
+        hint: None,
+        collation: None,
+        variables: None,
+    }];
+    let ns = collection();
+    let done = request.with_store(|store, op| store.delete(op, &ns, &statements, true))?;
+    request.server.users.load(&request.server.store)?;
+    match done.errors.into_iter().next() {
+        Some(failed) => Err(failed.error),
+        None => Ok(done.n),
+    }
+}
+
+fn drop(request: &Call<'_>, _: &mut Builder) -> Result<()> {
+    let (name, database) = changed(request)?.name;
+    let matching = doc! {"_id": key(&database, &name)};
+    drop_those(request, &matching, &doc! {"role": name, "db": database}).map(|_| ())
+}
+
+fn drop_all(request: &Call<'_>, reply: &mut Builder) -> Result<()> {
+    let database = request.database();
+    // Built-in roles of the same database stay with whoever has them.
+    let own = request.server.users.roles().of(database);
+    let own: Vec<Bson> = own.into_iter().map(|role| role.name.0.into()).collect();
+    let held = doc! {"db": database, "role": {"$in": own}};
+    let n = drop_those(request, &doc! {"db": database}, &held)?;
+    super::update::integer(reply, "n", n);
+    Ok(())
+}
+
+fn invalidate(request: &Call<'_>, _: &mut Builder) -> Result<()> {
+    request.server.users.load(&request.server.store)
+}
+
+/// Which roles `rolesInfo` is about; `None` for those of the database.
+fn about(arguments: &Arguments<'_>, database: &str) -> Result<Option<Vec<Name>>> {
+    let one = |value: RawBsonRef<'_>| match value {
+        RawBsonRef::String(name) => Ok((name.to_owned(), database.to_owned())),
+        RawBsonRef::Document(role) => {
+            let role = Arguments::of("rolesInfo", role)?;
+            let (name, database) = (role.need_string("role")?, role.need_string("db")?);
+            Ok((name.to_owned(), database.to_owned()))
+        }
+        _ => Err(Error::bad_value(
+            "rolesInfo: a role is a name or a document",
+        )),
+    };
+    match arguments.need("rolesInfo")? {
+        RawBsonRef::Array(list) => {
+            let roles = list.into_iter().map(|role| one(role?));
+            roles.collect::<Result<_>>().map(Some)
+        }
+        value @ (RawBsonRef::String(_) | RawBsonRef::Document(_)) => Ok(Some(vec![one(value)?])),
+        _ => Ok(None),
+    }
+}
+
+/// What `rolesInfo` needs: everybody may look at roles they have.
+///
+/// # Errors
+/// Arguments that are not right.
+pub(crate) fn viewed(
+    user: &User,
+    known: &Roles,
+    arguments: &Arguments<'_>,
+    database: &str,
+) -> Result<Vec<Wanted>> {
+    let held = known.closure(&user.roles);
+    Ok(match about(arguments, database)? {
+        None => vec![Wanted::Database(database.to_owned(), "viewRole")],
+        Some(roles) => roles
+            .into_iter()
+            .filter(|role| !held.contains(role))
+            .map(|(_, database)| Wanted::Database(database, "viewRole"))
+            .collect(),
+    })
+}
+
+/// What a role is, as `rolesInfo` shows it.
+fn described(known: &Roles, role: &Role, with_privileges: bool) -> Document {
+    let (name, database) = &role.name;
+    let inherited = known.closure(&role.roles);
+    let mut document = doc! {
+        "_id": key(database, name),
+        "role": name,
+        "db": database,
+        "roles": shown(&role.roles),
+        "inheritedRoles": shown(&inherited),
+        "isBuiltin": role.builtin,
+    };
+    if with_privileges {
+        let all = known.grants(std::slice::from_ref(&role.name));
+        document.insert("privileges", stored(&joined(role.grants.iter().cloned())));
+        document.insert("inheritedPrivileges", stored(&all));
+    }
+    document
+}
+
+fn info(request: &Call<'_>, reply: &mut Builder) -> Result<()> {
+    let arguments = request.arguments()?;
+    let database = request.database();
+    let known = request.server.users.roles();
+    let fragment = arguments.get("showPrivileges") == Some(RawBsonRef::String("asUserFragment"));
+    let with_privileges = fragment || arguments.is_on("showPrivileges")?;
+    let chosen: Vec<Role> = match about(&arguments, database)? {
+        Some(named) => named.iter().filter_map(|name| known.get(name)).collect(),
+        None if fragment => {
+            let message = "Cannot get user fragment for all roles in a database";
+            return Err(Error::new(Code::ILLEGAL_OPERATION, message));
+        }
+        None => {
+            let mut own = known.of(database);
+            if arguments.is_on("showBuiltinRoles")? {
+                let names = builtin::OF_DATABASES.iter().chain(builtin::OF_ADMIN);
+                let names = names.map(|name| ((*name).to_owned(), database.to_owned()));
+                own.extend(names.filter_map(|name| known.get(&name)));
+            }
+            own
+        }
+    };
+    if fragment {
+        let named: Vec<Name> = chosen.into_iter().map(|role| role.name).collect();
+        let user = doc! {
+            "roles": shown(&named),
+            "inheritedRoles": shown(&known.closure(&named)),
+            "inheritedPrivileges": stored(&known.grants(&named)),
+        };
+        reply.value("userFragment", &Bson::Document(user));
+        return Ok(());
+    }
+    reply.open_array("roles");
+    for (i, role) in chosen.iter().enumerate() {
+        let document = described(&known, role, with_privileges);
+        reply.value(&i.to_string(), &Bson::Document(document));
+    }
+    reply.close();
+    Ok(())
+}

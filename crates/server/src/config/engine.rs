@@ -1,0 +1,199 @@
+//! The sections of engines: `storage.betree.*` and its like, and what an engine is opened with.
+//!
+//! A section has the engine's own options under their names, and MongoDB's groups `engineConfig`,
+//! `collectionConfig`, `indexConfig`. Files often keep a section of an engine that is not the one
+//! in use: it is read and checked as far as it can be, and the log says that it does nothing.
+
+use std::time::Duration;
+
+use kv::{EngineOptions, Factory};
+use stdx::ByteSize;
+
+use super::Config;
+use super::memory::Memory;
+use super::settings::{boolean, gigabytes, within};
+
+/// Sections, and the engines they are about.
+const SECTIONS: &[(&str, &str)] = &[
+    ("betree", "betree"),
+    ("lmdb", "lmdb"),
+    ("rocksdb", "rocksdb"),
+    ("wiredTiger", "wiredtiger"),
+];
+
+/// The section of files made for MongoDB. How much memory it gives is heeded for every engine.
+const MONGODB: &str = "wiredTiger";
+
+/// Codecs that any engine may have.
+const CODECS: &[&str] = &["none", "snappy", "lz4", "zlib", "zstd"];
+
+/// A setting of an engine.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EngineSetting {
+    /// Its whole name in the file.
+    pub setting: String,
+    /// The engine it is about.
+    pub engine: &'static str,
+    /// The name of the option.
+    pub name: String,
+    /// The value.
+    pub value: String,
+}
+
+/// What an engine is opened with.
+#[derive(Debug, Clone)]
+pub struct EngineSetup {
+    /// The options.
+    pub options: EngineOptions,
+    /// Settings that do nothing, each in a sentence.
+    pub warnings: Vec<String>,
+}
+
+impl Config {
+    /// Take a setting of a section. Whether it is one.
+    pub(super) fn set_engine(&mut self, setting: &str, value: &str) -> Result<bool, String> {
+        let Some((section, name)) = setting
+            .strip_prefix("storage.")
+            .and_then(|rest| rest.split_once('.'))
+        else {
+            return Ok(false);
+        };
+        let Some((_, engine)) = SECTIONS.iter().find(|(known, _)| *known == section) else {
+            return Ok(false);
+        };
+        match name {
+            "engineConfig.cacheSizeGB" if section == MONGODB => {
+                self.cache_bytes = Some(gigabytes(value)?);
+                return Ok(true);
+            }
+            "engineConfig.cacheSizeGB" => {
+                gigabytes(value)?;
+            }
+            "engineConfig.cacheSizePct" => {
+                within(value, 1_u64, 100)?;
+            }
+            "engineConfig.directoryForIndexes" => folders(value)?,
+            "engineConfig.journalCompressor" | "collectionConfig.blockCompressor"
+                if !CODECS.contains(&value) =>
+            {
+                let known = CODECS.join(", ");
+                return Err(format!("unknown codec; there are {known}"));
+            }
+            "engineConfig.journalCompressor" | "collectionConfig.blockCompressor" => {}
+            "indexConfig.prefixCompression" => {
+                boolean(value)?;
+            }
+            grouped if grouped.contains('.') => return Err("unrecognized setting".to_owned()),
+            _ => {}
+        }
+        self.engine_settings.push(EngineSetting {
+            setting: setting.to_owned(),
+            engine,
+            name: name.to_owned(),
+            value: value.to_owned(),
+        });
+        Ok(true)
+    }
+
+    /// What the engine is opened with.
+    ///
+    /// # Errors
+    /// An option that the engine does not know, or a value it cannot have, in a sentence that
+    /// names the setting.
+    pub fn engine_setup(&self, factory: &dyn Factory) -> Result<EngineSetup, String> {
+        let memory = Memory::read();
+        let cache = self.cache_bytes.unwrap_or_else(|| memory.cache());
+        let mut setup = EngineSetup {
+            options: EngineOptions {
+                cache: ByteSize(cache),
+                interval: Duration::from_millis(self.commit_interval_ms),
+                checkpoint: Duration::from_secs(self.checkpoint_seconds),
+                ..EngineOptions::default()
+            },
+            warnings: self.warnings.clone(),
+        };
+        for setting in &self.engine_settings {
+            let place = &setting.setting;
+            if setting.engine != factory.name() {
+                let name = factory.name();
+                let warning = format!("{place} does nothing: the engine in use is {name}");
+                setup.warnings.push(warning);
+                continue;
+            }
+            apply(setting, factory, &memory, &mut setup)
+                .map_err(|error| format!("{place}: {:?}: {error}", setting.value))?;
+        }
+        let own = self.engine_options.iter().cloned();
+        setup.options.own.extend(own);
+        factory
+            .check(&setup.options)
+            .map_err(|error| error.to_string())?;
+        if self.cache_bytes.is_some() && !factory.has_cache() {
+            let warning = format!(
+                "storage.cacheSizeGB does nothing: {} reads through the page cache of the \
+                 operating system",
+                factory.name()
+            );
+            setup.warnings.push(warning);
+        }
+        Ok(setup)
+    }
+}
+
+/// Take a setting of the engine in use.
+fn apply(
+    setting: &EngineSetting,
+    factory: &dyn Factory,
+    memory: &Memory,
+    setup: &mut EngineSetup,
+) -> Result<(), String> {
+    let value = setting.value.as_str();
+    match setting.name.as_str() {
+        "engineConfig.cacheSizeGB" => setup.options.cache = ByteSize(gigabytes(value)?),
+        "engineConfig.cacheSizePct" => {
+            let percent = within(value, 1_u64, 100)?;
+            setup.options.cache = ByteSize(memory.limit / 100 * percent);
+        }
+        "engineConfig.directoryForIndexes" => {}
+        "collectionConfig.blockCompressor" => codec(value, factory, &mut setup.options)?,
+        "engineConfig.journalCompressor" | "indexConfig.prefixCompression" => {
+            let warning = format!("{} does nothing with this engine", setting.setting);
+            setup.warnings.push(warning);
+        }
+        name => {
+            let known: Vec<&str> = factory.options().iter().map(|o| o.name).collect();
+            if !known.contains(&name) {
+                let known = known.join(", ");
+                return Err(format!("unknown option; {} knows: {known}", factory.name()));
+            }
+            let own = &mut setup.options.own;
+            own.insert(name.to_owned(), value.to_owned());
+        }
+    }
+    Ok(())
+}
+
+fn codec(name: &str, factory: &dyn Factory, options: &mut EngineOptions) -> Result<(), String> {
+    let codecs = factory.codecs();
+    let Some(codec) = codecs.iter().find(|codec| codec.name == name) else {
+        let known: Vec<&str> = codecs.iter().map(|codec| codec.name).collect();
+        let known = known.join(", ");
+        return Err(format!(
+            "{} has no such codec; it has: {known}",
+            factory.name()
+        ));
+    };
+    options.codec = codec.class;
+    for (name, value) in codec.own {
+        options.own.insert((*name).to_owned(), (*value).to_owned());
+    }
+    Ok(())
+}
+
+/// Folders for databases or indexes: no engine keeps trees in files of their own.
+pub(super) fn folders(value: &str) -> Result<(), String> {
+    match boolean(value)? {
+        false => Ok(()),
+        true => Err("is not supported: an engine keeps all its data in one folder".to_owned()),
+    }
+}

@@ -1,0 +1,118 @@
+//! What a new connection is: plain or encrypted, as its first bytes and the settings have it.
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bson::doc;
+use rustix::net::sockopt;
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+
+use super::connection;
+use super::tls::{First, Prefixed, Tls, first};
+use crate::config::TlsMode;
+use crate::server::{Server, Slot};
+use crate::state::Client;
+
+/// After so long without a byte the system asks a client whether it is still there, as MongoDB.
+const IDLE: Duration = Duration::from_secs(300);
+
+/// Why a connection is refused before it is one.
+type Refusal = (&'static str, String);
+
+/// Serve a connection from its first byte to its end.
+pub(super) async fn open(server: &Arc<Server>, slot: &Slot, stream: TcpStream, peer: SocketAddr) {
+    prepare(&stream);
+    let done = match &server.tls {
+        None => {
+            let client = Arc::new(Client::new(slot.id(), peer));
+            connection::serve(Arc::clone(server), client, stream, Vec::new()).await;
+            Ok(())
+        }
+        // Boxed, so that plain connections need not have room for a handshake.
+        Some(tls) => Box::pin(told_apart(server, tls, slot, stream, peer)).await,
+    };
+    if let Err((code, message)) = done {
+        let attributes = doc! {
+            "error": {"code": 141, "codeName": code, "errmsg": message},
+            "remote": peer.to_string(),
+            "connectionId": slot.id(),
+        };
+        let context = format!("conn{}", slot.id());
+        let message = "Error receiving request from client. Ending connection from remote";
+        server
+            .log
+            .info("NETWORK", 22_988, &context, message, attributes);
+    }
+}
+
+/// What is asked of the system for every connection. Where it refuses, the connection still works.
+fn prepare(stream: &TcpStream) {
+    // Without it small replies wait for acknowledgements of earlier ones.
+    let _: io::Result<()> = stream.set_nodelay(true);
+    let alive = sockopt::set_socket_keepalive(stream, true)
+        .and_then(|()| sockopt::set_tcp_keepidle(stream, IDLE));
+    let _: Result<(), rustix::io::Errno> = alive;
+}
+
+fn failed(error: &io::Error) -> Refusal {
+    ("SSLHandshakeFailed", error.to_string())
+}
+
+async fn told_apart(
+    server: &Arc<Server>,
+    tls: &Tls,
+    slot: &Slot,
+    stream: TcpStream,
+    peer: SocketAddr,
+) -> Result<(), Refusal> {
+    let late = |_| {
+        (
+            "SSLHandshakeFailed",
+            "the handshake took too long".to_owned(),
+        )
+    };
+    let mut stopping = server.stopping();
+    let told = tokio::select! {
+        // A client that has nothing to say yet may wait: nothing is known to be amiss.
+        told = beginning(server, stream) => told,
+        _ = stopping.wait_for(|stopping| *stopping) => return Ok(()),
+    };
+    let (first, stream) = told.map_err(|error| failed(&error))?;
+    match first {
+        First::Nothing => Ok(()),
+        First::Plain if server.config.tls.mode == TlsMode::Required => {
+            let message = "The server is configured to only allow SSL connections";
+            Err(("SSLHandshakeFailed", message.to_owned()))
+        }
+        First::Plain => {
+            let client = Arc::new(Client::new(slot.id(), peer));
+            let (bytes, stream) = stream.into_parts();
+            connection::serve(Arc::clone(server), client, stream, bytes).await;
+            Ok(())
+        }
+        First::Handshake => {
+            let shaken = timeout(server.config.stall, tls.accept(stream))
+                .await
+                .map_err(late)?;
+            let secured = shaken.map_err(|error| failed(&error))?;
+            server.metrics.encrypted.one();
+            let client = Client::secured(slot.id(), peer, secured.subject);
+            let stream = secured.stream;
+            connection::serve(Arc::clone(server), Arc::new(client), stream, Vec::new()).await;
+            Ok(())
+        }
+    }
+}
+
+/// The first bytes. Where all connections are encrypted they come at once or not at all.
+async fn beginning(server: &Server, stream: TcpStream) -> io::Result<(First, Prefixed<TcpStream>)> {
+    if server.config.tls.mode != TlsMode::Required {
+        return first(stream).await;
+    }
+    timeout(server.config.stall, first(stream))
+        .await
+        .unwrap_or_else(|_| Err(io::Error::other("the handshake took too long")))
+}

@@ -1,0 +1,264 @@
+//! Clients that mean harm or are broken: they get what others need of nothing.
+//!
+//! The large run, 10,000 idle connections beside 16 busy ones:
+//! `ROMANESCO_IDLE=10000 cargo test --release -p server --test it idle -- --nocapture`.
+
+use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+use bson::{Document, doc};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use stdx::Rng;
+use wire::{Header, OpCode};
+
+use crate::client::{Client, Site};
+
+/// The patience of servers of these tests.
+const STALL: Duration = Duration::from_millis(200);
+
+fn impatient() -> Site {
+    Site::with(|config| config.stall = STALL)
+}
+
+/// How many are connected.
+fn connected(client: &mut Client) -> i32 {
+    let status = client.ok("admin", doc! {"serverStatus": 1});
+    let connections = status.get_document("connections").unwrap();
+    connections.get_i32("current").unwrap()
+}
+
+/// Ask until only so many are connected. The server sees the end of a connection when it sees it.
+fn await_connected(client: &mut Client, count: i32) {
+    let begun = stdx::time::now();
+    while connected(client) > count {
+        assert!(
+            begun.elapsed() < Duration::from_secs(60),
+            "places do not come back"
+        );
+    }
+}
+
+/// A header that announces a message.
+fn announced(length: usize) -> [u8; 16] {
+    Header {
+        length,
+        request_id: 1,
+        response_to: 0,
+        op_code: OpCode::Message,
+    }
+    .encode()
+}
+
+/// Bytes of memory of this process.
+fn resident() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+    let number = line.unwrap().split_whitespace().next().unwrap();
+    number.parse::<u64>().unwrap() * 1_024
+}
+
+#[test]
+fn a_message_that_stops_ends_its_connection_and_silence_does_not() {
+    let site = impatient();
+    let mut silent = site.client();
+    let mut watcher = site.client();
+    let mut begun = Vec::new();
+    for sent in [
+        &[][..],
+        &[1],
+        &announced(100)[..7],
+        &announced(100),
+        &announced(48_000_000),
+    ] {
+        let mut client = site.client();
+        client.stream.write_all(sent).unwrap();
+        begun.push((client, sent.is_empty()));
+    }
+    // One that goes on, and too slowly.
+    let mut slow = site.client().stream;
+    let mut tick = announced(1_000_000).into_iter().chain(std::iter::repeat(0));
+    while slow.write_all(&[tick.next().unwrap()]).is_ok() {
+        connected(&mut watcher);
+    }
+    for (mut client, is_silent) in begun {
+        match is_silent {
+            true => drop(client.ok("admin", doc! {"ping": 1})),
+            false => assert!(client.receive().is_none()),
+        }
+    }
+    silent.ok("admin", doc! {"ping": 1});
+    await_connected(&mut watcher, 2);
+}
+
+#[test]
+fn replies_that_nobody_takes_end_their_connection() {
+    let site = impatient();
+    let mut client = site.client();
+    let large = doc! {"s": "x".repeat(8 << 20)};
+    client.ok("test", doc! {"insert": "c", "documents": [large]});
+    let mut deaf: Vec<Client> = (0..4).map(|_| site.client()).collect();
+    for deaf in &mut deaf {
+        for _ in 0..4 {
+            deaf.send("test", doc! {"find": "c"}, 0);
+        }
+    }
+    await_connected(&mut client, 1);
+}
+
+#[test]
+fn messages_that_are_only_announced_hold_no_memory() {
+    let site = impatient();
+    let mut watcher = site.client();
+    let before = resident();
+    let mut held: Vec<TcpStream> = Vec::new();
+    for _ in 0..200 {
+        let mut stream = site.client().stream;
+        stream.write_all(&announced(48_000_000)).unwrap();
+        held.push(stream);
+    }
+    watcher.ok("admin", doc! {"ping": 1});
+    // Others' tests run in this process; what was announced is 9.6 GB.
+    assert!(resident().saturating_sub(before) < 1 << 30);
+    await_connected(&mut watcher, 1);
+}
+
+#[test]
+fn a_flood_of_connections_is_refused_and_those_that_are_there_are_served() {
+    let site = Site::with(|config| config.max_connections = 50);
+    let mut one = site.client();
+    one.ok("admin", doc! {"hello": 1});
+    for _ in 0..20 {
+        let mut flood: Vec<TcpStream> = (0..100).map(|_| site.client().stream).collect();
+        one.ok("admin", doc! {"hello": 1});
+        let mut ended = 0;
+        for stream in &mut flood {
+            stream
+                .set_read_timeout(Some(Duration::from_millis(1)))
+                .unwrap();
+            ended += usize::from(matches!(stream.read(&mut [0]), Ok(0)));
+        }
+        assert!(ended <= 100);
+        assert!(connected(&mut one) <= 50);
+    }
+    await_connected(&mut one, 1);
+    site.client().ok("admin", doc! {"ping": 1});
+    let status = one.ok("admin", doc! {"serverStatus": 1});
+    let connections = status.get_document("connections").unwrap();
+    assert!(
+        connections.get_i32("rejected").unwrap() > 0,
+        "{connections}"
+    );
+}
+
+#[test]
+fn noise_of_all_kinds_hurts_nobody_else() {
+    let site = impatient();
+    let mut one = site.client();
+    let seed = 0x5EED;
+    println!("seed {seed}");
+    let mut rng = Rng::new(seed);
+    for round in 0..300 {
+        let mut client = site.client();
+        let mut bytes = vec![0; usize::try_from(rng.below(400)).unwrap()];
+        for byte in &mut bytes {
+            *byte = u8::try_from(rng.below(256)).unwrap();
+        }
+        if round % 2 == 0 && bytes.len() >= 16 {
+            // A good header before the noise, right or wrong about its length.
+            let length = bytes.len() + usize::try_from(rng.below(3)).unwrap();
+            bytes[..16].copy_from_slice(&announced(length));
+        }
+        // Whoever is hung up on half-way has had its answer.
+        let _: std::io::Result<()> = client.stream.write_all(&bytes);
+        if round % 3 == 0 {
+            one.ok("admin", doc! {"hello": 1});
+        }
+    }
+    await_connected(&mut one, 1);
+}
+
+/// What busy clients do until told to end. Commands done.
+fn busy(mut client: Client, number: i32, end: &AtomicBool, done: &AtomicU64) {
+    let mut i = 0;
+    while !end.load(Ordering::Relaxed) {
+        i += 1;
+        let documents: Vec<Document> = (0..10)
+            .map(|n| doc! {"w": number, "i": i, "n": n})
+            .collect();
+        client.ok("test", doc! {"insert": "busy", "documents": documents});
+        client.ok(
+            "test",
+            doc! {"find": "busy", "filter": {"w": number}, "limit": 20},
+        );
+        done.fetch_add(2, Ordering::Relaxed);
+    }
+}
+
+/// As many descriptors as there may be.
+fn raise() {
+    let limit = getrlimit(Resource::Nofile);
+    let most = Rlimit {
+        current: limit.maximum,
+        ..limit
+    };
+    setrlimit(Resource::Nofile, most).unwrap();
+}
+
+#[test]
+fn idle_connections_cost_little_and_busy_ones_do_not_starve_greetings() {
+    raise();
+    let many = std::env::var("ROMANESCO_IDLE").ok();
+    let many: Option<usize> = many.map(|text| text.parse().expect("a number of connections"));
+    let site = Site::new();
+    let before = resident();
+    let idle: Vec<Client> = (0..many.unwrap_or(300))
+        .map(|_| {
+            let mut client = site.client();
+            client.ok("admin", doc! {"hello": 1});
+            client
+        })
+        .collect();
+    let held = resident().saturating_sub(before);
+    let end = Arc::new(AtomicBool::new(false));
+    let done = Arc::new(AtomicU64::new(0));
+    let workers: Vec<_> = (0..16)
+        .map(|number| {
+            let (client, end, done) = (site.client(), Arc::clone(&end), Arc::clone(&done));
+            let work = move || busy(client, number, &end, &done);
+            stdx::sync::spawn("busy", work).unwrap()
+        })
+        .collect();
+    let mut times = Vec::new();
+    for mut client in idle {
+        let begun = stdx::time::now();
+        client.ok("admin", doc! {"hello": 1});
+        times.push(begun.elapsed());
+    }
+    let enough = if many.is_some() { 2_000 } else { 64 };
+    while done.load(Ordering::Relaxed) < enough {
+        std::thread::yield_now();
+    }
+    end.store(true, Ordering::Relaxed);
+    for worker in workers {
+        worker.join().unwrap();
+    }
+    times.sort_unstable();
+    let at = |part: usize| times[(times.len() - 1) * part / 100];
+    println!(
+        "{} idle connections: {} KiB each, both ends; hello beside 16 busy: p50 {:?}, p99 {:?}, \
+         max {:?}; {} commands of the busy",
+        times.len(),
+        held / 1_024 / u64::try_from(times.len()).unwrap(),
+        at(50),
+        at(99),
+        at(100),
+        done.load(Ordering::Relaxed)
+    );
+    // Only alone in its process is the memory that of the connections.
+    if many.is_some() {
+        assert!(held < 500 << 20, "{held}");
+    }
+}
