@@ -240,6 +240,10 @@ pub struct TreeStats {
     pub delta_bytes: u64,
     /// Stored bytes in bases.
     pub base_bytes: u64,
+    /// Buckets that were split since the store was opened.
+    pub splits: u64,
+    /// Merges of its buckets since the store was opened.
+    pub merges: u64,
 }
 
 /// What a check of the whole store has read and found sound.

@@ -17,6 +17,7 @@ mod find;
 pub mod index;
 pub mod key;
 pub mod limits;
+mod map;
 mod op;
 mod plan;
 mod record;
@@ -40,7 +41,7 @@ pub use op::{InTransaction, Op, SessionId, SessionRef};
 pub use query::Namespace;
 pub use record::RecordId;
 pub use session::{Held, Names};
-pub use store::{Options, Store, Tuning};
+pub use store::{Options, Store, Tuning, WorkFigures};
 pub use work::Work;
 pub use write::{
     DeleteReply, DeleteStatement, FindAndModify, FindAndModifyReply, InsertOptions, InsertReply,

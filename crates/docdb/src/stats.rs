@@ -20,10 +20,12 @@ impl Store {
         let (count, size) = (collection.count(), collection.data_size());
         let storage = self.tree_bytes(collection.records());
         let mut sizes = Document::new();
+        let mut details = Document::new();
         let mut building = Vec::new();
         let mut total = 0;
         for index in collection.indexes() {
             let bytes = self.tree_bytes(index.tree());
+            details.insert(index.name(), self.tree_figures(index.tree()));
             total += bytes;
             sizes.insert(index.name(), bytes);
             if !index.is_ready() {
@@ -37,6 +39,7 @@ impl Store {
             "freeStorageSize": 0_i64,
             "capped": collection.is_capped(),
             "nindexes": i32::try_from(collection.indexes().len()).unwrap_or(i32::MAX),
+            "indexDetails": details,
             "indexBuilds": building,
             "totalIndexSize": total,
             "totalSize": storage + total,
@@ -46,6 +49,10 @@ impl Store {
         if 0 < count {
             out.insert("avgObjSize", size / count);
         }
+        out.insert(
+            self.engine().name(),
+            self.tree_figures(collection.records()),
+        );
         if let Some(capped) = collection.options().capped {
             out.insert("maxSize", capped.size);
             out.insert("max", capped.max.unwrap_or(0));
@@ -106,6 +113,7 @@ impl Store {
                     "since": bson::DateTime::from_millis(usage.since),
                 },
                 "spec": index.spec().to_document(),
+                self.engine().name(): self.tree_figures(index.tree()),
             };
             if !index.is_ready() {
                 row.insert("building", true);
@@ -145,6 +153,34 @@ impl Store {
         self.engine().storage_map().map_err(error::engine)
     }
 
+    /// What the engine says of one tree; what it cannot say is left out.
+    fn tree_figures(&self, tree: TreeId) -> Document {
+        let Ok(stats) = self.engine().tree_stats(tree, StatScope::Quick) else {
+            return Document::new();
+        };
+        let whole = |n: u64| i64::try_from(n).unwrap_or(i64::MAX);
+        let mut figures = doc! {
+            "entries": whole(stats.entries.value),
+            "entriesAreExact": stats.entries.exact,
+        };
+        for (name, n) in [
+            ("liveBytes", stats.live_bytes),
+            ("allocatedBytes", stats.allocated_bytes),
+            ("pages", stats.pages),
+            ("depth", stats.depth.map(u64::from)),
+            ("splits", stats.splits),
+            ("merges", stats.merges),
+        ] {
+            if let Some(n) = n {
+                figures.insert(name, whole(n));
+            }
+        }
+        if let Some(fill) = stats.mean_fill {
+            figures.insert("meanFill", fill);
+        }
+        figures
+    }
+
     /// The bytes that a collection's documents and indexes take.
     pub(crate) fn storage_size(&self, collection: &Collection) -> i64 {
         let indexes = collection
@@ -154,7 +190,10 @@ impl Store {
         self.tree_bytes(collection.records()) + indexes.sum::<i64>()
     }
 
-    fn tree_bytes(&self, tree: TreeId) -> i64 {
+    /// The bytes that a tree takes in files, or its live bytes where the engine knows no better; 0
+    /// when it cannot say.
+    #[must_use]
+    pub fn tree_bytes(&self, tree: TreeId) -> i64 {
         let stats = self.engine().tree_stats(tree, StatScope::Quick);
         // An engine that cannot say takes nothing, as far as anybody knows.
         let bytes = stats

@@ -21,7 +21,7 @@ use crate::collection::{Collection, Core, fold_counts};
 use crate::cursor::Cursors;
 use crate::error;
 use crate::session::{Intents, Moments, Sessions};
-use stdx::sync::atomic::{AtomicBool, Ordering};
+use stdx::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 pub use tuning::Tuning;
 
@@ -70,7 +70,25 @@ pub struct Store {
     moments: Moments,
     intents: Intents,
     closed: AtomicBool,
+    /// What runs beside operations stands still.
+    paused: AtomicBool,
+    figures: WorkFigures,
     cursors: Cursors,
+}
+
+/// What was done beside and below operations since the store was opened.
+#[derive(Debug, Default)]
+pub struct WorkFigures {
+    /// Writes that were begun again because they conflicted with others.
+    pub conflicts: AtomicU64,
+    /// Passes over what expires.
+    pub ttl_passes: AtomicU64,
+    /// Documents that expired.
+    pub ttl_deleted: AtomicU64,
+    /// Multi-document transactions begun.
+    pub transactions_started: AtomicU64,
+    /// Those committed; those neither committed nor open were aborted.
+    pub transactions_committed: AtomicU64,
 }
 
 /// The trees that every store has.
@@ -127,14 +145,6 @@ impl Store {
         self.catalog.load().get(ns).cloned()
     }
 
-    /// Make everything that was committed durable.
-    ///
-    /// # Errors
-    /// As the engine's.
-    pub fn sync(&self) -> Result<()> {
-        self.engine.sync_log().map_err(error::engine)
-    }
-
     /// Make everything durable and close. Operations under way fail.
     ///
     /// # Errors
@@ -142,6 +152,30 @@ impl Store {
     pub fn close(&self) -> Result<()> {
         self.closed.store(true, Ordering::Release);
         self.engine.sync_log().map_err(error::engine)
+    }
+
+    /// Write everything committed so far into the files of the trees.
+    ///
+    /// # Errors
+    /// As the engine's.
+    pub fn checkpoint(&self) -> Result<()> {
+        self.engine.checkpoint().map_err(error::engine)
+    }
+
+    /// Stop what runs beside operations and writes (expiry), or let it go on.
+    pub fn pause(&self, paused: bool) {
+        self.paused.store(paused, Ordering::Release);
+    }
+
+    /// Whether it stands still.
+    pub(crate) fn is_paused(&self) -> bool {
+        self.paused.load(Ordering::Acquire)
+    }
+
+    /// Figures of the work beside and below operations.
+    #[must_use]
+    pub fn figures(&self) -> &WorkFigures {
+        &self.figures
     }
 
     /// Whether it is closed: what runs beside operations ends.

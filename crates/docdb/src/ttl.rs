@@ -9,6 +9,7 @@ use std::time::Duration;
 use bson::{DateTime, Document, RawDocumentBuf, doc};
 use kv::Durability;
 use query::{Namespace, Result};
+use stdx::sync::atomic::Ordering;
 
 use crate::index::IndexSpec;
 use crate::op::Op;
@@ -25,6 +26,8 @@ impl Store {
     /// As deletes.
     pub fn expire(&self, op: &Op<'_>) -> Result<i64> {
         let mut deleted = 0;
+        let figures = self.figures();
+        figures.ttl_passes.fetch_add(1, Ordering::Relaxed);
         for (ns, filter) in self.expired(op.now) {
             op.check()?;
             let statement = DeleteStatement {
@@ -36,6 +39,8 @@ impl Store {
             };
             let reply = self.delete(op, &ns, &[statement], true)?;
             deleted += reply.n;
+            let n = u64::try_from(reply.n).unwrap_or(0);
+            figures.ttl_deleted.fetch_add(n, Ordering::Relaxed);
         }
         Ok(deleted)
     }
@@ -112,7 +117,7 @@ fn run(store: &Weak<Store>) {
         if store.is_closed() {
             return;
         }
-        if slept < store.tuning().ttl_period() {
+        if slept < store.tuning().ttl_period() || store.is_paused() {
             continue;
         }
         slept = Duration::ZERO;

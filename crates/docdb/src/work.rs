@@ -13,6 +13,7 @@ use std::time::Duration;
 use kv::{Durability, Snapshot, Transaction, TreeId};
 use query::{Code, Error, Namespace, Result};
 use stdx::sync::MutexGuard;
+use stdx::sync::atomic::Ordering;
 
 use crate::catalog::{Named, multikey_key, stored_key};
 use crate::collection::{Alone, Collection, Core, Delta, Shared};
@@ -374,7 +375,9 @@ impl Store {
                 Ok(result)
             });
             match done {
-                Err(e) if e.code == Code::WRITE_CONFLICT && attempt < ATTEMPTS => {}
+                Err(e) if e.code == Code::WRITE_CONFLICT && attempt < ATTEMPTS => {
+                    self.figures().conflicts.fetch_add(1, Ordering::Relaxed);
+                }
                 done => return done,
             }
             op.check()?;

@@ -130,4 +130,8 @@ pub struct TreeStats {
     pub depth: Option<u32>,
     /// Mean used fraction of a page, 0 to 1.
     pub mean_fill: Option<f64>,
+    /// Pages or buckets that were split since the engine was opened.
+    pub splits: Option<u64>,
+    /// Merges of its runs that were done since the engine was opened.
+    pub merges: Option<u64>,
 }

@@ -19,6 +19,7 @@ pub mod export;
 pub mod host;
 pub mod load;
 pub mod probe;
+pub mod published;
 pub mod record;
 pub mod report;
 pub mod run;

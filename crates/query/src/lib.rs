@@ -26,6 +26,7 @@ pub mod sort;
 pub mod stage;
 pub mod update;
 pub mod value;
+pub mod vocabulary;
 pub mod window;
 
 pub use code::Code;

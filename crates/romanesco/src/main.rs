@@ -13,6 +13,7 @@ macro_rules! note {
 mod lab;
 mod serve;
 
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
@@ -35,6 +36,12 @@ struct Cli {
 enum Command {
     /// Serve documents to drivers of MongoDB
     Serve(Box<serve::Args>),
+    /// Write the list of what the server understands: into a page of the documentation, or out
+    #[command(hide = true)]
+    Compatibility {
+        /// The page; what follows the list's heading is replaced
+        page: Option<PathBuf>,
+    },
     /// Measure storage engines under enforced limits
     Lab {
         #[command(subcommand)]
@@ -51,6 +58,13 @@ fn main() -> ExitCode {
                 ExitCode::from(error.failure.exit_code())
             }
         },
+        Command::Compatibility { page } => match compatibility(page.as_deref()) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(error) => {
+                note!("romanesco compatibility: {error}");
+                ExitCode::FAILURE
+            }
+        },
         Command::Serve(args) => match serve::run(&args) {
             Ok(()) => ExitCode::SUCCESS,
             Err(error) => {
@@ -59,4 +73,22 @@ fn main() -> ExitCode {
             }
         },
     }
+}
+
+fn compatibility(page: Option<&Path>) -> Result<(), String> {
+    let list = server::compatibility();
+    let Some(path) = page else {
+        say!("{}", list.trim_end());
+        return Ok(());
+    };
+    let failed = |error: std::io::Error| format!("{}: {error}", path.display());
+    let old = std::fs::read_to_string(path).map_err(failed)?;
+    let Some((kept, _)) = old.split_once(server::HEADING) else {
+        let heading = server::HEADING;
+        return Err(format!(
+            "{}: there is no heading {heading:?}",
+            path.display()
+        ));
+    };
+    std::fs::write(path, format!("{kept}{list}")).map_err(failed)
 }

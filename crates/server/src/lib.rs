@@ -9,15 +9,18 @@
 
 mod auth;
 mod commands;
+mod compatibility;
 mod config;
 mod dispatch;
 pub mod limits;
 mod net;
+mod prometheus;
 mod running;
 mod server;
 mod state;
 mod version;
 
+pub use compatibility::{HEADING, compatibility};
 pub use config::{Config, EngineSetting, EngineSetup, Memory, TlsConfig, TlsMode};
 pub use running::Running;
 pub use version::{MONGODB, ROMANESCO};

@@ -43,6 +43,16 @@ pub(crate) const METADATA: usize = 512;
 /// Bytes that may lie unread behind a command in work before reading stops.
 pub(crate) const READ_AHEAD: usize = 64 * 1_024;
 
+/// Collections whose use is counted: some hundred bytes each.
+pub(crate) const COUNTED: usize = 10_000;
+
+/// Collections whose figures are told to Prometheus one by one: each makes some samples, which it
+/// keeps for weeks.
+pub(crate) const LABELLED: usize = 200;
+
+/// Connections to the endpoint of Prometheus at once: there are a few of it, not many.
+pub(crate) const SCRAPERS: usize = 16;
+
 /// How long a message that was begun may stand still, how long a reply may wait to be taken, and
 /// how long a handshake of TLS may take. A connection without any of them may be idle for ever.
 pub const STALL: Duration = Duration::from_secs(30);

@@ -13,6 +13,7 @@ use tokio::runtime::{Builder, Runtime};
 use crate::config::Config;
 use crate::limits::{DROP, GRACE};
 use crate::net;
+use crate::prometheus;
 use crate::server::Server;
 
 /// How often the end looks whether connections are gone.
@@ -26,6 +27,7 @@ pub struct Running {
     server: Arc<Server>,
     runtime: Option<Runtime>,
     addresses: Vec<SocketAddr>,
+    metrics_address: Option<SocketAddr>,
 }
 
 impl Running {
@@ -48,6 +50,14 @@ impl Running {
             .filter_map(|listener| listener.local_addr().ok())
             .collect();
         let port = addresses.first().map_or(config.port, SocketAddr::port);
+        let prometheus = match config.prometheus_port {
+            None => None,
+            Some(port) => {
+                let address = [config.prometheus_ip.clone()];
+                let listening = runtime.block_on(net::listen(&address, port));
+                listening.map_err(|error| system(&error))?.pop()
+            }
+        };
         let store = Store::open(engine, store_options(&config))?;
         let server = Arc::new(Server::new(config, port, store)?);
         for (listener, address) in listeners.into_iter().zip(&addresses) {
@@ -56,6 +66,10 @@ impl Running {
                 .log
                 .info("NETWORK", 23_015, "listener", "Listening on", attributes);
             runtime.spawn(net::accept(Arc::clone(&server), listener));
+        }
+        let metrics_address = prometheus.as_ref().and_then(|l| l.local_addr().ok());
+        if let Some(listener) = prometheus {
+            runtime.spawn(prometheus::serve(Arc::clone(&server), listener));
         }
         runtime.spawn(housekeep(Arc::clone(&server)));
         let attributes = doc! {"port": i32::from(port)};
@@ -67,6 +81,7 @@ impl Running {
             server,
             runtime: Some(runtime),
             addresses,
+            metrics_address,
         })
     }
 
@@ -74,6 +89,12 @@ impl Running {
     #[must_use]
     pub fn addresses(&self) -> &[SocketAddr] {
         &self.addresses
+    }
+
+    /// Where it tells its figures to Prometheus, if it does.
+    #[must_use]
+    pub fn metrics_address(&self) -> Option<SocketAddr> {
+        self.metrics_address
     }
 
     /// Serve until the process is told to end (SIGTERM, SIGINT) or a client orders it. SIGHUP
@@ -152,6 +173,9 @@ async fn housekeep(server: Arc<Server>) {
         let inner = Arc::clone(&server);
         server.pool.submit(move || {
             inner.store.reap_cursors();
+            if inner.freeze.count() > 0 {
+                return;
+            }
             if let Err(error) = inner.store.expire_sessions() {
                 let attributes = doc! {"error": error.message};
                 let message = "Expired sessions could not be ended; it is tried again";

@@ -17,7 +17,9 @@ use crate::config::{Config, TlsMode};
 use crate::limits::{RESERVED, WORKERS};
 use crate::net::Tls;
 use crate::state::clock::{self, Clock};
+use crate::state::concerns::Concerns;
 use crate::state::failpoint::FailPoints;
+use crate::state::freeze::Freeze;
 use crate::state::log::{Event, Log, Severity};
 use crate::state::metrics::Metrics;
 use crate::state::operations::Operations;
@@ -25,6 +27,7 @@ use crate::state::parameters::Parameters;
 use crate::state::pool::Pool;
 use crate::state::profiler::Profiler;
 use crate::state::topology::Topology;
+use crate::state::usage::Usages;
 
 /// What commands share.
 pub(crate) struct Server {
@@ -42,6 +45,12 @@ pub(crate) struct Server {
     pub(crate) parameters: Parameters,
     /// Counters.
     pub(crate) metrics: Metrics,
+    /// How collections are used.
+    pub(crate) usages: Usages,
+    /// The concerns of commands that name none.
+    pub(crate) concerns: Concerns,
+    /// Holds writes up.
+    pub(crate) freeze: Freeze,
     /// Logical time.
     pub(crate) clock: Clock,
     /// The deployment.
@@ -101,6 +110,9 @@ impl Server {
             secret: random(32)?,
             parameters: Parameters::new(&config)?,
             metrics: Metrics::new(commands::names()),
+            usages: Usages::default(),
+            concerns: Concerns::load(&store)?,
+            freeze: Freeze::default(),
             clock: Clock::new(),
             topology,
             tls,

@@ -1,17 +1,17 @@
 //! Which MongoDB this server behaves like, and which Romanesco it is.
 
 /// The version drivers and tools decide by.
-pub const MONGODB: &str = "7.0.14";
+pub const MONGODB: &str = "8.0.4";
 
 /// The same in numbers.
-pub(crate) const MONGODB_ARRAY: [i32; 4] = [7, 0, 14, 0];
+pub(crate) const MONGODB_ARRAY: [i32; 4] = [8, 0, 4, 0];
 
 /// `featureCompatibilityVersion`.
-pub(crate) const FEATURES: &str = "7.0";
+pub(crate) const FEATURES: &str = "8.0";
 
-/// The highest version of the wire protocol spoken: that of MongoDB 7.0. Version 25 says that the
-/// command `bulkWrite` is there.
-pub(crate) const WIRE: i32 = 21;
+/// The highest version of the wire protocol spoken: that of MongoDB 8.0, which has the command
+/// `bulkWrite`.
+pub(crate) const WIRE: i32 = 25;
 
 /// Our own.
 pub const ROMANESCO: &str = env!("CARGO_PKG_VERSION");

@@ -24,7 +24,7 @@ mod transaction;
 mod tuning;
 
 pub(crate) use self::core::{Committer, Core, DATA_FILE};
-pub(crate) use counters::Wait as Waited;
+pub(crate) use counters::{Counter, Wait as Waited};
 pub use handle::Db;
 #[cfg(test)]
 pub(crate) use open::open;

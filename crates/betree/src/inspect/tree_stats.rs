@@ -35,7 +35,11 @@ impl Core {
     /// nothing is updated and nothing absent deleted.
     fn estimate(&self, tree: TreeId) -> Result<TreeStats> {
         let tree = self.catalog.tree(tree)?;
-        let mut stats = TreeStats::default();
+        let mut stats = TreeStats {
+            splits: tree.splits.get(),
+            merges: tree.merges.get(),
+            ..TreeStats::default()
+        };
         let mut seen = BTreeSet::new();
         let mut buffers = BTreeSet::new();
         let (mut entries, mut dead, mut raw) = (0_u64, 0_u64, 0_u64);

@@ -7,6 +7,7 @@ use arc_swap::ArcSwap;
 use super::bucket::Bucket;
 use super::routing::Routing;
 use crate::cursor::{At, Buckets, View};
+use crate::db::Counter;
 use crate::error::Result;
 use crate::types::{Seq, TreeId};
 
@@ -29,6 +30,10 @@ pub(crate) struct Tree {
     pub(crate) options: TreeOptions,
     /// The commit that created it: older snapshots do not see the tree.
     pub(crate) created: Seq,
+    /// Buckets that were split since the store was opened.
+    pub(crate) splits: Counter,
+    /// Merges of its buckets since the store was opened.
+    pub(crate) merges: Counter,
     routing: ArcSwap<Routing>,
 }
 
@@ -52,6 +57,8 @@ impl Tree {
             name,
             options,
             created,
+            splits: Counter::default(),
+            merges: Counter::default(),
             routing: ArcSwap::from_pointee(Routing::new(buckets)),
         }
     }

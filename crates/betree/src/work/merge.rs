@@ -390,6 +390,7 @@ impl Core {
         }
         self.merges.over(1);
         self.counters.merges.add(1);
+        job.tree.merges.add(1);
         None
     }
 

@@ -65,6 +65,7 @@ impl Core {
             replacements.push(Arc::new(new));
         }
         self.counters.splits.add(1);
+        tree.splits.add(1);
         tree.replace(std::slice::from_ref(bucket), replacements);
         state.retired = true;
         job

@@ -244,7 +244,7 @@ impl Host for PipelineHost<'_, '_> {
         match statistics {
             Statistics::IndexStats => store.index_stats(self.ns),
             Statistics::CollStats(options) => {
-                super::statistics::coll_stats(store, self.ns, options)
+                super::statistics::coll_stats(store, self.ns, options, self.report)
             }
             Statistics::PlanCacheStats => super::statistics::plan_cache(store, self.ns),
             other => match self.report {

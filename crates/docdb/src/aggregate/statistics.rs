@@ -1,8 +1,10 @@
 //! What stages report of a collection.
 
 use bson::{Bson, Document, doc};
+use query::stage::Statistics;
 use query::{Code, Error, Namespace, Result};
 
+use super::host::Report;
 use crate::store::Store;
 
 /// `$collStats`.
@@ -10,6 +12,7 @@ pub(super) fn coll_stats(
     store: &Store,
     ns: &Namespace,
     options: &Document,
+    asked: Option<Report<'_>>,
 ) -> Result<Vec<Document>> {
     let mut report = doc! {
         "ns": ns.to_string(),
@@ -20,11 +23,7 @@ pub(super) fn coll_stats(
     for (name, value) in options {
         match name.as_str() {
             "latencyStats" => {
-                let zero = || doc! { "latency": 0_i64, "ops": 0_i64 };
-                report.insert(
-                    "latencyStats",
-                    doc! { "reads": zero(), "writes": zero(), "commands": zero() },
-                );
+                report.insert("latencyStats", latencies(asked, options)?);
             }
             "storageStats" => {
                 report.insert("storageStats", storage(store, ns, value)?);
@@ -48,6 +47,17 @@ pub(super) fn coll_stats(
         }
     }
     Ok(vec![report])
+}
+
+/// How long commands took, which who runs them knows.
+fn latencies(asked: Option<Report<'_>>, options: &Document) -> Result<Document> {
+    let told = match asked {
+        Some(report) => report(&Statistics::CollStats(options.clone()))?,
+        None => Vec::new(),
+    };
+    let zero = || doc! { "latency": 0_i64, "ops": 0_i64 };
+    let none = || doc! { "reads": zero(), "writes": zero(), "commands": zero() };
+    Ok(told.into_iter().next().unwrap_or_else(none))
 }
 
 /// The sizes, divided by the scale.

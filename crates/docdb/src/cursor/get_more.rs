@@ -46,6 +46,7 @@ impl Store {
             .filter(|&size| size != 0)
             .unwrap_or(u64::MAX);
         let (documents, ended) = match lease.cursor() {
+            Cursor::List(cursor) => cursor.more(wanted),
             Cursor::Find(cursor) => {
                 let (filled, ended) = self.more_of_find(op, request, cursor, wanted)?;
                 let (documents, pending) = filled.finish();

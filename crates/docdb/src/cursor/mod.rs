@@ -7,6 +7,7 @@
 
 mod batch;
 mod get_more;
+mod list;
 mod open;
 mod registry;
 mod view;

@@ -6,6 +6,7 @@ use bson::RawDocumentBuf;
 use query::{Code, Error, Namespace, Result};
 use stdx::rng::mix64;
 
+use super::list::ListCursor;
 use super::registry::{Figures, Killed, Owner, Registration, Registry};
 use crate::aggregate::PipelineCursor;
 use crate::collection::Collection;
@@ -20,6 +21,8 @@ pub(crate) enum Cursor {
     Find(Box<FindCursor>),
     /// A pipeline.
     Pipeline(Box<PipelineCursor>),
+    /// A list.
+    List(ListCursor),
 }
 
 /// A query of one collection.

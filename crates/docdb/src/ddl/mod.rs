@@ -15,6 +15,7 @@ mod list;
 mod modify;
 mod rename;
 mod transaction;
+mod unique;
 mod view;
 
 pub use drop::IndexNames;

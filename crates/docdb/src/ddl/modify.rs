@@ -6,7 +6,8 @@ use bson::{Bson, Document, doc};
 use query::{Code, Error, Namespace, Result};
 
 use super::change::{Change, not_found};
-use crate::catalog::{Named, StoredIndex};
+use super::unique;
+use crate::catalog::{Named, Stored, StoredIndex};
 use crate::collection::{Action, Capped, CollectionOptions, Level};
 use crate::index::{Index, IndexSpec, number, same_pattern};
 use crate::op::Op;
@@ -28,10 +29,12 @@ impl Store {
         let mut indexes = change.indexes();
         let mut options = change.stored.options.to_document();
         let mut level = None;
+        let mut left = None;
         for (name, value) in fields {
             match (name.as_str(), value) {
                 ("index", Bson::Document(asked)) => {
-                    modify_index(&mut change, &mut indexes, asked, &mut reply)?;
+                    let dry = fields.get_bool("dryRun").unwrap_or(false);
+                    left = modify_index(&mut change, &mut indexes, (asked, dry), &mut reply)?;
                 }
                 ("validationLevel", Bson::String(text)) => level = Some(Level::parse(text)?),
                 ("validationAction", Bson::String(text)) => {
@@ -61,21 +64,16 @@ impl Store {
                 (other, _) => return Err(unknown(other)),
             }
         }
-        let action = change.stored.options.validation_action;
-        let mut parsed = CollectionOptions::parse(&options)?;
-        parsed
-            .collation
-            .clone_from(&change.stored.options.collation);
-        parsed.validation_action = action;
-        parsed.validation_level = level.unwrap_or(change.stored.options.validation_level);
-        if parsed.validator.as_ref().is_some_and(Document::is_empty) {
-            parsed.validator = None;
-        }
+        let parsed = merged(&change.stored.options, &options, level)?;
         if fields.get_bool("dryRun").unwrap_or(false) {
             return Ok(reply);
         }
         change.stored.options = parsed;
         change.finish(indexes)?;
+        drop(change);
+        if let Some(tree) = left {
+            self.drop_tree(&tree);
+        }
         Ok(reply)
     }
 
@@ -137,12 +135,28 @@ impl Store {
     }
 }
 
-fn modify_index(
-    change: &mut Change<'_>,
-    indexes: &mut [Arc<Index>],
+/// The options `next`, with what their document does not say from `old`.
+fn merged(
+    old: &CollectionOptions,
+    next: &Document,
+    level: Option<Level>,
+) -> Result<CollectionOptions> {
+    let mut parsed = CollectionOptions::parse(next)?;
+    parsed.collation.clone_from(&old.collation);
+    parsed.validation_action = old.validation_action;
+    parsed.validation_level = level.unwrap_or(old.validation_level);
+    if parsed.validator.as_ref().is_some_and(Document::is_empty) {
+        parsed.validator = None;
+    }
+    Ok(parsed)
+}
+
+/// The index that `collMod` names.
+fn named<'i>(
+    change: &Change<'_>,
+    indexes: &'i mut [Arc<Index>],
     asked: &Document,
-    reply: &mut Document,
-) -> Result<()> {
+) -> Result<&'i mut Arc<Index>> {
     let at = indexes
         .iter()
         .position(|i| match (asked.get("name"), asked.get("keyPattern")) {
@@ -150,15 +164,23 @@ fn modify_index(
             (None, Some(Bson::Document(key))) => same_pattern(&i.spec().key, key),
             _ => false,
         });
-    let found = at.and_then(|at| indexes.get_mut(at));
-    let Some(index) = found else {
-        let message = format!(
-            "cannot find index {asked} for ns {}",
-            change.collection.ns()
-        );
-        return Err(Error::new(Code::INDEX_NOT_FOUND, message));
-    };
+    at.and_then(|at| indexes.get_mut(at)).ok_or_else(|| {
+        let ns = change.collection.ns();
+        let message = format!("cannot find index {asked} for ns {ns}");
+        Error::new(Code::INDEX_NOT_FOUND, message)
+    })
+}
+
+/// Change an index; gives the name of the tree that is left over when it got another one.
+fn modify_index(
+    change: &mut Change<'_>,
+    indexes: &mut [Arc<Index>],
+    (asked, dry): (&Document, bool),
+    reply: &mut Document,
+) -> Result<Option<String>> {
+    let index = named(change, indexes, asked)?;
     let mut spec = index.spec().clone();
+    let mut convert = false;
     for (name, value) in asked {
         match name.as_str() {
             "name" | "keyPattern" => {}
@@ -174,17 +196,54 @@ fn modify_index(
                 }
                 spec.hidden = hidden;
             }
-            "prepareUnique" | "unique" if truth(value)? && !spec.unique => {
-                return Err(Error::new(
-                    Code::CANNOT_CONVERT_INDEX_TO_UNIQUE,
-                    "Cannot convert the index to unique; create a unique index and drop this one",
-                ));
+            "prepareUnique" => {
+                let prepare = truth(value)?;
+                if prepare != spec.prepare_unique && !spec.unique {
+                    reply.insert("prepareUnique_old", spec.prepare_unique);
+                    reply.insert("prepareUnique_new", prepare);
+                    spec.prepare_unique = prepare;
+                }
             }
-            "prepareUnique" | "unique" => {}
+            "unique" if !truth(value)? => {
+                return Err(invalid("Cannot make index non-unique"));
+            }
+            "unique" => convert = !spec.unique,
             other => return Err(unknown(&format!("index.{other}"))),
         }
     }
-    put_spec(change, index, &spec)
+    if !convert {
+        put_spec(change, index, &spec)?;
+        return Ok(None);
+    }
+    let left = make_unique(change, index, spec, dry)?;
+    if left.is_some() {
+        reply.insert("unique_new", true);
+    }
+    Ok(left)
+}
+
+/// Make an index unique, as its specification with `prepareUnique` asks for; gives the name of the
+/// tree that is left over, unless it is only tried.
+fn make_unique(
+    change: &mut Change<'_>,
+    index: &mut Arc<Index>,
+    mut spec: IndexSpec,
+    dry: bool,
+) -> Result<Option<String>> {
+    if !spec.prepare_unique {
+        return Err(invalid(
+            "Cannot make index unique with 'prepareUnique=false'. Run collMod to set it first.",
+        ));
+    }
+    spec.unique = true;
+    spec.prepare_unique = false;
+    let uuid = change.stored.uuid.unwrap_or_default();
+    let left = Stored::index_tree(&uuid, index.number());
+    let Some(made) = unique::convert(change, index, spec, dry)? else {
+        return Ok(None);
+    };
+    *index = made;
+    Ok(Some(left))
 }
 
 /// Give an index another specification.

@@ -9,12 +9,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bson::{Bson, Document, doc};
+use query::path::Path;
 use query::{Namespace, Result};
 
 use crate::catalog::Named;
 use crate::collection::Collection;
 use crate::cursor::{View, with_view};
-use crate::find::{CountRequest, DistinctRequest, FindRequest, Planned, Query, build, drain};
+use crate::find::{
+    CountRequest, Distinct, DistinctRequest, FindRequest, Planned, Query, Scanned, build, describe,
+    drain, index_for, scan, try_all,
+};
+use crate::index::Index;
 use crate::op::Op;
 use crate::store::Store;
 
@@ -140,7 +145,51 @@ impl Store {
             None => return self.explain_nothing(op, &FindRequest::default(), &subject),
         };
         let query = request.query(op, &collection)?;
-        self.explain_query(op, &collection, &query, &subject)
+        match index_for(&collection, request, &query) {
+            None => self.explain_query(op, &collection, &query, &subject),
+            Some(index) => self.explain_distinct_scan(op, &collection, (request, &index), &subject),
+        }
+    }
+
+    /// The plan of `distinct` from an index.
+    fn explain_distinct_scan(
+        &self,
+        op: &Op<'_>,
+        collection: &Collection,
+        (request, index): (&DistinctRequest, &Index),
+        subject: &Subject<'_>,
+    ) -> Result<Document> {
+        let plan = describe(request, index, None);
+        let plan = plan.as_document().cloned().unwrap_or_default();
+        let mut all = doc! {
+            "explainVersion": "1",
+            "queryPlanner": planner(subject.ns, Document::new(), plan, Vec::new()),
+        };
+        if Verbosity::QueryPlanner == subject.verbosity {
+            return Ok(all);
+        }
+        let began = stdx::time::now();
+        let mut done = Scanned::default();
+        with_view(self, op, &mut |view| {
+            let mut distinct = Distinct::new(Path::parse(&request.key)?, None);
+            let scanned = scan(op, view.snapshot()?, collection, index, &mut distinct)?;
+            done = scanned.unwrap_or_default();
+            Ok(())
+        })?;
+        let took = stdx::time::now().saturating_duration_since(began);
+        let mut stats = doc! {
+            "executionSuccess": true,
+            "nReturned": number(done.keys),
+            "executionTimeMillis": i32::try_from(took.as_millis()).unwrap_or(i32::MAX),
+            "totalKeysExamined": number(done.keys),
+            "totalDocsExamined": number(done.documents),
+            "executionStages": describe(request, index, Some(done)),
+        };
+        if subject.verbosity == Verbosity::AllPlansExecution {
+            stats.insert("allPlansExecution", Vec::<Bson>::new());
+        }
+        all.insert("executionStats", stats);
+        Ok(all)
     }
 
     /// The plan of a query of a collection that is not there.
@@ -206,7 +255,8 @@ impl Store {
             if Verbosity::QueryPlanner < subject.verbosity {
                 let mut stats = executed(collection, query, &planned, subject, view)?;
                 if subject.verbosity == Verbosity::AllPlansExecution {
-                    stats.insert("allPlansExecution", Bson::Array(Vec::new()));
+                    let all = all_plans(collection, query, &planned, view)?;
+                    stats.insert("allPlansExecution", Bson::Array(all));
                 }
                 all.insert("executionStats", stats);
             }
@@ -235,6 +285,39 @@ fn planner(ns: &Namespace, parsed: Document, winner: Document, rejected: Vec<Bso
         "winningPlan": winner,
         "rejectedPlans": rejected,
     }
+}
+
+/// How the trial of each plan goes, where there are several: as far as it is needed to choose.
+fn all_plans(
+    collection: &Arc<Collection>,
+    query: &Query,
+    planned: &Planned,
+    view: &View<'_>,
+) -> Result<Vec<Bson>> {
+    if planned.candidates.len() < 2 {
+        return Ok(Vec::new());
+    }
+    let runs = try_all(collection, &planned.candidates, &query.purpose, view)?;
+    let shown = runs
+        .iter()
+        .zip(&planned.candidates)
+        .map(|(run, candidate)| {
+            let counts = run.0.counts();
+            let tree = Tree {
+                candidate,
+                purpose: &query.purpose,
+                used_for: Use::Find,
+                executor: Some(&run.0),
+            };
+            Bson::Document(doc! {
+                "nReturned": number(counts.returned),
+                "executionTimeMillisEstimate": 0,
+                "totalKeysExamined": number(counts.keys),
+                "totalDocsExamined": number(counts.documents),
+                "executionStages": tree.document(),
+            })
+        });
+    Ok(shown.collect())
 }
 
 /// Run the plan to its end and say how it went.

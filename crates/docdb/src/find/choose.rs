@@ -72,11 +72,11 @@ pub(crate) fn choose(
     {
         return Ok(at);
     }
-    let scores = trial(collection, candidates, purpose, view)?;
+    let scores = try_all(collection, candidates, purpose, view)?;
     let mut best = 0;
     let mut value = f64::NEG_INFINITY;
     let mut works = 0;
-    for (at, (score, candidate)) in scores.iter().zip(candidates).enumerate() {
+    for (at, ((_, score), candidate)) in scores.iter().zip(candidates).enumerate() {
         if value < score.value(candidate) {
             best = at;
             value = score.value(candidate);
@@ -89,13 +89,16 @@ pub(crate) fn choose(
     Ok(best)
 }
 
-/// Run all candidates in turn.
-fn trial(
+/// Run all candidates in turn, each as far as a trial goes.
+///
+/// # Errors
+/// Of execution.
+pub(crate) fn try_all(
     collection: &Arc<Collection>,
     candidates: &[Candidate],
     purpose: &Purpose,
     view: &View<'_>,
-) -> Result<Vec<Score>> {
+) -> Result<Vec<(Executor, Score)>> {
     let mut runs: Vec<(Executor, Score)> = Vec::with_capacity(candidates.len());
     for candidate in candidates {
         let score = Score {
@@ -122,7 +125,7 @@ fn trial(
         total += round;
         round *= 2;
     }
-    Ok(runs.into_iter().map(|(_, score)| score).collect())
+    Ok(runs)
 }
 
 /// Go on with one plan; says whether the trial is decided.

@@ -11,6 +11,7 @@ use query::value::equivalence_key_raw;
 use query::{Error, Namespace, Result};
 
 use super::count::drain;
+use super::distinct_scan::{index_for, scan};
 use super::prepare::Query;
 use crate::catalog::Named;
 use crate::collection::Collection;
@@ -55,12 +56,14 @@ impl Distinct {
         }
     }
 
-    /// Add the values of a document: of an array its elements, not itself.
-    pub(crate) fn add(&mut self, document: &RawDocument) -> Result<()> {
+    /// Add the values of a document: of an array its elements, not itself. Whether it has any.
+    pub(crate) fn add(&mut self, document: &RawDocument) -> Result<bool> {
         let mut result = Ok(());
+        let mut any = false;
         let path = self.path.clone();
         // Broken off only by an error, which is in `result`.
         let _ = walk_leaves(document, &path, Leaves::Whole, &mut |leaf| {
+            any |= leaf.value.is_some();
             result = match leaf.value {
                 None => Ok(()),
                 Some(RawBsonRef::Array(array)) => array
@@ -73,10 +76,11 @@ impl Distinct {
                 Err(_) => ControlFlow::Break(()),
             }
         })?;
-        result
+        result.map(|()| any)
     }
 
-    fn add_value(&mut self, value: RawBsonRef<'_>) -> Result<()> {
+    /// Add a value.
+    pub(super) fn add_value(&mut self, value: RawBsonRef<'_>) -> Result<()> {
         let mut key = Vec::new();
         equivalence_key_raw(value, self.collator.as_deref(), &mut key);
         if self.seen.contains(&key) {
@@ -131,10 +135,19 @@ impl Store {
         };
         let query = request.query(op, &collection)?;
         let path = Path::parse(&request.key)?;
+        let index = index_for(&collection, request, &query);
         with_view(self, op, &mut |view| {
+            let new = || Distinct::new(path.clone(), query.collated.collator.clone());
+            if let Some(index) = &index {
+                let mut distinct = new();
+                if scan(op, view.snapshot()?, &collection, index, &mut distinct)?.is_some() {
+                    index.usage().note();
+                    return Ok(distinct.into_values());
+                }
+            }
             let mut executor = query.execute(&collection, view)?;
-            let mut distinct = Distinct::new(path.clone(), query.collated.collator.clone());
-            let mut add = |item: &Item| distinct.add(&item.document);
+            let mut distinct = new();
+            let mut add = |item: &Item| distinct.add(&item.document).map(|_| ());
             drain(&mut executor, view, &mut add)?;
             Ok(distinct.into_values())
         })

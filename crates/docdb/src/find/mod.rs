@@ -4,6 +4,7 @@ mod build;
 mod choose;
 mod count;
 mod distinct;
+mod distinct_scan;
 #[cfg(test)]
 mod law;
 mod matching;
@@ -24,10 +25,12 @@ use crate::op::Op;
 use crate::store::Store;
 
 pub(crate) use build::{Purpose, build};
+pub(crate) use choose::try_all;
 pub use count::CountRequest;
 pub(crate) use count::drain;
 pub(crate) use distinct::Distinct;
 pub use distinct::DistinctRequest;
+pub(crate) use distinct_scan::{Scanned, describe, index_for, scan};
 pub use matching::{Matched, Matching};
 pub(crate) use prepare::{Planned, Query};
 pub use request::FindRequest;

@@ -91,7 +91,8 @@ impl KeySet {
         self.keys().any(|k| k.bytes == key)
     }
 
-    pub(super) fn clear(&mut self) {
+    /// Forget all keys.
+    pub(crate) fn clear(&mut self) {
         self.bytes.clear();
         self.items.clear();
         self.multikey.clear();

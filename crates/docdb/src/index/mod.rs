@@ -22,7 +22,7 @@ use crate::record::RecordId;
 
 pub(crate) use keys::cut;
 pub use keys::{CUT, Key, KeyMaker, KeySet, append_hash};
-pub use spec::{FieldKind, IndexSpec, name_of, same_pattern};
+pub use spec::{FieldKind, IndexSpec, kinds, name_of, options, same_pattern};
 pub(crate) use spec::{number, type_name};
 pub use wildcard::Wildcard;
 

@@ -66,6 +66,40 @@ const KNOWN: [&str; 26] = [
     "originalSpec",
 ];
 
+/// Options that are accepted for the sake of old clients, and those of indexes that are not there.
+const WITHOUT_EFFECT: [&str; 13] = [
+    "ns",
+    "storageEngine",
+    "background",
+    "dropDups",
+    "weights",
+    "default_language",
+    "language_override",
+    "textIndexVersion",
+    "2dsphereIndexVersion",
+    "bits",
+    "min",
+    "max",
+    "bucketSize",
+];
+
+/// The options of an index that have an effect.
+#[must_use]
+pub fn options() -> Vec<&'static str> {
+    let known = KNOWN.into_iter();
+    let mut options: Vec<&'static str> = known
+        .filter(|name| !WITHOUT_EFFECT.contains(name) && *name != "originalSpec")
+        .collect();
+    options.sort_unstable();
+    options
+}
+
+/// The kinds of fields, as key patterns write them.
+#[must_use]
+pub fn kinds() -> [&'static str; 4] {
+    ["1", "-1", "\"hashed\"", "{ \"$**\": 1 }"]
+}
+
 /// How one field of an index is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FieldKind {

@@ -57,6 +57,9 @@ pub trait Collate: Send + Sync {
     fn sort_key(&self, text: &str) -> Vec<u8>;
 }
 
+/// The component of null and of missing, ascending.
+pub(crate) const NULL: u8 = kind::NULL;
+
 mod kind {
     //! Type bytes.
     pub(super) const MIN_KEY: u8 = 0x0A;

@@ -142,6 +142,11 @@ impl Store {
                 Err(_) => Phase::Aborted,
             };
         });
+        if done.is_ok() {
+            self.figures()
+                .transactions_committed
+                .fetch_add(1, Ordering::Relaxed);
+        }
         done
     }
 
@@ -204,6 +209,9 @@ impl Store {
             )
         })?;
         state.phase = Phase::Open(sender.clone());
+        self.figures()
+            .transactions_started
+            .fetch_add(1, Ordering::Relaxed);
         Ok(sender)
     }
 }

@@ -51,6 +51,8 @@ impl Store {
             moments: Moments::default(),
             intents: Intents::default(),
             closed: AtomicBool::new(false),
+            paused: AtomicBool::new(false),
+            figures: super::WorkFigures::default(),
             cursors: Cursors::default(),
         };
         store.load()?;

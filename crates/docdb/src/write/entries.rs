@@ -6,15 +6,18 @@
 //!   its document in the transaction: all keys are made before the first is put, and unique ones
 //!   are put before all others and taken back.
 
+use std::ops::Bound;
 use std::sync::Arc;
 
 use bson::{Bson, RawBsonRef, RawDocument, doc};
+use kv::{Direction, KeyRange};
+use query::update::Update;
 use query::{Code, Error, Result};
 
 use super::duplicate::{duplicate, shell};
 use crate::collection::{Collection, Gathered};
 use crate::error;
-use crate::index::{Index, Key, KeySet};
+use crate::index::{FieldKind, Index, Key, KeySet};
 use crate::key::Encoder;
 use crate::record::RecordId;
 use crate::work::Work;
@@ -23,6 +26,32 @@ use crate::work::Work;
 #[derive(Default)]
 pub(crate) struct KeySets(Vec<KeySet>);
 
+/// Indexes, by their place in the collection, whose entries a change of a document leaves alone.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Untouched(u64);
+
+impl Untouched {
+    /// Those that hold nothing of what an update may change. Which documents a partial index holds,
+    /// and which paths a wildcard index, is said by more than its fields: they are never among
+    /// them.
+    pub(crate) fn by(update: &Update, collection: &Collection) -> Untouched {
+        let mut places = 0;
+        for (at, index) in collection.indexes().iter().enumerate().take(64) {
+            let keeps = |(path, kind): &(String, FieldKind)| {
+                *kind != FieldKind::Wildcard && !update.touches(path)
+            };
+            if index.spec().partial.is_none() && index.fields().iter().all(keeps) {
+                places |= 1 << at;
+            }
+        }
+        Untouched(places)
+    }
+
+    fn has(self, at: usize) -> bool {
+        at < 64 && self.0 >> at & 1 == 1
+    }
+}
+
 impl KeySets {
     fn make<'d>(
         &mut self,
@@ -30,10 +59,25 @@ impl KeySets {
         document: &'d RawDocument,
         gathered: &mut Gathered<'d>,
     ) -> Result<()> {
+        self.make_but(collection, document, gathered, Untouched::default())
+    }
+
+    /// The same, with nothing for the indexes that are left alone.
+    fn make_but<'d>(
+        &mut self,
+        collection: &Collection,
+        document: &'d RawDocument,
+        gathered: &mut Gathered<'d>,
+        untouched: Untouched,
+    ) -> Result<()> {
         collection.gather(document, gathered)?;
         let indexes = collection.indexes();
         self.0.resize_with(indexes.len(), KeySet::new);
         for (at, (index, keys)) in indexes.iter().zip(&mut self.0).enumerate() {
+            if untouched.has(at) {
+                keys.clear();
+                continue;
+            }
             let top = |field| collection.top(at, field, gathered);
             index.maker().make(document, top, keys)?;
         }
@@ -63,14 +107,14 @@ impl Work<'_> {
         &mut self,
         collection: &Collection,
         record: &RecordId,
-        old: &RawDocument,
-        new: &RawDocument,
+        (old, new): (&RawDocument, &RawDocument),
+        untouched: Untouched,
     ) -> Result<()> {
         let mut sets = std::mem::take(&mut self.new_keys);
         let mut old_sets = std::mem::take(&mut self.old_keys);
         let done = sets
-            .make(collection, new, &mut Gathered::new())
-            .and_then(|()| old_sets.make(collection, old, &mut Gathered::new()))
+            .make_but(collection, new, &mut Gathered::new(), untouched)
+            .and_then(|()| old_sets.make_but(collection, old, &mut Gathered::new(), untouched))
             .and_then(|()| self.put_entries(collection, record, &sets, Some(&old_sets)))
             .and_then(|()| self.delete_entries(collection, record, &old_sets, Some(&sets)));
         self.new_keys = sets;
@@ -144,6 +188,13 @@ impl Work<'_> {
             but.and_then(|b| b.0.get(at))
                 .is_some_and(|set| set.contains(key.bytes))
         };
+        for (at, (index, set)) in indexes.iter().zip(&sets.0).enumerate() {
+            if index.spec().prepare_unique && !index.unique() {
+                for key in set.keys().filter(|k| is_new(at, k) && !was_there(at, k)) {
+                    self.check_alone(collection, index, key, record)?;
+                }
+            }
+        }
         let mut undo: Vec<(usize, usize)> = Vec::new();
         for unique in [true, false] {
             let pairs = indexes.iter().zip(&sets.0).enumerate();
@@ -222,6 +273,36 @@ impl Work<'_> {
             Err(e) if e.kind() == kv::ErrorKind::Exists => Err(duplicate(collection, index, key)),
             other => other.map_err(error::engine),
         }
+    }
+
+    /// Check that no other document has this key, of an index that is to become unique. Whoever
+    /// puts the same key at the same time conflicts here.
+    fn check_alone(
+        &mut self,
+        collection: &Collection,
+        index: &Index,
+        key: Key<'_>,
+        record: &RecordId,
+    ) -> Result<()> {
+        let txn = self.txn()?;
+        // No entry is the key alone: it is there for the conflict, and gone with it.
+        let tree = index.tree();
+        txn.put(tree, key.bytes, &[]).map_err(error::engine)?;
+        txn.delete(tree, key.bytes).map_err(error::engine)?;
+        let range = KeyRange {
+            start: Bound::Included(key.bytes),
+            end: Bound::Unbounded,
+        };
+        let cursor = txn.cursor(tree, range, Direction::Forward);
+        let mut cursor = cursor.map_err(error::engine)?;
+        while cursor.advance().map_err(error::engine)? && cursor.key().starts_with(key.bytes) {
+            let entry = index.read_entry(cursor.key(), cursor.value());
+            let entry = entry.ok_or_else(|| collection.corrupt_index(index))?;
+            if entry.key == key.bytes && entry.record != *record {
+                return Err(duplicate(collection, index, key));
+            }
+        }
+        Ok(())
     }
 
     /// Remove an entry. The document's record is written in the same transaction, so that two

@@ -11,6 +11,7 @@ use bson::{Bson, Document, RawBson, RawDocument, RawDocumentBuf};
 use query::update::{Position, Update, upsert_base};
 use query::{Code, Error, Namespace, Result};
 
+use super::entries::Untouched;
 use super::insert::{WriteError, is_fatal};
 use super::seek::{Found, Said, Seek};
 use super::validate::validate;
@@ -320,7 +321,13 @@ pub(super) fn change(
     let next = RawDocumentBuf::try_from(&next)?;
     document::check(&next).map_err(larger)?;
     validate(collection, Some(&found.document), &next, bypass)?;
-    work.replace(collection, &found.record, &found.document, &next)?;
+    let untouched = Untouched::by(update, collection);
+    work.replace(
+        collection,
+        &found.record,
+        (&found.document, &next),
+        untouched,
+    )?;
     Ok(Some(next))
 }
 

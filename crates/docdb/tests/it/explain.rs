@@ -1,7 +1,7 @@
 //! What `explain` shows: the stages of plans, and what they did.
 
 use bson::{Document, doc};
-use docdb::{CountRequest, FindRequest, Verbosity};
+use docdb::{CountRequest, DistinctRequest, FindRequest, Verbosity};
 
 use crate::lab::{Lab, ns, of, on_each, op, raw};
 
@@ -148,5 +148,85 @@ fn counts_and_pipelines_are_explained() {
         assert!(stages[0].as_document().unwrap().contains_key("$cursor"));
         assert!(stages[1].as_document().unwrap().contains_key("$group"));
         assert!(plan.to_string().contains("IXSCAN"), "{plan}");
+    });
+}
+
+#[test]
+fn distinct_values_are_read_from_an_index() {
+    on_each(|lab| {
+        let target = ns("c");
+        let mut documents: Vec<Document> = (0..300)
+            .map(|i| doc! { "_id": i, "a": i % 7, "b": i })
+            .collect();
+        documents.push(doc! { "_id": 300, "b": 1 });
+        lab.insert(&target, &documents);
+        let request = DistinctRequest {
+            key: "a".to_owned(),
+            ..DistinctRequest::default()
+        };
+        let distinct = || {
+            let mut values = lab.store.distinct(&op(), &target, &request).unwrap();
+            values.sort_by(query::value::compare);
+            values
+        };
+        let plain = distinct();
+        assert_eq!(plain.len(), 7);
+        lab.index("c", doc! { "key": { "a": -1, "b": 1 }, "name": "ab" });
+        // A missing value is none, though the index holds it as null.
+        assert_eq!(distinct(), plain);
+        let told = lab
+            .store
+            .explain_distinct(&op(), &target, &request, Verbosity::ExecutionStats)
+            .unwrap();
+        let plan = told.get_document("queryPlanner").unwrap();
+        let plan = plan.get_document("winningPlan").unwrap();
+        let scan = plan.get_document("inputStage").unwrap();
+        assert_eq!(scan.get_str("stage").unwrap(), "DISTINCT_SCAN");
+        let stats = told.get_document("executionStats").unwrap();
+        assert!(stats.get_i32("totalKeysExamined").unwrap() < 60, "{stats}");
+        lab.insert(
+            &target,
+            &[
+                doc! { "_id": 301, "a": null },
+                doc! { "_id": 302, "a": "x" },
+            ],
+        );
+        let mut wanted = plain.clone();
+        wanted.insert(0, bson::Bson::Null);
+        wanted.push("x".into());
+        assert_eq!(distinct(), wanted);
+        // Values of arrays are read from documents.
+        lab.insert(&target, &[doc! { "_id": 303, "a": ["y", 1] }]);
+        wanted.push("y".into());
+        assert_eq!(distinct(), wanted);
+    });
+}
+
+#[test]
+fn all_plans_tell_how_their_trial_goes() {
+    on_each(|lab| {
+        let target = ns("c");
+        let documents: Vec<Document> = (0..200)
+            .map(|i| doc! { "_id": i, "a": i % 2, "b": i })
+            .collect();
+        lab.insert(&target, &documents);
+        lab.index("c", doc! { "key": { "a": 1 }, "name": "a" });
+        lab.index("c", doc! { "key": { "b": 1 }, "name": "b" });
+        let request = FindRequest {
+            filter: raw(&doc! { "a": 1, "b": 7 }),
+            ..FindRequest::default()
+        };
+        let told = lab
+            .store
+            .explain_find(&op(), &target, &request, Verbosity::AllPlansExecution)
+            .unwrap();
+        let stats = told.get_document("executionStats").unwrap();
+        let all = stats.get_array("allPlansExecution").unwrap();
+        assert!(1 < all.len(), "{stats}");
+        for plan in all {
+            let plan = plan.as_document().unwrap();
+            assert!(0 < plan.get_i32("totalKeysExamined").unwrap());
+            assert!(plan.get_document("executionStages").is_ok());
+        }
     });
 }

@@ -3,7 +3,7 @@
 use bson::{Document, doc};
 use docdb::CollectionOptions;
 
-use crate::lab::{Lab, ns, on_each, op};
+use crate::lab::{Lab, ns, on_each, op, raw};
 
 fn entries(lab: &Lab, coll: &str, name: &str) -> i64 {
     let report = lab.store.validate(&op(), &ns(coll)).unwrap();
@@ -138,5 +138,59 @@ fn conflicting_specifications_are_refused() {
                 .unwrap_err();
             assert_eq!(error.code.0, code, "{spec}: {error}");
         }
+    });
+}
+
+#[test]
+fn an_index_is_made_unique() {
+    on_each(|lab| {
+        let target = ns("c");
+        lab.insert(
+            &target,
+            &[doc! { "_id": 1, "a": [1, 2] }, doc! { "_id": 2, "a": 2 }],
+        );
+        let spec = doc! { "key": { "a": 1 }, "name": "a" };
+        lab.store.create_indexes(&op(), &target, &[spec]).unwrap();
+        let modify = |option: &str, value: bool| {
+            let fields = doc! { "index": { "name": "a", option: value } };
+            lab.store.coll_mod(&op(), &target, &fields)
+        };
+        let insert = |document: Document| {
+            let reply = lab.insert(&target, &[document]);
+            reply.errors.first().map(|e| e.error.code.0)
+        };
+        assert_eq!(modify("unique", true).unwrap_err().code.0, 72);
+        let told = modify("prepareUnique", true).unwrap();
+        assert!(told.get_bool("prepareUnique_new").unwrap());
+        // What is there stays; what comes must be alone.
+        assert_eq!(insert(doc! { "_id": 3, "a": 1 }), Some(11_000));
+        assert_eq!(insert(doc! { "_id": 3, "a": 3 }), None);
+        assert_eq!(entries(lab, "c", "a"), 4);
+        let refused = modify("unique", true).unwrap_err();
+        assert_eq!(refused.code.0, 359);
+        let details = refused.details.unwrap();
+        assert_eq!(
+            details.get_array("violations").unwrap(),
+            &[doc! { "ids": [1, 2] }.into()]
+        );
+        let statement = docdb::DeleteStatement {
+            filter: raw(&doc! { "_id": 2 }),
+            multi: false,
+            hint: None,
+            collation: None,
+            variables: None,
+        };
+        lab.store
+            .delete(&op(), &target, &[statement], true)
+            .unwrap();
+        let told = modify("unique", true).unwrap();
+        assert!(told.get_bool("unique_new").unwrap());
+        assert_eq!(entries(lab, "c", "a"), 3);
+        assert_eq!(insert(doc! { "_id": 4, "a": 2 }), Some(11_000));
+        assert_eq!(insert(doc! { "_id": 4, "a": 4 }), None);
+        let collection = lab.store.collection(&target).unwrap();
+        let index = collection.index("a").unwrap();
+        assert!(index.unique() && index.is_multikey() && !index.spec().prepare_unique);
+        assert_eq!(modify("unique", false).unwrap_err().code.0, 72);
     });
 }

@@ -111,6 +111,8 @@ pub(super) fn tree(stats: &betree::TreeStats) -> TreeStats {
         depth: None,
         // A run that several buckets share may be counted by each.
         mean_fill: (0 < stats.allocated_bytes).then_some(fill.min(1.0)),
+        splits: Some(stats.splits),
+        merges: Some(stats.merges),
     }
 }
 

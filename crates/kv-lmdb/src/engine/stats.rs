@@ -151,6 +151,8 @@ pub(super) fn tree(view: &View<'_>, tree: TreeId, scope: StatScope) -> Result<Tr
         pages: Some(pages.sum()),
         depth: Some(stat.depth),
         mean_fill: scan.as_ref().filter(|_| 0 < pages.data).map(fill),
+        splits: None,
+        merges: None,
     })
 }
 

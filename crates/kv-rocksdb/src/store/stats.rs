@@ -191,6 +191,8 @@ pub(super) fn tree(store: &Store, id: TreeId, scope: StatScope) -> Result<TreeSt
         pages: Some(files.iter().sum()),
         depth: u32::try_from(levels).ok(),
         mean_fill: None,
+        splits: None,
+        merges: None,
     })
 }
 

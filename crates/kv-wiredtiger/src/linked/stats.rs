@@ -220,6 +220,8 @@ pub(super) fn tree(shared: &Shared, id: TreeId, scope: StatScope) -> Result<Tree
         // Not known: compressed pages are filled by their size after compression, pages in memory
         // grow beyond any on disk.
         mean_fill: None,
+        splits: None,
+        merges: None,
     })
 }
 

@@ -225,6 +225,8 @@ impl Engine for MemoryEngine {
             pages: None,
             depth: None,
             mean_fill: None,
+            splits: None,
+            merges: None,
         })
     }
 

@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 
 use super::difference::{forbidding, notable};
 use super::rule::{Rule, Threshold};
-use super::side::Side;
+use super::side::{Side, unsupported};
 use super::verdict::{Difference, Judgement, few_repeats, floor, judge};
 use crate::error::{Error, Result};
 use crate::record::{RunRecord, SCHEMA};
@@ -166,6 +166,9 @@ pub fn check(run: &RunRecord, base: &RunRecord, rules: &[Rule]) -> Result<Check>
     }
     for target in targets {
         for step in &run.manifest.plan.steps {
+            if [run, base].map(|r| unsupported(r, target, &step.name)) != [false, false] {
+                continue;
+            }
             step_lines(&mut check, [run, base], target, &step.name, rules);
         }
     }

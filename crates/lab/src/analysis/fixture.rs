@@ -9,8 +9,8 @@ use stdx::ByteSize;
 use crate::envelope::Limits;
 use crate::record::{
     Cell, Ended, EnvelopeRecord, Integrity, Latency, LoadKind, Main, Manifest, Plan, Preset,
-    RunRecord, SCHEMA, SeriesRow, StepPlan, StepRecord, StepState, StepStatus, StepSummary,
-    TargetSpec,
+    RunRecord, SCHEMA, SeriesRow, Setting, StepPlan, StepRecord, StepState, StepStatus,
+    StepSummary, TargetSpec,
 };
 
 /// A series of whole seconds of load with these row rates.
@@ -80,6 +80,8 @@ pub(crate) fn step(target: &str, repeat: u32, rate: f64) -> StepSummary {
         integrity: Integrity::default(),
         valid: true,
         invalid_reason: None,
+        unsupported: None,
+        extra: BTreeMap::new(),
         warnings: Vec::new(),
     }
 }
@@ -99,6 +101,7 @@ pub(crate) fn manifest(targets: &[&str], repeats: u32) -> Manifest {
         seconds_max: 60.0,
         load: LoadKind::Closed,
         settle: true,
+        setting: Setting::default(),
     };
     let cells = (1..=repeats)
         .flat_map(|repeat| (0..targets.len()).map(move |target| Cell { target, repeat }));

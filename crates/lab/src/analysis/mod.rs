@@ -16,6 +16,7 @@ mod side;
 mod stall;
 mod statistic;
 mod summary;
+mod sustained;
 mod verdict;
 
 #[cfg(test)]
@@ -32,4 +33,5 @@ pub use second::{SecondStats, main_rates, second_stats};
 pub use stall::stalls;
 pub(crate) use statistic::{median, quantile};
 pub use summary::{summarize, summary_lines, summary_table};
+pub use sustained::{P99_LIMIT_MS, Sustained, Tried, sustained};
 pub use verdict::{DEFAULT_FLOOR, Verdict};

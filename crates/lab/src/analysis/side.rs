@@ -34,6 +34,11 @@ impl Side {
             .iter()
             .filter_map(|s| Some((s, summary(s)?)))
             .collect();
+        let cannot = done.iter().find_map(|d| d.1.unsupported.clone());
+        let done: Vec<(&StepRecord, StepSummary)> = done
+            .into_iter()
+            .filter(|d| d.1.unsupported.is_none())
+            .collect();
         let valid: Vec<&(&StepRecord, StepSummary)> = done.iter().filter(|d| d.1.valid).collect();
         let seconds = match valid.as_slice() {
             [(record, summary)] => main_rates(&record.series, summary.main),
@@ -43,8 +48,14 @@ impl Side {
         Side {
             repeats: valid.iter().map(|d| metrics(&d.1)).collect(),
             seconds,
-            fault: failed(run, target, step).or_else(|| fault(&done)),
-            missing: run.manifest.plan.repeats.saturating_sub(count),
+            missing: match cannot {
+                Some(_) => 0,
+                None => run.manifest.plan.repeats.saturating_sub(count),
+            },
+            fault: cannot
+                .map(|why| format!("n/a: {why}"))
+                .or_else(|| failed(run, target, step))
+                .or_else(|| fault(&done)),
             cut: done.iter().any(|d| d.1.ended == Ended::Time),
         }
     }
@@ -69,6 +80,12 @@ impl Side {
     pub(super) fn repeats(&self) -> u32 {
         u32::try_from(self.repeats.len()).unwrap_or(u32::MAX)
     }
+}
+
+/// Whether a target cannot do a step at all.
+pub(super) fn unsupported(run: &RunRecord, target: &str, step: &str) -> bool {
+    let mut done = run.steps.iter().filter_map(|s| s.summary.as_ref());
+    done.any(|s| s.target == target && s.step == step && s.unsupported.is_some())
 }
 
 fn fault(done: &[(&StepRecord, StepSummary)]) -> Option<String> {

@@ -52,7 +52,13 @@ fn entry(
     steps: &[(StepSummary, Vec<f64>)],
 ) -> TargetStepSummary {
     let of = |s: &&(StepSummary, Vec<f64>)| s.0.target == target && s.0.step == step;
-    let done: Vec<&(StepSummary, Vec<f64>)> = steps.iter().filter(of).collect();
+    let unsupported = steps.iter().filter(of);
+    let unsupported = unsupported.filter_map(|s| s.0.unsupported.clone()).next();
+    let done: Vec<&(StepSummary, Vec<f64>)> = steps
+        .iter()
+        .filter(of)
+        .filter(|s| s.0.unsupported.is_none())
+        .collect();
     let valid: Vec<&(StepSummary, Vec<f64>)> = done.iter().copied().filter(|s| s.0.valid).collect();
     let each: Vec<BTreeMap<String, Option<f64>>> = valid.iter().map(|s| metrics(&s.0)).collect();
     let (metrics, mut estimates) = medians(&each);
@@ -69,8 +75,20 @@ fn entry(
         // A repeat that failed left no record: the plan tells how many there should be.
         valid: !valid.is_empty() && valid.len() == done.len() && planned <= number(done.len()),
         metrics,
+        unsupported,
+        extra: extra(&valid),
         estimates,
     }
+}
+
+/// The medians of the experiment's own numbers.
+fn extra(valid: &[&(StepSummary, Vec<f64>)]) -> BTreeMap<String, f64> {
+    let mut all: BTreeMap<String, Vec<f64>> = BTreeMap::new();
+    for (name, value) in valid.iter().flat_map(|s| &s.0.extra) {
+        all.entry(name.clone()).or_default().push(*value);
+    }
+    let median = |(name, values): (String, Vec<f64>)| Some((name, statistic::median(&values)?));
+    all.into_iter().filter_map(median).collect()
 }
 
 type Medians = (BTreeMap<String, Option<f64>>, BTreeMap<String, Estimate>);

@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 
 use super::model::{Requirement, price};
 use super::prices::{Prices, Volume};
-use crate::analysis::{main_rates, median, quantile};
+use crate::analysis::{P99_LIMIT_MS, main_rates, median, quantile, sustained};
 use crate::record::{LoadKind, RunRecord, StepPlan, StepRecord, StepSummary, TargetStepSummary};
 
 /// Hours and seconds of a month.
@@ -30,9 +30,6 @@ const HEADROOM: f64 = 0.3;
 
 /// Input and output left free, as a share of what is required.
 const SLACK: f64 = 0.2;
-
-/// The 99th percentile of latency a sustainable rate must keep, in milliseconds, unless told.
-pub const P99_LIMIT_MS: f64 = 100.0;
 
 /// How a run is priced.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -138,14 +135,19 @@ pub struct Cost {
 /// Price a run.
 #[must_use]
 pub fn estimate(run: &RunRecord, prices: &Prices, options: &CostOptions) -> Cost {
+    let rates = sustained(run, options.p99_ms);
     let mut lines = Vec::new();
     for result in &run.summary.results {
         let plan = &run.manifest.plan;
         let step = plan.steps.iter().find(|s| s.name == result.step);
-        let Some(step) = step.filter(|_| result.valid && keeps(result)) else {
+        // Open loops at a share of a rate are priced with the step whose work they repeat.
+        let own = step.is_some_and(|s| s.setting.share.is_none());
+        if !own || !result.valid || !keeps(result) {
             continue;
-        };
-        let subject = Subject::new(run, result, step, options);
+        }
+        let mut best = rates.iter();
+        let best = best.find(|s| s.target == result.target && s.of == result.step);
+        let subject = Subject::new(run, result, best.and_then(|s| s.best), options);
         for volume in &prices.volumes {
             for mode in [Mode::Required, Mode::Provisioned] {
                 lines.push(subject.line(prices, volume, mode, options));
@@ -188,7 +190,7 @@ impl<'a> Subject<'a> {
     fn new(
         run: &'a RunRecord,
         result: &'a TargetStepSummary,
-        step: &StepPlan,
+        sustainable: Option<f64>,
         options: &CostOptions,
     ) -> Subject<'a> {
         let records: Vec<(&StepRecord, &StepSummary)> = run
@@ -210,7 +212,7 @@ impl<'a> Subject<'a> {
             result,
             rate: metric(result, "rate_mean").unwrap_or(0.0),
             interval: estimate.map(|e| (e.low, e.high)),
-            sustainable: sustainable(&records, step, options.p99_ms),
+            sustainable,
             gb: gigabytes(result, &records, options.size),
             used: operations.zip(megabytes),
             caps: (
@@ -327,22 +329,6 @@ fn gigabytes(
     let most = records.iter().map(|(_, s)| s.file_bytes_max).max();
     let most = most.unwrap_or(0) as f64 / live;
     size.map_or(live, |s| s as f64) * settled.max(most) / 1e9
-}
-
-/// The rate of an open-loop step that every repeat kept: the rate asked for was reached, the
-/// latency stayed below the limit, and nothing stalled.
-fn sustainable(
-    records: &[(&StepRecord, &StepSummary)],
-    step: &StepPlan,
-    p99_ms: f64,
-) -> Option<f64> {
-    let LoadKind::Open { rate, .. } = step.load else {
-        return None;
-    };
-    let kept = |s: &StepSummary| {
-        s.rate_missed.is_none() && s.stall_seconds == 0 && s.latency_ms.p99 <= p99_ms
-    };
-    (!records.is_empty() && records.iter().all(|(_, s)| kept(s))).then_some(rate)
 }
 
 fn notes(run: &RunRecord, prices: &Prices, options: &CostOptions) -> Vec<String> {

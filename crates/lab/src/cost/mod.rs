@@ -13,7 +13,7 @@ mod render;
 #[cfg(test)]
 mod tests;
 
-pub use estimate::{Cost, CostLine, CostOptions, Mode, P99_LIMIT_MS, estimate};
+pub use estimate::{Cost, CostLine, CostOptions, Mode, estimate};
 pub use model::{Priced, Requirement, price};
 pub use prices::{DEFAULT, Instance, Prices, Tier, Volume, built_in};
 pub use render::render;

@@ -189,6 +189,7 @@ fn a_sustained_rate_keeps_its_latency_and_does_not_stall() {
             poisson: true,
         };
         let summary = run.steps[0].summary.as_mut().unwrap();
+        summary.rate_target = Some(900.0);
         summary.latency_ms.p99 = p99;
         summary.stall_seconds = stalls;
         let cost = estimate(&run, &prices("aws-2025"), &CostOptions::default());

@@ -52,6 +52,7 @@ pub fn plan_text(plan: &Plan) -> String {
     for step in &plan.steps {
         let pace = match step.load {
             LoadKind::Closed => String::new(),
+            LoadKind::Open { .. } if step.setting.share.is_some() => String::new(),
             LoadKind::Open { rate, .. } => format!(", open loop at {} rows/s", count(rate)),
         };
         let settle = if step.settle { ", then settle" } else { "" };
@@ -92,6 +93,9 @@ fn limits(plan: &Plan) -> String {
 /// The line of a step's result.
 #[must_use]
 pub fn step_line(s: &StepSummary) -> String {
+    if let Some(why) = &s.unsupported {
+        return format!("{} r{} {:<6} n/a: {why}", s.target, s.repeat, s.step);
+    }
     let (what, done) = match s.main {
         Main::Rows => ("rows/s", s.rows),
         Main::Queries => ("q/s", s.queries.as_ref().map_or(0, |q| q.queries)),

@@ -3,7 +3,7 @@
 //! an interval table, and the question whether the rate stays flat when data outgrow memory.
 
 use super::{Experiment, Params, Sizes};
-use crate::record::{LoadKind, Preset, StepPlan};
+use crate::record::{LoadKind, Preset, Setting, StepPlan};
 use crate::workload::iibench::{Payload, Shape, SideQueries, Work};
 
 pub(super) const EXPERIMENT: Experiment = Experiment {
@@ -16,7 +16,9 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
         payload: Payload::CLASSIC,
         batch: 1000,
         queries: 0.0,
+        indexes: 3,
     },
+    fixed: &[],
     sizes,
     steps,
 };
@@ -85,5 +87,6 @@ fn steps(sizes: &Sizes, params: &Params) -> Vec<StepPlan> {
         seconds_max: sizes.load_seconds,
         load: LoadKind::Closed,
         settle: true,
+        setting: Setting::default(),
     }]
 }

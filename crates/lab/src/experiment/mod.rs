@@ -2,11 +2,14 @@
 
 mod classic;
 mod plan;
+mod rate;
 mod reads;
+mod redo_log;
 mod settings;
 mod steps;
 
 pub use plan::plan;
+pub use rate::Rate;
 pub use settings::Settings;
 
 use serde::Serialize;
@@ -43,6 +46,25 @@ pub struct Params {
     pub batch: u32,
     /// Range queries per second beside the load of the classic experiment; 0: none.
     pub queries: f64,
+    /// How many of the three indexes have entries.
+    pub indexes: u8,
+}
+
+/// A setting that an experiment makes itself, step by step, and that cannot be set for the run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fixed {
+    /// `--durability`.
+    Durability,
+    /// `--clients`.
+    Clients,
+    /// `--rate`.
+    Rate,
+    /// `--codec`.
+    Codec,
+    /// `--payload`.
+    Payload,
+    /// `--batch`.
+    Batch,
 }
 
 /// An experiment.
@@ -55,6 +77,8 @@ pub struct Experiment {
     pub source: &'static str,
     /// What it does by default.
     pub params: Params,
+    /// What it sets itself.
+    pub fixed: &'static [Fixed],
     /// The sizes of each preset.
     pub sizes: fn(Preset) -> Sizes,
     /// Its steps.
@@ -64,7 +88,12 @@ pub struct Experiment {
 /// Every experiment.
 #[must_use]
 pub fn experiments() -> &'static [Experiment] {
-    const ALL: [Experiment; 3] = [classic::EXPERIMENT, steps::EXPERIMENT, reads::EXPERIMENT];
+    const ALL: [Experiment; 4] = [
+        classic::EXPERIMENT,
+        steps::EXPERIMENT,
+        reads::EXPERIMENT,
+        redo_log::EXPERIMENT,
+    ];
     &ALL
 }
 

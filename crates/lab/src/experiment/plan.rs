@@ -5,8 +5,9 @@ use std::path::{Path, PathBuf};
 use kv::{Codec, Durability};
 use stdx::ByteSize;
 
+use super::rate::{Rate, open_loops};
 use super::settings::Settings;
-use super::{Experiment, Params, Sizes};
+use super::{Experiment, Fixed, Params, Sizes};
 use crate::envelope::Limits;
 use crate::error::{Error, Result};
 use crate::record::{Cell, LoadKind, Plan, Preset, StepPlan, TargetSpec};
@@ -35,6 +36,7 @@ fn settle_seconds(rows: u64) -> f64 {
 /// # Errors
 /// A sentence for every value that makes no sense, and for targets that cannot be had.
 pub fn plan(experiment: &Experiment, settings: &Settings, out: &Path) -> Result<Plan> {
+    check_fixed(experiment, settings)?;
     let preset = settings.preset.unwrap_or(Preset::Quick);
     let mut sizes = (experiment.sizes)(preset);
     apply(&mut sizes, settings)?;
@@ -44,16 +46,14 @@ pub fn plan(experiment: &Experiment, settings: &Settings, out: &Path) -> Result<
     limits.check().map_err(|e| Error::new(e.to_string()))?;
     let cache = cache(&sizes, settings);
     check_cache(cache, &limits)?;
-    let mut steps = (experiment.steps)(&sizes, &params);
-    for step in &mut steps {
-        pace(step, settings);
-    }
+    let steps = steps(experiment, (preset, &sizes), &params, settings);
     let repeats = settings.repeats.unwrap_or(sizes.repeats);
     let seed = settings.seed.unwrap_or(SEED);
     let rows = RowParams {
         seed,
         shape: params.shape,
         payload: params.payload,
+        indexes: params.indexes,
     };
     let row_bytes = Generator::new(rows).logical_bytes(true);
     // Steps after the first load insert as many rows as they delete.
@@ -88,6 +88,45 @@ pub fn plan(experiment: &Experiment, settings: &Settings, out: &Path) -> Result<
     check_numbers(&plan)?;
     plan.seconds_estimate = estimate(&plan);
     Ok(plan)
+}
+
+fn steps(
+    experiment: &Experiment,
+    (preset, sizes): (Preset, &Sizes),
+    params: &Params,
+    settings: &Settings,
+) -> Vec<StepPlan> {
+    let mut steps = (experiment.steps)(sizes, params);
+    for step in &mut steps {
+        pace(step, settings);
+    }
+    if settings.rate == Some(Rate::Auto) {
+        let poisson = settings.poisson.unwrap_or(true);
+        let open = open_loops(&steps, preset, settings.time, poisson);
+        steps.extend(open);
+    }
+    steps
+}
+
+/// Refuse settings that the experiment makes itself: they would say something else than is done.
+fn check_fixed(experiment: &Experiment, settings: &Settings) -> Result<()> {
+    for fixed in experiment.fixed {
+        let (flag, set) = match fixed {
+            Fixed::Durability => ("--durability", settings.durability.is_some()),
+            Fixed::Clients => ("--clients", settings.clients.is_some()),
+            Fixed::Rate => ("--rate", settings.rate.is_some()),
+            Fixed::Codec => ("--codec", settings.codec.is_some()),
+            Fixed::Payload => ("--payload", settings.payload.is_some()),
+            Fixed::Batch => ("--batch", settings.batch.is_some()),
+        };
+        if set {
+            return Err(Error::new(format!(
+                "{} sets {flag} itself, step by step: leave it out, here and in lab.toml",
+                experiment.name
+            )));
+        }
+    }
+    Ok(())
 }
 
 fn apply(sizes: &mut Sizes, settings: &Settings) -> Result<()> {
@@ -125,6 +164,7 @@ fn params(experiment: &Experiment, settings: &Settings) -> Result<Params> {
         payload: settings.payload.unwrap_or(defaults.payload),
         batch: settings.batch.unwrap_or(defaults.batch),
         queries: settings.queries.unwrap_or(defaults.queries),
+        indexes: defaults.indexes,
     };
     if !(1..=1_000_000).contains(&params.batch) {
         return Err(Error::new(format!(
@@ -241,6 +281,7 @@ fn check_numbers(plan: &Plan) -> Result<()> {
     }
     for step in &plan.steps {
         if let LoadKind::Open { rate, .. } = step.load
+            && step.setting.share.is_none()
             && !(rate > 0.0 && rate < 1e9)
         {
             return fault(format!("--rate {rate}: rows per second, above 0"));
@@ -252,8 +293,7 @@ fn check_numbers(plan: &Plan) -> Result<()> {
 /// Load steps follow `--rate`; query steps are closed-loop by their definition.
 fn pace(step: &mut StepPlan, settings: &Settings) {
     let loads = step.work.get("work").and_then(|w| w.as_str()) == Some("load");
-    let rate = settings.rate.filter(|r| loads && *r != f64::INFINITY);
-    if let Some(rate) = rate {
+    if let Some(Rate::PerSecond(rate)) = settings.rate.filter(|_| loads) {
         step.load = LoadKind::Open {
             rate,
             poisson: settings.poisson.unwrap_or(true),
@@ -373,7 +413,7 @@ mod tests {
         assert!(fault(|s| s.scale = Some(0.0)).contains("--scale"));
         assert!(fault(|s| s.repeats = Some(0)).contains("--repeats"));
         assert!(fault(|s| s.batch = Some(0)).contains("--batch"));
-        assert!(fault(|s| s.rate = Some(-1.0)).contains("--rate"));
+        assert!(fault(|s| s.rate = Some(Rate::PerSecond(-1.0))).contains("--rate"));
         assert!(fault(|s| s.rows = Some(5)).contains("too few"));
     }
 
@@ -400,7 +440,7 @@ mod tests {
         let settings = Settings {
             rows: Some(5000),
             iops: Some((100, 200)),
-            rate: Some(1000.0),
+            rate: Some(Rate::PerSecond(1000.0)),
             settle: Some(0.0),
             ..settings()
         };

@@ -5,7 +5,7 @@
 //! CPU and device reads per operation are in the summary beside the rates.
 
 use super::{Experiment, Params, Sizes, classic};
-use crate::record::{LoadKind, Preset, StepPlan};
+use crate::record::{LoadKind, Preset, Setting, StepPlan};
 use crate::workload::iibench::{Payload, Shape, Work};
 
 pub(super) const EXPERIMENT: Experiment = Experiment {
@@ -18,7 +18,9 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
         payload: Payload::CLASSIC,
         batch: 1000,
         queries: 0.0,
+        indexes: 3,
     },
+    fixed: &[],
     sizes,
     steps,
 };
@@ -47,6 +49,7 @@ fn steps(sizes: &Sizes, params: &Params) -> Vec<StepPlan> {
             seconds_max,
             load: LoadKind::Closed,
             settle: false,
+            setting: Setting::default(),
         });
     };
     let query = |point| Work::Query {

@@ -8,6 +8,7 @@ use kv::{Codec, Durability};
 use serde::{Deserialize, Deserializer};
 use stdx::ByteSize;
 
+use super::Rate;
 use crate::record::{Preset, TargetSpec};
 use crate::workload::iibench::{Payload, Shape};
 
@@ -38,8 +39,8 @@ pub struct Settings {
     pub clients: Option<u32>,
     /// Engine background threads.
     pub threads: Option<u32>,
-    /// Rows per second for loads, open loop; infinite: as fast as they go (the default).
-    pub rate: Option<f64>,
+    /// How fast loads go (default max).
+    pub rate: Option<Rate>,
     /// Whether open-loop arrivals are a Poisson process.
     pub poisson: Option<bool>,
     /// The most seconds of a load step.
@@ -225,7 +226,7 @@ struct Run {
     interval_ms: Option<u64>,
     clients: Option<u32>,
     threads: Option<u32>,
-    rate: Option<f64>,
+    rate: Option<Rate>,
     poisson: Option<bool>,
     time: Option<f64>,
     repeats: Option<u32>,

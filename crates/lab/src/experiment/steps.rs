@@ -3,7 +3,7 @@
 //! writes.
 
 use super::{Experiment, Params, Sizes};
-use crate::record::{LoadKind, Preset, StepPlan};
+use crate::record::{LoadKind, Preset, Setting, StepPlan};
 use crate::workload::iibench::{Payload, Shape, Work};
 
 pub(super) const EXPERIMENT: Experiment = Experiment {
@@ -15,7 +15,9 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
         payload: Payload::CURRENT,
         batch: 100,
         queries: 0.0,
+        indexes: 3,
     },
+    fixed: &[],
     sizes,
     steps,
 };
@@ -57,6 +59,7 @@ fn steps(sizes: &Sizes, params: &Params) -> Vec<StepPlan> {
             seconds_max: sizes.load_seconds * 4.0,
             load: LoadKind::Closed,
             settle: true,
+            setting: Setting::default(),
         },
         load(
             "l.i1",
@@ -83,6 +86,7 @@ fn steps(sizes: &Sizes, params: &Params) -> Vec<StepPlan> {
                 seconds_max: sizes.query_seconds,
                 load: LoadKind::Closed,
                 settle: false,
+                setting: Setting::default(),
             });
         }
     }
@@ -111,6 +115,7 @@ fn load(name: &str, sizes: &Sizes, rows: u64, batch: u32, after: bool) -> StepPl
         seconds_max: sizes.load_seconds,
         load: LoadKind::Closed,
         settle: true,
+        setting: Setting::default(),
     }
 }
 

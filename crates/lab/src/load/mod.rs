@@ -6,4 +6,6 @@ mod recorder;
 
 pub use marks::Marks;
 pub use pace::Pace;
-pub use recorder::{HISTOGRAM_MAX_US, Recorder, decode_histogram, encode_histogram, latency_of};
+pub use recorder::{
+    HISTOGRAM_MAX_US, Recorder, decode_histogram, encode_histogram, latency_of, no_latencies,
+};

@@ -106,11 +106,56 @@ pub enum LoadKind {
     /// Operations begin at this rate per second whether or not the last one ended; latency counts
     /// from the intended start.
     Open {
-        /// Rows per second, over all clients.
+        /// Rows per second, over all clients; 0 where it is a share of another step's rate.
         rate: f64,
         /// Gaps are exponentially distributed (a Poisson process), not equal.
         poisson: bool,
     },
+}
+
+/// A share of the rate of another step.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Share {
+    /// The other step, which comes before.
+    pub of: String,
+    /// Per cent of its mean rate.
+    pub percent: u8,
+}
+
+/// What is special about how a step begins and ends; nothing, unless said.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Setting {
+    /// It begins on a fresh store.
+    #[serde(skip_serializing_if = "is_false")]
+    pub fresh: bool,
+    /// It begins cold: the store is closed, its files are dropped from the page cache, and it is
+    /// opened again.
+    #[serde(skip_serializing_if = "is_false")]
+    pub cold: bool,
+    /// It ends with a kill of the process that holds the store, once its time is up; then the store
+    /// is opened again and compared with what was acknowledged.
+    #[serde(skip_serializing_if = "is_false")]
+    pub kill: bool,
+    /// Durability of each commit, where it is not the plan's; on a fresh store.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub durability: Option<Durability>,
+    /// The rate of its open loop, as a share of what another step of the same cell reached.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub share: Option<Share>,
+    /// Load threads, where they are not the plan's.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub clients: Option<u32>,
+    /// Compression class, where it is not the plan's; on a fresh store.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub codec: Option<Codec>,
+    /// The experiment's parameters, where they are not the plan's; on a fresh store.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub params: Option<serde_json::Value>,
+}
+
+fn is_false(value: &bool) -> bool {
+    !*value
 }
 
 /// One step of an experiment, in the order of execution.
@@ -131,6 +176,9 @@ pub struct StepPlan {
     pub load: LoadKind,
     /// Whether it is followed by a settle phase.
     pub settle: bool,
+    /// What is special about how it begins and ends.
+    #[serde(default)]
+    pub setting: Setting,
 }
 
 /// All steps of one target in one repeat, done in one worker process on one data directory.

@@ -15,7 +15,7 @@ mod summary;
 
 pub use interval::IntervalRow;
 pub use latency::{Latency, QuerySummary};
-pub use manifest::{Cell, LoadKind, Manifest, Plan, Preset, StepPlan, TargetSpec};
+pub use manifest::{Cell, LoadKind, Manifest, Plan, Preset, Setting, Share, StepPlan, TargetSpec};
 pub use run::{EnvelopeLine, EnvelopeRecord, RunRecord, StepRecord, TargetRecord};
 pub use series::{EngineCounter, SeriesRow};
 pub use stall::{Stall, StallRule};

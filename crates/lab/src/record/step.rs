@@ -142,6 +142,12 @@ pub struct StepSummary {
     pub valid: bool,
     /// Why not.
     pub invalid_reason: Option<String>,
+    /// Why the target cannot do this step at all: it was passed over, and has no numbers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unsupported: Option<String>,
+    /// The experiment's own numbers by name, as `docs/results.md` lists them.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub extra: BTreeMap<String, f64>,
     /// What an expert would want to know: cut settling, missed rate, uncapped writes, ...
     pub warnings: Vec<String>,
 }

@@ -36,6 +36,12 @@ pub struct TargetStepSummary {
     /// written as fields of this object. `None`: not measured, or no valid repeat.
     #[serde(flatten)]
     pub metrics: BTreeMap<String, Option<f64>>,
+    /// Why the target cannot do this step at all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unsupported: Option<String>,
+    /// The experiment's own numbers: medians over the valid repeats.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub extra: BTreeMap<String, f64>,
     /// 95 % intervals of the metrics that have one.
     pub estimates: BTreeMap<String, Estimate>,
 }

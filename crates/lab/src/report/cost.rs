@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 
+use crate::analysis;
 use crate::cost::{self, Cost, CostLine, CostOptions, Mode, Prices};
 
 use super::format;
@@ -17,6 +18,8 @@ pub(crate) struct CostPart {
     pub(crate) prices: String,
     /// What is the most for a dollar, step by step.
     pub(crate) headlines: Vec<String>,
+    /// The open loops that were tried; `None` without any.
+    pub(crate) sustained: Option<Table>,
     /// A table for each step.
     pub(crate) tables: Vec<Table>,
     /// Dollars against rates, for each step.
@@ -43,6 +46,7 @@ pub(crate) fn part(view: &View<'_>) -> CostPart {
             prices.instance.terms
         ),
         headlines: steps().filter_map(|s| headline(&cost, s)).collect(),
+        sustained: sustained(view),
         tables: steps()
             .filter(priced)
             .map(|s| table(view, &cost, s))
@@ -78,6 +82,33 @@ fn headline(cost: &Cost, step: &str) -> Option<String> {
         format::number(value),
         format::maybe(line.rate_per_storage_dollar),
     ))
+}
+
+/// Which rates were kept, and which not.
+fn sustained(view: &View<'_>) -> Option<Table> {
+    let limit = analysis::P99_LIMIT_MS;
+    let mut table = Table::new(
+        "sustained",
+        format!("Open loops: a rate is kept with a p99 of at most {limit} ms and no stall"),
+    )
+    .texts(&["target", "step"])
+    .numbers(&["rows/s asked", "p99 ms", "stalls s"])
+    .texts(&["kept"]);
+    for one in analysis::sustained(view.run, limit) {
+        let target = view.targets.iter().find(|t| t.name == one.target);
+        let color = target.map_or(0, |t| t.color);
+        for tried in &one.tried {
+            table.push(vec![
+                Cell::target(&one.target, color),
+                Cell::text(&tried.step),
+                Cell::number(tried.rate),
+                Cell::number(tried.p99_ms),
+                Cell::num(tried.stall_seconds.to_string()),
+                Cell::text(if tried.kept { "yes" } else { "no" }),
+            ]);
+        }
+    }
+    (!table.rows.is_empty()).then_some(table)
 }
 
 fn table(view: &View<'_>, cost: &Cost, step: &str) -> Table {

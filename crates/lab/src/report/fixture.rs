@@ -12,8 +12,8 @@ use crate::analysis::{METRICS, main_rates, summarize};
 use crate::envelope::Limits;
 use crate::record::{
     Ended, EnvelopeLine, EnvelopeRecord, Integrity, IntervalRow, Latency, LoadKind, Manifest, Plan,
-    Preset, RunRecord, SCHEMA, SeriesRow, Stall, StepPlan, StepRecord, StepState, StepStatus,
-    StepSummary, TargetRecord, TargetSpec,
+    Preset, RunRecord, SCHEMA, SeriesRow, Setting, Stall, StepPlan, StepRecord, StepState,
+    StepStatus, StepSummary, TargetRecord, TargetSpec,
 };
 
 /// What kind of run is made.
@@ -369,6 +369,7 @@ fn plan(shape: &Shape) -> Plan {
         seconds_max: 200.0,
         load: LoadKind::Closed,
         settle: true,
+        setting: Setting::default(),
     });
     Plan {
         experiment: "iibench-classic".to_owned(),

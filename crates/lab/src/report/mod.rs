@@ -18,6 +18,7 @@ mod matrix;
 mod metrics;
 mod model;
 mod plots;
+mod published;
 mod sections;
 mod steps;
 pub mod svg;
@@ -66,10 +67,14 @@ pub enum ReportError {
     Compress(#[from] std::io::Error),
 }
 
-const TEMPLATES: [(&str, &str); 5] = [
+const TEMPLATES: [(&str, &str); 6] = [
     ("report.html", include_str!("../../assets/report.html")),
     ("macros.html", include_str!("../../assets/macros.html")),
     ("step.html", include_str!("../../assets/step.html")),
+    (
+        "published.html",
+        include_str!("../../assets/published.html"),
+    ),
     ("cost.html", include_str!("../../assets/cost.html")),
     ("method.html", include_str!("../../assets/method.html")),
 ];
@@ -99,6 +104,7 @@ struct Page<'a> {
     tested: sections::Tested,
     matrices: Vec<matrix::Matrix>,
     steps: Vec<steps::StepPart>,
+    published: Option<published::PublishedPart>,
     cost: cost::CostPart,
     stalls: tables::Table,
     environment: sections::Environment,
@@ -140,7 +146,7 @@ pub fn render(run: &RunRecord) -> Result<String, ReportError> {
         command: shell(&run.manifest.command),
         complete: run.summary.complete,
         uncapped: view.uncapped(),
-        nav: places(&parts),
+        nav: places(&parts, crate::published::beside(run).is_some()),
         verdict: verdict::verdict(&view),
         tested: sections::tested(&view),
         matrices: view
@@ -149,6 +155,7 @@ pub fn render(run: &RunRecord) -> Result<String, ReportError> {
             .map(|s| matrix::matrix(&view, s))
             .collect(),
         steps: parts,
+        published: published::part(&view),
         cost: cost::part(&view),
         stalls: sections::stalls(&view),
         environment: sections::environment(&view),
@@ -181,7 +188,7 @@ fn templates() -> Result<Environment<'static>, ReportError> {
     Ok(environment)
 }
 
-fn places(steps: &[steps::StepPart]) -> Vec<Place> {
+fn places(steps: &[steps::StepPart], published: bool) -> Vec<Place> {
     let place = |id: &str, label: &str, inner: bool| Place {
         id: id.to_owned(),
         label: label.to_owned(),
@@ -192,6 +199,9 @@ fn places(steps: &[steps::StepPart]) -> Vec<Place> {
         place("tested", "What was tested", false),
         place("summary", "Summary", false),
     ];
+    if published {
+        all.push(place("published", "Beside what was published", false));
+    }
     if !steps.is_empty() {
         all.push(place("steps", "Steps", false));
     }

@@ -184,7 +184,8 @@ impl<'a> StepView<'a> {
             .filter_map(|record| {
                 let summary = record.summary.as_ref()?;
                 let target = targets.iter().position(|t| t.name == summary.target)?;
-                (summary.step == plan.name).then_some(CellView {
+                let here = summary.step == plan.name && summary.unsupported.is_none();
+                here.then_some(CellView {
                     target,
                     repeat: summary.repeat,
                     shown: false,
@@ -263,8 +264,14 @@ impl<'a> StepView<'a> {
         result.is_some_and(|r| r.valid) && self.missed_rate(target).is_none()
     }
 
-    /// How a target stands: `valid`, `invalid`, `failed`, `incomplete` (repeats are missing) or
-    /// `not run`.
+    /// Why a target cannot do the step at all.
+    pub(crate) fn unsupported(&self, target: usize) -> Option<&'a str> {
+        let result = self.results.get(target).copied().flatten()?;
+        result.unsupported.as_deref()
+    }
+
+    /// How a target stands: `n/a` (it cannot do it), `valid`, `invalid`, `failed`, `incomplete`
+    /// (repeats are missing) or `not run`.
     pub(crate) fn standing(&self, view: &View<'_>, target: usize) -> String {
         let failed = view.failed.iter().filter_map(|f| f.place.as_ref());
         let here = |p: &&Place<'_>| p.target == target && p.step == self.plan.name;
@@ -274,6 +281,8 @@ impl<'a> StepView<'a> {
             "invalid"
         } else if failed.filter(here).count() > 0 {
             "failed"
+        } else if self.unsupported(target).is_some() {
+            "n/a"
         } else if self.cells.iter().any(|c| c.target == target) {
             "incomplete"
         } else {

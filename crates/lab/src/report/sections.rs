@@ -4,7 +4,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::analysis::second_stats;
-use crate::record::{EnvelopeRecord, StepSummary};
+use crate::record::{EnvelopeRecord, Plan, StepPlan, StepSummary};
 
 use super::format;
 use super::metrics::Shown;
@@ -77,12 +77,20 @@ fn facts(view: &View<'_>) -> [(&'static str, String); 15] {
         ("Engine cache", plan.cache.to_string()),
         ("Clients", plan.clients.to_string()),
         ("Repeats", plan.repeats.to_string()),
-        ("Durability", plan.durability.name().to_owned()),
+        ("Durability", durability(plan)),
         ("Compression class", plan.codec.to_string()),
         ("Direct I/O asked", yes(plan.direct_io)),
         ("Engine threads", plan.threads.to_string()),
         ("Seed", plan.seed.to_string()),
     ]
+}
+
+fn durability(plan: &Plan) -> String {
+    let own = |s: &StepPlan| s.setting.durability.is_some();
+    if plan.steps.iter().any(own) {
+        return "as each step says".to_owned();
+    }
+    plan.durability.name().to_owned()
 }
 
 fn warnings(view: &View<'_>) -> Vec<String> {

@@ -123,6 +123,10 @@ fn repeats(step: &StepView<'_>) -> Vec<u32> {
 fn asked(step: &StepView<'_>) -> String {
     let plan = step.plan;
     let load = match plan.load {
+        LoadKind::Open { poisson, .. } if plan.setting.share.is_some() => format!(
+            "open loop at a share of a rate measured before, {} gaps",
+            if poisson { "Poisson" } else { "equal" }
+        ),
         LoadKind::Closed => "closed loop".to_owned(),
         LoadKind::Open { rate, poisson } => format!(
             "open loop at {}/s, {} gaps",

@@ -7,18 +7,23 @@ use std::time::Duration;
 
 use hdrhistogram::Histogram;
 use kv::{EngineOptions, EngineStats};
+use vfs::DeviceId;
 
 use super::Runner;
 use super::child::Worker;
 use super::interrupt::Interrupt;
 use super::observe::{Observer, envelope_record};
 use super::progress::Second;
+use super::restart;
 use super::summary::{Ending, summarize};
 use crate::analysis;
 use crate::envelope::{Envelope, Mode, data_device};
 use crate::error::{Error, Failure, Result};
 use crate::load::decode_histogram;
-use crate::record::{Cell, EnvelopeRecord, Integrity, Main, Plan, SeriesRow, StepPlan, TargetSpec};
+use crate::record::{
+    Cell, EnvelopeRecord, Integrity, LoadKind, Main, Plan, SCHEMA, SeriesRow, Setting, StepPlan,
+    StepSummary, TargetSpec,
+};
 use crate::sample::{OsSample, Sampler, SelfUsage, self_usage};
 use crate::store::{StepDir, file_name};
 use crate::target;
@@ -48,7 +53,7 @@ pub(super) fn directory(plan: &Plan, cell: Cell) -> PathBuf {
     plan.data_dir.join(format!("{name}-r{}", cell.repeat))
 }
 
-fn clear(dir: &Path) -> Result<()> {
+pub(super) fn clear(dir: &Path) -> Result<()> {
     if dir.exists() {
         fs::remove_dir_all(dir).map_err(|e| Error::io("remove", dir, &e))?;
     }
@@ -81,61 +86,92 @@ fn with_worker(
     let environment = target::factory(&spec.engine)?.environment();
     let worker = Worker::start(&runner.program, environment, &log, &envelope)?;
     let sampler = Sampler::new(worker.pid(), &envelope, dir, device);
-    let mut lap = Lap {
+    let lap = Lap {
         runner,
         plan,
         cell,
         target: spec,
+        dir: dir.to_owned(),
+        device,
         envelope,
         record,
         worker,
         sampler,
         stats: EngineStats::default(),
+        rates: BTreeMap::new(),
+        untouched: true,
+        lost: false,
     };
-    lap.open(dir)?;
-    for step in &plan.steps {
-        lap.step(step)?;
-    }
-    let Lap {
-        runner,
-        worker,
-        envelope,
-        ..
-    } = lap;
-    worker.close(runner.interrupt, &envelope)
+    lap.go()
 }
 
 /// A cell under way.
-struct Lap<'r, 'p, 'a> {
-    runner: &'r mut Runner<'a>,
-    plan: &'p Plan,
+pub(super) struct Lap<'r, 'p, 'a> {
+    pub(super) runner: &'r mut Runner<'a>,
+    pub(super) plan: &'p Plan,
     cell: Cell,
-    target: &'p TargetSpec,
-    envelope: Envelope,
+    pub(super) target: &'p TargetSpec,
+    pub(super) dir: PathBuf,
+    pub(super) device: Option<DeviceId>,
+    pub(super) envelope: Envelope,
     record: EnvelopeRecord,
-    worker: Worker,
-    sampler: Sampler,
+    pub(super) worker: Worker,
+    pub(super) sampler: Sampler,
     /// What the engine last said of itself.
-    stats: EngineStats,
+    pub(super) stats: EngineStats,
+    /// The mean rates of the steps done.
+    rates: BTreeMap<String, f64>,
+    /// Whether no step has written to the store yet.
+    pub(super) untouched: bool,
+    /// Whether the worker has no store that could be closed.
+    pub(super) lost: bool,
 }
 
 impl Lap<'_, '_, '_> {
-    fn open(&mut self, dir: &Path) -> Result<()> {
-        let rows = serde_json::from_value(self.plan.params.clone())
+    fn go(mut self) -> Result<()> {
+        let plan = self.plan;
+        if let Some(first) = restart::first(plan, self.target) {
+            self.open(&first.setting)?;
+        }
+        for step in &plan.steps {
+            self.step(step)?;
+        }
+        let Lap {
+            runner,
+            worker,
+            envelope,
+            lost,
+            ..
+        } = self;
+        if lost {
+            return Ok(());
+        }
+        worker.close(runner.interrupt, &envelope)
+    }
+
+    /// Open the store with what a step asks for; the seconds it took.
+    pub(super) fn open(&mut self, setting: &Setting) -> Result<f64> {
+        let params = setting.params.as_ref().unwrap_or(&self.plan.params);
+        let rows = serde_json::from_value(params.clone())
             .map_err(|e| Error::new(format!("the plan's parameters: {e}")))?;
+        let mut options = engine_options(self.plan, self.target);
+        options.codec = setting.codec.unwrap_or(options.codec);
         let request = Request::Open(Open {
             engine: self.target.engine.clone(),
-            directory: PathBuf::from(dir),
-            options: engine_options(self.plan, self.target),
-            durability: self.plan.durability,
+            directory: self.dir.clone(),
+            options,
+            durability: setting.durability.unwrap_or(self.plan.durability),
             rows,
         });
-        let opened = self.ask(&request);
-        opened.map(|_| ()).map_err(|e| self.with_target(&e))
+        match self.ask(&request) {
+            Ok(Event::Opened { seconds }) => Ok(seconds),
+            Ok(other) => Err(unexpected(&other)),
+            Err(e) => Err(self.with_target(&e)),
+        }
     }
 
     /// Send a request and wait for the event that ends it.
-    fn ask(&mut self, request: &Request) -> Result<Event> {
+    pub(super) fn ask(&mut self, request: &Request) -> Result<Event> {
         self.worker.ask(request, &self.envelope)?;
         loop {
             let event = self.worker.event(self.runner.interrupt, &self.envelope)?;
@@ -160,6 +196,10 @@ impl Lap<'_, '_, '_> {
     }
 
     fn step(&mut self, step: &StepPlan) -> Result<()> {
+        if let Some(reason) = restart::unsupported(self.target, step) {
+            return self.pass_over(step, &reason);
+        }
+        let step = &self.paced(step)?;
         let name = &self.target.name;
         let mut dir = self
             .runner
@@ -167,7 +207,11 @@ impl Lap<'_, '_, '_> {
             .begin_step(name, self.cell.repeat, &step.name)?;
         dir.write_envelope(&self.record)?;
         self.runner.progress.step(self.plan, self.cell, step);
-        match self.measure(step, &mut dir) {
+        let measured = self.enter(step).and_then(|()| match step.setting.kill {
+            true => self.killed(step, &mut dir),
+            false => self.measure(step, &mut dir),
+        });
+        match measured {
             Ok(done) => done
                 .keep(self, step, dir)
                 .map_err(|e| self.with_target(&e).meaning(Failure::Invalid)),
@@ -180,6 +224,53 @@ impl Lap<'_, '_, '_> {
         }
     }
 
+    /// A step with the rate of its open loop, where that is a share of another step's.
+    fn paced(&self, step: &StepPlan) -> Result<StepPlan> {
+        let mut step = step.clone();
+        if let (Some(share), LoadKind::Open { rate, .. }) = (&step.setting.share, &mut step.load) {
+            let known = self.rates.get(&share.of).copied().filter(|r| 0.0 < *r);
+            let of = known.ok_or_else(|| {
+                Error::new(format!("step {}: {} has no rate", step.name, share.of))
+            })?;
+            *rate = of * f64::from(share.percent) / 100.0;
+        }
+        Ok(step)
+    }
+
+    /// Leave a record of a step the target cannot do.
+    fn pass_over(&mut self, step: &StepPlan, reason: &str) -> Result<()> {
+        let (name, repeat) = (&self.target.name, self.cell.repeat);
+        let dir = self.runner.run.begin_step(name, repeat, &step.name)?;
+        dir.write_envelope(&self.record)?;
+        let summary = StepSummary {
+            schema: SCHEMA,
+            target: name.clone(),
+            repeat,
+            step: step.name.clone(),
+            valid: true,
+            unsupported: Some(reason.to_owned()),
+            ..StepSummary::default()
+        };
+        dir.finish(&summary, &[], None, None)?;
+        self.runner.progress.step(self.plan, self.cell, step);
+        self.runner.progress.step_end(&summary);
+        Ok(())
+    }
+
+    /// The request of a step.
+    pub(super) fn step_request(&self, step: &StepPlan) -> Result<Request> {
+        let work: Work = serde_json::from_value(step.work.clone())
+            .map_err(|e| Error::new(format!("step {}: {e}", step.name)))?;
+        Ok(Request::Step(Step {
+            work,
+            operations: step.operations,
+            seconds_max: step.seconds_max,
+            load: step.load,
+            clients: step.setting.clients.unwrap_or(self.plan.clients),
+            acknowledged: None,
+        }))
+    }
+
     fn measure(&mut self, step: &StepPlan, dir: &mut StepDir) -> Result<Measured> {
         let work: Work = serde_json::from_value(step.work.clone())
             .map_err(|e| Error::new(format!("step {}: {e}", step.name)))?;
@@ -188,13 +279,9 @@ impl Lap<'_, '_, '_> {
             Work::Load { .. } | Work::BuildIndexes => Main::Rows,
         };
         let lab_before = self_usage();
+        let request = self.step_request(step)?;
         let progress = &mut *self.runner.progress;
-        let mut watch = Watch {
-            step,
-            dir,
-            progress,
-            stalls: 0,
-        };
+        let mut watch = Watch::new(step, dir, progress);
         let mut talk = Talk {
             worker: &mut self.worker,
             interrupt: self.runner.interrupt,
@@ -202,7 +289,6 @@ impl Lap<'_, '_, '_> {
         };
         let stats = std::mem::take(&mut self.stats);
         let mut observer = Observer::new(&mut self.sampler, main, stats);
-        let request = step_request(work, step, self.plan);
         let finished = match talk.watched(&request, &mut watch, &mut observer)? {
             Event::Finished(finished) => *finished,
             other => return Err(unexpected(&other)),
@@ -239,16 +325,6 @@ impl Lap<'_, '_, '_> {
     }
 }
 
-fn step_request(work: Work, step: &StepPlan, plan: &Plan) -> Request {
-    Request::Step(Step {
-        work,
-        operations: step.operations,
-        seconds_max: step.seconds_max,
-        load: step.load,
-        clients: plan.clients,
-    })
-}
-
 /// The worker, with what may cut a conversation short.
 struct Talk<'a> {
     worker: &'a mut Worker,
@@ -275,20 +351,33 @@ impl Talk<'_> {
     }
 }
 
-fn unexpected(event: &Event) -> Error {
+pub(super) fn unexpected(event: &Event) -> Error {
     Error::new(format!("the worker said something out of turn: {event:?}"))
 }
 
 /// Shows and keeps every second of a step.
-struct Watch<'a> {
+pub(super) struct Watch<'a> {
     step: &'a StepPlan,
     dir: &'a mut StepDir,
-    progress: &'a mut dyn super::Progress,
+    pub(super) progress: &'a mut dyn super::Progress,
     stalls: u64,
 }
 
-impl Watch<'_> {
-    fn second(
+impl<'a> Watch<'a> {
+    pub(super) fn new(
+        step: &'a StepPlan,
+        dir: &'a mut StepDir,
+        progress: &'a mut dyn super::Progress,
+    ) -> Watch<'a> {
+        Watch {
+            step,
+            dir,
+            progress,
+            stalls: 0,
+        }
+    }
+
+    pub(super) fn second(
         &mut self,
         observer: &mut Observer<'_>,
         tick: crate::worker::protocol::Tick,
@@ -343,10 +432,14 @@ pub(super) struct Measured {
     pub settled: (f64, bool),
     pub integrity: Integrity,
     pub lab: (Option<SelfUsage>, Option<SelfUsage>),
+    /// The experiment's own numbers.
+    pub extra: BTreeMap<String, f64>,
+    /// What to tell besides.
+    pub warnings: Vec<String>,
 }
 
 impl Measured {
-    fn new(
+    pub(super) fn new(
         main: Main,
         mut observer: Observer<'_>,
         (loaded, end): (OsSample, OsSample),
@@ -372,6 +465,8 @@ impl Measured {
             settled,
             integrity,
             lab,
+            extra: BTreeMap::new(),
+            warnings: Vec::new(),
         }
     }
 
@@ -394,6 +489,7 @@ impl Measured {
         };
         let summary = summarize(&self, &ending, &histogram, beside.as_ref());
         dir.finish(&summary, &stalls, Some(&histogram), beside.as_ref())?;
+        lap.rates.insert(step.name.clone(), summary.rate_mean);
         lap.runner.progress.step_end(&summary);
         Ok(())
     }

@@ -152,6 +152,13 @@ impl Worker {
         None
     }
 
+    /// End it as a crash would.
+    pub(super) fn kill(&mut self) {
+        // It may have ended by itself.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+
     /// Close the store and end the worker.
     pub(super) fn close(mut self, interrupt: &Interrupt, envelope: &Envelope) -> Result<()> {
         self.ask(&Request::Close, envelope)?;
@@ -168,8 +175,6 @@ impl Worker {
 
 impl Drop for Worker {
     fn drop(&mut self) {
-        // It may have ended by itself.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        self.kill();
     }
 }

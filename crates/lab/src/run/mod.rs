@@ -10,6 +10,7 @@ mod child;
 mod interrupt;
 mod observe;
 mod progress;
+mod restart;
 mod summary;
 mod target_record;
 #[cfg(test)]

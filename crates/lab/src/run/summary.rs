@@ -57,6 +57,7 @@ pub(super) fn summarize(
         valid: faults.is_empty(),
         invalid_reason: (!faults.is_empty()).then(|| faults.join("; ")),
         rate_missed: rate_missed(m, ending),
+        extra: extra(m),
         warnings: warnings(m, ending, &total),
         ..StepSummary::default()
     };
@@ -166,6 +167,22 @@ fn by_reason(before: &EngineStats, after: &EngineStats) -> BTreeMap<String, u64>
     grown.collect()
 }
 
+/// Counters of the engine that count syncs, by the names engines give them.
+const SYNCS: [&str; 2] = ["log_syncs", "fsyncs"];
+
+/// The experiment's own numbers, and the syncs of the engine where it counts them.
+fn extra(m: &Measured) -> BTreeMap<String, f64> {
+    let mut all = m.extra.clone();
+    let of = |stats: &EngineStats, name: &str| stats.counters.get(name).copied();
+    for name in SYNCS {
+        if let Some(after) = of(&m.stats_after, name) {
+            let before = of(&m.stats_before, name).unwrap_or(0);
+            all.insert(name.to_owned(), after.saturating_sub(before) as f64);
+        }
+    }
+    all
+}
+
 /// What makes the numbers unusable.
 fn faults(wrong: &[String], integrity: &Integrity) -> Vec<String> {
     let wrong = wrong.iter().map(|w| format!("wrong answer: {w}"));
@@ -205,6 +222,7 @@ fn rate_missed(m: &Measured, ending: &Ending<'_>) -> Option<f64> {
 
 fn warnings(m: &Measured, ending: &Ending<'_>, total: &OsDelta) -> Vec<String> {
     let mut all = uncapped(ending.envelope);
+    all.extend(m.warnings.iter().cloned());
     let f = &m.finished;
     if f.ended == Ended::Time && ending.step.operations > 0 {
         let of = ending.step.operations;

@@ -181,6 +181,8 @@ impl Engine for Null {
             pages: None,
             depth: None,
             mean_fill: None,
+            splits: None,
+            merges: None,
         })
     }
 

@@ -5,6 +5,7 @@ use std::sync::atomic::Ordering;
 use kv::{Batch, Direction, KeyRange, TreeId};
 use stdx::time;
 
+use super::acknowledged::Acknowledged;
 use super::session::text;
 use super::step::Shared;
 use crate::load::Pace;
@@ -78,6 +79,13 @@ impl<'a> Inserter<'a> {
         let shared = self.shared;
         let clients = shared.plan.clients;
         let seed = shared.session.generator.params().seed ^ u64::from(self.client);
+        let mut told = match (&shared.plan.acknowledged, main) {
+            (Some(directory), true) => match Acknowledged::create(directory, self.client) {
+                Ok(file) => Some(file),
+                Err(message) => return shared.fail(message),
+            },
+            _ => None,
+        };
         let mut pace = Pace::new(kind, self.rows as f64, clients, seed, shared.start);
         while !shared.stopped() {
             let intended = pace.next(time::now());
@@ -108,6 +116,11 @@ impl<'a> Inserter<'a> {
             }
             if main {
                 shared.main.end(self.client as usize, due, time::now());
+            }
+            if let Some(told) = &mut told
+                && let Err(message) = told.note(first..last)
+            {
+                return shared.fail(message);
             }
             let bytes = self.batch.byte_len() as u64;
             shared.logical_bytes.fetch_add(bytes, Ordering::Relaxed);

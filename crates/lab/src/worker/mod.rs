@@ -3,6 +3,8 @@
 //! The lab starts it as `romanesco lab worker`, puts it into its envelope, and then sends requests
 //! (see [`protocol`]). It ends when its standard input closes, so it never outlives the lab.
 
+mod acknowledged;
+mod audit;
 mod build;
 mod insert;
 pub mod protocol;

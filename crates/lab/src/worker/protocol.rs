@@ -36,6 +36,11 @@ pub enum Request {
         /// Seconds for each cap.
         seconds: f64,
     },
+    /// Compare the store with what clients of a killed process were told. Ends with `audited`.
+    Audit {
+        /// Where the clients wrote it down.
+        acknowledged: PathBuf,
+    },
     /// Close the store and end. Ends with `closed`.
     Close,
 }
@@ -68,6 +73,28 @@ pub struct Step {
     pub load: LoadKind,
     /// Load threads.
     pub clients: u32,
+    /// Where clients write down what was acknowledged to them, for a step that ends with a kill.
+    #[serde(default)]
+    pub acknowledged: Option<PathBuf>,
+}
+
+/// What a killed store holds, against what was acknowledged before.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Audit {
+    /// Rows whose commit had returned.
+    pub acknowledged: u64,
+    /// Rows in the store.
+    pub found: u64,
+    /// Rows acknowledged that are not in the store.
+    pub lost: u64,
+    /// Rows in the store that were not acknowledged: their commit was under way.
+    pub unacknowledged: u64,
+    /// Of the lost, those that a later commit of the same client outlived.
+    pub gaps: u64,
+    /// What is wrong whatever was lost: damaged rows, indexes that do not fit, rows nobody wrote.
+    pub faults: Vec<String>,
+    /// Seconds it took.
+    pub seconds: f64,
 }
 
 /// What the worker tells.
@@ -75,7 +102,11 @@ pub struct Step {
 #[serde(tag = "event", rename_all = "snake_case")]
 pub enum Event {
     /// The store is open.
-    Opened,
+    Opened {
+        /// Seconds it took, recovery included.
+        #[serde(default)]
+        seconds: f64,
+    },
     /// A second went by.
     Tick(Box<Tick>),
     /// An interval of a load ended.
@@ -96,6 +127,8 @@ pub enum Event {
         /// One check per cap.
         checks: Vec<CapCheck>,
     },
+    /// The audit ended.
+    Audited(Audit),
     /// The store is closed.
     Closed,
     /// The request failed; the worker ends.
@@ -152,7 +185,7 @@ pub struct Interval {
 }
 
 /// The result of a step.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Finished {
     /// Why it ended.
     pub ended: Ended,

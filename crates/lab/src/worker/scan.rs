@@ -18,6 +18,8 @@ pub(super) fn all(shared: &Shared<'_>) {
     let Some(indexes) = session.indexes.filter(|_| session.live.indexed) else {
         return shared.fail("a scan follows a load with indexes".to_owned());
     };
+    let kept = usize::from(session.generator.params().indexes);
+    let indexes = indexes.into_iter().take(kept);
     for tree in [session.rows].into_iter().chain(indexes) {
         match scan(shared, tree) {
             Ok(found) if found == session.live.rows() || !session.keeps => {}
@@ -86,6 +88,7 @@ mod tests {
             seconds_max: 1e6,
             load: LoadKind::Closed,
             clients: 1,
+            acknowledged: None,
         };
         let whole = step::run(&mut session, &plan, &|_| ()).unwrap();
         // 500 rows and three indexes of as many entries, each less than a piece.

@@ -13,7 +13,7 @@ use stdx::time;
 
 use super::protocol::{Event, Request, Tick};
 use super::session::{Session, text};
-use super::{step, verify};
+use super::{acknowledged, audit, step, verify};
 use crate::probe::check_caps;
 
 /// Serve requests from standard input until it closes or `close` is asked. Returns the program's
@@ -66,8 +66,10 @@ fn answer(
     emit: &(dyn Fn(Event) + Sync),
 ) -> Result<Event, String> {
     if let Request::Open(open) = &request {
+        let start = time::now();
         *session = Some(Session::open(open)?);
-        return Ok(Event::Opened);
+        let seconds = start.elapsed().as_secs_f64();
+        return Ok(Event::Opened { seconds });
     }
     if matches!(request, Request::Close) {
         if let Some(open) = session.take() {
@@ -90,6 +92,11 @@ fn answer(
     match request {
         Request::Step(plan) => step::run(open, &plan, &emit).map(|f| Event::Finished(Box::new(f))),
         Request::Settle { seconds_max } => settle(open, seconds_max, emit),
+        Request::Audit { acknowledged } => {
+            let told = acknowledged::read(&acknowledged)
+                .map_err(|e| format!("cannot read {}: {e}", acknowledged.display()))?;
+            audit::audit(open, &told).map(Event::Audited)
+        }
         Request::Verify => Ok(Event::Verified(verify::verify(open))),
         Request::Open(_) | Request::Caps { .. } | Request::Close => {
             Err("handled before".to_owned())

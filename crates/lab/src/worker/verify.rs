@@ -51,7 +51,8 @@ impl Check {
         let Some(trees) = session.indexes.filter(|_| session.live.indexed) else {
             return Ok(());
         };
-        for (index, (tree, sum)) in trees.into_iter().zip(self.sums).enumerate() {
+        let kept = usize::from(session.generator.params().indexes);
+        for (index, (tree, sum)) in trees.into_iter().zip(self.sums).take(kept).enumerate() {
             self.index(session, index, tree, sum)?;
         }
         Ok(())
@@ -144,6 +145,7 @@ pub(super) mod tests {
                 seed: 3,
                 shape: Shape::Classic,
                 payload: Payload::CLASSIC,
+                indexes: 3,
             },
         })
         .unwrap();
@@ -159,6 +161,7 @@ pub(super) mod tests {
             seconds_max: 1e6,
             load: LoadKind::Closed,
             clients: 1,
+            acknowledged: None,
         };
         let finished = step::run(&mut session, &plan, &|_| ()).unwrap();
         assert_eq!((finished.rows, finished.logical_bytes), (500, 500 * 236));

@@ -20,7 +20,7 @@ pub(crate) use best::Extreme;
 pub(crate) use moments::Moments;
 pub(crate) use number_sum::NumberSum;
 pub use parse::Accumulator;
-pub(crate) use parse::check_n;
+pub(crate) use parse::{check_n, names};
 pub(crate) use quantile::{parse_method, percentiles, quantile_of};
 pub(crate) use ranked::Order;
 pub use state::State;

@@ -103,6 +103,12 @@ const OTHER: &[&str] = &[
     "$percentile",
 ];
 
+/// The names of all.
+pub(crate) fn names() -> impl Iterator<Item = &'static str> {
+    let unary = UNARY.iter().map(|(name, _)| *name);
+    unary.chain(OTHER.iter().copied())
+}
+
 impl Accumulator {
     /// Parses the operand of the accumulator `name`, which is given with its dollar.
     ///

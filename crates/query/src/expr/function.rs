@@ -129,6 +129,12 @@ static BY_NAME: LazyLock<HashMap<&'static str, &'static Function>> = LazyLock::n
         .collect()
 });
 
+/// The names of all.
+pub(crate) fn names() -> impl Iterator<Item = &'static str> {
+    let all = FAMILIES.iter().flat_map(|family| family.iter());
+    all.map(|function| function.name)
+}
+
 /// The function of a name with its dollar.
 pub(super) fn find(name: &str) -> Option<&'static Function> {
     BY_NAME.get(name).copied()

@@ -57,6 +57,7 @@ mod tests;
 pub use dependencies::Dependencies;
 pub use env::{Env, Variables};
 pub use field_path::FieldPath;
+pub(crate) use function::names;
 pub use node::Expr;
 pub use scope::Scope;
 pub(crate) use unit::{Unit, add as add_units};

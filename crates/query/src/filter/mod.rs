@@ -20,6 +20,7 @@ pub use bits::{Bits, BitsKind};
 pub use compiled::{Details, Filter};
 pub use list::In;
 pub use node::{Node, Test};
+pub(crate) use operator::names;
 pub use types::Types;
 
 #[cfg(test)]

@@ -21,6 +21,35 @@ const LOGICAL: [&str; 9] = [
     "$alwaysFalse",
 ];
 
+/// Operators on a field.
+const OF_FIELDS: [&str; 19] = [
+    "$all",
+    "$bitsAllClear",
+    "$bitsAllSet",
+    "$bitsAnyClear",
+    "$bitsAnySet",
+    "$elemMatch",
+    "$eq",
+    "$exists",
+    "$gt",
+    "$gte",
+    "$in",
+    "$lt",
+    "$lte",
+    "$mod",
+    "$ne",
+    "$nin",
+    "$not",
+    "$regex",
+    "$size",
+];
+
+/// The names of all but those that are refused.
+pub(crate) fn names() -> impl Iterator<Item = &'static str> {
+    let logical = LOGICAL.into_iter().filter(|name| *name != "$where");
+    logical.chain(OF_FIELDS).chain(["$options", "$type"])
+}
+
 /// Whether `document` is made of operators: its first field is one. References to documents of
 /// other collections (`$ref`, `$id`, `$db`) are values.
 pub(super) fn is_operators(document: &RawDocument) -> Result<bool> {

@@ -24,6 +24,7 @@ pub use join::{Facet, GraphLookup, Lookup, SubPipeline, UnionWith};
 pub use kind::Stage;
 pub use merge::{Merge, MergeOutcome, WhenMatched, WhenNotMatched};
 pub use out::{Out, Target};
+pub(crate) use parse::names;
 pub use statistics::Statistics;
 pub use transform::Transform;
 pub use unwind::Unwind;

@@ -61,6 +61,22 @@ const KNOWN: &[&str] = &[
     "$vectorSearch",
 ];
 
+/// Stages that are known only to be refused.
+const REFUSED: &[&str] = &[
+    "$changeStream",
+    "$changeStreamSplitLargeEvent",
+    "$geoNear",
+    "$search",
+    "$searchMeta",
+    "$vectorSearch",
+];
+
+/// The stages that do something.
+pub(crate) fn names() -> impl Iterator<Item = &'static str> {
+    let known = KNOWN.iter().copied();
+    known.filter(|name| !REFUSED.contains(name))
+}
+
 /// Whether there is a stage of this name.
 pub(crate) fn is_known(name: &str) -> bool {
     KNOWN.contains(&name)

@@ -21,5 +21,6 @@ mod tree;
 mod upsert;
 
 pub use identical::{identical, identical_values};
+pub(crate) use parse::names;
 pub use spec::{Position, Update};
 pub use upsert::upsert_base;

@@ -65,6 +65,11 @@ const OPERATORS: &[&str] = &[
     "$unset",
 ];
 
+/// The names of all.
+pub(crate) fn names() -> impl Iterator<Item = &'static str> {
+    OPERATORS.iter().copied()
+}
+
 impl Operators {
     fn add(&mut self, operator: &str, path: &str, value: &Bson, settings: &Settings) -> Result<()> {
         check_path(path, &self.filters)?;

@@ -5,7 +5,6 @@ use bson::{Bson, DateTime, Document, RawBsonRef, RawDocumentBuf, Timestamp};
 use super::array_filter::ArrayFilters;
 use super::tree::Fields;
 use super::{apply, identical, parse, replacement};
-use crate::path::Path;
 use crate::settings::Settings;
 use crate::stage::Transform;
 use crate::{Error, Result};
@@ -213,12 +212,11 @@ impl Update {
     /// Whether the value at `path` may change, or whether it is there. An index on paths that no
     /// update touches keeps its entries.
     #[must_use]
-    pub fn touches(&self, path: &Path) -> bool {
+    pub fn touches(&self, path: &str) -> bool {
         match &self.kind {
-            Kind::Operators(operators) => operators
-                .paths
-                .iter()
-                .any(|touched| overlap(touched, path.as_str())),
+            Kind::Operators(operators) => {
+                operators.paths.iter().any(|touched| overlap(touched, path))
+            }
             _ => true,
         }
     }

@@ -49,6 +49,24 @@ pub(super) struct Slope {
     pub(super) unit: Option<Unit>,
 }
 
+/// The names of those that are no accumulators.
+pub(crate) fn names() -> impl Iterator<Item = &'static str> {
+    [
+        "$covariancePop",
+        "$covarianceSamp",
+        "$denseRank",
+        "$derivative",
+        "$documentNumber",
+        "$expMovingAvg",
+        "$integral",
+        "$linearFill",
+        "$locf",
+        "$rank",
+        "$shift",
+    ]
+    .into_iter()
+}
+
 impl Function {
     /// Parses one output: an operator, and perhaps `window`.
     pub(super) fn parse(spec: &Document, by: &Partitioning, scope: &Scope) -> Result<Function> {

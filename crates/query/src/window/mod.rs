@@ -19,5 +19,6 @@ mod tests;
 
 pub use densify::Densify;
 pub use fill::Fill;
+pub(crate) use function::names;
 pub use set_fields::SetWindowFields;
 pub use stage::WindowStage;

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use lab::cost::{self, CostOptions, Prices};
-use lab::{Error, Result, store};
+use lab::{Error, Result, analysis, store};
 use stdx::ByteSize;
 
 #[derive(clap::Args)]
@@ -22,7 +22,7 @@ pub(crate) struct Args {
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=100))]
     replicas: u32,
     /// The p99 a sustainable rate must keep, in milliseconds
-    #[arg(long, value_name = "MS", default_value_t = cost::P99_LIMIT_MS)]
+    #[arg(long, value_name = "MS", default_value_t = analysis::P99_LIMIT_MS)]
     p99: f64,
     /// Print JSON
     #[arg(long)]

@@ -19,7 +19,8 @@ use std::path::{Path, PathBuf};
 use clap::{Subcommand, ValueEnum};
 use lab::display::{Style, display};
 use lab::run::{Interrupt, Progress};
-use lab::{Error, Result};
+use lab::{Error, Result, analysis};
+use stdx::units::count;
 
 /// Exit codes: 0 done, 1 regression (`check`), 2 invalid or incomplete run, 3 error, 130 stopped.
 #[derive(Subcommand)]
@@ -113,6 +114,23 @@ fn listen() -> Result<Interrupt> {
     Interrupt::listen().map_err(|e| Error::new(format!("cannot listen to signals: {e}")))
 }
 
+/// Say what each target sustains, and whether what was published comes out again.
+fn findings(out: &Path) -> Result<()> {
+    let record = lab::store::load(out)?;
+    for one in analysis::sustained(&record, analysis::P99_LIMIT_MS) {
+        let (target, of, limit) = (&one.target, &one.of, analysis::P99_LIMIT_MS);
+        match one.best {
+            Some(rate) => note!("{target} sustains {} rows/s in {of}", count(rate)),
+            None => note!("{target} sustains none of the rates tried in {of} (p99 {limit} ms)"),
+        }
+    }
+    let beside = lab::published::beside(&record);
+    for shape in beside.iter().flat_map(|b| &b.shapes) {
+        note!("{}", shape.text());
+    }
+    Ok(())
+}
+
 /// Write the report of a finished run and say where it is. The exit code: 0, or 2 when the run is
 /// incomplete or has invalid results.
 fn conclude(out: &Path, summary: &lab::record::RunSummary, show: Show) -> Result<u8> {
@@ -120,6 +138,7 @@ fn conclude(out: &Path, summary: &lab::record::RunSummary, show: Show) -> Result
     if show.json {
         say!("{}", serde_json::json!({ "event": "report", "path": path }));
     } else if !show.quiet {
+        findings(out)?;
         note!("report: {}", path.display());
     }
     Ok(if summary.complete && summary.valid {

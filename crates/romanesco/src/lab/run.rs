@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use kv::{Codec, Durability};
 use lab::cost::Prices;
-use lab::experiment::{self, Settings};
+use lab::experiment::{self, Rate, Settings};
 use lab::record::Preset;
 use lab::run::Begin;
 use lab::workload::iibench::{Payload, Shape};
@@ -67,9 +67,10 @@ pub(crate) struct Args {
     /// Background threads given to the engine [default: 2]
     #[arg(long, env = "LAB_THREADS")]
     threads: Option<u32>,
-    /// Rows per second for loads, open loop; `max` for as fast as they go [default: max]
-    #[arg(long, env = "LAB_RATE", value_parser = rate)]
-    rate: Option<f64>,
+    /// Rows per second for loads, open loop; `max` for as fast as they go; `auto` to look for the
+    /// highest rate that is sustained [default: max]
+    #[arg(long, env = "LAB_RATE")]
+    rate: Option<Rate>,
     /// Arrivals of open-loop loads: poisson or uniform [default: poisson]
     #[arg(long, env = "LAB_ARRIVAL", value_parser = arrival)]
     arrival: Option<bool>,
@@ -227,13 +228,6 @@ fn pair<T: std::str::FromStr + Clone>(text: &str) -> Result<(T, T), String> {
     let (read, write) = text.split_once('/').unwrap_or((text, text));
     let one = |part: &str| part.parse().map_err(|_| format!("not a number: {part:?}"));
     Ok((one(read)?, one(write)?))
-}
-
-fn rate(text: &str) -> Result<f64, String> {
-    if text == "max" {
-        return Ok(f64::INFINITY);
-    }
-    number(text).ok_or_else(|| format!("not a rate: {text:?}; use rows per second, or max"))
 }
 
 fn settle(text: &str) -> Result<f64, String> {

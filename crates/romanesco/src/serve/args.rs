@@ -35,6 +35,9 @@ pub(crate) struct Args {
     /// Listen on these addresses, with commas between (default 127.0.0.1)
     #[arg(long)]
     bind_ip: Option<String>,
+    /// Tell figures to Prometheus on this port of 127.0.0.1, at /metrics (default: not at all)
+    #[arg(long = "prometheusPort")]
+    prometheus_port: Option<String>,
     /// Listen on all addresses
     #[arg(long, action = ArgAction::SetTrue)]
     bind_ip_all: bool,
@@ -176,6 +179,7 @@ impl Args {
                 &self.journal_commit_interval,
             ),
             ("net.port", &self.port),
+            ("net.prometheus.port", &self.prometheus_port),
             ("net.bindIp", &self.bind_ip),
             ("net.maxIncomingConnections", &self.max_conns),
             ("net.compression.compressors", &self.compressors),
@@ -205,6 +209,11 @@ impl Args {
                 config.set(name, "true")?;
             }
         }
+        self.set_pairs(&mut config)?;
+        Ok(config)
+    }
+
+    fn set_pairs(&self, config: &mut Config) -> Result<(), String> {
         for (prefix, pairs) in [
             ("setParameter", &self.set_parameter),
             ("storage.engineOptions", &self.engine_option),
@@ -216,6 +225,6 @@ impl Args {
                 config.set(&format!("{prefix}.{name}"), value)?;
             }
         }
-        Ok(config)
+        Ok(())
     }
 }

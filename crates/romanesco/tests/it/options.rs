@@ -28,6 +28,36 @@ fn an_open_loop_keeps_its_schedule_in_mind() {
 }
 
 #[test]
+fn the_highest_sustained_rate_is_looked_for_in_open_loops() {
+    let place = Place::new();
+    let said = place
+        .lab("run iibench-classic -t lmdb --rows 3000 --time 0.4 --settle 0 --rate auto --out run")
+        .exits(0);
+    let summary = place.whole("run");
+    let steps = summary["steps"].as_array().unwrap();
+    let names: Vec<&str> = steps.iter().map(|s| s["step"].as_str().unwrap()).collect();
+    assert_eq!(
+        names,
+        [
+            "load", "load-50", "load-70", "load-80", "load-90", "load-95"
+        ]
+    );
+    let closed = steps[0]["rate_mean"].as_f64().unwrap();
+    assert_eq!(steps[0]["rate_target"], Value::Null);
+    let asked = steps[1]["rate_target"].as_f64().unwrap();
+    assert!((asked / closed - 0.5).abs() < 1e-9, "{asked} of {closed}");
+    // Whether a rate is kept depends on the machine; that it is said does not.
+    assert!(said.err.contains("lmdb sustains"), "{}", said.err);
+    assert!(place.text("run/report.html").contains("id=\"sustained\""));
+    let mut lines = place.json("run/cost.json")["lines"]
+        .as_array()
+        .unwrap()
+        .clone();
+    lines.retain(|l| l["step"] != "load");
+    assert!(lines.is_empty(), "{lines:#?}");
+}
+
+#[test]
 fn queries_run_beside_the_load() {
     let (_place, summary) = classic("-t memory,lmdb --queries 200 --rate 6000 --batch 20");
     for step in summary["steps"].as_array().unwrap() {

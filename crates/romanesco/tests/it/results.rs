@@ -189,6 +189,48 @@ fn a_run_keeps_its_prices_and_is_priced_again() {
 }
 
 #[test]
+fn the_redo_log_is_measured_level_by_level_and_killed() {
+    let place = Place::new();
+    let run = "run redo-log -t betree,lmdb,memory --rows 2000 --time 0.5 --settle 1 --mem 0";
+    let said = place.lab(&format!("{run} --out run")).exits(0);
+    let summary = place.whole("run");
+    let steps = summary["steps"].as_array().unwrap();
+    assert_eq!(steps.len(), 30);
+    let of = |target: &str, step: &str| {
+        let mut found = steps.iter();
+        found
+            .find(|s| s["target"] == target && s["step"] == step)
+            .unwrap()
+    };
+    for level in ["sync", "group", "interval", "none"] {
+        assert_eq!(of("betree", level)["valid"], true);
+        let killed = of("betree", &format!("kill-{level}"));
+        assert_eq!(killed["valid"], true, "{killed:#}");
+        let extra = &killed["extra"];
+        assert!(extra["acknowledged"].as_f64().unwrap() > 0.0, "{killed:#}");
+        assert_eq!(extra["opens_after_kill"], 1.0);
+        assert!(extra["recovery_seconds"].is_number());
+    }
+    for level in ["sync", "group"] {
+        let killed = of("betree", &format!("kill-{level}"));
+        assert_eq!(killed["extra"]["lost_after_kill"], 0.0, "{killed:#}");
+    }
+    // What an engine cannot express is said, and is no fault.
+    let lmdb = of("lmdb", "interval");
+    assert!(lmdb["unsupported"].as_str().unwrap().contains("no log"));
+    assert!(of("memory", "sync")["unsupported"].is_string());
+    assert_eq!(of("memory", "none")["valid"], true);
+    assert!(said.err.contains("a sync in every commit"), "{}", said.err);
+    let page = place.text("run/report.html");
+    assert!(page.contains("id=\"published\"") && page.contains("InnoDB, lazy"));
+    // Nothing is left beside the results.
+    assert!(place.names("run/data").is_empty());
+    place
+        .lab("run redo-log -t memory --durability sync --out other")
+        .refuses(3, &["redo-log sets --durability itself"]);
+}
+
+#[test]
 fn a_calibration_goes_into_later_runs() {
     let place = Place::new();
     let ran = place.lab("calibrate --aa 2 --target null").exits(0);

@@ -174,6 +174,15 @@ fn own(server: &Server, user: &User, asked: &Asked<'_>, name: &str) -> Result<Op
         // A cursor is ended by who opened it.
         "killCursors" => Vec::new(),
         "renameCollection" => rename(&arguments)?,
+        "dataSize" => {
+            let ns = Namespace::parse(name)?;
+            vec![Wanted::Collection(ns.db, ns.coll, "find")]
+        }
+        "cloneCollectionAsCapped" => {
+            let to = arguments.need_string("toCollection")?;
+            let into = |action| Wanted::Collection(database.to_owned(), to.to_owned(), action);
+            vec![on("find"), into("insert"), into("convertToCapped")]
+        }
         _ => return of_users(server, user, asked, &arguments),
     };
     Ok(Some(wanted))

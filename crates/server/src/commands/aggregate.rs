@@ -14,7 +14,8 @@ use super::{cursor, diagnose};
 use crate::dispatch::row::{ABANDON, API, Lane, Privilege, READS, Row, TRANSACTION};
 use crate::dispatch::{Arguments, Call, failure};
 use crate::state::clock;
-use crate::state::metrics::Class;
+use crate::state::metrics::{Class, Latency};
+use crate::state::usage::Kind;
 
 pub(super) const ROWS: &[Row] = &[Row {
     lane: Lane::Storage,
@@ -166,7 +167,24 @@ fn report(request: &Call<'_>, what: &Statistics) -> Result<Vec<Document>> {
             });
             Ok(shown.collect())
         }
+        Statistics::CollStats(_) => Ok(vec![latencies(request)]),
         _ => Ok(Vec::new()),
+    }
+}
+
+/// How long commands on the collection took.
+fn latencies(request: &Call<'_>) -> Document {
+    let collection = request.target().ok().and_then(RawBsonRef::as_str);
+    let usage = collection.and_then(|name| request.server.usages.get(request.database(), name));
+    let usage = usage.unwrap_or_default();
+    let shown = |latency: &Latency| {
+        doc! {"latency": latency.micros.get(), "ops": latency.ops.get()}
+    };
+    doc! {
+        "reads": shown(&usage.reads),
+        "writes": shown(&usage.writes),
+        "commands": shown(usage.of(Kind::Command)),
+        "transactions": shown(&Latency::default()),
     }
 }
 

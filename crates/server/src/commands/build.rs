@@ -1,12 +1,13 @@
-//! What this program is: `buildInfo`, `ping`, `listCommands`, `getCmdLineOpts`.
+//! What this program is: `buildInfo`, `ping`, `listCommands`,
+//! `getCmdLineOpts`.
 
 use bson::{Bson, doc};
-use query::Result;
+use query::{Code, Error, Result};
 use wire::{Builder, limits};
 
 use super::rows;
-use crate::dispatch::Call;
-use crate::dispatch::row::{ADMIN, API, LOOSE, Privilege, Row};
+use crate::dispatch::row::{ADMIN, API, LOOSE, Lane, Privilege, Row};
+use crate::dispatch::{Arguments, Call};
 use crate::version::{MONGODB, MONGODB_ARRAY, ROMANESCO};
 
 pub(super) const ROWS: &[Row] = &[
@@ -22,6 +23,24 @@ pub(super) const ROWS: &[Row] = &[
         ..Row::new("ping", |_, _| Ok(()), "Answer")
     },
     Row::new("listCommands", list_commands, "List the commands"),
+    Row {
+        lane: Lane::Storage,
+        fields: &["apiParameters", "db", "collection"],
+        privilege: Privilege::Database("validate"),
+        ..Row::new(
+            "validateDBMetadata",
+            validate_metadata,
+            "Tell what of collections is no part of the stable API",
+        )
+    },
+    Row::new(
+        "features",
+        |_, reply| {
+            reply.int("oidMachine", 0);
+            Ok(())
+        },
+        "Tell features that old drivers ask for",
+    ),
     Row {
         flags: ADMIN,
         privilege: Privilege::Cluster("getCmdLineOpts"),
@@ -90,6 +109,19 @@ fn list_commands(_: &Call<'_>, reply: &mut Builder) -> Result<()> {
         reply.close();
     }
     reply.close();
+    Ok(())
+}
+
+/// Nothing of collections and views that this server takes is outside of version 1 of the API.
+fn validate_metadata(call: &Call<'_>, reply: &mut Builder) -> Result<()> {
+    let arguments = call.arguments()?;
+    let parameters = arguments.need_document("apiParameters")?;
+    let version = Arguments::of("apiParameters", parameters)?.need_string("version")?;
+    if version != "1" {
+        let message = format!("API version must be \"1\", got: \"{version}\"");
+        return Err(Error::new(Code::API_VERSION_ERROR, message));
+    }
+    reply.open_array("apiVersionErrors").close();
     Ok(())
 }
 

@@ -57,6 +57,14 @@ pub(super) fn answer(request: &Call<'_>, reply: &mut Builder, name: &str, batch:
         .store(batch.id != 0 && name == "nextBatch", Ordering::Relaxed);
 }
 
+/// Append the first batch of a list, with the fields in the order lists have them.
+pub(super) fn answer_list(reply: &mut Builder, batch: &Batch) {
+    reply.open_document("cursor").long("id", batch.id);
+    reply.string("ns", &batch.ns.to_string());
+    let documents = batch.documents.iter().map(|document| &**document);
+    reply.documents("firstBatch", documents).close();
+}
+
 /// Append the time of the moment that was read.
 pub(super) fn at_time(request: &Call<'_>, reply: &mut Builder) {
     if let Some(held) = request.op().held {

@@ -94,6 +94,13 @@ fn current_op(request: &Call<'_>, reply: &mut Builder) -> Result<()> {
         reply.value(&i.to_string(), &Bson::Document(describe(running)));
     }
     reply.close();
+    if request.server.freeze.count() > 0 {
+        reply.boolean("fsyncLock", true);
+        reply.string(
+            "info",
+            "use db.fsyncUnlock() to terminate the fsync write lock",
+        );
+    }
     Ok(())
 }
 

@@ -1,19 +1,20 @@
 //! What there is: `listDatabases`, `listCollections`, `listIndexes`.
 //!
-//! Lists come as one batch: a deployment has thousands of collections at most, not millions. What
-//! does not fit into `batchSize` follows by `getMore` as from any cursor.
+//! A list is made when it is asked for: a deployment has thousands of collections at most, not
+//! millions. What does not fit into `batchSize` follows by `getMore`, as from any cursor.
 
 use bson::{Document, RawDocumentBuf, doc};
-use docdb::Named;
+use docdb::{Named, Op, Store};
 use query::filter::Filter;
 use query::settings::Settings;
 use query::{Code, Error, Namespace, Result};
 use wire::Builder;
 
+use super::cursor;
 use crate::auth::is_allowed;
 use crate::auth::privilege::Wanted;
 use crate::dispatch::row::{ADMIN, API, Lane, Privilege, READS, Row};
-use crate::dispatch::{Call, Request};
+use crate::dispatch::{Arguments, Call, Request};
 use crate::state::metrics::Class;
 
 pub(super) const ROWS: &[Row] = &[
@@ -155,16 +156,29 @@ fn list_indexes(request: &Call<'_>, reply: &mut Builder) -> Result<()> {
     answer(request, reply, &ns.coll, listed)
 }
 
+/// The size of the first batch, from the argument `cursor`.
+pub(super) fn batch_size(arguments: &Arguments<'_>) -> Result<Option<u64>> {
+    let Some(options) = arguments.document("cursor")? else {
+        return Ok(None);
+    };
+    let options = Arguments::of("cursor", options)?;
+    options.only(&["batchSize"])?;
+    options.count("batchSize")
+}
+
 fn answer(
-    request: &Request,
+    request: &Call<'_>,
     reply: &mut Builder,
     collection: &str,
     listed: Vec<RawDocumentBuf>,
 ) -> Result<()> {
-    reply.open_document("cursor").long("id", 0);
-    reply.string("ns", &format!("{}.{collection}", request.database()));
-    reply
-        .documents("firstBatch", listed.iter().map(|document| &**document))
-        .close();
+    let batch_size = batch_size(&request.arguments()?)?;
+    let ns = Namespace {
+        db: request.database().to_owned(),
+        coll: collection.to_owned(),
+    };
+    let open = |store: &Store, op: &Op<'_>| Ok(store.open_list(op, &ns, listed, batch_size));
+    let batch = request.with_store(open)?;
+    cursor::answer_list(reply, &batch);
     Ok(())
 }

@@ -2,6 +2,9 @@
 
 mod aggregate;
 mod build;
+mod bulk_write;
+mod concerns;
+mod content;
 mod cursor;
 mod ddl;
 mod delete;
@@ -14,15 +17,19 @@ mod host;
 mod index;
 mod insert;
 mod listing;
+mod lock;
 mod logs;
 pub(crate) mod merge_authz;
 mod parameter;
+mod plans;
+mod rebuild;
 mod replica_set;
 pub(crate) mod roles;
 mod sasl;
 mod session;
 mod status;
 mod storage;
+mod top;
 mod transaction;
 mod update;
 pub(crate) mod users;
@@ -35,11 +42,15 @@ use stdx::sync::OnceLock;
 use crate::dispatch::Row;
 
 pub(crate) use aggregate::written;
+pub(crate) use status::reason;
 
 /// The rows, family by family.
 const FAMILIES: &[&[Row]] = &[
     aggregate::ROWS,
     build::ROWS,
+    bulk_write::ROWS,
+    concerns::ROWS,
+    content::ROWS,
     cursor::ROWS,
     ddl::ROWS,
     delete::ROWS,
@@ -52,15 +63,19 @@ const FAMILIES: &[&[Row]] = &[
     index::ROWS,
     insert::ROWS,
     listing::ROWS,
+    lock::ROWS,
     logs::ROWS,
     merge_authz::ROWS,
     parameter::ROWS,
+    plans::ROWS,
+    rebuild::ROWS,
     replica_set::ROWS,
     roles::ROWS,
     sasl::ROWS,
     session::ROWS,
     status::ROWS,
     storage::ROWS,
+    top::ROWS,
     transaction::ROWS,
     update::ROWS,
     users::ROWS,
@@ -127,10 +142,13 @@ mod tests {
     }
 
     #[test]
-    fn commands_on_admin_are_no_part_of_transactions_but_their_end() {
+    fn commands_on_admin_are_no_part_of_transactions_but_their_end_and_bulks() {
         for row in rows().filter(|row| row.has(ADMIN) && row.has(TRANSACTION)) {
             assert!(
-                matches!(row.name, "commitTransaction" | "abortTransaction"),
+                matches!(
+                    row.name,
+                    "commitTransaction" | "abortTransaction" | "bulkWrite"
+                ),
                 "{}",
                 row.name
             );

@@ -125,6 +125,14 @@ fn configure(request: &Call<'_>, reply: &mut Builder) -> Result<()> {
 }
 
 fn compatibility(request: &Call<'_>, _: &mut Builder) -> Result<()> {
+    if !request.arguments()?.is_on("confirm")? {
+        let message = format!(
+            "Once you have upgraded to {FEATURES}, you will not be able to downgrade FCV and \
+             binary version without support assistance. Please re-run this command with \
+             'confirm: true' to acknowledge this and continue with the FCV upgrade."
+        );
+        return Err(Error::location(7_369_100, message));
+    }
     if request.target()?.as_str() == Some(FEATURES) {
         return Ok(());
     }

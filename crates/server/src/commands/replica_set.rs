@@ -1,5 +1,5 @@
 //! What a replica set of one member says of itself: `replSetGetStatus`, `replSetGetConfig`,
-//! `replSetInitiate`, and the default concerns.
+//! `replSetInitiate`.
 
 use bson::{Bson, DateTime, Document, doc};
 use query::{Code, Error, Result};
@@ -45,12 +45,6 @@ pub(super) const ROWS: &[Row] = &[
             step_down,
             "Give up being primary; there is nobody else",
         )
-    },
-    Row {
-        flags: ADMIN,
-        fields: &["inMemory"],
-        privilege: Privilege::Cluster("getDefaultRWConcern"),
-        ..Row::new("getDefaultRWConcern", concerns, "Show the default concerns")
     },
 ];
 
@@ -143,23 +137,4 @@ fn step_down(request: &Call<'_>, _: &mut Builder) -> Result<()> {
     name(request)?;
     let message = "No electable secondaries caught up: this is the only member of the set";
     Err(Error::new(Code::EXCEEDED_TIME_LIMIT, message))
-}
-
-fn concerns(request: &Call<'_>, reply: &mut Builder) -> Result<()> {
-    let w = match request.server.topology.is_replica_set() {
-        true => Bson::from("majority"),
-        false => Bson::Int32(1),
-    };
-    reply.value(
-        "defaultReadConcern",
-        &Bson::Document(doc! {"level": "local"}),
-    );
-    reply.value(
-        "defaultWriteConcern",
-        &Bson::Document(doc! {"w": w, "wtimeout": 0}),
-    );
-    reply.string("defaultWriteConcernSource", "implicit");
-    reply.string("defaultReadConcernSource", "implicit");
-    reply.date("localUpdateWallClockTime", clock::now());
-    Ok(())
 }

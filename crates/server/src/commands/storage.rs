@@ -5,7 +5,7 @@ use query::{Code, Error, Result};
 use wire::Builder;
 
 use super::update::integer;
-use crate::dispatch::row::{ADMIN, Lane, Privilege, READS, Row, WRITES};
+use crate::dispatch::row::{Lane, Privilege, READS, Row, WRITES};
 use crate::dispatch::{Arguments, Call, failure};
 
 pub(super) const ROWS: &[Row] = &[
@@ -27,6 +27,15 @@ pub(super) const ROWS: &[Row] = &[
     },
     Row {
         lane: Lane::Storage,
+        privilege: Privilege::Collection("collStats"),
+        ..Row::new(
+            "storageMap",
+            storage_map,
+            "Show where the bytes of a collection and its indexes lie",
+        )
+    },
+    Row {
+        lane: Lane::Storage,
         fields: &[
             "full",
             "metadata",
@@ -43,13 +52,6 @@ pub(super) const ROWS: &[Row] = &[
         fields: &["force", "freeSpaceTargetMB", "dryRun"],
         privilege: Privilege::Collection("compact"),
         ..Row::new("compact", compact, "Give space back")
-    },
-    Row {
-        lane: Lane::Storage,
-        flags: ADMIN,
-        fields: &["lock", "async", "fsyncLockAcquisitionTimeoutMillis"],
-        privilege: Privilege::Cluster("fsync"),
-        ..Row::new("fsync", fsync, "Make all that was written durable")
     },
 ];
 
@@ -104,6 +106,13 @@ fn coll_stats(request: &Call<'_>, reply: &mut Builder) -> Result<()> {
     Ok(())
 }
 
+fn storage_map(request: &Call<'_>, reply: &mut Builder) -> Result<()> {
+    let ns = request.namespace()?;
+    let map = request.with_store(|store, _| store.collection_map(&ns))?;
+    failure::append(reply, &map);
+    Ok(())
+}
+
 fn db_stats(request: &Call<'_>, reply: &mut Builder) -> Result<()> {
     let scale = scale(&request.arguments()?)?;
     let figures = request.server.store.db_stats(request.database());
@@ -130,15 +139,5 @@ fn compact(request: &Call<'_>, reply: &mut Builder) -> Result<()> {
     let ns = request.namespace()?;
     let freed = request.with_store(|store, op| store.compact(op, &ns))?;
     reply.long("bytesFreed", freed);
-    Ok(())
-}
-
-fn fsync(request: &Call<'_>, reply: &mut Builder) -> Result<()> {
-    if request.arguments()?.is_on("lock")? {
-        let message = "fsync with lock: true is not supported";
-        return Err(Error::new(Code::COMMAND_NOT_SUPPORTED, message));
-    }
-    request.with_store(|store, _| store.sync())?;
-    reply.int("numFiles", 1);
     Ok(())
 }

@@ -38,6 +38,11 @@ pub struct Config {
     pub checkpoint_seconds: u64,
     /// `net.port` (default 27017); 0 takes a free one.
     pub port: u16,
+    /// `net.prometheus.port`: where figures are served to Prometheus; 0 for a free port (default:
+    /// not at all).
+    pub prometheus_port: Option<u16>,
+    /// `net.prometheus.bindIp` (default 127.0.0.1).
+    pub prometheus_ip: String,
     /// `net.bindIp` (default 127.0.0.1).
     pub bind_ip: Vec<String>,
     /// `net.maxIncomingConnections`.
@@ -94,6 +99,8 @@ impl Default for Config {
             commit_interval_ms: 100,
             checkpoint_seconds: 60,
             port: 27_017,
+            prometheus_port: None,
+            prometheus_ip: "127.0.0.1".to_owned(),
             bind_ip: vec!["127.0.0.1".to_owned()],
             max_connections: limits::CONNECTIONS,
             stall: limits::STALL,

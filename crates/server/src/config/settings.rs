@@ -46,6 +46,14 @@ const SETTINGS: &[(&str, Set)] = &[
         config.bind_ip = value.split(',').map(|part| address(part.trim())).collect();
         Ok(())
     }),
+    ("net.prometheus.port", |config, value| {
+        config.prometheus_port = Some(within(value, 0, 65_535)?);
+        Ok(())
+    }),
+    ("net.prometheus.bindIp", |config, value| {
+        config.prometheus_ip = address(value.trim());
+        Ok(())
+    }),
     ("net.bindIpAll", |config, value| {
         if boolean(value)? {
             config.bind_ip = vec!["0.0.0.0".to_owned()];

@@ -1,5 +1,6 @@
 //! A command at work: the request, and what storage is told of it.
 
+use std::cell::Cell;
 use std::ops::Deref;
 use std::sync::Arc;
 
@@ -16,6 +17,7 @@ use super::row::WRITES;
 pub(crate) struct Call<'a> {
     request: &'a Request,
     op: &'a Op<'a>,
+    doomed: Cell<bool>,
 }
 
 impl Deref for Call<'_> {
@@ -32,6 +34,11 @@ impl Call<'_> {
         self.op
     }
 
+    /// End the transaction it is part of, although the reply is no error: one statement failed.
+    pub(crate) fn doom(&self) {
+        self.doomed.set(true);
+    }
+
     /// Do something with the documents.
     ///
     /// # Errors
@@ -44,10 +51,16 @@ impl Call<'_> {
     }
 }
 
-fn direct(request: &Request, op: &Op<'_>) -> Result<Builder> {
+/// The reply, and whether the transaction is doomed.
+fn direct(request: &Request, op: &Op<'_>) -> Result<(Builder, bool)> {
     let mut reply = Builder::new();
-    (request.row.run)(&Call { request, op }, &mut reply)?;
-    Ok(reply)
+    let call = Call {
+        request,
+        op,
+        doomed: Cell::new(false),
+    };
+    (request.row.run)(&call, &mut reply)?;
+    Ok((reply, call.doomed.get()))
 }
 
 /// Run a command where it belongs: in its transaction, or here.
@@ -69,17 +82,24 @@ fn run(request: &Arc<Request>) -> Result<Builder> {
             .server
             .store
             .at_moment(request.op(), time, now, body);
-        return done.map(|(reply, _)| reply);
+        return done.map(|((reply, _), _)| reply);
     }
     let ends = matches!(request.row.name, "commitTransaction" | "abortTransaction");
     if !request.generic.in_transaction || ends {
-        return direct(request, &request.op());
+        return direct(request, &request.op()).map(|(reply, _)| reply);
     }
     let inside = Arc::clone(request);
     let store = &request.server.store;
     let start = request.generic.start_transaction;
     let done = store.in_transaction(request.op(), start, move |op| direct(&inside, op));
-    done.or_else(|error| refused(request, error))
+    match done {
+        Ok((reply, false)) => Ok(reply),
+        Ok((reply, true)) => {
+            store.abort_transaction(&request.op())?;
+            Ok(reply)
+        }
+        Err(error) => refused(request, error),
+    }
 }
 
 /// Whether a command reads a moment, outside of transactions, and which, if it says so.

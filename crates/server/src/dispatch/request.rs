@@ -144,13 +144,20 @@ impl Request {
             return Durability::Interval;
         }
         let concern = &self.generic.write_concern;
-        let majority = match &concern.w {
+        let (mut w, mut journal) = (concern.w.clone(), concern.journal);
+        if !concern.given
+            && let Some((default_w, default_j)) = self.server.concerns.write()
+        {
+            (w, journal) = (default_w, default_j);
+        }
+        let majority = match &w {
             None => self.server.topology.is_replica_set(),
             Some(Bson::String(_)) => true,
             Some(Bson::Int64(n)) => *n > 1,
+            Some(Bson::Int32(n)) => *n > 1,
             Some(_) => false,
         };
-        match concern.journal.unwrap_or(majority) {
+        match journal.unwrap_or(majority) {
             true => Durability::Group,
             false => Durability::Interval,
         }

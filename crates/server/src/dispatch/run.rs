@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use bson::{Bson, Document, doc};
 use query::{Code, Error, Result};
-use tokio::sync::{Semaphore, oneshot};
+use tokio::sync::{OwnedRwLockReadGuard, Semaphore, oneshot};
 use wire::Builder;
 
 use super::call::call;
@@ -17,6 +18,11 @@ use crate::commands::written;
 use crate::limits::{ADMISSION, WAITING};
 use crate::server::Server;
 use crate::state::failpoint::Fault;
+use crate::state::metrics::Class;
+use crate::state::usage::Kind;
+
+/// How often a write that is held up looks whether it is interrupted.
+const LOOK: Duration = Duration::from_millis(100);
 
 /// What is sent back.
 pub(crate) enum Answer {
@@ -105,6 +111,10 @@ async fn execute(request: &Arc<Request>) -> Result<Builder> {
         Lane::Storage => &server.admission,
         Lane::Reserved => &server.reserved,
     };
+    let _writing = match writes(request) {
+        true => Some(allowed(request).await?),
+        false => None,
+    };
     let permit = admit(request, admission).await?;
     let (answer, done) = oneshot::channel();
     let job = Arc::clone(request);
@@ -121,6 +131,23 @@ async fn execute(request: &Arc<Request>) -> Result<Builder> {
         let message = format!("the command {} failed inside the server", request.name);
         Err(Error::new(Code::INTERNAL_ERROR, message))
     })
+}
+
+/// Whether a command writes, or may.
+fn writes(request: &Request) -> bool {
+    request.row.has(WRITES)
+        || (request.row.name == "aggregate" && written(request.body()).is_some())
+}
+
+/// Wait until writes are allowed (see `fsync`).
+async fn allowed(request: &Request) -> Result<OwnedRwLockReadGuard<()>> {
+    loop {
+        let waited = tokio::time::timeout(LOOK, request.server.freeze.writing()).await;
+        if let Ok(guard) = waited {
+            return Ok(guard);
+        }
+        request.op().check()?;
+    }
 }
 
 /// The error of what comes after the end was announced.
@@ -199,13 +226,32 @@ fn finish(
     server
         .metrics
         .finished(request.row.name, class, taken, failed.is_some());
+    note_use(request, taken);
     let noted = slow::note(request, taken, failed.as_ref(), reply.size());
     (reply, noted)
 }
 
-fn writes(request: &Request) -> bool {
-    let out = || request.row.name == "aggregate" && written(request.body()).is_some();
-    request.row.has(WRITES) || out()
+/// Count the command for its collection.
+fn note_use(request: &Request, taken: Duration) {
+    let kind = match request.row.name {
+        "find" => Kind::Query,
+        "getMore" => Kind::GetMore,
+        "insert" => Kind::Insert,
+        "update" => Kind::Update,
+        "delete" => Kind::Remove,
+        _ if matches!(request.row.class, Class::Read | Class::Write) => Kind::Command,
+        _ => return,
+    };
+    let named = match kind {
+        Kind::GetMore => request.body().get_str("collection").ok(),
+        _ => request.target().ok().and_then(bson::RawBsonRef::as_str),
+    };
+    let Some(collection) = named.filter(|name| !name.starts_with("$cmd")) else {
+        return;
+    };
+    let usages = &request.server.usages;
+    let how = (kind, request.row.has(WRITES));
+    usages.note((request.database(), collection), how, taken);
 }
 
 /// The error of a write concern that a set of one member cannot satisfy. The write is done.

@@ -86,7 +86,9 @@ pub(crate) fn note(
     if profiler.is_logged(taken) && !waits {
         log(request, taken, failed, size);
     }
-    if profiler.keeps(request.database(), taken) && request.row.lane == Lane::Storage {
+    let held_up = request.server.freeze.count() > 0;
+    let keeps = profiler.keeps(request.database(), taken) && request.row.lane == Lane::Storage;
+    if keeps && !held_up {
         return keep(request, taken, failed, size);
     }
     None

@@ -40,7 +40,8 @@ pub(crate) struct Latency {
 }
 
 impl Latency {
-    fn record(&self, taken: Duration) {
+    /// One more.
+    pub(crate) fn record(&self, taken: Duration) {
         self.ops.one();
         let micros = i64::try_from(taken.as_micros()).unwrap_or(i64::MAX);
         self.micros.add(micros);

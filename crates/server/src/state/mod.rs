@@ -2,7 +2,9 @@
 
 pub(crate) mod client;
 pub(crate) mod clock;
+pub(crate) mod concerns;
 pub(crate) mod failpoint;
+pub(crate) mod freeze;
 pub(crate) mod log;
 pub(crate) mod metrics;
 pub(crate) mod operations;
@@ -10,5 +12,6 @@ pub(crate) mod parameters;
 pub(crate) mod pool;
 pub(crate) mod profiler;
 pub(crate) mod topology;
+pub(crate) mod usage;
 
 pub(crate) use client::Client;

@@ -272,6 +272,8 @@ fn command(name: &str) -> Document {
         "updateUser" => doc! {"pwd": "x"},
         "usersInfo" => doc! {"usersInfo": 1},
         "renameCollection" => doc! {"renameCollection": "test.c", "to": "test.d"},
+        "dataSize" => doc! {"dataSize": "test.c"},
+        "cloneCollectionAsCapped" => doc! {"toCollection": "d"},
         _ => doc! {},
     };
     command.extend(rest);
@@ -298,17 +300,36 @@ fn class(name: &str) -> Option<u8> {
         | "updateSearchIndex"
         | "dropSearchIndex"
         | "listSearchIndexes"
-        | "testVersion2" => 1,
+        | "testVersion2"
+        | "bulkWrite"
+        | "features" => 1,
         "find" | "count" | "distinct" | "aggregate" | "explain" | "listCollections"
-        | "listIndexes" | "collStats" | "dbStats" => 2,
-        "insert" | "update" | "delete" | "findAndModify" | "create" | "drop" | "createIndexes"
-        | "dropIndexes" | "convertToCapped" | "renameCollection" => 3,
+        | "listIndexes" | "collStats" | "dbStats" | "dataSize" | "dbHash" | "storageMap" => 2,
+        "insert"
+        | "update"
+        | "delete"
+        | "findAndModify"
+        | "create"
+        | "drop"
+        | "createIndexes"
+        | "dropIndexes"
+        | "convertToCapped"
+        | "renameCollection"
+        | "cloneCollectionAsCapped" => 3,
         "dropDatabase"
         | "collMod"
         | "profile"
         | "validate"
         | "compact"
         | "fsync"
+        | "fsyncUnlock"
+        | "top"
+        | "reIndex"
+        | "planCacheClear"
+        | "planCacheListFilters"
+        | "planCacheClearFilters"
+        | "validateDBMetadata"
+        | "setDefaultRWConcern"
         | "currentOp"
         | "killOp"
         | "shutdown"

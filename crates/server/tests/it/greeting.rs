@@ -18,7 +18,7 @@ fn a_member_of_a_replica_set_says_so() {
     assert!(reply.get_bool("isWritablePrimary").unwrap());
     assert_eq!(reply.get_str("setName").unwrap(), "rs0");
     assert_eq!(reply.get_str("me").unwrap(), site.address().to_string());
-    assert_eq!(reply.get_i32("maxWireVersion").unwrap(), 21);
+    assert_eq!(reply.get_i32("maxWireVersion").unwrap(), 25);
     assert_eq!(reply.get_i32("logicalSessionTimeoutMinutes").unwrap(), 30);
     let version = reply.get_document("topologyVersion").unwrap();
     assert!(

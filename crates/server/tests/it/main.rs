@@ -6,12 +6,15 @@
 )]
 
 mod auth;
+mod bulk;
 mod certificates;
 mod client;
 mod documents;
 mod faults;
 mod greeting;
 mod hostile;
+mod maintenance;
+mod prometheus;
 mod protocol;
 mod roles;
 mod tls;

@@ -207,7 +207,7 @@ fn parameters_are_shown_and_set() {
     let version = client.ok("admin", version);
     assert_eq!(
         version.get_document("featureCompatibilityVersion").unwrap(),
-        &doc! {"version": "7.0"}
+        &doc! {"version": "8.0"}
     );
     assert_eq!(
         client

@@ -4,7 +4,7 @@ use bson::{Binary, Bson, Document, doc};
 
 use crate::client::{Site, all, batch};
 
-fn lsid(byte: u8) -> Document {
+pub(crate) fn lsid(byte: u8) -> Document {
     let id = Binary {
         subtype: bson::spec::BinarySubtype::Uuid,
         bytes: vec![byte; 16],

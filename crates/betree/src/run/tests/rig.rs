@@ -24,6 +24,9 @@ pub(super) struct MemoryFile {
     /// Writes that still succeed.
     pub(super) writes_left: AtomicU64,
     pub(super) forgotten: AtomicU64,
+    /// Reads that asked for themselves and nothing around them, and reads in order.
+    pub(super) scattered: AtomicU64,
+    pub(super) in_order: AtomicU64,
     pub(super) writes: Mutex<Vec<usize>>,
 }
 
@@ -31,8 +34,8 @@ fn place(offset: u64) -> usize {
     usize::try_from(offset).unwrap()
 }
 
-impl File for MemoryFile {
-    fn read_at(&self, _: Site, buffer: &mut [u8], offset: u64) -> io::Result<()> {
+impl MemoryFile {
+    fn copy_to(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
         let bytes = self.bytes.lock();
         let start = place(offset);
         let found = bytes
@@ -40,6 +43,18 @@ impl File for MemoryFile {
             .ok_or(io::ErrorKind::UnexpectedEof)?;
         buffer.copy_from_slice(found);
         Ok(())
+    }
+}
+
+impl File for MemoryFile {
+    fn read_at(&self, _: Site, buffer: &mut [u8], offset: u64) -> io::Result<()> {
+        self.in_order.fetch_add(1, Ordering::Relaxed);
+        self.copy_to(buffer, offset)
+    }
+
+    fn read_scattered_at(&self, _: Site, buffer: &mut [u8], offset: u64) -> io::Result<()> {
+        self.scattered.fetch_add(1, Ordering::Relaxed);
+        self.copy_to(buffer, offset)
     }
 
     fn write_at(&self, _: Site, bytes: &[u8], offset: u64) -> io::Result<()> {

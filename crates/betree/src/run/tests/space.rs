@@ -1,5 +1,6 @@
 //! What runs take of the file, when they give it back, and how they write it.
 
+use std::ops::Bound;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -46,6 +47,45 @@ fn a_tiny_run_takes_one_unit_and_one_read() {
     }
     assert_eq!(rig.space.used_bytes(), 100 * UNIT);
     assert_eq!(rig.store.traffic().flush_write.bytes(), 100 * UNIT);
+}
+
+#[test]
+fn single_pages_are_read_alone_and_sequences_in_order() {
+    let rig = Rig::new(1 << 20);
+    let run = rig.write(4 << 10, 10, &rows(4000, 1000));
+    let reads = || {
+        let file = &rig.file;
+        let both = [&file.scattered, &file.in_order];
+        both.map(|count| count.swap(0, Ordering::Relaxed))
+    };
+    let cold = rig.cold(&run, 64 << 10);
+    reads();
+    let mut value = Vec::new();
+    for key in [7u32, 3000, 1500] {
+        let found = cold.get(&key.to_be_bytes(), Seq::MAX, &mut value);
+        assert!(found.unwrap().is_some());
+    }
+    let [scattered, in_order] = reads();
+    assert!(3 <= scattered, "pages, fences and filter: {scattered}");
+    assert_eq!(in_order, 0);
+
+    let mut scan = cold.scan(sites::MERGE_READ).unwrap();
+    while scan.current().is_some() {
+        scan.advance().unwrap();
+    }
+    let [scattered, in_order] = reads();
+    assert_eq!(scattered, 0);
+    assert!(0 < in_order);
+
+    // A walk begins like a point read and goes on like a scan.
+    let mut cursor = cold.cursor(Direction::Forward);
+    cursor.seek(Bound::Unbounded).unwrap();
+    while cursor.entry().is_some() {
+        cursor.advance().unwrap();
+    }
+    let [scattered, in_order] = reads();
+    assert!((1..=4).contains(&scattered), "{scattered} alone");
+    assert!(0 < in_order && in_order < 1000, "{in_order} in order");
 }
 
 #[test]

@@ -46,6 +46,8 @@ pub struct LineChart {
     pub x_label: String,
     /// The unit of y.
     pub y_label: String,
+    /// Logarithmic x; otherwise x begins at zero.
+    pub x_log: bool,
     /// Logarithmic y; otherwise y begins at zero.
     pub y_log: bool,
     /// x is 1/(1-q), drawn in decades and marked with the quantile.
@@ -144,6 +146,8 @@ impl LineChart {
         let span = (LEFT, right);
         let x = if self.x_quantile {
             Scale::log((1.0, across.1), span)
+        } else if self.x_log {
+            Scale::log(across, span)
         } else {
             Scale::linear((across.0.min(0.0), across.1), span)
         };

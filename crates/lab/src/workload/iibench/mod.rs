@@ -35,6 +35,14 @@ pub struct RowParams {
     pub shape: Shape,
     /// The payload.
     pub payload: Payload,
+    /// How many of the three indexes have entries, from the first.
+    #[serde(default = "all_indexes")]
+    pub indexes: u8,
+}
+
+/// The insert benchmark has three indexes.
+fn all_indexes() -> u8 {
+    3
 }
 
 /// What one step does.

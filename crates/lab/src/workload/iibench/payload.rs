@@ -36,6 +36,13 @@ impl Payload {
         constant: 50,
     };
 
+    /// 200 bytes, half of them constant: a small document of the redo log experiment.
+    pub const REDO_LOG: Payload = Payload {
+        min: 200,
+        max: 200,
+        constant: 50,
+    };
+
     /// The mean length in bytes.
     #[must_use]
     pub fn mean_bytes(self) -> f64 {

@@ -25,14 +25,16 @@ pub struct Row {
     pub value: Vec<u8>,
     keys: [[u8; 28]; 3],
     lengths: [usize; 3],
+    indexes: usize,
 }
 
 impl Row {
-    /// The keys of its entries in the three index trees (their values are empty).
+    /// The keys of its entries in the index trees (their values are empty).
     pub fn index_keys(&self) -> impl Iterator<Item = &[u8]> {
         self.keys
             .iter()
             .zip(self.lengths)
+            .take(self.indexes)
             .map(|(key, length)| key.get(..length).unwrap_or(key))
     }
 }
@@ -75,7 +77,8 @@ impl Generator {
     #[must_use]
     pub fn logical_bytes(&self, indexes: bool) -> f64 {
         let index: usize = if indexes {
-            self.params.shape.key_bytes().iter().sum()
+            let keys = self.params.shape.key_bytes();
+            keys.iter().take(usize::from(self.params.indexes)).sum()
         } else {
             0
         };
@@ -88,6 +91,7 @@ impl Generator {
         let fields = self.fields(base, EPOCH_MS.wrapping_add(id));
         row.key = id.to_be_bytes();
         self.value(base, &fields, &mut row.value);
+        row.indexes = usize::from(self.params.indexes);
         row.lengths = self.keys(&fields, row.key, &mut row.keys);
     }
 
@@ -215,6 +219,7 @@ mod tests {
             seed: 42,
             shape,
             payload,
+            indexes: 3,
         })
     }
 

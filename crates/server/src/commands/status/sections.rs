@@ -1,63 +1,15 @@
-//! `serverStatus` and what is near it. The types of the fields are part of the interface: drivers'
-//! test suites and exporters fail on an int where MongoDB has a long.
+//! The sections of `serverStatus` about the process, its connections and the commands it ran.
 
 use std::fs;
 
 use bson::{Bson, doc};
-use query::Result;
 use wire::Builder;
 
-use super::host::kibibytes;
-use crate::dispatch::Call;
-use crate::dispatch::row::{ADMIN, LOOSE, Lane, Privilege, Row};
+use crate::commands::host::kibibytes;
 use crate::server::Server;
 use crate::state::clock;
 use crate::state::metrics::Latency;
 use crate::version::MONGODB;
-
-pub(super) const ROWS: &[Row] = &[
-    Row {
-        flags: LOOSE,
-        lane: Lane::Reserved,
-        privilege: Privilege::Cluster("serverStatus"),
-        ..Row::new(
-            "serverStatus",
-            server_status,
-            "Show the state of the server in numbers",
-        )
-    },
-    Row {
-        flags: ADMIN | LOOSE,
-        lane: Lane::Reserved,
-        privilege: Privilege::Cluster("serverStatus"),
-        ..Row::new(
-            "getDiagnosticData",
-            diagnostic_data,
-            "What monitors collect, in one reply",
-        )
-    },
-    Row {
-        flags: ADMIN,
-        privilege: Privilege::Cluster("connPoolStats"),
-        ..Row::new(
-            "connPoolStats",
-            pool_stats,
-            "Show connections to other servers",
-        )
-    },
-    Row {
-        flags: ADMIN,
-        privilege: Privilege::Cluster("serverStatus"),
-        ..Row::new(
-            "lockInfo",
-            |_, reply| {
-                reply.open_array("lockInfo").close();
-                Ok(())
-            },
-            "Show locks",
-        )
-    },
-];
 
 fn latency(reply: &mut Builder, name: &str, latency: &Latency) {
     reply
@@ -66,7 +18,8 @@ fn latency(reply: &mut Builder, name: &str, latency: &Latency) {
     reply.long("ops", latency.ops.get()).close();
 }
 
-fn head(server: &Server, reply: &mut Builder) {
+/// Who answers, and since when.
+pub(super) fn head(server: &Server, reply: &mut Builder) {
     let uptime = server.started.elapsed();
     let millis = i64::try_from(uptime.as_millis()).unwrap_or(i64::MAX);
     reply
@@ -82,7 +35,8 @@ fn head(server: &Server, reply: &mut Builder) {
         .date("localTime", clock::now());
 }
 
-fn connections(server: &Server, reply: &mut Builder) {
+/// Connections.
+pub(super) fn connections(server: &Server, reply: &mut Builder) {
     let connections = &server.connections;
     let current = connections.current();
     let awaiting = i32::try_from(server.metrics.awaiting.get()).unwrap_or(i32::MAX);
@@ -107,7 +61,8 @@ fn connections(server: &Server, reply: &mut Builder) {
     reply.close();
 }
 
-fn queues(server: &Server, reply: &mut Builder) {
+/// Commands in work and those that wait for a worker.
+pub(super) fn queues(server: &Server, reply: &mut Builder) {
     let waiting = i32::try_from(server.metrics.waiting.get()).unwrap_or(0);
     let uptime = i64::try_from(server.started.elapsed().as_micros()).unwrap_or(i64::MAX);
     let active = i32::try_from(server.operations.list().len()).unwrap_or(i32::MAX);
@@ -134,7 +89,8 @@ fn queues(server: &Server, reply: &mut Builder) {
     );
 }
 
-fn network(server: &Server, reply: &mut Builder) {
+/// Bytes and messages.
+pub(super) fn network(server: &Server, reply: &mut Builder) {
     let metrics = &server.metrics;
     reply.open_document("network");
     reply
@@ -157,7 +113,8 @@ fn network(server: &Server, reply: &mut Builder) {
         .close();
 }
 
-fn counters(server: &Server, reply: &mut Builder) {
+/// Commands by class, with their time.
+pub(super) fn counters(server: &Server, reply: &mut Builder) {
     let metrics = &server.metrics;
     reply.open_document("opLatencies");
     latency(reply, "reads", &metrics.reads);
@@ -183,7 +140,8 @@ fn counters(server: &Server, reply: &mut Builder) {
     reply.close();
 }
 
-fn replica_set(server: &Server, reply: &mut Builder) {
+/// The member.
+pub(super) fn replica_set(server: &Server, reply: &mut Builder) {
     let topology = &server.topology;
     let Some(name) = &topology.set_name else {
         return;
@@ -204,7 +162,8 @@ fn replica_set(server: &Server, reply: &mut Builder) {
     reply.object_id("electionId", topology.election).close();
 }
 
-fn memory(reply: &mut Builder) {
+/// Memory of the process.
+pub(super) fn memory(reply: &mut Builder) {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mebibytes = |name| i32::try_from(kibibytes(&status, name) / 1_024).unwrap_or(i32::MAX);
     reply.open_document("mem").int("bits", 64);
@@ -212,108 +171,4 @@ fn memory(reply: &mut Builder) {
         .int("resident", mebibytes("VmRSS"))
         .int("virtual", mebibytes("VmSize"));
     reply.boolean("supported", true).close();
-}
-
-fn metrics(server: &Server, reply: &mut Builder) {
-    let metrics = &server.metrics;
-    reply.open_document("metrics").open_document("commands");
-    for (name, calls) in &metrics.calls {
-        if calls.total.get() > 0 {
-            reply.open_document(name).long("failed", calls.failed.get());
-            reply.long("total", calls.total.get()).close();
-        }
-    }
-    reply.close();
-    let documents = &metrics.documents;
-    reply
-        .open_document("document")
-        .long("deleted", documents.deleted.get());
-    reply.long("inserted", documents.inserted.get());
-    reply.long("returned", documents.returned.get());
-    reply.long("updated", documents.updated.get()).close();
-    reply
-        .open_document("operation")
-        .long("scanAndOrder", 0)
-        .long("writeConflicts", 0)
-        .close();
-    reply.close();
-}
-
-fn status(request: &Call<'_>, reply: &mut Builder) {
-    let server = &request.server;
-    head(server, reply);
-    reply.value(
-        "asserts",
-        &Bson::Document(doc! {
-            "regular": 0, "warning": 0, "msg": 0,
-            "user": i32::try_from(server.metrics.user_errors.get()).unwrap_or(i32::MAX),
-            "tripwire": 0, "rollovers": 0,
-        }),
-    );
-    connections(server, reply);
-    reply.value(
-        "extra_info",
-        &Bson::Document(doc! {"note": "fields vary by platform"}),
-    );
-    queues(server, reply);
-    network(server, reply);
-    counters(server, reply);
-    replica_set(server, reply);
-    reply.value(
-        "security",
-        &Bson::Document(doc! {
-            "authentication": {"saslSupportedMechsReceived": 0_i64, "mechanisms": {}},
-        }),
-    );
-    reply.value(
-        "storageEngine",
-        &Bson::Document(doc! {
-            "name": server.config.engine.as_str(),
-            "supportsCommittedReads": true,
-            "oldestRequiredTimestampForCrashRecovery": bson::Timestamp { time: 0, increment: 0 },
-            "supportsPendingDrops": true,
-            "supportsSnapshotReadConcern": true,
-            "readOnly": false,
-            "persistent": true,
-            "backupCursorOpen": false,
-        }),
-    );
-    memory(reply);
-    metrics(server, reply);
-}
-
-fn server_status(request: &Call<'_>, reply: &mut Builder) -> Result<()> {
-    status(request, reply);
-    Ok(())
-}
-
-fn diagnostic_data(request: &Call<'_>, reply: &mut Builder) -> Result<()> {
-    let begin = clock::now();
-    reply.open_document("data").date("start", begin);
-    reply.open_document("serverStatus").date("start", begin);
-    status(request, reply);
-    reply.date("end", clock::now()).double("ok", 1.0).close();
-    reply.date("end", clock::now()).close();
-    Ok(())
-}
-
-fn pool_stats(_: &Call<'_>, reply: &mut Builder) -> Result<()> {
-    for name in ["numClientConnections", "numAScopedConnections"] {
-        reply.int(name, 0);
-    }
-    for name in [
-        "totalInUse",
-        "totalAvailable",
-        "totalLeased",
-        "totalCreated",
-        "totalRefreshing",
-    ] {
-        reply.int(name, 0);
-    }
-    reply
-        .open_document("pools")
-        .close()
-        .open_document("hosts")
-        .close();
-    Ok(())
 }

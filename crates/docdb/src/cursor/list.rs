@@ -1,0 +1,62 @@
+//! A cursor over a list that was made when the cursor was opened: collections, indexes, the
+//! outcomes of many writes.
+
+use std::vec;
+
+use bson::RawDocumentBuf;
+use query::Namespace;
+
+use super::batch::{Batch, Collector};
+use super::open::Cursor;
+use crate::op::Op;
+use crate::store::Store;
+
+/// What is left of a list.
+pub(crate) struct ListCursor {
+    rest: vec::IntoIter<RawDocumentBuf>,
+    pending: Option<RawDocumentBuf>,
+}
+
+impl ListCursor {
+    /// The next documents, and whether they are the last.
+    pub(super) fn more(&mut self, wanted: u64) -> (Vec<RawDocumentBuf>, bool) {
+        let mut collector = Collector::new(wanted, self.pending.take());
+        while collector.left() > 0 {
+            match self.rest.next() {
+                Some(document) => collector.push(document),
+                None => break,
+            }
+        }
+        let (documents, pending) = collector.finish();
+        self.pending = pending;
+        let over = self.pending.is_none() && self.rest.len() == 0;
+        (documents, over)
+    }
+}
+
+impl Store {
+    /// Answer with a list as from a cursor: a first batch of at most `batch_size` documents
+    /// (default: as many as fit into 16 MiB), the others by [`Store::get_more`].
+    pub fn open_list(
+        &self,
+        op: &Op<'_>,
+        ns: &Namespace,
+        documents: Vec<RawDocumentBuf>,
+        batch_size: Option<u64>,
+    ) -> Batch {
+        let mut cursor = ListCursor {
+            rest: documents.into_iter(),
+            pending: None,
+        };
+        let (documents, over) = cursor.more(batch_size.unwrap_or(u64::MAX));
+        let id = match over {
+            true => 0,
+            false => self.cursors().open(op, ns, false, Cursor::List(cursor)),
+        };
+        Batch {
+            id,
+            ns: ns.clone(),
+            documents,
+        }
+    }
+}

@@ -1,0 +1,82 @@
+//! Where the bytes of a collection lie: the part of the engine's storage map that is its own.
+
+use bson::{Document, doc};
+use kv::{Region, TreeId};
+use query::{Namespace, Result};
+
+use crate::store::Store;
+
+/// Regions of a tree that are shown one by one; those beyond are in the sums alone. A region takes
+/// some 100 bytes of the reply.
+const SHOWN: usize = 2_000;
+
+impl Store {
+    /// The storage map of a collection and its indexes: for each tree the bytes by kind and level,
+    /// and its first regions.
+    ///
+    /// # Errors
+    /// `NamespaceNotFound`, `CommandNotSupportedOnView`; `CommandNotSupported` for engines that
+    /// cannot say.
+    pub fn collection_map(&self, ns: &Namespace) -> Result<Document> {
+        let collection = self.existing(ns)?;
+        let map = self.storage_map()?;
+        let mut trees = vec![tree(
+            &map.regions,
+            "collection",
+            &ns.coll,
+            collection.records(),
+        )];
+        for index in collection.indexes() {
+            trees.push(tree(&map.regions, "index", index.name(), index.tree()));
+        }
+        Ok(doc! {
+            "ns": ns.to_string(),
+            "engine": self.engine().name(),
+            "offsetsAreReal": map.offsets_are_real,
+            "trees": trees,
+        })
+    }
+}
+
+fn whole(n: u64) -> i64 {
+    i64::try_from(n).unwrap_or(i64::MAX)
+}
+
+fn kind(region: &Region) -> String {
+    format!("{:?}", region.kind).to_lowercase()
+}
+
+fn tree(regions: &[Region], what: &str, name: &str, id: TreeId) -> Document {
+    let own = || regions.iter().filter(|region| region.tree == Some(id));
+    let mut sums = Document::new();
+    for region in own() {
+        let key = format!("{}.{}", kind(region), region.level);
+        let before = sums.get_i64(&key).unwrap_or(0);
+        sums.insert(key, before.saturating_add(whole(region.length)));
+    }
+    let shown: Vec<Document> = own().take(SHOWN).map(describe).collect();
+    let count = own().count();
+    doc! {
+        "type": what,
+        "name": name,
+        "bytes": own().map(|region| whole(region.length)).sum::<i64>(),
+        "bytesByKindAndLevel": sums,
+        "regions": shown,
+        "regionCount": i64::try_from(count).unwrap_or(i64::MAX),
+        "truncated": SHOWN < count,
+    }
+}
+
+fn describe(region: &Region) -> Document {
+    let mut shown = doc! {
+        "file": region.file.as_str(),
+        "offset": whole(region.offset),
+        "length": whole(region.length),
+        "kind": kind(region),
+        "level": i32::from(region.level),
+    };
+    if let Some(used) = region.used {
+        shown.insert("used", f64::from(used));
+    }
+    shown
+}

@@ -1,0 +1,181 @@
+//! `redo-log`: what durability costs. The same inserts, one document a transaction, on a fresh
+//! store at each level of durability; then by many clients, for group commit; then the process is
+//! killed in the midst, and what it had acknowledged is looked for.
+
+use kv::Durability;
+
+use super::{Experiment, Fixed, Params, Sizes};
+use crate::record::{LoadKind, Preset, Setting, StepPlan};
+use crate::workload::iibench::{Payload, Shape, Work};
+
+pub(super) const EXPERIMENT: Experiment = Experiment {
+    name: "redo-log",
+    about: "insert one document a commit at each level of durability; kill, restart and count",
+    source: "the redo log articles of 2014 (10 M rows, one client, one document an insert, a sync \
+             in every commit or a lazy log)",
+    params: Params {
+        shape: Shape::Classic,
+        payload: Payload::REDO_LOG,
+        batch: 1,
+        queries: 0.0,
+        indexes: 1,
+    },
+    fixed: &[Fixed::Durability, Fixed::Clients, Fixed::Rate, Fixed::Batch],
+    sizes,
+    steps,
+};
+
+/// The levels, the strongest first.
+const LEVELS: [Durability; 4] = [
+    Durability::Sync,
+    Durability::Group,
+    Durability::Interval,
+    Durability::None,
+];
+
+/// Clients whose commits may share a sync.
+const MANY: u32 = 16;
+
+/// Clients of the steps that end with a kill.
+const KILLED: u32 = 4;
+
+/// A commit that waits for the disk takes so many times as long as one that does not: such steps
+/// have so many fewer rows.
+const FEWER: u64 = 20;
+
+fn sizes(preset: Preset) -> Sizes {
+    let of = |rows, memory_mib, cache_mib, load_seconds, query_seconds| Sizes {
+        rows,
+        memory_mib,
+        cache_mib,
+        load_seconds,
+        query_seconds,
+        repeats: 1,
+    };
+    match preset {
+        Preset::Smoke => of(20_000, 128, 32, 3.0, 1.0),
+        Preset::Quick => of(200_000, 256, 128, 30.0, 3.0),
+        Preset::Standard => of(2_000_000, 512, 256, 300.0, 10.0),
+        Preset::Published => of(10_000_000, 4096, 2048, 86_400.0, 60.0),
+    }
+}
+
+/// Whether a commit waits for the disk.
+fn waits(level: Durability) -> bool {
+    matches!(level, Durability::Sync | Durability::Group)
+}
+
+fn steps(sizes: &Sizes, params: &Params) -> Vec<StepPlan> {
+    let mut steps: Vec<StepPlan> = LEVELS
+        .iter()
+        .map(|level| insert(*level, 1, sizes, params))
+        .collect();
+    for level in LEVELS.into_iter().filter(|level| waits(*level)) {
+        steps.push(insert(level, MANY, sizes, params));
+    }
+    steps.extend(LEVELS.iter().map(|level| kill(*level, sizes, params)));
+    steps
+}
+
+fn work(params: &Params, interval_rows: u64) -> serde_json::Value {
+    let work = Work::Load {
+        batch: params.batch,
+        indexes: true,
+        deletes: false,
+        interval_rows,
+        queries: None,
+    };
+    serde_json::to_value(work).expect("plain data")
+}
+
+fn insert(level: Durability, clients: u32, sizes: &Sizes, params: &Params) -> StepPlan {
+    let (share, name) = if clients > 1 {
+        (FEWER / 4, format!("{level}-{clients}"))
+    } else {
+        (FEWER, level.to_string())
+    };
+    let rows = if waits(level) {
+        (sizes.rows / share).max(100)
+    } else {
+        sizes.rows
+    };
+    let by = if clients > 1 {
+        format!(" by {clients} clients")
+    } else {
+        String::new()
+    };
+    StepPlan {
+        name,
+        about: format!("insert {rows} rows at durability {level}{by}"),
+        work: work(params, (rows / 10).max(1)),
+        operations: rows,
+        seconds_max: sizes.load_seconds,
+        load: LoadKind::Closed,
+        settle: true,
+        setting: Setting {
+            fresh: true,
+            durability: Some(level),
+            clients: Some(clients),
+            ..Setting::default()
+        },
+    }
+}
+
+fn kill(level: Durability, sizes: &Sizes, params: &Params) -> StepPlan {
+    StepPlan {
+        name: format!("kill-{level}"),
+        about: format!(
+            "insert by {KILLED} clients at durability {level}, kill -9, restart, and look for what \
+             was acknowledged"
+        ),
+        work: work(params, 0),
+        operations: 0,
+        seconds_max: sizes.query_seconds,
+        load: LoadKind::Closed,
+        settle: false,
+        setting: Setting {
+            fresh: true,
+            kill: true,
+            durability: Some(level),
+            clients: Some(KILLED),
+            ..Setting::default()
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_level_is_measured_alone_and_killed_on_a_fresh_store() {
+        let steps = steps(&sizes(Preset::Quick), &EXPERIMENT.params);
+        let names: Vec<&str> = steps.iter().map(|s| s.name.as_str()).collect();
+        assert_eq!(
+            names,
+            [
+                "sync",
+                "group",
+                "interval",
+                "none",
+                "sync-16",
+                "group-16",
+                "kill-sync",
+                "kill-group",
+                "kill-interval",
+                "kill-none"
+            ]
+        );
+        assert!(steps.iter().all(|s| s.setting.fresh));
+        assert_eq!(
+            (steps[0].operations, steps[2].operations),
+            (10_000, 200_000)
+        );
+        assert_eq!(steps[4].operations, 40_000);
+        assert!(
+            steps[6..]
+                .iter()
+                .all(|s| s.setting.kill && s.operations == 0)
+        );
+    }
+}

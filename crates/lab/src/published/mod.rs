@@ -1,0 +1,217 @@
+//! What was published, beside what was measured: tables in the columns of the articles, the figures
+//! of the articles themselves, and whether their shape comes out again.
+//!
+//! Figures of other machines and years are never compared in size: a shape is a ratio of two
+//! figures of one target in one run.
+
+mod redo_log;
+
+use serde::{Deserialize, Serialize};
+
+use crate::record::{RunRecord, TargetStepSummary};
+
+/// A value of a table.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Value {
+    /// A number; `None`: not measured.
+    Number(Option<f64>),
+    /// A text.
+    Text(String),
+}
+
+/// A line of a table.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Line {
+    /// The target, or the name of what was published.
+    pub name: String,
+    /// One value for each column.
+    pub values: Vec<Value>,
+}
+
+/// A table.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Grid {
+    /// What it shows.
+    pub caption: String,
+    /// The columns after the name.
+    pub columns: Vec<String>,
+    /// The lines.
+    pub lines: Vec<Line>,
+}
+
+/// A line of a plot.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Curve {
+    /// Its name.
+    pub name: String,
+    /// The target, `None` for what was published.
+    pub target: Option<String>,
+    /// Points in the order of x.
+    pub points: Vec<(f64, f64)>,
+}
+
+/// A plot on logarithmic axes, or bars.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum Plot {
+    /// Lines, both axes logarithmic.
+    Lines {
+        /// What it shows.
+        title: String,
+        /// The unit of x.
+        x: String,
+        /// The unit of y.
+        y: String,
+        /// The lines.
+        curves: Vec<Curve>,
+    },
+    /// A bar for each name and target.
+    Bars {
+        /// What it shows, with its unit.
+        title: String,
+        /// Target, what it is of, and the value.
+        bars: Vec<(String, String, Option<f64>)>,
+    },
+}
+
+/// Whether a shape came out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Reproduced {
+    /// The ratio is on the published side of 1, by more than a tenth.
+    Yes,
+    /// It is not.
+    No,
+    /// A figure is missing.
+    NotMeasured,
+}
+
+impl Reproduced {
+    /// In words.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Reproduced::Yes => "reproduced",
+            Reproduced::No => "not reproduced",
+            Reproduced::NotMeasured => "not measured",
+        }
+    }
+}
+
+/// A shape that was published, looked for in a target.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Shape {
+    /// The target.
+    pub target: String,
+    /// What was found then, in a sentence.
+    pub claim: String,
+    /// The ratio then.
+    pub published: f64,
+    /// The ratio now.
+    pub measured: Option<f64>,
+    /// Whether it came out.
+    pub verdict: Reproduced,
+}
+
+/// How far from 1 a ratio must be to count as a shape.
+const CLEAR: f64 = 0.1;
+
+impl Shape {
+    fn new(target: &str, claim: &str, published: f64, measured: Option<f64>) -> Shape {
+        let clear = |ratio: f64| {
+            if published < 1.0 {
+                ratio <= 1.0 - CLEAR
+            } else {
+                ratio >= 1.0 + CLEAR
+            }
+        };
+        Shape {
+            target: target.to_owned(),
+            claim: claim.to_owned(),
+            published,
+            measured,
+            verdict: match measured {
+                Some(ratio) if clear(ratio) => Reproduced::Yes,
+                Some(_) => Reproduced::No,
+                None => Reproduced::NotMeasured,
+            },
+        }
+    }
+
+    /// The shape in a line for the terminal.
+    #[must_use]
+    pub fn text(&self) -> String {
+        let measured = crate::report::number(self.measured);
+        format!(
+            "{}: {}: {}, {measured} (published {})",
+            self.target,
+            self.claim,
+            self.verdict.name(),
+            crate::report::number(Some(self.published))
+        )
+    }
+}
+
+/// Everything of one experiment.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Beside {
+    /// Where the published figures come from.
+    pub source: String,
+    /// What was measured, in the columns of the article.
+    pub measured: Vec<Grid>,
+    /// What was published.
+    pub published: Grid,
+    /// Plots of what was measured.
+    pub plots: Vec<Plot>,
+    /// The shapes.
+    pub shapes: Vec<Shape>,
+    /// What a reader must know.
+    pub notes: Vec<String>,
+}
+
+/// What was published beside a run; `None` for experiments without such figures.
+#[must_use]
+pub fn beside(run: &RunRecord) -> Option<Beside> {
+    match run.manifest.plan.experiment.as_str() {
+        "redo-log" => Some(redo_log::beside(run)),
+        _ => None,
+    }
+}
+
+/// The result of a target in a step.
+fn result<'a>(run: &'a RunRecord, target: &str, step: &str) -> Option<&'a TargetStepSummary> {
+    let mut all = run.summary.results.iter();
+    all.find(|r| r.target == target && r.step == step)
+}
+
+/// A metric, or a number of the experiment, of a target in a step that is valid.
+fn figure(run: &RunRecord, target: &str, step: &str, name: &str) -> Option<f64> {
+    let result = result(run, target, step).filter(|r| r.valid)?;
+    let metric = result.metrics.get(name).copied().flatten();
+    metric.or_else(|| result.extra.get(name).copied())
+}
+
+fn ratio(over: Option<f64>, under: Option<f64>) -> Option<f64> {
+    let under = under.filter(|u| *u > 0.0)?;
+    Some(over? / under)
+}
+
+fn words(words: &[&str]) -> Vec<String> {
+    words.iter().map(|w| (*w).to_owned()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_shape_needs_a_ratio_clearly_on_the_published_side() {
+        let verdict = |published, measured| Shape::new("t", "c", published, measured).verdict;
+        assert_eq!(verdict(0.5, Some(0.8)), Reproduced::Yes);
+        assert_eq!(verdict(0.5, Some(0.95)), Reproduced::No);
+        assert_eq!(verdict(0.5, Some(1.5)), Reproduced::No);
+        assert_eq!(verdict(3.0, Some(1.2)), Reproduced::Yes);
+        assert_eq!(verdict(3.0, Some(1.05)), Reproduced::No);
+        assert_eq!(verdict(3.0, None), Reproduced::NotMeasured);
+    }
+}

@@ -1,0 +1,265 @@
+//! The redo log articles of 2014: what a sync in every commit costs, and how many bytes an insert
+//! writes.
+
+use super::{Beside, Grid, Line, Plot, Shape, Value, figure, ratio, result, words};
+use crate::analysis::median;
+use crate::record::RunRecord;
+
+const SOURCE: &str = "Mark Callaghan's articles on redo logs, March 2014: 10 M rows, one client, \
+                      one document an insert";
+
+/// Name, bytes per document, MB/s written, GB written, seconds, bytes written per insert, inserts
+/// per second, log bytes per insert; what the article does not give is NaN.
+const PUBLISHED: [(&str, [f64; 7]); 6] = [
+    (
+        "InnoDB, sync",
+        [146.0, 18.9, 54.3, 3071.0, 5690.0, 3257.0, 785.0],
+    ),
+    (
+        "InnoDB, lazy",
+        [146.0, 2.8, 5.8, 2251.0, 613.0, 4442.0, 785.0],
+    ),
+    (
+        "TokuMX, sync",
+        [125.0, 31.0, 86.8, 2794.0, 9104.0, 3579.0, 251.0],
+    ),
+    (
+        "MongoDB 2.6 MMAPv1, sync",
+        [492.0, 23.1, 312.0, 13_535.0, 32_712.0, 739.0, 8733.0],
+    ),
+    (
+        "MongoDB 2.6 MMAPv1, lazy",
+        [429.0, 40.5, 79.8, 1969.0, 8365.0, 5078.0, 2294.0],
+    ),
+    (
+        "MongoDB 2.6 MMAPv1, no journal",
+        [440.0, 34.1, 42.0, 1226.0, 4401.0, 8154.0, f64::NAN],
+    ),
+];
+
+/// Steps that insert, and those that end with a kill.
+const INSERTS: [&str; 6] = ["sync", "group", "interval", "none", "sync-16", "group-16"];
+const KILLS: [&str; 4] = ["kill-sync", "kill-group", "kill-interval", "kill-none"];
+
+pub(super) fn beside(run: &RunRecord) -> Beside {
+    let targets: Vec<&str> = run
+        .manifest
+        .plan
+        .targets
+        .iter()
+        .map(|t| t.name.as_str())
+        .collect();
+    Beside {
+        source: SOURCE.to_owned(),
+        measured: vec![inserts(run, &targets), kills(run, &targets)],
+        published: published(),
+        plots: vec![
+            bars(run, &targets, "rate_mean", "Inserts/s"),
+            bars(
+                run,
+                &targets,
+                "device_write_bytes_per_row",
+                "Bytes written to the device for each insert",
+            ),
+        ],
+        shapes: targets.iter().flat_map(|t| shapes(run, t)).collect(),
+        notes: words(&[
+            "sync: every commit is synced before it returns; group: so too, but commits of several \
+             clients may share a sync; interval: the log is synced in intervals (lazy in the \
+             articles); none: no sync.",
+            "A kill of the process leaves the page cache whole: what is lost here was still in the \
+             process. A power loss may take more; see the durability of each target.",
+            "Padding is log bytes by the bytes of the inserted keys and values: what a log that is \
+             written in blocks adds when each commit must reach the disk.",
+        ]),
+    }
+}
+
+fn published() -> Grid {
+    let line = |(name, values): &(&str, [f64; 7])| Line {
+        name: (*name).to_owned(),
+        values: values
+            .iter()
+            .map(|v| Value::Number(v.is_finite().then_some(*v)))
+            .collect(),
+    };
+    Grid {
+        caption: "Published in 2014, on other machines: shapes only".to_owned(),
+        columns: words(&[
+            "bytes/row",
+            "MB/s written",
+            "GB written",
+            "secs",
+            "B written/insert",
+            "inserts/s",
+            "log B/insert",
+        ]),
+        lines: PUBLISHED.iter().map(line).collect(),
+    }
+}
+
+/// Bytes written for a reason (or for all but the log), for each row of a step.
+fn by_reason(run: &RunRecord, target: &str, step: &str, log: bool) -> Option<f64> {
+    let summaries = run.steps.iter().filter_map(|s| s.summary.as_ref());
+    let here = summaries.filter(|s| s.target == target && s.step == step && s.valid);
+    let each: Vec<f64> = here
+        .filter(|s| 0 < s.rows && !s.written_by_reason.is_empty())
+        .map(|s| {
+            let reasons = s.written_by_reason.iter();
+            let bytes: u64 = reasons
+                .filter(|(name, _)| (name.as_str() == "log") == log)
+                .map(|(_, bytes)| *bytes)
+                .sum();
+            bytes as f64 / s.rows as f64
+        })
+        .collect();
+    median(&each)
+}
+
+fn inserts(run: &RunRecord, targets: &[&str]) -> Grid {
+    let mut lines = Vec::new();
+    for target in targets {
+        for step in INSERTS {
+            let of = |name: &str| figure(run, target, step, name);
+            let rows = of("rows");
+            let log = by_reason(run, target, step, true);
+            let bytes = ratio(of("logical_bytes"), rows);
+            let syncs = of("log_syncs").or_else(|| of("fsyncs"));
+            let numbers = [
+                of("rate_mean"),
+                of("latency_p50_ms"),
+                of("latency_p99_ms"),
+                of("latency_max_ms"),
+                ratio(of("file_bytes"), rows),
+                log,
+                by_reason(run, target, step, false),
+                of("device_write_bytes_per_row"),
+                ratio(syncs, rows),
+                ratio(log, bytes),
+            ];
+            let mut values = vec![Value::Text(step.to_owned())];
+            values.extend(numbers.map(Value::Number));
+            values.push(Value::Text(why_not(run, target, step)));
+            lines.push(Line {
+                name: (*target).to_owned(),
+                values,
+            });
+        }
+    }
+    Grid {
+        caption: "Inserts, one row a commit; the number after a level is that of clients"
+            .to_owned(),
+        columns: words(&[
+            "level",
+            "inserts/s",
+            "p50 ms",
+            "p99 ms",
+            "max ms",
+            "bytes/row",
+            "log B/insert",
+            "data B/insert",
+            "device B/insert",
+            "syncs/insert",
+            "log padding",
+            "n/a because",
+        ]),
+        lines,
+    }
+}
+
+fn kills(run: &RunRecord, targets: &[&str]) -> Grid {
+    let mut lines = Vec::new();
+    for target in targets {
+        for step in KILLS {
+            let of = |name: &str| figure(run, target, step, name);
+            let opens = match of("opens_after_kill") {
+                Some(yes) if yes > 0.0 => "yes",
+                Some(_) => "no",
+                None => "n/a",
+            };
+            let mut values = vec![
+                Value::Text(step.trim_start_matches("kill-").to_owned()),
+                Value::Text(opens.to_owned()),
+            ];
+            let numbers = [
+                of("acknowledged"),
+                of("lost_after_kill"),
+                of("unacknowledged_found"),
+                of("recovery_seconds"),
+            ];
+            values.extend(numbers.map(Value::Number));
+            values.push(Value::Text(why_not(run, target, step)));
+            lines.push(Line {
+                name: (*target).to_owned(),
+                values,
+            });
+        }
+    }
+    Grid {
+        caption: "After kill -9 of the process".to_owned(),
+        columns: words(&[
+            "level",
+            "opens",
+            "acknowledged",
+            "lost",
+            "there, not acknowledged",
+            "recovery s",
+            "n/a because",
+        ]),
+        lines,
+    }
+}
+
+fn why_not(run: &RunRecord, target: &str, step: &str) -> String {
+    match result(run, target, step) {
+        Some(r) => match &r.unsupported {
+            Some(why) => why.clone(),
+            None if r.valid => String::new(),
+            None => "not valid".to_owned(),
+        },
+        None => "not run".to_owned(),
+    }
+}
+
+fn bars(run: &RunRecord, targets: &[&str], metric: &str, title: &str) -> Plot {
+    let pairs = targets
+        .iter()
+        .flat_map(|t| INSERTS.iter().map(move |s| (*t, *s)));
+    let bars = pairs.filter(|(t, s)| figure(run, t, s, "rows").is_some());
+    Plot::Bars {
+        title: title.to_owned(),
+        bars: bars
+            .map(|(t, s)| (t.to_owned(), s.to_owned(), figure(run, t, s, metric)))
+            .collect(),
+    }
+}
+
+fn shapes(run: &RunRecord, target: &str) -> Vec<Shape> {
+    let of = |step: &str, name: &str| figure(run, target, step, name);
+    let compared = |name: &str, over: &str, under: &str| ratio(of(over, name), of(under, name));
+    if of("sync", "rate_mean").is_none() && of("interval", "rate_mean").is_none() {
+        return Vec::new();
+    }
+    vec![
+        Shape::new(
+            target,
+            "a sync in every commit costs rate (inserts/s of sync by interval; InnoDB then)",
+            3257.0 / 4442.0,
+            compared("rate_mean", "sync", "interval"),
+        ),
+        Shape::new(
+            target,
+            "a sync in every commit writes more (device bytes per insert, sync by interval; InnoDB \
+             then)",
+            5690.0 / 613.0,
+            compared("device_write_bytes_per_row", "sync", "interval"),
+        ),
+        Shape::new(
+            target,
+            "without a log inserts are faster than with a lazy one (inserts/s of none by interval; \
+             MongoDB then)",
+            8154.0 / 5078.0,
+            compared("rate_mean", "none", "interval"),
+        ),
+    ]
+}

@@ -1,0 +1,277 @@
+//! A store between two steps: begun afresh, read back cold, or looked for after a kill.
+//!
+//! Each way the worker process is replaced by a new one in the same envelope, so that nothing of
+//! the old store is left in memory.
+
+use std::fs::{self, File};
+use std::mem;
+use std::path::{Path, PathBuf};
+
+use kv::Durability;
+use rustix::fs::{Advice, fadvise};
+
+use super::cell::{Lap, Measured, Watch, clear, unexpected};
+use super::child::Worker;
+use super::observe::Observer;
+use crate::error::{Error, Result};
+use crate::load::{encode_histogram, no_latencies};
+use crate::record::{Ended, Integrity, Main, Plan, Setting, StepPlan, TargetSpec};
+use crate::sample::{Sampler, self_usage};
+use crate::store::StepDir;
+use crate::target;
+use crate::worker::protocol::{Audit, Event, Finished, Request};
+
+/// Why a target cannot do a step at all; `None` if it can.
+pub(super) fn unsupported(spec: &TargetSpec, step: &StepPlan) -> Option<String> {
+    let setting = &step.setting;
+    let Ok(factory) = target::factory(&spec.engine) else {
+        let needs = setting.kill || setting.cold;
+        return needs.then(|| "the lab neither ends nor restarts a server".to_owned());
+    };
+    let can = factory.capabilities();
+    match setting.durability {
+        Some(level) if level != Durability::None && !can.persistent => {
+            return Some("it keeps nothing that could survive the process".to_owned());
+        }
+        Some(Durability::Group) if !can.group_commit => {
+            return Some("its commits cannot share a sync; see sync".to_owned());
+        }
+        Some(Durability::Interval) if !can.interval => {
+            return Some("it has no log that could be synced in intervals".to_owned());
+        }
+        _ => {}
+    }
+    if (setting.kill || setting.cold) && !can.persistent {
+        return Some("it keeps nothing on disk".to_owned());
+    }
+    None
+}
+
+/// The setting of the first step a target can do, with which its store is opened.
+pub(super) fn first<'p>(plan: &'p Plan, spec: &TargetSpec) -> Option<&'p StepPlan> {
+    let mut steps = plan.steps.iter();
+    steps.find(|step| unsupported(spec, step).is_none())
+}
+
+impl Lap<'_, '_, '_> {
+    /// Bring the store into the state a step begins with.
+    pub(super) fn enter(&mut self, step: &StepPlan) -> Result<()> {
+        let untouched = mem::take(&mut self.untouched);
+        let Setting { fresh, cold, .. } = step.setting;
+        if fresh && !untouched {
+            self.replace_worker()?;
+            clear(&self.dir)?;
+            vfs::ensure_dir(&self.dir).map_err(|e| Error::io("create", &self.dir, &e))?;
+            self.open(&step.setting)?;
+        } else if cold {
+            self.replace_worker()?;
+            drop_pages(&self.dir)?;
+            self.open(&step.setting)?;
+        }
+        Ok(())
+    }
+
+    /// Close the store, end the worker, and start another.
+    fn replace_worker(&mut self) -> Result<()> {
+        let next = self.start()?;
+        let last = mem::replace(&mut self.worker, next);
+        if !mem::take(&mut self.lost) {
+            last.close(self.runner.interrupt, &self.envelope)?;
+        }
+        self.attend();
+        Ok(())
+    }
+
+    fn start(&self) -> Result<Worker> {
+        let log = self.runner.run.path().join("worker.log");
+        let environment = target::factory(&self.target.engine)?.environment();
+        Worker::start(&self.runner.program, environment, &log, &self.envelope)
+    }
+
+    /// Look at the worker there is now.
+    fn attend(&mut self) {
+        self.sampler = Sampler::new(self.worker.pid(), &self.envelope, &self.dir, self.device);
+        self.stats = kv::EngineStats::default();
+    }
+
+    /// Do a step that ends with a kill: load until its time is up, kill the worker, open the store
+    /// in another, and compare it with what the clients had been told.
+    pub(super) fn killed(&mut self, step: &StepPlan, dir: &mut StepDir) -> Result<Measured> {
+        let acknowledged = Acknowledged::new(&self.dir)?;
+        let lab_before = self_usage();
+        let mut request = self.step_request(step)?;
+        if let Request::Step(asked) = &mut request {
+            asked.seconds_max = f64::MAX;
+            asked.acknowledged = Some(acknowledged.0.clone());
+        }
+        let stats = mem::take(&mut self.stats);
+        let mut observer = Observer::new(&mut self.sampler, Main::Rows, stats);
+        let progress = &mut *self.runner.progress;
+        let mut watch = Watch::new(step, dir, progress);
+        self.worker.ask(&request, &self.envelope)?;
+        let mut last = loop {
+            match self.worker.event(self.runner.interrupt, &self.envelope)? {
+                Event::Tick(tick) => {
+                    let done = tick.t >= step.seconds_max && 0 < tick.rows;
+                    let end = tick.clone();
+                    watch.second(&mut observer, *tick)?;
+                    if done {
+                        break *end;
+                    }
+                }
+                Event::Interval(_) => {}
+                other => return Err(unexpected(&other)),
+            }
+        };
+        self.worker.kill();
+        let end = observer.sample();
+        watch.progress.verifying();
+        last.t = last.t.max(1e-3);
+        let finished = Finished {
+            ended: Ended::Time,
+            rows: last.rows,
+            seconds: last.t,
+            rate_first_tenth: last.rows as f64 / last.t,
+            rate_last_tenth: last.rows as f64 / last.t,
+            histogram: encode_histogram(&no_latencies()),
+            client_cpu_seconds: last.client_cpu_seconds,
+            ..Finished::default()
+        };
+        let mut measured = Measured::new(
+            Main::Rows,
+            observer,
+            (end.clone(), end),
+            finished,
+            (0.0, false),
+            Integrity::default(),
+            (lab_before, self_usage()),
+        );
+        self.reopen(step, &acknowledged, &mut measured)?;
+        Ok(measured)
+    }
+
+    /// Open what the killed worker left, and audit it.
+    fn reopen(
+        &mut self,
+        step: &StepPlan,
+        acknowledged: &Acknowledged,
+        measured: &mut Measured,
+    ) -> Result<()> {
+        self.lost = true;
+        let next = self.start()?;
+        self.worker = next;
+        self.attend();
+        let can = target::factory(&self.target.engine)?.capabilities();
+        let level = step.setting.durability.unwrap_or(self.plan.durability);
+        let excused = level == Durability::None && !can.none_is_consistent;
+        let extra = &mut measured.extra;
+        match self.open(&step.setting) {
+            Ok(seconds) => {
+                extra.insert("recovery_seconds".to_owned(), seconds);
+            }
+            Err(e) if excused && !self.runner.interrupt.is_set() => {
+                extra.insert("opens_after_kill".to_owned(), 0.0);
+                measured.warnings.push(format!(
+                    "the store does not open after the kill, which this level permits: {}",
+                    e.message
+                ));
+                return Ok(());
+            }
+            Err(e) => return Err(e),
+        }
+        self.lost = false;
+        let request = Request::Audit {
+            acknowledged: acknowledged.0.clone(),
+        };
+        let audit = match self.ask(&request)? {
+            Event::Audited(audit) => audit,
+            other => return Err(unexpected(&other)),
+        };
+        self.stats = kv::EngineStats::default();
+        judge(&audit, level, excused, measured);
+        Ok(())
+    }
+}
+
+/// Put the findings of an audit where they belong.
+fn judge(audit: &Audit, level: Durability, excused: bool, measured: &mut Measured) {
+    let extra = &mut measured.extra;
+    let mut put = |name: &str, value: u64| extra.insert(name.to_owned(), value as f64);
+    put("opens_after_kill", 1);
+    put("acknowledged", audit.acknowledged);
+    put("lost_after_kill", audit.lost);
+    put("unacknowledged_found", audit.unacknowledged);
+    let mut faults = audit.faults.clone();
+    if 0 < audit.gaps {
+        faults.push(format!(
+            "{} commits are gone though later ones of the same client are there",
+            audit.gaps
+        ));
+    }
+    if excused {
+        let permitted = faults.drain(..).map(|f| format!("permitted here: {f}"));
+        measured.warnings.extend(permitted);
+    }
+    let promised = matches!(level, Durability::Sync | Durability::Group);
+    if promised && 0 < audit.lost {
+        faults.push(format!(
+            "{} of {} acknowledged commits are lost after a kill of the process, at durability \
+             {level}",
+            audit.lost, audit.acknowledged
+        ));
+    }
+    measured.finished.rows = audit.acknowledged;
+    measured.finished.live_rows = audit.found;
+    measured.integrity = Integrity {
+        checked: true,
+        rows_expected: audit.acknowledged - audit.lost.min(audit.acknowledged),
+        rows_found: audit.found,
+        faults,
+        seconds: audit.seconds,
+    };
+}
+
+/// Where the clients write down what was acknowledged: beside the data, so that the size of the
+/// files is that of the store alone. Removed when dropped.
+struct Acknowledged(PathBuf);
+
+impl Acknowledged {
+    fn new(data: &Path) -> Result<Acknowledged> {
+        let mut path = data.as_os_str().to_owned();
+        path.push(".acknowledged");
+        let path = PathBuf::from(path);
+        clear(&path)?;
+        vfs::ensure_dir(&path).map_err(|e| Error::io("create", &path, &e))?;
+        Ok(Acknowledged(path))
+    }
+}
+
+impl Drop for Acknowledged {
+    fn drop(&mut self) {
+        // What is left over is removed with the next run of the cell.
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+/// Drop the files below `dir` from the page cache. Pages that are not on the disk yet cannot be
+/// dropped, so the files are synced first.
+fn drop_pages(dir: &Path) -> Result<()> {
+    let entries = fs::read_dir(dir).map_err(|e| Error::io("read", dir, &e))?;
+    for entry in entries {
+        let entry = entry.map_err(|e| Error::io("read", dir, &e))?;
+        let path = entry.path();
+        let kind = entry
+            .file_type()
+            .map_err(|e| Error::io("read", &path, &e))?;
+        if kind.is_dir() {
+            drop_pages(&path)?;
+        } else if kind.is_file() {
+            let file = File::open(&path).map_err(|e| Error::io("open", &path, &e))?;
+            file.sync_all().map_err(|e| Error::io("sync", &path, &e))?;
+            fadvise(&file, 0, None, Advice::DontNeed).map_err(|e| {
+                Error::io("drop from the page cache", &path, &std::io::Error::from(e))
+            })?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,175 @@
+//! What a killed store holds, against what was acknowledged before the kill.
+//!
+//! Rows are scanned once in the order of their numbers: each is made again and compared, and the
+//! hashes of its index keys are added up and compared with those of the index trees, so a row
+//! without its entries, or entries without their row, are found as well.
+
+use kv::{Direction, KeyRange};
+use stdx::{hash, time};
+
+use super::protocol::Audit;
+use super::session::{Session, text};
+use crate::workload::iibench::Row;
+
+/// Faults that are told word for word.
+const FAULTS_MAX: usize = 10;
+
+/// Compare the store with the rows acknowledged to each client, in the order of its commits.
+pub(super) fn audit(session: &mut Session, told: &[Vec<u64>]) -> Result<Audit, String> {
+    let start = time::now();
+    session.indexes()?;
+    let mut scan = Scan::default();
+    scan.rows(session)?;
+    scan.indexes(session)?;
+    let mut audit = reconcile(told, &scan.found);
+    audit.faults.extend(scan.faults);
+    // Each client has at most one commit under way.
+    if audit.unacknowledged > told.len() as u64 {
+        audit.faults.push(format!(
+            "{} rows are there that were not acknowledged, and {} clients can have had no more \
+             than one commit under way each",
+            audit.unacknowledged,
+            told.len()
+        ));
+    }
+    audit.seconds = start.elapsed().as_secs_f64();
+    Ok(audit)
+}
+
+/// The counts alone. `found` is in ascending order.
+fn reconcile(told: &[Vec<u64>], found: &[u64]) -> Audit {
+    let there = |id: &u64| found.binary_search(id).is_ok();
+    let mut audit = Audit {
+        found: found.len() as u64,
+        ..Audit::default()
+    };
+    for client in told {
+        let survivors = client.iter().filter(|id| there(id)).count() as u64;
+        let outlived = match client.iter().rposition(&there) {
+            Some(last) => {
+                let before = client.iter().take(last);
+                before.filter(|id| !there(id)).count() as u64
+            }
+            None => 0,
+        };
+        audit.acknowledged += client.len() as u64;
+        audit.lost += client.len() as u64 - survivors;
+        audit.gaps += outlived;
+        audit.unacknowledged += survivors;
+    }
+    audit.unacknowledged = audit.found.saturating_sub(audit.unacknowledged);
+    audit
+}
+
+#[derive(Default)]
+struct Scan {
+    found: Vec<u64>,
+    faults: Vec<String>,
+    sums: [u64; 3],
+}
+
+impl Scan {
+    fn fault(&mut self, message: String) {
+        if self.faults.len() < FAULTS_MAX {
+            self.faults.push(message);
+        }
+    }
+
+    fn rows(&mut self, session: &Session) -> Result<(), String> {
+        let snapshot = session.engine.begin_read().map_err(text)?;
+        let mut cursor = snapshot
+            .cursor(session.rows, KeyRange::ALL, Direction::Forward)
+            .map_err(text)?;
+        let mut row = Row::default();
+        while cursor.advance().map_err(text)? {
+            let Ok(key) = <[u8; 8]>::try_from(cursor.key()) else {
+                let key = cursor.key().escape_ascii().to_string();
+                self.fault(format!("there is the key \"{key}\", which is no row's"));
+                continue;
+            };
+            let id = u64::from_be_bytes(key);
+            self.found.push(id);
+            session.generator.row(id, &mut row);
+            if cursor.value() != row.value {
+                self.fault(format!("row {id} has a wrong value"));
+            }
+            for (sum, key) in self.sums.iter_mut().zip(row.index_keys()) {
+                *sum = sum.wrapping_add(hash::hash64(key));
+            }
+        }
+        Ok(())
+    }
+
+    fn indexes(&mut self, session: &Session) -> Result<(), String> {
+        let kept = usize::from(session.generator.params().indexes);
+        let trees = session.indexes.into_iter().flatten().take(kept);
+        let snapshot = session.engine.begin_read().map_err(text)?;
+        for (index, (tree, expected)) in trees.zip(self.sums).enumerate() {
+            let mut cursor = snapshot
+                .cursor(tree, KeyRange::ALL, Direction::Forward)
+                .map_err(text)?;
+            let (mut count, mut sum) = (0u64, 0u64);
+            while cursor.advance().map_err(text)? {
+                count += 1;
+                sum = sum.wrapping_add(hash::hash64(cursor.key()));
+            }
+            let rows = self.found.len() as u64;
+            if count != rows || sum != expected {
+                let name = index + 1;
+                self.fault(format!(
+                    "index {name} has {count} entries that do not fit the {rows} rows"
+                ));
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use kv::{Batch, Durability};
+
+    use super::*;
+    use crate::worker::verify::tests::loaded;
+
+    #[test]
+    fn losses_gaps_and_commits_under_way_are_told_apart() {
+        let told = [vec![0, 2, 4, 6], vec![1, 3, 5]];
+        let audit = |found: &[u64]| {
+            let a = reconcile(&told, found);
+            (a.acknowledged, a.lost, a.gaps, a.unacknowledged)
+        };
+        assert_eq!(audit(&[0, 1, 2, 3, 4, 5, 6]), (7, 0, 0, 0));
+        assert_eq!(audit(&[0, 1, 2, 3, 4, 5, 6, 7, 8]), (7, 0, 0, 2));
+        // The last commit of each client is gone: nothing outlived it.
+        assert_eq!(audit(&[0, 1, 2, 3, 4]), (7, 2, 0, 0));
+        // Row 2 is gone, and 4 and 6 of the same client are there.
+        assert_eq!(audit(&[0, 1, 3, 4, 5, 6]), (7, 1, 1, 0));
+        assert_eq!(audit(&[]), (7, 7, 0, 0));
+    }
+
+    #[test]
+    fn an_audit_finds_lost_rows_torn_commits_and_rows_nobody_wrote() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut session = loaded(dir.path());
+        let all: Vec<u64> = (0..500).collect();
+        let whole = audit(&mut session, std::slice::from_ref(&all)).unwrap();
+        assert_eq!((whole.found, whole.lost, whole.unacknowledged), (500, 0, 0));
+        assert_eq!(whole.faults, Vec::<String>::new());
+        let fewer = audit(&mut session, &[(0..498).collect()]).unwrap();
+        assert_eq!(fewer.unacknowledged, 2);
+        assert!(fewer.faults[0].contains("no more than one"), "{fewer:?}");
+
+        let mut row = Row::default();
+        session.generator.row(499, &mut row);
+        let mut batch = Batch::new();
+        batch.delete(session.rows, &row.key);
+        session.engine.write(&batch, Durability::None).unwrap();
+        let torn = audit(&mut session, std::slice::from_ref(&all)).unwrap();
+        assert_eq!((torn.found, torn.lost, torn.gaps), (499, 1, 0));
+        assert!(
+            torn.faults[0].contains("index 1 has 500 entries"),
+            "{torn:?}"
+        );
+    }
+}

@@ -1,0 +1,185 @@
+//! What is in collections, by reading it: `dataSize`, `dbHash`.
+
+use bson::{Bson, Document, RawDocument, RawDocumentBuf, doc};
+use docdb::{FindRequest, GetMore};
+use md5::{Digest as _, Md5};
+use query::{Code, Error, Namespace, Result};
+use wire::Builder;
+
+use super::find::{number, tree};
+use crate::dispatch::Call;
+use crate::dispatch::row::{ABANDON, Lane, Privilege, READS, Row};
+use crate::state::metrics::Class;
+
+pub(super) const ROWS: &[Row] = &[
+    Row {
+        lane: Lane::Storage,
+        class: Class::Read,
+        flags: READS | ABANDON,
+        fields: &[
+            "keyPattern",
+            "min",
+            "max",
+            "estimate",
+            "maxSize",
+            "maxObjects",
+        ],
+        privilege: Privilege::Own,
+        ..Row::new(
+            "dataSize",
+            data_size,
+            "Tell the size of a collection's documents",
+        )
+    },
+    Row {
+        aliases: &["dbhash"],
+        lane: Lane::Storage,
+        class: Class::Read,
+        flags: READS | ABANDON,
+        fields: &["collections", "skipTempCollections"],
+        privilege: Privilege::Database("dbHash"),
+        ..Row::new("dbHash", db_hash, "Tell a digest of each collection")
+    },
+];
+
+/// Read what a request finds, document by document, until `visit` says that it is enough.
+fn scan(
+    call: &Call<'_>,
+    ns: &Namespace,
+    wanted: &FindRequest,
+    visit: &mut dyn FnMut(&RawDocument) -> bool,
+) -> Result<()> {
+    call.with_store(|store, op| {
+        let mut batch = store.find(op, ns, wanted)?;
+        loop {
+            for document in &batch.documents {
+                if !visit(document) {
+                    store.kill_cursors(op, &batch.ns, &[batch.id]);
+                    return Ok(());
+                }
+            }
+            if batch.id == 0 {
+                return Ok(());
+            }
+            op.check()?;
+            let more = GetMore {
+                id: batch.id,
+                ns: batch.ns.clone(),
+                batch_size: None,
+                await_time: None,
+            };
+            batch = store.get_more(op, &more)?;
+        }
+    })
+}
+
+fn data_size(call: &Call<'_>, reply: &mut Builder) -> Result<()> {
+    let arguments = call.arguments()?;
+    let target = call.target()?.as_str().unwrap_or_default();
+    let ns = Namespace::parse(target)?;
+    let begun = stdx::time::now();
+    let (min, max) = (arguments.document("min")?, arguments.document("max")?);
+    let pattern = arguments.document("keyPattern")?;
+    if min.is_some() != max.is_some() {
+        let message = "min and max must be given together";
+        return Err(Error::bad_value(message));
+    }
+    let limit = |name| arguments.count(name).map(|n| n.filter(|n| *n > 0));
+    let (most_bytes, most) = (limit("maxSize")?, limit("maxObjects")?);
+    let collection = call.server.store.collection(&ns);
+    let whole = min.is_none() && most_bytes.is_none() && most.is_none();
+    let (mut size, mut documents) = (0_u64, 0_u64);
+    match collection {
+        None => {}
+        Some(collection) if whole || arguments.is_on("estimate")? => {
+            documents = u64::try_from(collection.count()).unwrap_or(0);
+            size = u64::try_from(collection.data_size()).unwrap_or(0);
+        }
+        Some(_) => {
+            let hint = pattern.map(Document::try_from).transpose()?;
+            let bounded = min.is_some();
+            let key = || doc! {"_id": 1};
+            let wanted = FindRequest {
+                hint: bounded.then(|| Bson::Document(hint.unwrap_or_else(key))),
+                min: tree(min)?,
+                max: tree(max)?,
+                ..FindRequest::default()
+            };
+            scan(call, &ns, &wanted, &mut |document| {
+                documents += 1;
+                size += u64::try_from(document.as_bytes().len()).unwrap_or(0);
+                most_bytes.is_none_or(|most| size <= most) && most.is_none_or(|m| documents < m)
+            })?;
+        }
+    }
+    reply.boolean("estimate", arguments.is_on("estimate")?);
+    number(reply, "size", size);
+    number(reply, "numObjects", documents);
+    let millis = begun.elapsed().as_millis();
+    reply.int("millis", i32::try_from(millis).unwrap_or(i32::MAX));
+    Ok(())
+}
+
+fn hex(digest: &[u8]) -> String {
+    digest.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// The digest of the documents of a collection, in the order of their `_id`; of a capped one in
+/// the order they were inserted.
+fn digest(call: &Call<'_>, ns: &Namespace, capped: bool) -> Result<String> {
+    let by_id = RawDocumentBuf::try_from(&doc! {"_id": 1})?;
+    let wanted = FindRequest {
+        sort: (!capped).then_some(by_id),
+        ..FindRequest::default()
+    };
+    let mut hash = Md5::new();
+    scan(call, ns, &wanted, &mut |document| {
+        hash.update(document.as_bytes());
+        true
+    })?;
+    Ok(hex(&hash.finalize()))
+}
+
+fn db_hash(call: &Call<'_>, reply: &mut Builder) -> Result<()> {
+    let begun = stdx::time::now();
+    let database = call.database();
+    let mut only = Vec::new();
+    if let Some(names) = call.arguments()?.array("collections")? {
+        for name in names {
+            let name = name?;
+            let name = name.as_str().ok_or_else(|| {
+                let message = "collections entries have to be strings";
+                Error::new(Code::BAD_VALUE, message)
+            })?;
+            only.push(name.to_owned());
+        }
+    }
+    let catalog = call.server.store.catalog();
+    let (mut hashes, mut capped, mut uuids) = (Document::new(), Vec::new(), Document::new());
+    let mut whole = Md5::new();
+    for (ns, named) in catalog.in_database(database) {
+        let Some(collection) = named.collection() else {
+            continue;
+        };
+        // As MongoDB: what a member keeps for itself is no part of what members have in common.
+        let own = ns.coll.starts_with("system.") && ns.coll != "system.users";
+        if own || (!only.is_empty() && !only.contains(&ns.coll)) {
+            continue;
+        }
+        let hash = digest(call, ns, collection.is_capped())?;
+        whole.update(hash.as_bytes());
+        if collection.is_capped() {
+            capped.push(Bson::String(ns.coll.clone()));
+        }
+        uuids.insert(ns.coll.as_str(), collection.uuid());
+        hashes.insert(ns.coll.as_str(), hash);
+    }
+    reply.string("host", &call.server.topology.me);
+    reply.value("collections", &Bson::Document(hashes));
+    reply.value("capped", &Bson::Array(capped));
+    reply.value("uuids", &Bson::Document(uuids));
+    reply.string("md5", &hex(&whole.finalize()));
+    let millis = begun.elapsed().as_millis();
+    reply.int("timeMillis", i32::try_from(millis).unwrap_or(i32::MAX));
+    Ok(())
+}

@@ -1,0 +1,78 @@
+//! `fsync` and `fsyncUnlock`.
+
+use std::time::Duration;
+
+use query::{Error, Result};
+use wire::Builder;
+
+use crate::dispatch::Call;
+use crate::dispatch::row::{ADMIN, Lane, Privilege, Row};
+
+pub(super) const ROWS: &[Row] = &[
+    Row {
+        lane: Lane::Reserved,
+        flags: ADMIN,
+        fields: &["lock", "fsyncLockAcquisitionTimeoutMillis", "async"],
+        privilege: Privilege::Cluster("fsync"),
+        ..Row::new(
+            "fsync",
+            fsync,
+            "Write everything to the disk, and hold writes up if asked",
+        )
+    },
+    Row {
+        lane: Lane::Reserved,
+        flags: ADMIN,
+        privilege: Privilege::Cluster("unlock"),
+        ..Row::new("fsyncUnlock", unlock, "Let writes go on after fsync")
+    },
+];
+
+/// How long a lock waits for writes under way, unless it is said: MongoDB's default.
+const WAIT: Duration = Duration::from_secs(90);
+
+fn fsync(request: &Call<'_>, reply: &mut Builder) -> Result<()> {
+    let arguments = request.arguments()?;
+    let limit = match arguments.long("fsyncLockAcquisitionTimeoutMillis")? {
+        None => WAIT,
+        Some(millis) => match u64::try_from(millis) {
+            Ok(millis) => Duration::from_millis(millis),
+            Err(_) => {
+                let message = "fsyncLockAcquisitionTimeoutMillis has to be >= 0";
+                return Err(Error::bad_value(message));
+            }
+        },
+    };
+    let server = &request.server;
+    if !arguments.is_on("lock")? {
+        server.store.checkpoint()?;
+        reply.int("numFiles", 1);
+        return Ok(());
+    }
+    let count = server.freeze.lock(limit)?;
+    server.store.pause(true);
+    if let Err(error) = server.store.checkpoint() {
+        if server.freeze.unlock()? == 0 {
+            server.store.pause(false);
+        }
+        return Err(error);
+    }
+    reply.string(
+        "info",
+        "now locked against writes, use db.fsyncUnlock() to unlock",
+    );
+    reply.long("lockCount", count);
+    reply.string("seeAlso", "http://dochub.mongodb.org/core/fsynccommand");
+    Ok(())
+}
+
+fn unlock(request: &Call<'_>, reply: &mut Builder) -> Result<()> {
+    let server = &request.server;
+    let left = server.freeze.unlock()?;
+    if left == 0 {
+        server.store.pause(false);
+    }
+    reply.string("info", "fsyncUnlock completed");
+    reply.long("lockCount", left);
+    Ok(())
+}

@@ -1,0 +1,106 @@
+//! Collections made anew: `reIndex`, `cloneCollectionAsCapped`.
+
+use bson::{Bson, Document, doc};
+use docdb::{CollectionOptions, FindRequest, GetMore, IndexNames, InsertOptions};
+use query::{Code, Error, Namespace, Result};
+use wire::Builder;
+
+use crate::dispatch::Call;
+use crate::dispatch::row::{Lane, Privilege, Row, WRITES};
+
+pub(super) const ROWS: &[Row] = &[
+    Row {
+        lane: Lane::Storage,
+        flags: WRITES,
+        privilege: Privilege::Collection("reIndex"),
+        ..Row::new(
+            "reIndex",
+            re_index,
+            "Build the indexes of a collection anew",
+        )
+    },
+    Row {
+        lane: Lane::Storage,
+        flags: WRITES,
+        fields: &["toCollection", "size", "temp"],
+        privilege: Privilege::Own,
+        ..Row::new(
+            "cloneCollectionAsCapped",
+            clone_as_capped,
+            "Copy a collection into a new capped one",
+        )
+    },
+];
+
+/// The indexes but the one on `_id`, which is dropped with its collection only.
+fn re_index(call: &Call<'_>, reply: &mut Builder) -> Result<()> {
+    if call.server.topology.is_replica_set() {
+        let message = "reIndex is only allowed on a standalone mongod instance.";
+        return Err(Error::new(Code::ILLEGAL_OPERATION, message));
+    }
+    let ns = call.namespace()?;
+    let Some(collection) = call.server.store.collection(&ns) else {
+        let message = format!("collection does not exist: {ns}");
+        return Err(Error::new(Code::NAMESPACE_NOT_FOUND, message));
+    };
+    let all = collection.indexes().iter().map(|index| index.spec());
+    let specs: Vec<Document> = all.clone().map(|spec| spec.to_document()).collect();
+    let again: Vec<Document> = all
+        .filter(|spec| !spec.is_id())
+        .map(|spec| spec.to_document())
+        .collect();
+    call.with_store(|store, op| {
+        store.drop_indexes(op, &ns, &IndexNames::All)?;
+        if again.is_empty() {
+            return Ok(());
+        }
+        store.create_indexes(op, &ns, &again).map(|_| ())
+    })?;
+    let count = i32::try_from(specs.len()).unwrap_or(i32::MAX);
+    reply.int("nIndexesWas", count).int("nIndexes", count);
+    let specs = specs.into_iter().map(Bson::Document).collect();
+    reply.value("indexes", &Bson::Array(specs));
+    Ok(())
+}
+
+fn clone_as_capped(call: &Call<'_>, _: &mut Builder) -> Result<()> {
+    let arguments = call.arguments()?;
+    let from = call.namespace()?;
+    let to = Namespace::new(call.database(), arguments.need_string("toCollection")?)?;
+    let size = arguments.long("size")?.unwrap_or(0);
+    if size <= 0 {
+        let message = "Capped collection size must be greater than zero";
+        return Err(Error::new(Code::INVALID_OPTIONS, message));
+    }
+    let store = &call.server.store;
+    if store.collection(&from).is_none() {
+        let message = format!("cloneCollectionAsCapped: source collection {from} does not exist");
+        return Err(Error::new(Code::NAMESPACE_NOT_FOUND, message));
+    }
+    if store.lookup(&to).is_some() {
+        let message = format!("cloneCollectionAsCapped: target {to} already exists");
+        return Err(Error::new(Code::NAMESPACE_EXISTS, message));
+    }
+    let options = CollectionOptions::parse(&doc! {"capped": true, "size": size})?;
+    call.with_store(|store, op| {
+        store.create(op, &to, options)?;
+        let mut batch = store.find(op, &from, &FindRequest::default())?;
+        loop {
+            let documents: Vec<_> = batch.documents.iter().map(AsRef::as_ref).collect();
+            let done = store.insert(op, &to, &documents, InsertOptions::default())?;
+            if let Some(failed) = done.errors.into_iter().next() {
+                return Err(failed.error);
+            }
+            if batch.id == 0 {
+                return Ok(());
+            }
+            let more = GetMore {
+                id: batch.id,
+                ns: batch.ns.clone(),
+                batch_size: None,
+                await_time: None,
+            };
+            batch = store.get_more(op, &more)?;
+        }
+    })
+}

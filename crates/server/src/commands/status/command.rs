@@ -1,0 +1,128 @@
+//! The commands that show numbers of the whole server.
+
+use bson::{Bson, doc};
+use query::Result;
+use wire::Builder;
+
+use super::{engine, sections, system, work};
+use crate::dispatch::Call;
+use crate::dispatch::row::{ADMIN, LOOSE, Lane, Privilege, Row};
+use crate::server::Server;
+use crate::state::clock;
+
+pub(in crate::commands) const ROWS: &[Row] = &[
+    Row {
+        flags: LOOSE,
+        lane: Lane::Reserved,
+        privilege: Privilege::Cluster("serverStatus"),
+        ..Row::new(
+            "serverStatus",
+            server_status,
+            "Show the state of the server in numbers",
+        )
+    },
+    Row {
+        flags: ADMIN | LOOSE,
+        lane: Lane::Reserved,
+        privilege: Privilege::Cluster("serverStatus"),
+        ..Row::new(
+            "getDiagnosticData",
+            diagnostic_data,
+            "What monitors collect, in one reply",
+        )
+    },
+    Row {
+        flags: ADMIN,
+        privilege: Privilege::Cluster("connPoolStats"),
+        ..Row::new(
+            "connPoolStats",
+            pool_stats,
+            "Show connections to other servers",
+        )
+    },
+    Row {
+        flags: ADMIN,
+        privilege: Privilege::Cluster("serverStatus"),
+        ..Row::new(
+            "lockInfo",
+            |_, reply| {
+                reply.open_array("lockInfo").close();
+                Ok(())
+            },
+            "Show locks",
+        )
+    },
+];
+
+/// All sections, in MongoDB's order where it has one.
+fn status(server: &Server, reply: &mut Builder) -> Result<()> {
+    sections::head(server, reply);
+    reply.value(
+        "asserts",
+        &Bson::Document(doc! {
+            "regular": 0, "warning": 0, "msg": 0,
+            "user": i32::try_from(server.metrics.user_errors.get()).unwrap_or(i32::MAX),
+            "tripwire": 0, "rollovers": 0,
+        }),
+    );
+    sections::connections(server, reply);
+    reply.value(
+        "extra_info",
+        &Bson::Document(doc! {"note": "fields vary by platform"}),
+    );
+    sections::queues(server, reply);
+    work::sessions(server, reply);
+    sections::network(server, reply);
+    sections::counters(server, reply);
+    sections::replica_set(server, reply);
+    reply.value(
+        "security",
+        &Bson::Document(doc! {
+            "authentication": {"saslSupportedMechsReceived": 0_i64, "mechanisms": {}},
+        }),
+    );
+    engine::storage(server, reply)?;
+    work::transactions(server, reply);
+    sections::memory(reply);
+    work::metrics(server, reply);
+    Ok(())
+}
+
+fn server_status(call: &Call<'_>, reply: &mut Builder) -> Result<()> {
+    status(&call.server, reply)
+}
+
+fn diagnostic_data(call: &Call<'_>, reply: &mut Builder) -> Result<()> {
+    let begin = clock::now();
+    reply.open_document("data").date("start", begin);
+    reply.open_document("serverStatus").date("start", begin);
+    status(&call.server, reply)?;
+    reply.date("end", clock::now()).double("ok", 1.0).close();
+    let begin = clock::now();
+    reply.open_document("systemMetrics").date("start", begin);
+    system::metrics(reply);
+    reply.date("end", clock::now()).close();
+    reply.date("end", clock::now()).close();
+    Ok(())
+}
+
+fn pool_stats(_: &Call<'_>, reply: &mut Builder) -> Result<()> {
+    for name in ["numClientConnections", "numAScopedConnections"] {
+        reply.int(name, 0);
+    }
+    for name in [
+        "totalInUse",
+        "totalAvailable",
+        "totalLeased",
+        "totalCreated",
+        "totalRefreshing",
+    ] {
+        reply.int(name, 0);
+    }
+    reply
+        .open_document("pools")
+        .close()
+        .open_document("hosts")
+        .close();
+    Ok(())
+}

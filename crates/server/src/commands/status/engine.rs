@@ -1,0 +1,99 @@
+//! The storage engine in `serverStatus`: what MongoDB shows of any engine, and in a section of the
+//! engine's name what it says of its work.
+
+use bson::{Bson, Document, doc};
+use kv::{EngineStats, IoCount};
+use query::{Code, Error, Result};
+use wire::Builder;
+
+use crate::server::Server;
+
+fn whole(n: u64) -> i64 {
+    i64::try_from(n).unwrap_or(i64::MAX)
+}
+
+/// The name of a reason, as metrics have it.
+pub(crate) fn reason(count: &IoCount) -> String {
+    match serde_json::to_value(count.reason) {
+        Ok(serde_json::Value::String(name)) => name,
+        _ => "other".to_owned(),
+    }
+}
+
+fn traffic(counts: &[IoCount]) -> Document {
+    let mut shown = Document::new();
+    for count in counts {
+        let mut one = doc! {"bytes": whole(count.bytes)};
+        if let Some(operations) = count.operations {
+            one.insert("operations", whole(operations));
+        }
+        shown.insert(reason(count), one);
+    }
+    shown
+}
+
+/// What an engine says, as a document.
+fn describe(stats: &EngineStats) -> Document {
+    let mut shown = doc! {"written": traffic(&stats.written), "read": traffic(&stats.read)};
+    if let Some(cache) = &stats.cache {
+        shown.insert(
+            "cache",
+            doc! {
+                "capacityBytes": whole(cache.capacity_bytes),
+                "usedBytes": whole(cache.used_bytes),
+                "dirtyBytes": whole(cache.dirty_bytes),
+                "hits": whole(cache.hits),
+                "misses": whole(cache.misses),
+            },
+        );
+    }
+    let mut stalls = Document::new();
+    for stall in &stats.stalls {
+        let mut one = doc! {"count": whole(stall.count)};
+        if let Some(micros) = stall.micros {
+            one.insert("micros", whole(micros));
+        }
+        stalls.insert(stall.reason.as_str(), one);
+    }
+    shown.insert("stalls", stalls);
+    if let Some(debt) = stats.debt_bytes {
+        shown.insert("debtBytes", whole(debt));
+    }
+    let activity: Vec<Bson> = stats.activity.iter().map(|a| a.as_str().into()).collect();
+    shown.insert("activity", activity);
+    let counters = stats.counters.iter();
+    let counters: Document = counters
+        .map(|(name, n)| (name.clone(), Bson::Int64(whole(*n))))
+        .collect();
+    shown.insert("counters", counters);
+    shown
+}
+
+/// What the engine says of itself.
+///
+/// # Errors
+/// Those of the engine.
+pub(super) fn stats(server: &Server) -> Result<EngineStats> {
+    let stats = server.store.engine().stats();
+    stats.map_err(|error| Error::new(Code::OPERATION_FAILED, error.to_string()))
+}
+
+/// Append the sections.
+pub(super) fn storage(server: &Server, reply: &mut Builder) -> Result<()> {
+    let engine = server.store.engine();
+    reply.value(
+        "storageEngine",
+        &Bson::Document(doc! {
+            "name": engine.name(),
+            "supportsCommittedReads": true,
+            "oldestRequiredTimestampForCrashRecovery": bson::Timestamp { time: 0, increment: 0 },
+            "supportsPendingDrops": true,
+            "supportsSnapshotReadConcern": true,
+            "readOnly": false,
+            "persistent": engine.capabilities().persistent,
+            "backupCursorOpen": false,
+        }),
+    );
+    reply.value(engine.name(), &Bson::Document(describe(&stats(server)?)));
+    Ok(())
+}

@@ -1,0 +1,11 @@
+//! `serverStatus` and what is near it. The types of the fields are part of the interface: drivers'
+//! test suites and exporters fail on an int where MongoDB has a long.
+
+mod command;
+mod engine;
+mod sections;
+mod system;
+mod work;
+
+pub(super) use command::ROWS;
+pub(crate) use engine::reason;

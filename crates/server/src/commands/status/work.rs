@@ -1,0 +1,116 @@
+//! The sections of `serverStatus` about documents, cursors, sessions and transactions.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use wire::Builder;
+
+use crate::server::Server;
+
+fn size(n: usize) -> i64 {
+    i64::try_from(n).unwrap_or(i64::MAX)
+}
+
+fn whole(n: u64) -> i64 {
+    i64::try_from(n).unwrap_or(i64::MAX)
+}
+
+fn load(counter: &AtomicU64) -> i64 {
+    whole(counter.load(Ordering::Relaxed))
+}
+
+/// Sessions.
+pub(super) fn sessions(server: &Server, reply: &mut Builder) {
+    let count = server.store.session_ids().len();
+    let count = i32::try_from(count).unwrap_or(i32::MAX);
+    reply.open_document("logicalSessionRecordCache");
+    reply.int("activeSessionsCount", count);
+    reply
+        .int("sessionsCollectionJobCount", 0)
+        .int("lastSessionsCollectionJobDurationMillis", 0);
+    reply.date("lastSessionsCollectionJobTimestamp", server.started_at);
+    reply
+        .int("lastSessionsCollectionJobEntriesRefreshed", 0)
+        .int("lastSessionsCollectionJobEntriesEnded", 0);
+    reply.int("lastSessionsCollectionJobCursorsClosed", 0);
+    reply.int("sessionCatalogSize", count).close();
+}
+
+/// Transactions of many statements.
+pub(super) fn transactions(server: &Server, reply: &mut Builder) {
+    let figures = server.store.figures();
+    let open = size(server.store.open_transactions());
+    let started = load(&figures.transactions_started);
+    let committed = load(&figures.transactions_committed);
+    let active = server.operations.list();
+    let active = active.iter().filter(|op| op.generic.in_transaction).count();
+    let active = size(active).min(open);
+    reply.open_document("transactions");
+    reply
+        .long("retriedCommandsCount", 0)
+        .long("retriedStatementsCount", 0)
+        .long("transactionsCollectionWriteCount", 0);
+    reply
+        .long("currentActive", active)
+        .long("currentInactive", open - active)
+        .long("currentOpen", open);
+    reply
+        .long("totalAborted", (started - committed - open).max(0))
+        .long("totalCommitted", committed)
+        .long("totalStarted", started);
+    reply
+        .long("totalPrepared", 0)
+        .long("totalPreparedThenCommitted", 0)
+        .long("totalPreparedThenAborted", 0)
+        .long("currentPrepared", 0)
+        .close();
+}
+
+fn cursors(server: &Server, reply: &mut Builder) {
+    let figures = server.store.cursor_figures();
+    reply.open_document("cursor");
+    reply
+        .long("moreThanOneBatch", whole(figures.opened))
+        .long("timedOut", whole(figures.timed_out))
+        .long("totalOpened", whole(figures.opened));
+    reply.open_document("open");
+    reply
+        .long("noTimeout", whole(figures.no_timeout))
+        .long("pinned", whole(figures.pinned))
+        .long("multiTarget", 0)
+        .long("singleTarget", 0)
+        .long("total", whole(figures.open));
+    reply.close().close();
+}
+
+/// Counters of commands, documents, cursors and expiry.
+pub(super) fn metrics(server: &Server, reply: &mut Builder) {
+    let metrics = &server.metrics;
+    let figures = server.store.figures();
+    reply.open_document("metrics").open_document("commands");
+    for (name, calls) in &metrics.calls {
+        if calls.total.get() > 0 {
+            reply.open_document(name).long("failed", calls.failed.get());
+            reply.long("total", calls.total.get()).close();
+        }
+    }
+    reply.close();
+    cursors(server, reply);
+    let documents = &metrics.documents;
+    reply
+        .open_document("document")
+        .long("deleted", documents.deleted.get());
+    reply.long("inserted", documents.inserted.get());
+    reply.long("returned", documents.returned.get());
+    reply.long("updated", documents.updated.get()).close();
+    reply
+        .open_document("operation")
+        .long("scanAndOrder", 0)
+        .long("writeConflicts", load(&figures.conflicts))
+        .close();
+    reply.open_document("ttl");
+    reply
+        .long("deletedDocuments", load(&figures.ttl_deleted))
+        .long("passes", load(&figures.ttl_passes))
+        .close();
+    reply.close();
+}

@@ -1,0 +1,284 @@
+//! What is told: the figures of `serverStatus`, and the size of each collection and index.
+//!
+//! - C1. The number of samples is bounded: collections beyond [`LABELLED`] are counted in one
+//!   figure and not told one by one.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use kv::{EngineStats, IoCount};
+
+use super::text::{Kind, Text};
+use crate::commands::reason;
+use crate::limits::LABELLED;
+use crate::server::Server;
+use crate::state::metrics::{Counter, Latency};
+use crate::version::{MONGODB, ROMANESCO};
+
+#[expect(clippy::cast_precision_loss, reason = "a figure for people")]
+fn float(n: i64) -> f64 {
+    n as f64
+}
+
+#[expect(clippy::cast_precision_loss, reason = "a figure for people")]
+fn unsigned(n: u64) -> f64 {
+    n as f64
+}
+
+fn load(counter: &AtomicU64) -> f64 {
+    unsigned(counter.load(Ordering::Relaxed))
+}
+
+fn size(n: usize) -> f64 {
+    unsigned(u64::try_from(n).unwrap_or(u64::MAX))
+}
+
+/// All figures as of now. It reads statistics of the engine, so it runs where that may wait.
+pub(super) fn collect(server: &Server) -> String {
+    let mut text = Text::default();
+    process(server, &mut text);
+    commands(server, &mut text);
+    work(server, &mut text);
+    // An engine that cannot tell, because it is closed or broken, leaves its part out.
+    if let Ok(stats) = server.store.engine().stats() {
+        engine(server.store.engine().name(), &stats, &mut text);
+    }
+    collections(server, &mut text);
+    text.finish()
+}
+
+fn process(server: &Server, text: &mut Text) {
+    let engine = server.store.engine().name();
+    let labels = [
+        ("version", ROMANESCO),
+        ("mongodb", MONGODB),
+        ("engine", engine),
+    ];
+    let help = "The build, always 1.";
+    text.family("build_info", Kind::Gauge, help)
+        .sample(&labels, 1.0);
+    let uptime = server.started.elapsed().as_secs_f64();
+    let help = "Seconds since the server started.";
+    text.one("uptime_seconds", Kind::Gauge, help, uptime);
+    let connections = &server.connections;
+    text.family("connections", Kind::Gauge, "Connections of clients.")
+        .sample(&[("state", "current")], f64::from(connections.current()))
+        .sample(
+            &[("state", "available")],
+            f64::from(connections.available()),
+        );
+    let total = float(connections.total());
+    let help = "Connections accepted.";
+    text.one("connections_created_total", Kind::Counter, help, total);
+    let metrics = &server.metrics;
+    let direction = |name| [("direction", name)];
+    text.family("network_bytes_total", Kind::Counter, "Bytes of messages.")
+        .sample(&direction("in"), float(metrics.bytes_in.get()))
+        .sample(&direction("out"), float(metrics.bytes_out.get()));
+    let requests = float(metrics.requests.get());
+    let help = "Messages answered.";
+    text.one("network_requests_total", Kind::Counter, help, requests);
+    let active = size(server.operations.list().len());
+    text.one("commands_active", Kind::Gauge, "Commands in work.", active);
+    let waiting = float(metrics.waiting.get());
+    let help = "Commands that wait for a worker.";
+    text.one("commands_waiting", Kind::Gauge, help, waiting);
+    let rejected = float(metrics.overloaded.get());
+    let help = "Commands told to come back later.";
+    text.one("commands_rejected_total", Kind::Counter, help, rejected);
+}
+
+fn commands(server: &Server, text: &mut Text) {
+    let metrics = &server.metrics;
+    let ops = &metrics.ops;
+    text.family("operations_total", Kind::Counter, "Operations by type.");
+    let counted: [(&str, &Counter); 6] = [
+        ("insert", &ops.insert),
+        ("query", &ops.query),
+        ("update", &ops.update),
+        ("delete", &ops.delete),
+        ("getmore", &ops.getmore),
+        ("command", &ops.command),
+    ];
+    for (name, counter) in counted {
+        text.sample(&[("type", name)], float(counter.get()));
+    }
+    let classes: [(&str, &Latency); 4] = [
+        ("read", &metrics.reads),
+        ("write", &metrics.writes),
+        ("command", &metrics.commands),
+        ("transaction", &metrics.transactions),
+    ];
+    let help = "Seconds that commands took, by class.";
+    text.family("command_seconds_total", Kind::Counter, help);
+    for (name, latency) in classes {
+        text.sample(&[("class", name)], float(latency.micros.get()) / 1e6);
+    }
+    text.family(
+        "commands_by_class_total",
+        Kind::Counter,
+        "Commands by class.",
+    );
+    for (name, latency) in classes {
+        text.sample(&[("class", name)], float(latency.ops.get()));
+    }
+    let used = || metrics.calls.iter().filter(|(_, c)| c.total.get() > 0);
+    text.family("commands_total", Kind::Counter, "Commands by name.");
+    for (name, calls) in used() {
+        text.sample(&[("command", name)], float(calls.total.get()));
+    }
+    let help = "Commands that ended in an error, by name.";
+    text.family("commands_failed_total", Kind::Counter, help);
+    for (name, calls) in used() {
+        text.sample(&[("command", name)], float(calls.failed.get()));
+    }
+    let documents = &metrics.documents;
+    let action = |name| [("action", name)];
+    text.family("documents_total", Kind::Counter, "Documents by action.")
+        .sample(&action("returned"), float(documents.returned.get()))
+        .sample(&action("inserted"), float(documents.inserted.get()))
+        .sample(&action("updated"), float(documents.updated.get()))
+        .sample(&action("deleted"), float(documents.deleted.get()));
+}
+
+fn work(server: &Server, text: &mut Text) {
+    let store = &server.store;
+    let figures = store.figures();
+    let conflicts = load(&figures.conflicts);
+    let help = "Writes begun again because they conflicted.";
+    text.one("write_conflicts_total", Kind::Counter, help, conflicts);
+    let deleted = load(&figures.ttl_deleted);
+    let help = "Documents that expired.";
+    text.one("ttl_deleted_documents_total", Kind::Counter, help, deleted);
+    let passes = load(&figures.ttl_passes);
+    let help = "Passes over what expires.";
+    text.one("ttl_passes_total", Kind::Counter, help, passes);
+    let started = load(&figures.transactions_started);
+    let help = "Transactions begun.";
+    text.one("transactions_started_total", Kind::Counter, help, started);
+    let committed = load(&figures.transactions_committed);
+    let help = "Transactions committed.";
+    text.one(
+        "transactions_committed_total",
+        Kind::Counter,
+        help,
+        committed,
+    );
+    let open = size(store.open_transactions());
+    text.one("transactions_open", Kind::Gauge, "Transactions open.", open);
+    let sessions = size(store.session_ids().len());
+    text.one("sessions", Kind::Gauge, "Sessions in use.", sessions);
+    let cursors = store.cursor_figures();
+    text.family("cursors", Kind::Gauge, "Cursors open.")
+        .sample(&[("state", "open")], unsigned(cursors.open))
+        .sample(&[("state", "pinned")], unsigned(cursors.pinned))
+        .sample(&[("state", "no_timeout")], unsigned(cursors.no_timeout));
+    let opened = unsigned(cursors.opened);
+    let help = "Cursors opened.";
+    text.one("cursors_opened_total", Kind::Counter, help, opened);
+    let timed_out = unsigned(cursors.timed_out);
+    let help = "Cursors ended for lack of use.";
+    text.one("cursors_timed_out_total", Kind::Counter, help, timed_out);
+}
+
+fn traffic(name: &'static str, help: &str, counts: &[IoCount], engine: &str, text: &mut Text) {
+    text.family(name, Kind::Counter, help);
+    for count in counts {
+        let reason = reason(count);
+        let labels = [("engine", engine), ("reason", reason.as_str())];
+        text.sample(&labels, unsigned(count.bytes));
+    }
+}
+
+fn engine(name: &str, stats: &EngineStats, text: &mut Text) {
+    let written = "Bytes the engine wrote, by reason.";
+    traffic(
+        "engine_written_bytes_total",
+        written,
+        &stats.written,
+        name,
+        text,
+    );
+    let read = "Bytes the engine read, by reason.";
+    traffic("engine_read_bytes_total", read, &stats.read, name, text);
+    text.family("engine_stalls_total", Kind::Counter, "Waits, by reason.");
+    for stall in &stats.stalls {
+        let labels = [("engine", name), ("reason", stall.reason.as_str())];
+        text.sample(&labels, unsigned(stall.count));
+    }
+    let help = "Seconds waited, by reason.";
+    text.family("engine_stall_seconds_total", Kind::Counter, help);
+    for stall in &stats.stalls {
+        if let Some(micros) = stall.micros {
+            let labels = [("engine", name), ("reason", stall.reason.as_str())];
+            text.sample(&labels, unsigned(micros) / 1e6);
+        }
+    }
+    if let Some(cache) = &stats.cache {
+        let of = |state| [("engine", name), ("state", state)];
+        text.family("engine_cache_bytes", Kind::Gauge, "The engine's cache.")
+            .sample(&of("capacity"), unsigned(cache.capacity_bytes))
+            .sample(&of("used"), unsigned(cache.used_bytes))
+            .sample(&of("dirty"), unsigned(cache.dirty_bytes));
+        let of = |result| [("engine", name), ("result", result)];
+        let help = "Lookups in the engine's cache.";
+        text.family("engine_cache_lookups_total", Kind::Counter, help)
+            .sample(&of("hit"), unsigned(cache.hits))
+            .sample(&of("miss"), unsigned(cache.misses));
+    }
+    if let Some(debt) = stats.debt_bytes {
+        let help = "Bytes whose background work is owed.";
+        text.family("engine_debt_bytes", Kind::Gauge, help)
+            .sample(&[("engine", name)], unsigned(debt));
+    }
+    // Some of them grow and some fall: the engine's own names say which.
+    let help = "Figures by the engine's own names.";
+    text.family("engine_figure", Kind::Gauge, help);
+    for (figure, value) in &stats.counters {
+        let labels = [("engine", name), ("name", figure.as_str())];
+        text.sample(&labels, unsigned(*value));
+    }
+}
+
+fn collections(server: &Server, text: &mut Text) {
+    let store = &server.store;
+    let catalog = store.catalog();
+    let all: Vec<_> = catalog
+        .iter()
+        .filter_map(|(_, named)| named.collection())
+        .collect();
+    let (told, left) = all.split_at(all.len().min(LABELLED));
+    let help = "Collections whose figures are left out because there are too many.";
+    text.one("collections_left_out", Kind::Gauge, help, size(left.len()));
+    text.family("collection_documents", Kind::Gauge, "Documents.");
+    for collection in told {
+        let ns = collection.ns();
+        let labels = [("database", ns.db.as_str()), ("collection", &ns.coll)];
+        text.sample(&labels, float(collection.count()));
+    }
+    text.family("collection_bytes", Kind::Gauge, "Bytes of documents.");
+    for collection in told {
+        let ns = collection.ns();
+        let labels = [("database", ns.db.as_str()), ("collection", &ns.coll)];
+        text.sample(&labels, float(collection.data_size()));
+    }
+    let help = "Bytes that the documents of a collection take in files.";
+    text.family("collection_storage_bytes", Kind::Gauge, help);
+    for collection in told {
+        let ns = collection.ns();
+        let labels = [("database", ns.db.as_str()), ("collection", &ns.coll)];
+        text.sample(&labels, float(store.tree_bytes(collection.records())));
+    }
+    let help = "Bytes that an index takes in files.";
+    text.family("index_storage_bytes", Kind::Gauge, help);
+    for collection in told {
+        let ns = collection.ns();
+        for index in collection.indexes() {
+            let labels = [
+                ("database", ns.db.as_str()),
+                ("collection", &ns.coll),
+                ("index", index.name()),
+            ];
+            text.sample(&labels, float(store.tree_bytes(index.tree())));
+        }
+    }
+}

@@ -1,0 +1,129 @@
+//! The concerns of commands that name none: what `setDefaultRWConcern` sets, kept in
+//! `config.settings` in MongoDB's shape.
+
+use bson::{Bson, DateTime, Document, RawDocumentBuf, doc};
+use docdb::{FindRequest, Op, Store, UpdateStatement};
+use kv::Durability;
+use query::{Error, Namespace, Result};
+use stdx::sync::RwLock;
+
+use super::clock;
+
+/// `_id` of the document that keeps them.
+const KEY: &str = "ReadWriteConcernDefaults";
+
+/// The defaults that were set.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct Defaults {
+    /// `defaultReadConcern`.
+    pub(crate) read: Option<Document>,
+    /// `defaultWriteConcern`.
+    pub(crate) write: Option<Document>,
+    /// When they were set.
+    pub(crate) updated: Option<DateTime>,
+}
+
+/// Where they are known.
+#[derive(Default)]
+pub(crate) struct Concerns(RwLock<Defaults>);
+
+fn settings() -> Namespace {
+    Namespace {
+        db: "config".to_owned(),
+        coll: "settings".to_owned(),
+    }
+}
+
+impl Concerns {
+    /// Those that are kept.
+    ///
+    /// # Errors
+    /// Those of storage.
+    pub(crate) fn load(store: &Store) -> Result<Concerns> {
+        let concerns = Concerns::default();
+        if store.collection(&settings()).is_none() {
+            return Ok(concerns);
+        }
+        let wanted = FindRequest {
+            filter: RawDocumentBuf::try_from(&doc! {"_id": KEY})?,
+            limit: Some(1),
+            ..FindRequest::default()
+        };
+        let op = Op::new(Durability::Interval);
+        let found = store.find(&op, &settings(), &wanted)?;
+        if let Some(document) = found.documents.first() {
+            let document = Document::try_from(&**document)?;
+            let concern = |name| document.get_document(name).ok().cloned();
+            *concerns.0.write() = Defaults {
+                read: concern("defaultReadConcern"),
+                write: concern("defaultWriteConcern"),
+                updated: document.get_datetime("updateWallClockTime").ok().copied(),
+            };
+        }
+        Ok(concerns)
+    }
+
+    /// The defaults of now.
+    pub(crate) fn get(&self) -> Defaults {
+        self.0.read().clone()
+    }
+
+    /// The default of `w`, and of `j`, where they were set.
+    pub(crate) fn write(&self) -> Option<(Option<Bson>, Option<bool>)> {
+        let defaults = self.0.read();
+        let concern = defaults.write.as_ref()?;
+        Some((concern.get("w").cloned(), concern.get_bool("j").ok()))
+    }
+
+    /// Set those that are given; an empty read concern takes the default back.
+    ///
+    /// # Errors
+    /// `BadValue` when an empty write concern would take one back, which MongoDB refuses; those of
+    /// storage.
+    pub(crate) fn set(
+        &self,
+        store: &Store,
+        op: &Op<'_>,
+        read: Option<Document>,
+        write: Option<Document>,
+    ) -> Result<Defaults> {
+        let mut defaults = self.0.write();
+        let mut next = defaults.clone();
+        if let Some(read) = read {
+            next.read = Some(read).filter(|read| !read.is_empty());
+        }
+        if let Some(write) = write {
+            if write.is_empty() && next.write.is_some() {
+                let message = "The global default write concern cannot be unset once it is set.";
+                return Err(Error::new(query::Code::ILLEGAL_OPERATION, message));
+            }
+            next.write = Some(write).filter(|write| !write.is_empty());
+        }
+        let now = clock::now();
+        next.updated = Some(now);
+        let mut kept = doc! {"_id": KEY, "updateWallClockTime": now};
+        if let Some(read) = &next.read {
+            kept.insert("defaultReadConcern", read.clone());
+        }
+        if let Some(write) = &next.write {
+            kept.insert("defaultWriteConcern", write.clone());
+        }
+        let statement = UpdateStatement {
+            filter: RawDocumentBuf::try_from(&doc! {"_id": KEY})?,
+            update: RawDocumentBuf::try_from(&kept)?.into(),
+            multi: false,
+            upsert: true,
+            hint: None,
+            collation: None,
+            array_filters: Vec::new(),
+            sort: None,
+            variables: None,
+        };
+        let done = store.update(op, &settings(), &[statement], true, false)?;
+        if let Some(failed) = done.errors.into_iter().next() {
+            return Err(failed.error);
+        }
+        *defaults = next.clone();
+        Ok(next)
+    }
+}
