@@ -2,10 +2,12 @@
 
 use bson::{Binary, Bson, Document, RawBsonRef, RawDocumentBuf, doc};
 use docdb::{DeleteStatement, InsertOptions, UpdateStatement};
+use query::filter::Filter;
+use query::settings::Settings;
 use query::{Code, Error, Result};
 use wire::Builder;
 
-use crate::auth::custom::Name;
+use crate::auth::custom::{Name, Roles};
 use crate::auth::privilege::Wanted;
 use crate::auth::scram::Mechanism;
 use crate::auth::users::{collection, key, random, stored};
@@ -404,49 +406,78 @@ pub(crate) fn viewed(
     })
 }
 
+/// What `usersInfo` is asked to show.
+struct Shown {
+    credentials: bool,
+    privileges: bool,
+    custom_data: bool,
+}
+
+/// A user as `usersInfo` shows it.
+fn described(known: &Roles, user: &User, with: &Shown) -> Document {
+    let mut document = user.document.clone();
+    let secret = document.remove("credentials");
+    let kinds = user.credentials.iter();
+    let kinds: Vec<Bson> = kinds.map(|(kind, _)| kind.name().into()).collect();
+    document.insert("mechanisms", kinds);
+    if let (true, Some(secret)) = (with.credentials, secret) {
+        document.insert("credentials", secret);
+    }
+    if !with.custom_data {
+        document.remove("customData");
+    }
+    if with.privileges {
+        let inherited = known.closure(&user.roles);
+        document.insert("inheritedRoles", shown(&inherited));
+        let grants = user.grants.iter().map(|grant| grant.to_document().into());
+        document.insert("inheritedPrivileges", Bson::Array(grants.collect()));
+        let restrictions = Bson::Array(Vec::new());
+        document.insert("inheritedAuthenticationRestrictions", restrictions);
+    }
+    document
+}
+
 fn info(request: &Call<'_>, reply: &mut Builder) -> Result<()> {
     let arguments = request.arguments()?;
     let database = request.database();
     let about = about(&arguments, database)?;
-    let with_credentials = arguments.is_on("showCredentials")?;
-    if with_credentials && !is_allowed(request, &Wanted::Database(database.to_owned(), "viewUser"))
-    {
+    let with = Shown {
+        credentials: arguments.is_on("showCredentials")?,
+        privileges: arguments.is_on("showPrivileges")?,
+        custom_data: arguments.boolean("showCustomData")?.unwrap_or(true),
+    };
+    let filter = arguments.document("filter")?;
+    let filter = filter.map(|filter| Filter::parse(filter, &Settings::default()));
+    let filter = filter.transpose()?;
+    let wanted = Wanted::Database(database.to_owned(), "viewUser");
+    if with.credentials && !is_allowed(request, &wanted) {
         let message = "showCredentials needs the action viewUser";
         return Err(Error::new(Code::UNAUTHORIZED, message));
     }
-    let with_privileges = arguments.is_on("showPrivileges")?;
-    if with_privileges && !matches!(about, About::Named(_)) {
+    if with.privileges && !matches!(about, About::Named(_)) {
         let message = "Privilege or restriction details require exact-match usersInfo queries";
         return Err(Error::new(Code::ILLEGAL_OPERATION, message));
     }
     let known = request.server.users.roles();
     reply.open_array("users");
-    let users = request.server.users.list().into_iter();
-    let chosen = users.filter(|user| match &about {
-        About::Everybody => true,
-        About::Database => user.database == database,
-        About::Named(users) => users.contains(&(user.name.clone(), user.database.clone())),
-    });
-    for (i, user) in chosen.enumerate() {
-        let mut document = user.document.clone();
-        let secret = document.remove("credentials");
-        let kinds = user.credentials.iter();
-        let kinds: Vec<Bson> = kinds.map(|(kind, _)| kind.name().into()).collect();
-        document.insert("mechanisms", kinds);
-        if let (true, Some(secret)) = (with_credentials, secret) {
-            document.insert("credentials", secret);
+    let mut count = 0;
+    for user in request.server.users.list() {
+        let chosen = match &about {
+            About::Everybody => true,
+            About::Database => user.database == database,
+            About::Named(users) => users.contains(&(user.name.clone(), user.database.clone())),
+        };
+        if !chosen {
+            continue;
         }
-        if with_privileges {
-            let inherited = known.closure(&user.roles);
-            document.insert("inheritedRoles", shown(&inherited));
-            let grants = user.grants.iter().map(|grant| grant.to_document().into());
-            document.insert("inheritedPrivileges", Bson::Array(grants.collect()));
-            document.insert(
-                "inheritedAuthenticationRestrictions",
-                Bson::Array(Vec::new()),
-            );
+        let document = described(&known, &user, &with);
+        if let Some(filter) = &filter
+            && !filter.matches(&RawDocumentBuf::try_from(&document)?)?
+        {
+            continue;
         }
-        reply.value(&i.to_string(), &Bson::Document(document));
+        reply.value(&count.to_string(), &Bson::Document(document));
+        count += 1;
     }
     reply.close();
     Ok(())

@@ -228,4 +228,45 @@ fn parameters_are_shown_and_set() {
             .0,
         20
     );
+    let mut fails = |name: &str, value: i32| {
+        client
+            .fails("admin", doc! {"setParameter": 1, name: value})
+            .0
+    };
+    assert_eq!(fails("ttlMonitorSleepSecs", 0), 2);
+    assert_eq!(fails("scramSHA256IterationCount", 4_999), 2);
+    assert_eq!(fails("logLevel", 6), 2);
+    // What would change nothing is unknown.
+    assert_eq!(fails("notablescan", 1), 72);
+}
+
+#[test]
+fn parameters_do_what_they_say() {
+    let site = Site::new();
+    let mut client = site.client();
+    let mut set = |name: &str, value: i32| {
+        client.ok("admin", doc! {"setParameter": 1, name: value});
+    };
+    set("scramSHA256IterationCount", 6_000);
+    set("ttlMonitorSleepSecs", 1);
+    set("logLevel", 1);
+    let user = doc! {"createUser": "u", "pwd": "x", "roles": []};
+    client.ok("test", user);
+    let shown = doc! {"usersInfo": "u", "showCredentials": true};
+    let shown = client.ok("test", shown).to_string();
+    assert!(shown.contains("\"iterationCount\": 6000"), "{shown}");
+    // Every command is logged.
+    client.ok("test", doc! {"ping": 1, "comment": "seen at level one"});
+    let log = client.ok("admin", doc! {"getLog": "global"}).to_string();
+    assert!(log.contains("seen at level one"), "{log}");
+    // Documents expire within a second or two, not within a minute.
+    let index = doc! {"key": {"at": 1}, "name": "at_1", "expireAfterSeconds": 0};
+    client.ok("test", doc! {"createIndexes": "c", "indexes": [index]});
+    let old = doc! {"at": bson::DateTime::from_millis(0)};
+    client.ok("test", doc! {"insert": "c", "documents": [old]});
+    let begun = stdx::time::now();
+    let count = doc! {"count": "c"};
+    while client.ok("test", count.clone()).get_i32("n").unwrap() > 0 {
+        assert!(begun.elapsed().as_secs() < 40, "nothing expires");
+    }
 }

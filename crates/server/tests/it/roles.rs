@@ -137,6 +137,9 @@ fn roles_are_shown_with_what_they_inherit() {
     let user = info.get_array("users").unwrap()[0].as_document().unwrap();
     assert_eq!(user.get_array("inheritedRoles").unwrap().len(), 2);
     assert_eq!(user.get_array("inheritedPrivileges").unwrap(), &[all]);
+    let filter = doc! {"usersInfo": {"forAllDBs": true}, "filter": {"roles.role": "two"}};
+    let filtered = root.ok("admin", filter);
+    assert_eq!(filtered.get_array("users").unwrap().len(), 1, "{filtered}");
     let everybody = doc! {"usersInfo": 1, "showPrivileges": true};
     assert_eq!(root.fails("test", everybody).0, 20);
     // Everybody sees roles they have, and no others.

@@ -175,6 +175,36 @@ fn plain_clients_are_taken_where_the_mode_says_so() {
 }
 
 #[test]
+fn a_handshake_that_stands_still_is_given_up() {
+    let authority = Authority::new("roots");
+    let tls = settings(TlsMode::Required, &authority.server(4000), None);
+    let site = Site::with(|config| {
+        config.tls = tls;
+        config.stall = std::time::Duration::from_millis(200);
+    });
+    let mut held = Vec::new();
+    for sent in [
+        &[][..],
+        &[22, 3, 1],
+        &[22, 3, 1, 2, 0, 1, 0, 1, 252, 3, 3, 9, 9, 9, 9, 9, 9, 9],
+    ] {
+        let mut stream = Client::to(site.address()).stream;
+        stream.write_all(sent).unwrap();
+        held.push(stream);
+    }
+    for mut stream in held {
+        match stream.read(&mut [0; 64]) {
+            Ok(0) => {}
+            // What the system says of bytes that nobody read.
+            Err(error) if error.kind() == std::io::ErrorKind::ConnectionReset => {}
+            other => panic!("not given up: {other:?}"),
+        }
+    }
+    let mut client = Greeting::new(&authority).connect(site.address()).unwrap();
+    client.ok("admin", doc! {"ping": 1});
+}
+
+#[test]
 fn certificates_of_clients_are_asked_for_and_looked_at() {
     let authority = Authority::new("roots");
     let other = Authority::new("other roots");
