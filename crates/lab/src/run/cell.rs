@@ -258,7 +258,7 @@ impl Lap<'_, '_, '_> {
         let name = &self.target.name;
         // What happened to the server says more than what its client met.
         let envelope = &self.envelope;
-        let death = self.server.as_mut().and_then(|s| s.death(envelope));
+        let death = self.server.as_mut().and_then(|s| s.death_soon(envelope));
         let error = death.as_ref().unwrap_or(error);
         // Engines name themselves.
         let message = if error.message.starts_with(&format!("{name}: ")) {

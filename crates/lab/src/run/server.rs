@@ -28,6 +28,9 @@ const START_MAX: Duration = Duration::from_secs(60);
 /// How long it may take to close its store.
 const STOP_MAX: Duration = Duration::from_secs(120);
 
+/// How long a process whose sockets are closed may take to be gone: its memory is freed between.
+const DYING_MAX: Duration = Duration::from_secs(3);
+
 /// The number of its message that it listens, which names the port.
 const LISTENS: i64 = 23_016;
 
@@ -143,6 +146,15 @@ impl Server {
              resume`",
             self.log.display()
         )))
+    }
+
+    /// Why it is gone, if it is, after its client met an error.
+    ///
+    /// A client sees the connection end before the process can be waited for, so this waits a
+    /// while; a server that met the error alive costs that while, once, at the end of its cell.
+    pub(super) fn death_soon(&mut self, envelope: &Envelope) -> Option<Error> {
+        self.wait(DYING_MAX);
+        self.death(envelope)
     }
 
     /// End it in order.
