@@ -114,10 +114,24 @@ impl ProcessFiles {
 }
 
 impl ContextSwitches {
-    fn plus(self, other: ContextSwitches) -> ContextSwitches {
+    pub(super) fn plus(self, other: ContextSwitches) -> ContextSwitches {
         ContextSwitches {
             voluntary: self.voluntary.saturating_add(other.voluntary),
             involuntary: self.involuntary.saturating_add(other.involuntary),
+        }
+    }
+}
+
+impl ProcessIo {
+    pub(super) fn plus(self, other: ProcessIo) -> ProcessIo {
+        ProcessIo {
+            read_bytes: self.read_bytes.saturating_add(other.read_bytes),
+            write_bytes: self.write_bytes.saturating_add(other.write_bytes),
+            cancelled_write_bytes: self
+                .cancelled_write_bytes
+                .saturating_add(other.cancelled_write_bytes),
+            read_calls: self.read_calls.saturating_add(other.read_calls),
+            write_calls: self.write_calls.saturating_add(other.write_calls),
         }
     }
 }
