@@ -5,8 +5,8 @@ use super::{Beside, Curve, Grid, Line, Plot, Shape, Value, words};
 use crate::analysis::median;
 use crate::record::RunRecord;
 
-const SOURCE: &str = "Mark Callaghan's insert benchmark of 2014: one client, up to 2 G rows, 1000 a \
-                      commit, three indexes, every commit synced, 72 GB of memory, 8 disks that \
+const SOURCE: &str = "Mark Callaghan's insert benchmark of 2014: one client, up to 2 G rows, 1000 \
+                      a commit, three indexes, every commit synced, 72 GB of memory, 8 disks that \
                       turn";
 
 /// Product, interval of 100 M rows (from 1), GB, bytes per row, MB/s written, GB written, seconds,

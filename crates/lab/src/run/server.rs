@@ -3,8 +3,8 @@
 //!
 //! - V1. It is in its control groups before it opens anything: `serve` waits for a line on its
 //!   standard input, and so does the shell that becomes another server.
-//! - V2. It does not outlive the lab, whatever that dies of: `serve --supervised` sees to it itself,
-//!   the others are killed with their parent by the kernel (`setpriv --pdeathsig`).
+//! - V2. It does not outlive the lab, whatever that dies of: `serve --supervised` sees to it
+//!   itself, the others are killed with their parent by the kernel (`setpriv --pdeathsig`).
 
 use std::ffi::OsString;
 use std::fs;

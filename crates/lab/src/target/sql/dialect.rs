@@ -82,7 +82,8 @@ impl Dialect {
     }
 
     /// What a connection says first. Without statistics, which a growing table never has, a
-    /// planner may fall for sorting; `FORCE INDEX` keeps MariaDB from it, these settings PostgreSQL.
+    /// planner may fall for sorting; `FORCE INDEX` keeps MariaDB from it, these settings keep
+    /// PostgreSQL.
     pub(super) fn greeting(self, waits: bool) -> Vec<String> {
         match self.protocol {
             Protocol::MySql => Vec::new(),

@@ -115,6 +115,21 @@ fn counters(numbers: &Numbers, names: &[(&str, &str)]) -> Numbers {
     known.collect()
 }
 
+/// InnoDB's counters, and what they are called here.
+const INNODB: [(&str, &str); 11] = [
+    ("Innodb_lsn_current", "lsn"),
+    ("Innodb_checkpoint_age", "checkpoint_age"),
+    ("Innodb_data_fsyncs", "fsyncs"),
+    ("Innodb_history_list_length", "history_list_length"),
+    ("Innodb_ibuf_merges", "change_buffer_merges"),
+    ("Innodb_pages_read", "pages_read"),
+    ("Innodb_pages_written", "pages_written"),
+    ("index_page_splits", "index_page_splits"),
+    ("index_page_merge_attempts", "index_page_merge_attempts"),
+    ("index_page_merge_successful", "index_page_merges"),
+    ("index_page_reorg_attempts", "index_page_reorganizations"),
+];
+
 fn innodb(n: &Numbers) -> EngineStats {
     let page = of(n, "Innodb_page_size").max(1);
     let get = |name: &str| of(n, name);
@@ -159,22 +174,7 @@ fn innodb(n: &Numbers) -> EngineStats {
             stall("log_waits", get("Innodb_log_waits")),
             stall("buffer_pool_wait_free", get("Innodb_buffer_pool_wait_free")),
         ],
-        counters: counters(
-            n,
-            &[
-                ("Innodb_lsn_current", "lsn"),
-                ("Innodb_checkpoint_age", "checkpoint_age"),
-                ("Innodb_data_fsyncs", "fsyncs"),
-                ("Innodb_history_list_length", "history_list_length"),
-                ("Innodb_ibuf_merges", "change_buffer_merges"),
-                ("Innodb_pages_read", "pages_read"),
-                ("Innodb_pages_written", "pages_written"),
-                ("index_page_splits", "index_page_splits"),
-                ("index_page_merge_attempts", "index_page_merge_attempts"),
-                ("index_page_merge_successful", "index_page_merges"),
-                ("index_page_reorg_attempts", "index_page_reorganizations"),
-            ],
-        ),
+        counters: counters(n, &INNODB),
     }
 }
 

@@ -61,8 +61,8 @@ impl Known {
             (Kind::Text, Protocol::Postgres) => "TEXT COLLATE \"C\"".to_owned(),
             (Kind::Text, Protocol::MySql) => self.dialect.column(dialect::Kind::Text(width)),
             (Kind::Bytes, Protocol::Postgres) => "BYTEA".to_owned(),
-            (Kind::Bytes, Protocol::MySql) if width <= DECLARED_MAX => format!("VARBINARY({width})"),
-            (Kind::Bytes, Protocol::MySql) => "MEDIUMBLOB".to_owned(),
+            (Kind::Bytes, Protocol::MySql) if DECLARED_MAX < width => "MEDIUMBLOB".to_owned(),
+            (Kind::Bytes, Protocol::MySql) => format!("VARBINARY({width})"),
         }
     }
 
