@@ -84,6 +84,11 @@ impl ProcessFiles {
         Some(sample)
     }
 
+    /// Processor seconds, user and system, of the processes it began and waited for.
+    pub(super) fn waited_for(&mut self) -> Option<(f64, f64)> {
+        parse_waited_for(self.stat.read()?)
+    }
+
     /// The sum over the threads. What a thread that ended had counted when last seen stays in the
     /// sum, so that it never runs backwards (S2).
     fn switches(&mut self) -> Option<ContextSwitches> {
@@ -172,6 +177,15 @@ fn parse_stat(text: &str) -> Option<ProcessSample> {
         switches: None,
         io: None,
     })
+}
+
+/// Fields 16 and 17 of `/proc/PID/stat`, see proc(5).
+fn parse_waited_for(text: &str) -> Option<(f64, f64)> {
+    let (_, after_name) = text.rsplit_once(')')?;
+    let mut fields = after_name.split_ascii_whitespace().skip(13);
+    let ticks_a_second = rustix::param::clock_ticks_per_second() as f64;
+    let mut next = || Some(fields.next()?.parse::<f64>().ok()? / ticks_a_second);
+    Some((next()?, next()?))
 }
 
 fn parse_io(text: &str) -> Option<ProcessIo> {

@@ -183,9 +183,15 @@ impl Connection for Link<'_> {
         let count = rows.end - rows.start;
         let sizes = sales.generator.params().shape.key_bytes();
         let each = sizes.get(index).copied().unwrap_or(0);
-        // A row counts when the last index has it.
-        let done = if index + 1 == last { count } else { 0 };
-        meter.wrote(done, count * each as u64);
+        let wrote = indexed_rows(index, last, count);
+        meter.wrote(wrote, count * each as u64);
         Ok(())
     }
+}
+
+/// How many rows count as indexed with index `index` of `all`: each is its share of a row, so that
+/// a rate shows whichever of them is built.
+fn indexed_rows(index: usize, all: usize, rows: u64) -> u64 {
+    let share = |indexes: usize| indexes as u64 * rows / all.max(1) as u64;
+    share(index + 1) - share(index)
 }

@@ -148,7 +148,8 @@ pub(super) fn settings(place: &Place<'_>, engine: Engine) -> Vec<OsString> {
         Engine::InnoDb => all.extend(innodb(place)),
         Engine::MyRocks => all.extend(myrocks(place)),
         Engine::Aria => all.extend(aria(place)),
-        Engine::MyIsam | Engine::Heap => {}
+        Engine::MyIsam => all.push(set("myisam_sort_buffer_size", sorting(place))),
+        Engine::Heap => {}
     }
     all
 }
@@ -201,6 +202,15 @@ fn myrocks(place: &Place<'_>) -> Vec<OsString> {
         set("rocksdb_block_cache_size", cache - cache / 4),
         set("rocksdb_db_write_buffer_size", cache / 4),
         set("rocksdb_default_cf_options", family.join(";")),
+        // Buffers of index builds, by default 64 MiB and 1 GiB.
+        set(
+            "rocksdb_merge_buf_size",
+            (cache / 8).clamp(1 << 20, 64 << 20),
+        ),
+        set(
+            "rocksdb_merge_combine_read_size",
+            (cache / 4).clamp(4 << 20, 1 << 30),
+        ),
         set("rocksdb_max_background_jobs", place.options.threads.max(2)),
         set("rocksdb_use_direct_reads", direct),
         set("rocksdb_use_direct_io_for_flush_and_compaction", direct),
@@ -217,11 +227,18 @@ fn myrocks(place: &Place<'_>) -> Vec<OsString> {
 
 fn aria(place: &Place<'_>) -> Vec<OsString> {
     let micros = place.options.interval.as_micros();
+    let mut all = vec![set("aria_sort_buffer_size", sorting(place))];
     match place.durability {
-        Durability::Interval => vec![
-            set("aria_group_commit", "soft"),
-            set("aria_group_commit_interval", micros),
-        ],
-        _ => vec![set("aria_group_commit", "none")],
+        Durability::Interval => {
+            all.push(set("aria_group_commit", "soft"));
+            all.push(set("aria_group_commit_interval", micros));
+        }
+        _ => all.push(set("aria_group_commit", "none")),
     }
+    all
+}
+
+/// Memory of index builds of the engines that sort them outside of their caches.
+fn sorting(place: &Place<'_>) -> u64 {
+    (place.options.cache.bytes() / 4).clamp(1 << 20, 1 << 30)
 }
