@@ -13,5 +13,6 @@ mod program;
 mod results;
 mod serve;
 mod servers;
+mod sql;
 mod surroundings;
 mod wrong;
