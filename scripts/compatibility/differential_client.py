@@ -58,7 +58,7 @@ class Draw:
             "a",
             "ab",
             "B",
-            "é",
+            "\u00e9",
             datetime.datetime.fromtimestamp(rng.randint(-2, 2), datetime.UTC),
             ObjectId(bytes([rng.randint(0, 2)] * 12)),
             Binary(bytes([rng.randint(0, 2)])),
@@ -99,7 +99,8 @@ class Draw:
         if kind == "$exists":
             return {kind: self.pick(True, False)}
         if kind == "$type":
-            return {kind: self.pick("number", "string", "array", "object", "null", 1, 16, 18, "date")}
+            names = ("number", "string", "array", "object", "null", "date")
+            return {kind: self.pick(*names, 1, 16, 18)}
         if kind == "$size":
             return {kind: rng.randint(0, 3)}
         if kind == "$elemMatch":
@@ -111,7 +112,7 @@ class Draw:
         if kind == "$mod":
             return {kind: [self.pick(2, 3, -2), self.pick(0, 1)]}
         if kind == "$regex":
-            return {kind: self.pick("a", "^A", "b$", ".", "é"), "$options": self.pick("", "i")}
+            return {kind: self.pick("a", "^A", "b$", ".", "\u00e9"), "$options": self.pick("", "i")}
         if kind == "$bitsAllSet":
             return {self.pick(kind, "$bitsAnyClear"): self.pick(1, 2, [0, 1])}
         if kind == "two":
@@ -157,10 +158,12 @@ class Draw:
             path = self.path()
             operand = {
                 "$set": self.value, "$unset": lambda: "", "$inc": self.number, "$mul": self.number,
-                "$min": self.scalar, "$max": self.scalar, "$rename": lambda: self.pick("x", "d", "b.x"),
-                "$push": self.pushed, "$pull": lambda: self.pick(self.value(1), {"$gt": self.scalar()}),
+                "$min": self.scalar, "$max": self.scalar,
+                "$rename": lambda: self.pick("x", "d", "b.x"),
+                "$push": self.pushed,
+                "$pull": lambda: self.pick(self.value(1), {"$gt": self.scalar()}),
                 "$pullAll": lambda: [self.value(2) for _ in range(2)],
-                "$addToSet": lambda: self.pick(self.value(1), {"$each": [self.value(1), self.scalar()]}),
+                "$addToSet": lambda: self.pick(self.value(1), {"$each": [self.value(1), 1]}),
                 "$pop": lambda: self.pick(1, -1),
                 "$bit": lambda: {self.pick("and", "or", "xor"): self.pick(1, Int64(6))},
                 "$setOnInsert": self.scalar,
@@ -196,7 +199,8 @@ class Draw:
         one = lambda: self.expression(depth + 1)
         return self.pick(
             lambda: {self.pick("$add", "$multiply", "$concat", "$and", "$or"): [one(), one()]},
-            lambda: {self.pick("$subtract", "$divide", "$mod", "$cmp", "$eq", "$lt"): [one(), one()]},
+            lambda: {self.pick("$subtract", "$divide", "$mod"): [one(), one()]},
+            lambda: {self.pick("$cmp", "$eq", "$lt"): [one(), one()]},
             lambda: {self.pick("$abs", "$ceil", "$floor", "$trunc", "$not", "$type"): [one()]},
             lambda: {self.pick("$toString", "$toInt", "$toDouble", "$toBool", "$isNumber"): one()},
             lambda: {"$ifNull": [one(), one()]},
@@ -218,11 +222,11 @@ class Draw:
         return self.pick(
             lambda: {"$match": self.filter()},
             lambda: {"$project": {"x": self.expression(), "a": 1}},
-            lambda: {self.pick("$set", "$addFields"): {self.pick("x", "a.b", "c"): self.expression()}},
+            lambda: {"$set": {self.pick("x", "a.b", "c"): self.expression()}},
             lambda: {"$unset": self.pick("a", "b.c")},
             lambda: {"$unwind": {"path": "$" + self.pick("a", "b", "c", "d.a"),
                                  "preserveNullAndEmptyArrays": self.pick(True, False)}},
-            lambda: {"$replaceRoot": {"newRoot": {"$mergeObjects": [{"_id": "$_id"}, {"v": self.expression()}]}}},
+            lambda: {"$replaceWith": {"_id": "$_id", "v": self.expression()}},
             lambda: {"$limit": self.rng.randint(1, 20)},
             lambda: {"$skip": self.rng.randint(0, 10)},
         )()
