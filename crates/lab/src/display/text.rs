@@ -25,6 +25,10 @@ pub fn plan_text(plan: &Plan) -> String {
     lines.push(format!("  limits     {}", limits(plan)));
     for target in &plan.targets {
         lines.extend(server_text(target));
+        let name = &target.name;
+        let why =
+            target::tables_unsupported(target).filter(|_| plan.params.get("workload").is_some());
+        lines.extend(why.map(|why| format!("  {name}: n/a: {why}")));
     }
     lines.push(format!(
         "  engine     cache {}, durability {}, codec {}, direct I/O {}, {} background threads",

@@ -23,6 +23,7 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
     fixed: &[],
     sizes,
     steps,
+    program: None,
 };
 
 fn sizes(preset: Preset) -> Sizes {

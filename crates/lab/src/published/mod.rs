@@ -4,7 +4,13 @@
 //! Figures of other machines and years are never compared in size: a shape is a ratio of two
 //! figures of one target in one run.
 
+mod insert_threads;
+mod linkbench;
+mod many_tables;
+mod oltp;
+mod programs;
 mod redo_log;
+mod tpcc;
 
 use serde::{Deserialize, Serialize};
 
@@ -174,6 +180,11 @@ pub struct Beside {
 pub fn beside(run: &RunRecord) -> Option<Beside> {
     match run.manifest.plan.experiment.as_str() {
         "redo-log" => Some(redo_log::beside(run)),
+        "insert-vs-threads" => Some(insert_threads::beside(run)),
+        "many-tables" => Some(many_tables::beside(run)),
+        "tpcc" => Some(tpcc::beside(run)),
+        "linkbench" => Some(linkbench::beside(run)),
+        "oltp-read-only" => Some(oltp::beside(run)),
         _ => None,
     }
 }

@@ -18,7 +18,7 @@ use super::restart;
 use super::server::{Server, Wanted};
 use super::summary::{Ending, summarize};
 use crate::analysis;
-use crate::envelope::{Envelope, Mode, data_device};
+use crate::envelope::{Envelope, Limits, Mode, data_device};
 use crate::error::{Error, Failure, Result};
 use crate::load::decode_histogram;
 use crate::record::{
@@ -28,8 +28,9 @@ use crate::record::{
 use crate::sample::{OsSample, Sampler, SelfUsage, self_usage};
 use crate::store::{StepDir, file_name};
 use crate::target::{self, Kind, Managed};
-use crate::worker::protocol::{Event, Finished, Open, Request, Step};
-use crate::workload::iibench::Work;
+use crate::worker::protocol::{Before, Event, Finished, Open, Request, Step};
+use crate::workload::iibench::{RowParams, Work};
+use crate::workload::program::{Spec, Task};
 
 /// Do all steps of a cell. On an error its step is marked failed, and the worker ends.
 pub(super) fn run(runner: &mut Runner<'_>, cell: Cell) -> Result<()> {
@@ -110,6 +111,8 @@ fn with_worker(
         sampler,
         stats: EngineStats::default(),
         rates: BTreeMap::new(),
+        before: Before::default(),
+        iops: None,
         untouched: true,
         lost: false,
     };
@@ -184,6 +187,10 @@ pub(super) struct Lap<'r, 'p, 'a> {
     pub(super) stats: EngineStats,
     /// The mean rates of the steps done.
     rates: BTreeMap<String, f64>,
+    /// The caps in force that are a step's own.
+    iops: Option<u64>,
+    /// What a workload with tables of its own left in the store.
+    before: Before,
     /// Whether no step has written to the store yet.
     pub(super) untouched: bool,
     /// Whether the worker has no store that could be closed.
@@ -205,8 +212,12 @@ impl Lap<'_, '_, '_> {
     /// Open the store with what a step asks for; the seconds it took.
     pub(super) fn open(&mut self, setting: &Setting) -> Result<f64> {
         let params = setting.params.as_ref().unwrap_or(&self.plan.params);
-        let rows = serde_json::from_value(params.clone())
-            .map_err(|e| Error::new(format!("the plan's parameters: {e}")))?;
+        let program = Spec::of(params).map_err(Error::new)?;
+        let rows = match &program {
+            Some(_) => RowParams::NONE,
+            None => serde_json::from_value(params.clone())
+                .map_err(|e| Error::new(format!("the plan's parameters: {e}")))?,
+        };
         let mut options = engine_options(self.plan, self.target);
         options.codec = setting.codec.unwrap_or(options.codec);
         let request = Request::Open(Open {
@@ -216,7 +227,8 @@ impl Lap<'_, '_, '_> {
             uri: self.uri.clone(),
             durability: setting.durability.unwrap_or(self.plan.durability),
             rows,
-            clients: self.plan.clients,
+            program,
+            clients: most_clients(self.plan),
             keep: self.plan.keep_data,
         });
         let opened = self.ask(&request).map_err(|e| self.with_target(&e))?;
@@ -278,6 +290,7 @@ impl Lap<'_, '_, '_> {
         }
         let step = &self.paced(step)?;
         let name = &self.target.name;
+        self.cap(step.setting.iops)?;
         let mut dir = self
             .runner
             .run
@@ -300,6 +313,27 @@ impl Lap<'_, '_, '_> {
                 Err(e)
             }
         }
+    }
+
+    /// Put the caps of a step on input and output in force; those of the plan where it has none.
+    fn cap(&mut self, iops: Option<u64>) -> Result<()> {
+        if self.iops == iops || matches!(target::kind(self.target), Ok(Kind::Foreign(_))) {
+            self.record = envelope_record(self.envelope.status());
+            return Ok(());
+        }
+        let own = &self.plan.limits;
+        let limits = Limits {
+            read_iops: iops.or(own.read_iops),
+            write_iops: iops.or(own.write_iops),
+            ..*own
+        };
+        self.iops = iops;
+        let capped = self
+            .envelope
+            .recap(&self.runner.cgroups, &limits, self.device);
+        capped.map_err(|e| Error::new(e.to_string()))?;
+        self.record = envelope_record(self.envelope.status());
+        Ok(())
     }
 
     /// A step with the rate of its open loop, where that is a share of another step's.
@@ -346,6 +380,7 @@ impl Lap<'_, '_, '_> {
             load: step.load,
             clients: step.setting.clients.unwrap_or(self.plan.clients),
             acknowledged: None,
+            before: self.before,
         }))
     }
 
@@ -353,8 +388,10 @@ impl Lap<'_, '_, '_> {
         let work: Work = serde_json::from_value(step.work.clone())
             .map_err(|e| Error::new(format!("step {}: {e}", step.name)))?;
         let main = match work {
-            Work::Query { .. } | Work::Scan => Main::Queries,
-            Work::Load { .. } | Work::BuildIndexes => Main::Rows,
+            Work::Query { .. } | Work::Scan | Work::Program(Task::Scan { .. } | Task::Mix) => {
+                Main::Queries
+            }
+            Work::Load { .. } | Work::BuildIndexes | Work::Program(Task::Fill { .. }) => Main::Rows,
         };
         let lab_before = self_usage();
         let request = self.step_request(step)?;
@@ -373,6 +410,18 @@ impl Lap<'_, '_, '_> {
         };
         let loaded = observer.sample();
         observer.settle(finished.seconds);
+        // Caps of the step are not those of what comes after it.
+        if self.iops.take().is_some() {
+            let capped = self
+                .envelope
+                .recap(&self.runner.cgroups, &self.plan.limits, self.device);
+            capped.map_err(|e| Error::new(e.to_string()))?;
+        }
+        let mut talk = Talk {
+            worker: &mut self.worker,
+            interrupt: self.runner.interrupt,
+            envelope: &self.envelope,
+        };
         let mut settled = Settling::default();
         if step.settle {
             let seconds_max = self.plan.settle_max;
@@ -445,6 +494,12 @@ impl Talk<'_> {
             other => Err(unexpected(&other)),
         }
     }
+}
+
+/// The most clients of a step.
+fn most_clients(plan: &Plan) -> u32 {
+    let own = plan.steps.iter().filter_map(|s| s.setting.clients);
+    own.fold(plan.clients, u32::max)
 }
 
 pub(super) fn unexpected(event: &Event) -> Error {
@@ -566,11 +621,11 @@ impl Measured {
             cgroup_max: observer.cgroup_max,
             file_max: observer.file_max,
             debt: observer.debt,
+            extra: finished.extra.clone(),
             finished,
             settled,
             integrity,
             lab,
-            extra: BTreeMap::new(),
             warnings: Vec::new(),
         }
     }
@@ -594,6 +649,10 @@ impl Measured {
         };
         let summary = summarize(&self, &ending, &histogram, beside.as_ref());
         dir.finish(&summary, &stalls, Some(&histogram), beside.as_ref())?;
+        lap.before = Before {
+            rows: self.finished.live_rows,
+            bytes: self.finished.live_bytes,
+        };
         lap.rates.insert(step.name.clone(), summary.rate_mean);
         lap.runner.progress.step_end(&summary);
         Ok(())

@@ -11,6 +11,7 @@ mod managed;
 mod mongodb;
 mod null;
 mod spec;
+pub mod tables;
 
 pub use database::{Connection, Database, Live, Meter, ServerFacts, Settled, State};
 pub use managed::Managed;
@@ -47,6 +48,16 @@ pub fn kind(spec: &TargetSpec) -> Result<Kind, String> {
         (MONGODB, Some(uri)) => Kind::Foreign(uri.clone()),
         (engine, _) => Kind::Embedded(factory(engine)?),
     })
+}
+
+/// Why a target that keeps nothing cannot keep tables.
+const NO_TABLES: &str = "it keeps nothing, and transactions read what others wrote";
+
+/// Why a target cannot keep the tables a workload declares; `None` if it can, as far as is known
+/// before it is opened.
+#[must_use]
+pub fn tables_unsupported(spec: &TargetSpec) -> Option<&'static str> {
+    (spec.engine == "null").then_some(NO_TABLES)
 }
 
 /// Whether the server at an address answers.

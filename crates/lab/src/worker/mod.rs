@@ -6,8 +6,10 @@
 
 mod acknowledged;
 mod build;
+mod counting;
 mod insert;
 mod meter;
+mod program;
 pub mod protocol;
 mod query;
 mod scan;
