@@ -131,7 +131,7 @@ impl Envelope {
         }
     }
 
-    /// Put other limits on input and output in force, and read them back. The limit on memory stays.
+    /// Put other limits on input and output in force and read them back. That on memory stays.
     ///
     /// # Errors
     /// As [`Envelope::create`].

@@ -4,8 +4,8 @@ use super::programs::{grid, published, steps, targets};
 use super::{Beside, Plot, figure, words};
 use crate::record::RunRecord;
 
-const SOURCE: &str = "Percona's runs of LinkBench on InnoDB and TokuDB (115 GiB, cache 12 GiB): link \
-                      adds in 10 seconds";
+const SOURCE: &str = "Percona's runs of LinkBench on InnoDB and TokuDB (115 GiB, cache 12 GiB): \
+                      link adds in 10 seconds";
 
 /// Adds per 10 s on a SATA SSD and on a PCIe one.
 const PUBLISHED: [(&str, [f64; 2]); 3] = [
@@ -61,7 +61,7 @@ pub(super) fn beside(run: &RunRecord) -> Beside {
         measured: vec![grid(run, "Requests", &all, &columns), kinds(run)],
         published: published(
             "Published, on other machines: adds in 10 s, of which 9 in 100 requests are; shapes \
-             only",
+                      only",
             &["SATA SSD", "PCIe SSD"],
             &PUBLISHED,
         ),
@@ -73,7 +73,7 @@ pub(super) fn beside(run: &RunRecord) -> Beside {
         notes: words(&[
             "After every step each node's count is compared with its visible links, and the links \
              with their index: a difference makes the step invalid.",
-            "Out-degrees follow a Pareto distribution of the same mean as the original's own table.",
+            "Out-degrees follow a Pareto distribution of the mean of the original's own table.",
         ]),
     }
 }

@@ -4,8 +4,9 @@ use super::programs::{curve, curves, grid, number, published, steps, targets};
 use super::{Beside, Shape, figure, ratio, words};
 use crate::record::RunRecord;
 
-const SOURCE: &str = "Percona's article on many growing tables, 2008: 10 M inserts in all, each into \
-                      a random table, then a full scan of all of them; MyISAM with 64 open tables";
+const SOURCE: &str = "Percona's article on many growing tables, 2008: 10 M inserts in all, each \
+                      into a random table, then a full scan of all of them; \
+                      MyISAM with 64 open tables";
 
 /// Tables, inserts per second, rows scanned per second of MyISAM.
 const MYISAM: [(f64, f64, f64); 5] = [

@@ -4,8 +4,8 @@ use super::programs::{curves, grid, number, published, steps, targets};
 use super::{Beside, Shape, figure, ratio, words};
 use crate::record::RunRecord;
 
-const SOURCE: &str = "Percona's article on encryption at rest: sysbench oltp_read_only, 20 tables of \
-                      10 M rows, pool 5 GB (I/O heavy), 300 s";
+const SOURCE: &str = "Percona's article on encryption at rest: sysbench oltp_read_only, 20 tables \
+                      of 10 M rows, pool 5 GB (I/O heavy), 300 s";
 
 /// Transactions per second by threads: encrypted and plain.
 const PUBLISHED: [(&str, [f64; 2]); 2] = [

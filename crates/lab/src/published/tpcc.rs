@@ -5,9 +5,9 @@ use super::{Beside, Curve, Plot, Shape, figure, ratio, words};
 use crate::cost::{self, CostOptions, Mode, Prices};
 use crate::record::RunRecord;
 
-const SOURCE: &str = "Percona's articles on MyRocks and InnoDB under IOPS caps, 2018: Percona Server \
-                      5.7.22, c5.9xlarge, io1 volumes, 5000 warehouses, 471 GB in InnoDB and 91 GB \
-                      in MyRocks, caches of 27 and 54 GB";
+const SOURCE: &str = "Percona's articles on MyRocks and InnoDB under IOPS caps, 2018: Percona \
+                      Server 5.7.22, c5.9xlarge, io1 volumes, 5000 warehouses, 471 GB in \
+                      InnoDB and 91 GB in MyRocks, caches of 27 and 54 GB";
 
 /// Cache in GB, IOPS, transactions per second of InnoDB and of MyRocks.
 const PUBLISHED: [(f64, f64, f64, f64); 8] = [

@@ -8,7 +8,7 @@
 //!
 //! - G1. [`Tables::create`] leaves every table empty, whatever was there under its name, with its
 //!   indexes. [`Tables::drop_all`] removes what `create` made, and nothing else.
-//! - G2. Between [`TableClient::begin`] and [`TableClient::commit`] everything is one transaction at
+//! - G2. Between [`TableClient::begin`] and [`TableClient::commit`] all is one transaction at
 //!   snapshot isolation or stronger: it reads one state, with its own writes on top, and commits
 //!   whole or not at all. Outside of one, each call is a transaction of its own.
 //! - G3. A row read with [`Lock::Update`] is not changed by another transaction that commits before

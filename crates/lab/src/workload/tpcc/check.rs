@@ -26,7 +26,7 @@ pub(super) fn check(params: Params, client: &mut dyn TableClient) -> Answer<Chec
         })?;
         if of_warehouse != Some(of_districts) {
             checked.fault(format!(
-                "condition 1: warehouse {w} has taken {of_warehouse:?}, its districts {of_districts}"
+                "condition 1: warehouse {w} took {of_warehouse:?}, its districts {of_districts}"
             ));
         }
     }

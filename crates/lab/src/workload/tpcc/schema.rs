@@ -18,50 +18,50 @@ pub(super) const BY_NAME: usize = 0;
 pub(super) const BY_CUSTOMER: usize = 0;
 
 pub(super) mod warehouse {
-    pub const TAX: usize = 7;
-    pub const YTD: usize = 8;
+    pub(crate) const TAX: usize = 7;
+    pub(crate) const YTD: usize = 8;
 }
 
 pub(super) mod district {
-    pub const TAX: usize = 8;
-    pub const YTD: usize = 9;
-    pub const NEXT: usize = 10;
+    pub(crate) const TAX: usize = 8;
+    pub(crate) const YTD: usize = 9;
+    pub(crate) const NEXT: usize = 10;
 }
 
 pub(super) mod customer {
-    pub const ID: usize = 2;
-    pub const CREDIT: usize = 13;
-    pub const DISCOUNT: usize = 15;
-    pub const BALANCE: usize = 16;
-    pub const PAID: usize = 17;
-    pub const PAYMENTS: usize = 18;
-    pub const DELIVERIES: usize = 19;
-    pub const DATA: usize = 20;
+    pub(crate) const ID: usize = 2;
+    pub(crate) const CREDIT: usize = 13;
+    pub(crate) const DISCOUNT: usize = 15;
+    pub(crate) const BALANCE: usize = 16;
+    pub(crate) const PAID: usize = 17;
+    pub(crate) const PAYMENTS: usize = 18;
+    pub(crate) const DELIVERIES: usize = 19;
+    pub(crate) const DATA: usize = 20;
 }
 
 pub(super) mod order {
-    pub const ID: usize = 2;
-    pub const CUSTOMER: usize = 3;
-    pub const CARRIER: usize = 5;
-    pub const LINES: usize = 6;
+    pub(crate) const ID: usize = 2;
+    pub(crate) const CUSTOMER: usize = 3;
+    pub(crate) const CARRIER: usize = 5;
+    pub(crate) const LINES: usize = 6;
 }
 
 pub(super) mod line {
-    pub const ITEM: usize = 4;
-    pub const DELIVERED: usize = 6;
-    pub const AMOUNT: usize = 8;
+    pub(crate) const ITEM: usize = 4;
+    pub(crate) const DELIVERED: usize = 6;
+    pub(crate) const AMOUNT: usize = 8;
 }
 
 pub(super) mod item {
-    pub const PRICE: usize = 3;
+    pub(crate) const PRICE: usize = 3;
 }
 
 pub(super) mod stock {
-    pub const QUANTITY: usize = 2;
-    pub const DIST: usize = 3;
-    pub const YTD: usize = 13;
-    pub const ORDERS: usize = 14;
-    pub const REMOTE: usize = 15;
+    pub(crate) const QUANTITY: usize = 2;
+    pub(crate) const DIST: usize = 3;
+    pub(crate) const YTD: usize = 13;
+    pub(crate) const ORDERS: usize = 14;
+    pub(crate) const REMOTE: usize = 15;
 }
 
 const STREET_1: Column = Column::text("street_1", 20);
