@@ -3,7 +3,7 @@
 use stdx::ByteSize;
 use stdx::units::{count, seconds};
 
-use crate::record::{LoadKind, Main, Plan, StepSummary, TargetSpec};
+use crate::record::{LoadKind, Main, Plan, StepPlan, StepSummary, TargetSpec};
 use crate::run::Second;
 use crate::target::{self, Kind};
 
@@ -57,20 +57,23 @@ pub fn plan_text(plan: &Plan) -> String {
     ));
     lines.push(format!("  clients    {}", plan.clients));
     lines.push("  steps".to_owned());
-    for step in &plan.steps {
-        let pace = match step.load {
-            LoadKind::Closed => String::new(),
-            LoadKind::Open { .. } if step.setting.share.is_some() => String::new(),
-            LoadKind::Open { rate, .. } => format!(", open loop at {} rows/s", count(rate)),
-        };
-        let settle = if step.settle { ", then settle" } else { "" };
-        let limit = seconds(step.seconds_max);
-        lines.push(format!(
-            "    {:<7} {}{pace}; at most {limit}{settle}",
-            step.name, step.about
-        ));
-    }
+    lines.extend(plan.steps.iter().map(step_text));
     lines.join("\n")
+}
+
+/// What a plan says of a step.
+fn step_text(step: &StepPlan) -> String {
+    let pace = match step.load {
+        LoadKind::Closed => String::new(),
+        LoadKind::Open { .. } if step.setting.share.is_some() => String::new(),
+        LoadKind::Open { rate, .. } => format!(", open loop at {} rows/s", count(rate)),
+    };
+    let settle = if step.settle { ", then settle" } else { "" };
+    let limit = seconds(step.seconds_max);
+    format!(
+        "    {:<7} {}{pace}; at most {limit}{settle}",
+        step.name, step.about
+    )
 }
 
 /// What a plan says of a target that is a server.

@@ -56,19 +56,7 @@ pub fn plan(experiment: &Experiment, settings: &Settings, out: &Path) -> Result<
         payload: params.payload,
         indexes: params.indexes,
     };
-    let (described, data_bytes) = match &experiment.program {
-        Some(program) => {
-            let spec = (program.spec)(&sizes, variant, seed);
-            let described = serde_json::to_value(&spec).expect("plain data");
-            (described, spec.data_bytes())
-        }
-        None => {
-            let row_bytes = Generator::new(rows).logical_bytes(true);
-            // Steps after the first load insert as many rows as they delete.
-            let described = serde_json::to_value(rows).expect("plain data");
-            (described, whole(row_bytes * sizes.rows as f64))
-        }
-    };
+    let (described, data_bytes) = described(experiment, &sizes, variant, rows);
     let program = experiment.program.as_ref();
     let mut plan = Plan {
         experiment: experiment.name.to_owned(),
@@ -103,6 +91,28 @@ pub fn plan(experiment: &Experiment, settings: &Settings, out: &Path) -> Result<
     check_numbers(&plan)?;
     plan.seconds_estimate = estimate(&plan);
     Ok(plan)
+}
+
+/// The parameters of the workload as the plan keeps them, and its logical bytes.
+fn described(
+    experiment: &Experiment,
+    sizes: &Sizes,
+    variant: &str,
+    rows: RowParams,
+) -> (serde_json::Value, u64) {
+    match &experiment.program {
+        Some(program) => {
+            let spec = (program.spec)(sizes, variant, rows.seed);
+            let described = serde_json::to_value(&spec).expect("plain data");
+            (described, spec.data_bytes())
+        }
+        None => {
+            let row_bytes = Generator::new(rows).logical_bytes(true);
+            // Steps after the first load insert as many rows as they delete.
+            let described = serde_json::to_value(rows).expect("plain data");
+            (described, whole(row_bytes * sizes.rows as f64))
+        }
+    }
 }
 
 fn steps(

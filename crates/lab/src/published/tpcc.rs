@@ -1,7 +1,7 @@
 //! The articles on TPC-C under IOPS caps of 2018.
 
-use super::programs::{curve, curves, grid, number, published, steps, targets};
-use super::{Beside, Curve, Plot, Shape, figure, ratio, words};
+use super::programs::{Column, curve, curves, grid, number, published, steps, targets};
+use super::{Beside, Curve, Grid, Plot, Shape, figure, ratio, words};
 use crate::cost::{self, CostOptions, Mode, Prices};
 use crate::record::RunRecord;
 
@@ -26,44 +26,36 @@ const PUBLISHED: [(f64, f64, f64, f64); 8] = [
 const OPTIMISED: [&str; 2] = ["betree", "rocks"];
 const PAGES: [&str; 4] = ["lmdb", "wiredtiger", "innodb", "postgres"];
 
+/// The columns of the caps, and of the five transactions.
+const COLUMNS: [Column; 12] = [
+    ("tps median", "median_second", 1.0),
+    ("tps mean", "rate_mean", 1.0),
+    ("worst s", "worst_second", 1.0),
+    ("p99 ms", "latency_p99_ms", 1.0),
+    ("reads/trx", "device_read_ios_per_row", 1.0),
+    ("writes/trx", "device_write_ios_per_row", 1.0),
+    ("KB read/trx", "device_read_bytes_per_row", 1e-3),
+    ("KB written/trx", "device_write_bytes_per_row", 1e-3),
+    ("CPU us/trx", "cpu_us_per_row", 1.0),
+    ("conflicts", "conflicts", 1.0),
+    ("files MB", "file_bytes", 1e-6),
+    ("stalls s", "stall_seconds", 1.0),
+];
+const KINDS: [Column; 8] = [
+    ("new orders", "new_order_count", 1.0),
+    ("new order p95 ms", "new_order_p95_ms", 1.0),
+    ("payments", "payment_count", 1.0),
+    ("payment p95 ms", "payment_p95_ms", 1.0),
+    ("order status p95 ms", "order_status_p95_ms", 1.0),
+    ("delivery p95 ms", "delivery_p95_ms", 1.0),
+    ("stock level p95 ms", "stock_level_p95_ms", 1.0),
+    ("rolled back", "rolled_back", 1.0),
+];
+
 pub(super) fn beside(run: &RunRecord) -> Beside {
     let mut all = steps(run, "no-cap");
     all.extend(steps(run, "iops-"));
     let capped = steps(run, "iops-");
-    let columns = [
-        ("tps median", "median_second", 1.0),
-        ("tps mean", "rate_mean", 1.0),
-        ("worst s", "worst_second", 1.0),
-        ("p99 ms", "latency_p99_ms", 1.0),
-        ("reads/trx", "device_read_ios_per_row", 1.0),
-        ("writes/trx", "device_write_ios_per_row", 1.0),
-        ("KB read/trx", "device_read_bytes_per_row", 1e-3),
-        ("KB written/trx", "device_write_bytes_per_row", 1e-3),
-        ("CPU us/trx", "cpu_us_per_row", 1.0),
-        ("conflicts", "conflicts", 1.0),
-        ("files MB", "file_bytes", 1e-6),
-        ("stalls s", "stall_seconds", 1.0),
-    ];
-    let kinds = [
-        ("new orders", "new_order_count", 1.0),
-        ("new order p95 ms", "new_order_p95_ms", 1.0),
-        ("payments", "payment_count", 1.0),
-        ("payment p95 ms", "payment_p95_ms", 1.0),
-        ("order status p95 ms", "order_status_p95_ms", 1.0),
-        ("delivery p95 ms", "delivery_p95_ms", 1.0),
-        ("stock level p95 ms", "stock_level_p95_ms", 1.0),
-        ("rolled back", "rolled_back", 1.0),
-    ];
-    let rows: Vec<(String, [f64; 2])> = PUBLISHED
-        .iter()
-        .map(|(cache, iops, innodb, myrocks)| {
-            (
-                format!("{cache} GB cache, {iops} IOPS"),
-                [*innodb, *myrocks],
-            )
-        })
-        .collect();
-    let rows: Vec<(&str, [f64; 2])> = rows.iter().map(|(n, v)| (n.as_str(), *v)).collect();
     let mut plots = vec![curves(
         run,
         [
@@ -82,14 +74,10 @@ pub(super) fn beside(run: &RunRecord) -> Beside {
     Beside {
         source: SOURCE.to_owned(),
         measured: vec![
-            grid(run, "TPC-C transactions, cap by cap", &all, &columns),
-            grid(run, "The five transactions", &all, &kinds),
+            grid(run, "TPC-C transactions, cap by cap", &all, &COLUMNS),
+            grid(run, "The five transactions", &all, &KINDS),
         ],
-        published: published(
-            "Published in 2018, on other machines: transactions/s, shapes only",
-            &["InnoDB tps", "MyRocks tps"],
-            &rows,
-        ),
+        published: then(),
         plots,
         shapes: shapes(run, &capped),
         notes: words(&[
@@ -103,6 +91,25 @@ pub(super) fn beside(run: &RunRecord) -> Beside {
              compress; those of variant spec are random.",
         ]),
     }
+}
+
+/// The table of the articles.
+fn then() -> Grid {
+    let rows: Vec<(String, [f64; 2])> = PUBLISHED
+        .iter()
+        .map(|(cache, iops, innodb, myrocks)| {
+            (
+                format!("{cache} GB cache, {iops} IOPS"),
+                [*innodb, *myrocks],
+            )
+        })
+        .collect();
+    let rows: Vec<(&str, [f64; 2])> = rows.iter().map(|(n, v)| (n.as_str(), *v)).collect();
+    published(
+        "Published in 2018, on other machines: transactions/s, shapes only",
+        &["InnoDB tps", "MyRocks tps"],
+        &rows,
+    )
 }
 
 fn small_cache(name: &str, of: fn(&(f64, f64, f64, f64)) -> f64) -> Curve {

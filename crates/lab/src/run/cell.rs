@@ -18,7 +18,7 @@ use super::restart;
 use super::server::{Server, Wanted};
 use super::summary::{Ending, summarize};
 use crate::analysis;
-use crate::envelope::{Envelope, Limits, Mode, data_device};
+use crate::envelope::{Cgroups, Envelope, Limits, Mode, data_device};
 use crate::error::{Error, Failure, Result};
 use crate::load::decode_histogram;
 use crate::record::{
@@ -328,10 +328,12 @@ impl Lap<'_, '_, '_> {
             ..*own
         };
         self.iops = iops;
-        let capped = self
-            .envelope
-            .recap(&self.runner.cgroups, &limits, self.device);
-        capped.map_err(|e| Error::new(e.to_string()))?;
+        recap(
+            &mut self.envelope,
+            &self.runner.cgroups,
+            &limits,
+            self.device,
+        )?;
         self.record = envelope_record(self.envelope.status());
         Ok(())
     }
@@ -412,10 +414,8 @@ impl Lap<'_, '_, '_> {
         observer.settle(finished.seconds);
         // Caps of the step are not those of what comes after it.
         if self.iops.take().is_some() {
-            let capped = self
-                .envelope
-                .recap(&self.runner.cgroups, &self.plan.limits, self.device);
-            capped.map_err(|e| Error::new(e.to_string()))?;
+            let (groups, limits) = (&self.runner.cgroups, &self.plan.limits);
+            recap(&mut self.envelope, groups, limits, self.device)?;
         }
         let mut talk = Talk {
             worker: &mut self.worker,
@@ -494,6 +494,16 @@ impl Talk<'_> {
             other => Err(unexpected(&other)),
         }
     }
+}
+
+fn recap(
+    envelope: &mut Envelope,
+    cgroups: &Cgroups,
+    limits: &Limits,
+    device: Option<DeviceId>,
+) -> Result<()> {
+    let capped = envelope.recap(cgroups, limits, device);
+    capped.map_err(|e| Error::new(e.to_string()))
 }
 
 /// The most clients of a step.

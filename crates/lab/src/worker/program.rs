@@ -8,10 +8,10 @@ use stdx::sync::Mutex;
 use stdx::time;
 
 use super::counting::Counting;
-use super::protocol::Before;
+use super::protocol::{Before, Finished, Step};
 use super::step::Shared;
 use crate::load::{HISTOGRAM_MAX_US, Pace, latency_of, no_latencies};
-use crate::record::{Integrity, LoadKind};
+use crate::record::{Ended, Integrity, LoadKind};
 use crate::target::Database;
 use crate::target::tables::{Refused, TableClient};
 use crate::workload::program::{Client, Program, Seat, Spec, Task};
@@ -155,6 +155,39 @@ impl Counters {
         }
         extra
     }
+}
+
+/// The result of a step, with what a program tells besides.
+pub(super) fn finished(
+    running: &Running,
+    task: Task,
+    plan: &Step,
+    counters: &Counters,
+    finished: Finished,
+) -> Result<Finished, String> {
+    let load = matches!(task, Task::Fill { .. });
+    if load && finished.ended == Ended::Time && !running.program.partial() {
+        return Err(format!(
+            "the load was not done in {:.0} s, and what follows needs all of it: choose a smaller \
+             --scale",
+            plan.seconds_max
+        ));
+    }
+    let live = counters.after(running.live);
+    let mut extra = counters.extra(running.program.as_ref());
+    if matches!(task, Task::Scan { .. }) && 0.0 < finished.seconds {
+        let rate = finished.query_entries as f64 / finished.seconds;
+        let each = live.bytes as f64 / live.rows.max(1) as f64;
+        extra.insert("entries_per_second".to_owned(), rate);
+        extra.insert("scan_mb_per_second".to_owned(), rate * each / 1e6);
+    }
+    Ok(Finished {
+        live_bytes: live.bytes,
+        live_rows: live.rows,
+        rows_deleted: counters.deleted(),
+        extra,
+        ..finished
+    })
 }
 
 /// A client of a step.

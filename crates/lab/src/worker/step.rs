@@ -8,7 +8,7 @@ use rustix::time::{ClockId, clock_gettime};
 use stdx::sync::Mutex;
 use stdx::time;
 
-use super::protocol::{Event, Finished, Interval, Step, Tick};
+use super::protocol::{Before, Event, Finished, Interval, Step, Tick};
 use super::session::Session;
 use super::{build, insert, program, query, scan};
 use crate::load::{Marks, Recorder, encode_histogram, latency_of};
@@ -178,35 +178,15 @@ pub(super) fn run(
         return Err(error);
     }
     let finished = outcome(&shared, &ticker.marks, seconds);
-    if let (Work::Program(_), Some(running)) = (&plan.work, &session.running) {
-        let load = matches!(plan.work, Work::Program(Task::Fill { .. }));
-        if load && finished.ended == Ended::Time && !running.program.partial() {
-            return Err(format!(
-                "the load was not done in {:.0} s, and what follows needs all of it: choose a \
-                 smaller --scale",
-                plan.seconds_max
-            ));
-        }
-        let live = shared.counters.after(running.live);
-        let mut extra = shared.counters.extra(running.program.as_ref());
-        extra.extend(made.map(|seconds| ("create_seconds".to_owned(), seconds)));
-        if matches!(plan.work, Work::Program(Task::Scan { .. })) && 0.0 < seconds {
-            let rate = finished.query_entries as f64 / seconds;
-            let each = running.live.bytes as f64 / running.live.rows.max(1) as f64;
-            extra.insert("entries_per_second".to_owned(), rate);
-            extra.insert("scan_mb_per_second".to_owned(), rate * each / 1e6);
-        }
-        let rows_deleted = shared.counters.deleted();
+    if let (Work::Program(task), Some(running)) = (&plan.work, &session.running) {
+        let finished = program::finished(running, *task, plan, &shared.counters, finished)?;
         if let Some(running) = &mut session.running {
-            running.live = live;
+            running.live = Before {
+                rows: finished.live_rows,
+                bytes: finished.live_bytes,
+            };
         }
-        return Ok(Finished {
-            live_bytes: live.bytes,
-            live_rows: live.rows,
-            rows_deleted,
-            extra,
-            ..finished
-        });
+        return Ok(with(finished, made));
     }
     let live = Live {
         low: shared.next_delete.load(Ordering::Relaxed),
@@ -219,6 +199,13 @@ pub(super) fn run(
         live_rows: live.rows(),
         ..finished
     })
+}
+
+/// The seconds it took to make tables, beside what was measured.
+fn with(mut finished: Finished, made: Option<f64>) -> Finished {
+    let made = made.map(|seconds| ("create_seconds".to_owned(), seconds));
+    finished.extra.extend(made);
+    finished
 }
 
 /// Make the tables of a program, or look for them.

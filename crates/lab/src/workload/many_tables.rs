@@ -210,8 +210,6 @@ impl Client for Scanner<'_> {
 
 #[cfg(test)]
 mod tests {
-    #![expect(clippy::indexing_slicing, reason = "tests")]
-
     use super::*;
     use crate::workload::table::row_bytes;
 

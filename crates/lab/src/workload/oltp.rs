@@ -233,8 +233,6 @@ impl Client for Reader<'_> {
 
 #[cfg(test)]
 mod tests {
-    #![expect(clippy::indexing_slicing, reason = "tests")]
-
     use super::*;
 
     #[test]

@@ -181,8 +181,6 @@ fn payment(params: Params, make: &mut Maker, w: i64, d: i64) -> Input {
 
 #[cfg(test)]
 mod tests {
-    #![expect(clippy::indexing_slicing, reason = "tests")]
-
     use super::super::Payload;
     use super::*;
 

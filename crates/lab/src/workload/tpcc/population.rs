@@ -222,8 +222,6 @@ pub(super) fn stock(params: Params, w: i64, i: i64) -> Row {
 
 #[cfg(test)]
 mod tests {
-    #![expect(clippy::indexing_slicing, reason = "tests")]
-
     use std::collections::BTreeSet;
 
     use super::super::schema;

@@ -228,8 +228,6 @@ fn stock_of_warehouses() -> Table {
 
 #[cfg(test)]
 mod tests {
-    #![expect(clippy::indexing_slicing, reason = "tests")]
-
     use super::*;
 
     #[test]

@@ -209,33 +209,24 @@ fn walk(
     let mut cursor = snapshot.cursor(tree, keys, direction)?;
     let mut shown = 0;
     while (range.limit == 0 || shown < range.limit) && cursor.advance()? {
-        let mut key = cursor.key();
-        let Some((index, _)) = index else {
-            take_columns(made, &made.table.key, &mut key, row).ok_or_else(damaged)?;
-            take_value(&made.table.columns, &made.others, cursor.value(), row)
-                .ok_or_else(damaged)?;
-            shown += 1;
-            if !visit(row) {
-                break;
+        let (mut key, stored) = (cursor.key(), cursor.value());
+        match index {
+            None => {
+                take_columns(made, &made.table.key, &mut key, row)
+                    .and_then(|()| take_value(&made.table.columns, &made.others, stored, row))
+                    .ok_or_else(damaged)?;
             }
-            continue;
-        };
-        take_columns(made, &index.columns, &mut key, row).ok_or_else(damaged)?;
-        let primary = key;
-        take_columns(made, &made.table.key, &mut key, row).ok_or_else(damaged)?;
-        if range.covered {
-            take_value(&made.table.columns, &index.stored, cursor.value(), row)
-                .ok_or_else(damaged)?;
-        } else {
-            if !snapshot.get_into(made.rows, primary, value)? {
-                let table = &made.table.name;
-                let message = format!(
-                    "index {} of {table} names a row that is not there",
-                    index.name
-                );
-                return Err(Trouble::Row(message));
+            Some((index, _)) => {
+                take_columns(made, &index.columns, &mut key, row).ok_or_else(damaged)?;
+                let primary = key;
+                take_columns(made, &made.table.key, &mut key, row).ok_or_else(damaged)?;
+                if range.covered {
+                    take_value(&made.table.columns, &index.stored, stored, row)
+                        .ok_or_else(damaged)?;
+                } else {
+                    behind(snapshot, made, (index.name, primary), (row, value))?;
+                }
             }
-            take_value(&made.table.columns, &made.others, value, row).ok_or_else(damaged)?;
         }
         shown += 1;
         if !visit(row) {
@@ -243,6 +234,23 @@ fn walk(
         }
     }
     Ok(shown)
+}
+
+/// Read the row an index entry names.
+fn behind(
+    snapshot: &dyn Snapshot,
+    made: &Made,
+    (index, primary): (&str, &[u8]),
+    (row, value): (&mut Row, &mut Vec<u8>),
+) -> Result<(), Trouble> {
+    let table = &made.table;
+    if !snapshot.get_into(made.rows, primary, value)? {
+        let name = &table.name;
+        let message = format!("index {index} of {name} names a row that is not there");
+        return Err(Trouble::Row(message));
+    }
+    let taken = take_value(&table.columns, &made.others, value, row);
+    taken.ok_or_else(|| Trouble::Row(format!("{DAMAGED} (table {})", table.name)))
 }
 
 impl TableClient for Client<'_> {

@@ -235,8 +235,6 @@ fn take_bytes<'a>(from: &mut &'a [u8]) -> Option<&'a [u8]> {
 
 #[cfg(test)]
 mod tests {
-    #![expect(clippy::unwrap_used, reason = "tests")]
-
     use stdx::Rng;
 
     use super::*;

@@ -1,7 +1,5 @@
 //! What the general layer owes, on the engine in memory and on betree.
 
-#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests")]
-
 use std::path::Path;
 
 use kv::{Durability, EngineOptions};
