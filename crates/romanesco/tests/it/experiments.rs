@@ -16,9 +16,8 @@ fn step<'a>(summary: &'a Value, target: &str, name: &str) -> &'a Value {
 
 /// Run an experiment at its smallest on two engines; its summary.
 fn smoke(place: &Place, experiment: &str, more: &str) -> Value {
-    let line = format!(
-        "run {experiment} -t memory,betree --preset smoke --settle 0.2 --out run {more}"
-    );
+    let line =
+        format!("run {experiment} -t memory,betree --preset smoke --settle 0.2 --out run {more}");
     place.lab(&line).exits(0);
     place.whole("run")
 }
@@ -51,7 +50,11 @@ fn tpcc_keeps_its_conditions_under_every_cap() {
 fn linkbench_counts_its_links_in_both_mixes() {
     for variant in ["facebook", "callaghan"] {
         let place = Place::new();
-        let summary = smoke(&place, "linkbench", &format!("--time 0.4 --variant {variant}"));
+        let summary = smoke(
+            &place,
+            "linkbench",
+            &format!("--time 0.4 --variant {variant}"),
+        );
         let asked = step(&summary, "betree", "requests");
         assert!(
             asked["extra"]["getnode_count"].as_f64().unwrap() > 0.0,
@@ -86,7 +89,7 @@ fn clients_read_more_and_more_at_once() {
     for name in ["clients-1", "clients-4"] {
         let read = step(&summary, "betree", name);
         assert!(
-            read["queries"]["entries"].as_u64().unwrap() >= 310,
+            read["queries"]["entries"].as_u64().unwrap() >= 14,
             "{read:#}"
         );
         assert_eq!(read["rows"], 0);
@@ -164,4 +167,19 @@ fn a_worker_killed_in_its_transactions_fails_its_target_only() {
     assert_eq!(running.end(), 2, "{}", place.text("background.txt"));
     assert_eq!(place.count("run", "failed"), 1);
     assert_eq!(place.count("run", "done"), 5, "{:?}", place.statuses("run"));
+}
+
+#[test]
+fn all_experiments_make_one_page() {
+    let place = Place::new();
+    let line = "run all -t memory --preset smoke --rows 1000 --time 0.2 --settle 0.1 --out all";
+    place.lab(line).exits(0);
+    let page = place.text("all/report.html");
+    for name in ["iibench-classic", "redo-log", "tpcc", "many-tables"] {
+        assert!(page.contains(&format!("{name}/report.html")), "{name}");
+        assert!(place.path(&format!("all/{name}/report.html")).exists());
+    }
+    // Asked again, it finds all of them done.
+    let told = place.lab(line).exits(0).err;
+    assert!(told.contains("done before"), "{told}");
 }
