@@ -4,6 +4,7 @@
 //! Figures of other machines and years are never compared in size: a shape is a ratio of two
 //! figures of one target in one run.
 
+mod classic;
 mod insert_threads;
 mod linkbench;
 mod many_tables;
@@ -179,6 +180,7 @@ pub struct Beside {
 #[must_use]
 pub fn beside(run: &RunRecord) -> Option<Beside> {
     match run.manifest.plan.experiment.as_str() {
+        "iibench-classic" => Some(classic::beside(run)),
         "redo-log" => Some(redo_log::beside(run)),
         "insert-vs-threads" => Some(insert_threads::beside(run)),
         "many-tables" => Some(many_tables::beside(run)),

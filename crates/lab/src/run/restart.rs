@@ -9,10 +9,12 @@ use std::path::{Path, PathBuf};
 
 use kv::Durability;
 use rustix::fs::{Advice, fadvise};
+use stdx::time;
 
-use super::cell::{Lap, Measured, Settling, Watch, clear, unexpected};
+use super::cell::{self, Lap, Measured, Settling, Watch, clear, unexpected};
 use super::child::Worker;
 use super::observe::Observer;
+use super::server::Server;
 use crate::error::{Error, Result};
 use crate::load::{encode_histogram, no_latencies};
 use crate::record::{Ended, Integrity, Main, Plan, Setting, StepPlan, TargetSpec};
@@ -30,14 +32,21 @@ pub(super) fn unsupported(spec: &TargetSpec, step: &StepPlan) -> Option<String> 
     {
         return Some(why.to_owned());
     }
-    let Ok(Kind::Embedded(factory)) = target::kind(spec) else {
-        if setting.iops.is_some() && matches!(target::kind(spec), Ok(Kind::Foreign(_))) {
-            return Some("the lab did not start it, so it cannot be capped".to_owned());
+    let factory = match target::kind(spec) {
+        Ok(Kind::Embedded(factory)) => factory,
+        Ok(Kind::Private(private)) => {
+            let why = setting.durability.and_then(|level| private.lacks(level));
+            return why.map(str::to_owned);
         }
-        // A workload that makes its tables anew needs no fresh store.
-        let needs = setting.kill || setting.cold || (setting.fresh && !owns_tables(step));
-        let why = "it needs a store of its own, and a server stays for a whole cell";
-        return needs.then(|| why.to_owned());
+        kind => {
+            if setting.iops.is_some() && matches!(kind, Ok(Kind::Foreign(_))) {
+                return Some("the lab did not start it, so it cannot be capped".to_owned());
+            }
+            // A workload that makes its tables anew needs no fresh store.
+            let needs = setting.kill || setting.cold || (setting.fresh && !owns_tables(step));
+            let why = "it needs a store of its own, and a server stays for a whole cell";
+            return needs.then(|| why.to_owned());
+        }
     };
     let can = factory.capabilities();
     match setting.durability {
@@ -77,46 +86,69 @@ impl Lap<'_, '_, '_> {
     pub(super) fn enter(&mut self, step: &StepPlan) -> Result<()> {
         let untouched = mem::take(&mut self.untouched);
         let Setting { fresh, cold, .. } = step.setting;
-        let own = matches!(target::kind(self.target), Ok(Kind::Embedded(_)));
-        if fresh && !untouched && own {
-            self.replace_worker()?;
-            clear(&self.dir)?;
-            vfs::ensure_dir(&self.dir).map_err(|e| Error::io("create", &self.dir, &e))?;
-            self.open(&step.setting)?;
-        } else if cold {
-            self.replace_worker()?;
-            drop_pages(&self.dir)?;
-            self.open(&step.setting)?;
+        let stays = matches!(
+            target::kind(self.target),
+            Ok(Kind::Managed(_) | Kind::Foreign(_))
+        );
+        if (fresh && !untouched && !stays) || cold {
+            self.replace(step, fresh)?;
+            self.open(&step.setting, !fresh)?;
         }
         Ok(())
     }
 
-    /// Close the store, end the worker, and start another.
-    fn replace_worker(&mut self) -> Result<()> {
+    /// Close the store, end the worker and the server it spoke to, and start others: on an empty
+    /// directory, or on what is in it.
+    fn replace(&mut self, step: &StepPlan, fresh: bool) -> Result<()> {
         let next = self.start()?;
         let last = mem::replace(&mut self.worker, next);
         if !mem::take(&mut self.lost) {
             last.close(self.runner.interrupt, &self.envelope)?;
         }
+        if let Some(server) = self.server.take() {
+            server.stop()?;
+        }
+        if fresh {
+            clear(&self.dir)?;
+            vfs::ensure_dir(&self.dir).map_err(|e| Error::io("create", &self.dir, &e))?;
+        } else {
+            drop_pages(&self.dir)?;
+        }
+        self.serve(step)?;
         self.attend();
+        Ok(())
+    }
+
+    /// Start the server of the target, where it has one.
+    fn serve(&mut self, step: &StepPlan) -> Result<()> {
+        self.server = cell::server(
+            self.runner,
+            self.plan,
+            (self.cell, self.target),
+            &step.setting,
+            (&self.dir, &self.envelope),
+        )?;
+        if let Some(server) = &self.server {
+            self.uri = Some(server.uri().to_owned());
+        }
         Ok(())
     }
 
     fn start(&self) -> Result<Worker> {
         let log = self.runner.run.path().join("worker.log");
-        let environment = target::factory(&self.target.engine)?.environment();
-        Worker::start(
-            &self.runner.program,
-            environment,
-            &log,
-            Some(&self.envelope),
-        )
+        // A worker that holds no engine stays outside of the limits.
+        let (environment, around) = match target::kind(self.target)? {
+            Kind::Embedded(factory) => (factory.environment(), Some(&self.envelope)),
+            _ => (&[][..], None),
+        };
+        Worker::start(&self.runner.program, environment, &log, around)
     }
 
-    /// Look at the worker there is now.
+    /// Look at the server or the worker there is now.
     fn attend(&mut self) {
+        let server = self.server.as_ref().map(Server::pid);
         self.sampler = Sampler::new(
-            Some(self.worker.pid()),
+            Some(server.unwrap_or(self.worker.pid())),
             &self.envelope,
             &self.dir,
             self.device,
@@ -153,6 +185,9 @@ impl Lap<'_, '_, '_> {
                 other => return Err(unexpected(&other)),
             }
         };
+        if let Some(server) = self.server.take() {
+            server.kill();
+        }
         self.worker.kill();
         let end = observer.sample();
         watch.progress.verifying();
@@ -190,14 +225,27 @@ impl Lap<'_, '_, '_> {
         self.lost = true;
         let next = self.start()?;
         self.worker = next;
-        self.attend();
-        let can = target::factory(&self.target.engine)?.capabilities();
         let level = step.setting.durability.unwrap_or(self.plan.durability);
-        let excused = level == Durability::None && !can.none_is_consistent;
+        let consistent = match target::kind(self.target)? {
+            Kind::Private(private) => private.none_is_consistent(),
+            Kind::Embedded(factory) => factory.capabilities().none_is_consistent,
+            Kind::Managed(_) | Kind::Foreign(_) => false,
+        };
+        let excused = level == Durability::None && !consistent;
         let extra = &mut measured.extra;
-        match self.open(&step.setting) {
+        let begun = time::now();
+        let served = self.serve(step);
+        let recovered = begun.elapsed().as_secs_f64();
+        self.attend();
+        match served.and_then(|()| self.open(&step.setting, true)) {
             Ok(seconds) => {
-                extra.insert("recovery_seconds".to_owned(), seconds);
+                // A server recovers before it listens.
+                let all = if self.server.is_some() {
+                    recovered
+                } else {
+                    0.0
+                } + seconds;
+                extra.insert("recovery_seconds".to_owned(), all);
             }
             Err(e) if excused && !self.runner.interrupt.is_set() => {
                 extra.insert("opens_after_kill".to_owned(), 0.0);

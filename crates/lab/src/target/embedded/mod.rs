@@ -9,6 +9,8 @@ mod tables;
 mod tests;
 mod verify;
 
+pub(super) use audit::reconcile;
+
 use std::time::Duration;
 
 use kv::{Compaction, Durability, Engine, ErrorKind, TreeId, TreeOptions};

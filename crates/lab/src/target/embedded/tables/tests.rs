@@ -59,6 +59,7 @@ fn store(engine: &str, directory: &Path) -> Embedded {
         durability: Durability::Interval,
         rows,
         program: None,
+        found: false,
         clients: 2,
         keep: false,
     })
