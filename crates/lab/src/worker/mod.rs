@@ -16,5 +16,7 @@ mod scan;
 mod serve;
 mod session;
 mod step;
+#[cfg(test)]
+mod tests;
 
 pub use serve::serve;
