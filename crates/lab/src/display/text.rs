@@ -3,7 +3,7 @@
 use stdx::ByteSize;
 use stdx::units::{count, seconds};
 
-use crate::record::{LoadKind, Main, Plan, StepSummary, TargetSpec};
+use crate::record::{LoadKind, Main, Plan, StepPlan, StepSummary, TargetSpec};
 use crate::run::Second;
 use crate::target::{self, Kind};
 
@@ -25,6 +25,10 @@ pub fn plan_text(plan: &Plan) -> String {
     lines.push(format!("  limits     {}", limits(plan)));
     for target in &plan.targets {
         lines.extend(server_text(target));
+        let name = &target.name;
+        let why =
+            target::tables_unsupported(target).filter(|_| plan.params.get("workload").is_some());
+        lines.extend(why.map(|why| format!("  {name}: n/a: {why}")));
     }
     lines.push(format!(
         "  engine     cache {}, durability {}, codec {}, direct I/O {}, {} background threads",
@@ -53,20 +57,23 @@ pub fn plan_text(plan: &Plan) -> String {
     ));
     lines.push(format!("  clients    {}", plan.clients));
     lines.push("  steps".to_owned());
-    for step in &plan.steps {
-        let pace = match step.load {
-            LoadKind::Closed => String::new(),
-            LoadKind::Open { .. } if step.setting.share.is_some() => String::new(),
-            LoadKind::Open { rate, .. } => format!(", open loop at {} rows/s", count(rate)),
-        };
-        let settle = if step.settle { ", then settle" } else { "" };
-        let limit = seconds(step.seconds_max);
-        lines.push(format!(
-            "    {:<7} {}{pace}; at most {limit}{settle}",
-            step.name, step.about
-        ));
-    }
+    lines.extend(plan.steps.iter().map(step_text));
     lines.join("\n")
+}
+
+/// What a plan says of a step.
+fn step_text(step: &StepPlan) -> String {
+    let pace = match step.load {
+        LoadKind::Closed => String::new(),
+        LoadKind::Open { .. } if step.setting.share.is_some() => String::new(),
+        LoadKind::Open { rate, .. } => format!(", open loop at {} rows/s", count(rate)),
+    };
+    let settle = if step.settle { ", then settle" } else { "" };
+    let limit = seconds(step.seconds_max);
+    format!(
+        "    {:<7} {}{pace}; at most {limit}{settle}",
+        step.name, step.about
+    )
 }
 
 /// What a plan says of a target that is a server.

@@ -131,6 +131,38 @@ impl Envelope {
         }
     }
 
+    /// Put other limits on input and output in force and read them back. That on memory stays.
+    ///
+    /// # Errors
+    /// As [`Envelope::create`].
+    pub fn recap(
+        &mut self,
+        cgroups: &Cgroups,
+        limits: &Limits,
+        device: Option<DeviceId>,
+    ) -> Result<()> {
+        limits.check()?;
+        self.status
+            .limits
+            .retain(|row| row.limit == LimitKind::Memory);
+        let place = self.io_group().map(|(v, path)| (v, path.to_owned()));
+        let disk = device.and_then(|d| whole_disk(cgroups.sys_root(), d).ok());
+        match (place, disk) {
+            (Some((Version::V1, path)), Some(disk)) => v1::uncap_io(&path, disk)?,
+            (Some((Version::V2, path)), Some(disk)) => v2::uncap_io(&path, disk)?,
+            // Nothing was capped.
+            _ => {}
+        }
+        self.cap_io(cgroups, limits, device)?;
+        let mut told = Vec::new();
+        self.status.warnings.retain(|warning| {
+            let new = !told.contains(warning);
+            told.push(warning.clone());
+            new
+        });
+        Ok(())
+    }
+
     /// Move process `pid`, with all its threads, into the groups. Children it starts later are
     /// born in them. Without groups this does nothing.
     ///

@@ -63,6 +63,14 @@ pub(super) fn cap_io(group: &Path, limits: &Limits, disk: DeviceId) -> Result<Ve
     Ok(rows)
 }
 
+/// Take every cap on `disk` away: the kernel reads 0 as none.
+pub(super) fn uncap_io(group: &Path, disk: DeviceId) -> Result<()> {
+    for (kind, _) in Limits::default().io() {
+        write_control(&group.join(file_of(kind)), &format!("{disk} 0"))?;
+    }
+    Ok(())
+}
+
 fn file_of(kind: LimitKind) -> &'static str {
     match kind {
         LimitKind::ReadIops => "blkio.throttle.read_iops_device",

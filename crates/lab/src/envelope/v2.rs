@@ -78,6 +78,15 @@ pub(super) fn cap_io(group: &Path, limits: &Limits, disk: DeviceId) -> Result<Ve
     Ok(rows)
 }
 
+/// Take every cap on `disk` away.
+pub(super) fn uncap_io(group: &Path, disk: DeviceId) -> Result<()> {
+    let mut line = disk.to_string();
+    for (kind, _) in Limits::default().io() {
+        line.push_str(&format!(" {}=max", key_of(kind)));
+    }
+    write_control(&group.join("io.max"), &line)
+}
+
 fn key_of(kind: LimitKind) -> &'static str {
     match kind {
         LimitKind::ReadIops => "riops",

@@ -21,6 +21,7 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
     fixed: &[],
     sizes,
     steps,
+    program: None,
 };
 
 /// Rows of the interval table.

@@ -1,14 +1,21 @@
 //! Experiments: what is done, as plans of steps. An experiment never knows the engine.
 
 mod classic;
+pub(crate) mod insert_threads;
+mod linkbench;
+pub(crate) mod many_tables;
+pub(crate) mod oltp;
 mod plan;
+mod programmed;
 mod rate;
 mod reads;
 mod redo_log;
 mod settings;
 mod steps;
+pub(crate) mod tpcc;
 
 pub use plan::plan;
+pub use programmed::Programmed;
 pub use rate::Rate;
 pub use settings::Settings;
 
@@ -83,16 +90,23 @@ pub struct Experiment {
     pub sizes: fn(Preset) -> Sizes,
     /// Its steps.
     pub steps: fn(&Sizes, &Params) -> Vec<StepPlan>,
+    /// What it has in their place where its workload has tables of its own.
+    pub program: Option<Programmed>,
 }
 
 /// Every experiment.
 #[must_use]
 pub fn experiments() -> &'static [Experiment] {
-    const ALL: [Experiment; 4] = [
+    const ALL: [Experiment; 9] = [
         classic::EXPERIMENT,
         steps::EXPERIMENT,
         reads::EXPERIMENT,
         redo_log::EXPERIMENT,
+        insert_threads::EXPERIMENT,
+        many_tables::EXPERIMENT,
+        tpcc::EXPERIMENT,
+        linkbench::EXPERIMENT,
+        oltp::EXPERIMENT,
     ];
     &ALL
 }

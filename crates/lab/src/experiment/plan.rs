@@ -7,7 +7,7 @@ use stdx::ByteSize;
 
 use super::rate::{Rate, open_loops};
 use super::settings::Settings;
-use super::{Experiment, Fixed, Params, Sizes};
+use super::{Experiment, Fixed, Params, Sizes, programmed};
 use crate::envelope::Limits;
 use crate::error::{Error, Result};
 use crate::record::{Cell, LoadKind, Plan, Preset, StepPlan, TargetSpec};
@@ -39,14 +39,15 @@ pub fn plan(experiment: &Experiment, settings: &Settings, out: &Path) -> Result<
     check_fixed(experiment, settings)?;
     let preset = settings.preset.unwrap_or(Preset::Quick);
     let mut sizes = (experiment.sizes)(preset);
-    apply(&mut sizes, settings)?;
+    apply(&mut sizes, experiment, settings)?;
     let params = params(experiment, settings)?;
     let targets = targets(settings)?;
     let limits = limits(&sizes, settings);
     limits.check().map_err(|e| Error::new(e.to_string()))?;
     let cache = cache(&sizes, settings);
     check_cache(cache, &limits)?;
-    let steps = steps(experiment, (preset, &sizes), &params, settings);
+    let variant = programmed::variant(experiment.name, experiment.program.as_ref(), settings)?;
+    let steps = steps(experiment, (preset, &sizes), (&params, variant), settings);
     let repeats = settings.repeats.unwrap_or(sizes.repeats);
     let seed = settings.seed.unwrap_or(SEED);
     let rows = RowParams {
@@ -55,9 +56,8 @@ pub fn plan(experiment: &Experiment, settings: &Settings, out: &Path) -> Result<
         payload: params.payload,
         indexes: params.indexes,
     };
-    let row_bytes = Generator::new(rows).logical_bytes(true);
-    // Steps after the first load insert as many rows as they delete.
-    let data_bytes = whole(row_bytes * sizes.rows as f64);
+    let (described, data_bytes) = described(experiment, &sizes, variant, rows);
+    let program = experiment.program.as_ref();
     let mut plan = Plan {
         experiment: experiment.name.to_owned(),
         preset,
@@ -66,19 +66,22 @@ pub fn plan(experiment: &Experiment, settings: &Settings, out: &Path) -> Result<
         targets,
         seed,
         repeats,
-        clients: settings.clients.unwrap_or(1),
+        clients: settings.clients.or(program.map(|p| p.clients)).unwrap_or(1),
         limits,
         cache,
         durability: settings.durability.unwrap_or(Durability::Interval),
         interval_ms: settings.interval_ms.unwrap_or(100),
         codec: settings.codec.unwrap_or(Codec::Fast),
-        direct_io: settings.direct.unwrap_or(false),
+        direct_io: settings
+            .direct
+            .or(program.map(|p| p.direct))
+            .unwrap_or(false),
         threads: settings.threads.unwrap_or(2),
         settle_max: settings
             .settle
             .filter(|s| *s != f64::INFINITY)
             .unwrap_or_else(|| settle_seconds(sizes.rows)),
-        params: serde_json::to_value(rows).expect("plain data"),
+        params: described,
         data_bytes,
         disk_bytes: whole(data_bytes as f64 * DISK_PER_BYTE) + (256 << 20),
         seconds_estimate: 0.0,
@@ -90,13 +93,38 @@ pub fn plan(experiment: &Experiment, settings: &Settings, out: &Path) -> Result<
     Ok(plan)
 }
 
+/// The parameters of the workload as the plan keeps them, and its logical bytes.
+fn described(
+    experiment: &Experiment,
+    sizes: &Sizes,
+    variant: &str,
+    rows: RowParams,
+) -> (serde_json::Value, u64) {
+    match &experiment.program {
+        Some(program) => {
+            let spec = (program.spec)(sizes, variant, rows.seed);
+            let described = serde_json::to_value(&spec).expect("plain data");
+            (described, spec.data_bytes())
+        }
+        None => {
+            let row_bytes = Generator::new(rows).logical_bytes(true);
+            // Steps after the first load insert as many rows as they delete.
+            let described = serde_json::to_value(rows).expect("plain data");
+            (described, whole(row_bytes * sizes.rows as f64))
+        }
+    }
+}
+
 fn steps(
     experiment: &Experiment,
     (preset, sizes): (Preset, &Sizes),
-    params: &Params,
+    (params, variant): (&Params, &str),
     settings: &Settings,
 ) -> Vec<StepPlan> {
-    let mut steps = (experiment.steps)(sizes, params);
+    let mut steps = match &experiment.program {
+        Some(program) => (program.steps)(sizes, variant),
+        None => (experiment.steps)(sizes, params),
+    };
     for step in &mut steps {
         pace(step, settings);
     }
@@ -110,6 +138,9 @@ fn steps(
 
 /// Refuse settings that the experiment makes itself: they would say something else than is done.
 fn check_fixed(experiment: &Experiment, settings: &Settings) -> Result<()> {
+    if experiment.program.is_some() {
+        programmed::check(experiment.name, settings)?;
+    }
     for fixed in experiment.fixed {
         let (flag, set) = match fixed {
             Fixed::Durability => ("--durability", settings.durability.is_some()),
@@ -129,7 +160,7 @@ fn check_fixed(experiment: &Experiment, settings: &Settings) -> Result<()> {
     Ok(())
 }
 
-fn apply(sizes: &mut Sizes, settings: &Settings) -> Result<()> {
+fn apply(sizes: &mut Sizes, experiment: &Experiment, settings: &Settings) -> Result<()> {
     if let Some(scale) = settings.scale {
         if !(scale > 0.0 && scale <= 1e6) {
             return Err(Error::new(format!(
@@ -145,7 +176,9 @@ fn apply(sizes: &mut Sizes, settings: &Settings) -> Result<()> {
                 "--time {time}: must be above 0 seconds"
             )));
         }
-        sizes.load_seconds = time;
+        if experiment.program.is_none_or(|p| p.cut) {
+            sizes.load_seconds = time;
+        }
         sizes.query_seconds = time;
     }
     if sizes.rows < 1000 {

@@ -23,6 +23,7 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
     fixed: &[],
     sizes,
     steps,
+    program: None,
 };
 
 fn sizes(preset: Preset) -> Sizes {
@@ -81,7 +82,7 @@ mod tests {
             let silent = match work {
                 Work::Scan => true,
                 Work::Query { write_rate, .. } => write_rate == 0.0,
-                Work::Load { .. } | Work::BuildIndexes => false,
+                Work::Load { .. } | Work::BuildIndexes | Work::Program(_) => false,
             };
             assert!(silent, "{}", step.name);
         }

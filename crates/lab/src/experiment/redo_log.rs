@@ -23,6 +23,7 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
     fixed: &[Fixed::Durability, Fixed::Clients, Fixed::Rate, Fixed::Batch],
     sizes,
     steps,
+    program: None,
 };
 
 /// The levels, the strongest first.

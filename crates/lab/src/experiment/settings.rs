@@ -62,6 +62,8 @@ pub struct Settings {
     pub batch: Option<u32>,
     /// Range queries per second beside the load.
     pub queries: Option<f64>,
+    /// The variant of the experiment's workload.
+    pub variant: Option<String>,
     /// The results directory.
     pub out: Option<PathBuf>,
     /// Where the engines' data go.
@@ -113,6 +115,7 @@ impl Settings {
             shape,
             batch,
             queries,
+            variant,
             out,
             data_dir,
             keep_data,
@@ -168,6 +171,7 @@ impl Settings {
             shape: run.index_shape.map(|s| s.0),
             batch: run.batch,
             queries: run.queries,
+            variant: run.variant,
             out: run.out,
             data_dir: run.data_dir,
             keep_data: run.keep_data,
@@ -237,6 +241,7 @@ struct Run {
     index_shape: Option<Text<Shape>>,
     batch: Option<u32>,
     queries: Option<f64>,
+    variant: Option<String>,
     out: Option<PathBuf>,
     data_dir: Option<PathBuf>,
     keep_data: Option<bool>,

@@ -20,6 +20,7 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
     fixed: &[],
     sizes,
     steps,
+    program: None,
 };
 
 /// Background inserts and deletes per second of the query steps.

@@ -5,7 +5,13 @@
 //! figures of one target in one run.
 
 mod classic;
+mod insert_threads;
+mod linkbench;
+mod many_tables;
+mod oltp;
+mod programs;
 mod redo_log;
+mod tpcc;
 
 use serde::{Deserialize, Serialize};
 
@@ -176,6 +182,11 @@ pub fn beside(run: &RunRecord) -> Option<Beside> {
     match run.manifest.plan.experiment.as_str() {
         "iibench-classic" => Some(classic::beside(run)),
         "redo-log" => Some(redo_log::beside(run)),
+        "insert-vs-threads" => Some(insert_threads::beside(run)),
+        "many-tables" => Some(many_tables::beside(run)),
+        "tpcc" => Some(tpcc::beside(run)),
+        "linkbench" => Some(linkbench::beside(run)),
+        "oltp-read-only" => Some(oltp::beside(run)),
         _ => None,
     }
 }

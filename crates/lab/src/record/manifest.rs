@@ -146,6 +146,9 @@ pub struct Setting {
     /// Load threads, where they are not the plan's.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub clients: Option<u32>,
+    /// Caps on reads and on writes per second, where they are not the plan's.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub iops: Option<u64>,
     /// Compression class, where it is not the plan's; on a fresh store.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub codec: Option<Codec>,

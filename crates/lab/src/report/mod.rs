@@ -17,6 +17,7 @@ mod format;
 mod matrix;
 mod metrics;
 mod model;
+mod overview;
 mod plots;
 mod published;
 mod sections;
@@ -38,6 +39,8 @@ use serde::Serialize;
 use crate::record::{Manifest, RunRecord, SCHEMA};
 
 use model::View;
+
+pub use overview::{Part, overview};
 
 pub(crate) use format::maybe as number;
 
@@ -67,8 +70,9 @@ pub enum ReportError {
     Compress(#[from] std::io::Error),
 }
 
-const TEMPLATES: [(&str, &str); 6] = [
+const TEMPLATES: [(&str, &str); 7] = [
     ("report.html", include_str!("../../assets/report.html")),
+    ("overview.html", include_str!("../../assets/overview.html")),
     ("macros.html", include_str!("../../assets/macros.html")),
     ("step.html", include_str!("../../assets/step.html")),
     (

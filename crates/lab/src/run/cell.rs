@@ -19,7 +19,7 @@ use super::restart;
 use super::server::Server;
 use super::summary::{Ending, summarize};
 use crate::analysis;
-use crate::envelope::{Envelope, Mode, data_device};
+use crate::envelope::{Cgroups, Envelope, Limits, Mode, data_device};
 use crate::error::{Error, Failure, Result};
 use crate::load::decode_histogram;
 use crate::record::{
@@ -29,8 +29,9 @@ use crate::record::{
 use crate::sample::{OsSample, Sampler, SelfUsage, self_usage};
 use crate::store::{StepDir, file_name};
 use crate::target::{self, Kind};
-use crate::worker::protocol::{Event, Finished, Open, Request, Step};
-use crate::workload::iibench::Work;
+use crate::worker::protocol::{Before, Event, Finished, Open, Request, Step};
+use crate::workload::iibench::{RowParams, Work};
+use crate::workload::program::{Spec, Task};
 
 /// Do all steps of a cell. On an error its step is marked failed, and the worker ends.
 pub(super) fn run(runner: &mut Runner<'_>, cell: Cell) -> Result<()> {
@@ -108,6 +109,8 @@ fn with_worker(
         sampler,
         stats: EngineStats::default(),
         rates: BTreeMap::new(),
+        before: Before::default(),
+        iops: None,
         untouched: true,
         lost: false,
     };
@@ -197,6 +200,10 @@ pub(super) struct Lap<'r, 'p, 'a> {
     pub(super) stats: EngineStats,
     /// The mean rates of the steps done.
     rates: BTreeMap<String, f64>,
+    /// The caps in force that are a step's own.
+    iops: Option<u64>,
+    /// What a workload with tables of its own left in the store.
+    before: Before,
     /// Whether no step has written to the store yet.
     pub(super) untouched: bool,
     /// Whether the worker has no store that could be closed.
@@ -218,8 +225,12 @@ impl Lap<'_, '_, '_> {
     /// Open the store with what a step asks for; the seconds it took. `found`: with what is in it.
     pub(super) fn open(&mut self, setting: &Setting, found: bool) -> Result<f64> {
         let params = setting.params.as_ref().unwrap_or(&self.plan.params);
-        let rows = serde_json::from_value(params.clone())
-            .map_err(|e| Error::new(format!("the plan's parameters: {e}")))?;
+        let program = Spec::of(params).map_err(Error::new)?;
+        let rows = match &program {
+            Some(_) => RowParams::NONE,
+            None => serde_json::from_value(params.clone())
+                .map_err(|e| Error::new(format!("the plan's parameters: {e}")))?,
+        };
         let mut options = engine_options(self.plan, self.target);
         options.codec = setting.codec.unwrap_or(options.codec);
         let request = Request::Open(Open {
@@ -229,7 +240,8 @@ impl Lap<'_, '_, '_> {
             uri: self.uri.clone(),
             durability: setting.durability.unwrap_or(self.plan.durability),
             rows,
-            clients: setting.clients.unwrap_or(0).max(self.plan.clients),
+            program,
+            clients: setting.clients.unwrap_or(0).max(most_clients(self.plan)),
             keep: self.plan.keep_data,
             found,
         });
@@ -292,6 +304,7 @@ impl Lap<'_, '_, '_> {
         }
         let step = &self.paced(step)?;
         let name = &self.target.name;
+        self.cap(step.setting.iops)?;
         let mut dir = self
             .runner
             .run
@@ -314,6 +327,29 @@ impl Lap<'_, '_, '_> {
                 Err(e)
             }
         }
+    }
+
+    /// Put the caps of a step on input and output in force; those of the plan where it has none.
+    fn cap(&mut self, iops: Option<u64>) -> Result<()> {
+        if self.iops == iops || matches!(target::kind(self.target), Ok(Kind::Foreign(_))) {
+            self.record = envelope_record(self.envelope.status());
+            return Ok(());
+        }
+        let own = &self.plan.limits;
+        let limits = Limits {
+            read_iops: iops.or(own.read_iops),
+            write_iops: iops.or(own.write_iops),
+            ..*own
+        };
+        self.iops = iops;
+        recap(
+            &mut self.envelope,
+            &self.runner.cgroups,
+            &limits,
+            self.device,
+        )?;
+        self.record = envelope_record(self.envelope.status());
+        Ok(())
     }
 
     /// A step with the rate of its open loop, where that is a share of another step's.
@@ -360,6 +396,7 @@ impl Lap<'_, '_, '_> {
             load: step.load,
             clients: step.setting.clients.unwrap_or(self.plan.clients),
             acknowledged: None,
+            before: self.before,
         }))
     }
 
@@ -367,8 +404,10 @@ impl Lap<'_, '_, '_> {
         let work: Work = serde_json::from_value(step.work.clone())
             .map_err(|e| Error::new(format!("step {}: {e}", step.name)))?;
         let main = match work {
-            Work::Query { .. } | Work::Scan => Main::Queries,
-            Work::Load { .. } | Work::BuildIndexes => Main::Rows,
+            Work::Query { .. } | Work::Scan | Work::Program(Task::Scan { .. } | Task::Mix) => {
+                Main::Queries
+            }
+            Work::Load { .. } | Work::BuildIndexes | Work::Program(Task::Fill { .. }) => Main::Rows,
         };
         let lab_before = self_usage();
         let request = self.step_request(step)?;
@@ -387,6 +426,16 @@ impl Lap<'_, '_, '_> {
         };
         let loaded = observer.sample();
         observer.settle(finished.seconds);
+        // Caps of the step are not those of what comes after it.
+        if self.iops.take().is_some() {
+            let (groups, limits) = (&self.runner.cgroups, &self.plan.limits);
+            recap(&mut self.envelope, groups, limits, self.device)?;
+        }
+        let mut talk = Talk {
+            worker: &mut self.worker,
+            interrupt: self.runner.interrupt,
+            envelope: &self.envelope,
+        };
         let mut settled = Settling::default();
         if step.settle {
             let seconds_max = self.plan.settle_max;
@@ -459,6 +508,22 @@ impl Talk<'_> {
             other => Err(unexpected(&other)),
         }
     }
+}
+
+fn recap(
+    envelope: &mut Envelope,
+    cgroups: &Cgroups,
+    limits: &Limits,
+    device: Option<DeviceId>,
+) -> Result<()> {
+    let capped = envelope.recap(cgroups, limits, device);
+    capped.map_err(|e| Error::new(e.to_string()))
+}
+
+/// The most clients of a step.
+fn most_clients(plan: &Plan) -> u32 {
+    let own = plan.steps.iter().filter_map(|s| s.setting.clients);
+    own.fold(plan.clients, u32::max)
 }
 
 pub(super) fn unexpected(event: &Event) -> Error {
@@ -580,11 +645,11 @@ impl Measured {
             cgroup_max: observer.cgroup_max,
             file_max: observer.file_max,
             debt: observer.debt,
+            extra: finished.extra.clone(),
             finished,
             settled,
             integrity,
             lab,
-            extra: BTreeMap::new(),
             warnings: Vec::new(),
         }
     }
@@ -608,6 +673,10 @@ impl Measured {
         };
         let summary = summarize(&self, &ending, &histogram, beside.as_ref());
         dir.finish(&summary, &stalls, Some(&histogram), beside.as_ref())?;
+        lap.before = Before {
+            rows: self.finished.live_rows,
+            bytes: self.finished.live_bytes,
+        };
         lap.rates.insert(step.name.clone(), summary.rate_mean);
         lap.runner.progress.step_end(&summary);
         Ok(())

@@ -22,18 +22,28 @@ use crate::sample::{Sampler, self_usage};
 use crate::store::StepDir;
 use crate::target::{self, Kind};
 use crate::worker::protocol::{Audit, Event, Finished, Request};
+use crate::workload::iibench::Work;
 
 /// Why a target cannot do a step at all; `None` if it can.
 pub(super) fn unsupported(spec: &TargetSpec, step: &StepPlan) -> Option<String> {
     let setting = &step.setting;
+    if owns_tables(step)
+        && let Some(why) = target::tables_unsupported(spec)
+    {
+        return Some(why.to_owned());
+    }
     let factory = match target::kind(spec) {
         Ok(Kind::Embedded(factory)) => factory,
         Ok(Kind::Private(private)) => {
             let why = setting.durability.and_then(|level| private.lacks(level));
             return why.map(str::to_owned);
         }
-        _ => {
-            let needs = setting.kill || setting.cold || setting.fresh;
+        kind => {
+            if setting.iops.is_some() && matches!(kind, Ok(Kind::Foreign(_))) {
+                return Some("the lab did not start it, so it cannot be capped".to_owned());
+            }
+            // A workload that makes its tables anew needs no fresh store.
+            let needs = setting.kill || setting.cold || (setting.fresh && !owns_tables(step));
             let why = "it needs a store of its own, and a server stays for a whole cell";
             return needs.then(|| why.to_owned());
         }
@@ -57,6 +67,14 @@ pub(super) fn unsupported(spec: &TargetSpec, step: &StepPlan) -> Option<String> 
     None
 }
 
+/// Whether a step is of a workload with tables of its own.
+fn owns_tables(step: &StepPlan) -> bool {
+    matches!(
+        serde_json::from_value(step.work.clone()),
+        Ok(Work::Program(_))
+    )
+}
+
 /// The setting of the first step a target can do, with which its store is opened.
 pub(super) fn first<'p>(plan: &'p Plan, spec: &TargetSpec) -> Option<&'p StepPlan> {
     let mut steps = plan.steps.iter();
@@ -68,7 +86,11 @@ impl Lap<'_, '_, '_> {
     pub(super) fn enter(&mut self, step: &StepPlan) -> Result<()> {
         let untouched = mem::take(&mut self.untouched);
         let Setting { fresh, cold, .. } = step.setting;
-        if (fresh && !untouched) || cold {
+        let stays = matches!(
+            target::kind(self.target),
+            Ok(Kind::Managed(_) | Kind::Foreign(_))
+        );
+        if (fresh && !untouched && !stays) || cold {
             self.replace(step, fresh)?;
             self.open(&step.setting, !fresh)?;
         }

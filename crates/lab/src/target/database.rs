@@ -15,6 +15,7 @@ use std::time::Duration;
 use kv::EngineStats;
 use serde::{Deserialize, Serialize};
 
+use super::tables::Tables;
 use crate::record::Integrity;
 use crate::worker::protocol::Audit;
 
@@ -110,6 +111,14 @@ pub trait Database: Send + Sync {
     /// What is known of the server; `None` for an engine in this process.
     fn server(&self) -> Option<ServerFacts> {
         None
+    }
+
+    /// The tables a workload declares, where it keeps more than those of the insert benchmark.
+    ///
+    /// # Errors
+    /// Why it cannot.
+    fn tables(&self) -> Result<&dyn Tables, String> {
+        Err("it keeps no tables but that of the insert benchmark".to_owned())
     }
 
     /// A connection for one client of the load.

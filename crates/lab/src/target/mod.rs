@@ -13,6 +13,7 @@ mod mongodb;
 mod null;
 mod spec;
 mod sql;
+pub mod tables;
 
 pub use database::{Configured, Connection, Database, Live, Meter, ServerFacts, Settled, State};
 pub use managed::Managed;
@@ -55,6 +56,25 @@ pub fn kind(spec: &TargetSpec) -> Result<Kind, String> {
         (MONGODB | sql::MYSQL | sql::POSTGRES, Some(uri)) => Kind::Foreign(uri.clone()),
         (engine, _) => Kind::Embedded(factory(engine)?),
     })
+}
+
+/// Why a target that keeps nothing cannot keep tables.
+const NO_TABLES: &str = "it keeps nothing, and transactions read what others wrote";
+
+/// Why an SQL server cannot keep tables.
+const NO_SQL_TABLES: &str = "the lab has the table of the insert benchmark alone for SQL servers";
+
+/// Why a target cannot keep the tables a workload declares; `None` if it can, as far as is known
+/// before it is opened.
+#[must_use]
+pub fn tables_unsupported(spec: &TargetSpec) -> Option<&'static str> {
+    let uri = spec.options.get(URI);
+    let sql = Private::of(spec).is_some() || uri.is_some_and(|uri| sql::address::is_sql(uri));
+    match spec.engine.as_str() {
+        "null" => Some(NO_TABLES),
+        _ if sql => Some(NO_SQL_TABLES),
+        _ => None,
+    }
 }
 
 /// Whether the server at an address answers.

@@ -6,13 +6,17 @@
 
 mod acknowledged;
 mod build;
+mod counting;
 mod insert;
 mod meter;
+mod program;
 pub mod protocol;
 mod query;
 mod scan;
 mod serve;
 mod session;
 mod step;
+#[cfg(test)]
+mod tests;
 
 pub use serve::serve;

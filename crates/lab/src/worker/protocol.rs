@@ -1,6 +1,7 @@
 //! What the lab and its worker say to each other: JSON, one message a line, requests on the
 //! worker's standard input and events on its standard output.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use kv::{Durability, EngineOptions, EngineStats};
@@ -11,6 +12,7 @@ use crate::probe::CapCheck;
 use crate::record::{Ended, Integrity, LoadKind};
 use crate::target::ServerFacts;
 use crate::workload::iibench::{RowParams, Work};
+use crate::workload::program::Spec;
 
 /// What the worker is asked to do. One at a time; each ends with one closing event.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -62,6 +64,9 @@ pub struct Open {
     pub durability: Durability,
     /// The rows.
     pub rows: RowParams,
+    /// The workload with tables of its own, where the run has one.
+    #[serde(default)]
+    pub program: Option<Spec>,
     /// The most connections of the load at once.
     pub clients: u32,
     /// Whether rows stay in a server when it is closed.
@@ -87,6 +92,18 @@ pub struct Step {
     /// Where clients write down what was acknowledged to them, for a step that ends with a kill.
     #[serde(default)]
     pub acknowledged: Option<PathBuf>,
+    /// What a workload with tables of its own left before this step.
+    #[serde(default)]
+    pub before: Before,
+}
+
+/// What a workload with tables of its own has in the target.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Before {
+    /// Rows.
+    pub rows: u64,
+    /// Bytes of their values and index entries.
+    pub bytes: u64,
 }
 
 /// What a killed store holds, against what was acknowledged before.
@@ -237,4 +254,7 @@ pub struct Finished {
     pub live_rows: u64,
     /// Wrong answers the clients got; the first few.
     pub wrong: Vec<String>,
+    /// The workload's own numbers.
+    #[serde(default)]
+    pub extra: BTreeMap<String, f64>,
 }

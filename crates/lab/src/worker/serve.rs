@@ -98,7 +98,10 @@ fn answer(
                 .map_err(|e| format!("cannot read {}: {e}", acknowledged.display()))?;
             open.database.audit(&told).map(Event::Audited)
         }
-        Request::Verify => Ok(Event::Verified(open.database.verify(open.live))),
+        Request::Verify => Ok(Event::Verified(match &open.running {
+            Some(running) => running.check(open.database.as_ref()),
+            None => open.database.verify(open.live),
+        })),
         Request::Open(_) | Request::Caps { .. } | Request::Close => {
             Err("handled before".to_owned())
         }

@@ -1,5 +1,6 @@
 //! The open target and what the workload knows is in it.
 
+use super::program::Running;
 use super::protocol::Open;
 use crate::target::{self, Database, Live};
 use crate::workload::iibench::Generator;
@@ -10,6 +11,8 @@ pub(super) struct Session {
     pub live: Live,
     /// Whether the target keeps what it is given (`null` does not).
     pub keeps: bool,
+    /// The workload with tables of its own, where there is one.
+    pub running: Option<Running>,
 }
 
 impl Session {
@@ -21,6 +24,7 @@ impl Session {
             database,
             generator: Generator::new(request.rows),
             live: Live::default(),
+            running: request.program.as_ref().map(Running::new),
         })
     }
 

@@ -8,14 +8,15 @@ use rustix::time::{ClockId, clock_gettime};
 use stdx::sync::Mutex;
 use stdx::time;
 
-use super::protocol::{Event, Finished, Interval, Step, Tick};
+use super::protocol::{Before, Event, Finished, Interval, Step, Tick};
 use super::session::Session;
-use super::{build, insert, query, scan};
+use super::{build, insert, program, query, scan};
 use crate::load::{Marks, Recorder, encode_histogram, latency_of};
 use crate::record::Ended;
 use crate::sample::self_usage;
 use crate::target::Live;
 use crate::workload::iibench::Work;
+use crate::workload::program::Task;
 
 /// How often the ticker looks: the resolution of tenths and intervals.
 const LOOK: Duration = Duration::from_millis(50);
@@ -50,6 +51,8 @@ pub(super) struct Shared<'a> {
     pub main: Recorder,
     /// Latency of queries beside a load.
     pub side: Recorder,
+    /// What clients of a program count besides.
+    pub counters: program::Counters,
 }
 
 impl Shared<'_> {
@@ -101,8 +104,12 @@ impl Shared<'_> {
     /// Main operations done: rows for loads, queries for query steps.
     fn done(&self) -> u64 {
         match self.plan.work {
-            Work::Query { .. } | Work::Scan => self.queries.load(Ordering::Relaxed),
-            Work::Load { .. } | Work::BuildIndexes => self.rows.load(Ordering::Relaxed),
+            Work::Query { .. } | Work::Scan | Work::Program(Task::Scan { .. } | Task::Mix) => {
+                self.queries.load(Ordering::Relaxed)
+            }
+            Work::Load { .. } | Work::BuildIndexes | Work::Program(Task::Fill { .. }) => {
+                self.rows.load(Ordering::Relaxed)
+            }
         }
     }
 
@@ -143,11 +150,13 @@ pub(super) fn run(
     let needs_indexes = match plan.work {
         Work::Load { indexes, .. } => indexes,
         Work::BuildIndexes | Work::Query { .. } | Work::Scan => true,
+        Work::Program(_) => false,
     };
     if needs_indexes && !builds {
         session.database.create_indexes()?;
     }
     let before = session.live;
+    let made = enter(session, plan)?;
     let shared = shared(session, plan);
     let mut ticker = Ticker::new(&shared, before);
     thread::scope(|scope| {
@@ -169,6 +178,16 @@ pub(super) fn run(
         return Err(error);
     }
     let finished = outcome(&shared, &ticker.marks, seconds);
+    if let (Work::Program(task), Some(running)) = (&plan.work, &session.running) {
+        let finished = program::finished(running, *task, plan, &shared.counters, finished)?;
+        if let Some(running) = &mut session.running {
+            running.live = Before {
+                rows: finished.live_rows,
+                bytes: finished.live_bytes,
+            };
+        }
+        return Ok(with(finished, made));
+    }
     let live = Live {
         low: shared.next_delete.load(Ordering::Relaxed),
         high: shared.next_row.load(Ordering::Relaxed).min(shared.end_row),
@@ -182,13 +201,30 @@ pub(super) fn run(
     })
 }
 
+/// The seconds it took to make tables, beside what was measured.
+fn with(mut finished: Finished, made: Option<f64>) -> Finished {
+    let made = made.map(|seconds| ("create_seconds".to_owned(), seconds));
+    finished.extra.extend(made);
+    finished
+}
+
+/// Make the tables of a program, or look for them.
+fn enter(session: &mut Session, plan: &Step) -> Result<Option<f64>, String> {
+    let Work::Program(task) = plan.work else {
+        return Ok(None);
+    };
+    let running = session.running.as_mut();
+    let running = running.ok_or("the run has no workload with tables of its own")?;
+    running.enter(task, plan.before, session.database.as_ref())
+}
+
 fn shared<'a>(session: &'a Session, plan: &'a Step) -> Shared<'a> {
     let start = time::now();
     let live = session.live;
     let end_row = match plan.work {
         Work::Load { .. } if plan.operations > 0 => live.high + plan.operations,
         Work::BuildIndexes => live.high,
-        Work::Load { .. } | Work::Query { .. } | Work::Scan => u64::MAX,
+        Work::Load { .. } | Work::Query { .. } | Work::Scan | Work::Program(_) => u64::MAX,
     };
     Shared {
         session,
@@ -210,6 +246,7 @@ fn shared<'a>(session: &'a Session, plan: &'a Step) -> Shared<'a> {
         wrong: Mutex::new(Vec::new()),
         main: Recorder::new(plan.clients, start),
         side: Recorder::new(plan.clients, start),
+        counters: program::Counters::default(),
     }
 }
 
@@ -238,6 +275,15 @@ fn clients_of<'a>(shared: &'a Shared<'a>) -> Vec<(String, Body<'a>)> {
                 shared.ended();
             };
             clients.push(("build".to_owned(), Box::new(body)));
+        }
+        Work::Program(task) => {
+            for client in 0..count {
+                let body = move || {
+                    program::client(shared, client, task);
+                    shared.ended();
+                };
+                clients.push((format!("load-{client}"), Box::new(body)));
+            }
         }
         Work::Scan => {
             let body = move || {
@@ -301,6 +347,7 @@ fn outcome(shared: &Shared<'_>, marks: &Marks, seconds: f64) -> Finished {
         live_bytes: 0,
         live_rows: 0,
         wrong: shared.wrong.lock().clone(),
+        extra: std::collections::BTreeMap::new(),
     }
 }
 

@@ -1,3 +1,10 @@
 //! Workloads: rows and operations as pure functions of a seed. A workload never knows the target.
 
 pub mod iibench;
+pub mod linkbench;
+pub mod many_tables;
+pub mod oltp;
+pub mod program;
+pub mod table;
+pub mod tpcc;
+pub mod zipf;

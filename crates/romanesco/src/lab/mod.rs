@@ -10,6 +10,7 @@ mod list;
 mod report;
 mod resume;
 mod run;
+mod run_all;
 mod stop;
 mod watch;
 

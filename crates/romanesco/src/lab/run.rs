@@ -13,7 +13,11 @@ use lab::workload::iibench::{Payload, Shape};
 use lab::{Error, Result, display, target};
 use stdx::ByteSize;
 
+use super::run_all::All;
 use super::{Show, Switch, conclude, listen, program};
+
+/// Stands for every experiment.
+const ALL: &str = "all";
 
 /// The file of settings looked for in the current directory.
 const CONFIG: &str = "lab.toml";
@@ -25,7 +29,7 @@ preset.\n\nExample: romanesco lab run iibench-classic -t betree,rocksdb:compacti
 --preset quick --mem 256M --out out/first"
 )]
 pub(crate) struct Args {
-    /// The experiment (see `lab list`)
+    /// The experiment (see `lab list`), or all of them: `all`
     experiment: Option<String>,
     /// Targets, separated by commas: ENGINE or ENGINE:option=value (default: every persistent
     /// engine compiled in)
@@ -101,6 +105,10 @@ pub(crate) struct Args {
     /// Range queries per second beside the load, from the third interval on [default: 0]
     #[arg(long, env = "LAB_QUERIES")]
     queries: Option<f64>,
+    /// The variant of the workload: spec or percona (tpcc), facebook or callaghan (linkbench),
+    /// thousand or full (many-tables)
+    #[arg(long, env = "LAB_VARIANT", value_name = "NAME")]
+    variant: Option<String>,
     /// Prices of the report: those of `lab list prices`, or a TOML file [default: aws-2025]
     #[arg(long, env = "LAB_PRICES", value_name = "NAME|FILE")]
     prices: Option<String>,
@@ -133,6 +141,18 @@ pub(crate) fn run(args: Args) -> Result<u8> {
     let name = settings.experiment.clone().ok_or_else(|| {
         Error::new("no experiment is named; try `romanesco lab run iibench-classic`")
     })?;
+    if name == ALL {
+        let all = All {
+            out: settings.out.clone().unwrap_or_else(|| default_out(&name)),
+            command: env::args().collect(),
+            program: program()?,
+            prices: prices(settings.prices.as_deref())?,
+            force,
+            dry_run,
+            show,
+        };
+        return all.run(&settings, &listen()?);
+    }
     let experiment = experiment::experiment(&name)?;
     let out = settings.out.clone().unwrap_or_else(|| default_out(&name));
     let plan = experiment::plan(experiment, &settings, &out)?;
@@ -191,6 +211,7 @@ impl Args {
             shape: self.index_shape,
             batch: self.batch,
             queries: self.queries,
+            variant: self.variant,
             out: self.out,
             data_dir: self.data_dir,
             keep_data: self.keep_data.then_some(true),

@@ -7,6 +7,7 @@
 )]
 
 mod damage;
+mod experiments;
 mod interrupt;
 mod options;
 mod program;

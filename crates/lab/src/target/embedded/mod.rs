@@ -4,6 +4,7 @@
 mod audit;
 mod build;
 mod connection;
+mod tables;
 #[cfg(test)]
 mod tests;
 mod verify;
@@ -17,6 +18,7 @@ use stdx::sync::OnceLock;
 
 use super::database::{Connection, Database, Live, Settled, State};
 use super::factory;
+use super::tables::Tables;
 use crate::record::Integrity;
 use crate::worker::protocol::{Audit, Open};
 use crate::workload::iibench::{Generator, TREES};
@@ -29,6 +31,7 @@ pub(super) struct Embedded {
     rows: TreeId,
     indexes: OnceLock<[TreeId; 3]>,
     keeps: bool,
+    catalog: tables::Catalog,
 }
 
 /// Open an engine; a fresh store has no rows.
@@ -48,6 +51,7 @@ pub(super) fn open(request: &Open) -> Result<Embedded, String> {
         generator: Generator::new(request.rows),
         durability: request.durability,
         keeps: request.engine != "null",
+        catalog: tables::Catalog::default(),
         engine,
     })
 }
@@ -62,6 +66,14 @@ impl Embedded {
 impl Database for Embedded {
     fn keeps(&self) -> bool {
         self.keeps
+    }
+
+    fn tables(&self) -> Result<&dyn Tables, String> {
+        if self.keeps {
+            Ok(self)
+        } else {
+            Err(super::NO_TABLES.to_owned())
+        }
     }
 
     fn connect(&self) -> Result<Box<dyn Connection + '_>, String> {

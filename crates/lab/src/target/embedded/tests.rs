@@ -57,6 +57,7 @@ fn loaded(dir: &Path) -> Embedded {
             payload: Payload::CLASSIC,
             indexes: 3,
         },
+        program: None,
         clients: 1,
         keep: false,
     })

@@ -12,9 +12,10 @@ use stdx::sync::Mutex;
 use stdx::time;
 
 use super::connection::Link;
-use super::{address, document, facts, failure, verify};
+use super::{address, document, facts, failure, tables, verify};
 use crate::record::Integrity;
 use crate::target::database::{Connection, Database, Live, ServerFacts, Settled, State};
+use crate::target::tables::Tables;
 use crate::worker::protocol::Open;
 use crate::workload::iibench::Generator;
 
@@ -42,6 +43,9 @@ pub(super) struct Server {
     pub(super) database: String,
     pub(super) rows: Collection<RawDocumentBuf>,
     pub(super) generator: Generator,
+    /// What every write waits for.
+    pub(super) concern: WriteConcern,
+    pub(super) catalog: tables::Catalog,
     facts: ServerFacts,
     keep: bool,
     indexed: Mutex<[bool; 3]>,
@@ -77,7 +81,9 @@ pub(in crate::target) fn open(uri: &str, request: &Open) -> Result<Box<dyn Datab
     let mut concern = WriteConcern::default();
     concern.w = Some(1.into());
     concern.journal = Some(journaled(request.durability));
-    let options = CollectionOptions::builder().write_concern(concern).build();
+    let options = CollectionOptions::builder()
+        .write_concern(concern.clone())
+        .build();
     let rows = client
         .database(&database)
         .collection_with_options(COLLECTION, options);
@@ -95,6 +101,8 @@ pub(in crate::target) fn open(uri: &str, request: &Open) -> Result<Box<dyn Datab
         database,
         rows,
         generator: Generator::new(request.rows),
+        concern,
+        catalog: tables::Catalog::default(),
         keep: request.keep,
         indexed: Mutex::new([false; 3]),
         last: Mutex::new(Look {
@@ -165,6 +173,10 @@ impl Database for Server {
         Some(self.facts.clone())
     }
 
+    fn tables(&self) -> Result<&dyn Tables, String> {
+        Ok(self)
+    }
+
     fn connect(&self) -> Result<Box<dyn Connection + '_>, String> {
         Ok(Box::new(Link::new(self)))
     }
@@ -220,6 +232,7 @@ impl Database for Server {
         if self.keep {
             return Ok(());
         }
+        self.drop_all()?;
         self.rows.drop().run().map_err(|e| self.text(&e))
     }
 }

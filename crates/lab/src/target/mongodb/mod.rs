@@ -16,6 +16,7 @@ mod database;
 mod document;
 mod facts;
 mod failure;
+mod tables;
 mod verify;
 
 pub(super) use database::{answers, open};

@@ -17,6 +17,8 @@ pub use shape::Shape;
 
 use serde::{Deserialize, Serialize};
 
+use super::program::Task;
+
 /// The names of the trees: the rows, and the three indexes.
 pub const TREES: [&str; 4] = ["rows", "index1", "index2", "index3"];
 
@@ -38,6 +40,16 @@ pub struct RowParams {
     /// How many of the three indexes have entries, from the first.
     #[serde(default = "all_indexes")]
     pub indexes: u8,
+}
+
+impl RowParams {
+    /// For a run whose workload has tables of its own, and no row of the insert benchmark.
+    pub const NONE: RowParams = RowParams {
+        seed: 0,
+        shape: Shape::Classic,
+        payload: Payload::CLASSIC,
+        indexes: 0,
+    };
 }
 
 /// The insert benchmark has three indexes.
@@ -75,6 +87,8 @@ pub enum Work {
     },
     /// Read the rows and the three indexes once from end to end, in key order; nothing is written.
     Scan,
+    /// A task of a workload with tables of its own.
+    Program(Task),
 }
 
 /// Queries that run beside a load, open-loop.

@@ -1,0 +1,93 @@
+//! `oltp-read-only`: the read-only transactions of sysbench by more and more clients.
+
+use super::programmed::{NO_ROWS, no_steps, step};
+use super::{Experiment, Fixed, Programmed, Sizes};
+use crate::record::{Preset, Setting, StepPlan};
+use crate::workload::oltp::Params;
+use crate::workload::program::{Spec, Task};
+
+pub(super) const EXPERIMENT: Experiment = Experiment {
+    name: "oltp-read-only",
+    about: "read-only transactions (10 points, 4 ranges of 100 rows) by 1 to 256 clients",
+    source: "Percona's article on encryption at rest (sysbench oltp_read_only, 20 tables of 10 M \
+             rows, 1 to 2048 threads)",
+    params: NO_ROWS,
+    fixed: &[Fixed::Rate, Fixed::Clients],
+    sizes,
+    steps: no_steps,
+    program: Some(Programmed {
+        variants: &["read-only"],
+        clients: 4,
+        direct: false,
+        cut: false,
+        spec,
+        steps,
+    }),
+};
+
+/// Clients of the steps.
+pub(crate) const CLIENTS: [u32; 5] = [1, 4, 16, 64, 256];
+
+fn sizes(preset: Preset) -> Sizes {
+    let of = |rows, memory_mib, cache_mib, load_seconds, query_seconds| Sizes {
+        rows,
+        memory_mib,
+        cache_mib,
+        load_seconds,
+        query_seconds,
+        repeats: 1,
+    };
+    match preset {
+        Preset::Smoke => of(4000, 128, 32, 300.0, 1.0),
+        Preset::Quick => of(1_600_000, 128, 64, 900.0, 8.0),
+        Preset::Standard => of(10_000_000, 512, 256, 7200.0, 60.0),
+        Preset::Published => of(200_000_000, 8 << 10, 5 << 10, 86_400.0, 300.0),
+    }
+}
+
+fn tables(sizes: &Sizes) -> u64 {
+    if sizes.rows < 100_000_000 { 4 } else { 20 }
+}
+
+fn spec(sizes: &Sizes, _variant: &str, seed: u64) -> Spec {
+    let tables = tables(sizes);
+    Spec::Oltp(Params {
+        seed,
+        tables,
+        rows: sizes.rows / tables,
+    })
+}
+
+fn steps(sizes: &Sizes, _variant: &str) -> Vec<StepPlan> {
+    let tables = tables(sizes);
+    let about = format!("load {tables} tables of {} rows", sizes.rows / tables);
+    let fill = Task::Fill { tables: 0 };
+    let load = Setting {
+        clients: Some(2),
+        ..Setting::default()
+    };
+    let mut steps = vec![step("load", about, fill, sizes.load_seconds, load)];
+    let most = if sizes.rows < 100_000 { 4 } else { 256 };
+    for clients in CLIENTS.into_iter().filter(|n| *n <= most) {
+        let setting = Setting {
+            clients: Some(clients),
+            ..Setting::default()
+        };
+        let about = format!("read-only transactions by {clients} clients");
+        let name = format!("clients-{clients}");
+        steps.push(step(&name, about, Task::Mix, sizes.query_seconds, setting));
+    }
+    steps
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn clients_grow_from_one() {
+        let steps = steps(&sizes(Preset::Quick), "");
+        let clients: Vec<Option<u32>> = steps.iter().skip(1).map(|s| s.setting.clients).collect();
+        assert_eq!(clients, CLIENTS.map(Some));
+    }
+}

@@ -1,0 +1,100 @@
+//! Experiments whose workload has tables of its own: what they share.
+
+use super::{Params, Settings, Sizes};
+use crate::error::{Error, Result};
+use crate::record::{LoadKind, Setting, StepPlan};
+use crate::workload::iibench::{Payload, Shape, Work};
+use crate::workload::program::{Spec, Task};
+
+/// What such an experiment has in place of rows of the insert benchmark.
+#[derive(Clone, Copy, Debug)]
+pub struct Programmed {
+    /// The variants of its workload by name (`--variant`), the default first.
+    pub variants: &'static [&'static str],
+    /// Clients by default.
+    pub clients: u32,
+    /// Whether data files are read and written around the page cache by default, where an engine
+    /// can.
+    pub direct: bool,
+    /// Whether a load that is cut by its time is of use: else `--time` leaves it alone.
+    pub cut: bool,
+    /// The workload of a variant, with a seed.
+    pub spec: fn(&Sizes, &str, u64) -> Spec,
+    /// The steps of a variant.
+    pub steps: fn(&Sizes, &str) -> Vec<StepPlan>,
+}
+
+/// Stands where the insert benchmark has its parameters.
+pub(super) const NO_ROWS: Params = Params {
+    shape: Shape::Classic,
+    payload: Payload::CLASSIC,
+    batch: 1,
+    queries: 0.0,
+    indexes: 0,
+};
+
+/// Such an experiment has no steps of the insert benchmark.
+pub(super) fn no_steps(_sizes: &Sizes, _params: &Params) -> Vec<StepPlan> {
+    Vec::new()
+}
+
+/// The variant asked for; none for experiments that have none.
+pub(super) fn variant(
+    name: &str,
+    programmed: Option<&Programmed>,
+    settings: &Settings,
+) -> Result<&'static str> {
+    let variants = programmed.map_or(&[][..], |p| p.variants);
+    let Some(asked) = &settings.variant else {
+        return Ok(variants.first().copied().unwrap_or_default());
+    };
+    if let Some(found) = variants.iter().find(|v| **v == asked.as_str()) {
+        return Ok(found);
+    }
+    if variants.len() < 2 {
+        return Err(Error::new(format!(
+            "{name} has no variants: leave --variant out"
+        )));
+    }
+    Err(Error::new(crate::error::unknown(
+        "variant", asked, variants,
+    )))
+}
+
+/// Refuse settings of the insert benchmark's rows: they would do nothing.
+pub(super) fn check(name: &str, settings: &Settings) -> Result<()> {
+    let set = [
+        ("--payload", settings.payload.is_some()),
+        ("--index-shape", settings.shape.is_some()),
+        ("--batch", settings.batch.is_some()),
+        ("--queries", settings.queries.is_some()),
+        ("--rate", settings.rate.is_some()),
+    ];
+    match set.into_iter().find(|(_, set)| *set) {
+        Some((flag, _)) => Err(Error::new(format!(
+            "{flag} is a setting of the insert benchmark; {name} has tables of its own: leave it \
+             out, here and in lab.toml"
+        ))),
+        None => Ok(()),
+    }
+}
+
+/// A step of a task, closed loop.
+pub(super) fn step(
+    name: &str,
+    about: String,
+    task: Task,
+    seconds_max: f64,
+    setting: Setting,
+) -> StepPlan {
+    StepPlan {
+        name: name.to_owned(),
+        about,
+        work: serde_json::to_value(Work::Program(task)).expect("plain data"),
+        operations: 0,
+        seconds_max,
+        load: LoadKind::Closed,
+        settle: matches!(task, Task::Fill { .. }),
+        setting,
+    }
+}

@@ -1,0 +1,177 @@
+//! The article on many growing tables of 2008.
+
+use super::programs::{Column, curve, curves, grid, number, published, steps, targets};
+use super::{Beside, Grid, Shape, figure, ratio, words};
+use crate::record::RunRecord;
+
+const SOURCE: &str = "Percona's article on many growing tables, 2008: 10 M inserts in all, each \
+                      into a random table, then a full scan of all of them; \
+                      MyISAM with 64 open tables";
+
+/// Tables, inserts per second, rows scanned per second of MyISAM.
+const MYISAM: [(f64, f64, f64); 5] = [
+    (1.0, 9498.0, 45_142.0),
+    (10.0, 8401.0, 18_971.0),
+    (100.0, 6689.0, 2213.0),
+    (1000.0, 5180.0, 1347.0),
+    (10_000.0, 263.0, 1169.0),
+];
+
+/// The columns of inserts and of scans.
+const INSERTS: [Column; 9] = [
+    ("create s", "create_seconds", 1.0),
+    ("inserts/s", "rate_mean", 1.0),
+    ("p99 ms", "latency_p99_ms", 1.0),
+    ("max ms", "latency_max_ms", 1.0),
+    ("CPU us/insert", "cpu_us_per_row", 1.0),
+    ("B written/insert", "device_write_bytes_per_row", 1.0),
+    ("files MB", "file_bytes", 1e-6),
+    ("size/data", "space_amplification", 1.0),
+    ("resident MB", "rss_max", 1e-6),
+];
+const SCANS: [Column; 4] = [
+    ("rows/s", "entries_per_second", 1.0),
+    ("MB/s of data", "scan_mb_per_second", 1.0),
+    ("MB read", "device_read_bytes", 1e-6),
+    ("CPU us/1000 rows", "cpu_us_per_row", 1.0),
+];
+
+pub(super) fn beside(run: &RunRecord) -> Beside {
+    let (inserts, scans) = (steps(run, "insert-"), steps(run, "scan-"));
+    let myisam = |of: fn(&(f64, f64, f64)) -> (f64, f64)| -> Vec<(f64, f64)> {
+        MYISAM.iter().map(of).collect()
+    };
+    Beside {
+        source: SOURCE.to_owned(),
+        measured: vec![
+            grid(
+                run,
+                "Inserts; the number of a step is that of tables",
+                &inserts,
+                &INSERTS,
+            ),
+            grid(run, "Scans, cold", &scans, &SCANS),
+        ],
+        published: then(),
+        plots: vec![
+            curves(
+                run,
+                ["Inserts/s by number of tables", "tables", "inserts/s"],
+                &inserts,
+                "rate_mean",
+                vec![curve("MyISAM, 2008", &myisam(|m| (m.0, m.1)))],
+            ),
+            curves(
+                run,
+                ["Rows scanned/s by number of tables", "tables", "rows/s"],
+                &scans,
+                "entries_per_second",
+                vec![curve("MyISAM, 2008", &myisam(|m| (m.0, m.2)))],
+            ),
+        ],
+        shapes: targets(run)
+            .into_iter()
+            .flat_map(|t| shapes(run, t, &inserts, &scans))
+            .collect(),
+        notes: words(&[
+            "A scan begins with the store opened anew and its files dropped from the page cache \
+             (posix_fadvise, which concerns these files alone; the caches of the whole machine are \
+             left as they are).",
+            "MyISAM keeps each table in a file of its own and appends to all of them at once: its \
+             tables lie interleaved on the disk. An engine that keeps all tables in one tree or \
+             one log does not have that problem, and its shape does not come out.",
+        ]),
+    }
+}
+
+/// The table of the article.
+fn then() -> Grid {
+    let rows: Vec<(String, [f64; 2])> = MYISAM
+        .iter()
+        .map(|(tables, inserts, scans)| (format!("MyISAM, {tables} tables"), [*inserts, *scans]))
+        .collect();
+    let rows: Vec<(&str, [f64; 2])> = rows.iter().map(|(n, v)| (n.as_str(), *v)).collect();
+    published(
+        "Published in 2008, on other machines: shapes only",
+        &["inserts/s", "rows scanned/s"],
+        &rows,
+    )
+}
+
+/// The figure with the most tables by that of one table, then and now.
+fn shapes(run: &RunRecord, target: &str, inserts: &[&str], scans: &[&str]) -> Vec<Shape> {
+    let one = |steps: &[&str], name: &str, claim: &str, of: fn(&(f64, f64, f64)) -> f64| {
+        let (Some(first), Some(last)) = (steps.first(), steps.last()) else {
+            return None;
+        };
+        let most = number(last)?;
+        let then = |tables: f64| {
+            MYISAM
+                .iter()
+                .find(|m| m.0.total_cmp(&tables).is_eq())
+                .map(of)
+        };
+        let published = ratio(then(most), then(1.0))?;
+        let now = |step: &str| figure(run, target, step, name);
+        Some(Shape::new(
+            target,
+            &format!("{claim} (with {most} tables by with one)"),
+            published,
+            ratio(now(last), now(first)),
+        ))
+    };
+    let inserts = one(inserts, "rate_mean", "inserts slow down", |m| m.1);
+    let scans = one(
+        scans,
+        "entries_per_second",
+        "the scan rate collapses",
+        |m| m.2,
+    );
+    inserts.into_iter().chain(scans).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+    use crate::analysis::{fixture, summarize};
+    use crate::published::Reproduced;
+    use crate::record::StepSummary;
+
+    #[test]
+    fn the_collapse_is_looked_for_between_the_ends() {
+        let step = |name: &str, rate: f64, scanned: f64| StepSummary {
+            step: name.to_owned(),
+            extra: BTreeMap::from([("entries_per_second".to_owned(), scanned)]),
+            ..fixture::step("betree", 1, rate)
+        };
+        let all = vec![
+            step("insert-1", 9000.0, 0.0),
+            step("scan-1", 50.0, 50_000.0),
+            step("insert-100", 8800.0, 0.0),
+            step("scan-100", 5.0, 5000.0),
+        ];
+        let mut run = fixture::run("run", &["betree"], 1, all.clone());
+        let plan = run.manifest.plan.steps[0].clone();
+        let named = |s: &StepSummary| {
+            let mut plan = plan.clone();
+            plan.name.clone_from(&s.step);
+            plan
+        };
+        run.manifest.plan.steps = all.iter().map(named).collect();
+        let with_rates: Vec<_> = all.into_iter().map(|s| (s, Vec::new())).collect();
+        run.summary = summarize(&run.manifest, &with_rates, true);
+        let beside = beside(&run);
+        let verdicts: Vec<Reproduced> = beside.shapes.iter().map(|s| s.verdict).collect();
+        assert_eq!(verdicts, [Reproduced::No, Reproduced::Yes]);
+        assert_eq!(beside.shapes[1].measured, Some(0.1));
+        for grid in beside.measured.iter().chain([&beside.published]) {
+            assert!(
+                grid.lines
+                    .iter()
+                    .all(|l| l.values.len() == grid.columns.len())
+            );
+        }
+    }
+}

@@ -1,0 +1,197 @@
+//! The articles on TPC-C under IOPS caps of 2018.
+
+use super::programs::{Column, curve, curves, grid, number, published, steps, targets};
+use super::{Beside, Curve, Grid, Plot, Shape, figure, ratio, words};
+use crate::cost::{self, CostOptions, Mode, Prices};
+use crate::record::RunRecord;
+
+const SOURCE: &str = "Percona's articles on MyRocks and InnoDB under IOPS caps, 2018: Percona \
+                      Server 5.7.22, c5.9xlarge, io1 volumes, 5000 warehouses, 471 GB in \
+                      InnoDB and 91 GB in MyRocks, caches of 27 and 54 GB";
+
+/// Cache in GB, IOPS, transactions per second of InnoDB and of MyRocks.
+const PUBLISHED: [(f64, f64, f64, f64); 8] = [
+    (27.0, 5000.0, 133.0, 481.0),
+    (27.0, 10_000.0, 286.0, 1224.0),
+    (27.0, 15_000.0, 436.0, 1840.0),
+    (27.0, 20_000.0, 585.0, 2337.0),
+    (27.0, 30_000.0, 754.0, 2509.0),
+    (54.0, 5000.0, 198.0, 668.0),
+    (54.0, 10_000.0, 434.0, 1600.0),
+    (54.0, 30_000.0, 1097.0, 2691.0),
+];
+
+/// Engines that write what changed, and engines that write the pages it is on: by the names of
+/// their targets.
+const OPTIMISED: [&str; 2] = ["betree", "rocks"];
+const PAGES: [&str; 4] = ["lmdb", "wiredtiger", "innodb", "postgres"];
+
+/// The columns of the caps, and of the five transactions.
+const COLUMNS: [Column; 12] = [
+    ("tps median", "median_second", 1.0),
+    ("tps mean", "rate_mean", 1.0),
+    ("worst s", "worst_second", 1.0),
+    ("p99 ms", "latency_p99_ms", 1.0),
+    ("reads/trx", "device_read_ios_per_row", 1.0),
+    ("writes/trx", "device_write_ios_per_row", 1.0),
+    ("KB read/trx", "device_read_bytes_per_row", 1e-3),
+    ("KB written/trx", "device_write_bytes_per_row", 1e-3),
+    ("CPU us/trx", "cpu_us_per_row", 1.0),
+    ("conflicts", "conflicts", 1.0),
+    ("files MB", "file_bytes", 1e-6),
+    ("stalls s", "stall_seconds", 1.0),
+];
+const KINDS: [Column; 8] = [
+    ("new orders", "new_order_count", 1.0),
+    ("new order p95 ms", "new_order_p95_ms", 1.0),
+    ("payments", "payment_count", 1.0),
+    ("payment p95 ms", "payment_p95_ms", 1.0),
+    ("order status p95 ms", "order_status_p95_ms", 1.0),
+    ("delivery p95 ms", "delivery_p95_ms", 1.0),
+    ("stock level p95 ms", "stock_level_p95_ms", 1.0),
+    ("rolled back", "rolled_back", 1.0),
+];
+
+pub(super) fn beside(run: &RunRecord) -> Beside {
+    let mut all = steps(run, "no-cap");
+    all.extend(steps(run, "iops-"));
+    let capped = steps(run, "iops-");
+    let mut plots = vec![curves(
+        run,
+        [
+            "Transactions/s by cap",
+            "I/O operations/s",
+            "transactions/s",
+        ],
+        &capped,
+        "median_second",
+        vec![
+            small_cache("InnoDB, 27 GB", |p| p.2),
+            small_cache("MyRocks, 27 GB", |p| p.3),
+        ],
+    )];
+    plots.extend(money(run, &capped));
+    Beside {
+        source: SOURCE.to_owned(),
+        measured: vec![
+            grid(run, "TPC-C transactions, cap by cap", &all, &COLUMNS),
+            grid(run, "The five transactions", &all, &KINDS),
+        ],
+        published: then(),
+        plots,
+        shapes: shapes(run, &capped),
+        notes: words(&[
+            "A cap of N allows N reads and N writes a second each; volumes in the cloud count both \
+             together.",
+            "A transaction that was in conflict with another is done again, and its latency counts \
+             from its first beginning.",
+            "The consistency conditions 1 to 4 of the specification are checked after every step; \
+             one that is broken makes the step invalid.",
+            "Texts of variant percona are one character repeated, which flatters engines that \
+             compress; those of variant spec are random.",
+        ]),
+    }
+}
+
+/// The table of the articles.
+fn then() -> Grid {
+    let rows: Vec<(String, [f64; 2])> = PUBLISHED
+        .iter()
+        .map(|(cache, iops, innodb, myrocks)| {
+            (
+                format!("{cache} GB cache, {iops} IOPS"),
+                [*innodb, *myrocks],
+            )
+        })
+        .collect();
+    let rows: Vec<(&str, [f64; 2])> = rows.iter().map(|(n, v)| (n.as_str(), *v)).collect();
+    published(
+        "Published in 2018, on other machines: transactions/s, shapes only",
+        &["InnoDB tps", "MyRocks tps"],
+        &rows,
+    )
+}
+
+fn small_cache(name: &str, of: fn(&(f64, f64, f64, f64)) -> f64) -> Curve {
+    let small = PUBLISHED.iter().filter(|p| p.0 < 30.0);
+    let points: Vec<(f64, f64)> = small.map(|p| (p.1, of(p))).collect();
+    curve(name, &points)
+}
+
+/// Transactions per second over the dollars of a volume that gives what each cap allows.
+fn money(run: &RunRecord, capped: &[&str]) -> Option<Plot> {
+    let prices = run.prices.clone().unwrap_or_else(Prices::default_prices);
+    let cost = cost::estimate(run, &prices, &CostOptions::default());
+    let kind = prices.volumes.last()?.name.clone();
+    let mut curves = Vec::new();
+    for target in targets(run) {
+        let lines = cost.lines.iter().filter(|l| {
+            l.target == target
+                && l.volume == kind
+                && l.mode == Mode::Provisioned
+                && capped.contains(&l.step.as_str())
+        });
+        let mut points: Vec<(f64, f64)> = lines
+            .filter_map(|l| Some((l.storage?, l.rate)))
+            .filter(|(dollars, rate)| 0.0 < *dollars && 0.0 < *rate)
+            .collect();
+        points.sort_by(|a, b| a.0.total_cmp(&b.0));
+        if !points.is_empty() {
+            curves.push(Curve {
+                name: target.to_owned(),
+                target: Some(target.to_owned()),
+                points,
+            });
+        }
+    }
+    (!curves.is_empty()).then(|| Plot::Lines {
+        title: format!(
+            "Transactions/s for money: volumes of kind {kind}, {}",
+            prices.name
+        ),
+        x: "dollars a month for storage".to_owned(),
+        y: "transactions/s".to_owned(),
+        curves,
+    })
+}
+
+fn shapes(run: &RunRecord, capped: &[&str]) -> Vec<Shape> {
+    let mut by_cap: Vec<&str> = capped.to_vec();
+    by_cap.sort_by(|a, b| {
+        number(a)
+            .unwrap_or(0.0)
+            .total_cmp(&number(b).unwrap_or(0.0))
+    });
+    let (Some(tight), Some(loose)) = (by_cap.first(), by_cap.last()) else {
+        return Vec::new();
+    };
+    let rate = |target: &str, step: &str| figure(run, target, step, "median_second");
+    let targets = targets(run);
+    let mut shapes = Vec::new();
+    if tight != loose {
+        for target in &targets {
+            shapes.push(Shape::new(
+                target,
+                &format!("more operations give more transactions (tps at {loose} by {tight})"),
+                754.0 / 133.0,
+                ratio(rate(target, loose), rate(target, tight)),
+            ));
+        }
+    }
+    let of = |names: &[&str]| -> Vec<&str> {
+        let all = targets.iter().copied();
+        all.filter(|t| names.iter().any(|n| t.contains(n)))
+            .collect()
+    };
+    for write in of(&OPTIMISED) {
+        for page in of(&PAGES).into_iter().filter(|p| *p != write) {
+            shapes.push(Shape::new(
+                write,
+                &format!("at {tight} it does more than {page} (MyRocks by InnoDB then)"),
+                481.0 / 133.0,
+                ratio(rate(write, tight), rate(page, tight)),
+            ));
+        }
+    }
+    shapes
+}

@@ -1,0 +1,138 @@
+//! Programs from their load to their check, within this process.
+
+use std::path::Path;
+
+use kv::{Durability, EngineOptions};
+
+use super::protocol::{Before, Finished, Open, Step};
+use super::session::Session;
+use super::step;
+use crate::record::LoadKind;
+use crate::workload::iibench::{RowParams, Work};
+use crate::workload::program::{Spec, Task};
+use crate::workload::{linkbench, many_tables, oltp, tpcc};
+
+fn open(engine: &str, directory: &Path, spec: &Spec) -> Session {
+    Session::open(&Open {
+        engine: engine.to_owned(),
+        uri: None,
+        directory: directory.to_owned(),
+        options: EngineOptions::default(),
+        durability: Durability::Interval,
+        rows: RowParams::NONE,
+        program: Some(spec.clone()),
+        clients: 3,
+        keep: false,
+        found: false,
+    })
+    .unwrap()
+}
+
+fn run(session: &mut Session, task: Task, operations: u64, before: Before) -> Finished {
+    let plan = Step {
+        work: Work::Program(task),
+        operations,
+        seconds_max: 600.0,
+        load: LoadKind::Closed,
+        clients: 3,
+        acknowledged: None,
+        before,
+    };
+    let finished = step::run(session, &plan, &|_| {}).unwrap();
+    assert_eq!(finished.wrong, Vec::<String>::new());
+    let running = session.running.as_ref().unwrap();
+    let integrity = running.check(session.database.as_ref());
+    assert_eq!(integrity.faults, Vec::<String>::new(), "{task:?}");
+    assert_eq!(integrity.rows_found, finished.live_rows);
+    finished
+}
+
+fn after(finished: &Finished) -> Before {
+    Before {
+        rows: finished.live_rows,
+        bytes: finished.live_bytes,
+    }
+}
+
+/// Load, do so many operations of the mix, and check after both.
+fn load_and_mix(spec: &Spec, operations: u64) -> Vec<Finished> {
+    let each = ["memory", "betree"].map(|engine| {
+        let dir = tempfile::tempdir().unwrap();
+        let mut session = open(engine, dir.path(), spec);
+        let load = run(&mut session, Task::Fill { tables: 0 }, 0, Before::default());
+        assert!(0 < load.live_rows && load.logical_bytes == load.live_bytes);
+        let mixed = run(&mut session, Task::Mix, operations, after(&load));
+        assert!(operations <= mixed.queries, "{engine}");
+        mixed
+    });
+    each.into()
+}
+
+#[test]
+fn tpcc_is_consistent_after_its_transactions() {
+    for payload in [tpcc::Payload::Spec, tpcc::Payload::Percona] {
+        let spec = Spec::Tpcc(tpcc::Params::of(42, 600, payload));
+        for mixed in load_and_mix(&spec, 300) {
+            assert!(0 < mixed.rows && 0.0 < mixed.extra["new_order_count"]);
+            assert!(mixed.extra.contains_key("conflicts"));
+        }
+    }
+}
+
+#[test]
+fn linkbench_counts_every_link() {
+    for mix in [linkbench::Mix::Facebook, linkbench::Mix::Callaghan] {
+        let spec = Spec::Linkbench(linkbench::Params {
+            seed: 42,
+            nodes: 300,
+            mix,
+        });
+        for mixed in load_and_mix(&spec, 2000) {
+            assert!(0.0 < mixed.extra["getlinklist_count"] && 0 < mixed.query_entries);
+        }
+    }
+}
+
+#[test]
+fn reading_changes_nothing() {
+    let spec = Spec::Oltp(oltp::Params {
+        seed: 42,
+        tables: 2,
+        rows: 800,
+    });
+    for mixed in load_and_mix(&spec, 50) {
+        assert_eq!((mixed.rows, mixed.logical_bytes), (0, 0));
+        assert!(50 * 14 <= mixed.query_entries);
+    }
+}
+
+#[test]
+fn many_tables_are_scanned_after_the_store_was_opened_again() {
+    let spec = Spec::ManyTables(many_tables::Params {
+        seed: 42,
+        rows: 1500,
+    });
+    let dir = tempfile::tempdir().unwrap();
+    let mut session = open("betree", dir.path(), &spec);
+    let filled = run(
+        &mut session,
+        Task::Fill { tables: 7 },
+        1500,
+        Before::default(),
+    );
+    assert_eq!((filled.rows, filled.live_rows), (1500, 1500));
+    assert!(filled.extra.contains_key("create_seconds"));
+    session.database.close().unwrap();
+    let mut session = open("betree", dir.path(), &spec);
+    let scan = run(&mut session, Task::Scan { tables: 7 }, 0, after(&filled));
+    assert_eq!(scan.query_entries, 1500);
+    assert!(0.0 < scan.extra["entries_per_second"]);
+}
+
+#[test]
+fn what_keeps_nothing_says_so() {
+    let spec = Spec::Tpcc(tpcc::Params::of(42, 600, tpcc::Payload::Spec));
+    let dir = tempfile::tempdir().unwrap();
+    let session = open("null", dir.path(), &spec);
+    assert!(session.database.tables().is_err());
+}

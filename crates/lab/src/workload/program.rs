@@ -1,0 +1,188 @@
+//! Programs: workloads on tables of their own. What clients do is written once, against the general
+//! layer of targets ([`crate::target::tables`]), and chosen by pure functions of a seed.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use serde::{Deserialize, Serialize};
+use stdx::rng::mix64;
+
+use super::table::Table;
+use super::{linkbench, many_tables, oltp, tpcc};
+use crate::target::tables::{Answer, TableClient};
+
+/// A program with its parameters: the `params` of a plan.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "workload", rename_all = "kebab-case")]
+pub enum Spec {
+    /// Rows spread over many tables.
+    ManyTables(many_tables::Params),
+    /// TPC-C.
+    Tpcc(tpcc::Params),
+    /// LinkBench.
+    Linkbench(linkbench::Params),
+    /// The read-only transactions of sysbench.
+    Oltp(oltp::Params),
+}
+
+impl Spec {
+    /// The program a plan's parameters describe; `None` where they are those of the insert
+    /// benchmark.
+    ///
+    /// # Errors
+    /// What is wrong with them.
+    pub fn of(params: &serde_json::Value) -> Result<Option<Spec>, String> {
+        if params.get("workload").is_none() {
+            return Ok(None);
+        }
+        let spec = serde_json::from_value(params.clone());
+        spec.map(Some)
+            .map_err(|e| format!("the plan's parameters: {e}"))
+    }
+
+    /// The program.
+    #[must_use]
+    pub fn program(&self) -> Box<dyn Program> {
+        match self.clone() {
+            Spec::ManyTables(params) => Box::new(many_tables::ManyTables::new(params)),
+            Spec::Tpcc(params) => Box::new(tpcc::Tpcc::new(params)),
+            Spec::Linkbench(params) => Box::new(linkbench::Linkbench::new(params)),
+            Spec::Oltp(params) => Box::new(oltp::Oltp::new(params)),
+        }
+    }
+
+    /// Logical bytes once it is loaded, about.
+    #[must_use]
+    pub fn data_bytes(&self) -> u64 {
+        match self {
+            Spec::ManyTables(params) => params.data_bytes(),
+            Spec::Tpcc(params) => params.data_bytes(),
+            Spec::Linkbench(params) => params.data_bytes(),
+            Spec::Oltp(params) => params.data_bytes(),
+        }
+    }
+}
+
+/// What a step has a program do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "task", rename_all = "snake_case")]
+pub enum Task {
+    /// Make the tables and fill them: rows are the main operation.
+    Fill {
+        /// How many tables, for programs that can have more or fewer; else 0.
+        tables: u64,
+    },
+    /// Read every row once, a thousand entries a query.
+    Scan {
+        /// As when they were filled.
+        tables: u64,
+    },
+    /// Transactions of the program's mix, one after the other.
+    Mix,
+}
+
+impl Task {
+    /// How many tables.
+    #[must_use]
+    pub fn tables(self) -> u64 {
+        match self {
+            Task::Fill { tables } | Task::Scan { tables } => tables,
+            Task::Mix => 0,
+        }
+    }
+}
+
+/// Which client of a step one is.
+#[derive(Clone, Copy, Debug)]
+pub struct Seat<'a> {
+    /// From 0.
+    pub client: u32,
+    /// How many there are.
+    pub clients: u32,
+    /// Other in other steps of a run, so that they do not draw the same numbers.
+    pub salt: u64,
+    /// Units of the step's work that were taken, by whichever client.
+    pub taken: &'a AtomicU64,
+    /// Operations the step should do; 0 for no such limit.
+    pub operations: u64,
+}
+
+impl Seat<'_> {
+    /// A seed for this client in this step.
+    #[must_use]
+    pub fn seed(&self, seed: u64) -> u64 {
+        mix64(mix64(seed ^ self.salt.rotate_left(32)) ^ u64::from(self.client))
+    }
+
+    /// Take the next of `units`; `None` when all are taken.
+    #[must_use]
+    pub fn take(&self, units: u64) -> Option<u64> {
+        let unit = self.taken.fetch_add(1, Ordering::Relaxed);
+        (unit < units).then_some(unit)
+    }
+}
+
+/// What an operation did, besides writing rows.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Done {
+    /// Entries it met.
+    pub entries: u64,
+    /// It was rolled back, as its inputs ask for.
+    pub rolled_back: bool,
+    /// An answer that cannot be right.
+    pub wrong: Option<String>,
+}
+
+/// What a check found.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Checked {
+    /// Rows there are.
+    pub rows: u64,
+    /// What is wrong.
+    pub faults: Vec<String>,
+}
+
+impl Checked {
+    /// Note a fault; the first few are kept.
+    pub fn fault(&mut self, message: String) {
+        if self.faults.len() < 10 {
+            self.faults.push(message);
+        }
+    }
+}
+
+/// A workload on tables of its own. Shared by all clients.
+pub trait Program: Send + Sync {
+    /// The tables, as they are during a task.
+    fn tables(&self, task: Task) -> Vec<Table>;
+
+    /// The kinds of operations of its mix, by name.
+    fn kinds(&self) -> &'static [&'static str];
+
+    /// Whether rows are of use when a load was cut before it was done.
+    fn partial(&self) -> bool {
+        false
+    }
+
+    /// A client of a task.
+    fn client<'a>(&'a self, task: Task, seat: Seat<'a>) -> Box<dyn Client + 'a>;
+
+    /// Compare all there is with what must be there.
+    ///
+    /// # Errors
+    /// As the client.
+    fn check(&self, task: Task, client: &mut dyn TableClient) -> Answer<Checked>;
+}
+
+/// One client of a program.
+pub trait Client {
+    /// Choose the next operation and make its inputs: the generator's time. Its kind, as a position
+    /// in [`Program::kinds`]; `None` when there is nothing left to do.
+    fn next(&mut self) -> Option<usize>;
+
+    /// Do it, from its beginning to its commit. After [`crate::target::tables::Refused::Conflict`]
+    /// it is done again with the same inputs.
+    ///
+    /// # Errors
+    /// As the target.
+    fn run(&mut self, client: &mut dyn TableClient) -> Answer<Done>;
+}

@@ -1,0 +1,235 @@
+//! Tables as a workload declares them: typed columns, a primary key, secondary indexes; and rows.
+//!
+//! - T1. A row has a value for every column, in their order. [`Value::Null`] stands only in columns
+//!   that may be null, never in the primary key.
+//! - T2. Values of a column are ordered: numbers by size (no NaN), texts and bytes by their bytes;
+//!   null comes first. Rows of an index are ordered by its columns, then by the primary key.
+
+use serde::{Deserialize, Serialize};
+
+/// The type of a column.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Kind {
+    /// A signed integer of 64 bits.
+    Int,
+    /// A double.
+    Float,
+    /// ASCII text; a workload uses no other, so that no collation matters.
+    Text,
+    /// Bytes.
+    Bytes,
+}
+
+/// A column.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Column {
+    /// Its name: lower-case letters, digits and underscores.
+    pub name: &'static str,
+    /// Its type.
+    pub kind: Kind,
+    /// The most bytes of a text or of bytes; 8 for numbers.
+    pub width: u32,
+    /// Whether it may be null.
+    pub nullable: bool,
+}
+
+impl Column {
+    /// An integer.
+    #[must_use]
+    pub const fn int(name: &'static str) -> Column {
+        Column::of(name, Kind::Int, 8)
+    }
+
+    /// A double.
+    #[must_use]
+    pub const fn float(name: &'static str) -> Column {
+        Column::of(name, Kind::Float, 8)
+    }
+
+    /// A text of at most `width` bytes.
+    #[must_use]
+    pub const fn text(name: &'static str, width: u32) -> Column {
+        Column::of(name, Kind::Text, width)
+    }
+
+    /// At most `width` bytes.
+    #[must_use]
+    pub const fn bytes(name: &'static str, width: u32) -> Column {
+        Column::of(name, Kind::Bytes, width)
+    }
+
+    /// The same column, which may be null.
+    #[must_use]
+    pub const fn or_null(self) -> Column {
+        Column {
+            nullable: true,
+            ..self
+        }
+    }
+
+    const fn of(name: &'static str, kind: Kind, width: u32) -> Column {
+        Column {
+            name,
+            kind,
+            width,
+            nullable: false,
+        }
+    }
+}
+
+/// A secondary index. It is not unique.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Index {
+    /// Its name, unlike that of any other index of its table.
+    pub name: &'static str,
+    /// The positions of its columns.
+    pub columns: Vec<usize>,
+    /// Positions of columns that are stored with each entry, so that queries of them need no rows.
+    pub stored: Vec<usize>,
+}
+
+/// A table.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Table {
+    /// Its name, unlike that of any other table of the workload.
+    pub name: String,
+    /// Its columns.
+    pub columns: Vec<Column>,
+    /// The positions of the columns of the primary key, at least one.
+    pub key: Vec<usize>,
+    /// Its secondary indexes.
+    pub indexes: Vec<Index>,
+}
+
+impl Table {
+    /// A table without indexes whose primary key is its first `key` columns.
+    #[must_use]
+    pub fn new(name: &str, columns: &[Column], key: usize) -> Table {
+        Table {
+            name: name.to_owned(),
+            columns: columns.to_vec(),
+            key: (0..key).collect(),
+            indexes: Vec::new(),
+        }
+    }
+
+    /// The same table with one more index.
+    #[must_use]
+    pub fn index(mut self, name: &'static str, columns: &[usize], stored: &[usize]) -> Table {
+        self.indexes.push(Index {
+            name,
+            columns: columns.to_vec(),
+            stored: stored.to_vec(),
+        });
+        self
+    }
+}
+
+/// A value.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub enum Value {
+    /// No value.
+    #[default]
+    Null,
+    /// An integer.
+    Int(i64),
+    /// A double, not NaN.
+    Float(f64),
+    /// A text.
+    Text(String),
+    /// Bytes.
+    Bytes(Vec<u8>),
+}
+
+impl Value {
+    /// The integer it is; 0 for anything else.
+    #[must_use]
+    pub fn int(&self) -> i64 {
+        match self {
+            Value::Int(n) => *n,
+            _ => 0,
+        }
+    }
+
+    /// The number it is; 0 for anything else.
+    #[must_use]
+    pub fn float(&self) -> f64 {
+        match self {
+            Value::Float(x) => *x,
+            Value::Int(n) => *n as f64,
+            _ => 0.0,
+        }
+    }
+
+    /// The text it is; nothing for anything else.
+    #[must_use]
+    pub fn text(&self) -> &str {
+        match self {
+            Value::Text(text) => text,
+            _ => "",
+        }
+    }
+
+    /// Its bytes: 8 for a number, 0 for null.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        match self {
+            Value::Null => 0,
+            Value::Int(_) | Value::Float(_) => 8,
+            Value::Text(text) => text.len(),
+            Value::Bytes(bytes) => bytes.len(),
+        }
+    }
+
+    /// Whether it has no bytes.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+impl From<i64> for Value {
+    fn from(n: i64) -> Value {
+        Value::Int(n)
+    }
+}
+
+impl From<f64> for Value {
+    fn from(x: f64) -> Value {
+        Value::Float(x)
+    }
+}
+
+impl From<&str> for Value {
+    fn from(text: &str) -> Value {
+        Value::Text(text.to_owned())
+    }
+}
+
+impl From<String> for Value {
+    fn from(text: String) -> Value {
+        Value::Text(text)
+    }
+}
+
+/// A row: a value for every column.
+pub type Row = Vec<Value>;
+
+/// The value of a row's column; null where there is none.
+#[must_use]
+pub fn at(row: &[Value], column: usize) -> &Value {
+    row.get(column).unwrap_or(&Value::Null)
+}
+
+/// The values at `columns` of a row.
+#[must_use]
+pub fn pick(row: &[Value], columns: &[usize]) -> Row {
+    columns.iter().map(|&c| at(row, c).clone()).collect()
+}
+
+/// Bytes of a row's values.
+#[must_use]
+pub fn row_bytes(row: &[Value]) -> u64 {
+    row.iter().map(|v| v.len() as u64).sum()
+}

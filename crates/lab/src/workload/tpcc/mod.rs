@@ -1,0 +1,138 @@
+//! TPC-C (Standard Specification, revision 5.11), as run without waits by sysbench-tpcc: nine
+//! tables, five transactions in the shares 10, 10, 1, 1, 1 of 23, a random warehouse each time.
+//!
+//! Differences from the specification, which are those of the published runs: no keying and think
+//! times, no terminals bound to a warehouse, one percent of payments by and of items from other
+//! warehouses, all deliveries of a transaction at once. Amounts are whole cents and rates
+//! ten-thousandths, so that what is checked adds up exactly. The key of a history row is the
+//! customer's and the number of its payments, since the specification gives it none.
+
+mod check;
+mod input;
+mod load;
+mod population;
+mod schema;
+mod transactions;
+
+use serde::{Deserialize, Serialize};
+
+use super::program::{Checked, Client, Program, Seat, Task};
+use super::table::Table;
+use crate::target::tables::{Answer, TableClient};
+
+/// Districts of a warehouse.
+const DISTRICTS: i64 = 10;
+
+/// What texts are made of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Payload {
+    /// One random character repeated, as the program of the articles makes them: it flatters
+    /// engines that compress.
+    Percona,
+    /// Random letters and digits, as the specification asks for (4.3.2.2).
+    Spec,
+}
+
+/// What there is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Params {
+    /// The seed.
+    pub seed: u64,
+    /// Warehouses.
+    pub warehouses: i64,
+    /// Customers of a district, and its first orders: 3000 by the specification.
+    pub customers: i64,
+    /// Items, and stock of each warehouse: 100 000 by the specification.
+    pub items: i64,
+    /// Texts.
+    pub payload: Payload,
+}
+
+impl Params {
+    /// Customers of a district by the specification.
+    pub const CUSTOMERS: i64 = 3000;
+
+    /// Items by the specification.
+    pub const ITEMS: i64 = 100_000;
+
+    /// So many customers in all: whole warehouses of the specification's size, or a smaller one.
+    #[must_use]
+    pub fn of(seed: u64, customers: u64, payload: Payload) -> Params {
+        let all = i64::try_from(customers).unwrap_or(i64::MAX);
+        let warehouse = DISTRICTS * Params::CUSTOMERS;
+        let customers = (all / DISTRICTS).clamp(30, Params::CUSTOMERS);
+        Params {
+            seed,
+            warehouses: (all / warehouse).max(1),
+            customers,
+            items: (Params::ITEMS * customers / Params::CUSTOMERS).max(1000),
+            payload,
+        }
+    }
+
+    /// Logical bytes of all rows at the beginning, index entries included.
+    #[must_use]
+    pub fn data_bytes(self) -> u64 {
+        let customers = self.warehouses * DISTRICTS * self.customers;
+        // A customer with its history, its order with ten lines, and their index entries.
+        let bytes =
+            customers * (620 + 90 + 110 + 10 * 88) + (self.warehouses + 1) * self.items * 400;
+        bytes.unsigned_abs()
+    }
+}
+
+/// The workload.
+#[derive(Debug)]
+pub struct Tpcc {
+    params: Params,
+}
+
+impl Tpcc {
+    /// With these parameters.
+    #[must_use]
+    pub fn new(params: Params) -> Tpcc {
+        Tpcc { params }
+    }
+}
+
+impl Program for Tpcc {
+    fn tables(&self, _task: Task) -> Vec<Table> {
+        schema::tables()
+    }
+
+    fn kinds(&self) -> &'static [&'static str] {
+        &input::KINDS
+    }
+
+    fn client<'a>(&'a self, task: Task, seat: Seat<'a>) -> Box<dyn Client + 'a> {
+        match task {
+            Task::Fill { .. } | Task::Scan { .. } => Box::new(load::Loader::new(self.params, seat)),
+            Task::Mix => Box::new(transactions::Terminal::new(self.params, seat)),
+        }
+    }
+
+    fn check(&self, _task: Task, client: &mut dyn TableClient) -> Answer<Checked> {
+        check::check(self.params, client)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn warehouses_have_the_specified_size_or_there_is_one_smaller() {
+        let whole = Params::of(1, 180_000, Payload::Spec);
+        assert_eq!(
+            (whole.warehouses, whole.customers, whole.items),
+            (6, 3000, 100_000)
+        );
+        let small = Params::of(1, 3000, Payload::Spec);
+        assert_eq!(
+            (small.warehouses, small.customers, small.items),
+            (1, 300, 10_000)
+        );
+        assert!(small.data_bytes() * 30 < whole.data_bytes());
+    }
+}

@@ -1,0 +1,101 @@
+//! Zipf-distributed numbers by the method of Gray et al., "Quickly generating billion-record
+//! synthetic databases" (SIGMOD 1994), section 3: one random number, a power, no table.
+
+use stdx::Rng;
+use stdx::rng::mix64;
+
+/// Numbers `0..n`, the k-th most frequent with a probability of about `1 / k^theta`.
+#[derive(Clone, Debug)]
+pub struct Zipf {
+    n: u64,
+    theta: f64,
+    alpha: f64,
+    zeta: f64,
+    eta: f64,
+}
+
+/// Terms of the zeta function that are added one by one; the rest is its integral.
+const EXACT: u64 = 10_000;
+
+impl Zipf {
+    /// `theta` lies between 0 and 1, both excluded.
+    #[must_use]
+    pub fn new(n: u64, theta: f64) -> Zipf {
+        let n = n.max(2);
+        let zeta = zeta(n, theta);
+        let eta = (1.0 - (2.0 / n as f64).powf(1.0 - theta)) / (1.0 - zeta_two(theta) / zeta);
+        Zipf {
+            n,
+            theta,
+            alpha: 1.0 / (1.0 - theta),
+            zeta,
+            eta,
+        }
+    }
+
+    /// A rank: 0 is the most frequent.
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "positive, and cut off at n"
+    )]
+    pub fn rank(&self, rng: &mut Rng) -> u64 {
+        let u = rng.unit();
+        let uz = u * self.zeta;
+        if uz < 1.0 {
+            return 0;
+        }
+        if uz < 1.0 + 0.5f64.powf(self.theta) {
+            return 1;
+        }
+        let rank = self.n as f64 * (self.eta * u - self.eta + 1.0).powf(self.alpha);
+        (rank as u64).min(self.n - 1)
+    }
+
+    /// A number whose frequency says nothing of its neighbours': ranks are scattered.
+    pub fn scattered(&self, rng: &mut Rng) -> u64 {
+        mix64(self.rank(rng) ^ 0x5CA7_7E2E_D000) % self.n
+    }
+}
+
+fn zeta_two(theta: f64) -> f64 {
+    1.0 + 0.5f64.powf(theta)
+}
+
+fn zeta(n: u64, theta: f64) -> f64 {
+    let exact: f64 = (1..=n.min(EXACT)).map(|k| (k as f64).powf(-theta)).sum();
+    if n <= EXACT {
+        return exact;
+    }
+    let power = 1.0 - theta;
+    let integral = |x: f64| x.powf(power) / power;
+    exact + integral(n as f64 + 0.5) - integral(EXACT as f64 + 0.5)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn frequent_ranks_are_as_frequent_as_they_should_be() {
+        let zipf = Zipf::new(1000, 0.8);
+        let mut rng = Rng::new(3);
+        let mut first = 0u32;
+        let mut top = 0u32;
+        for _ in 0..100_000 {
+            let rank = zipf.rank(&mut rng);
+            assert!(rank < 1000);
+            first += u32::from(rank == 0);
+            top += u32::from(rank < 100);
+        }
+        let of = |k: u64| zeta(k, 0.8) / zeta(1000, 0.8);
+        assert!((f64::from(first) / 1e5 - of(1)).abs() < 0.01, "{first}");
+        assert!((f64::from(top) / 1e5 - of(100)).abs() < 0.03, "{top}");
+    }
+
+    #[test]
+    fn the_long_sum_is_close_to_its_integral() {
+        let exact: f64 = (1..=50_000).map(|k| f64::from(k).powf(-0.7)).sum();
+        assert!((zeta(50_000, 0.7) / exact - 1.0).abs() < 1e-6);
+    }
+}

@@ -1,0 +1,185 @@
+//! Experiments with tables of their own: whole, refused, resumed, and with a worker that dies.
+
+use rustix::process::Signal;
+use serde_json::Value;
+
+use crate::program::{Place, send};
+
+/// What a step of a target left.
+fn step<'a>(summary: &'a Value, target: &str, name: &str) -> &'a Value {
+    let steps = summary["steps"].as_array().unwrap();
+    let found = steps
+        .iter()
+        .find(|s| s["target"] == target && s["step"] == name);
+    found.unwrap_or_else(|| panic!("no {target} {name} in {summary:#}"))
+}
+
+/// Run an experiment at its smallest on two engines; its summary.
+fn smoke(place: &Place, experiment: &str, more: &str) -> Value {
+    let line =
+        format!("run {experiment} -t memory,betree --preset smoke --settle 0.2 --out run {more}");
+    place.lab(&line).exits(0);
+    place.whole("run")
+}
+
+#[test]
+fn tpcc_keeps_its_conditions_under_every_cap() {
+    for variant in ["spec", "percona"] {
+        let place = Place::new();
+        let summary = smoke(&place, "tpcc", &format!("--time 0.4 --variant {variant}"));
+        for target in ["memory", "betree"] {
+            let load = step(&summary, target, "load");
+            assert!(load["rows"].as_u64().unwrap() > 15_000, "{load:#}");
+            for name in ["no-cap", "iops-5000"] {
+                let mix = step(&summary, target, name);
+                assert_eq!(mix["integrity"]["checked"], true);
+                assert_eq!(
+                    mix["integrity"]["rows_expected"],
+                    mix["integrity"]["rows_found"]
+                );
+                assert!(mix["queries"]["queries"].as_u64().unwrap() > 0, "{mix:#}");
+            }
+            assert!(step(&summary, target, "no-cap")["extra"]["conflicts"].is_number());
+        }
+        let report = place.text("run/report.html");
+        assert!(report.contains("TPC-C transactions, cap by cap"));
+    }
+}
+
+#[test]
+fn linkbench_counts_its_links_in_both_mixes() {
+    for variant in ["facebook", "callaghan"] {
+        let place = Place::new();
+        let summary = smoke(
+            &place,
+            "linkbench",
+            &format!("--time 0.4 --variant {variant}"),
+        );
+        let asked = step(&summary, "betree", "requests");
+        assert!(
+            asked["extra"]["getnode_count"].as_f64().unwrap() > 0.0,
+            "{asked:#}"
+        );
+        assert!(
+            place
+                .text("run/report.html")
+                .contains("Each kind of request")
+        );
+    }
+}
+
+#[test]
+fn tables_are_filled_fresh_and_scanned_cold() {
+    let place = Place::new();
+    let summary = smoke(&place, "many-tables", "--rows 1000 --time 60");
+    for tables in [1, 10, 100] {
+        let insert = step(&summary, "betree", &format!("insert-{tables}"));
+        assert_eq!(insert["rows"], 1000);
+        let scan = step(&summary, "betree", &format!("scan-{tables}"));
+        assert_eq!(scan["queries"]["entries"], 1000);
+        let unsupported = &step(&summary, "memory", &format!("scan-{tables}"))["unsupported"];
+        assert!(unsupported.as_str().unwrap().contains("disk"));
+    }
+}
+
+#[test]
+fn clients_read_more_and_more_at_once() {
+    let place = Place::new();
+    let summary = smoke(&place, "oltp-read-only", "--time 0.4");
+    for name in ["clients-1", "clients-4"] {
+        let read = step(&summary, "betree", name);
+        assert!(
+            read["queries"]["entries"].as_u64().unwrap() >= 14,
+            "{read:#}"
+        );
+        assert_eq!(read["rows"], 0);
+    }
+}
+
+#[test]
+fn ten_writers_insert_in_memory_and_beyond() {
+    let place = Place::new();
+    let summary = smoke(&place, "insert-vs-threads", "--rows 8000 --time 60");
+    let both = ["memory", "beyond"].map(|name| {
+        let rows = &step(&summary, "betree", name)["rows"];
+        rows.as_u64().unwrap()
+    });
+    assert_eq!(both, [2000, 6000]);
+}
+
+#[test]
+fn the_document_server_runs_them_too() {
+    for experiment in ["tpcc", "linkbench", "oltp-read-only", "many-tables"] {
+        let place = Place::new();
+        let line = format!(
+            "run {experiment} -t serve --preset smoke --time 0.4 --settle 0.2 --rows 1000 --out run"
+        );
+        place.lab(&line).exits(0);
+        place.whole("run");
+    }
+}
+
+#[test]
+fn what_makes_no_sense_is_refused() {
+    let place = Place::new();
+    for (more, needles) in [
+        ("tpcc --variant percone", vec!["percona"]),
+        ("tpcc --payload 100:50", vec!["--payload", "tpcc"]),
+        ("linkbench --batch 5", vec!["--batch", "linkbench"]),
+        (
+            "oltp-read-only --variant x",
+            vec!["--variant", "no variants"],
+        ),
+        ("oltp-read-only --clients 3", vec!["--clients"]),
+        ("iibench-classic --variant spec", vec!["--variant"]),
+        ("many-tables --rate 100", vec!["--rate"]),
+    ] {
+        place
+            .lab(&format!("run {more} -t memory --out run"))
+            .refuses(3, &needles);
+    }
+    let told = place
+        .lab("run tpcc -t null,memory --dry-run --preset smoke")
+        .exits(0)
+        .out;
+    assert!(told.contains("null: n/a: it keeps nothing"), "{told}");
+}
+
+#[test]
+fn an_interrupted_run_with_tables_is_resumed() {
+    let place = Place::new();
+    let line = "run tpcc -t betree --preset smoke --time 3 --settle 0.2 --out run";
+    let mut running = place.start(line);
+    place.await_step("run", "_no-cap");
+    running.signal(Signal::INT);
+    assert_eq!(running.end(), 130, "{}", place.text("background.txt"));
+    place.lab("resume run").exits(0);
+    place.whole("run");
+}
+
+#[test]
+fn a_worker_killed_in_its_transactions_fails_its_target_only() {
+    let place = Place::new();
+    let line = "run linkbench -t betree,memory --preset smoke --time 3 --settle 0.2 --out run";
+    let mut running = place.start(line);
+    place.await_step("run", "_betree_r1_requests");
+    send(running.worker(), Signal::KILL);
+    assert_eq!(running.end(), 2, "{}", place.text("background.txt"));
+    assert_eq!(place.count("run", "failed"), 1);
+    assert_eq!(place.count("run", "done"), 5, "{:?}", place.statuses("run"));
+}
+
+#[test]
+fn all_experiments_make_one_page() {
+    let place = Place::new();
+    let line = "run all -t memory --preset smoke --rows 1000 --time 0.2 --settle 0.1 --out all";
+    place.lab(line).exits(0);
+    let page = place.text("all/report.html");
+    for name in ["iibench-classic", "redo-log", "tpcc", "many-tables"] {
+        assert!(page.contains(&format!("{name}/report.html")), "{name}");
+        assert!(place.path(&format!("all/{name}/report.html")).exists());
+    }
+    // Asked again, it finds all of them done.
+    let told = place.lab(line).exits(0).err;
+    assert!(told.contains("done before"), "{told}");
+}
