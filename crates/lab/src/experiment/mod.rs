@@ -1,6 +1,8 @@
 //! Experiments: what is done, as plans of steps. An experiment never knows the engine.
 
 mod classic;
+pub(crate) mod compression;
+pub(crate) mod fill_factor;
 mod plan;
 mod rate;
 mod reads;
@@ -88,11 +90,13 @@ pub struct Experiment {
 /// Every experiment.
 #[must_use]
 pub fn experiments() -> &'static [Experiment] {
-    const ALL: [Experiment; 4] = [
+    const ALL: [Experiment; 6] = [
         classic::EXPERIMENT,
         steps::EXPERIMENT,
         reads::EXPERIMENT,
         redo_log::EXPERIMENT,
+        fill_factor::EXPERIMENT,
+        compression::EXPERIMENT,
     ];
     &ALL
 }

@@ -81,7 +81,7 @@ mod tests {
             let silent = match work {
                 Work::Scan => true,
                 Work::Query { write_rate, .. } => write_rate == 0.0,
-                Work::Load { .. } | Work::BuildIndexes => false,
+                Work::Load { .. } | Work::BuildIndexes | Work::Rebuild => false,
             };
             assert!(silent, "{}", step.name);
         }

@@ -4,6 +4,8 @@
 //! Figures of other machines and years are never compared in size: a shape is a ratio of two
 //! figures of one target in one run.
 
+mod compression;
+mod fill_factor;
 mod redo_log;
 
 use serde::{Deserialize, Serialize};
@@ -64,6 +66,17 @@ pub enum Plot {
         y: String,
         /// The lines.
         curves: Vec<Curve>,
+    },
+    /// Points with names.
+    Scatter {
+        /// What it shows.
+        title: String,
+        /// The unit of x.
+        x: String,
+        /// The unit of y.
+        y: String,
+        /// Name, x and y.
+        points: Vec<(String, f64, f64)>,
     },
     /// A bar for each name and target.
     Bars {
@@ -174,6 +187,8 @@ pub struct Beside {
 pub fn beside(run: &RunRecord) -> Option<Beside> {
     match run.manifest.plan.experiment.as_str() {
         "redo-log" => Some(redo_log::beside(run)),
+        "fill-factor" => Some(fill_factor::beside(run)),
+        "compression" => Some(compression::beside(run)),
         _ => None,
     }
 }

@@ -14,6 +14,7 @@ mod compare;
 mod cost;
 mod data;
 mod format;
+mod maps;
 mod matrix;
 mod metrics;
 mod model;
@@ -67,7 +68,7 @@ pub enum ReportError {
     Compress(#[from] std::io::Error),
 }
 
-const TEMPLATES: [(&str, &str); 6] = [
+const TEMPLATES: [(&str, &str); 7] = [
     ("report.html", include_str!("../../assets/report.html")),
     ("macros.html", include_str!("../../assets/macros.html")),
     ("step.html", include_str!("../../assets/step.html")),
@@ -75,10 +76,11 @@ const TEMPLATES: [(&str, &str); 6] = [
         "published.html",
         include_str!("../../assets/published.html"),
     ),
+    ("maps.html", include_str!("../../assets/maps.html")),
     ("cost.html", include_str!("../../assets/cost.html")),
     ("method.html", include_str!("../../assets/method.html")),
 ];
-const CSS: &str = include_str!("../../assets/report.css");
+pub(crate) const CSS: &str = include_str!("../../assets/report.css");
 const JS: &str = include_str!("../../assets/report.js");
 const UPLOT_CSS: &str = include_str!("../../assets/uplot/uPlot.min.css");
 const UPLOT_JS: &str = include_str!("../../assets/uplot/uPlot.iife.min.js");
@@ -106,6 +108,7 @@ struct Page<'a> {
     steps: Vec<steps::StepPart>,
     published: Option<published::PublishedPart>,
     cost: cost::CostPart,
+    maps: Option<maps::MapsPart>,
     stalls: tables::Table,
     environment: sections::Environment,
     method: sections::Method,
@@ -146,7 +149,7 @@ pub fn render(run: &RunRecord) -> Result<String, ReportError> {
         command: shell(&run.manifest.command),
         complete: run.summary.complete,
         uncapped: view.uncapped(),
-        nav: places(&parts, crate::published::beside(run).is_some()),
+        nav: places(&parts, &view),
         verdict: verdict::verdict(&view),
         tested: sections::tested(&view),
         matrices: view
@@ -157,6 +160,7 @@ pub fn render(run: &RunRecord) -> Result<String, ReportError> {
         steps: parts,
         published: published::part(&view),
         cost: cost::part(&view),
+        maps: maps::part(&view),
         stalls: sections::stalls(&view),
         environment: sections::environment(&view),
         method: sections::method(&view, data::grouping(&view)),
@@ -188,7 +192,7 @@ fn templates() -> Result<Environment<'static>, ReportError> {
     Ok(environment)
 }
 
-fn places(steps: &[steps::StepPart], published: bool) -> Vec<Place> {
+fn places(steps: &[steps::StepPart], view: &View<'_>) -> Vec<Place> {
     let place = |id: &str, label: &str, inner: bool| Place {
         id: id.to_owned(),
         label: label.to_owned(),
@@ -199,7 +203,7 @@ fn places(steps: &[steps::StepPart], published: bool) -> Vec<Place> {
         place("tested", "What was tested", false),
         place("summary", "Summary", false),
     ];
-    if published {
+    if crate::published::beside(view.run).is_some() {
         all.push(place("published", "Beside what was published", false));
     }
     if !steps.is_empty() {
@@ -209,6 +213,11 @@ fn places(steps: &[steps::StepPart], published: bool) -> Vec<Place> {
     all.extend([
         place("cost", "Cost", false),
         place("stalls", "Stalls", false),
+    ]);
+    if view.run.steps.iter().any(|step| step.map.is_some()) {
+        all.push(place("maps", "Maps", false));
+    }
+    all.extend([
         place("environment", "Environment", false),
         place("method", "Method and limits", false),
         place("raw", "Raw data", false),

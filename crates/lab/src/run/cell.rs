@@ -11,6 +11,7 @@ use vfs::DeviceId;
 
 use super::Runner;
 use super::child::Worker;
+use super::drawn;
 use super::interrupt::Interrupt;
 use super::observe::{Observer, envelope_record};
 use super::progress::Second;
@@ -110,6 +111,7 @@ fn with_worker(
         sampler,
         stats: EngineStats::default(),
         rates: BTreeMap::new(),
+        there: 0,
         untouched: true,
         lost: false,
     };
@@ -184,6 +186,8 @@ pub(super) struct Lap<'r, 'p, 'a> {
     pub(super) stats: EngineStats,
     /// The mean rates of the steps done.
     rates: BTreeMap<String, f64>,
+    /// Rows that the last step left, of steps that delete none.
+    pub(super) there: u64,
     /// Whether no step has written to the store yet.
     pub(super) untouched: bool,
     /// Whether the worker has no store that could be closed.
@@ -209,6 +213,7 @@ impl Lap<'_, '_, '_> {
             .map_err(|e| Error::new(format!("the plan's parameters: {e}")))?;
         let mut options = engine_options(self.plan, self.target);
         options.codec = setting.codec.unwrap_or(options.codec);
+        restart::page_options(self.target, setting, &mut options);
         let request = Request::Open(Open {
             engine: self.target.engine.clone(),
             directory: self.dir.clone(),
@@ -216,6 +221,7 @@ impl Lap<'_, '_, '_> {
             uri: self.uri.clone(),
             durability: setting.durability.unwrap_or(self.plan.durability),
             rows,
+            there: self.there,
             clients: self.plan.clients,
             keep: self.plan.keep_data,
         });
@@ -289,8 +295,9 @@ impl Lap<'_, '_, '_> {
             false => self.measure(step, &mut dir),
         });
         match measured {
-            Ok(done) => {
-                let kept = done.keep(self, step, dir);
+            Ok(mut done) => {
+                let kept = drawn::look(self, step, &dir, &mut done);
+                let kept = kept.and_then(|()| done.keep(self, step, dir));
                 kept.map_err(|e| self.with_target(&e).meaning(Failure::Invalid))
             }
             Err(e) if self.runner.interrupt.is_set() => Err(e),
@@ -354,7 +361,7 @@ impl Lap<'_, '_, '_> {
             .map_err(|e| Error::new(format!("step {}: {e}", step.name)))?;
         let main = match work {
             Work::Query { .. } | Work::Scan => Main::Queries,
-            Work::Load { .. } | Work::BuildIndexes => Main::Rows,
+            Work::Load { .. } | Work::BuildIndexes | Work::Rebuild => Main::Rows,
         };
         let lab_before = self_usage();
         let request = self.step_request(step)?;
@@ -594,6 +601,7 @@ impl Measured {
         };
         let summary = summarize(&self, &ending, &histogram, beside.as_ref());
         dir.finish(&summary, &stalls, Some(&histogram), beside.as_ref())?;
+        lap.there = self.finished.live_rows;
         lap.rates.insert(step.name.clone(), summary.rate_mean);
         lap.runner.progress.step_end(&summary);
         Ok(())

@@ -7,6 +7,7 @@
 pub mod caps;
 mod cell;
 mod child;
+mod drawn;
 mod interrupt;
 mod observe;
 mod progress;

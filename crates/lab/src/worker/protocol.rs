@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use kv::{Durability, EngineOptions, EngineStats};
 use serde::{Deserialize, Serialize};
 
+use crate::codec::Tried;
 use crate::envelope::Limits;
 use crate::probe::CapCheck;
 use crate::record::{Ended, Integrity, LoadKind};
@@ -42,6 +43,13 @@ pub enum Request {
         /// Where the clients wrote it down.
         acknowledged: PathBuf,
     },
+    /// Try codecs on what the files below a directory hold. Ends with `codecs`.
+    Codecs {
+        /// The directory.
+        directory: PathBuf,
+        /// Seconds for each codec and size of block, each way.
+        seconds: f64,
+    },
     /// Close the store and end. Ends with `closed`.
     Close,
 }
@@ -62,6 +70,9 @@ pub struct Open {
     pub durability: Durability,
     /// The rows.
     pub rows: RowParams,
+    /// Rows, from the first on, that the store holds already: it was closed and is opened again.
+    #[serde(default)]
+    pub there: u64,
     /// The most connections of the load at once.
     pub clients: u32,
     /// Whether rows stay in a server when it is closed.
@@ -143,6 +154,11 @@ pub enum Event {
     },
     /// The audit ended.
     Audited(Audit),
+    /// The codecs were tried.
+    Codecs {
+        /// One for each codec and size of block.
+        tried: Vec<Tried>,
+    },
     /// The store is closed.
     Closed,
     /// The request failed; the worker ends.

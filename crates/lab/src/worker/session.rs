@@ -20,7 +20,10 @@ impl Session {
             keeps: database.keeps(),
             database,
             generator: Generator::new(request.rows),
-            live: Live::default(),
+            live: Live {
+                high: request.there,
+                ..Live::default()
+            },
         })
     }
 

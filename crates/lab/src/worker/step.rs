@@ -102,7 +102,9 @@ impl Shared<'_> {
     fn done(&self) -> u64 {
         match self.plan.work {
             Work::Query { .. } | Work::Scan => self.queries.load(Ordering::Relaxed),
-            Work::Load { .. } | Work::BuildIndexes => self.rows.load(Ordering::Relaxed),
+            Work::Load { .. } | Work::BuildIndexes | Work::Rebuild => {
+                self.rows.load(Ordering::Relaxed)
+            }
         }
     }
 
@@ -143,6 +145,7 @@ pub(super) fn run(
     let needs_indexes = match plan.work {
         Work::Load { indexes, .. } => indexes,
         Work::BuildIndexes | Work::Query { .. } | Work::Scan => true,
+        Work::Rebuild => false,
     };
     if needs_indexes && !builds {
         session.database.create_indexes()?;
@@ -187,7 +190,7 @@ fn shared<'a>(session: &'a Session, plan: &'a Step) -> Shared<'a> {
     let live = session.live;
     let end_row = match plan.work {
         Work::Load { .. } if plan.operations > 0 => live.high + plan.operations,
-        Work::BuildIndexes => live.high,
+        Work::BuildIndexes | Work::Rebuild => live.high,
         Work::Load { .. } | Work::Query { .. } | Work::Scan => u64::MAX,
     };
     Shared {
@@ -238,6 +241,13 @@ fn clients_of<'a>(shared: &'a Shared<'a>) -> Vec<(String, Body<'a>)> {
                 shared.ended();
             };
             clients.push(("build".to_owned(), Box::new(body)));
+        }
+        Work::Rebuild => {
+            let body = move || {
+                build::rows(shared);
+                shared.ended();
+            };
+            clients.push(("rebuild".to_owned(), Box::new(body)));
         }
         Work::Scan => {
             let body = move || {

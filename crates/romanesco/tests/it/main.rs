@@ -9,6 +9,7 @@
 mod damage;
 mod interrupt;
 mod options;
+mod pages;
 mod program;
 mod results;
 mod serve;

@@ -56,6 +56,7 @@ fn loaded(dir: &Path) -> Embedded {
             payload: Payload::CLASSIC,
             indexes: 3,
         },
+        there: 0,
         clients: 1,
         keep: false,
     })

@@ -9,6 +9,7 @@
 
 mod payload;
 mod row;
+mod scatter;
 mod shape;
 
 pub use payload::Payload;
@@ -64,6 +65,8 @@ pub enum Work {
     },
     /// Build the three index trees from the rows.
     BuildIndexes,
+    /// Write the rows anew into their best form, as `OPTIMIZE TABLE` does.
+    Rebuild,
     /// Query as fast as possible while rows are inserted and deleted at a given rate.
     Query {
         /// Point queries by primary key, or range queries on the indexes.
