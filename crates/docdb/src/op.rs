@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use bson::{Bson, DateTime};
 use kv::Durability;
@@ -70,6 +70,54 @@ pub trait InTransaction {
     fn names(&self) -> &Names;
 }
 
+impl Op<'static> {
+    /// The same operation for a thread that runs it in what it holds: what is not `Send` is left
+    /// behind.
+    pub(crate) fn into_parts(self) -> Parts {
+        Parts {
+            now: self.now,
+            deadline: self.deadline,
+            killed: self.killed,
+            durability: self.durability,
+            session: self.session,
+            comment: self.comment,
+            user: self.user,
+        }
+    }
+}
+
+/// An operation on its way to another thread.
+pub(crate) struct Parts {
+    now: DateTime,
+    deadline: Option<Instant>,
+    killed: Arc<AtomicBool>,
+    durability: Durability,
+    session: Option<SessionRef>,
+    comment: Option<Bson>,
+    user: Option<String>,
+}
+
+impl Parts {
+    /// The operation, in a transaction or at a moment of that thread.
+    pub(crate) fn within<'a>(
+        self,
+        transaction: Option<&'a dyn InTransaction>,
+        held: Option<&'a Held<'a>>,
+    ) -> Op<'a> {
+        Op {
+            now: self.now,
+            deadline: self.deadline,
+            killed: self.killed,
+            durability: self.durability,
+            session: self.session,
+            transaction,
+            held,
+            comment: self.comment,
+            user: self.user,
+        }
+    }
+}
+
 impl Op<'_> {
     /// An operation that begins now, at a durability, without limits.
     #[must_use]
@@ -91,6 +139,12 @@ impl Op<'_> {
     /// Whether it reads what is there now, and no moment.
     pub(crate) fn is_now(&self) -> bool {
         self.transaction.is_none() && self.held.is_none()
+    }
+
+    /// What is left of its time, if that is limited.
+    pub(crate) fn left(&self) -> Option<Duration> {
+        let now = stdx::time::now();
+        self.deadline.map(|end| end.saturating_duration_since(now))
     }
 
     /// Whether it may go on. Call it at least every few milliseconds.

@@ -31,11 +31,8 @@ impl Store {
         for (ns, filter) in self.expired(op.now) {
             op.check()?;
             let statement = DeleteStatement {
-                filter: RawDocumentBuf::try_from(&filter)?,
                 multi: true,
-                hint: None,
-                collation: None,
-                variables: None,
+                ..DeleteStatement::new(RawDocumentBuf::try_from(&filter)?)
             };
             let reply = self.delete(op, &ns, &[statement], true)?;
             deleted += reply.n;

@@ -316,8 +316,8 @@ impl<'s> Work<'s> {
 
     /// Whether it changes anything.
     pub(crate) fn has_written(&self) -> bool {
-        let created = self.names.as_ref().map(|names| names.all_born());
-        self.touched.iter().any(|t| t.wrote) || created.is_some_and(|born| !born.is_empty())
+        let created = self.names.as_ref().is_some_and(|names| names.has_born());
+        created || self.touched.iter().any(|t| t.wrote)
     }
 
     /// Whether anything was begun.

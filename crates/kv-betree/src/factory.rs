@@ -19,16 +19,8 @@ pub(crate) const NAME: &str = "betree";
 
 /// The codecs of its data.
 const CODECS: &[CodecDoc] = &[
-    CodecDoc {
-        name: "none",
-        class: Codec::None,
-        own: &[],
-    },
-    CodecDoc {
-        name: "lz4",
-        class: Codec::Fast,
-        own: &[],
-    },
+    CodecDoc::NONE,
+    CodecDoc::fast("lz4"),
     CodecDoc {
         name: "zstd",
         class: Codec::Fast,

@@ -3,9 +3,7 @@
 
 use std::path::Path;
 
-use kv::{
-    Capabilities, Codec, CodecDoc, Engine, EngineOptions, Factory, Limits, OptionDoc, Result,
-};
+use kv::{Capabilities, CodecDoc, Engine, EngineOptions, Factory, Limits, OptionDoc, Result};
 
 use crate::store;
 
@@ -95,18 +93,7 @@ pub fn factory() -> &'static dyn Factory {
 }
 
 /// The codecs of its data.
-const CODECS: &[CodecDoc] = &[
-    CodecDoc {
-        name: "none",
-        class: Codec::None,
-        own: &[],
-    },
-    CodecDoc {
-        name: "lz4",
-        class: Codec::Fast,
-        own: &[],
-    },
-];
+const CODECS: &[CodecDoc] = &[CodecDoc::NONE, CodecDoc::fast("lz4")];
 
 struct RocksDb;
 

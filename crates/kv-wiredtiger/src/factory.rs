@@ -2,9 +2,7 @@
 
 use std::path::Path;
 
-use kv::{
-    Capabilities, Codec, CodecDoc, Engine, EngineOptions, Factory, Limits, OptionDoc, Result,
-};
+use kv::{Capabilities, CodecDoc, Engine, EngineOptions, Factory, Limits, OptionDoc, Result};
 
 use crate::library;
 
@@ -67,18 +65,7 @@ static OPTIONS: [OptionDoc; 6] = [
 ];
 
 /// The codecs of its data.
-const CODECS: &[CodecDoc] = &[
-    CodecDoc {
-        name: "none",
-        class: Codec::None,
-        own: &[],
-    },
-    CodecDoc {
-        name: "snappy",
-        class: Codec::Fast,
-        own: &[],
-    },
-];
+const CODECS: &[CodecDoc] = &[CodecDoc::NONE, CodecDoc::fast("snappy")];
 
 struct Wiredtiger;
 

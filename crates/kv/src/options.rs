@@ -103,3 +103,22 @@ pub struct CodecDoc {
     /// The engine's own options it takes beside.
     pub own: &'static [(&'static str, &'static str)],
 }
+
+impl CodecDoc {
+    /// Bytes as they are.
+    pub const NONE: CodecDoc = CodecDoc {
+        name: "none",
+        class: Codec::None,
+        own: &[],
+    };
+
+    /// The codec an engine takes for [`Codec::Fast`] unless it is told more.
+    #[must_use]
+    pub const fn fast(name: &'static str) -> CodecDoc {
+        CodecDoc {
+            name,
+            class: Codec::Fast,
+            own: &[],
+        }
+    }
+}

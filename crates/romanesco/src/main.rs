@@ -50,6 +50,7 @@ enum Command {
 }
 
 fn main() -> ExitCode {
+    stdx::memory::few_arenas();
     match Cli::parse().command {
         Command::Lab { command } => match command.run() {
             Ok(code) => ExitCode::from(code),

@@ -136,17 +136,15 @@ impl Core {
         let turn = Turn::take(self);
         self.health.check_writable()?;
         check(turn.last)?;
-        let (chunks, mut position) = self.log_chunks(changes, turn.last)?;
+        let (chunks, position) = self.log_chunks(changes, turn.last)?;
         if chunks == 0 {
-            // There was nothing to delete because of the commits before: as far as this one is to
-            // be durable they must be, or a crash brings back what it was told is gone.
-            position = self.log.as_ref().map(|log| Position(log.appended()));
-        } else {
-            self.apply_chunks(changes, turn.last, chunks)
-                .map_err(|e| unreadable(&e))
-                .inspect_err(|e| self.health.poison(e))?;
-            self.counters.commits.add(1);
+            drop(turn);
+            return self.make_past_durable(durability);
         }
+        self.apply_chunks(changes, turn.last, chunks)
+            .map_err(|e| unreadable(&e))
+            .inspect_err(|e| self.health.poison(e))?;
+        self.counters.commits.add(1);
         drop(turn);
         drop(held_off);
         self.make_durable(position, durability)

@@ -159,6 +159,13 @@ impl Core {
         }
     }
 
+    /// For a delete that found nothing: that may be the doing of the commits before. As far as it is
+    /// to be durable they must be, or a crash brings back what it was told is gone.
+    pub(crate) fn make_past_durable(&self, durability: Durability) -> Result<()> {
+        let position = self.log.as_ref().map(|log| Position(log.appended()));
+        self.make_durable(position, durability)
+    }
+
     /// Wait until the log is durable up to `position`, as far as `durability` asks.
     pub(crate) fn make_durable(
         &self,

@@ -188,7 +188,8 @@ impl Transaction {
         }
     }
 
-    /// Commit.
+    /// Commit. What it has seen is then as durable as what it has written, so a transaction that
+    /// wrote nothing waits as well.
     ///
     /// # Errors
     /// On an error nothing of the transaction is visible, except after a failed sync (`Io`), when
@@ -205,7 +206,9 @@ impl Transaction {
             ));
         }
         if self.writes.is_empty() {
-            return self.reader.check();
+            self.reader.check()?;
+            // It may have been told to delete what it did not find.
+            return core.make_past_durable(durability);
         }
         let Some(sets) = self.writes.small(core.tuning.bulk) else {
             return core.commit_bulk(&self.writes, durability, &mut |last| self.check_all(last));

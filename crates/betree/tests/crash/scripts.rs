@@ -197,6 +197,20 @@ fn commits() -> Vec<Script> {
             w.write(vec![range(b"", b"~")], Sync)?;
             w.sync_log().map(drop)
         }),
+        script(
+            "a synced transaction finds nothing left",
+            small,
+            logged,
+            |w| {
+                w.write(vec![range(b"", b"~")], None)?;
+                let Some(mut txn) = w.begin()? else {
+                    return Ok(());
+                };
+                w.transact(&mut txn, range(b"", b"~"), false)?;
+                w.finish(txn, Sync)?;
+                w.sync_log().map(drop)
+            },
+        ),
         script("synced commits in a row", small, tree, |w| {
             for i in 0..8 {
                 w.fill("a", (i % 3, 2, 10), 10, Group)?;

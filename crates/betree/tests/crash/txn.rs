@@ -136,10 +136,6 @@ impl World {
             );
             return Ok(false);
         }
-        if txn.changes.is_empty() {
-            drop(txn);
-            return Ok(false);
-        }
         let newer = |at: &(String, Vec<u8>)| self.written.get(at).is_some_and(|&seq| start < seq);
         let must_fail = txn.checked.iter().any(newer);
         let transaction = txn.transaction;

@@ -312,17 +312,10 @@ impl PipelineHost<'_, '_> {
                 let id = existing.as_ref().and_then(|existing| existing.get("_id"));
                 let mut by_id = Document::new();
                 by_id.insert("_id", id.cloned().unwrap_or(Bson::Null));
-                let statement = UpdateStatement {
-                    filter: RawDocumentBuf::try_from(&by_id)?,
-                    update: bson::RawBson::Document(RawDocumentBuf::try_from(&document)?),
-                    multi: false,
-                    upsert: false,
-                    hint: None,
-                    collation: None,
-                    array_filters: Vec::new(),
-                    sort: None,
-                    variables: None,
-                };
+                let statement = UpdateStatement::new(
+                    RawDocumentBuf::try_from(&by_id)?,
+                    RawDocumentBuf::try_from(&document)?,
+                );
                 let bypass = self.bypass_validation;
                 let reply = store.update(op, ns, &[statement], true, bypass)?;
                 match reply.errors.into_iter().next() {

@@ -29,7 +29,25 @@ pub struct GetMore {
 }
 
 impl Store {
-    /// `getMore`: the next batch of a cursor.
+    /// The batch after `batch`, without waiting for data; `None` after the last one.
+    ///
+    /// # Errors
+    /// As [`Store::get_more`].
+    pub fn following(&self, op: &Op<'_>, batch: &Batch) -> Result<Option<Batch>> {
+        if batch.id == 0 {
+            return Ok(None);
+        }
+        let more = GetMore {
+            id: batch.id,
+            ns: batch.ns.clone(),
+            batch_size: None,
+            await_time: None,
+        };
+        self.get_more(op, &more).map(Some)
+    }
+
+    /// `getMore`: the next batch of a cursor. The operation's limit of time, usually
+    /// [`Store::cursor_left`], is what the next one has left.
     ///
     /// # Errors
     /// `CursorNotFound`, `Unauthorized` and such for cursors of others; `QueryPlanKilled` when the
@@ -63,7 +81,7 @@ impl Store {
                 (documents, ended)
             }
         };
-        finish(request, lease, documents, ended, &killed)
+        finish(op, request, lease, (documents, ended), &killed)
     }
 
     /// A batch of a query; for a cursor that waits, when there is something or time is over.
@@ -123,10 +141,10 @@ impl Store {
 }
 
 fn finish(
+    op: &Op<'_>,
     request: &GetMore,
     lease: super::registry::Lease<'_, Cursor>,
-    documents: Vec<bson::RawDocumentBuf>,
-    ended: bool,
+    (documents, ended): (Vec<bson::RawDocumentBuf>, bool),
     killed: &std::sync::atomic::AtomicBool,
 ) -> Result<Batch> {
     if killed.load(Ordering::Relaxed) {
@@ -138,7 +156,7 @@ fn finish(
     if ended {
         drop(lease);
     } else {
-        lease.give_back(stdx::time::now());
+        lease.give_back(stdx::time::now(), op.left());
     }
     Ok(Batch {
         id: if ended { 0 } else { request.id },

@@ -1,6 +1,7 @@
 //! An open cursor, and all of them.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use bson::RawDocumentBuf;
 use query::{Code, Error, Namespace, Result};
@@ -124,11 +125,14 @@ impl Cursors {
         no_timeout: bool,
         cursor: Cursor,
     ) -> i64 {
+        // Who waits for data says with each `getMore` how long.
+        let waits = matches!(&cursor, Cursor::Find(cursor) if cursor.await_data);
         let registration = Registration {
             namespace: ns.clone(),
             owner: owner(op),
             at: op.held.map(|held| held.time),
             no_timeout,
+            left: if waits { None } else { op.left() },
         };
         self.registry
             .insert(registration, cursor, stdx::time::now())
@@ -146,6 +150,13 @@ impl Store {
     #[must_use]
     pub fn cursor_time(&self, id: i64) -> Option<bson::Timestamp> {
         self.cursors().registry.time(id)
+    }
+
+    /// What is left of the time that the operations of a cursor may take together, idle times not
+    /// counted, if `find` or `aggregate` limited it.
+    #[must_use]
+    pub fn cursor_left(&self, id: i64) -> Option<Duration> {
+        self.cursors().registry.left(id)
     }
 
     /// End the cursors that `chosen` accepts, given their namespace and owner: those of a session

@@ -41,6 +41,8 @@ pub(crate) struct Registration {
     pub at: Option<Timestamp>,
     /// Whether it stays open however long it is idle.
     pub no_timeout: bool,
+    /// What is left of the time its operations may take.
+    pub left: Option<Duration>,
 }
 
 enum Slot<T> {
@@ -169,6 +171,11 @@ impl<T> Registry<T> {
         self.state.lock().entries.get(&id)?.registration.at
     }
 
+    /// What is left of the time a cursor's operations may take.
+    pub(crate) fn left(&self, id: i64) -> Option<Duration> {
+        self.state.lock().entries.get(&id)?.registration.left
+    }
+
     /// End the cursors `ids` of `namespace`.
     pub(crate) fn kill(&self, namespace: &Namespace, user: Option<&str>, ids: &[i64]) -> Killed {
         let mut answer = Killed::default();
@@ -272,8 +279,9 @@ impl<T> Lease<'_, T> {
         &self.killed
     }
 
-    /// Give the cursor back, idle from `now` on, unless it was killed.
-    pub(crate) fn give_back(mut self, now: Instant) {
+    /// Give the cursor back, idle from `now` on, unless it was killed; `left` is what is left of
+    /// its time.
+    pub(crate) fn give_back(mut self, now: Instant, left: Option<Duration>) {
         let Some(cursor) = self.cursor.take() else {
             return;
         };
@@ -281,6 +289,7 @@ impl<T> Lease<'_, T> {
         if let Some(entry) = state.entries.get_mut(&self.id) {
             entry.slot = Slot::Idle(cursor);
             entry.used = now;
+            entry.registration.left = left;
         } else {
             // R3.
             drop(state);
@@ -362,6 +371,7 @@ mod tests {
             owner,
             at: None,
             no_timeout: false,
+            left: None,
         }
     }
 
@@ -383,7 +393,7 @@ mod tests {
         let busy = registry.lease(id, &ns, &owner).err().unwrap();
         assert_eq!(busy.code, Code(12051));
         assert_eq!(registry.figures().pinned, 1);
-        lease.give_back(now);
+        lease.give_back(now, None);
         assert_eq!(registry.figures().pinned, 0);
         drop(registry.lease(id, &ns, &owner).unwrap());
         assert_eq!(Arc::strong_count(&token), 1);
@@ -402,7 +412,7 @@ mod tests {
         let killed = registry.kill(&ns, None, &[id, 5]);
         assert_eq!((killed.killed, killed.not_found), (vec![id], vec![5]));
         assert!(lease.killed().load(Ordering::Relaxed));
-        lease.give_back(now);
+        lease.give_back(now, None);
         assert_eq!(Arc::strong_count(&token), 1);
     }
 

@@ -36,12 +36,11 @@ pub struct IndexSpec {
     pub background: Option<bool>,
 }
 
-/// Options of an index that are accepted; those without a field of [`IndexSpec`] have no effect.
-const KNOWN: [&str; 26] = [
+/// Options of an index that have an effect.
+const EFFECTIVE: [&str; 13] = [
     "v",
     "key",
     "name",
-    "ns",
     "unique",
     "sparse",
     "partialFilterExpression",
@@ -49,20 +48,8 @@ const KNOWN: [&str; 26] = [
     "hidden",
     "collation",
     "wildcardProjection",
-    "storageEngine",
     "prepareUnique",
-    "background",
-    "dropDups",
     "clustered",
-    "weights",
-    "default_language",
-    "language_override",
-    "textIndexVersion",
-    "2dsphereIndexVersion",
-    "bits",
-    "min",
-    "max",
-    "bucketSize",
     "originalSpec",
 ];
 
@@ -83,13 +70,11 @@ const WITHOUT_EFFECT: [&str; 13] = [
     "bucketSize",
 ];
 
-/// The options of an index that have an effect.
+/// The options of an index that have an effect and are for clients.
 #[must_use]
 pub fn options() -> Vec<&'static str> {
-    let known = KNOWN.into_iter();
-    let mut options: Vec<&'static str> = known
-        .filter(|name| !WITHOUT_EFFECT.contains(name) && *name != "originalSpec")
-        .collect();
+    let effective = EFFECTIVE.into_iter();
+    let mut options: Vec<&'static str> = effective.filter(|o| *o != "originalSpec").collect();
     options.sort_unstable();
     options
 }
@@ -348,7 +333,7 @@ pub fn name_of(key: &Document) -> String {
 
 fn check_names(spec: &Document) -> Result<()> {
     for name in spec.keys() {
-        if !KNOWN.contains(&name.as_str()) {
+        if !EFFECTIVE.contains(&name.as_str()) && !WITHOUT_EFFECT.contains(&name.as_str()) {
             let message = format!(
                 "The field '{name}' is not valid for an index specification. Specification: {spec}"
             );

@@ -74,21 +74,9 @@ impl Store {
         let time = time.unwrap_or(now);
         let sender = self.moment(time, now)?;
         let (reply, result) = channel();
-        let parts = (op.now, op.deadline, op.killed, op.durability, op.session);
-        let rest = (op.comment, op.user);
+        let parts = op.into_parts();
         let task: Task = Box::new(move |held| {
-            let (now, deadline, killed, durability, session) = parts;
-            let op = Op {
-                now,
-                deadline,
-                killed,
-                durability,
-                session,
-                transaction: None,
-                held: Some(held),
-                comment: rest.0,
-                user: rest.1,
-            };
+            let op = parts.within(None, Some(held));
             // Who waits for it is there.
             drop(reply.send(op.check().and_then(|()| body(&op))));
         });

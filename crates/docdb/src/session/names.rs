@@ -90,6 +90,11 @@ impl Names {
         self.born.borrow().values().cloned().collect()
     }
 
+    /// Whether the transaction has created anything.
+    pub(crate) fn has_born(&self) -> bool {
+        !self.born.borrow().is_empty()
+    }
+
     /// Forget what the transaction has created.
     pub(crate) fn take_born(&self) -> Vec<Born> {
         self.born.take().into_values().collect()

@@ -6,7 +6,7 @@ use bson::Bson;
 use query::{Code, Error, Result};
 
 use super::registry::{CheckedOut, Session};
-use super::stored::{Executed, key, to_bytes};
+use super::stored::{Executed, add, key, to_bytes};
 use super::too_old;
 use crate::error;
 use crate::op::{Op, SessionId, SessionRef};
@@ -131,7 +131,7 @@ impl Retry<'_> {
     ) -> Result<()> {
         let mut executed: Executed = self.session.with(|state| state.executed.clone());
         for (first, count) in runs {
-            executed.insert(*first, (*count, done.clone()));
+            add(&mut executed, *first, *count, done);
         }
         let bytes = to_bytes(self.number, self.now, &executed)?;
         let tree = self.store.trees().sessions;

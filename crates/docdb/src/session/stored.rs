@@ -16,6 +16,23 @@ use crate::op::SessionId;
 /// The statements that were executed: the first number of a run, and its length with its result.
 pub(crate) type Executed = BTreeMap<i32, (i32, Done)>;
 
+/// Note what `count` statements from `first` on have done, each of them.
+///
+/// Statements that did the same lengthen the run before: what is stored, anew with each statement
+/// of a batch, stays as short as their results are alike.
+pub(super) fn add(executed: &mut Executed, first: i32, count: i32, done: &Done) {
+    let plain = done.upserted.is_none() && done.image.is_none();
+    if let Some((start, (length, same))) = executed.range_mut(..first).next_back()
+        && plain
+        && start.checked_add(*length) == Some(first)
+        && same == done
+    {
+        *length = length.saturating_add(count);
+        return;
+    }
+    executed.insert(first, (count, done.clone()));
+}
+
 pub(super) fn key(id: &SessionId) -> Vec<u8> {
     [&id.id[..], &id.uid[..]].concat()
 }
@@ -76,4 +93,42 @@ pub(super) fn from_bytes(bytes: &[u8]) -> Option<Stored> {
         executed,
         committed: document.get_bool("c").unwrap_or(false),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn statements_that_did_the_same_are_one_run() {
+        let one = Done {
+            n: 1,
+            modified: 1,
+            ..Done::default()
+        };
+        let upsert = |id: i32| Done {
+            n: 1,
+            upserted: Some(id.into()),
+            ..Done::default()
+        };
+        let mut executed = Executed::new();
+        for statement in 0..1000 {
+            add(&mut executed, statement, 1, &one);
+        }
+        add(&mut executed, 1000, 1, &upsert(1));
+        add(&mut executed, 1001, 1, &upsert(1));
+        add(&mut executed, 1003, 2, &one);
+        add(&mut executed, 1005, 1, &Done::default());
+        let runs: Vec<(i32, i32)> = executed
+            .iter()
+            .map(|(f, (count, _))| (*f, *count))
+            .collect();
+        assert_eq!(
+            runs,
+            [(0, 1000), (1000, 1), (1001, 1), (1003, 2), (1005, 1)]
+        );
+        let bytes = to_bytes(7, bson::DateTime::from_millis(1), &executed).unwrap();
+        assert_eq!(from_bytes(&bytes).unwrap().executed, executed);
+        assert!(bytes.len() < 500, "{} bytes", bytes.len());
+    }
 }

@@ -88,21 +88,9 @@ impl Store {
             }
         })?;
         let (reply, result) = channel();
-        let parts = (op.now, op.deadline, op.killed, op.durability, op.session);
-        let rest = (op.comment, op.user);
+        let parts = op.into_parts();
         let task: Task = Box::new(move |own| {
-            let (now, deadline, killed, durability, session) = parts;
-            let op = Op {
-                now,
-                deadline,
-                killed,
-                durability,
-                session,
-                transaction: Some(own),
-                held: None,
-                comment: rest.0,
-                user: rest.1,
-            };
+            let op = parts.within(Some(own), None);
             // Who waits for it is there until the session is given back.
             drop(reply.send(body(&op)));
         });

@@ -25,6 +25,20 @@ pub struct DeleteStatement {
     pub variables: Option<Document>,
 }
 
+impl DeleteStatement {
+    /// A statement for the first document that matches, without more.
+    #[must_use]
+    pub fn new(filter: RawDocumentBuf) -> DeleteStatement {
+        DeleteStatement {
+            filter,
+            multi: false,
+            hint: None,
+            collation: None,
+            variables: None,
+        }
+    }
+}
+
 /// What a delete has done.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct DeleteReply {

@@ -6,7 +6,7 @@ use query::update::Update;
 use query::{Code, Error, Namespace, Result};
 
 use super::seek::{Found, Said, Seek};
-use super::update::{change, upsert};
+use super::update::{Change, upsert};
 use crate::op::Op;
 use crate::session::{Done, Retry};
 use crate::store::Store;
@@ -171,7 +171,8 @@ impl Task<'_> {
                 reply.value = Some(self.project(found.document.clone(), Some(&found))?);
             }
             (Some(found), Some(update)) => {
-                let next = change(self.op, work, &collection, &found, update, bypass)?;
+                let change = Change::of(update, &collection, bypass);
+                let next = change.apply(self.op, work, &collection, &found)?;
                 reply.n = 1;
                 reply.updated_existing = true;
                 let shown = match next {

@@ -116,7 +116,6 @@ impl Store {
             let mut done = InsertReply::default();
             let collection = match work.collection(ns)? {
                 Some(collection) => collection,
-                // It was dropped a moment ago.
                 // It was created by this transaction, or else dropped a moment ago.
                 None if work.is_many() => return Err(crate::error::conflict()),
                 None => {

@@ -51,6 +51,24 @@ pub struct UpdateStatement {
     pub variables: Option<Document>,
 }
 
+impl UpdateStatement {
+    /// A statement for the first document that matches, without more.
+    #[must_use]
+    pub fn new(filter: RawDocumentBuf, update: impl Into<RawBson>) -> UpdateStatement {
+        UpdateStatement {
+            filter,
+            update: update.into(),
+            multi: false,
+            upsert: false,
+            hint: None,
+            collation: None,
+            array_filters: Vec::new(),
+            sort: None,
+            variables: None,
+        }
+    }
+}
+
 /// What an update has done.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct UpdateReply {
@@ -205,7 +223,8 @@ impl One<'_> {
             match seek.first(self.op, work, &collection)? {
                 Some(found) => {
                     done.n = 1;
-                    let changed = change(self.op, work, &collection, &found, update, self.bypass)?;
+                    let change = Change::of(update, &collection, self.bypass);
+                    let changed = change.apply(self.op, work, &collection, &found)?;
                     done.modified = i64::from(changed.is_some());
                 }
                 None if self.statement.upsert => {
@@ -232,12 +251,13 @@ impl One<'_> {
             seek,
             &mut |work, collection, records| {
                 let mut done = Done::default();
+                let change = Change::of(update, collection, self.bypass);
                 for record in records {
                     let Some(found) = seek.again(work, collection, record)? else {
                         continue;
                     };
                     done.n += 1;
-                    let changed = change(self.op, work, collection, &found, update, self.bypass)?;
+                    let changed = change.apply(self.op, work, collection, &found)?;
                     done.modified += i64::from(changed.is_some());
                 }
                 Ok((done.n, done.modified))
@@ -304,31 +324,46 @@ pub(super) fn for_portions(
     }
 }
 
-/// Change one document; gives what it has become, or `None` when it stays.
-pub(super) fn change(
-    op: &Op<'_>,
-    work: &mut Work<'_>,
-    collection: &Arc<Collection>,
-    found: &Found,
-    update: &Update,
+/// An update as it acts on the documents of a collection.
+pub(super) struct Change<'u> {
+    update: &'u Update,
+    untouched: Untouched,
     bypass: bool,
-) -> Result<Option<RawDocumentBuf>> {
-    let current = Document::try_from(found.document.as_ref())?;
-    let position = position(op, work).with_array_index(found.details.array_index);
-    let Some(next) = update.apply(&current, &position)? else {
-        return Ok(None);
-    };
-    let next = RawDocumentBuf::try_from(&next)?;
-    document::check(&next).map_err(larger)?;
-    validate(collection, Some(&found.document), &next, bypass)?;
-    let untouched = Untouched::by(update, collection);
-    work.replace(
-        collection,
-        &found.record,
-        (&found.document, &next),
-        untouched,
-    )?;
-    Ok(Some(next))
+}
+
+impl<'u> Change<'u> {
+    pub(super) fn of(update: &'u Update, collection: &Collection, bypass: bool) -> Change<'u> {
+        Change {
+            update,
+            untouched: Untouched::by(update, collection),
+            bypass,
+        }
+    }
+
+    /// Change one document; gives what it has become, or `None` when it stays.
+    pub(super) fn apply(
+        &self,
+        op: &Op<'_>,
+        work: &mut Work<'_>,
+        collection: &Arc<Collection>,
+        found: &Found,
+    ) -> Result<Option<RawDocumentBuf>> {
+        let current = Document::try_from(found.document.as_ref())?;
+        let position = position(op, work).with_array_index(found.details.array_index);
+        let Some(next) = self.update.apply(&current, &position)? else {
+            return Ok(None);
+        };
+        let next = RawDocumentBuf::try_from(&next)?;
+        document::check(&next).map_err(larger)?;
+        validate(collection, Some(&found.document), &next, self.bypass)?;
+        work.replace(
+            collection,
+            &found.record,
+            (&found.document, &next),
+            self.untouched,
+        )?;
+        Ok(Some(next))
+    }
 }
 
 /// Insert the document of an upsert.

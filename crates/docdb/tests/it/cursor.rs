@@ -1,9 +1,10 @@
 //! Cursors between batches: what others do meanwhile.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use bson::{Document, RawDocumentBuf, doc};
-use docdb::{Batch, Capped, CollectionOptions, FindRequest};
+use docdb::{Batch, Capped, CollectionOptions, FindRequest, GetMore, Op};
 
 use crate::lab::{Lab, documents, ns, of, on_each, op, raw};
 use crate::write::{del, set};
@@ -290,5 +291,40 @@ fn return_key_is_refused() {
             let error = lab.store.find(&op(), &ns("c"), &request).unwrap_err();
             assert_eq!(error.code.0, 115);
         }
+    });
+}
+
+#[test]
+fn a_limit_of_time_holds_for_all_batches_together() {
+    on_each(|lab| {
+        fill(lab, 50);
+        let request = FindRequest {
+            batch_size: Some(10),
+            ..FindRequest::default()
+        };
+        let free = find(lab, &request);
+        assert_eq!(lab.store.cursor_left(free.id), None);
+        let hour = Duration::from_secs(3600);
+        let within = |left: Duration| Op {
+            deadline: Some(stdx::time::now() + left),
+            ..op()
+        };
+        let limited = lab.store.find(&within(hour), &ns("c"), &request).unwrap();
+        let left = lab.store.cursor_left(limited.id).unwrap();
+        assert!(left <= hour, "{left:?}");
+        let more = GetMore {
+            id: limited.id,
+            ns: ns("c"),
+            batch_size: Some(10),
+            await_time: None,
+        };
+        let half = left / 2;
+        let batch = lab.store.get_more(&within(half), &more).unwrap();
+        assert_eq!(batch.documents.len(), 10);
+        let left = lab.store.cursor_left(limited.id).unwrap();
+        assert!(left <= half, "{left:?} of {half:?}");
+        let over = lab.store.get_more(&within(Duration::ZERO), &more);
+        assert_eq!(over.unwrap_err().code.0, 50);
+        assert_eq!(lab.store.cursor_left(limited.id), None, "it is gone");
     });
 }

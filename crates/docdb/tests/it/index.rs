@@ -173,13 +173,7 @@ fn an_index_is_made_unique() {
             details.get_array("violations").unwrap(),
             &[doc! { "ids": [1, 2] }.into()]
         );
-        let statement = docdb::DeleteStatement {
-            filter: raw(&doc! { "_id": 2 }),
-            multi: false,
-            hint: None,
-            collation: None,
-            variables: None,
-        };
+        let statement = docdb::DeleteStatement::new(raw(&doc! { "_id": 2 }));
         lab.store
             .delete(&op(), &target, &[statement], true)
             .unwrap();

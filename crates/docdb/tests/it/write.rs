@@ -8,26 +8,13 @@ use docdb::{
 use crate::lab::{Lab, ns, on_each, op, raw};
 
 pub(crate) fn set(filter: Document, update: Document) -> UpdateStatement {
-    UpdateStatement {
-        filter: raw(&filter),
-        update: RawBson::Document(raw(&update)),
-        multi: false,
-        upsert: false,
-        hint: None,
-        collation: None,
-        array_filters: Vec::new(),
-        sort: None,
-        variables: None,
-    }
+    UpdateStatement::new(raw(&filter), raw(&update))
 }
 
 pub(crate) fn del(filter: Document, multi: bool) -> DeleteStatement {
     DeleteStatement {
-        filter: raw(&filter),
         multi,
-        hint: None,
-        collation: None,
-        variables: None,
+        ..DeleteStatement::new(raw(&filter))
     }
 }
 

@@ -37,6 +37,14 @@ impl Live {
     }
 }
 
+/// How many of `rows` rows count as indexed because entries `done` of index `index` of the three
+/// are in: each index is a third of a row, so that a rate shows whichever of them is built.
+#[must_use]
+pub(super) fn indexed_rows(index: usize, rows: u64, done: Range<u64>) -> u64 {
+    let thirds = |entries: u64| (index as u64 * rows + entries) / 3;
+    thirds(done.end) - thirds(done.start)
+}
+
 /// How settling ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Settled {
@@ -148,7 +156,7 @@ pub trait Meter {
     fn begin(&self);
     /// It ended.
     fn end(&self);
-    /// It wrote so many rows, or their share of the last index, and so many bytes.
+    /// It wrote so many rows, or indexed so many (see [`indexed_rows`]), and so many bytes.
     fn wrote(&self, rows: u64, bytes: u64);
     /// It met so many entries.
     fn met(&self, entries: u64);

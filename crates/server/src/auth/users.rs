@@ -10,7 +10,7 @@ use std::sync::Arc;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use bson::{Bson, Document, doc};
-use docdb::{FindRequest, Op, Store};
+use docdb::{Op, Store};
 use kv::Durability;
 use query::{Error, Namespace, Result};
 use stdx::sync::{Mutex, RwLock};
@@ -18,6 +18,7 @@ use stdx::sync::{Mutex, RwLock};
 use super::custom::{self, Name, Role, Roles};
 use super::privilege::Grant;
 use super::scram::{Credential, Mechanism};
+use crate::state::own;
 
 /// A user.
 #[derive(Debug, Clone)]
@@ -66,35 +67,6 @@ pub(crate) fn key(database: &str, name: &str) -> String {
     format!("{database}.{name}")
 }
 
-/// Every document of a collection.
-fn documents(store: &Store, ns: &Namespace) -> Result<Vec<Document>> {
-    let mut documents = Vec::new();
-    if store.collection(ns).is_none() {
-        return Ok(documents);
-    }
-    let op = Op::new(Durability::Interval);
-    let wanted = FindRequest {
-        batch_size: Some(1 << 20),
-        ..FindRequest::default()
-    };
-    let mut batch = store.find(&op, ns, &wanted)?;
-    loop {
-        for document in &batch.documents {
-            documents.push(Document::try_from(&**document)?);
-        }
-        if batch.id == 0 {
-            return Ok(documents);
-        }
-        let more = docdb::GetMore {
-            id: batch.id,
-            ns: ns.clone(),
-            batch_size: None,
-            await_time: None,
-        };
-        batch = store.get_more(&op, &more)?;
-    }
-}
-
 impl Users {
     /// Read them all anew.
     ///
@@ -102,14 +74,16 @@ impl Users {
     /// Those of storage; the users stay as they were known.
     pub(crate) fn load(&self, store: &Store) -> Result<()> {
         let _turn = self.turn.lock();
+        let op = Op::new(Durability::Interval);
+        let all = |ns: Namespace| own::find(store, &op, &ns, &Document::new());
         let mut roles = Roles::default();
-        for document in documents(store, &custom::collection())? {
+        for document in all(custom::collection())? {
             if let Some(role) = Role::of(&document) {
                 roles.0.insert(key(&role.name.1, &role.name.0), role);
             }
         }
         let mut users = HashMap::new();
-        for document in documents(store, &collection())? {
+        for document in all(collection())? {
             if let Some(user) = User::of(document, &roles) {
                 users.insert(key(&user.database, &user.name), Arc::new(user));
             }

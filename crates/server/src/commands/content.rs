@@ -1,7 +1,7 @@
 //! What is in collections, by reading it: `dataSize`, `dbHash`.
 
 use bson::{Bson, Document, RawDocument, RawDocumentBuf, doc};
-use docdb::{FindRequest, GetMore};
+use docdb::FindRequest;
 use md5::{Digest as _, Md5};
 use query::{Code, Error, Namespace, Result};
 use wire::Builder;
@@ -50,26 +50,18 @@ fn scan(
     visit: &mut dyn FnMut(&RawDocument) -> bool,
 ) -> Result<()> {
     call.with_store(|store, op| {
-        let mut batch = store.find(op, ns, wanted)?;
-        loop {
+        let mut next = Some(store.find(op, ns, wanted)?);
+        while let Some(batch) = next {
             for document in &batch.documents {
                 if !visit(document) {
                     store.kill_cursors(op, &batch.ns, &[batch.id]);
                     return Ok(());
                 }
             }
-            if batch.id == 0 {
-                return Ok(());
-            }
             op.check()?;
-            let more = GetMore {
-                id: batch.id,
-                ns: batch.ns.clone(),
-                batch_size: None,
-                await_time: None,
-            };
-            batch = store.get_more(op, &more)?;
+            next = store.following(op, &batch)?;
         }
+        Ok(())
     })
 }
 

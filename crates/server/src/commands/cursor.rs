@@ -100,9 +100,20 @@ fn get_more(request: &Call<'_>, reply: &mut Builder) -> Result<()> {
         await_time: request.generic.max_time,
     };
     let batch = request.with_store(|store, op| {
-        // Its limit of time says how long to wait for data, not when to have ended.
+        // Its own limit of time says how long to wait for data; when to have ended was said when
+        // the cursor was opened.
+        let left = store.cursor_left(id);
+        if request
+            .server
+            .failpoints
+            .hit_limit(left.is_some())
+            .is_some()
+        {
+            let message = "operation exceeded time limit";
+            return Err(Error::new(Code::MAX_TIME_MS_EXPIRED, message));
+        }
         let op = Op {
-            deadline: None,
+            deadline: left.map(|left| stdx::time::now() + left),
             ..op.clone()
         };
         store.get_more(&op, &wanted)

@@ -1,8 +1,7 @@
 //! `_mergeAuthzCollections`: what restores users and roles from a dump. The documents wait in
 //! collections of their own, and take the places of those that are there.
 
-use bson::{Bson, Document, RawDocumentBuf, doc};
-use docdb::{DeleteStatement, FindRequest, UpdateStatement};
+use bson::{Bson, Document, doc};
 use query::{Error, Namespace, Result};
 use wire::Builder;
 
@@ -11,6 +10,7 @@ use crate::auth::privilege::Wanted;
 use crate::auth::users::{self, User};
 use crate::dispatch::row::{ADMIN, Lane, Privilege, Row, WRITES};
 use crate::dispatch::{Arguments, Call};
+use crate::state::own;
 
 pub(super) const ROWS: &[Row] = &[Row {
     lane: Lane::Storage,
@@ -56,56 +56,7 @@ fn waiting(request: &Call<'_>, ns: &Namespace, database: &str) -> Result<Vec<Doc
         "" => doc! {},
         database => doc! {"db": database},
     };
-    let wanted = FindRequest {
-        filter: RawDocumentBuf::try_from(&filter)?,
-        batch_size: Some(1 << 20),
-        ..FindRequest::default()
-    };
-    let mut documents = Vec::new();
-    let mut batch = request.with_store(|store, op| store.find(op, ns, &wanted))?;
-    loop {
-        for document in &batch.documents {
-            documents.push(Document::try_from(&**document)?);
-        }
-        if batch.id == 0 {
-            return Ok(documents);
-        }
-        let more = docdb::GetMore {
-            id: batch.id,
-            ns: ns.clone(),
-            batch_size: None,
-            await_time: None,
-        };
-        batch = request.with_store(|store, op| store.get_more(op, &more))?;
-    }
-}
-
-/// Put documents in the places of those with the same `_id`.
-fn put(request: &Call<'_>, ns: &Namespace, documents: &[Document]) -> Result<()> {
-    let statement = |document: &Document| -> Result<UpdateStatement> {
-        let id = document.get("_id").cloned().unwrap_or(Bson::Null);
-        Ok(UpdateStatement {
-            filter: RawDocumentBuf::try_from(&doc! {"_id": id})?,
-            update: bson::RawBson::Document(RawDocumentBuf::try_from(document)?),
-            multi: false,
-            upsert: true,
-            hint: None,
-            collation: None,
-            array_filters: Vec::new(),
-            sort: None,
-            variables: None,
-        })
-    };
-    let statements: Vec<UpdateStatement> =
-        documents.iter().map(statement).collect::<Result<_>>()?;
-    if statements.is_empty() {
-        return Ok(());
-    }
-    let done = request.with_store(|store, op| store.update(op, ns, &statements, true, false))?;
-    match done.errors.into_iter().next() {
-        Some(failed) => Err(failed.error),
-        None => Ok(()),
-    }
+    request.with_store(|store, op| own::find(store, op, ns, &filter))
 }
 
 /// Drop what is not among documents, of one database or all.
@@ -123,18 +74,8 @@ fn drop_others(
     if !database.is_empty() {
         filter.insert("db", database);
     }
-    let statements = [DeleteStatement {
-        filter: RawDocumentBuf::try_from(&filter)?,
-        multi: true,
-        hint: None,
-        collation: None,
-        variables: None,
-    }];
-    let done = request.with_store(|store, op| store.delete(op, ns, &statements, true))?;
-    match done.errors.into_iter().next() {
-        Some(failed) => Err(failed.error),
-        None => Ok(()),
-    }
+    request.with_store(|store, op| own::delete(store, op, ns, &filter))?;
+    Ok(())
 }
 
 fn bad(kind: &str, document: &Document) -> Error {
@@ -179,7 +120,7 @@ fn merge(request: &Call<'_>, _: &mut Builder) -> Result<()> {
         changes.push((users::collection(), found));
     }
     for (ns, documents) in &changes {
-        put(request, ns, documents)?;
+        request.with_store(|store, op| own::put(store, op, ns, documents))?;
         if drop {
             drop_others(request, ns, documents, database)?;
         }

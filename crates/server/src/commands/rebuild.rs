@@ -1,7 +1,7 @@
 //! Collections made anew: `reIndex`, `cloneCollectionAsCapped`.
 
 use bson::{Bson, Document, doc};
-use docdb::{CollectionOptions, FindRequest, GetMore, IndexNames, InsertOptions};
+use docdb::{CollectionOptions, FindRequest, IndexNames, InsertOptions};
 use query::{Code, Error, Namespace, Result};
 use wire::Builder;
 
@@ -84,23 +84,15 @@ fn clone_as_capped(call: &Call<'_>, _: &mut Builder) -> Result<()> {
     let options = CollectionOptions::parse(&doc! {"capped": true, "size": size})?;
     call.with_store(|store, op| {
         store.create(op, &to, options)?;
-        let mut batch = store.find(op, &from, &FindRequest::default())?;
-        loop {
+        let mut next = Some(store.find(op, &from, &FindRequest::default())?);
+        while let Some(batch) = next {
             let documents: Vec<_> = batch.documents.iter().map(AsRef::as_ref).collect();
             let done = store.insert(op, &to, &documents, InsertOptions::default())?;
             if let Some(failed) = done.errors.into_iter().next() {
                 return Err(failed.error);
             }
-            if batch.id == 0 {
-                return Ok(());
-            }
-            let more = GetMore {
-                id: batch.id,
-                ns: batch.ns.clone(),
-                batch_size: None,
-                await_time: None,
-            };
-            batch = store.get_more(op, &more)?;
+            next = store.following(op, &batch)?;
         }
+        Ok(())
     })
 }

@@ -1,8 +1,7 @@
 //! Roles of people's own: made, changed, dropped, shown.
 
-use bson::{Bson, Document, RawBsonRef, RawDocumentBuf, doc};
-use docdb::{DeleteStatement, InsertOptions, UpdateStatement};
-use query::{Code, Error, Namespace, Result};
+use bson::{Bson, Document, RawBsonRef, doc};
+use query::{Code, Error, Result};
 use wire::Builder;
 
 use super::users::{self, shown};
@@ -13,6 +12,7 @@ use crate::auth::roles as builtin;
 use crate::auth::users::key;
 use crate::dispatch::row::{LOOSE, Lane, Privilege, Row, Run, WRITES};
 use crate::dispatch::{Arguments, Call};
+use crate::state::own;
 
 const fn row(name: &'static str, run: Run, help: &'static str) -> Row {
     Row {
@@ -224,16 +224,14 @@ fn create(request: &Call<'_>, _: &mut Builder) -> Result<()> {
         "privileges": stored(&grants),
         "roles": shown(&roles),
     };
-    let raw = RawDocumentBuf::try_from(&document)?;
-    let options = InsertOptions::default();
-    let done = request.with_store(|store, op| store.insert(op, &collection(), &[&raw], options))?;
-    if let Some(failed) = done.errors.into_iter().next() {
-        if failed.error.code == Code::DUPLICATE_KEY {
+    let done = request.with_store(|store, op| own::insert(store, op, &collection(), &document));
+    done.map_err(|error| match error.code {
+        Code::DUPLICATE_KEY => {
             let message = format!("Role \"{role}@{database}\" already exists");
-            return Err(Error::location(51_002, message));
+            Error::location(51_002, message)
         }
-        return Err(failed.error);
-    }
+        _ => error,
+    })?;
     request.server.users.load(&request.server.store)
 }
 
@@ -241,7 +239,8 @@ fn create(request: &Call<'_>, _: &mut Builder) -> Result<()> {
 fn set(request: &Call<'_>, role: &Role, fields: Document) -> Result<()> {
     let (name, database) = &role.name;
     let filter = doc! {"_id": key(database, name)};
-    let n = change_all(request, &collection(), &filter, &doc! {"$set": fields})?;
+    let (ns, change) = (collection(), doc! {"$set": fields});
+    let n = request.with_store(|store, op| own::change(store, op, &ns, &filter, &change))?;
     request.server.users.load(&request.server.store)?;
     match n {
         0 => {
@@ -249,32 +248,6 @@ fn set(request: &Call<'_>, role: &Role, fields: Document) -> Result<()> {
             Err(Error::new(Code::ROLE_NOT_FOUND, message))
         }
         _ => Ok(()),
-    }
-}
-
-/// Change whatever matches. How many.
-fn change_all(
-    request: &Call<'_>,
-    ns: &Namespace,
-    filter: &Document,
-    change: &Document,
-) -> Result<i64> {
-    let statement = UpdateStatement {
-        filter: RawDocumentBuf::try_from(filter)?,
-        update: bson::RawBson::Document(RawDocumentBuf::try_from(change)?),
-        multi: true,
-        upsert: false,
-        hint: None,
-        collation: None,
-        array_filters: Vec::new(),
-        sort: None,
-        variables: None,
-    };
-    let statements = [statement];
-    let done = request.with_store(|store, op| store.update(op, ns, &statements, true, false))?;
-    match done.errors.into_iter().next() {
-        Some(failed) => Err(failed.error),
-        None => Ok(done.n),
     }
 }
 
@@ -347,25 +320,16 @@ fn drop_those(request: &Call<'_>, matching: &Document, held: &Document) -> Resul
     let has = doc! {"roles": {"$elemMatch": held.clone()}};
     let pull = doc! {"$pull": {"roles": held.clone()}};
     let users = crate::auth::users::collection();
-    for ns in [users, collection()] {
-        if request.server.store.collection(&ns).is_some() {
-            change_all(request, &ns, &has, &pull)?;
+    let done = request.with_store(|store, op| {
+        for ns in [users, collection()] {
+            if store.collection(&ns).is_some() {
+                own::change(store, op, &ns, &has, &pull)?;
+            }
         }
-    }
-    let statements = [DeleteStatement {
-        filter: RawDocumentBuf::try_from(matching)?,
-        multi: true,
-        hint: None,
-        collation: None,
-        variables: None,
-    }];
-    let ns = collection();
-    let done = request.with_store(|store, op| store.delete(op, &ns, &statements, true))?;
+        own::delete(store, op, &collection(), matching)
+    });
     request.server.users.load(&request.server.store)?;
-    match done.errors.into_iter().next() {
-        Some(failed) => Err(failed.error),
-        None => Ok(done.n),
-    }
+    done
 }
 
 fn drop(request: &Call<'_>, _: &mut Builder) -> Result<()> {
@@ -391,25 +355,7 @@ fn invalidate(request: &Call<'_>, _: &mut Builder) -> Result<()> {
 
 /// Which roles `rolesInfo` is about; `None` for those of the database.
 fn about(arguments: &Arguments<'_>, database: &str) -> Result<Option<Vec<Name>>> {
-    let one = |value: RawBsonRef<'_>| match value {
-        RawBsonRef::String(name) => Ok((name.to_owned(), database.to_owned())),
-        RawBsonRef::Document(role) => {
-            let role = Arguments::of("rolesInfo", role)?;
-            let (name, database) = (role.need_string("role")?, role.need_string("db")?);
-            Ok((name.to_owned(), database.to_owned()))
-        }
-        _ => Err(Error::bad_value(
-            "rolesInfo: a role is a name or a document",
-        )),
-    };
-    match arguments.need("rolesInfo")? {
-        RawBsonRef::Array(list) => {
-            let roles = list.into_iter().map(|role| one(role?));
-            roles.collect::<Result<_>>().map(Some)
-        }
-        value @ (RawBsonRef::String(_) | RawBsonRef::Document(_)) => Ok(Some(vec![one(value)?])),
-        _ => Ok(None),
-    }
+    users::asked(arguments.need("rolesInfo")?, "rolesInfo", "role", database)
 }
 
 /// What `rolesInfo` needs: everybody may look at roles they have.

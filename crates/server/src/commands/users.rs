@@ -1,7 +1,6 @@
 //! Users: made, changed, dropped, shown.
 
 use bson::{Binary, Bson, Document, RawBsonRef, RawDocumentBuf, doc};
-use docdb::{DeleteStatement, InsertOptions, UpdateStatement};
 use query::filter::Filter;
 use query::settings::Settings;
 use query::{Code, Error, Result};
@@ -14,6 +13,7 @@ use crate::auth::users::{collection, key, random, stored};
 use crate::auth::{User, is_allowed};
 use crate::dispatch::row::{LOOSE, Lane, Privilege, Row, WRITES};
 use crate::dispatch::{Arguments, Call};
+use crate::state::own;
 
 /// The arguments of `createUser` and `updateUser`.
 const USER: &[&str] = &[
@@ -233,41 +233,25 @@ fn create(request: &Call<'_>, _: &mut Builder) -> Result<()> {
     if let Some(data) = arguments.document("customData")? {
         user.insert("customData", Document::try_from(data)?);
     }
-    let raw = RawDocumentBuf::try_from(&user)?;
-    let options = InsertOptions::default();
-    let done = request.with_store(|store, op| store.insert(op, &collection(), &[&raw], options))?;
-    if let Some(failed) = done.errors.into_iter().next() {
-        if failed.error.code == Code::DUPLICATE_KEY {
+    let done = request.with_store(|store, op| own::insert(store, op, &collection(), &user));
+    done.map_err(|error| match error.code {
+        Code::DUPLICATE_KEY => {
             let message = format!("User \"{name}@{database}\" already exists");
-            return Err(Error::location(51_003, message));
+            Error::location(51_003, message)
         }
-        return Err(failed.error);
-    }
+        _ => error,
+    })?;
     request.server.users.load(&request.server.store)
 }
 
 /// Change the document of a user by operators.
 fn change(request: &Call<'_>, name: &str, change: Document) -> Result<()> {
     let database = request.database();
-    let statement = UpdateStatement {
-        filter: RawDocumentBuf::try_from(&doc! {"_id": key(database, name)})?,
-        update: bson::RawBson::Document(RawDocumentBuf::try_from(&change)?),
-        multi: false,
-        upsert: false,
-        hint: None,
-        collation: None,
-        array_filters: Vec::new(),
-        sort: None,
-        variables: None,
-    };
-    let statements = [statement];
+    let filter = doc! {"_id": key(database, name)};
     let ns = collection();
-    let done = request.with_store(|store, op| store.update(op, &ns, &statements, true, false))?;
-    if let Some(failed) = done.errors.into_iter().next() {
-        return Err(failed.error);
-    }
+    let n = request.with_store(|store, op| own::change(store, op, &ns, &filter, &change))?;
     request.server.users.load(&request.server.store)?;
-    match done.n {
+    match n {
         0 => Err(not_found(name, database)),
         _ => Ok(()),
     }
@@ -324,20 +308,10 @@ fn revoke(request: &Call<'_>, _: &mut Builder) -> Result<()> {
 }
 
 fn delete(request: &Call<'_>, filter: &Document) -> Result<i64> {
-    let statements = [DeleteStatement {
-        filter: RawDocumentBuf::try_from(filter)?,
-        multi: true,
-        hint: None,
-        collation: None,
-        variables: None,
-    }];
     let ns = collection();
-    let done = request.with_store(|store, op| store.delete(op, &ns, &statements, true))?;
+    let done = request.with_store(|store, op| own::delete(store, op, &ns, filter));
     request.server.users.load(&request.server.store)?;
-    match done.errors.into_iter().next() {
-        Some(failed) => Err(failed.error),
-        None => Ok(done.n),
-    }
+    done
 }
 
 fn drop(request: &Call<'_>, _: &mut Builder) -> Result<()> {
@@ -358,31 +332,49 @@ fn drop_all(request: &Call<'_>, reply: &mut Builder) -> Result<()> {
 enum About {
     Database,
     Everybody,
-    Named(Vec<(String, String)>),
+    Named(Vec<Name>),
 }
 
 fn about(arguments: &Arguments<'_>, database: &str) -> Result<About> {
+    match arguments.need("usersInfo")? {
+        RawBsonRef::Document(all) if all.get("forAllDBs")?.is_some() => Ok(About::Everybody),
+        value => Ok(match asked(value, "usersInfo", "user", database)? {
+            Some(users) => About::Named(users),
+            None => About::Database,
+        }),
+    }
+}
+
+/// The users or roles (`kind`) that `usersInfo` or `rolesInfo` names: one or a list of names and
+/// documents; `None` where it names none.
+///
+/// # Errors
+/// What is neither.
+pub(super) fn asked(
+    value: RawBsonRef<'_>,
+    command: &str,
+    kind: &str,
+    database: &str,
+) -> Result<Option<Vec<Name>>> {
     let one = |value: RawBsonRef<'_>| match value {
         RawBsonRef::String(name) => Ok((name.to_owned(), database.to_owned())),
-        RawBsonRef::Document(user) => {
-            let user = Arguments::of("usersInfo", user)?;
-            let (name, database) = (user.need_string("user")?, user.need_string("db")?);
+        RawBsonRef::Document(named) => {
+            let named = Arguments::of(command, named)?;
+            let (name, database) = (named.need_string(kind)?, named.need_string("db")?);
             Ok((name.to_owned(), database.to_owned()))
         }
-        _ => Err(Error::bad_value(
-            "UsersInfo: a user is a name or a document",
-        )),
+        _ => {
+            let message = format!("{command}: a {kind} is a name or a document");
+            Err(Error::bad_value(message))
+        }
     };
-    match arguments.need("usersInfo")? {
+    match value {
         RawBsonRef::Array(list) => {
-            let users = list.into_iter().map(|user| one(user?));
-            Ok(About::Named(users.collect::<Result<_>>()?))
+            let all = list.into_iter().map(|named| one(named?));
+            all.collect::<Result<_>>().map(Some)
         }
-        RawBsonRef::Document(all) if all.get("forAllDBs")?.is_some() => Ok(About::Everybody),
-        value @ (RawBsonRef::String(_) | RawBsonRef::Document(_)) => {
-            Ok(About::Named(vec![one(value)?]))
-        }
-        _ => Ok(About::Database),
+        value @ (RawBsonRef::String(_) | RawBsonRef::Document(_)) => Ok(Some(vec![one(value)?])),
+        _ => Ok(None),
     }
 }
 

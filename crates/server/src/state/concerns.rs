@@ -1,13 +1,13 @@
 //! The concerns of commands that name none: what `setDefaultRWConcern` sets, kept in
 //! `config.settings` in MongoDB's shape.
 
-use bson::{Bson, DateTime, Document, RawDocumentBuf, doc};
-use docdb::{FindRequest, Op, Store, UpdateStatement};
+use bson::{Bson, DateTime, Document, doc};
+use docdb::{Op, Store};
 use kv::Durability;
 use query::{Error, Namespace, Result};
 use stdx::sync::RwLock;
 
-use super::clock;
+use super::{clock, own};
 
 /// `_id` of the document that keeps them.
 const KEY: &str = "ReadWriteConcernDefaults";
@@ -41,18 +41,9 @@ impl Concerns {
     /// Those of storage.
     pub(crate) fn load(store: &Store) -> Result<Concerns> {
         let concerns = Concerns::default();
-        if store.collection(&settings()).is_none() {
-            return Ok(concerns);
-        }
-        let wanted = FindRequest {
-            filter: RawDocumentBuf::try_from(&doc! {"_id": KEY})?,
-            limit: Some(1),
-            ..FindRequest::default()
-        };
         let op = Op::new(Durability::Interval);
-        let found = store.find(&op, &settings(), &wanted)?;
-        if let Some(document) = found.documents.first() {
-            let document = Document::try_from(&**document)?;
+        let found = own::find(store, &op, &settings(), &doc! {"_id": KEY})?;
+        if let Some(document) = found.first() {
             let concern = |name| document.get_document(name).ok().cloned();
             *concerns.0.write() = Defaults {
                 read: concern("defaultReadConcern"),
@@ -108,21 +99,7 @@ impl Concerns {
         if let Some(write) = &next.write {
             kept.insert("defaultWriteConcern", write.clone());
         }
-        let statement = UpdateStatement {
-            filter: RawDocumentBuf::try_from(&doc! {"_id": KEY})?,
-            update: RawDocumentBuf::try_from(&kept)?.into(),
-            multi: false,
-            upsert: true,
-            hint: None,
-            collation: None,
-            array_filters: Vec::new(),
-            sort: None,
-            variables: None,
-        };
-        let done = store.update(op, &settings(), &[statement], true, false)?;
-        if let Some(failed) = done.errors.into_iter().next() {
-            return Err(failed.error);
-        }
+        own::put(store, op, &settings(), &[kept])?;
         *defaults = next.clone();
         Ok(next)
     }

@@ -8,6 +8,7 @@ pub(crate) mod freeze;
 pub(crate) mod log;
 pub(crate) mod metrics;
 pub(crate) mod operations;
+pub(crate) mod own;
 pub(crate) mod parameters;
 pub(crate) mod pool;
 pub(crate) mod profiler;

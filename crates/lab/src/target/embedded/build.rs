@@ -9,7 +9,7 @@ use std::ops::Range;
 use kv::{Batch, Direction, KeyRange, TreeId};
 
 use super::{Embedded, text};
-use crate::target::database::{Database, Meter};
+use crate::target::database::{Database, Meter, indexed_rows};
 use crate::workload::iibench::Row;
 
 /// Memory of the sort buffer, in bytes: a small share of the smallest envelope.
@@ -48,8 +48,15 @@ pub(super) fn index(
             }
             keys.sort_unstable();
         });
-        // A row counts when its entry is in the last index; before, its share does not show.
-        insert(database, tree, &keys, index == 2, meter)?;
+        let from = part.start - rows.start;
+        let share = |done: Range<u64>| {
+            indexed_rows(
+                index,
+                rows.end - rows.start,
+                from + done.start..from + done.end,
+            )
+        };
+        insert(database, tree, &keys, &share, meter)?;
     }
     Ok(())
 }
@@ -79,10 +86,11 @@ fn insert(
     database: &Embedded,
     tree: TreeId,
     keys: &[Vec<u8>],
-    counts: bool,
+    share: &dyn Fn(Range<u64>) -> u64,
     meter: &dyn Meter,
 ) -> Result<(), String> {
     let mut batch = Batch::new();
+    let mut done = 0;
     for part in keys.chunks(BATCH) {
         batch.clear();
         for key in part {
@@ -92,8 +100,9 @@ fn insert(
         let written = database.engine.write(&batch, database.durability);
         written.map_err(text)?;
         meter.end();
-        let rows = if counts { part.len() as u64 } else { 0 };
-        meter.wrote(rows, batch.byte_len() as u64);
+        let before = done;
+        done += part.len() as u64;
+        meter.wrote(share(before..done), batch.byte_len() as u64);
     }
     Ok(())
 }

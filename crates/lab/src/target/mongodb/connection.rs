@@ -7,7 +7,7 @@ use mongodb::options::Hint;
 
 use super::database::Server;
 use super::document;
-use crate::target::database::{Connection, Meter};
+use crate::target::database::{Connection, Meter, indexed_rows};
 
 /// A client: the rows it is about to insert, and a buffer. The driver's pool gives it a socket.
 pub(super) struct Link<'a> {
@@ -167,8 +167,7 @@ impl Connection for Link<'_> {
         let count = rows.end - rows.start;
         let shape = self.server.generator.params().shape;
         let each = shape.key_bytes().get(index).copied().unwrap_or(0);
-        // As with an embedded engine: a row counts when the last index has it.
-        meter.wrote(if index == 2 { count } else { 0 }, count * each as u64);
+        meter.wrote(indexed_rows(index, count, 0..count), count * each as u64);
         Ok(())
     }
 }
