@@ -19,7 +19,8 @@ pub fn page(map: &Map) -> String {
          <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src \
          'unsafe-inline'\">\n<meta name=\"generator\" content=\"romanesco lab {}\">\n\
          <title>{title}</title>\n<style>{CSS}\nmain{{max-width:1100px;margin:0 auto;padding:0 1rem \
-         3rem}}</style>\n</head>\n<body>\n<main>\n<p class=\"eyebrow\">storage map &middot; {}</p>\n\
+         3rem}}</style>\n</head>\n<body>\n<main>\n\
+         <p class=\"eyebrow\">storage map &middot; {}</p>\n\
          <h1>{}</h1>\n",
         env!("CARGO_PKG_VERSION"),
         escape(&map.kind),

@@ -313,7 +313,7 @@ impl Walk<'_> {
                 Ok(())
             })?;
         }
-        // This program's own stores call their trees `t0`, `t1` and so on, and keep the names apart.
+        // This program's own stores call their trees `t0`, `t1` ..., and keep the names apart.
         for (name, slot) in named {
             let slot = format!("t{slot}");
             let mut trees = self.trees.iter_mut();

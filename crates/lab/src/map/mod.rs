@@ -1,8 +1,9 @@
 //! Fragmentation maps: how full the pages of a store are, what is free between them, and where its
 //! files lie on the device.
 //!
-//! Read-only throughout: files are read as they are, nothing is opened through its engine, locked or
-//! written. What a running store has in memory is therefore not drawn, and the map says whose it is.
+//! Read-only throughout: files are read as they are, nothing is opened through its engine, locked
+//! or written. What a running store has in memory is therefore not drawn, and the map says whose it
+//! is.
 //!
 //! Bytes of files are untrusted: lengths are checked before memory is asked for, walks cannot go in
 //! circles, and what makes no sense is drawn as unknown.
@@ -43,8 +44,8 @@ pub fn read(path: &Path) -> Result<Map> {
     let mut map = Map::new(found.name(), path);
     if let Some(process) = found.locks().iter().find_map(|lock| held::holder(lock)) {
         map.notes.push(format!(
-            "in use by process {process}: what it holds in memory is not in the files yet, and what \
-             it writes meanwhile may be drawn half"
+            "in use by process {process}: what it holds in memory is not in the files yet, and \
+             what it writes meanwhile may be drawn half"
         ));
     }
     match &found {

@@ -1,8 +1,8 @@
 //! Maps as SVG: the same cells as on the terminal. One page is one square; its colour says whose it
 //! is, its height how full it is.
 //!
-//! Equal neighbours in a line are one rectangle, and all rectangles of a class are one path: a panel
-//! of 4096 cells takes some tens of KB at most.
+//! Equal neighbours in a line are one rectangle, and all rectangles of a class are one path: a
+//! panel of 4096 cells takes some tens of KB at most.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;

@@ -69,12 +69,7 @@ pub(super) fn draw(map: &mut Map, path: &Path, title: &str, entry: Option<&Entry
         if free.as_ref().is_some_and(gone) {
             return;
         }
-        let kind = match block.kind {
-            4 | 7 | 2 => Kind::Data,
-            3 | 6 => Kind::Inner,
-            5 => Kind::Overflow,
-            _ => Kind::Meta,
-        };
+        let kind = block.kind();
         let memory = u64::from(block.memory);
         let cell = Cell {
             owner: Some(0),
@@ -94,12 +89,8 @@ pub(super) fn draw(map: &mut Map, path: &Path, title: &str, entry: Option<&Entry
         fill(&mut cells, block.offset / unit, length / unit, cell);
     })?;
     for (offset, length) in free.iter().flatten() {
-        fill(
-            &mut cells,
-            offset / unit,
-            length / unit,
-            Cell::of(Kind::Free),
-        );
+        let empty = Cell::of(Kind::Free);
+        fill(&mut cells, offset / unit, length / unit, empty);
     }
     if free.is_none() {
         map.notes.push(format!(
@@ -110,9 +101,16 @@ pub(super) fn draw(map: &mut Map, path: &Path, title: &str, entry: Option<&Entry
     if 0 < sum.leaves {
         sum.leaf_fill = Some(used as f64 / (sum.leaves * leaf_max) as f64);
     }
+    add(map, title, (unit, leaf_max), &cells, sum);
+    map.sums.file_bytes += source.length;
+    Ok(())
+}
+
+/// Put a file into the map.
+fn add(map: &mut Map, title: &str, (unit, leaf_max): (u64, u64), cells: &[Cell], sum: TreeSum) {
+    let count = cells.len();
     let empty = cells.iter().filter(|c| c.kind == Kind::Free).count() as u64;
     let unknown = cells.iter().filter(|c| c.kind == Kind::Unknown).count() as u64;
-    map.sums.file_bytes += source.length;
     map.sums.free_bytes += empty * unit;
     map.facts.push((
         title.to_owned(),
@@ -126,9 +124,20 @@ pub(super) fn draw(map: &mut Map, path: &Path, title: &str, entry: Option<&Entry
                  the page before compression against the largest (approximate)";
     let owners = [sum.name.clone()];
     map.panels
-        .push(Panel::pages(title, about, unit, &owners, &cells));
+        .push(Panel::pages(title, about, unit, &owners, cells));
     map.trees.push(sum);
-    Ok(())
+}
+
+impl Block<'_> {
+    /// What its page holds.
+    fn kind(&self) -> Kind {
+        match self.kind {
+            2 | 4 | 7 => Kind::Data,
+            3 | 6 => Kind::Inner,
+            5 => Kind::Overflow,
+            _ => Kind::Meta,
+        }
+    }
 }
 
 /// The catalog of the store in `directory`, as far as it can be read.

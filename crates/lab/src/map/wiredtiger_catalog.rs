@@ -1,4 +1,4 @@
-//! What `WiredTiger.wt` says of the other files: their sizes and where their free blocks are listed.
+//! What `WiredTiger.wt` says of the other files: their sizes and where free blocks are listed.
 //!
 //! The catalog is a tree like others whose entries are text, `file:NAME` and its configuration. All
 //! its blocks are read, old ones too; of several descriptions of a file that of the highest write

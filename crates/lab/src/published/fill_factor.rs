@@ -36,7 +36,8 @@ pub(super) fn beside(run: &RunRecord) -> Beside {
         plots: vec![bars(run, &targets)],
         shapes: targets.iter().flat_map(|t| shapes(run, t)).collect(),
         notes: words(&[
-            "before: after the rebuild (after the load, where the engine cannot rebuild); after: when the last round had settled. The maps of both \
+            "before: after the rebuild (after the load, where the engine cannot rebuild); after: \
+             when the last round had settled. The maps of both \
              are below.",
             "Leaf fill is read from the files, page by page: of betree it is the share of its \
              extents in use, of WiredTiger the size of pages before compression against the \
@@ -81,6 +82,24 @@ fn over_rounds(run: &RunRecord, target: &str, fill: Option<u8>, counter: &str) -
     (1..=ROUNDS).map(of).sum()
 }
 
+const FILL_COLUMNS: [&str; 15] = [
+    "fill %",
+    "MB before",
+    "MB after",
+    "leaves before",
+    "leaves after",
+    "leaf fill % before",
+    "leaf fill % after",
+    "free % after",
+    "splits",
+    "merge attempts",
+    "merges",
+    "reorganizations",
+    "device kB/insert",
+    "extents after",
+    "n/a because",
+];
+
 fn fills(run: &RunRecord, targets: &[&str]) -> Grid {
     let mut lines = Vec::new();
     for target in targets {
@@ -123,23 +142,7 @@ fn fills(run: &RunRecord, targets: &[&str]) -> Grid {
     }
     Grid {
         caption: "By fill factor: before and after the rounds".to_owned(),
-        columns: words(&[
-            "fill %",
-            "MB before",
-            "MB after",
-            "leaves before",
-            "leaves after",
-            "leaf fill % before",
-            "leaf fill % after",
-            "free % after",
-            "splits",
-            "merge attempts",
-            "merges",
-            "reorganizations",
-            "device kB/insert",
-            "extents after",
-            "n/a because",
-        ]),
+        columns: words(&FILL_COLUMNS),
         lines,
     }
 }

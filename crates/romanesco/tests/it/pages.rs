@@ -53,8 +53,8 @@ fn what_cannot_be_drawn_is_refused_by_name() {
 #[test]
 fn fill_factor_draws_before_and_after() {
     let place = Place::new();
-    let line = "run fill-factor -t betree,lmdb,memory --preset smoke --rows 3000 --mem 0 --settle 5 \
-                --out run";
+    let line = "run fill-factor -t betree,lmdb,memory --preset smoke --rows 3000 --mem 0 \
+                --settle 5 --out run";
     let told = place.lab(line).exits(0).err;
     place.whole("run");
     let steps = place.names("run/steps");
