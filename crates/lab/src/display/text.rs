@@ -74,7 +74,7 @@ fn server_text(target: &TargetSpec) -> Option<String> {
     let name = &target.name;
     match target::kind(target).ok()? {
         Kind::Embedded(_) => None,
-        Kind::Managed(_) => Some(format!(
+        Kind::Managed(_) | Kind::Private(_) => Some(format!(
             "  {name}: a server started within these limits; the driver is outside of them"
         )),
         Kind::Foreign(_) => Some(format!(

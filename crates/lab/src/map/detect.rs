@@ -95,6 +95,9 @@ fn directory(path: &Path) -> Result<Found> {
     if has("CURRENT") {
         return Ok(Found::RocksDb(path.to_owned()));
     }
+    if has("#rocksdb/CURRENT") {
+        return Ok(Found::RocksDb(path.join("#rocksdb")));
+    }
     let tables = tablespaces(path)?;
     if !tables.is_empty() {
         return Ok(Found::InnoDb(tables));
@@ -105,6 +108,11 @@ fn directory(path: &Path) -> Result<Found> {
             "the results of a run, not a store: draw a directory below data/, which --keep-data \
              keeps",
         );
+    }
+    // A server that the laboratory started has its data below.
+    let data = path.join("data");
+    if data.join("ibdata1").is_file() {
+        return directory(&data);
     }
     refuse(path, "no store is in this directory")
 }
@@ -132,9 +140,6 @@ fn tablespaces(path: &Path) -> Result<Vec<PathBuf>> {
             if !own.iter().any(|name| below.ends_with(name)) {
                 found.extend(list(below)?.into_iter().filter(ibd));
             }
-        }
-        if found.is_empty() {
-            found.push(path.join("ibdata1"));
         }
     }
     let size = |path: &PathBuf| fs::metadata(path).map_or(0, |data| data.len());

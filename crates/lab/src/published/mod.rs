@@ -4,6 +4,7 @@
 //! Figures of other machines and years are never compared in size: a shape is a ratio of two
 //! figures of one target in one run.
 
+mod classic;
 mod compression;
 mod fill_factor;
 mod redo_log;
@@ -186,6 +187,7 @@ pub struct Beside {
 #[must_use]
 pub fn beside(run: &RunRecord) -> Option<Beside> {
     match run.manifest.plan.experiment.as_str() {
+        "iibench-classic" => Some(classic::beside(run)),
         "redo-log" => Some(redo_log::beside(run)),
         "fill-factor" => Some(fill_factor::beside(run)),
         "compression" => Some(compression::beside(run)),

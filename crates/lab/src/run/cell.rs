@@ -12,11 +12,12 @@ use vfs::DeviceId;
 use super::Runner;
 use super::child::Worker;
 use super::drawn;
+use super::host::{Asked, Host};
 use super::interrupt::Interrupt;
 use super::observe::{Observer, envelope_record};
 use super::progress::Second;
 use super::restart;
-use super::server::{Server, Wanted};
+use super::server::Server;
 use super::summary::{Ending, summarize};
 use crate::analysis;
 use crate::envelope::{Envelope, Mode, data_device};
@@ -28,7 +29,7 @@ use crate::record::{
 };
 use crate::sample::{OsSample, Sampler, SelfUsage, self_usage};
 use crate::store::{StepDir, file_name};
-use crate::target::{self, Kind, Managed};
+use crate::target::{self, Kind};
 use crate::worker::protocol::{Event, Finished, Open, Request, Step};
 use crate::workload::iibench::Work;
 
@@ -78,17 +79,14 @@ fn with_worker(
         runner.progress.warning(warning);
     }
     let log = runner.run.path().join("worker.log");
-    let server = match &kind {
-        Kind::Managed(managed) => {
-            Some(server(runner, plan, (managed, cell, spec), dir, &envelope)?)
-        }
-        Kind::Embedded(_) | Kind::Foreign(_) => None,
-    };
+    let first = restart::first(plan, spec).map(|step| &step.setting);
+    let setting = first.cloned().unwrap_or_default();
+    let server = server(runner, plan, (cell, spec), &setting, (dir, &envelope))?;
     let uri = address(&kind, server.as_ref());
     // A worker that holds no engine stays outside of the limits.
     let (environment, around) = match &kind {
         Kind::Embedded(factory) => (factory.environment(), Some(&envelope)),
-        Kind::Managed(_) | Kind::Foreign(_) => (&[][..], None),
+        Kind::Managed(_) | Kind::Private(_) | Kind::Foreign(_) => (&[][..], None),
     };
     let worker = Worker::start(&runner.program, environment, &log, around)?;
     let measured = match &server {
@@ -119,10 +117,12 @@ fn with_worker(
 }
 
 /// Where the server of a target listens.
-fn address(kind: &Kind, server: Option<&Server>) -> Option<String> {
+pub(super) fn address(kind: &Kind, server: Option<&Server>) -> Option<String> {
     match kind {
         Kind::Foreign(uri) => Some(uri.clone()),
-        Kind::Embedded(_) | Kind::Managed(_) => server.map(Server::uri),
+        Kind::Embedded(_) | Kind::Managed(_) | Kind::Private(_) => {
+            server.map(|s| s.uri().to_owned())
+        }
     }
 }
 
@@ -144,23 +144,37 @@ fn envelope(
     Envelope::create(&runner.cgroups, &plan.limits, device).map_err(|e| Error::new(e.to_string()))
 }
 
-/// Start the server of a cell.
-fn server(
+/// Start the server of a cell, where it has one, with what a step asks for.
+pub(super) fn server(
     runner: &Runner<'_>,
     plan: &Plan,
-    (managed, cell, spec): (&Managed, Cell, &TargetSpec),
-    dir: &Path,
-    envelope: &Envelope,
-) -> Result<Server> {
+    (cell, spec): (Cell, &TargetSpec),
+    setting: &Setting,
+    (dir, envelope): (&Path, &Envelope),
+) -> Result<Option<Server>> {
     let name = format!("server_{}_r{}.log", file_name(&spec.name), cell.repeat);
-    let wanted = Wanted {
+    let log = runner.run.path().join(name);
+    let host = Host {
         program: &runner.program,
-        managed,
-        options: &engine_options(plan, spec),
         directory: dir,
-        log: &runner.run.path().join(name),
+        log: &log,
+        envelope,
+        interrupt: runner.interrupt,
     };
-    let started = Server::start(&wanted, envelope, runner.interrupt);
+    let mut options = engine_options(plan, spec);
+    options.codec = setting.codec.unwrap_or(options.codec);
+    restart::page_options(spec, setting, &mut options);
+    let asked = Asked {
+        options: &options,
+        durability: setting.durability.unwrap_or(plan.durability),
+        clients: setting.clients.unwrap_or(0).max(plan.clients),
+        limits: &plan.limits,
+    };
+    let started = match target::kind(spec)? {
+        Kind::Managed(managed) => host.serve(&managed, &options).map(Some),
+        Kind::Private(private) => host.start(&private, &asked).map(Some),
+        Kind::Embedded(_) | Kind::Foreign(_) => Ok(None),
+    };
     started.map_err(|e| Error {
         message: format!("{}: {}", spec.name, e.message),
         failure: e.failure,
@@ -171,16 +185,16 @@ fn server(
 pub(super) struct Lap<'r, 'p, 'a> {
     pub(super) runner: &'r mut Runner<'a>,
     pub(super) plan: &'p Plan,
-    cell: Cell,
+    pub(super) cell: Cell,
     pub(super) target: &'p TargetSpec,
     pub(super) dir: PathBuf,
     pub(super) device: Option<DeviceId>,
     pub(super) envelope: Envelope,
     record: EnvelopeRecord,
     pub(super) worker: Worker,
-    server: Option<Server>,
+    pub(super) server: Option<Server>,
     /// Where the server of the target listens.
-    uri: Option<String>,
+    pub(super) uri: Option<String>,
     pub(super) sampler: Sampler,
     /// What the engine last said of itself.
     pub(super) stats: EngineStats,
@@ -198,7 +212,7 @@ impl Lap<'_, '_, '_> {
     fn go(mut self) -> Result<()> {
         let plan = self.plan;
         if let Some(first) = restart::first(plan, self.target) {
-            self.open(&first.setting)?;
+            self.open(&first.setting, false)?;
         }
         for step in &plan.steps {
             self.step(step)?;
@@ -206,8 +220,8 @@ impl Lap<'_, '_, '_> {
         self.close()
     }
 
-    /// Open the store with what a step asks for; the seconds it took.
-    pub(super) fn open(&mut self, setting: &Setting) -> Result<f64> {
+    /// Open the store with what a step asks for; the seconds it took. `found`: with what is in it.
+    pub(super) fn open(&mut self, setting: &Setting, found: bool) -> Result<f64> {
         let params = setting.params.as_ref().unwrap_or(&self.plan.params);
         let rows = serde_json::from_value(params.clone())
             .map_err(|e| Error::new(format!("the plan's parameters: {e}")))?;
@@ -222,8 +236,9 @@ impl Lap<'_, '_, '_> {
             durability: setting.durability.unwrap_or(self.plan.durability),
             rows,
             there: self.there,
-            clients: self.plan.clients,
+            clients: setting.clients.unwrap_or(0).max(self.plan.clients),
             keep: self.plan.keep_data,
+            found,
         });
         let opened = self.ask(&request).map_err(|e| self.with_target(&e))?;
         let Event::Opened { seconds, server } = opened else {
@@ -616,6 +631,7 @@ fn decode(text: &str) -> Result<Histogram<u64>> {
 pub(super) fn engine_options(plan: &Plan, target: &TargetSpec) -> EngineOptions {
     let own: BTreeMap<String, String> = match target::kind(target) {
         Ok(Kind::Managed(managed)) => managed.own,
+        Ok(Kind::Private(_)) => BTreeMap::new(),
         _ => target.options.clone(),
     };
     EngineOptions {

@@ -8,6 +8,7 @@ pub mod caps;
 mod cell;
 mod child;
 mod drawn;
+mod host;
 mod interrupt;
 mod observe;
 mod progress;
@@ -134,9 +135,17 @@ fn prepare(plan: &Plan, begin: &Begin<'_>) -> Result<()> {
     store::check_new(begin.out)?;
     let mut foreign = 0;
     for target in &plan.targets {
-        if let Kind::Foreign(uri) = target::kind(target)? {
-            target::answers(&uri)?;
-            foreign += 1;
+        match target::kind(target)? {
+            Kind::Foreign(uri) => {
+                target::answers(&uri)?;
+                foreign += 1;
+            }
+            Kind::Private(private) => {
+                private
+                    .installed()
+                    .map_err(|e| format!("{}: {e}", target.name))?;
+            }
+            Kind::Embedded(_) | Kind::Managed(_) => {}
         }
     }
     // Data on servers that run already need no room here.
@@ -274,6 +283,11 @@ impl Runner<'_> {
         if let Some(record) = records.iter_mut().find(|r| r.name == name) {
             target_record::learn(record, facts);
             self.run.write_json(store::TARGETS, &records)?;
+            if !facts.settings.is_empty() {
+                let file = format!("env/settings_{}.csv", file_name(name));
+                let table = target_record::settings_table(&facts.settings);
+                self.run.write_text(&file, &table)?;
+            }
         }
         Ok(())
     }

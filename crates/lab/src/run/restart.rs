@@ -9,25 +9,36 @@ use std::path::{Path, PathBuf};
 
 use kv::{Codec, Durability, EngineOptions, Factory};
 use rustix::fs::{Advice, fadvise};
+use stdx::time;
 
-use super::cell::{Lap, Measured, Settling, Watch, clear, unexpected};
+use super::cell::{self, Lap, Measured, Settling, Watch, clear, unexpected};
 use super::child::Worker;
 use super::observe::Observer;
+use super::server::Server;
 use crate::error::{Error, Result};
 use crate::load::{encode_histogram, no_latencies};
 use crate::record::{Ended, Integrity, Main, Plan, Setting, StepPlan, TargetSpec};
 use crate::sample::{Sampler, self_usage};
 use crate::store::StepDir;
-use crate::target::{self, Kind};
+use crate::target::{self, FILL, Kind, Private};
 use crate::worker::protocol::{Audit, Event, Finished, Request};
 
 /// Why a target cannot do a step at all; `None` if it can.
 pub(super) fn unsupported(spec: &TargetSpec, step: &StepPlan) -> Option<String> {
     let setting = &step.setting;
-    let Ok(Kind::Embedded(factory)) = target::kind(spec) else {
-        let needs = setting.kill || setting.cold || setting.fresh;
-        let why = "it needs a store of its own, and a server stays for a whole cell";
-        return needs.then(|| why.to_owned());
+    let factory = match target::kind(spec) {
+        Ok(Kind::Embedded(factory)) => factory,
+        Ok(Kind::Private(private)) => {
+            let why = setting.durability.and_then(|level| private.lacks(level));
+            return why
+                .map(str::to_owned)
+                .or_else(|| server_pages(&private, setting));
+        }
+        _ => {
+            let needs = setting.kill || setting.cold || setting.fresh;
+            let why = "it needs a store of its own, and a server stays for a whole cell";
+            return needs.then(|| why.to_owned());
+        }
     };
     if let Some(why) = page_settings(factory, step) {
         return Some(why);
@@ -70,6 +81,15 @@ fn page_settings(factory: &dyn Factory, step: &StepPlan) -> Option<String> {
     missing.then(|| format!("it has no codec {name}"))
 }
 
+/// Why a server cannot do what a step asks of its pages.
+fn server_pages(private: &Private, setting: &Setting) -> Option<String> {
+    if setting.fill.is_some() && !private.fills() {
+        return Some("it has no fill factor; see the steps without one".to_owned());
+    }
+    let named = setting.compressor.as_deref().filter(|name| *name != "none");
+    named.map(|name| format!("its codec cannot be chosen by name here ({name})"))
+}
+
 /// The engine's own option that says how full pages are made.
 fn fill_option(factory: &dyn Factory) -> Option<&'static str> {
     let mut options = factory.options().iter();
@@ -91,8 +111,17 @@ fn codec_options(
 
 /// Put what a step asks of pages into the options of an engine.
 pub(super) fn page_options(spec: &TargetSpec, setting: &Setting, options: &mut EngineOptions) {
-    let Ok(Kind::Embedded(factory)) = target::kind(spec) else {
-        return;
+    let factory = match target::kind(spec) {
+        Ok(Kind::Embedded(factory)) => factory,
+        Ok(Kind::Private(_)) => {
+            let fill = setting.fill.map(|fill| (FILL.to_owned(), fill.to_string()));
+            options.own.extend(fill);
+            if setting.compressor.is_some() {
+                options.codec = Codec::None;
+            }
+            return;
+        }
+        _ => return,
     };
     if let (Some(fill), Some(name)) = (setting.fill, fill_option(factory)) {
         options.own.insert(name.to_owned(), fill.to_string());
@@ -116,46 +145,68 @@ impl Lap<'_, '_, '_> {
     pub(super) fn enter(&mut self, step: &StepPlan) -> Result<()> {
         let untouched = mem::take(&mut self.untouched);
         let Setting { fresh, cold, .. } = step.setting;
-        if fresh && !untouched {
-            self.replace_worker()?;
-            clear(&self.dir)?;
-            self.there = 0;
-            vfs::ensure_dir(&self.dir).map_err(|e| Error::io("create", &self.dir, &e))?;
-            self.open(&step.setting)?;
-        } else if cold {
-            self.replace_worker()?;
-            drop_pages(&self.dir)?;
-            self.open(&step.setting)?;
+        if (fresh && !untouched) || cold {
+            if fresh {
+                self.there = 0;
+            }
+            self.replace(step, fresh)?;
+            self.open(&step.setting, !fresh)?;
         }
         Ok(())
     }
 
-    /// Close the store, end the worker, and start another.
-    fn replace_worker(&mut self) -> Result<()> {
+    /// Close the store, end the worker and the server it spoke to, and start others: on an empty
+    /// directory, or on what is in it.
+    fn replace(&mut self, step: &StepPlan, fresh: bool) -> Result<()> {
         let next = self.start()?;
         let last = mem::replace(&mut self.worker, next);
         if !mem::take(&mut self.lost) {
             last.close(self.runner.interrupt, &self.envelope)?;
         }
+        if let Some(server) = self.server.take() {
+            server.stop()?;
+        }
+        if fresh {
+            clear(&self.dir)?;
+            vfs::ensure_dir(&self.dir).map_err(|e| Error::io("create", &self.dir, &e))?;
+        } else {
+            drop_pages(&self.dir)?;
+        }
+        self.serve(step)?;
         self.attend();
+        Ok(())
+    }
+
+    /// Start the server of the target, where it has one.
+    fn serve(&mut self, step: &StepPlan) -> Result<()> {
+        self.server = cell::server(
+            self.runner,
+            self.plan,
+            (self.cell, self.target),
+            &step.setting,
+            (&self.dir, &self.envelope),
+        )?;
+        if let Some(server) = &self.server {
+            self.uri = Some(server.uri().to_owned());
+        }
         Ok(())
     }
 
     fn start(&self) -> Result<Worker> {
         let log = self.runner.run.path().join("worker.log");
-        let environment = target::factory(&self.target.engine)?.environment();
-        Worker::start(
-            &self.runner.program,
-            environment,
-            &log,
-            Some(&self.envelope),
-        )
+        // A worker that holds no engine stays outside of the limits.
+        let (environment, around) = match target::kind(self.target)? {
+            Kind::Embedded(factory) => (factory.environment(), Some(&self.envelope)),
+            _ => (&[][..], None),
+        };
+        Worker::start(&self.runner.program, environment, &log, around)
     }
 
-    /// Look at the worker there is now.
+    /// Look at the server or the worker there is now.
     fn attend(&mut self) {
+        let server = self.server.as_ref().map(Server::pid);
         self.sampler = Sampler::new(
-            Some(self.worker.pid()),
+            Some(server.unwrap_or(self.worker.pid())),
             &self.envelope,
             &self.dir,
             self.device,
@@ -192,6 +243,9 @@ impl Lap<'_, '_, '_> {
                 other => return Err(unexpected(&other)),
             }
         };
+        if let Some(server) = self.server.take() {
+            server.kill();
+        }
         self.worker.kill();
         let end = observer.sample();
         watch.progress.verifying();
@@ -229,14 +283,27 @@ impl Lap<'_, '_, '_> {
         self.lost = true;
         let next = self.start()?;
         self.worker = next;
-        self.attend();
-        let can = target::factory(&self.target.engine)?.capabilities();
         let level = step.setting.durability.unwrap_or(self.plan.durability);
-        let excused = level == Durability::None && !can.none_is_consistent;
+        let consistent = match target::kind(self.target)? {
+            Kind::Private(private) => private.none_is_consistent(),
+            Kind::Embedded(factory) => factory.capabilities().none_is_consistent,
+            Kind::Managed(_) | Kind::Foreign(_) => false,
+        };
+        let excused = level == Durability::None && !consistent;
         let extra = &mut measured.extra;
-        match self.open(&step.setting) {
+        let begun = time::now();
+        let served = self.serve(step);
+        let recovered = begun.elapsed().as_secs_f64();
+        self.attend();
+        match served.and_then(|()| self.open(&step.setting, true)) {
             Ok(seconds) => {
-                extra.insert("recovery_seconds".to_owned(), seconds);
+                // A server recovers before it listens.
+                let all = if self.server.is_some() {
+                    recovered
+                } else {
+                    0.0
+                } + seconds;
+                extra.insert("recovery_seconds".to_owned(), all);
             }
             Err(e) if excused && !self.runner.interrupt.is_set() => {
                 extra.insert("opens_after_kill".to_owned(), 0.0);

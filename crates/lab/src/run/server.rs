@@ -1,92 +1,150 @@
-//! A server that is started for a cell: inside the envelope, in a directory of its own, on a port
-//! of its own; ended with the cell.
+//! A server that the lab starts for a cell, inside the cell's limits: this program's own, or one of
+//! somebody else.
 //!
-//! It is admitted to the envelope before it opens anything, and it ends when the lab does, however
-//! that ends: it is started to be *supervised* (see `romanesco serve`).
+//! - V1. It is in its control groups before it opens anything: `serve` waits for a line on its
+//!   standard input, and so does the shell that becomes another server.
+//! - V2. It does not outlive the lab, whatever that dies of: `serve --supervised` sees to it
+//!   itself, the others are killed with their parent by the kernel (`setpriv --pdeathsig`).
 
+use std::ffi::OsString;
 use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::Duration;
 
-use kv::EngineOptions;
 use rustix::process::{Pid, Signal, kill_process};
 use stdx::time;
 
 use super::interrupt::Interrupt;
 use crate::envelope::Envelope;
 use crate::error::{Error, Failure, Result};
-use crate::target::Managed;
+use crate::target::Line;
 
 /// How often a wait looks.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// How long a server may take to open an empty store and listen.
-const START_MAX: Duration = Duration::from_secs(60);
+/// How long a server may take to open its store and listen: recovery reads its whole log.
+const START_MAX: Duration = Duration::from_secs(180);
 
 /// How long it may take to close its store.
-const STOP_MAX: Duration = Duration::from_secs(120);
+const STOP_MAX: Duration = Duration::from_secs(300);
 
 /// How long a process whose sockets are closed may take to be gone: its memory is freed between.
 const DYING_MAX: Duration = Duration::from_secs(3);
 
-/// The number of its message that it listens, which names the port.
-const LISTENS: i64 = 23_016;
+/// Lines of a server's messages that are told when it fails.
+const LAST_LINES: usize = 3;
+
+/// Waits for a line, then becomes the program that its arguments name.
+const WAIT: &str = "read -r begin && exec \"$@\"";
+
+/// Where a server listens, once it does: told from its messages and its process.
+pub(super) type Listens<'a> = &'a dyn Fn(&str, u32) -> Option<String>;
 
 /// What a server is started with.
 pub(super) struct Wanted<'a> {
-    pub program: &'a Path,
-    pub managed: &'a Managed,
-    pub options: &'a EngineOptions,
-    /// Its data.
-    pub directory: &'a Path,
+    pub command: Command,
     /// Its messages.
     pub log: &'a Path,
+    pub listens: Listens<'a>,
+    /// The signal that ends it in order.
+    pub stop: Signal,
 }
 
 /// A running server. Dropping it kills it.
 pub(super) struct Server {
     child: Child,
     log: PathBuf,
-    port: u16,
+    uri: String,
+    stop: Signal,
+}
+
+/// The command of a program that waits for a line first, and writes its messages into `log`.
+pub(super) fn waiting(line: &Line, directory: &Path, log: &Path) -> Result<Command> {
+    let messages = fs::OpenOptions::new().create(true).append(true).open(log);
+    let messages = messages.map_err(|e| Error::io("create", log, &e))?;
+    let again = messages.try_clone();
+    let again = again.map_err(|e| Error::io("open", log, &e))?;
+    let mut command = Command::new("/bin/sh");
+    let words: &[OsString] = &line.0;
+    command
+        .args(["-c", WAIT, "sh"])
+        .args(words)
+        .current_dir(directory)
+        .stdout(messages)
+        .stderr(again);
+    Ok(command)
+}
+
+/// Run a program to its end, not within the limits.
+pub(super) fn run(mut command: Command, log: &Path, interrupt: &Interrupt) -> Result<()> {
+    let child = command.stdin(Stdio::piped()).spawn();
+    let mut child = child.map_err(|e| Error::io("start", log, &e))?;
+    // If it is gone already, that shows below.
+    let _ = child
+        .stdin
+        .take()
+        .map(|mut pipe| pipe.write_all(b"begin\n"));
+    let mut running = Server {
+        child,
+        log: log.to_owned(),
+        uri: String::new(),
+        stop: Signal::TERM,
+    };
+    let end = time::now() + START_MAX;
+    loop {
+        match running.child.try_wait() {
+            Ok(Some(status)) if status.success() => return Ok(()),
+            Ok(Some(status)) => {
+                return Err(Error::new(format!(
+                    "its directory could not be prepared ({status}){}; see {}",
+                    last_words(log),
+                    log.display()
+                )));
+            }
+            Ok(None) => {}
+            Err(e) => return Err(Error::io("wait for", log, &e)),
+        }
+        if interrupt.is_set() {
+            return Err(Error::new("interrupted").meaning(Failure::Interrupted));
+        }
+        if end <= time::now() {
+            return Err(Error::new(format!(
+                "its directory was not prepared in {} s; see {}",
+                START_MAX.as_secs(),
+                log.display()
+            )));
+        }
+        time::sleep(LOOK);
+    }
 }
 
 impl Server {
     /// Start a server and wait until it listens.
     pub(super) fn start(
-        wanted: &Wanted<'_>,
+        mut wanted: Wanted<'_>,
         envelope: &Envelope,
         interrupt: &Interrupt,
     ) -> Result<Server> {
-        let Wanted { program, log, .. } = wanted;
-        // That of an earlier try would tell another port.
-        if log.exists() {
-            fs::remove_file(log).map_err(|e| Error::io("remove", log, &e))?;
-        }
-        let managed = wanted.managed;
-        let errors = fs::File::create(log.with_extension("err"));
-        let errors = errors.map_err(|e| Error::io("create", log, &e))?;
-        let mut child = Command::new(program)
-            .args(managed.arguments(wanted.options, wanted.directory, log))
-            .envs(managed.factory.environment().iter().copied())
-            .stdin(Stdio::piped())
-            .stdout(Stdio::null())
-            .stderr(errors)
-            .spawn()
-            .map_err(|e| Error::io("start", program, &e))?;
+        let child = wanted.command.stdin(Stdio::piped()).spawn();
+        let mut child = child.map_err(|e| {
+            let program = Path::new(wanted.command.get_program());
+            Error::io("start", program, &e)
+        })?;
         let begin = child.stdin.take();
         let mut server = Server {
             child,
             log: wanted.log.to_owned(),
-            port: 0,
+            uri: String::new(),
+            stop: wanted.stop,
         };
         envelope
             .admit(server.pid())
             .map_err(|e| Error::new(e.to_string()))?;
         // It has waited for this line; if it is gone already, that shows below.
         let _ = begin.map(|mut pipe| pipe.write_all(b"begin\n"));
-        server.port = server.listens(envelope, interrupt)?;
+        server.uri = server.listens(wanted.listens, envelope, interrupt)?;
         Ok(server)
     }
 
@@ -95,16 +153,22 @@ impl Server {
     }
 
     /// Where the driver finds it.
-    pub(super) fn uri(&self) -> String {
-        format!("mongodb://127.0.0.1:{}", self.port)
+    pub(super) fn uri(&self) -> &str {
+        &self.uri
     }
 
-    /// Wait for the message that names its port.
-    fn listens(&mut self, envelope: &Envelope, interrupt: &Interrupt) -> Result<u16> {
+    /// Wait until it listens.
+    fn listens(
+        &mut self,
+        place: Listens<'_>,
+        envelope: &Envelope,
+        interrupt: &Interrupt,
+    ) -> Result<String> {
         let end = time::now() + START_MAX;
         loop {
-            if let Some(port) = port_of(&fs::read_to_string(&self.log).unwrap_or_default()) {
-                return Ok(port);
+            let messages = fs::read(&self.log).unwrap_or_default();
+            if let Some(uri) = place(&String::from_utf8_lossy(&messages), self.pid()) {
+                return Ok(uri);
             }
             if let Some(error) = self.death(envelope) {
                 return Err(error);
@@ -138,7 +202,7 @@ impl Server {
         let errors = self.log.with_extension("err");
         let said = fs::read_to_string(&errors).unwrap_or_default();
         let said = match said.trim() {
-            "" => String::new(),
+            "" => last_words(&self.log),
             text => format!(": {text}"),
         };
         Some(Error::new(format!(
@@ -157,12 +221,17 @@ impl Server {
         self.death(envelope)
     }
 
+    /// End it as a crash would.
+    pub(super) fn kill(self) {
+        drop(self);
+    }
+
     /// End it in order.
     pub(super) fn stop(mut self) -> Result<()> {
         let pid = i32::try_from(self.pid()).ok().and_then(Pid::from_raw);
         if let Some(pid) = pid {
             // It may have ended by itself; it is not reaped yet, so the number is still its own.
-            let _ = kill_process(pid, Signal::TERM);
+            let _ = kill_process(pid, self.stop);
         }
         let status = self.wait(STOP_MAX);
         let log = self.log.display();
@@ -196,22 +265,66 @@ impl Server {
 }
 
 impl Drop for Server {
+    /// The processes it began go with it: they see that it is gone, but not at once, and until then
+    /// they hold its files.
     fn drop(&mut self) {
+        let gone = self.child.try_wait().is_ok_and(|status| status.is_some());
+        let mut began = if gone {
+            Vec::new()
+        } else {
+            children(self.pid())
+        };
         // It may have ended by itself.
         let _ = self.child.kill();
         let _ = self.child.wait();
+        for pid in began.iter().filter_map(|pid| Pid::from_raw(*pid)) {
+            let _ = kill_process(pid, Signal::KILL);
+        }
+        let end = time::now() + DYING_MAX;
+        began.retain(|pid| lives(*pid));
+        while !began.is_empty() && time::now() < end {
+            time::sleep(LOOK);
+            began.retain(|pid| lives(*pid));
+        }
     }
 }
 
-/// The port in the server's messages, once it said one.
-fn port_of(log: &str) -> Option<u16> {
-    let mut whole = log.split_inclusive('\n').filter(|l| l.ends_with('\n'));
-    whole.find_map(|line| {
-        let message: serde_json::Value = serde_json::from_str(line).ok()?;
-        let listens = message.get("id")?.as_i64()? == LISTENS;
-        let port = message.get("attr")?.get("port")?.as_u64()?;
-        u16::try_from(port).ok().filter(|_| listens)
-    })
+/// Whether a process lives; one that only waits to be reaped does not.
+fn lives(pid: i32) -> bool {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    let state = stat
+        .rsplit_once(')')
+        .and_then(|(_, rest)| rest.trim_start().chars().next());
+    state.is_some_and(|state| state != 'Z' && state != 'X')
+}
+
+/// The processes a process began, while it lives.
+fn children(pid: u32) -> Vec<i32> {
+    let path = format!("/proc/{pid}/task/{pid}/children");
+    let text = fs::read_to_string(path).unwrap_or_default();
+    text.split_ascii_whitespace()
+        .filter_map(|pid| pid.parse().ok())
+        .collect()
+}
+
+/// What a server that failed said: its errors, or else its last lines.
+fn last_words(log: &Path) -> String {
+    let text = fs::read(log).unwrap_or_default();
+    let text = String::from_utf8_lossy(&text);
+    let grave = |line: &&str| {
+        ["ERROR", "FATAL", "PANIC", "error:"]
+            .iter()
+            .any(|w| line.contains(w))
+    };
+    let mut said: Vec<&str> = text.lines().filter(grave).collect();
+    if said.is_empty() {
+        said = text.lines().collect();
+    }
+    let from = said.len().saturating_sub(LAST_LINES);
+    match said.get(from..) {
+        Some(last) if !last.is_empty() => format!(": {}", last.join(" / ")),
+        _ => String::new(),
+    }
 }
 
 #[cfg(test)]
@@ -219,11 +332,33 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_port_is_in_the_message_that_it_listens() {
-        let line = r#"{"t":{"$date":"x"},"id":23016,"msg":"Waiting","attr":{"port":4711}}"#;
-        let other = r#"{"id":23015,"attr":{"port":1}}"#;
-        assert_eq!(port_of(&format!("{other}\nnoise\n{line}\n")), Some(4711));
-        assert_eq!(port_of(line), None, "the line is not whole");
-        assert_eq!(port_of(&format!("{other}\n")), None);
+    fn what_a_server_said_last_is_its_errors() {
+        let dir = tempfile::tempdir().unwrap();
+        let log = dir.path().join("log");
+        assert_eq!(last_words(&log), "");
+        fs::write(&log, "a\nb\nc\nd\n").unwrap();
+        assert_eq!(last_words(&log), ": b / c / d");
+        fs::write(&log, "Note\n[ERROR] unknown variable\nshutdown\n").unwrap();
+        assert_eq!(last_words(&log), ": [ERROR] unknown variable");
+    }
+
+    #[test]
+    fn the_children_of_a_process_are_found() {
+        let mut child = Command::new("sleep").arg("60").spawn().unwrap();
+        let id = i32::try_from(child.id()).unwrap();
+        // The child is one of the thread that began it, which is not the first of a test.
+        let found = fs::read_dir("/proc/self/task")
+            .unwrap()
+            .flatten()
+            .any(|task| {
+                let path = task.path().join("children");
+                let text = fs::read_to_string(path).unwrap_or_default();
+                text.split_ascii_whitespace()
+                    .any(|pid| pid.parse() == Ok(id))
+            });
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert!(found);
+        assert_eq!(children(child.id()), Vec::<i32>::new());
     }
 }

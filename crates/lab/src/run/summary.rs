@@ -181,8 +181,11 @@ fn extra(m: &Measured) -> BTreeMap<String, f64> {
     let mut all = m.extra.clone();
     let of = |stats: &EngineStats, name: &str| stats.counters.get(name).copied();
     for name in SYNCS.into_iter().chain(PAGES) {
-        if let Some(after) = of(&m.stats_after, name) {
-            let before = of(&m.stats_before, name).unwrap_or(0);
+        // InnoDB's names say of what.
+        let own = format!("index_page_{name}");
+        let of = |stats| of(stats, name).or_else(|| of(stats, &own));
+        if let Some(after) = of(&m.stats_after) {
+            let before = of(&m.stats_before).unwrap_or(0);
             all.insert(name.to_owned(), after.saturating_sub(before) as f64);
         }
     }

@@ -1,11 +1,14 @@
 //! What was tested, for the fairness table.
 
+use std::path::Path;
+
 use kv::{Codec, Durability, EngineOptions, Factory};
 
 use super::cell::engine_options;
+use super::host::Asked;
 use crate::error::Result;
 use crate::record::{Plan, TargetRecord, TargetSpec};
-use crate::target::{self, Kind, Managed, ServerFacts};
+use crate::target::{self, Configured, Kind, MONGODB, Managed, Private, ServerFacts};
 
 /// What is not known of a server before it was asked, and what is its own business.
 const UNKNOWN: &str = "unknown";
@@ -22,6 +25,14 @@ pub(super) fn learn(record: &mut TargetRecord, facts: &ServerFacts) {
         record.options.retain(|(known, _)| known != name);
         record.options.push((name.clone(), value.clone()));
     }
+    for setting in facts.settings.iter().filter(|s| s.differs()) {
+        let name = &setting.name;
+        record.options.retain(|(known, _)| known != name);
+        record.options.push((name.clone(), setting.value.clone()));
+        if !record.changed.contains(name) {
+            record.changed.push(name.clone());
+        }
+    }
     for note in &facts.notes {
         if !record.notes.contains(note) {
             record.notes.push(note.clone());
@@ -29,10 +40,27 @@ pub(super) fn learn(record: &mut TargetRecord, facts: &ServerFacts) {
     }
 }
 
+/// All settings of a server with their defaults, as a table.
+pub(super) fn settings_table(settings: &[Configured]) -> String {
+    let mut table = csv::Writer::from_writer(Vec::new());
+    let header = ["name", "value", "default", "differs"];
+    let rows = settings.iter().map(|setting| {
+        let differs = if setting.differs() { "yes" } else { "" };
+        let default = setting.default.as_deref().unwrap_or_default();
+        [&*setting.name, &*setting.value, default, differs]
+    });
+    for row in std::iter::once(header).chain(rows) {
+        table.write_record(row).expect("memory takes everything");
+    }
+    let bytes = table.into_inner().expect("memory takes everything");
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
 fn one(plan: &Plan, spec: &TargetSpec) -> Result<TargetRecord> {
     Ok(match target::kind(spec)? {
         Kind::Embedded(factory) => embedded(plan, spec, factory),
         Kind::Managed(managed) => serve(plan, spec, &managed),
+        Kind::Private(private) => started(plan, spec, &private),
         Kind::Foreign(_) => foreign(plan, spec),
     })
 }
@@ -77,6 +105,33 @@ fn serve(plan: &Plan, spec: &TargetSpec, managed: &Managed) -> TargetRecord {
     record
 }
 
+/// A server of somebody else that is started for the run.
+fn started(plan: &Plan, spec: &TargetSpec, private: &Private) -> TargetRecord {
+    let options = engine_options(plan, spec);
+    let asked = Asked {
+        options: &options,
+        durability: plan.durability,
+        clients: plan.clients,
+        limits: &plan.limits,
+    };
+    let place = asked.place(Path::new(""));
+    let own = spec.options.iter();
+    TargetRecord {
+        name: spec.name.clone(),
+        engine: private.engine_name(),
+        version: UNKNOWN.to_owned(),
+        license: private.license().to_owned(),
+        ours: false,
+        options: own.map(|(k, v)| (k.clone(), v.clone())).collect(),
+        changed: spec.options.keys().cloned().collect(),
+        cache_bytes: plan.cache.bytes(),
+        durability: format!("{}: {}", plan.durability, private.durability(&place)),
+        compression: private.compression(&place).to_owned(),
+        direct_io: private.direct_io(&place),
+        notes: private.notes(&place),
+    }
+}
+
 /// A server that runs already.
 fn foreign(plan: &Plan, spec: &TargetSpec) -> TargetRecord {
     TargetRecord {
@@ -88,7 +143,11 @@ fn foreign(plan: &Plan, spec: &TargetSpec) -> TargetRecord {
         options: Vec::new(),
         changed: Vec::new(),
         cache_bytes: 0,
-        durability: write_concern(plan.durability),
+        durability: if spec.engine == MONGODB {
+            write_concern(plan.durability)
+        } else {
+            format!("{}: as the server is set", plan.durability)
+        },
         compression: UNKNOWN.to_owned(),
         direct_io: false,
         notes: vec![

@@ -20,6 +20,7 @@
 mod cgroup;
 mod delta;
 mod device;
+mod family;
 mod pressure;
 mod process;
 mod source;
@@ -43,8 +44,8 @@ pub use process::{ContextSwitches, ProcessIo, ProcessSample, SelfUsage, self_usa
 
 use cgroup::{GroupIo, GroupMemory};
 use device::DiskStat;
+use family::Family;
 use pressure::PressureFiles;
-use process::ProcessFiles;
 
 /// Everything the kernel tells at one moment. Counters count since the process, the group or the
 /// machine started, whichever they belong to.
@@ -87,7 +88,7 @@ pub struct DataSize {
 #[derive(Debug)]
 pub struct Sampler {
     started: std::time::Instant,
-    process: ProcessFiles,
+    process: Family,
     memory: Option<GroupMemory>,
     group_io: Option<GroupIo>,
     disk: Option<DiskStat>,
@@ -98,8 +99,8 @@ pub struct Sampler {
 }
 
 /// The files of a process. None has number 0, so nothing is read where there is none.
-fn process(pid: Option<u32>) -> ProcessFiles {
-    ProcessFiles::new(Path::new("/proc"), pid.unwrap_or(0))
+fn process(pid: Option<u32>) -> Family {
+    Family::new(Path::new("/proc"), pid.unwrap_or(0))
 }
 
 impl Sampler {

@@ -84,6 +84,11 @@ impl ProcessFiles {
         Some(sample)
     }
 
+    /// Processor seconds, user and system, of the processes it began and waited for.
+    pub(super) fn waited_for(&mut self) -> Option<(f64, f64)> {
+        parse_waited_for(self.stat.read()?)
+    }
+
     /// The sum over the threads. What a thread that ended had counted when last seen stays in the
     /// sum, so that it never runs backwards (S2).
     fn switches(&mut self) -> Option<ContextSwitches> {
@@ -114,10 +119,24 @@ impl ProcessFiles {
 }
 
 impl ContextSwitches {
-    fn plus(self, other: ContextSwitches) -> ContextSwitches {
+    pub(super) fn plus(self, other: ContextSwitches) -> ContextSwitches {
         ContextSwitches {
             voluntary: self.voluntary.saturating_add(other.voluntary),
             involuntary: self.involuntary.saturating_add(other.involuntary),
+        }
+    }
+}
+
+impl ProcessIo {
+    pub(super) fn plus(self, other: ProcessIo) -> ProcessIo {
+        ProcessIo {
+            read_bytes: self.read_bytes.saturating_add(other.read_bytes),
+            write_bytes: self.write_bytes.saturating_add(other.write_bytes),
+            cancelled_write_bytes: self
+                .cancelled_write_bytes
+                .saturating_add(other.cancelled_write_bytes),
+            read_calls: self.read_calls.saturating_add(other.read_calls),
+            write_calls: self.write_calls.saturating_add(other.write_calls),
         }
     }
 }
@@ -158,6 +177,15 @@ fn parse_stat(text: &str) -> Option<ProcessSample> {
         switches: None,
         io: None,
     })
+}
+
+/// Fields 16 and 17 of `/proc/PID/stat`, see proc(5).
+fn parse_waited_for(text: &str) -> Option<(f64, f64)> {
+    let (_, after_name) = text.rsplit_once(')')?;
+    let mut fields = after_name.split_ascii_whitespace().skip(13);
+    let ticks_a_second = rustix::param::clock_ticks_per_second() as f64;
+    let mut next = || Some(fields.next()?.parse::<f64>().ok()? / ticks_a_second);
+    Some((next()?, next()?))
 }
 
 fn parse_io(text: &str) -> Option<ProcessIo> {

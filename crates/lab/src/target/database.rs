@@ -76,8 +76,30 @@ pub struct ServerFacts {
     pub data_dir: Option<PathBuf>,
     /// Its settings, by name.
     pub options: Vec<(String, String)>,
+    /// All of its settings with their defaults, from a server that tells both.
+    #[serde(default)]
+    pub settings: Vec<Configured>,
     /// What a reader must know.
     pub notes: Vec<String>,
+}
+
+/// A setting of a server.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Configured {
+    /// Its name.
+    pub name: String,
+    /// Its value.
+    pub value: String,
+    /// What it is unless it is set; `None` where the server does not say.
+    pub default: Option<String>,
+}
+
+impl Configured {
+    /// Whether it is known to differ from its default.
+    #[must_use]
+    pub fn differs(&self) -> bool {
+        self.default.as_ref().is_some_and(|d| *d != self.value)
+    }
 }
 
 /// A target that is open.

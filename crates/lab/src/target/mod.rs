@@ -1,9 +1,10 @@
 //! Targets: what is measured. A target never knows the experiment.
 //!
 //! Embedded engines are targets through their `kv` factories; `null` is the generator alone; a
-//! server is one through its driver, whether it runs already or is started for the run. To the load
-//! they are all a [`Database`]. Another kind of server is a module with its address, a `Database`
-//! and a [`Connection`], and a line in [`open`] and [`answers`].
+//! server is one through its driver, whether it runs already or is started for the run: this
+//! program's own, those that speak MongoDB's protocol, and SQL servers. To the load they are all
+//! a [`Database`]. Another kind of server is a module with its address, a `Database` and a
+//! [`Connection`], and a line in [`open`] and [`answers`].
 
 mod database;
 mod embedded;
@@ -11,10 +12,13 @@ mod managed;
 mod mongodb;
 mod null;
 mod spec;
+mod sql;
 
-pub use database::{Connection, Database, Live, Meter, ServerFacts, Settled, State};
+pub use database::{Configured, Connection, Database, Live, Meter, ServerFacts, Settled, State};
 pub use managed::Managed;
 pub use spec::parse_targets;
+pub(crate) use sql::FILL;
+pub use sql::{Line, Place, Private};
 
 use kv::Factory;
 
@@ -33,6 +37,8 @@ pub enum Kind {
     Embedded(&'static dyn Factory),
     /// A server the lab starts and ends, within the limits.
     Managed(Managed),
+    /// A server of somebody else that the lab starts and ends, within the limits.
+    Private(Private),
     /// A server that runs already, at this address; its limits are its own.
     Foreign(String),
 }
@@ -42,9 +48,12 @@ pub enum Kind {
 /// # Errors
 /// A sentence: an unknown engine.
 pub fn kind(spec: &TargetSpec) -> Result<Kind, String> {
+    if let Some(private) = Private::of(spec) {
+        return private.map(Kind::Private);
+    }
     Ok(match (spec.engine.as_str(), spec.options.get(URI)) {
         (managed::NAME, _) => Kind::Managed(Managed::of(spec)?),
-        (MONGODB, Some(uri)) => Kind::Foreign(uri.clone()),
+        (MONGODB | sql::MYSQL | sql::POSTGRES, Some(uri)) => Kind::Foreign(uri.clone()),
         (engine, _) => Kind::Embedded(factory(engine)?),
     })
 }
@@ -54,6 +63,9 @@ pub fn kind(spec: &TargetSpec) -> Result<Kind, String> {
 /// # Errors
 /// A sentence that says what to do next.
 pub fn answers(uri: &str) -> Result<(), String> {
+    if sql::address::is_sql(uri) {
+        return sql::answers(uri);
+    }
     mongodb::answers(uri)
 }
 
@@ -63,6 +75,7 @@ pub fn answers(uri: &str) -> Result<(), String> {
 /// A sentence that says what to do next.
 pub fn open(request: &Open) -> Result<Box<dyn Database>, String> {
     match &request.uri {
+        Some(uri) if sql::address::is_sql(uri) => sql::open(uri, request),
         Some(uri) => mongodb::open(uri, request),
         None => Ok(Box::new(embedded::open(request)?)),
     }
@@ -79,6 +92,61 @@ pub fn factories() -> Vec<&'static dyn Factory> {
         kv_wiredtiger::factory(),
         kv::memory::factory(),
         null::factory(),
+    ]
+}
+
+/// A kind of server as `lab list` shows it.
+pub struct ServerKind {
+    /// What is written for it.
+    pub name: &'static str,
+    /// One line for people.
+    pub about: &'static str,
+    /// Why it cannot be started here; none for what can, and for what runs already.
+    pub missing: Option<String>,
+}
+
+/// The kinds of servers there are.
+#[must_use]
+pub fn servers() -> Vec<ServerKind> {
+    let of = |name: &'static str, about: &'static str| ServerKind {
+        name,
+        about,
+        missing: None,
+    };
+    let started = |name: &'static str, about: &'static str| {
+        let asked = spec::parse_targets(name).and_then(|specs| match specs.first() {
+            Some(first) => kind(first),
+            None => Err("no target".to_owned()),
+        });
+        let missing = asked.and_then(|kind| match kind {
+            Kind::Private(private) => private.installed(),
+            _ => Ok(()),
+        });
+        ServerKind {
+            missing: missing.err(),
+            ..of(name, about)
+        }
+    };
+    vec![
+        of(
+            "serve",
+            "this program's document server, started for the run; serve:engine=lmdb",
+        ),
+        started("mariadb", "MariaDB with InnoDB, started for the run"),
+        started(
+            "mariadb:engine=myrocks",
+            "with MyRocks; there are myisam and aria, too",
+        ),
+        started("postgres", "PostgreSQL, started for the run"),
+        of(
+            "mongodb://HOST:PORT",
+            "a server that runs already and speaks MongoDB's protocol",
+        ),
+        of(
+            "mysql://USER@HOST/DB?engine=innodb",
+            "MariaDB or MySQL that runs already",
+        ),
+        of("postgres://USER@HOST/DB", "PostgreSQL that runs already"),
     ]
 }
 

@@ -1,11 +1,12 @@
 //! Target specifications: `rocksdb`, `rocksdb:compaction=universal`, `serve:engine=lmdb`,
-//! `mongodb://HOST:PORT`.
+//! `mariadb:engine=myrocks`, `postgres`, `mongodb://HOST:PORT`, `mysql://USER@HOST/DB`.
 
 use std::collections::BTreeMap;
 
 use kv::EngineOptions;
 
 use super::mongodb::address;
+use super::sql::{self, Private};
 use super::{Kind, MONGODB, URI, factory, kind, managed};
 use crate::record::TargetSpec;
 
@@ -45,21 +46,31 @@ fn more_hosts(last: &TargetSpec, part: &str, head: &str) -> bool {
     let Some(rest) = last.options.get(URI).and_then(|u| u.split("://").nth(1)) else {
         return false;
     };
-    let named = head == managed::NAME || factory(head).is_ok();
+    let named = is_server(head) || factory(head).is_ok();
     !named && !rest.contains(['/', '?']) && !part.contains("://") && !part.is_empty()
 }
 
+/// Whether a name is that of a server the lab starts.
+fn is_server(name: &str) -> bool {
+    name == managed::NAME || Private::NAMES.contains(&name)
+}
+
 fn parse_address(text: &str) -> Result<TargetSpec, String> {
-    if !text.starts_with(address::SCHEME) {
+    let engine = if text.starts_with(address::SCHEME) {
+        MONGODB
+    } else if let Some(engine) = sql::address::engine_name(text) {
+        engine
+    } else {
         let scheme = text.split("://").next().unwrap_or_default();
         return Err(format!(
-            "{scheme}:// is no kind of server the lab knows; write {}HOST:PORT",
+            "{scheme}:// is no kind of server the lab knows; write {}HOST:PORT, \
+             mysql://USER@HOST:PORT/DATABASE or postgres://USER@HOST:PORT/DATABASE",
             address::SCHEME
         ));
-    }
+    };
     Ok(TargetSpec {
         name: text.to_owned(),
-        engine: MONGODB.to_owned(),
+        engine: engine.to_owned(),
         options: BTreeMap::from([(URI.to_owned(), text.to_owned())]),
     })
 }
@@ -75,7 +86,7 @@ fn parse_one(text: &str) -> Result<TargetSpec, String> {
     if engine.is_empty() {
         return Err("an empty target name; write -t betree,lmdb".to_owned());
     }
-    if engine != managed::NAME {
+    if !is_server(engine) {
         factory(engine)?;
     }
     let mut target = TargetSpec {
@@ -120,8 +131,13 @@ fn check(targets: &[TargetSpec]) -> Result<(), String> {
         let (factory, own) = match kind(target)? {
             Kind::Embedded(factory) => (factory, target.options.clone()),
             Kind::Managed(managed) => (managed.factory, managed.own),
+            Kind::Private(_) => continue,
             Kind::Foreign(uri) => {
-                address::check(&uri)?;
+                if target.engine == MONGODB {
+                    address::check(&uri)?;
+                } else {
+                    sql::address::check(&uri)?;
+                }
                 if let Some(other) = target.options.keys().find(|k| *k != URI) {
                     return Err(format!(
                         "{uri}: {other:?} belongs behind a ? in the address"
@@ -194,7 +210,10 @@ mod tests {
     #[test]
     fn mistakes_are_named() {
         for (text, needle) in [
-            ("mysql://h", "mongodb://HOST:PORT"),
+            ("oracle://h", "mongodb://HOST:PORT"),
+            ("mysql://ann:pw@h", "LAB_MYSQL_PASSWORD"),
+            ("mariadb:engine=tokudb", "innodb"),
+            ("postgres://h:x", "USER@HOST:PORT"),
             ("mongodb+srv://h", "mongodb://HOST:PORT"),
             ("mongodb://ann:pw@h", "LAB_MONGODB_PASSWORD"),
             ("mongodb://h/x,w=1", "behind a ?"),

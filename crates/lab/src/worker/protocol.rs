@@ -77,6 +77,9 @@ pub struct Open {
     pub clients: u32,
     /// Whether rows stay in a server when it is closed.
     pub keep: bool,
+    /// Whether what a server holds is to be looked at, not made anew.
+    #[serde(default)]
+    pub found: bool,
 }
 
 /// One step.

@@ -5,7 +5,7 @@ use lab::Result;
 use lab::cost::{Prices, built_in};
 use lab::experiment::experiments;
 use lab::record::Preset;
-use lab::target::factories;
+use lab::target::{factories, servers};
 use serde_json::json;
 use stdx::ByteSize;
 use stdx::units::{count, seconds};
@@ -45,6 +45,13 @@ pub(crate) fn run(args: &Args) -> Result<u8> {
         say!("targets");
         for factory in factories() {
             print_target(factory);
+        }
+        say!("servers");
+        for server in servers() {
+            let missing = server
+                .missing
+                .map_or(String::new(), |why| format!(" ({why})"));
+            say!("  {:<34} {}{missing}", server.name, server.about);
         }
     }
     if shown(What::Presets) {
@@ -125,6 +132,10 @@ fn print_json(shown: &dyn Fn(What) -> bool) {
             })
         });
         all.insert("targets".to_owned(), list.collect());
+        let list = servers()
+            .into_iter()
+            .map(|s| json!({ "name": s.name, "about": s.about, "missing": s.missing }));
+        all.insert("servers".to_owned(), list.collect());
     }
     if shown(What::Presets) {
         let list = experiments().iter().flat_map(|e| {

@@ -14,5 +14,6 @@ mod program;
 mod results;
 mod serve;
 mod servers;
+mod sql;
 mod surroundings;
 mod wrong;

@@ -22,21 +22,12 @@ pub(super) fn audit(database: &Embedded, told: &[Vec<u64>]) -> Result<Audit, Str
     scan.indexes(database)?;
     let mut audit = reconcile(told, &scan.found);
     audit.faults.extend(scan.faults);
-    // Each client has at most one commit under way.
-    if audit.unacknowledged > told.len() as u64 {
-        audit.faults.push(format!(
-            "{} rows are there that were not acknowledged, and {} clients can have had no more \
-             than one commit under way each",
-            audit.unacknowledged,
-            told.len()
-        ));
-    }
     audit.seconds = start.elapsed().as_secs_f64();
     Ok(audit)
 }
 
-/// The counts alone. `found` is in ascending order.
-fn reconcile(told: &[Vec<u64>], found: &[u64]) -> Audit {
+/// The rows found, in ascending order, against those acknowledged to each client.
+pub(in crate::target) fn reconcile(told: &[Vec<u64>], found: &[u64]) -> Audit {
     let there = |id: &u64| found.binary_search(id).is_ok();
     let mut audit = Audit {
         found: found.len() as u64,
@@ -57,6 +48,15 @@ fn reconcile(told: &[Vec<u64>], found: &[u64]) -> Audit {
         audit.unacknowledged += survivors;
     }
     audit.unacknowledged = audit.found.saturating_sub(audit.unacknowledged);
+    // Each client has at most one commit under way.
+    if audit.unacknowledged > told.len() as u64 {
+        audit.faults.push(format!(
+            "{} rows are there that were not acknowledged, and {} clients can have had no more \
+             than one commit under way each",
+            audit.unacknowledged,
+            told.len()
+        ));
+    }
     audit
 }
 

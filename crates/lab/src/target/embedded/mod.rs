@@ -8,6 +8,8 @@ mod connection;
 mod tests;
 mod verify;
 
+pub(super) use audit::reconcile;
+
 use std::time::Duration;
 
 use kv::{

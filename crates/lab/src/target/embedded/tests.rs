@@ -45,6 +45,7 @@ impl Meter for Told {
 /// A store with 500 rows.
 fn loaded(dir: &Path) -> Embedded {
     let database = open(&Open {
+        found: false,
         uri: None,
         engine: "memory".to_owned(),
         directory: dir.to_owned(),

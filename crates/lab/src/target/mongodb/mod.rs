@@ -19,3 +19,5 @@ mod failure;
 mod verify;
 
 pub(super) use database::{answers, open};
+pub(super) use document::indexes as indexes_of;
+pub(super) use facts::{began_when_it_says, local};

@@ -1,0 +1,184 @@
+//! The insert benchmark as published in 2014: the rate of each interval as the store outgrows
+//! memory.
+
+use super::{Beside, Curve, Grid, Line, Plot, Shape, Value, words};
+use crate::analysis::median;
+use crate::record::RunRecord;
+
+const SOURCE: &str = "Mark Callaghan's insert benchmark of 2014: one client, up to 2 G rows, 1000 \
+                      a commit, three indexes, every commit synced, 72 GB of memory, 8 disks that \
+                      turn";
+
+/// Product, interval of 100 M rows (from 1), GB, bytes per row, MB/s written, GB written, seconds,
+/// inserts per second.
+const PUBLISHED: [(&str, u32, [f64; 6]); 9] = [
+    ("InnoDB", 1, [16.0, 171.0, 28.9, 124.0, 4290.0, 23_308.0]),
+    ("InnoDB", 5, [75.0, 161.0, 19.8, 462.0, 23_337.0, 4285.0]),
+    ("InnoDB", 10, [148.0, 158.0, 15.4, 1515.0, 98_413.0, 1016.0]),
+    ("TokuMX", 1, [9.2, 98.0, 11.1, 79.0, 7127.0, 14_030.0]),
+    ("TokuMX", 5, [39.0, 83.0, 11.1, 84.0, 7584.0, 13_186.0]),
+    ("TokuMX", 10, [74.0, 79.0, 10.9, 92.0, 8436.0, 11_853.0]),
+    ("TokuMX", 20, [142.0, 76.0, 12.6, 99.0, 7868.0, 12_709.0]),
+    (
+        "MongoDB 2.6",
+        1,
+        [42.0, 450.0, 47.9, 1446.0, 30_199.0, 3311.0],
+    ),
+    (
+        "MongoDB 2.4",
+        5,
+        [160.0, 344.0, 4.7, 2105.0, 441_534.0, 202.0],
+    ),
+];
+
+/// Targets that write pages in place, by the beginning of their names: their rate must fall.
+const IN_PLACE: [&str; 4] = ["mariadb", "lmdb", "wiredtiger", "postgres"];
+
+/// Those of MariaDB that do not.
+const NOT_IN_PLACE: &str = "myrocks";
+
+pub(super) fn beside(run: &RunRecord) -> Beside {
+    let targets: Vec<&str> = run
+        .manifest
+        .plan
+        .targets
+        .iter()
+        .map(|t| t.name.as_str())
+        .collect();
+    let mut curves: Vec<Curve> = targets.iter().filter_map(|t| curve(run, t)).collect();
+    curves.extend(["InnoDB", "TokuMX"].map(old));
+    Beside {
+        source: SOURCE.to_owned(),
+        measured: Vec::new(),
+        published: published(),
+        plots: vec![Plot::Lines {
+            title: "Inserts per second, by interval".to_owned(),
+            x: "interval".to_owned(),
+            y: "inserts/s".to_owned(),
+            curves,
+        }],
+        shapes: targets.iter().filter_map(|t| shape(run, t)).collect(),
+        notes: words(&[
+            "An interval was 100 M rows then, and is a twelfth of the rows of this run; memory was \
+             filled after some 300 M rows.",
+            "What was new then was a line that stays flat (TokuMX) where that of a B-tree falls.",
+        ]),
+    }
+}
+
+fn published() -> Grid {
+    let line = |(name, interval, values): &(&str, u32, [f64; 6])| {
+        let mut all = vec![Value::Number(Some(f64::from(*interval)))];
+        all.extend(values.iter().map(|v| Value::Number(Some(*v))));
+        Line {
+            name: (*name).to_owned(),
+            values: all,
+        }
+    };
+    Grid {
+        caption: "Published in 2014, on another machine: shapes only".to_owned(),
+        columns: words(&[
+            "interval",
+            "GB",
+            "bytes/row",
+            "MB/s written",
+            "GB written",
+            "secs",
+            "inserts/s",
+        ]),
+        lines: PUBLISHED.iter().map(line).collect(),
+    }
+}
+
+fn old(name: &str) -> Curve {
+    let own = PUBLISHED.iter().filter(|(product, ..)| *product == name);
+    Curve {
+        name: format!("{name}, 2014"),
+        target: None,
+        points: own
+            .map(|(_, interval, [.., rate])| (f64::from(*interval), *rate))
+            .collect(),
+    }
+}
+
+/// The median over the repeats of the rate of each interval.
+fn rates(run: &RunRecord, target: &str) -> Vec<(f64, f64)> {
+    let summaries = run.steps.iter().filter_map(|s| s.summary.as_ref());
+    let valid: Vec<_> = summaries
+        .filter(|s| s.target == target && s.step == "load" && s.valid)
+        .collect();
+    let most = valid.iter().map(|s| s.intervals.len()).max().unwrap_or(0);
+    let at = |interval: usize| {
+        let each: Vec<f64> = valid
+            .iter()
+            .filter_map(|s| s.intervals.get(interval))
+            .map(|i| i.rate)
+            .collect();
+        median(&each).map(|rate| ((interval + 1) as f64, rate))
+    };
+    (0..most).filter_map(at).collect()
+}
+
+fn curve(run: &RunRecord, target: &str) -> Option<Curve> {
+    let points = rates(run, target);
+    (!points.is_empty()).then(|| Curve {
+        name: target.to_owned(),
+        target: Some(target.to_owned()),
+        points,
+    })
+}
+
+fn shape(run: &RunRecord, target: &str) -> Option<Shape> {
+    let in_place = IN_PLACE.iter().any(|name| target.starts_with(name));
+    if !in_place || target.contains(NOT_IN_PLACE) {
+        return None;
+    }
+    let rates = rates(run, target);
+    let measured = match (rates.first(), rates.last()) {
+        (Some((_, first)), Some((_, last))) if 1 < rates.len() => {
+            super::ratio(Some(*last), Some(*first))
+        }
+        _ => None,
+    };
+    let claim = "a B-tree inserts at a fraction of its first rate once its data outgrow memory \
+                 (last by first interval; InnoDB then)";
+    Some(Shape::new(target, claim, 1016.0 / 23_308.0, measured))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::analysis::fixture;
+    use crate::record::{IntervalRow, StepSummary};
+
+    #[test]
+    fn published_lines_stand_beside_those_of_the_run() {
+        let step = |target: &str, rates: &[f64]| StepSummary {
+            step: "load".to_owned(),
+            intervals: rates
+                .iter()
+                .map(|rate| IntervalRow {
+                    rate: *rate,
+                    ..IntervalRow::default()
+                })
+                .collect(),
+            ..fixture::step(target, 1, 1.0)
+        };
+        let steps = vec![
+            step("lmdb", &[1000.0, 300.0, 100.0]),
+            step("betree", &[1000.0, 900.0, 1000.0]),
+        ];
+        let run = fixture::run("run", &["lmdb", "betree"], 1, steps);
+        let beside = beside(&run);
+        assert_eq!(beside.published.lines.len(), 9);
+        assert!(beside.published.lines.iter().all(|l| l.values.len() == 7));
+        let Plot::Lines { curves, .. } = &beside.plots[0] else {
+            panic!("no lines");
+        };
+        let points: Vec<_> = curves.iter().map(|c| c.points.len()).collect();
+        assert_eq!(points, [3, 3, 3, 4]);
+        assert_eq!(beside.shapes.len(), 1, "betree does not write in place");
+        let measured = beside.shapes[0].measured.unwrap();
+        assert!((measured - 0.1).abs() < 1e-9);
+    }
+}

@@ -1,0 +1,132 @@
+//! Starting the server of a cell: the program's own, or one of somebody else in a private
+//! directory.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use kv::{Durability, EngineOptions};
+use rustix::process::Signal;
+
+use super::interrupt::Interrupt;
+use super::server::{self, Server, Wanted};
+use crate::envelope::Envelope;
+use crate::error::{Error, Result};
+use crate::target::{self, Managed, Place, Private};
+
+/// The number of a message of `serve` that it listens, which names the port.
+const LISTENS: i64 = 23_016;
+
+/// What starting a server needs besides its target.
+pub(super) struct Host<'a> {
+    /// This program.
+    pub program: &'a Path,
+    /// Where its data go.
+    pub directory: &'a Path,
+    /// Its messages.
+    pub log: &'a Path,
+    pub envelope: &'a Envelope,
+    pub interrupt: &'a Interrupt,
+}
+
+impl Host<'_> {
+    /// Start `serve`.
+    pub(super) fn serve(&self, managed: &Managed, options: &EngineOptions) -> Result<Server> {
+        let log = self.log;
+        // That of an earlier try would tell another port.
+        if log.exists() {
+            fs::remove_file(log).map_err(|e| Error::io("remove", log, &e))?;
+        }
+        let errors = fs::File::create(log.with_extension("err"));
+        let errors = errors.map_err(|e| Error::io("create", log, &e))?;
+        let mut command = Command::new(self.program);
+        command
+            .args(managed.arguments(options, self.directory, log))
+            .envs(managed.factory.environment().iter().copied())
+            .stdout(Stdio::null())
+            .stderr(errors);
+        let listens = |messages: &str, _: u32| {
+            port_of(messages).map(|port| format!("mongodb://127.0.0.1:{port}"))
+        };
+        let wanted = Wanted {
+            command,
+            log,
+            listens: &listens,
+            stop: Signal::TERM,
+        };
+        Server::start(wanted, self.envelope, self.interrupt)
+    }
+
+    /// Start another server on what is in its directory; an empty one is made a database first.
+    pub(super) fn start(&self, private: &Private, asked: &Asked<'_>) -> Result<Server> {
+        // The server has its own directory as the one it works in, whatever that of the lab is.
+        let directory = self.directory.canonicalize();
+        let directory = directory.map_err(|e| Error::io("examine", self.directory, &e))?;
+        let place = asked.place(&directory);
+        let empty = fs::read_dir(&directory).is_ok_and(|mut all| all.next().is_none());
+        if empty {
+            private.directories(&place)?;
+            for line in private.preparations(&place)? {
+                let command = server::waiting(&line, &directory, self.log)?;
+                server::run(command, self.log, self.interrupt)?;
+            }
+        }
+        let line = private.line(&place)?;
+        let listens = |_: &str, pid: u32| {
+            let uri = private.uri(pid);
+            target::answers(&uri).is_ok().then_some(uri)
+        };
+        let wanted = Wanted {
+            command: server::waiting(&line, &directory, self.log)?,
+            log: self.log,
+            listens: &listens,
+            stop: private.stop(),
+        };
+        Server::start(wanted, self.envelope, self.interrupt)
+    }
+}
+
+/// What a run asks of a server that is started for it.
+pub(super) struct Asked<'a> {
+    pub options: &'a EngineOptions,
+    pub durability: Durability,
+    pub clients: u32,
+    pub limits: &'a crate::envelope::Limits,
+}
+
+impl Asked<'_> {
+    pub(super) fn place<'p>(&'p self, directory: &'p Path) -> Place<'p> {
+        Place {
+            directory,
+            options: self.options,
+            durability: self.durability,
+            clients: self.clients,
+            limits: self.limits,
+        }
+    }
+}
+
+/// The port in the server's messages, once it said one.
+fn port_of(log: &str) -> Option<u16> {
+    let mut whole = log.split_inclusive('\n').filter(|l| l.ends_with('\n'));
+    whole.find_map(|line| {
+        let message: serde_json::Value = serde_json::from_str(line).ok()?;
+        let listens = message.get("id")?.as_i64()? == LISTENS;
+        let port = message.get("attr")?.get("port")?.as_u64()?;
+        u16::try_from(port).ok().filter(|_| listens)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_port_is_in_the_message_that_it_listens() {
+        let line = r#"{"t":{"$date":"x"},"id":23016,"msg":"Waiting","attr":{"port":4711}}"#;
+        let other = r#"{"id":23015,"attr":{"port":1}}"#;
+        assert_eq!(port_of(&format!("{other}\nnoise\n{line}\n")), Some(4711));
+        assert_eq!(port_of(line), None, "the line is not whole");
+        assert_eq!(port_of(&format!("{other}\n")), None);
+    }
+}

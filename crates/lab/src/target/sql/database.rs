@@ -1,0 +1,220 @@
+//! The server, the table of the rows, and what is asked of both as a whole.
+
+use std::time::{Duration, Instant};
+
+use kv::{Durability, EngineStats};
+use stdx::sync::Mutex;
+use stdx::time;
+
+use super::address::{Address, Protocol};
+use super::connection::Link;
+use super::dialect::Dialect;
+use super::sales::{Sales, TABLE};
+use super::wire::{self, Wire};
+use super::{audit, facts, settle, stats, verify};
+use crate::record::Integrity;
+use crate::target::database::{Connection, Database, Live, Meter, ServerFacts, Settled, State};
+use crate::worker::protocol::{Audit, Open};
+use crate::workload::iibench::Generator;
+
+/// A look at the server's state may take this share of the time.
+const LOOK_SHARE: u32 = 20;
+
+/// An open server.
+pub(super) struct Server {
+    address: Address,
+    pub(super) sales: Sales,
+    facts: ServerFacts,
+    keep: bool,
+    /// Whether a commit waits for the disk.
+    waits: bool,
+    /// What it had done before it was opened.
+    base: EngineStats,
+    indexed: Mutex<[bool; 3]>,
+    last: Mutex<Look>,
+}
+
+/// The latest look at the server's state, and the connection for it.
+struct Look {
+    wire: Box<dyn Wire>,
+    at: Instant,
+    took: Duration,
+    state: State,
+}
+
+/// Whether a server answers, lets in the user of the address, and has its engine.
+///
+/// # Errors
+/// A sentence that says what to do next.
+pub(in crate::target) fn answers(text: &str) -> Result<(), String> {
+    let address: Address = text.parse()?;
+    let mut wire = wire::connect(&address)?;
+    if address.protocol == Protocol::MySql {
+        has_engine(wire.as_mut(), &address)?;
+    }
+    Ok(())
+}
+
+fn has_engine(wire: &mut dyn Wire, address: &Address) -> Result<(), String> {
+    let engine = address.engine.sql();
+    let asked = format!(
+        "SELECT COUNT(*) FROM information_schema.ENGINES WHERE ENGINE = '{engine}' AND SUPPORT IN \
+         ('YES', 'DEFAULT')"
+    );
+    if wire.number(&asked)? == 0 {
+        return Err(format!(
+            "{}: this server has no storage engine {}; on Debian MyRocks is in the package \
+             mariadb-plugin-rocksdb",
+            address.text, address.engine
+        ));
+    }
+    Ok(())
+}
+
+/// Connect to a server, and make the table anew, unless what is there is to be looked at.
+pub(in crate::target) fn open(text: &str, request: &Open) -> Result<Box<dyn Database>, String> {
+    let address: Address = text.parse()?;
+    let dialect = Dialect {
+        protocol: address.protocol,
+        engine: address.engine,
+    };
+    let level = address.engine.level(request.durability);
+    let logged = level != Durability::None;
+    let sales = Sales::new(dialect, Generator::new(request.rows), logged);
+    let mut wire = wire::connect(&address)?;
+    if !request.found {
+        if address.protocol == Protocol::MySql {
+            has_engine(wire.as_mut(), &address)?;
+        }
+        for statement in sales.create() {
+            wire.run(&statement)?;
+        }
+    }
+    let base = stats::ask(wire.as_mut(), address.engine).unwrap_or_default();
+    Ok(Box::new(Server {
+        facts: facts::gather(wire.as_mut(), &address)?,
+        address,
+        sales,
+        keep: request.keep,
+        base,
+        waits: matches!(level, Durability::Sync | Durability::Group),
+        indexed: Mutex::new([request.found; 3]),
+        last: Mutex::new(Look {
+            wire,
+            at: time::now(),
+            took: Duration::ZERO,
+            state: State::default(),
+        }),
+    }))
+}
+
+impl Server {
+    /// A connection of its own.
+    pub(super) fn connection(&self) -> Result<Box<dyn Wire>, String> {
+        let mut wire = wire::connect(&self.address)?;
+        for statement in self.sales.dialect.greeting(self.waits) {
+            wire.run(&statement)?;
+        }
+        Ok(wire)
+    }
+
+    /// Make an index, unless it is there.
+    pub(super) fn create_index(&self, index: usize, wire: &mut dyn Wire) -> Result<(), String> {
+        let mut made = self.indexed.lock();
+        let Some(made) = made.get_mut(index) else {
+            return Err("there is no such index".to_owned());
+        };
+        if !*made {
+            wire.run(&self.sales.create_index(index)?)?;
+            *made = true;
+        }
+        Ok(())
+    }
+
+    /// What it says now; what it does not say stays as it was in `last`.
+    fn look(&self, wire: &mut dyn Wire, last: &State) -> State {
+        // The files of a server of ours are seen.
+        let file_bytes = match self.address.protocol {
+            _ if self.address.managed() => None,
+            Protocol::MySql => wire
+                .number(&format!(
+                    "SELECT CAST(DATA_LENGTH + INDEX_LENGTH AS UNSIGNED) FROM \
+                 information_schema.TABLES WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = \
+                 '{TABLE}'"
+                ))
+                .ok(),
+            Protocol::Postgres => wire
+                .number(&format!("SELECT pg_total_relation_size('{TABLE}')"))
+                .ok(),
+        };
+        let told = stats::ask(wire, self.address.engine);
+        State {
+            stats: told.map_or_else(|_| last.stats.clone(), |s| stats::since(s, &self.base)),
+            file_bytes,
+        }
+    }
+}
+
+impl Database for Server {
+    fn keeps(&self) -> bool {
+        true
+    }
+
+    fn server(&self) -> Option<ServerFacts> {
+        Some(self.facts.clone())
+    }
+
+    fn connect(&self) -> Result<Box<dyn Connection + '_>, String> {
+        Ok(Box::new(Link::new(self)?))
+    }
+
+    fn create_indexes(&self) -> Result<(), String> {
+        let mut wire = self.connection()?;
+        let all = self.sales.indexes().len();
+        (0..all).try_for_each(|index| self.create_index(index, wire.as_mut()))
+    }
+
+    fn row_bytes(&self, indexed: bool) -> f64 {
+        self.sales.mean_bytes(indexed)
+    }
+
+    fn settle(&self, limit: Duration) -> Result<Settled, String> {
+        let mut wire = self.connection()?;
+        settle::settle(wire.as_mut(), self.address.engine, limit)
+    }
+
+    fn rebuild(&self, _meter: &dyn Meter) -> Result<(), String> {
+        let mut wire = self.connection()?;
+        wire.run(&self.sales.rebuild()).map(drop)
+    }
+
+    fn state(&self) -> State {
+        let mut last = self.last.lock();
+        if last.took * LOOK_SHARE <= last.at.elapsed() {
+            let begun = time::now();
+            let known = std::mem::take(&mut last.state);
+            last.state = self.look(last.wire.as_mut(), &known);
+            last.took = begun.elapsed();
+            last.at = time::now();
+        }
+        last.state.clone()
+    }
+
+    fn audit(&mut self, told: &[Vec<u64>]) -> Result<Audit, String> {
+        audit::audit(self, told)
+    }
+
+    fn verify(&self, live: Live) -> Integrity {
+        verify::verify(self, live)
+    }
+
+    fn close(self: Box<Self>) -> Result<(), String> {
+        // The directory of a server of ours is removed as a whole.
+        if self.keep || self.address.managed() {
+            return Ok(());
+        }
+        let mut wire = self.connection()?;
+        wire.run(&format!("DROP TABLE IF EXISTS {TABLE}"))?;
+        Ok(())
+    }
+}

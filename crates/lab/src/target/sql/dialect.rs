@@ -1,0 +1,154 @@
+//! What MariaDB and PostgreSQL say differently: a statement is written once, with these pieces.
+
+use std::fmt::Write as _;
+
+use super::address::Protocol;
+use super::engine::Engine;
+
+/// The longest text of a column whose length is declared; a longer one needs another type.
+const VARCHAR_MAX: u32 = 16_000;
+
+/// What a column holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// 64 bits.
+    Long,
+    /// 32 bits.
+    Int,
+    /// A double.
+    Float,
+    /// A text of at most so many bytes.
+    Text(u32),
+}
+
+/// The way a server wants statements written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Dialect {
+    pub protocol: Protocol,
+    pub engine: Engine,
+}
+
+impl Dialect {
+    /// The `n`th value of a statement, from 1.
+    pub(super) fn value(self, n: usize, into: &mut String) {
+        match self.protocol {
+            Protocol::MySql => into.push('?'),
+            Protocol::Postgres => {
+                // A String takes everything.
+                let _ = write!(into, "${n}");
+            }
+        }
+    }
+
+    /// The type of a column.
+    pub(super) fn column(self, kind: Kind) -> String {
+        match (kind, self.protocol) {
+            (Kind::Long, _) => "BIGINT".to_owned(),
+            (Kind::Int, _) => "INT".to_owned(),
+            (Kind::Float, Protocol::MySql) => "DOUBLE".to_owned(),
+            (Kind::Float, Protocol::Postgres) => "DOUBLE PRECISION".to_owned(),
+            (Kind::Text(_), Protocol::Postgres) => "TEXT".to_owned(),
+            (Kind::Text(max), Protocol::MySql) if max <= VARCHAR_MAX => format!("VARCHAR({max})"),
+            (Kind::Text(_), Protocol::MySql) => "MEDIUMTEXT".to_owned(),
+        }
+    }
+
+    /// What stands behind `CREATE`: a table without a log is a kind of its own in PostgreSQL.
+    pub(super) fn table(self, logged: bool) -> &'static str {
+        match self.protocol {
+            Protocol::Postgres if !logged => "UNLOGGED TABLE",
+            _ => "TABLE",
+        }
+    }
+
+    /// What stands behind the columns of a table.
+    pub(super) fn storage(self, logged: bool) -> String {
+        match self.engine {
+            Engine::Heap => String::new(),
+            Engine::Aria if !logged => " ENGINE=Aria TRANSACTIONAL=0 CHARSET=latin1".to_owned(),
+            Engine::Aria => " ENGINE=Aria TRANSACTIONAL=1 CHARSET=latin1".to_owned(),
+            // A key that ends in ..._cs orders bytes, as MyRocks wants for indexes it alone reads.
+            engine => format!(" ENGINE={} CHARSET=latin1 COLLATE=latin1_bin", engine.sql()),
+        }
+    }
+
+    /// Makes the server use an index, where it can be told; PostgreSQL is told by settings of the
+    /// connection ([`Dialect::greeting`]).
+    pub(super) fn by(self, index: &str) -> String {
+        match self.protocol {
+            Protocol::MySql => format!(" FORCE INDEX ({index})"),
+            Protocol::Postgres => String::new(),
+        }
+    }
+
+    /// What a connection says first. Without statistics, which a growing table never has, a
+    /// planner may fall for sorting; `FORCE INDEX` keeps MariaDB from it, these settings keep
+    /// PostgreSQL.
+    pub(super) fn greeting(self, waits: bool) -> Vec<String> {
+        match self.protocol {
+            Protocol::MySql => Vec::new(),
+            Protocol::Postgres => {
+                let commit = if waits { "on" } else { "off" };
+                let mut all = vec![format!("SET synchronous_commit = {commit}")];
+                for path in ["enable_sort", "enable_bitmapscan"] {
+                    all.push(format!("SET {path} = off"));
+                }
+                all
+            }
+        }
+    }
+
+    /// The condition that `fields`, in this order, are not below the values that follow; and which
+    /// of the fields each value is of.
+    ///
+    /// PostgreSQL reads a comparison of rows as a bound of an index. MariaDB does not, but merges
+    /// these ranges to the same.
+    pub(super) fn from(self, fields: &[&str]) -> (String, Vec<usize>) {
+        let (mut text, mut values) = (String::new(), Vec::new());
+        let put = |values: &mut Vec<usize>, text: &mut String, field: usize| {
+            values.push(field);
+            self.value(values.len(), text);
+        };
+        if self.protocol == Protocol::Postgres {
+            text = format!("({}) >= (", fields.join(", "));
+            for field in 0..fields.len() {
+                text.push_str(if field == 0 { "" } else { ", " });
+                put(&mut values, &mut text, field);
+            }
+            text.push(')');
+            return (text, values);
+        }
+        for last in 0..fields.len() {
+            text.push_str(if last == 0 { "(" } else { ") OR (" });
+            for (field, name) in fields.iter().enumerate().take(last + 1) {
+                let compare = match (field == last, last + 1 == fields.len()) {
+                    (false, _) => "=",
+                    (true, true) => ">=",
+                    (true, false) => ">",
+                };
+                text.push_str(if field == 0 { "" } else { " AND " });
+                text.push_str(name);
+                text.push_str(compare);
+                put(&mut values, &mut text, field);
+            }
+        }
+        text.push(')');
+        (text, values)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bound_is_written_as_each_server_reads_it_best() {
+        let of = |protocol, engine| Dialect { protocol, engine };
+        let fields = ["a", "b"];
+        let (text, values) = of(Protocol::Postgres, Engine::Heap).from(&fields);
+        assert_eq!((text.as_str(), values), ("(a, b) >= ($1, $2)", vec![0, 1]));
+        let (text, values) = of(Protocol::MySql, Engine::InnoDb).from(&fields);
+        assert_eq!(text, "(a>?) OR (a=? AND b>=?)");
+        assert_eq!(values, [0, 0, 1]);
+    }
+}

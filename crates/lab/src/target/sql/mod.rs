@@ -1,0 +1,38 @@
+//! SQL servers: MariaDB with its storage engines, MySQL, PostgreSQL, through their drivers.
+//!
+//! The rows of the workload are a table with the columns of the published program, inserted by
+//! prepared statements of many rows. Statements are written once; where the servers differ,
+//! [`dialect`] has the pieces.
+//!
+//! - Q1. Everything written is in one table of a name that is the laboratory's own; it is dropped
+//!   before a run and after it, and nothing else of a server that ran before is touched.
+//! - Q2. No password is kept: not in the plan, not in the results (see [`address`]).
+//! - Q3. A server the laboratory starts is private: its directory, its socket and its settings are
+//!   its own, and it ends with the laboratory (see [`private`]).
+
+pub(super) mod address;
+mod audit;
+mod connection;
+mod database;
+mod dialect;
+mod engine;
+mod facts;
+mod mysql;
+mod postgres;
+mod private;
+mod sales;
+mod settle;
+mod stats;
+mod value;
+mod verify;
+mod wire;
+
+pub(super) use database::{answers, open};
+pub(crate) use private::FILL;
+pub use private::{Line, Place, Private};
+
+/// The engine of targets that speak MySQL's protocol and run already.
+pub(super) const MYSQL: &str = "mysql";
+
+/// The engine of targets that speak PostgreSQL's protocol and run already.
+pub(super) const POSTGRES: &str = "postgresql";

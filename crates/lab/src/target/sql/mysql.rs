@@ -1,0 +1,147 @@
+//! The protocol of MariaDB and MySQL, through the blocking driver.
+
+use std::time::Duration;
+
+use ::mysql::prelude::Queryable;
+use ::mysql::{Conn, Error, OptsBuilder, Params, Row};
+
+use super::address::Address;
+use super::value::Value;
+use super::wire::{Answer, Cancel, Failure, Take, Wire};
+
+/// How long a server may take to answer the first time.
+const CONNECT: Duration = Duration::from_secs(5);
+
+/// Statements kept prepared.
+const STATEMENTS: usize = 64;
+
+/// A connection.
+pub(super) struct Client {
+    connection: Conn,
+    options: OptsBuilder,
+    place: String,
+}
+
+impl Client {
+    pub(super) fn connect(address: &Address) -> Result<Client, String> {
+        let database = Some(address.database.clone()).filter(|_| !address.managed());
+        let socket = address.socket.as_ref();
+        let options = OptsBuilder::new()
+            .ip_or_hostname(Some(address.host.clone()))
+            .tcp_port(address.port)
+            .socket(socket.map(|path| path.to_string_lossy().into_owned()))
+            // A socket it finds by itself may be another server's.
+            .prefer_socket(false)
+            .user(Some(address.user.clone()))
+            .pass(address.password())
+            .db_name(database)
+            .stmt_cache_size(STATEMENTS)
+            .tcp_connect_timeout(Some(CONNECT));
+        let place = address.text.clone();
+        let connection = Conn::new(options.clone()).map_err(|e| sentence(&place, &e))?;
+        let mut client = Client {
+            connection,
+            options,
+            place,
+        };
+        if address.managed() {
+            let database = &address.database;
+            client.run(&format!("CREATE DATABASE IF NOT EXISTS {database}"))?;
+            client.run(&format!("USE {database}"))?;
+        }
+        client.run("SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED")?;
+        Ok(client)
+    }
+
+    fn failure(&self, error: &Error) -> Failure {
+        failure(&self.place, error)
+    }
+}
+
+impl Wire for Client {
+    fn run(&mut self, text: &str) -> Answer<u64> {
+        let done = self.connection.query_drop(text);
+        done.map_err(|e| self.failure(&e))?;
+        Ok(self.connection.affected_rows())
+    }
+
+    fn execute(&mut self, text: &str, values: Vec<Value>) -> Answer<u64> {
+        let done = self.connection.exec_drop(text, positional(values));
+        done.map_err(|e| self.failure(&e))?;
+        Ok(self.connection.affected_rows())
+    }
+
+    fn rows(&mut self, text: &str, values: Vec<Value>, take: &mut Take<'_>) -> Answer<()> {
+        let place = self.place.clone();
+        let answer = self.connection.exec_iter(text, positional(values));
+        let answer = answer.map_err(|e| failure(&place, &e))?;
+        for row in answer {
+            let row = row.map_err(|e| failure(&place, &e))?;
+            if !take(values_of(row)) {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn cancel(&self) -> Cancel {
+        let (options, id) = (self.options.clone(), self.connection.connection_id());
+        Box::new(move || {
+            // If it cannot be ended it is read to its end.
+            if let Ok(mut other) = Conn::new(options.clone()) {
+                let _ = other.query_drop(format!("KILL QUERY {id}"));
+            }
+        })
+    }
+}
+
+fn positional(values: Vec<Value>) -> Params {
+    if values.is_empty() {
+        return Params::Empty;
+    }
+    Params::Positional(values.into_iter().map(Into::into).collect())
+}
+
+fn values_of(row: Row) -> Vec<Value> {
+    row.unwrap().into_iter().map(Value::from).collect()
+}
+
+/// Errors that go away when the transaction is done again: a duplicate key, a lock that took too
+/// long, a deadlock, and what MyRocks and InnoDB say of a row that changed since the snapshot.
+const CONFLICTS: [u16; 4] = [1062, 1205, 1213, 1020];
+
+fn failure(place: &str, error: &Error) -> Failure {
+    Failure {
+        message: sentence(place, error),
+        conflict: matches!(error, Error::MySqlError(e) if CONFLICTS.contains(&e.code)),
+        duplicate: matches!(error, Error::MySqlError(e) if e.code == 1062),
+    }
+}
+
+/// What happened at `place`, and what to do next.
+fn sentence(place: &str, error: &Error) -> String {
+    match error {
+        Error::MySqlError(e) if matches!(e.code, 1044 | 1045 | 1142 | 1227) => format!(
+            "{place} refuses: {}; name a user who may, as in mysql://USER@HOST/DATABASE, with the \
+             password in {}",
+            e.message,
+            super::address::Protocol::MySql.password()
+        ),
+        Error::MySqlError(e) if e.code == 1049 => {
+            format!("{place}: {}; create it, or name another", e.message)
+        }
+        Error::MySqlError(e) if e.code == 1286 => format!(
+            "{place}: {}; the server is built or started without it (for MyRocks on Debian: the \
+             package mariadb-plugin-rocksdb)",
+            e.message
+        ),
+        Error::MySqlError(e) => format!("{place}: {} ({})", e.message, e.code),
+        Error::IoError(_) | Error::CodecError(_) => format!(
+            "{place} went away: {error}; see its log, start it again, then `romanesco lab resume`"
+        ),
+        Error::DriverError(e) => {
+            format!("no server answers at {place}: {e}; start it, or correct the address")
+        }
+        other => format!("{place}: {other}"),
+    }
+}

@@ -1,0 +1,149 @@
+//! PostgreSQL's protocol, through the blocking driver.
+
+use std::collections::HashMap;
+use std::error::Error as _;
+use std::time::Duration;
+
+use ::postgres::fallible_iterator::FallibleIterator;
+use ::postgres::types::ToSql;
+use ::postgres::{Config, Error, NoTls, Statement};
+
+use super::address::{Address, Protocol};
+use super::value::{self, Value};
+use super::wire::{Answer, Cancel, Failure, Take, Wire};
+
+/// How long a server may take to answer the first time.
+const CONNECT: Duration = Duration::from_secs(5);
+
+/// A connection.
+pub(super) struct Client {
+    client: ::postgres::Client,
+    prepared: HashMap<String, Statement>,
+    place: String,
+}
+
+impl Client {
+    pub(super) fn connect(address: &Address) -> Result<Client, String> {
+        let mut config = Config::new();
+        match &address.socket {
+            Some(directory) => config.host_path(directory),
+            None => config.host(&address.host),
+        };
+        config
+            .port(address.port)
+            .user(&address.user)
+            .dbname(&address.database)
+            .application_name("romanesco-lab")
+            .connect_timeout(CONNECT);
+        if let Some(password) = address.password() {
+            config.password(password);
+        }
+        let place = address.text.clone();
+        let client = config.connect(NoTls).map_err(|e| sentence(&place, &e))?;
+        Ok(Client {
+            client,
+            prepared: HashMap::new(),
+            place,
+        })
+    }
+
+    fn failure(&self, error: &Error) -> Failure {
+        failure(&self.place, error)
+    }
+
+    fn prepare(&mut self, text: &str) -> Answer<Statement> {
+        if let Some(statement) = self.prepared.get(text) {
+            return Ok(statement.clone());
+        }
+        let statement = self.client.prepare(text);
+        let statement = statement.map_err(|e| self.failure(&e))?;
+        self.prepared.insert(text.to_owned(), statement.clone());
+        Ok(statement)
+    }
+}
+
+impl Wire for Client {
+    fn run(&mut self, text: &str) -> Answer<u64> {
+        let done = self.client.batch_execute(text);
+        done.map_err(|e| self.failure(&e)).map(|()| 0)
+    }
+
+    fn execute(&mut self, text: &str, values: Vec<Value>) -> Answer<u64> {
+        let statement = self.prepare(text)?;
+        let values: Vec<&(dyn ToSql + Sync)> =
+            values.iter().map(|v| v as &(dyn ToSql + Sync)).collect();
+        let done = self.client.execute(&statement, &values);
+        done.map_err(|e| self.failure(&e))
+    }
+
+    fn rows(&mut self, text: &str, values: Vec<Value>, take: &mut Take<'_>) -> Answer<()> {
+        let statement = self.prepare(text)?;
+        let place = self.place.clone();
+        let failed = |e: Error| failure(&place, &e);
+        let mut rows = self.client.query_raw(&statement, values).map_err(failed)?;
+        while let Some(row) = rows.next().map_err(failed)? {
+            if !take(value::of_postgres(&row).map_err(failed)?) {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn cancel(&self) -> Cancel {
+        let token = self.client.cancel_token();
+        Box::new(move || {
+            // If it cannot be ended it is read to its end.
+            let _ = token.cancel_query(NoTls);
+        })
+    }
+}
+
+/// Errors that go away when the transaction is done again: a serialization failure, a deadlock, a
+/// lock that is not to be had, a duplicate key.
+const CONFLICTS: [&str; 4] = ["40001", "40P01", "55P03", "23505"];
+
+fn failure(place: &str, error: &Error) -> Failure {
+    let conflict = error
+        .code()
+        .is_some_and(|code| CONFLICTS.contains(&code.code()));
+    Failure {
+        message: sentence(place, error),
+        conflict,
+        duplicate: error.code().is_some_and(|code| code.code() == "23505"),
+    }
+}
+
+/// What happened at `place`, and what to do next.
+fn sentence(place: &str, error: &Error) -> String {
+    let scheme = Protocol::Postgres.scheme();
+    if let Some(e) = error.as_db_error() {
+        let what = e.message();
+        return match e.code().code() {
+            "28000" | "28P01" | "42501" => format!(
+                "{place} refuses: {what}; name a user who may, as in {scheme}USER@HOST/DATABASE, \
+                 with the password in {}",
+                Protocol::Postgres.password()
+            ),
+            "3D000" => format!("{place}: {what}; create it, or name another"),
+            "57P01" | "57P02" | "57P03" => format!(
+                "{place} went away: {what}; see its log, start it again, then `romanesco lab \
+                 resume`"
+            ),
+            code => format!("{place}: {what} ({code})"),
+        };
+    }
+    let why = error.source().map(ToString::to_string);
+    let why = why.map_or(error.to_string(), |why| format!("{error}: {why}"));
+    if error.is_closed() {
+        return format!(
+            "{place} went away: {why}; see its log, start it again, then `romanesco lab resume`"
+        );
+    }
+    if why.contains("password") {
+        return format!(
+            "{place} wants a password: put it into the variable {}",
+            Protocol::Postgres.password()
+        );
+    }
+    format!("no server answers at {place}: {why}; start it, or correct the address")
+}

@@ -1,0 +1,123 @@
+//! PostgreSQL's programs and settings.
+
+use std::ffi::OsString;
+use std::fs;
+use std::path::PathBuf;
+
+use super::{Place, found};
+
+/// Settings the laboratory makes itself.
+pub(super) const RESERVED: &[&str] = &[
+    "engine",
+    "data_directory",
+    "config_file",
+    "hba_file",
+    "listen_addresses",
+    "unix_socket_directories",
+    "port",
+    "external_pid_file",
+];
+
+/// The package of Debian.
+const PACKAGE: &str = "postgresql";
+
+/// Where Debian has the releases side by side.
+const RELEASES: &str = "/usr/lib/postgresql";
+
+/// Connections besides those of the load.
+const MORE_CONNECTIONS: u32 = 20;
+
+/// PostgreSQL's default of the log between two checkpoints; a larger cache gets four times its
+/// size, so that a page is not written out far more often than its place in the cache needs.
+const WAL: u64 = 1 << 30;
+
+/// The longest delay of its log writer, in milliseconds.
+const DELAY_MAX_MS: u128 = 10_000;
+
+/// The server, and the program that makes an empty database.
+pub(super) fn programs() -> Result<(PathBuf, PathBuf), String> {
+    let releases = fs::read_dir(RELEASES).into_iter().flatten().flatten();
+    let newest = releases
+        .filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok())
+        .filter(|release| directory(*release).join("postgres").is_file())
+        .max();
+    let server = match newest {
+        Some(release) => Some(directory(release).join("postgres")),
+        None => found("postgres", &[]).and_then(|link| link.canonicalize().ok()),
+    };
+    let maker = server
+        .as_deref()
+        .map(|server| server.with_file_name("initdb"));
+    match (server, maker) {
+        (Some(server), Some(maker)) if maker.is_file() => Ok((server, maker)),
+        _ => Err(format!(
+            "the server of PostgreSQL is missing: install the package {PACKAGE} of Debian"
+        )),
+    }
+}
+
+fn directory(release: u32) -> PathBuf {
+    PathBuf::from(RELEASES)
+        .join(release.to_string())
+        .join("bin")
+}
+
+/// The program that makes an empty database.
+pub(super) fn make(place: &Place<'_>) -> Result<Vec<OsString>, String> {
+    let (_, maker) = programs()?;
+    let mut all: Vec<OsString> = vec![maker.into(), "-D".into(), place.data().into()];
+    // Whoever may enter the directory may connect: nobody else sees the socket. Pages have
+    // checksums, as those of the other servers do.
+    for word in [
+        "--username=postgres",
+        "--auth=trust",
+        "--encoding=UTF8",
+        "--locale=C",
+        "--data-checksums",
+        "--no-sync",
+        "--no-instructions",
+    ] {
+        all.push(word.into());
+    }
+    Ok(all)
+}
+
+/// The server.
+pub(super) fn serve(place: &Place<'_>) -> Result<Vec<OsString>, String> {
+    let (server, _) = programs()?;
+    let mut all: Vec<OsString> = vec![server.into(), "-D".into(), place.data().into()];
+    all.extend(settings(place));
+    Ok(all)
+}
+
+/// Its settings.
+pub(super) fn settings(place: &Place<'_>) -> Vec<OsString> {
+    let cache = place.options.cache.bytes();
+    let memory = place.limits.memory.map_or(2 * cache, |m| m.bytes());
+    let kib = |bytes: u64| format!("{}kB", bytes >> 10);
+    let delay = place.options.interval.as_millis().clamp(1, DELAY_MAX_MS);
+    let set = [
+        ("listen_addresses", String::new()),
+        ("unix_socket_directories", ".".to_owned()),
+        ("port", "5432".to_owned()),
+        (
+            "max_connections",
+            (place.clients + MORE_CONNECTIONS).to_string(),
+        ),
+        ("shared_buffers", kib(cache)),
+        ("effective_cache_size", kib(memory)),
+        (
+            "maintenance_work_mem",
+            kib((cache / 4).clamp(16 << 20, 1 << 30)),
+        ),
+        ("max_wal_size", kib((4 * cache).max(WAL))),
+        ("wal_writer_delay", format!("{delay}ms")),
+        ("huge_pages", "off".to_owned()),
+        ("jit", "off".to_owned()),
+        ("update_process_title", "off".to_owned()),
+    ];
+    let words = set
+        .into_iter()
+        .flat_map(|(name, value)| [OsString::from("-c"), format!("{name}={value}").into()]);
+    words.collect()
+}

@@ -1,0 +1,398 @@
+//! What servers tell of their engines' work: bytes by reason, caches, what is owed.
+
+use std::collections::BTreeMap;
+
+use kv::{CacheStats, EngineStats, IoCount, IoReason};
+
+use super::engine::Engine;
+use super::value::Value;
+use super::wire::Wire;
+
+/// Bytes of a page of PostgreSQL, as it is built everywhere.
+const BLOCK: u64 = 8192;
+
+/// Numbers by name.
+type Numbers = BTreeMap<String, u64>;
+
+/// What the engine says of itself now.
+pub(super) fn ask(wire: &mut dyn Wire, engine: Engine) -> Result<EngineStats, String> {
+    Ok(match engine {
+        // Releases differ in where they keep these; the log's position they all tell.
+        Engine::Heap => {
+            let all = numbers(wire, POSTGRES, true);
+            postgres(&all.or_else(|_| numbers(wire, POSITION, true))?)
+        }
+        Engine::InnoDb => {
+            let mut found = numbers(wire, "SHOW GLOBAL STATUS LIKE 'Innodb%'", false)?;
+            // Only who is allowed to sees these.
+            found.extend(numbers(wire, METRICS, false).unwrap_or_default());
+            innodb(&found)
+        }
+        Engine::MyRocks => {
+            let mut found = numbers(wire, "SHOW GLOBAL STATUS LIKE 'Rocksdb%'", false)?;
+            found.extend(numbers(wire, FAMILIES, false).unwrap_or_default());
+            myrocks(&found)
+        }
+        Engine::MyIsam => myisam(&numbers(wire, "SHOW GLOBAL STATUS LIKE 'Key%'", false)?),
+        Engine::Aria => aria(&numbers(wire, "SHOW GLOBAL STATUS LIKE 'Aria%'", false)?),
+    })
+}
+
+/// Splits and merges of pages, counted from the server's start (`innodb_monitor_enable`).
+const METRICS: &str = "SELECT NAME, COUNT FROM information_schema.INNODB_METRICS WHERE NAME LIKE \
+                       'index_page%'";
+
+/// What the column families owe.
+const FAMILIES: &str = "SELECT STAT_TYPE, CAST(SUM(VALUE) AS UNSIGNED) FROM \
+                        information_schema.ROCKSDB_CFSTATS WHERE STAT_TYPE IN \
+                        ('COMPACTION_PENDING', 'MEM_TABLE_FLUSH_PENDING', \
+                        'CUR_SIZE_ALL_MEM_TABLES') GROUP BY STAT_TYPE";
+
+/// One row of columns named as they are used below.
+const POSTGRES: &str = "SELECT (pg_current_wal_lsn() - '0/0'::pg_lsn)::bigint AS wal, \
+     b.buffers_checkpoint AS checkpoint, b.buffers_clean + b.buffers_backend AS backend, \
+     b.checkpoints_timed + b.checkpoints_req AS checkpoints, d.blks_read AS misses, \
+     d.blks_hit AS hits, w.wal_sync AS syncs, w.wal_fpi AS images, w.wal_bytes::bigint AS bytes \
+     FROM pg_stat_bgwriter b, pg_stat_database d, pg_stat_wal w \
+     WHERE d.datname = current_database()";
+
+/// The first of these columns alone.
+const POSITION: &str = "SELECT (pg_current_wal_lsn() - '0/0'::pg_lsn)::bigint AS wal";
+
+/// The columns of [`POSTGRES`].
+const COLUMNS: [&str; 9] = [
+    "wal",
+    "checkpoint",
+    "backend",
+    "checkpoints",
+    "misses",
+    "hits",
+    "syncs",
+    "images",
+    "bytes",
+];
+
+/// The numbers of an answer: names and values in two columns, or one row of columns.
+fn numbers(wire: &mut dyn Wire, text: &str, row: bool) -> Result<Numbers, String> {
+    let all = wire.all(text, Vec::new())?;
+    let number = |value: &Value| match value {
+        Value::Int(n) => u64::try_from(*n).ok(),
+        Value::Text(text) => text.parse().ok(),
+        _ => None,
+    };
+    if row {
+        let values = all.first().map_or(&[][..], Vec::as_slice).iter();
+        let named = COLUMNS.iter().zip(values);
+        return Ok(named
+            .filter_map(|(name, value)| Some(((*name).to_owned(), number(value)?)))
+            .collect());
+    }
+    let pair = |row: Vec<Value>| match row.as_slice() {
+        [Value::Text(name), value] => Some((name.clone(), number(value)?)),
+        _ => None,
+    };
+    Ok(all.into_iter().filter_map(pair).collect())
+}
+
+fn of(numbers: &Numbers, name: &str) -> u64 {
+    numbers.get(name).copied().unwrap_or(0)
+}
+
+fn count(reason: IoReason, bytes: u64, operations: Option<u64>) -> IoCount {
+    IoCount {
+        reason,
+        bytes,
+        operations,
+    }
+}
+
+/// Counters under the names all engines have them by, and the server's own.
+fn counters(numbers: &Numbers, names: &[(&str, &str)]) -> Numbers {
+    let known = names.iter().filter_map(|(own, common)| {
+        let value = numbers.get(*own)?;
+        Some(((*common).to_owned(), *value))
+    });
+    known.collect()
+}
+
+/// InnoDB's counters, and what they are called here.
+const INNODB: [(&str, &str); 11] = [
+    ("Innodb_lsn_current", "lsn"),
+    ("Innodb_checkpoint_age", "checkpoint_age"),
+    ("Innodb_data_fsyncs", "fsyncs"),
+    ("Innodb_history_list_length", "history_list_length"),
+    ("Innodb_ibuf_merges", "change_buffer_merges"),
+    ("Innodb_pages_read", "pages_read"),
+    ("Innodb_pages_written", "pages_written"),
+    ("index_page_splits", "index_page_splits"),
+    ("index_page_merge_attempts", "index_page_merge_attempts"),
+    ("index_page_merge_successful", "index_page_merges"),
+    ("index_page_reorg_attempts", "index_page_reorganizations"),
+];
+
+fn innodb(n: &Numbers) -> EngineStats {
+    let page = of(n, "Innodb_page_size").max(1);
+    let get = |name: &str| of(n, name);
+    let (dirty, data) = (
+        get("Innodb_buffer_pool_bytes_dirty"),
+        get("Innodb_buffer_pool_bytes_data"),
+    );
+    let pages = get("Innodb_pages_written");
+    // The doublewrite buffer is written besides the pages.
+    let twice = get("Innodb_dblwr_pages_written");
+    let asked = get("Innodb_buffer_pool_read_requests");
+    let missed = get("Innodb_buffer_pool_reads");
+    EngineStats {
+        written: vec![
+            count(
+                IoReason::Log,
+                get("Innodb_os_log_written"),
+                Some(get("Innodb_log_writes")),
+            ),
+            count(IoReason::PageWrite, pages * page, Some(pages)),
+            count(
+                IoReason::Checkpoint,
+                twice * page,
+                Some(get("Innodb_dblwr_writes")),
+            ),
+        ],
+        read: vec![count(
+            IoReason::PageRead,
+            get("Innodb_data_read"),
+            Some(get("Innodb_data_reads")),
+        )],
+        cache: Some(CacheStats {
+            capacity_bytes: get("Innodb_buffer_pool_pages_total") * page,
+            used_bytes: data,
+            dirty_bytes: dirty,
+            hits: asked.saturating_sub(missed),
+            misses: missed,
+        }),
+        debt_bytes: Some(dirty),
+        activity: Vec::new(),
+        stalls: vec![
+            stall("log_waits", get("Innodb_log_waits")),
+            stall("buffer_pool_wait_free", get("Innodb_buffer_pool_wait_free")),
+        ],
+        counters: counters(n, &INNODB),
+    }
+}
+
+/// Figures among the counters that may fall, and are not counted from anywhere.
+const GAUGES: [&str; 3] = ["lsn", "checkpoint_age", "history_list_length"];
+
+/// What was done since `base`: a server may have run long before it was opened here.
+pub(super) fn since(mut stats: EngineStats, base: &EngineStats) -> EngineStats {
+    let less = |now: &mut [IoCount], then: &[IoCount]| {
+        for count in now {
+            if let Some(then) = then.iter().find(|t| t.reason == count.reason) {
+                count.bytes = count.bytes.saturating_sub(then.bytes);
+                let operations = count.operations.zip(then.operations);
+                count.operations = operations.map(|(now, then)| now.saturating_sub(then));
+            }
+        }
+    };
+    less(&mut stats.written, &base.written);
+    less(&mut stats.read, &base.read);
+    if let (Some(now), Some(then)) = (&mut stats.cache, &base.cache) {
+        now.hits = now.hits.saturating_sub(then.hits);
+        now.misses = now.misses.saturating_sub(then.misses);
+    }
+    for (name, value) in &mut stats.counters {
+        if !GAUGES.contains(&name.as_str()) {
+            *value = value.saturating_sub(of(&base.counters, name));
+        }
+    }
+    stats
+}
+
+fn stall(reason: &str, count: u64) -> kv::StallCount {
+    kv::StallCount {
+        reason: reason.to_owned(),
+        count,
+        micros: None,
+    }
+}
+
+fn myrocks(n: &Numbers) -> EngineStats {
+    let get = |name: &str| of(n, name);
+    let mut activity = Vec::new();
+    for (name, word) in [
+        ("COMPACTION_PENDING", "compaction"),
+        ("MEM_TABLE_FLUSH_PENDING", "flush"),
+    ] {
+        if 0 < get(name) {
+            activity.push(word.to_owned());
+        }
+    }
+    EngineStats {
+        written: vec![
+            count(
+                IoReason::Log,
+                get("Rocksdb_wal_bytes"),
+                Some(get("Rocksdb_write_wal")),
+            ),
+            count(IoReason::Flush, get("Rocksdb_flush_write_bytes"), None),
+            count(IoReason::Merge, get("Rocksdb_compact_write_bytes"), None),
+        ],
+        read: vec![count(
+            IoReason::Merge,
+            get("Rocksdb_compact_read_bytes"),
+            None,
+        )],
+        cache: None,
+        debt_bytes: n.get("CUR_SIZE_ALL_MEM_TABLES").copied(),
+        activity,
+        stalls: vec![kv::StallCount {
+            reason: "write_stall".to_owned(),
+            count: get("Rocksdb_stall_total_stops") + get("Rocksdb_stall_total_slowdowns"),
+            micros: Some(get("Rocksdb_stall_micros")),
+        }],
+        counters: counters(
+            n,
+            &[
+                ("Rocksdb_wal_synced", "log_syncs"),
+                ("Rocksdb_block_cache_hit", "block_cache_hits"),
+                ("Rocksdb_block_cache_miss", "block_cache_misses"),
+                ("Rocksdb_bloom_filter_useful", "bloom_filter_useful"),
+                ("Rocksdb_covered_secondary_key_lookups", "covered_lookups"),
+                ("Rocksdb_snapshot_conflict_errors", "snapshot_conflicts"),
+            ],
+        ),
+    }
+}
+
+/// `MyISAM` caches keys alone, in blocks of 1 KiB; its rows are the kernel's business.
+fn myisam(n: &Numbers) -> EngineStats {
+    let get = |name: &str| of(n, name);
+    let block = 1024;
+    let (asked, missed) = (get("Key_read_requests"), get("Key_reads"));
+    let used = get("Key_blocks_used");
+    EngineStats {
+        written: vec![count(
+            IoReason::PageWrite,
+            get("Key_writes") * block,
+            Some(get("Key_writes")),
+        )],
+        read: vec![count(IoReason::PageRead, missed * block, Some(missed))],
+        cache: Some(CacheStats {
+            capacity_bytes: (used + get("Key_blocks_unused")) * block,
+            used_bytes: used * block,
+            dirty_bytes: get("Key_blocks_not_flushed") * block,
+            hits: asked.saturating_sub(missed),
+            misses: missed,
+        }),
+        debt_bytes: Some(get("Key_blocks_not_flushed") * block),
+        ..EngineStats::default()
+    }
+}
+
+fn aria(n: &Numbers) -> EngineStats {
+    let get = |name: &str| of(n, &format!("Aria_pagecache_{name}"));
+    let (asked, missed) = (get("read_requests"), get("reads"));
+    let used = get("blocks_used");
+    EngineStats {
+        written: vec![count(
+            IoReason::PageWrite,
+            get("writes") * BLOCK,
+            Some(get("writes")),
+        )],
+        read: vec![count(IoReason::PageRead, missed * BLOCK, Some(missed))],
+        cache: Some(CacheStats {
+            capacity_bytes: (used + get("blocks_unused")) * BLOCK,
+            used_bytes: used * BLOCK,
+            dirty_bytes: get("blocks_not_flushed") * BLOCK,
+            hits: asked.saturating_sub(missed),
+            misses: missed,
+        }),
+        debt_bytes: Some(get("blocks_not_flushed") * BLOCK),
+        counters: counters(n, &[("Aria_transaction_log_syncs", "log_syncs")]),
+        ..EngineStats::default()
+    }
+}
+
+fn postgres(n: &Numbers) -> EngineStats {
+    let get = |name: &str| of(n, name);
+    EngineStats {
+        written: vec![
+            count(IoReason::Log, get("wal"), None),
+            count(
+                IoReason::Checkpoint,
+                get("checkpoint") * BLOCK,
+                Some(get("checkpoint")),
+            ),
+            count(
+                IoReason::PageWrite,
+                get("backend") * BLOCK,
+                Some(get("backend")),
+            ),
+        ],
+        // From the kernel, whose page cache may have it.
+        read: vec![count(
+            IoReason::PageRead,
+            get("misses") * BLOCK,
+            Some(get("misses")),
+        )],
+        cache: Some(CacheStats {
+            hits: get("hits"),
+            misses: get("misses"),
+            ..CacheStats::default()
+        }),
+        // It does not say what is dirty.
+        debt_bytes: None,
+        counters: counters(
+            n,
+            &[
+                ("wal", "lsn"),
+                ("syncs", "log_syncs"),
+                ("images", "full_page_images"),
+                ("checkpoints", "checkpoints"),
+            ],
+        ),
+        ..EngineStats::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn named(pairs: &[(&str, u64)]) -> Numbers {
+        let owned = pairs
+            .iter()
+            .map(|(name, value)| ((*name).to_owned(), *value));
+        owned.collect()
+    }
+
+    #[test]
+    fn bytes_have_their_reasons() {
+        let stats = innodb(&named(&[
+            ("Innodb_page_size", 16384),
+            ("Innodb_pages_written", 3),
+            ("Innodb_dblwr_pages_written", 2),
+            ("Innodb_os_log_written", 700),
+            ("Innodb_buffer_pool_bytes_dirty", 16384),
+            ("index_page_splits", 5),
+        ]));
+        assert_eq!(stats.written_bytes(IoReason::PageWrite), 3 * 16384);
+        assert_eq!(stats.written_bytes(IoReason::Checkpoint), 2 * 16384);
+        assert_eq!(stats.written_bytes(IoReason::Log), 700);
+        assert_eq!(stats.debt_bytes, Some(16384));
+        assert_eq!(stats.counters["index_page_splits"], 5);
+        let stats = myrocks(&named(&[
+            ("Rocksdb_wal_bytes", 9),
+            ("COMPACTION_PENDING", 1),
+        ]));
+        assert_eq!(
+            (stats.written_bytes(IoReason::Log), stats.activity),
+            (9, vec!["compaction".to_owned()])
+        );
+        let (then, now) = (
+            named(&[("wal", 4), ("syncs", 1)]),
+            named(&[("wal", 9), ("syncs", 3)]),
+        );
+        let grown = since(postgres(&now), &postgres(&then));
+        assert_eq!(grown.written_bytes(IoReason::Log), 5);
+        assert_eq!((grown.counters["log_syncs"], grown.counters["lsn"]), (2, 9));
+    }
+}

@@ -1,0 +1,348 @@
+//! SQL servers as targets: started for the run by every storage engine, and running already; their
+//! ends, and those of the lab. A machine without the servers says so and goes on, but not in CI.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::{Child, Stdio};
+
+use rustix::process::Signal;
+
+use crate::interrupt::groups_of;
+use crate::program::{Place, Running, lives, send, wait_for};
+
+/// Short steps.
+const SHORT: &str = "--preset smoke --rows 2000 --time 0.35 --settle 5 --out run";
+
+/// Whether a server is here; where it must be, that it is not is a failure.
+fn there(files: &[&str]) -> bool {
+    let missing: Vec<_> = files
+        .iter()
+        .filter(|file| !Path::new(file).exists())
+        .collect();
+    if missing.is_empty() {
+        return true;
+    }
+    let must = std::env::var("CI").is_ok_and(|ci| ci == "true");
+    assert!(!must, "{missing:?}: scripts/packages test installs them");
+    eprintln!("not tested: {missing:?} is not on this machine; see scripts/packages");
+    false
+}
+
+fn mariadb() -> bool {
+    there(&["/usr/sbin/mariadbd", "/usr/lib/mysql/plugin/ha_rocksdb.so"])
+}
+
+fn postgres() -> bool {
+    there(&["/usr/lib/postgresql"])
+}
+
+/// A place that others than its owner may enter: PostgreSQL runs as somebody else if we are root.
+fn open_place() -> Place {
+    let place = Place::new();
+    fs::set_permissions(place.path(""), fs::Permissions::from_mode(0o755)).unwrap();
+    place
+}
+
+/// The processes a lab began, its server first, once there are server and worker.
+fn children(running: &Running) -> Vec<u32> {
+    let pid = running.pid();
+    let path = format!("/proc/{pid}/task/{pid}/children");
+    let mut found = Vec::new();
+    wait_for("a server and a worker", || {
+        let text = fs::read_to_string(&path).unwrap_or_default();
+        found = text
+            .split_whitespace()
+            .map(|c| c.parse().unwrap())
+            .collect();
+        found.len() == 2
+    });
+    found
+}
+
+fn steps(place: &Place, target: &str) {
+    place
+        .lab(&format!("run iibench-steps -t {target} {SHORT}"))
+        .exits(0);
+    place.whole("run");
+    assert_eq!(place.count("run", "done"), 10);
+    let record = &place.json("run/env/targets.json")[0];
+    assert_ne!(record["version"], "unknown", "{record:#}");
+    assert!(record["notes"].to_string().contains("torn"), "{record:#}");
+    for (name, ..) in place.statuses("run") {
+        let step = place.json(format!("run/steps/{name}/summary.json"));
+        assert_eq!(step["integrity"]["checked"], true, "{step:#}");
+        assert!(step["cpu_seconds"].as_f64().is_some(), "{step:#}");
+        assert!(step["file_bytes"].as_u64() > Some(0), "{step:#}");
+    }
+    let names = place.names("run/env");
+    let settings = names
+        .iter()
+        .find(|name| name.starts_with("settings_"))
+        .unwrap();
+    let settings = place.text(&format!("run/env/{settings}"));
+    assert!(
+        settings
+            .lines()
+            .filter(|line| line.ends_with(",yes"))
+            .count()
+            > 3
+    );
+    assert!(settings.lines().count() > 200);
+}
+
+#[test]
+fn mariadb_goes_through_every_step_with_innodb() {
+    if mariadb() {
+        let place = Place::new();
+        steps(&place, "mariadb");
+        let load = place.json("run/steps/001_mariadb_r1_l.i0/summary.json");
+        let written = &load["written_by_reason"];
+        assert!(written["log"].as_u64() > Some(100_000), "{written:#}");
+        let report = place.text("run/report.html");
+        assert!(report.contains("innodb_buffer_pool_size") && report.contains("doublewrite"));
+    }
+}
+
+#[test]
+fn mariadb_goes_through_every_step_with_myrocks() {
+    if mariadb() {
+        steps(&Place::new(), "mariadb:engine=myrocks");
+    }
+}
+
+#[test]
+fn mariadb_reads_with_the_engines_without_transactions() {
+    if mariadb() {
+        let place = Place::new();
+        let targets = "mariadb:engine=myisam,mariadb:engine=aria";
+        place
+            .lab(&format!("run iibench-reads -t {targets} {SHORT}"))
+            .exits(0);
+        place.whole("run");
+        assert_eq!(place.count("run", "done"), 8);
+    }
+}
+
+#[test]
+fn postgres_goes_through_every_step() {
+    if postgres() {
+        steps(&open_place(), "postgres");
+    }
+}
+
+#[test]
+fn a_killed_database_is_looked_through() {
+    if postgres() {
+        let place = open_place();
+        let line = "run redo-log -t postgres --preset smoke --rows 1000 --time 0.3 --out run";
+        place.lab(line).exits(0);
+        place.whole("run");
+        assert_eq!(place.count("run", "done"), 10);
+        for (name, ..) in place.statuses("run") {
+            let step = place.json(format!("run/steps/{name}/summary.json"));
+            if name.contains("kill-") {
+                let extra = &step["extra"];
+                assert_eq!(extra["opens_after_kill"], 1.0, "{step:#}");
+                assert!(extra["acknowledged"].as_f64() > Some(0.0), "{step:#}");
+                assert!(extra["recovery_seconds"].as_f64() > Some(0.0), "{step:#}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_database_that_is_killed_fails_its_target_only() {
+    if mariadb() {
+        let place = Place::new();
+        let line = "run iibench-classic -t mariadb,memory --preset smoke --rows 20000 --rate 2000 \
+                    --batch 20 --time 3 --settle 0.2 --out run";
+        let mut running = place.start(line);
+        place.await_step("run", "_mariadb_r1_load");
+        send(children(&running)[0], Signal::KILL);
+        assert_eq!(running.end(), 2, "{}", place.text("background.txt"));
+        let statuses = place.statuses("run");
+        assert_eq!(statuses[0].1, "failed");
+        for needle in ["mariadb", "the server ended", "signal: 9", "lab resume"] {
+            assert!(statuses[0].2.contains(needle), "{statuses:?}");
+        }
+        assert_eq!(statuses[1].1, "done", "{statuses:?}");
+        assert!(!place.path("run/data").exists());
+    }
+}
+
+#[test]
+fn a_lab_that_ends_takes_its_database_along() {
+    for (target, here) in [("mariadb", mariadb()), ("postgres", postgres())] {
+        for signal in [Signal::INT, Signal::KILL] {
+            if !here {
+                continue;
+            }
+            let place = open_place();
+            let mut running = place.start(&format!("run iibench-steps -t {target} {SHORT}"));
+            place.await_step("run", "_qr100");
+            let (lab, mut all) = (running.pid(), children(&running));
+            for pid in all.clone() {
+                let path = format!("/proc/{pid}/task/{pid}/children");
+                let text = fs::read_to_string(path).unwrap_or_default();
+                all.extend(
+                    text.split_whitespace()
+                        .map(|pid| pid.parse::<u32>().unwrap()),
+                );
+            }
+            running.signal(signal);
+            running.end();
+            for pid in all {
+                wait_for("server and worker to end", || !lives(pid));
+            }
+            if signal == Signal::INT {
+                assert!(!place.path("run/data").exists());
+            }
+            place.lab("resume run").exits(0);
+            place.whole("run");
+            let left = groups_of(lab, Path::new("/sys/fs/cgroup"), 0);
+            assert!(left.is_empty(), "{left:?}");
+        }
+    }
+}
+
+#[test]
+fn settings_a_database_does_not_know_are_told_in_its_own_words() {
+    if mariadb() {
+        let place = Place::new();
+        let line = "run iibench-classic -t mariadb:nonsense=1 --preset smoke --rows 1000 --out run";
+        let ran = place.lab(line).exits(3);
+        assert!(
+            ran.err.contains("unknown variable 'nonsense=1'"),
+            "{}",
+            ran.err
+        );
+        assert!(!place.path("run/data").exists());
+    }
+    if postgres() {
+        let place = open_place();
+        let line =
+            "run iibench-classic -t postgres:nonsense=1 --preset smoke --rows 1000 --out run";
+        let ran = place.lab(line).exits(3);
+        assert!(ran.err.contains("nonsense"), "{}", ran.err);
+    }
+}
+
+#[test]
+fn what_is_wrong_with_a_database_is_said_before_anything_is_written() {
+    let place = Place::new();
+    for (target, needles) in [
+        ("mysql://127.0.0.1:1", ["no server answers", "127.0.0.1:1"]),
+        (
+            "postgres://127.0.0.1:1",
+            ["no server answers", "127.0.0.1:1"],
+        ),
+        (
+            "mysql://ann:secret@h",
+            ["LAB_MYSQL_PASSWORD", "no password"],
+        ),
+        (
+            "postgres://ann:secret@h",
+            ["LAB_POSTGRES_PASSWORD", "no password"],
+        ),
+        ("mariadb:engine=tokudb", ["tokudb", "myrocks"]),
+        ("mariadb:datadir=/x", ["datadir", "itself"]),
+    ] {
+        let line = format!("run iibench-classic -t {target} --out run");
+        place.lab(&line).refuses(3, &needles);
+        assert!(!place.path("run").exists());
+    }
+}
+
+/// A server that runs already; killed when dropped.
+struct Foreign(Child);
+
+impl Drop for Foreign {
+    fn drop(&mut self) {
+        // It has usually not ended.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// A port nobody listens at, for a server that cannot be told to take any.
+fn free_port() -> u16 {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    listener.local_addr().unwrap().port()
+}
+
+#[test]
+fn a_database_that_runs_already_is_measured_and_left_alone() {
+    if !mariadb() {
+        return;
+    }
+    let place = Place::new();
+    let data = place.path("db").display().to_string();
+    let user = if crate::program::is_root() {
+        "--user=root"
+    } else {
+        "--skip-test-db"
+    };
+    let mut make = place.outside("mariadb-install-db");
+    make.args(["--no-defaults", "--skip-test-db", user])
+        .arg(format!("--datadir={data}"));
+    make.arg("--auth-root-authentication-method=normal");
+    assert!(make.stdout(Stdio::null()).status().unwrap().success());
+    let port = free_port();
+    let first = place.path("first.sql");
+    fs::write(
+        &first,
+        "CREATE DATABASE shop; CREATE USER ann@'127.0.0.1' IDENTIFIED BY 'secret'; GRANT ALL ON \
+         shop.* TO ann@'127.0.0.1'; CREATE TABLE shop.precious (a INT);\n",
+    )
+    .unwrap();
+    let mut serve = place.outside("/usr/sbin/mariadbd");
+    serve.args([
+        "--no-defaults",
+        "--bind-address=127.0.0.1",
+        "--skip-name-resolve",
+    ]);
+    serve
+        .arg(format!("--datadir={data}"))
+        .arg(format!("--port={port}"));
+    serve.arg(format!("--init-file={}", first.display()));
+    serve
+        .arg("--socket=x.sock")
+        .args(crate::program::is_root().then_some("--user=root"));
+    let log = fs::File::create(place.path("server.log")).unwrap();
+    let foreign = Foreign(serve.stderr(log).spawn().unwrap());
+    wait_for("the server to listen", || {
+        place.text("server.log").contains("ready for connections")
+    });
+
+    let target = format!("mysql://ann@127.0.0.1:{port}/shop");
+    let line = format!("run iibench-reads -t {target} {SHORT}");
+    place
+        .lab(&line)
+        .refuses(3, &["refuses", "LAB_MYSQL_PASSWORD"]);
+    let plan = place.lab(&format!("{line} --dry-run")).exits(0).out;
+    assert!(plan.contains("not managed"), "{plan}");
+    let mut run = place.command(&line);
+    run.env("LAB_MYSQL_PASSWORD", "secret");
+    crate::program::finish(run).exits(0);
+    place.whole("run");
+    let (name, ..) = &place.statuses("run")[0];
+    let load = place.json(format!("run/steps/{name}/summary.json"));
+    assert!(
+        load["warnings"].to_string().contains("not capped"),
+        "{load:#}"
+    );
+    assert!(load["file_bytes"].as_u64() > Some(0), "{load:#}");
+    assert!(lives(foreign.0.id()));
+    let tables = place.names("db/shop");
+    assert!(
+        tables.iter().any(|name| name.starts_with("precious")),
+        "{tables:?}"
+    );
+    assert!(
+        !tables.iter().any(|name| name.contains("romanesco")),
+        "{tables:?}"
+    );
+    let all = place.text("run/manifest.json") + &place.text("run/env/targets.json");
+    assert!(!all.contains("secret"));
+}
