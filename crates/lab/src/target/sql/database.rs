@@ -185,7 +185,8 @@ impl Database for Server {
 
     fn rebuild(&self, _meter: &dyn Meter) -> Result<(), String> {
         let mut wire = self.connection()?;
-        wire.run(&self.sales.rebuild()).map(drop)
+        wire.run(&self.sales.rebuild())?;
+        Ok(())
     }
 
     fn state(&self) -> State {
