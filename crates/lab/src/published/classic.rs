@@ -37,6 +37,9 @@ const IN_PLACE: [&str; 4] = ["mariadb", "lmdb", "wiredtiger", "postgres"];
 /// Those of MariaDB that do not.
 const NOT_IN_PLACE: &str = "myrocks";
 
+/// Data are beyond memory when they are so many times its cap.
+const OUTGROWN: u64 = 3;
+
 pub(super) fn beside(run: &RunRecord) -> Beside {
     let targets: Vec<&str> = run
         .manifest
@@ -68,7 +71,7 @@ pub(super) fn beside(run: &RunRecord) -> Beside {
 
 fn published() -> Grid {
     let line = |(name, interval, values): &(&str, u32, [f64; 6])| {
-        let mut all = vec![Value::Number(Some(f64::from(*interval)))];
+        let mut all = vec![Value::Text(interval.to_string())];
         all.extend(values.iter().map(|v| Value::Number(Some(*v))));
         Line {
             name: (*name).to_owned(),
@@ -133,7 +136,17 @@ fn shape(run: &RunRecord, target: &str) -> Option<Shape> {
     if !in_place || target.contains(NOT_IN_PLACE) {
         return None;
     }
-    let rates = rates(run, target);
+    // Data that fit in memory say nothing.
+    let plan = &run.manifest.plan;
+    let outgrown = plan
+        .limits
+        .memory
+        .is_some_and(|memory| memory.bytes() * OUTGROWN <= plan.data_bytes);
+    let rates = if outgrown {
+        rates(run, target)
+    } else {
+        Vec::new()
+    };
     let measured = match (rates.first(), rates.last()) {
         (Some((_, first)), Some((_, last))) if 1 < rates.len() => {
             super::ratio(Some(*last), Some(*first))
@@ -168,7 +181,11 @@ mod tests {
             step("lmdb", &[1000.0, 300.0, 100.0]),
             step("betree", &[1000.0, 900.0, 1000.0]),
         ];
-        let run = fixture::run("run", &["lmdb", "betree"], 1, steps);
+        let mut run = fixture::run("run", &["lmdb", "betree"], 1, steps);
+        run.manifest.plan.limits.memory = Some(stdx::ByteSize(1000));
+        run.manifest.plan.data_bytes = 2999;
+        assert_eq!(beside(&run).shapes[0].measured, None);
+        run.manifest.plan.data_bytes = 3000;
         let beside = beside(&run);
         assert_eq!(beside.published.lines.len(), 9);
         assert!(beside.published.lines.iter().all(|l| l.values.len() == 7));

@@ -298,8 +298,9 @@ fn cliffs(view: &View<'_>, step: &StepView<'_>) -> Vec<Finding> {
                 format::number(first)
             );
             found.push(Finding::new("cliff", "bad", text, &href));
-        } else if let Some((first, last)) = tenths(step, target) {
-            holds.push(format!("{name} {}", format::percent(last / first)));
+        } else if let Some(share) = step.metric(target, "flatness") {
+            // The repeats' own shares: the tenths' medians may be of different repeats.
+            holds.push(format!("{name} {}", format::percent(share)));
         }
     }
     if !holds.is_empty() && view.steps.len() <= 3 {

@@ -12,9 +12,10 @@ mod postgres;
 
 use std::collections::BTreeMap;
 use std::env;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use kv::{Durability, EngineOptions};
 use rustix::process::{Signal, geteuid};
@@ -233,7 +234,10 @@ impl Private {
                 given.map_err(failed)?;
             }
         }
-        Ok(())
+        match self.user()? {
+            Some(user) => enters(&user, place.directory),
+            None => Ok(()),
+        }
     }
 
     /// The programs that make an empty database, in order.
@@ -241,19 +245,11 @@ impl Private {
     /// # Errors
     /// A sentence that says what to do next.
     pub fn preparations(&self, place: &Place<'_>) -> Result<Vec<Line>, String> {
-        let mut lines = Vec::new();
-        if let Some(user) = self.user()? {
-            // Found out here, with a sentence, and not by the server.
-            let mut enter = vec![OsString::from("test"), "-x".into()];
-            enter.push(place.directory.into());
-            lines.push(guarded(enter, Some(&user))?);
-        }
         let make = match self.engine {
             Engine::Heap => postgres::make(place)?,
             _ => mariadb::make(place)?,
         };
-        lines.push(guarded(make, self.user()?.as_ref())?);
-        Ok(lines)
+        Ok(vec![guarded(make, self.user()?.as_ref())?])
     }
 
     /// The program that serves.
@@ -328,9 +324,28 @@ fn guarded(line: Vec<OsString>, user: Option<&User>) -> Result<Line, String> {
     Ok(Line(all))
 }
 
+/// Whether a user may enter a directory: found out here, with a sentence, and not by the server.
+fn enters(user: &User, directory: &Path) -> Result<(), String> {
+    let test = vec![OsString::from("test"), "-x".into(), directory.into()];
+    let Line(words) = guarded(test, Some(user))?;
+    let mut words = words.iter();
+    let mut command = Command::new(words.next().map_or(OsStr::new(SETPRIV), |w| w));
+    let entered = command.args(words).current_dir("/").status();
+    if entered.is_ok_and(|status| status.success()) {
+        return Ok(());
+    }
+    Err(format!(
+        "PostgreSQL refuses to run as root, and the user {} may not enter {}: name another \
+         --data-dir, below /var/tmp for example, or run as somebody else",
+        user.name,
+        directory.display()
+    ))
+}
+
 /// A user of this machine.
 #[derive(Debug, PartialEq)]
 struct User {
+    name: String,
     id: u32,
     group: u32,
 }
@@ -343,6 +358,7 @@ impl User {
             (line.next()? == name).then_some(())?;
             let (id, group) = (line.nth(1)?, line.next()?);
             Some(User {
+                name: name.to_owned(),
                 id: id.parse().ok()?,
                 group: group.parse().ok()?,
             })
