@@ -38,6 +38,7 @@ pub use batch::{Batch, Change, Counts, Ops};
 pub use db::{Cursor, Db, Snapshot, Transaction};
 pub use durability::Durability;
 pub use error::{Error, ErrorKind, Result};
+pub use inspect::map_at_rest;
 pub use limits::{COMMIT_MAX, KEY_MAX, NAME_MAX, TREES_MAX, VALUE_MAX};
 pub use map::{BucketMap, LogSegment, Region, RegionKind, StorageMap};
 pub use options::{Codec, Filter, Options};

@@ -10,9 +10,12 @@ use std::sync::Arc;
 use kv::{Engine, EngineOptions, Factory, Result};
 use vfs::Vfs;
 
+mod at_rest;
 mod engine;
 mod factory;
 mod settings;
+
+pub use at_rest::{AtRest, Bucket, map_at_rest};
 
 /// Open a store on a file system of the caller's: for tests that watch or stop it. The identity
 /// file is still read and written by the operating system.

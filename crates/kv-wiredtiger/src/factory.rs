@@ -20,7 +20,7 @@ const KEY_MAX: usize = 65_535;
 /// as a whole, and so does every older version of it that a snapshot can still see.
 const VALUE_MAX: usize = 64 << 20;
 
-static OPTIONS: [OptionDoc; 5] = [
+static OPTIONS: [OptionDoc; 6] = [
     OptionDoc {
         name: "type",
         values: "btree|lsm",
@@ -41,6 +41,13 @@ static OPTIONS: [OptionDoc; 5] = [
         default: "4K",
         about: "largest inner page: larger pages make the tree flatter, smaller ones cost less \
                 to rewrite at a checkpoint",
+    },
+    OptionDoc {
+        name: "split_pct",
+        values: "50-100",
+        default: "90",
+        about: "per cent of the largest page to which pages are filled when one is split: less \
+                leaves room for entries to come, more makes the file smaller",
     },
     OptionDoc {
         name: "sessions",

@@ -9,6 +9,7 @@
 
 pub mod analysis;
 pub mod calibrate;
+pub mod codec;
 pub mod cost;
 pub mod display;
 pub mod doctor;
@@ -18,6 +19,7 @@ pub mod experiment;
 pub mod export;
 pub mod host;
 pub mod load;
+pub mod map;
 pub mod probe;
 pub mod published;
 pub mod record;

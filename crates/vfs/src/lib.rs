@@ -7,6 +7,7 @@
 mod atomic;
 mod device;
 mod directory;
+mod extents;
 mod lock;
 mod real;
 mod storage;
@@ -14,6 +15,7 @@ mod storage;
 pub use atomic::{sync_dir, write_atomic};
 pub use device::{DeviceId, device_of};
 pub use directory::{Usage, ensure_dir, free_bytes, is_empty, usage};
+pub use extents::{FileExtent, extents_of};
 pub use lock::DirLock;
 pub use real::RealVfs;
 pub use storage::{File, Held, Open, Site, Vfs};

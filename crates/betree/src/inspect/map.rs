@@ -71,7 +71,7 @@ impl Core {
     }
 }
 
-fn add_run(regions: &mut Vec<Region>, meta: &RunMeta, kind: RegionKind, bucket: u32) {
+pub(super) fn add_run(regions: &mut Vec<Region>, meta: &RunMeta, kind: RegionKind, bucket: u32) {
     let mut left = meta.bytes;
     for extent in &meta.extents {
         let here = left.min(extent.len);
@@ -85,7 +85,7 @@ fn add_run(regions: &mut Vec<Region>, meta: &RunMeta, kind: RegionKind, bucket: 
     assert_eq!(left, 0, "the extents of a run hold its bytes");
 }
 
-fn region(extent: Extent, kind: RegionKind, used: f32) -> Region {
+pub(super) fn region(extent: Extent, kind: RegionKind, used: f32) -> Region {
     Region {
         offset: extent.offset,
         len: extent.len,
@@ -96,7 +96,7 @@ fn region(extent: Extent, kind: RegionKind, used: f32) -> Region {
     }
 }
 
-fn share(part: u64, of: u64) -> f32 {
+pub(super) fn share(part: u64, of: u64) -> f32 {
     debug_assert!(part <= of, "a part is not more than the whole");
     (part as f32 / of.max(1) as f32).min(1.0)
 }

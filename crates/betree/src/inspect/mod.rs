@@ -7,6 +7,7 @@
 //! names, so their extents cannot be given to others while it lives; they are read outside of all
 //! locks.
 
+mod at_rest;
 mod backup;
 mod laws;
 mod look;
@@ -18,4 +19,5 @@ mod verify;
 #[cfg(test)]
 mod tests;
 
+pub use at_rest::map_at_rest;
 use look::Look;

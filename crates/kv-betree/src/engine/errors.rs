@@ -5,7 +5,7 @@ use kv::{Error, ErrorKind};
 use crate::factory::NAME;
 
 /// The same error, with all it knows.
-pub(super) fn convert(error: betree::Error) -> Error {
+pub(crate) fn convert(error: betree::Error) -> Error {
     let mut converted = Error::new(kind(error.kind()), error.message()).with_engine(NAME);
     if let Some(operation) = error.operation() {
         converted = converted.with_operation(operation);

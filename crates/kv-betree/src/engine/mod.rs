@@ -4,11 +4,11 @@
 
 mod backup;
 mod cursor;
-mod errors;
+pub(crate) mod errors;
 mod open;
 mod pool;
 mod snapshot;
-mod stats;
+pub(crate) mod stats;
 mod transaction;
 
 use std::ops::Bound;

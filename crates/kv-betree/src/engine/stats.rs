@@ -4,7 +4,7 @@ use kv::{CacheStats, Count, EngineStats, IoCount, IoReason, Region, RegionKind, 
 use kv::{StorageMap, TreeId, TreeStats};
 
 /// The name of the data file.
-const DATA: &str = "data.betree";
+pub(crate) const DATA: &str = "data.betree";
 
 /// What the store has done since it was opened.
 pub(super) fn engine(stats: &betree::Stats) -> EngineStats {
@@ -117,7 +117,7 @@ pub(super) fn tree(stats: &betree::TreeStats) -> TreeStats {
 }
 
 /// Where the bytes lie.
-pub(super) fn map(map: &betree::StorageMap) -> StorageMap {
+pub(crate) fn map(map: &betree::StorageMap) -> StorageMap {
     let data = map.regions.iter().map(region);
     let log = map.log.iter().map(|segment| Region {
         file: segment.file.clone(),

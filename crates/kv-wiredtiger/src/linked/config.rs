@@ -45,6 +45,7 @@ pub(super) struct Config {
     cache: u64,
     leaf_page: u64,
     internal_page: u64,
+    split_pct: usize,
     codec: Codec,
     snappy: Option<PathBuf>,
     checkpoint_seconds: u64,
@@ -78,6 +79,11 @@ impl Config {
                 "a number from 4 to 20000",
             ));
         }
+        let split_pct = number(options, "split_pct", 90)?;
+        if !(50..=100).contains(&split_pct) {
+            let form = "a number from 50 to 100";
+            return Err(bad("split_pct", &split_pct.to_string(), form));
+        }
         let seconds = options.checkpoint.as_secs_f64().ceil();
         #[expect(
             clippy::cast_possible_truncation,
@@ -93,6 +99,7 @@ impl Config {
             cache: options.cache.bytes().clamp(CACHE_MIN, 10 << 40),
             leaf_page,
             internal_page,
+            split_pct,
             codec: options.codec,
             snappy: snappy(options)?,
             checkpoint_seconds,
@@ -138,9 +145,10 @@ impl Config {
         let allocation = ALLOCATION.min(self.leaf_page).min(self.internal_page);
         let mut text = format!(
             "key_format=u,value_format=u,app_metadata=\"{name}\",allocation_size={allocation},\
-             leaf_page_max={},internal_page_max={},block_compressor={}",
+             leaf_page_max={},internal_page_max={},split_pct={},block_compressor={}",
             self.leaf_page,
             self.internal_page,
+            self.split_pct,
             self.compressor(),
         );
         if self.tree_type == TreeType::Lsm {
@@ -230,6 +238,7 @@ mod tests {
             ("internal_page", "1T"),
             ("sessions", "0"),
             ("sessions", "many"),
+            ("split_pct", "49"),
             ("extension_dir", "/a\"b"),
         ] {
             let error = with(name, value).unwrap_err();

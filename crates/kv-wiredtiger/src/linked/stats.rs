@@ -23,9 +23,10 @@ use crate::factory::NAME;
 const QUICK_ENTRIES: u64 = 2_000;
 
 /// Counters handed on under our names.
-const COUNTERS: [(&str, c_int); 10] = [
+const COUNTERS: [(&str, c_int); 11] = [
     ("transactions_committed", sys::WT_STAT_CONN_TXN_COMMIT),
     ("transactions_rolled_back", sys::WT_STAT_CONN_TXN_ROLLBACK),
+    ("splits", sys::WT_STAT_CONN_CACHE_EVICTION_SPLIT_LEAF),
     ("checkpoints", sys::WT_STAT_CONN_TXN_CHECKPOINT),
     (
         "checkpoint_recent_ms",

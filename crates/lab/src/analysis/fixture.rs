@@ -185,6 +185,7 @@ pub(crate) fn failed_step(directory: &str, message: &str) -> StepRecord {
         histogram: None,
         query_histogram: None,
         envelope: EnvelopeRecord::default(),
+        map: None,
     }
 }
 

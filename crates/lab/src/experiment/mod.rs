@@ -1,6 +1,8 @@
 //! Experiments: what is done, as plans of steps. An experiment never knows the engine.
 
 mod classic;
+pub(crate) mod compression;
+pub(crate) mod fill_factor;
 pub(crate) mod insert_threads;
 mod linkbench;
 pub(crate) mod many_tables;
@@ -97,7 +99,7 @@ pub struct Experiment {
 /// Every experiment.
 #[must_use]
 pub fn experiments() -> &'static [Experiment] {
-    const ALL: [Experiment; 9] = [
+    const ALL: [Experiment; 11] = [
         classic::EXPERIMENT,
         steps::EXPERIMENT,
         reads::EXPERIMENT,
@@ -107,6 +109,8 @@ pub fn experiments() -> &'static [Experiment] {
         tpcc::EXPERIMENT,
         linkbench::EXPERIMENT,
         oltp::EXPERIMENT,
+        fill_factor::EXPERIMENT,
+        compression::EXPERIMENT,
     ];
     &ALL
 }

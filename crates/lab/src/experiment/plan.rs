@@ -127,6 +127,11 @@ fn steps(
     };
     for step in &mut steps {
         pace(step, settings);
+        // An experiment says what its rows look like, the run which of all such rows.
+        if let Some(rows) = step.setting.params.as_mut().and_then(|p| p.as_object_mut()) {
+            let seed = settings.seed.unwrap_or(SEED);
+            rows.insert("seed".to_owned(), seed.into());
+        }
     }
     if settings.rate == Some(Rate::Auto) {
         let poisson = settings.poisson.unwrap_or(true);

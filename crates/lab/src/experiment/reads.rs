@@ -82,7 +82,7 @@ mod tests {
             let silent = match work {
                 Work::Scan => true,
                 Work::Query { write_rate, .. } => write_rate == 0.0,
-                Work::Load { .. } | Work::BuildIndexes | Work::Program(_) => false,
+                Work::Load { .. } | Work::BuildIndexes | Work::Rebuild | Work::Program(_) => false,
             };
             assert!(silent, "{}", step.name);
         }

@@ -5,6 +5,8 @@
 //! figures of one target in one run.
 
 mod classic;
+mod compression;
+mod fill_factor;
 mod insert_threads;
 mod linkbench;
 mod many_tables;
@@ -71,6 +73,17 @@ pub enum Plot {
         y: String,
         /// The lines.
         curves: Vec<Curve>,
+    },
+    /// Points with names.
+    Scatter {
+        /// What it shows.
+        title: String,
+        /// The unit of x.
+        x: String,
+        /// The unit of y.
+        y: String,
+        /// Name, x and y.
+        points: Vec<(String, f64, f64)>,
     },
     /// A bar for each name and target.
     Bars {
@@ -187,6 +200,8 @@ pub fn beside(run: &RunRecord) -> Option<Beside> {
         "tpcc" => Some(tpcc::beside(run)),
         "linkbench" => Some(linkbench::beside(run)),
         "oltp-read-only" => Some(oltp::beside(run)),
+        "fill-factor" => Some(fill_factor::beside(run)),
+        "compression" => Some(compression::beside(run)),
         _ => None,
     }
 }

@@ -152,6 +152,18 @@ pub struct Setting {
     /// Compression class, where it is not the plan's; on a fresh store.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub codec: Option<Codec>,
+    /// Compression by the engine's own name for it, where it is not the plan's; on a fresh store.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub compressor: Option<String>,
+    /// Per cent to which pages are filled, where the target can be told; on a fresh store.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fill: Option<u8>,
+    /// Whether a map of the files is drawn after it.
+    #[serde(skip_serializing_if = "is_false")]
+    pub map: bool,
+    /// Codecs are tried after it on what the files hold, for so many seconds each.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub codecs: Option<f64>,
     /// The experiment's parameters, where they are not the plan's; on a fresh store.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub params: Option<serde_json::Value>,

@@ -10,6 +10,7 @@ use super::status::StepStatus;
 use super::step::StepSummary;
 use super::summary::RunSummary;
 use crate::cost::Prices;
+use crate::map::Map;
 
 /// One limit around the workers: asked for, and found when read back.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -86,6 +87,8 @@ pub struct StepRecord {
     pub query_histogram: Option<Histogram<u64>>,
     /// The limits in force.
     pub envelope: EnvelopeRecord,
+    /// The map of its files, where one was drawn.
+    pub map: Option<Map>,
 }
 
 /// A run with its records.

@@ -464,6 +464,7 @@ pub(super) fn run(shape: &Shape) -> RunRecord {
                     histogram: Some(histogram(i, 900.0)),
                     query_histogram: Some(histogram(i, 150.0)),
                     envelope: envelope(shape.enforced),
+                    map: None,
                 });
             }
         }

@@ -14,6 +14,7 @@ mod compare;
 mod cost;
 mod data;
 mod format;
+mod maps;
 mod matrix;
 mod metrics;
 mod model;
@@ -70,7 +71,7 @@ pub enum ReportError {
     Compress(#[from] std::io::Error),
 }
 
-const TEMPLATES: [(&str, &str); 7] = [
+const TEMPLATES: [(&str, &str); 8] = [
     ("report.html", include_str!("../../assets/report.html")),
     ("overview.html", include_str!("../../assets/overview.html")),
     ("macros.html", include_str!("../../assets/macros.html")),
@@ -79,10 +80,11 @@ const TEMPLATES: [(&str, &str); 7] = [
         "published.html",
         include_str!("../../assets/published.html"),
     ),
+    ("maps.html", include_str!("../../assets/maps.html")),
     ("cost.html", include_str!("../../assets/cost.html")),
     ("method.html", include_str!("../../assets/method.html")),
 ];
-const CSS: &str = include_str!("../../assets/report.css");
+pub(crate) const CSS: &str = include_str!("../../assets/report.css");
 const JS: &str = include_str!("../../assets/report.js");
 const UPLOT_CSS: &str = include_str!("../../assets/uplot/uPlot.min.css");
 const UPLOT_JS: &str = include_str!("../../assets/uplot/uPlot.iife.min.js");
@@ -110,6 +112,7 @@ struct Page<'a> {
     steps: Vec<steps::StepPart>,
     published: Option<published::PublishedPart>,
     cost: cost::CostPart,
+    maps: Option<maps::MapsPart>,
     stalls: tables::Table,
     environment: sections::Environment,
     method: sections::Method,
@@ -150,7 +153,7 @@ pub fn render(run: &RunRecord) -> Result<String, ReportError> {
         command: shell(&run.manifest.command),
         complete: run.summary.complete,
         uncapped: view.uncapped(),
-        nav: places(&parts, crate::published::beside(run).is_some()),
+        nav: places(&parts, &view),
         verdict: verdict::verdict(&view),
         tested: sections::tested(&view),
         matrices: view
@@ -161,6 +164,7 @@ pub fn render(run: &RunRecord) -> Result<String, ReportError> {
         steps: parts,
         published: published::part(&view),
         cost: cost::part(&view),
+        maps: maps::part(&view),
         stalls: sections::stalls(&view),
         environment: sections::environment(&view),
         method: sections::method(&view, data::grouping(&view)),
@@ -192,7 +196,7 @@ fn templates() -> Result<Environment<'static>, ReportError> {
     Ok(environment)
 }
 
-fn places(steps: &[steps::StepPart], published: bool) -> Vec<Place> {
+fn places(steps: &[steps::StepPart], view: &View<'_>) -> Vec<Place> {
     let place = |id: &str, label: &str, inner: bool| Place {
         id: id.to_owned(),
         label: label.to_owned(),
@@ -203,7 +207,7 @@ fn places(steps: &[steps::StepPart], published: bool) -> Vec<Place> {
         place("tested", "What was tested", false),
         place("summary", "Summary", false),
     ];
-    if published {
+    if crate::published::beside(view.run).is_some() {
         all.push(place("published", "Beside what was published", false));
     }
     if !steps.is_empty() {
@@ -213,6 +217,11 @@ fn places(steps: &[steps::StepPart], published: bool) -> Vec<Place> {
     all.extend([
         place("cost", "Cost", false),
         place("stalls", "Stalls", false),
+    ]);
+    if view.run.steps.iter().any(|step| step.map.is_some()) {
+        all.push(place("maps", "Maps", false));
+    }
+    all.extend([
         place("environment", "Environment", false),
         place("method", "Method and limits", false),
         place("raw", "Raw data", false),

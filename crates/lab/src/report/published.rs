@@ -98,6 +98,15 @@ fn figure(view: &View<'_>, plot: &Plot, index: usize) -> Figure {
             let drawing = lines(view, [title.as_str(), x.as_str(), y.as_str()], curves);
             (title, "Dashed: published, on other machines.", drawing)
         }
+        Plot::Scatter {
+            title,
+            x,
+            y,
+            points,
+        } => {
+            let drawing = scatter([title.as_str(), x.as_str(), y.as_str()], points);
+            (title, "", drawing)
+        }
         Plot::Bars { title, bars } => (title, "", drawn_bars(view, title, bars)),
     };
     Figure {
@@ -134,6 +143,26 @@ fn lines(view: &View<'_>, [title, x, y]: [&str; 3], curves: &[Curve]) -> String 
         y_log: true,
         lines: curves.iter().enumerate().map(line).collect(),
         ..svg::LineChart::default()
+    }
+    .render()
+}
+
+fn scatter([title, x, y]: [&str; 3], points: &[(String, f64, f64)]) -> String {
+    let point = |(i, (label, x, y)): (usize, &(String, f64, f64))| svg::Point {
+        x: *x,
+        y: *y,
+        color: svg::color(i),
+        label: label.clone(),
+        hollow: false,
+    };
+    svg::Scatter {
+        label: title.to_owned(),
+        x_label: x.to_owned(),
+        y_label: y.to_owned(),
+        x_log: false,
+        // Up and to the right is better: the front of the cheapest says nothing here.
+        front: false,
+        points: points.iter().enumerate().map(point).collect(),
     }
     .render()
 }

@@ -11,6 +11,7 @@ use vfs::DeviceId;
 
 use super::Runner;
 use super::child::Worker;
+use super::drawn;
 use super::host::{Asked, Host};
 use super::interrupt::Interrupt;
 use super::observe::{Observer, envelope_record};
@@ -31,7 +32,7 @@ use crate::store::{StepDir, file_name};
 use crate::target::{self, Kind};
 use crate::worker::protocol::{Before, Event, Finished, Open, Request, Step};
 use crate::workload::iibench::{RowParams, Work};
-use crate::workload::program::{Spec, Task};
+use crate::workload::program::Spec;
 
 /// Do all steps of a cell. On an error its step is marked failed, and the worker ends.
 pub(super) fn run(runner: &mut Runner<'_>, cell: Cell) -> Result<()> {
@@ -111,6 +112,7 @@ fn with_worker(
         rates: BTreeMap::new(),
         before: Before::default(),
         iops: None,
+        there: 0,
         untouched: true,
         lost: false,
     };
@@ -164,6 +166,7 @@ pub(super) fn server(
     };
     let mut options = engine_options(plan, spec);
     options.codec = setting.codec.unwrap_or(options.codec);
+    restart::page_options(spec, setting, &mut options);
     let asked = Asked {
         options: &options,
         durability: setting.durability.unwrap_or(plan.durability),
@@ -204,6 +207,8 @@ pub(super) struct Lap<'r, 'p, 'a> {
     iops: Option<u64>,
     /// What a workload with tables of its own left in the store.
     before: Before,
+    /// Rows that the last step left, of steps that delete none.
+    pub(super) there: u64,
     /// Whether no step has written to the store yet.
     pub(super) untouched: bool,
     /// Whether the worker has no store that could be closed.
@@ -233,6 +238,7 @@ impl Lap<'_, '_, '_> {
         };
         let mut options = engine_options(self.plan, self.target);
         options.codec = setting.codec.unwrap_or(options.codec);
+        restart::page_options(self.target, setting, &mut options);
         let request = Request::Open(Open {
             engine: self.target.engine.clone(),
             directory: self.dir.clone(),
@@ -241,6 +247,7 @@ impl Lap<'_, '_, '_> {
             durability: setting.durability.unwrap_or(self.plan.durability),
             rows,
             program,
+            there: self.there,
             clients: setting.clients.unwrap_or(0).max(most_clients(self.plan)),
             keep: self.plan.keep_data,
             found,
@@ -316,8 +323,9 @@ impl Lap<'_, '_, '_> {
             false => self.measure(step, &mut dir),
         });
         match measured {
-            Ok(done) => {
-                let kept = done.keep(self, step, dir);
+            Ok(mut done) => {
+                let kept = drawn::look(self, step, &dir, &mut done);
+                let kept = kept.and_then(|()| done.keep(self, step, dir));
                 kept.map_err(|e| self.with_target(&e).meaning(Failure::Invalid))
             }
             Err(e) if self.runner.interrupt.is_set() => Err(e),
@@ -403,12 +411,7 @@ impl Lap<'_, '_, '_> {
     fn measure(&mut self, step: &StepPlan, dir: &mut StepDir) -> Result<Measured> {
         let work: Work = serde_json::from_value(step.work.clone())
             .map_err(|e| Error::new(format!("step {}: {e}", step.name)))?;
-        let main = match work {
-            Work::Query { .. } | Work::Scan | Work::Program(Task::Scan { .. } | Task::Mix) => {
-                Main::Queries
-            }
-            Work::Load { .. } | Work::BuildIndexes | Work::Program(Task::Fill { .. }) => Main::Rows,
-        };
+        let main = work.main();
         let lab_before = self_usage();
         let request = self.step_request(step)?;
         let progress = &mut *self.runner.progress;
@@ -673,6 +676,7 @@ impl Measured {
         };
         let summary = summarize(&self, &ending, &histogram, beside.as_ref());
         dir.finish(&summary, &stalls, Some(&histogram), beside.as_ref())?;
+        lap.there = self.finished.live_rows;
         lap.before = Before {
             rows: self.finished.live_rows,
             bytes: self.finished.live_bytes,

@@ -7,6 +7,7 @@
 pub mod caps;
 mod cell;
 mod child;
+mod drawn;
 mod host;
 mod interrupt;
 mod observe;

@@ -7,7 +7,7 @@ use std::fs::{self, File};
 use std::mem;
 use std::path::{Path, PathBuf};
 
-use kv::Durability;
+use kv::{Codec, Durability, EngineOptions, Factory};
 use rustix::fs::{Advice, fadvise};
 use stdx::time;
 
@@ -20,7 +20,7 @@ use crate::load::{encode_histogram, no_latencies};
 use crate::record::{Ended, Integrity, Main, Plan, Setting, StepPlan, TargetSpec};
 use crate::sample::{Sampler, self_usage};
 use crate::store::StepDir;
-use crate::target::{self, Kind};
+use crate::target::{self, FILL, Kind, Private};
 use crate::worker::protocol::{Audit, Event, Finished, Request};
 use crate::workload::iibench::Work;
 
@@ -36,7 +36,9 @@ pub(super) fn unsupported(spec: &TargetSpec, step: &StepPlan) -> Option<String> 
         Ok(Kind::Embedded(factory)) => factory,
         Ok(Kind::Private(private)) => {
             let why = setting.durability.and_then(|level| private.lacks(level));
-            return why.map(str::to_owned);
+            return why
+                .map(str::to_owned)
+                .or_else(|| server_pages(&private, setting));
         }
         kind => {
             if setting.iops.is_some() && matches!(kind, Ok(Kind::Foreign(_))) {
@@ -48,6 +50,9 @@ pub(super) fn unsupported(spec: &TargetSpec, step: &StepPlan) -> Option<String> 
             return needs.then(|| why.to_owned());
         }
     };
+    if let Some(why) = page_settings(factory, step) {
+        return Some(why);
+    }
     let can = factory.capabilities();
     match setting.durability {
         Some(level) if level != Durability::None && !can.persistent => {
@@ -75,6 +80,78 @@ fn owns_tables(step: &StepPlan) -> bool {
     )
 }
 
+/// Why an engine cannot do what a step asks of its pages.
+fn page_settings(factory: &dyn Factory, step: &StepPlan) -> Option<String> {
+    let setting = &step.setting;
+    let can = factory.capabilities();
+    if setting.fill.is_some() && fill_option(factory).is_none() {
+        return Some("it has no fill factor; see the steps without one".to_owned());
+    }
+    let rebuilds = step.work.get("work").and_then(|w| w.as_str()) == Some("rebuild");
+    if rebuilds && !can.compaction {
+        return Some("it cannot be asked to write its data anew".to_owned());
+    }
+    if (setting.map || setting.codecs.is_some()) && !can.persistent {
+        return Some("it keeps nothing on disk".to_owned());
+    }
+    let name = setting.compressor.as_deref()?;
+    let missing = codec_options(factory, name).is_none();
+    missing.then(|| format!("it has no codec {name}"))
+}
+
+/// Why a server cannot do what a step asks of its pages.
+fn server_pages(private: &Private, setting: &Setting) -> Option<String> {
+    if setting.fill.is_some() && !private.fills() {
+        return Some("it has no fill factor; see the steps without one".to_owned());
+    }
+    let named = setting.compressor.as_deref().filter(|name| *name != "none");
+    named.map(|name| format!("its codec cannot be chosen by name here ({name})"))
+}
+
+/// The engine's own option that says how full pages are made.
+fn fill_option(factory: &dyn Factory) -> Option<&'static str> {
+    let mut options = factory.options().iter();
+    options.find(|o| o.name == "split_pct").map(|o| o.name)
+}
+
+/// The class and the engine's own options of a codec; an engine without codecs has `none`.
+fn codec_options(
+    factory: &dyn Factory,
+    name: &str,
+) -> Option<(Codec, &'static [(&'static str, &'static str)])> {
+    let codecs = factory.codecs();
+    if codecs.is_empty() && name == "none" {
+        return Some((Codec::None, &[]));
+    }
+    let found = codecs.iter().find(|codec| codec.name == name)?;
+    Some((found.class, found.own))
+}
+
+/// Put what a step asks of pages into the options of an engine.
+pub(super) fn page_options(spec: &TargetSpec, setting: &Setting, options: &mut EngineOptions) {
+    let factory = match target::kind(spec) {
+        Ok(Kind::Embedded(factory)) => factory,
+        Ok(Kind::Private(_)) => {
+            let fill = setting.fill.map(|fill| (FILL.to_owned(), fill.to_string()));
+            options.own.extend(fill);
+            if setting.compressor.is_some() {
+                options.codec = Codec::None;
+            }
+            return;
+        }
+        _ => return,
+    };
+    if let (Some(fill), Some(name)) = (setting.fill, fill_option(factory)) {
+        options.own.insert(name.to_owned(), fill.to_string());
+    }
+    let named = setting.compressor.as_deref();
+    if let Some((class, own)) = named.and_then(|name| codec_options(factory, name)) {
+        options.codec = class;
+        let own = own.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned()));
+        options.own.extend(own);
+    }
+}
+
 /// The setting of the first step a target can do, with which its store is opened.
 pub(super) fn first<'p>(plan: &'p Plan, spec: &TargetSpec) -> Option<&'p StepPlan> {
     let mut steps = plan.steps.iter();
@@ -91,6 +168,9 @@ impl Lap<'_, '_, '_> {
             Ok(Kind::Managed(_) | Kind::Foreign(_))
         );
         if (fresh && !untouched && !stays) || cold {
+            if fresh {
+                self.there = 0;
+            }
             self.replace(step, fresh)?;
             self.open(&step.setting, !fresh)?;
         }

@@ -173,13 +173,19 @@ fn by_reason(before: &EngineStats, after: &EngineStats) -> BTreeMap<String, u64>
 /// Counters of the engine that count syncs, by the names engines give them.
 const SYNCS: [&str; 2] = ["log_syncs", "fsyncs"];
 
-/// The experiment's own numbers, and the syncs of the engine where it counts them.
+/// Counters of what happened to pages or buckets, by the names engines give them.
+const PAGES: [&str; 4] = ["splits", "merges", "merge_attempts", "reorganizations"];
+
+/// The experiment's own numbers, and syncs, splits and merges of the engine where it counts them.
 fn extra(m: &Measured) -> BTreeMap<String, f64> {
     let mut all = m.extra.clone();
     let of = |stats: &EngineStats, name: &str| stats.counters.get(name).copied();
-    for name in SYNCS {
-        if let Some(after) = of(&m.stats_after, name) {
-            let before = of(&m.stats_before, name).unwrap_or(0);
+    for name in SYNCS.into_iter().chain(PAGES) {
+        // InnoDB's names say of what.
+        let own = format!("index_page_{name}");
+        let of = |stats| of(stats, name).or_else(|| of(stats, &own));
+        if let Some(after) = of(&m.stats_after) {
+            let before = of(&m.stats_before).unwrap_or(0);
             all.insert(name.to_owned(), after.saturating_sub(before) as f64);
         }
     }

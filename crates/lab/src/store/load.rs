@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde::de::DeserializeOwned;
 
-use super::step_dir::{ENVELOPE, HISTOGRAMS, SERIES, STALLS, SUMMARY};
+use super::step_dir::{ENVELOPE, HISTOGRAMS, MAP, SERIES, STALLS, SUMMARY};
 use super::{TARGETS, histograms, read_json, read_manifest, statuses};
 use crate::cost::Prices;
 use crate::error::{Error, Result};
@@ -87,6 +87,7 @@ fn load_step(path: &Path, name: String, status: StepStatus) -> Result<StepRecord
         histogram,
         query_histogram,
         envelope: read_json(&dir.join(ENVELOPE)).unwrap_or_default(),
+        map: read_json(&dir.join(MAP)).ok(),
         status,
         directory: name,
     })

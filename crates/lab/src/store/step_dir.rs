@@ -9,6 +9,7 @@ use kv::EngineStats;
 
 use super::{histograms, status, write_json};
 use crate::error::{Error, Result};
+use crate::map::Map;
 use crate::record::{EngineCounter, EnvelopeRecord, SeriesRow, Stall, StepState, StepSummary};
 
 pub(super) const STATUS: &str = "status.json";
@@ -18,6 +19,7 @@ pub(super) const SERIES: &str = "series.csv";
 const ENGINE: &str = "engine.csv";
 pub(super) const STALLS: &str = "stalls.json";
 pub(super) const HISTOGRAMS: &str = "hist.hlog";
+pub(super) const MAP: &str = "map.json";
 const LOG: &str = "log.txt";
 
 /// A step under way: its series grow, its records come at the end.
@@ -92,6 +94,14 @@ impl StepDir {
     /// The operating system's.
     pub fn write_envelope(&self, envelope: &EnvelopeRecord) -> Result<()> {
         write_json(&self.path.join(ENVELOPE), envelope)
+    }
+
+    /// Write the map of the files.
+    ///
+    /// # Errors
+    /// The operating system's.
+    pub fn write_map(&self, map: &Map) -> Result<()> {
+        write_json(&self.path.join(MAP), map)
     }
 
     /// Write the records and mark the step done.

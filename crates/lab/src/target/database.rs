@@ -143,6 +143,14 @@ pub trait Database: Send + Sync {
     /// A sentence.
     fn settle(&self, limit: Duration) -> Result<Settled, String>;
 
+    /// Write the rows anew into their best form.
+    ///
+    /// # Errors
+    /// A sentence; so too for a target that cannot be asked to.
+    fn rebuild(&self, _meter: &dyn Meter) -> Result<(), String> {
+        Err("its rows cannot be rebuilt from here".to_owned())
+    }
+
     /// What it says of itself now.
     fn state(&self) -> State;
 

@@ -18,6 +18,7 @@ pub mod tables;
 pub use database::{Configured, Connection, Database, Live, Meter, ServerFacts, Settled, State};
 pub use managed::Managed;
 pub use spec::parse_targets;
+pub(crate) use sql::FILL;
 pub use sql::{Line, Place, Private};
 
 use kv::Factory;

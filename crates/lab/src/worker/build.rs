@@ -1,4 +1,6 @@
-//! The client that builds the three indexes, one after the other.
+//! The client that builds the three indexes, one after the other, or the rows anew.
+
+use crate::target::Meter as _;
 
 use super::meter::Turn;
 use super::step::Shared;
@@ -21,4 +23,17 @@ fn all(shared: &Shared<'_>) -> Result<(), String> {
         }
     }
     Ok(())
+}
+
+/// Write the rows anew; all of them count as written at the end.
+pub(super) fn rows(shared: &Shared<'_>) {
+    let meter = Turn::new(shared, 0);
+    meter.begin();
+    match shared.session.database.rebuild(&meter) {
+        Ok(()) => {
+            meter.end();
+            meter.wrote(shared.session.live.rows(), 0);
+        }
+        Err(message) => shared.fail(message),
+    }
 }

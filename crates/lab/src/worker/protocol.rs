@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use kv::{Durability, EngineOptions, EngineStats};
 use serde::{Deserialize, Serialize};
 
+use crate::codec::Tried;
 use crate::envelope::Limits;
 use crate::probe::CapCheck;
 use crate::record::{Ended, Integrity, LoadKind};
@@ -44,6 +45,13 @@ pub enum Request {
         /// Where the clients wrote it down.
         acknowledged: PathBuf,
     },
+    /// Try codecs on what the files below a directory hold. Ends with `codecs`.
+    Codecs {
+        /// The directory.
+        directory: PathBuf,
+        /// Seconds for each codec and size of block, each way.
+        seconds: f64,
+    },
     /// Close the store and end. Ends with `closed`.
     Close,
 }
@@ -67,6 +75,9 @@ pub struct Open {
     /// The workload with tables of its own, where the run has one.
     #[serde(default)]
     pub program: Option<Spec>,
+    /// Rows, from the first on, that the store holds already: it was closed and is opened again.
+    #[serde(default)]
+    pub there: u64,
     /// The most connections of the load at once.
     pub clients: u32,
     /// Whether rows stay in a server when it is closed.
@@ -163,6 +174,11 @@ pub enum Event {
     },
     /// The audit ended.
     Audited(Audit),
+    /// The codecs were tried.
+    Codecs {
+        /// One for each codec and size of block.
+        tried: Vec<Tried>,
+    },
     /// The store is closed.
     Closed,
     /// The request failed; the worker ends.

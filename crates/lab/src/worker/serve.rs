@@ -13,6 +13,7 @@ use stdx::time;
 use super::protocol::{Event, Request, Tick};
 use super::session::Session;
 use super::{acknowledged, step};
+use crate::codec;
 use crate::probe::check_caps;
 use crate::target::Settled;
 
@@ -97,6 +98,15 @@ fn answer(
             let told = acknowledged::read(&acknowledged)
                 .map_err(|e| format!("cannot read {}: {e}", acknowledged.display()))?;
             open.database.audit(&told).map(Event::Audited)
+        }
+        Request::Codecs { directory, seconds } => {
+            let tried = codec::on_files(
+                &directory,
+                Duration::from_secs_f64(seconds.clamp(0.001, 60.0)),
+            );
+            tried
+                .map(|tried| Event::Codecs { tried })
+                .map_err(|e| e.message)
         }
         Request::Verify => Ok(Event::Verified(match &open.running {
             Some(running) => running.check(open.database.as_ref()),

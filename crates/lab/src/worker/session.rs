@@ -23,7 +23,10 @@ impl Session {
             keeps: database.keeps(),
             database,
             generator: Generator::new(request.rows),
-            live: Live::default(),
+            live: Live {
+                high: request.there,
+                ..Live::default()
+            },
             running: request.program.as_ref().map(Running::new),
         })
     }

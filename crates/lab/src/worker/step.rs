@@ -12,11 +12,10 @@ use super::protocol::{Before, Event, Finished, Interval, Step, Tick};
 use super::session::Session;
 use super::{build, insert, program, query, scan};
 use crate::load::{Marks, Recorder, encode_histogram, latency_of};
-use crate::record::Ended;
+use crate::record::{Ended, Main};
 use crate::sample::self_usage;
 use crate::target::Live;
 use crate::workload::iibench::Work;
-use crate::workload::program::Task;
 
 /// How often the ticker looks: the resolution of tenths and intervals.
 const LOOK: Duration = Duration::from_millis(50);
@@ -103,13 +102,9 @@ impl Shared<'_> {
 
     /// Main operations done: rows for loads, queries for query steps.
     fn done(&self) -> u64 {
-        match self.plan.work {
-            Work::Query { .. } | Work::Scan | Work::Program(Task::Scan { .. } | Task::Mix) => {
-                self.queries.load(Ordering::Relaxed)
-            }
-            Work::Load { .. } | Work::BuildIndexes | Work::Program(Task::Fill { .. }) => {
-                self.rows.load(Ordering::Relaxed)
-            }
+        match self.plan.work.main() {
+            Main::Queries => self.queries.load(Ordering::Relaxed),
+            Main::Rows => self.rows.load(Ordering::Relaxed),
         }
     }
 
@@ -150,7 +145,7 @@ pub(super) fn run(
     let needs_indexes = match plan.work {
         Work::Load { indexes, .. } => indexes,
         Work::BuildIndexes | Work::Query { .. } | Work::Scan => true,
-        Work::Program(_) => false,
+        Work::Rebuild | Work::Program(_) => false,
     };
     if needs_indexes && !builds {
         session.database.create_indexes()?;
@@ -223,7 +218,7 @@ fn shared<'a>(session: &'a Session, plan: &'a Step) -> Shared<'a> {
     let live = session.live;
     let end_row = match plan.work {
         Work::Load { .. } if plan.operations > 0 => live.high + plan.operations,
-        Work::BuildIndexes => live.high,
+        Work::BuildIndexes | Work::Rebuild => live.high,
         Work::Load { .. } | Work::Query { .. } | Work::Scan | Work::Program(_) => u64::MAX,
     };
     Shared {
@@ -254,57 +249,55 @@ type Body<'a> = Box<dyn FnOnce() + Send + 'a>;
 
 fn clients_of<'a>(shared: &'a Shared<'a>) -> Vec<(String, Body<'a>)> {
     let mut clients: Vec<(String, Body<'a>)> = Vec::new();
+    let mut add = |name: String, body: Body<'a>| clients.push((name, body));
     let count = shared.plan.clients;
     match shared.plan.work {
         Work::Load { queries, .. } => {
             for client in 0..count {
-                let body = move || {
-                    insert::load(shared, client);
-                    shared.ended();
-                };
-                clients.push((format!("load-{client}"), Box::new(body)));
+                let body = main_of(shared, move || insert::load(shared, client));
+                add(format!("load-{client}"), body);
             }
             if let Some(queries) = queries {
                 let body = move || query::beside_load(shared, queries);
-                clients.push(("query".to_owned(), Box::new(body)));
+                add("query".to_owned(), Box::new(body));
             }
         }
-        Work::BuildIndexes => {
-            let body = move || {
-                build::indexes(shared);
-                shared.ended();
-            };
-            clients.push(("build".to_owned(), Box::new(body)));
-        }
+        Work::BuildIndexes => add(
+            "build".to_owned(),
+            main_of(shared, move || build::indexes(shared)),
+        ),
+        Work::Rebuild => add(
+            "rebuild".to_owned(),
+            main_of(shared, move || build::rows(shared)),
+        ),
         Work::Program(task) => {
             for client in 0..count {
-                let body = move || {
-                    program::client(shared, client, task);
-                    shared.ended();
-                };
-                clients.push((format!("load-{client}"), Box::new(body)));
+                let body = main_of(shared, move || program::client(shared, client, task));
+                add(format!("load-{client}"), body);
             }
         }
-        Work::Scan => {
-            let body = move || {
-                scan::all(shared);
-                shared.ended();
-            };
-            clients.push(("scan".to_owned(), Box::new(body)));
-        }
+        Work::Scan => add(
+            "scan".to_owned(),
+            main_of(shared, move || scan::all(shared)),
+        ),
         Work::Query { point, .. } => {
             for client in 0..count {
-                let body = move || {
-                    query::closed(shared, client, point);
-                    shared.ended();
-                };
-                clients.push((format!("query-{client}"), Box::new(body)));
+                let body = main_of(shared, move || query::closed(shared, client, point));
+                add(format!("query-{client}"), body);
                 let body = move || insert::background(shared, client);
-                clients.push((format!("write-{client}"), Box::new(body)));
+                add(format!("write-{client}"), Box::new(body));
             }
         }
     }
     clients
+}
+
+/// A client of the main operations: its end is noted.
+fn main_of<'a>(shared: &'a Shared<'a>, body: impl FnOnce() + Send + 'a) -> Body<'a> {
+    Box::new(move || {
+        body();
+        shared.ended();
+    })
 }
 
 fn outcome(shared: &Shared<'_>, marks: &Marks, seconds: f64) -> Finished {

@@ -21,6 +21,7 @@ fn open(engine: &str, directory: &Path, spec: &Spec) -> Session {
         durability: Durability::Interval,
         rows: RowParams::NONE,
         program: Some(spec.clone()),
+        there: 0,
         clients: 3,
         keep: false,
         found: false,

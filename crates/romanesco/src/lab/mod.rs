@@ -7,6 +7,7 @@ mod cost;
 mod doctor;
 mod export;
 mod list;
+mod map;
 mod report;
 mod resume;
 mod run;
@@ -50,6 +51,8 @@ pub(crate) enum Command {
     Check(check::Args),
     /// Write a run's results in another format
     Export(export::Args),
+    /// Draw how full the pages of a store's files are, and what is free between them
+    Map(map::Args),
     /// Serve one target (started by the lab itself)
     #[command(hide = true)]
     Worker,
@@ -71,6 +74,7 @@ impl Command {
             Command::Report(args) => report::run(&args),
             Command::Check(args) => check::run(&args),
             Command::Export(args) => export::run(&args),
+            Command::Map(args) => map::run(&args),
             Command::Worker => Ok(lab::worker::serve()),
         }
     }

@@ -10,6 +10,7 @@ mod damage;
 mod experiments;
 mod interrupt;
 mod options;
+mod pages;
 mod program;
 mod results;
 mod serve;

@@ -38,7 +38,7 @@ pub(super) fn index(
         keys.clear();
         let part = next..rows.end.min(next + capacity as u64);
         next = part.end;
-        if database.keeps {
+        if database.keeps && !database.generator.scattered() {
             all_there(database, &part)?;
         }
         meter.generate(&mut || {

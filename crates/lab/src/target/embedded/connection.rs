@@ -40,8 +40,21 @@ impl<'a> Client<'a> {
     /// Read the rows that are to be deleted.
     fn find(&self, rows: &Range<u64>, meter: &dyn Meter) -> Result<(), String> {
         let database = self.database;
-        let (from, to) = (rows.start.to_be_bytes(), rows.end.to_be_bytes());
         let snapshot = database.engine.begin_read().map_err(text)?;
+        if database.generator.scattered() {
+            let mut value = Vec::new();
+            for id in rows.clone() {
+                let key = database.generator.key(id).to_be_bytes();
+                if !snapshot
+                    .get_into(database.rows, &key, &mut value)
+                    .map_err(text)?
+                {
+                    meter.wrong(format!("row {id} was to be deleted and is not there"));
+                }
+            }
+            return Ok(());
+        }
+        let (from, to) = (rows.start.to_be_bytes(), rows.end.to_be_bytes());
         let range = KeyRange::half_open(&from, &to);
         let mut cursor = snapshot
             .cursor(database.rows, range, Direction::Forward)
@@ -148,7 +161,8 @@ impl Connection for Client<'_> {
             return Ok(true);
         }
         let snapshot = database.engine.begin_read().map_err(text)?;
-        let found = snapshot.get_into(database.rows, &id.to_be_bytes(), &mut self.value);
+        let key = database.generator.key(id).to_be_bytes();
+        let found = snapshot.get_into(database.rows, &key, &mut self.value);
         if !found.map_err(text)? {
             return Ok(false);
         }

@@ -13,10 +13,12 @@ pub(super) use audit::reconcile;
 
 use std::time::Duration;
 
-use kv::{Compaction, Durability, Engine, ErrorKind, TreeId, TreeOptions};
+use kv::{
+    Compaction, Durability, Engine, ErrorKind, Flow, KeyRange, Progress, TreeId, TreeOptions,
+};
 use stdx::sync::OnceLock;
 
-use super::database::{Connection, Database, Live, Settled, State};
+use super::database::{Connection, Database, Live, Meter, Settled, State};
 use super::factory;
 use super::tables::Tables;
 use crate::record::Integrity;
@@ -101,6 +103,18 @@ impl Database for Embedded {
             Compaction::Cancelled => Settled::Cut,
             _ => Settled::Complete,
         })
+    }
+
+    fn rebuild(&self, meter: &dyn Meter) -> Result<(), String> {
+        let mut watch = |_: Progress| match meter.stopped() {
+            true => Flow::Cancel,
+            false => Flow::Continue,
+        };
+        let done = self.engine.compact(self.rows, KeyRange::ALL, &mut watch);
+        match done.map_err(text)? {
+            Compaction::Complete => Ok(()),
+            _ => Err("rewriting the rows took longer than the step may".to_owned()),
+        }
     }
 
     fn state(&self) -> State {

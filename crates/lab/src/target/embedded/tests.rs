@@ -58,6 +58,7 @@ fn loaded(dir: &Path) -> Embedded {
             indexes: 3,
         },
         program: None,
+        there: 0,
         clients: 1,
         keep: false,
     })

@@ -35,6 +35,12 @@ pub(super) fn verify(database: &Embedded, live: Live) -> Integrity {
     }
 }
 
+/// The number of the row with this key.
+fn number(database: &Embedded, key: &[u8]) -> u64 {
+    let key = key.first_chunk().copied().map_or(0, u64::from_be_bytes);
+    database.generator.id(key)
+}
+
 struct Check {
     faults: Vec<String>,
     found: u64,
@@ -69,10 +75,13 @@ impl Check {
         let mut row = Row::default();
         let live = self.live;
         while cursor.advance().map_err(text)? {
-            let expected = live.low + self.found;
+            let expected = match database.generator.scattered() {
+                true => number(database, cursor.key()),
+                false => live.low + self.found,
+            };
             self.found += 1;
             database.generator.row(expected, &mut row);
-            if cursor.key() != row.key {
+            if cursor.key() != row.key || !(live.low..live.high).contains(&expected) {
                 let key = cursor.key().escape_ascii().to_string();
                 self.fault(format!(
                     "instead of row {expected} there is the key \"{key}\""

@@ -18,7 +18,7 @@ pub(in crate::target) fn indexes(shape: Shape) -> [&'static [&'static str]; 3] {
             &["cashregisterid", "customerid", "price"],
             &["price", "dateandtime", "customerid"],
         ],
-        Shape::Uniform => [
+        Shape::Uniform | Shape::Hashed => [
             &["random1", "customerid"],
             &["random2", "cashregisterid", "customerid"],
             &["random3", "dateandtime", "customerid"],
@@ -81,7 +81,7 @@ pub(super) fn row(generator: &Generator, id: u64, text: &mut String) -> RawDocum
     row.append(cstr!("productid"), sale.product.cast_signed());
     match shape {
         Shape::Current => row.append(cstr!("price"), sale.price_int.cast_signed()),
-        Shape::Classic | Shape::Uniform => row.append(cstr!("price"), sale.price),
+        Shape::Classic | Shape::Uniform | Shape::Hashed => row.append(cstr!("price"), sale.price),
     }
     if shape == Shape::Uniform {
         let [r1, r2, r3] = sale.random.map(u64::cast_signed);

@@ -83,8 +83,19 @@ impl Connection for Link<'_> {
     ) -> Result<u64, String> {
         let sales = &self.server.sales;
         let of = rows.end - rows.start;
-        let bounds = vec![number(rows.start), number(rows.end)];
-        let found = self.wire.execute(&sales.delete(), bounds)?;
+        let found = if sales.generator.scattered() {
+            let one = sales.delete_one();
+            self.wire.run("BEGIN")?;
+            let mut found = 0;
+            for id in rows {
+                found += self.wire.execute(&one, vec![sales.key(id)])?;
+            }
+            self.wire.run("COMMIT")?;
+            found
+        } else {
+            let bounds = vec![number(rows.start), number(rows.end)];
+            self.wire.execute(&sales.delete(), bounds)?
+        };
         if found != of {
             meter.wrong(format!("{found} of {of} old rows found"));
         }
@@ -124,7 +135,7 @@ impl Connection for Link<'_> {
 
     fn point(&mut self, id: u64, meter: &dyn Meter) -> Result<bool, String> {
         let sales = &self.server.sales;
-        let found = self.wire.all(&sales.point(), vec![number(id)])?;
+        let found = self.wire.all(&sales.point(), vec![sales.key(id)])?;
         let Some(found) = found.into_iter().next() else {
             return Ok(false);
         };

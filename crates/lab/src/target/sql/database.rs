@@ -13,7 +13,7 @@ use super::sales::{Sales, TABLE};
 use super::wire::{self, Wire};
 use super::{audit, facts, settle, stats, verify};
 use crate::record::Integrity;
-use crate::target::database::{Connection, Database, Live, ServerFacts, Settled, State};
+use crate::target::database::{Connection, Database, Live, Meter, ServerFacts, Settled, State};
 use crate::worker::protocol::{Audit, Open};
 use crate::workload::iibench::Generator;
 
@@ -181,6 +181,12 @@ impl Database for Server {
     fn settle(&self, limit: Duration) -> Result<Settled, String> {
         let mut wire = self.connection()?;
         settle::settle(wire.as_mut(), self.address.engine, limit)
+    }
+
+    fn rebuild(&self, _meter: &dyn Meter) -> Result<(), String> {
+        let mut wire = self.connection()?;
+        wire.run(&self.sales.rebuild())?;
+        Ok(())
     }
 
     fn state(&self) -> State {

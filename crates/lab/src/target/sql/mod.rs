@@ -28,6 +28,7 @@ mod verify;
 mod wire;
 
 pub(super) use database::{answers, open};
+pub(crate) use private::FILL;
 pub use private::{Line, Place, Private};
 
 /// The engine of targets that speak MySQL's protocol and run already.

@@ -25,6 +25,9 @@ use super::engine::Engine;
 use crate::envelope::Limits;
 use crate::record::TargetSpec;
 
+/// What a step asks of the pages of an engine, among the options of [`Place`]: per cent.
+pub(crate) const FILL: &str = "fill_factor";
+
 /// The option that names the storage engine.
 const ENGINE: &str = "engine";
 
@@ -114,6 +117,12 @@ impl Private {
             Engine::Heap => postgres::RESERVED,
             _ => mariadb::RESERVED,
         }
+    }
+
+    /// Whether pages can be made more or less full.
+    #[must_use]
+    pub fn fills(&self) -> bool {
+        self.engine == Engine::InnoDb
     }
 
     /// What it is called.

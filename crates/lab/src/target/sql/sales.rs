@@ -38,7 +38,7 @@ impl Sales {
         let shape = generator.params().shape;
         let price = match shape {
             Shape::Current => Kind::Int,
-            Shape::Classic | Shape::Uniform => Kind::Float,
+            Shape::Classic | Shape::Uniform | Shape::Hashed => Kind::Float,
         };
         let mut columns = vec![
             (KEY, Kind::Long),
@@ -136,6 +136,26 @@ impl Sales {
         format!("DELETE FROM {TABLE} WHERE {KEY} >= {low} AND {KEY} < {high}")
     }
 
+    /// Deletes the row with a key.
+    pub(super) fn delete_one(&self) -> String {
+        let mut key = String::new();
+        self.dialect.value(1, &mut key);
+        format!("DELETE FROM {TABLE} WHERE {KEY} = {key}")
+    }
+
+    /// Writes the table anew.
+    pub(super) fn rebuild(&self) -> String {
+        match self.dialect.protocol {
+            Protocol::MySql => format!("ALTER TABLE {TABLE} FORCE"),
+            Protocol::Postgres => format!("VACUUM FULL {TABLE}"),
+        }
+    }
+
+    /// The primary key of row `id`.
+    pub(super) fn key(&self, id: u64) -> Value {
+        number(self.generator.key(id))
+    }
+
     /// Gets a row by its number.
     pub(super) fn point(&self) -> String {
         let mut key = String::new();
@@ -207,7 +227,7 @@ impl Sales {
         let shape = self.generator.params().shape;
         for (name, _) in &self.columns {
             into.push(match *name {
-                KEY => number(id),
+                KEY => self.key(id),
                 "data" => Value::Text(text.clone()),
                 name => field(&sale, shape, name),
             });
@@ -243,7 +263,7 @@ impl Sales {
     }
 }
 
-/// The primary key of row `id`.
+/// A number as a server without unsigned ones has it.
 pub(super) fn number(id: u64) -> Value {
     Value::Int(id.cast_signed())
 }

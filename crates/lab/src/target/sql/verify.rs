@@ -5,7 +5,6 @@
 use stdx::{Rng, time};
 
 use super::database::Server;
-use super::sales::number;
 use super::value::Value;
 use super::wire::Wire;
 use crate::record::Integrity;
@@ -108,7 +107,7 @@ impl Check<'_> {
             };
             let mut expected = Vec::new();
             sales.row(id, &mut text, &mut expected);
-            match wire.all(&point, vec![number(id)])?.first() {
+            match wire.all(&point, vec![sales.key(id)])?.first() {
                 None => self.fault(format!("row {id} is missing")),
                 Some(row) if *row != expected => {
                     self.fault(format!("row {id} has a wrong value"));

@@ -9,6 +9,7 @@
 
 mod payload;
 mod row;
+mod scatter;
 mod shape;
 
 pub use payload::Payload;
@@ -18,6 +19,7 @@ pub use shape::Shape;
 use serde::{Deserialize, Serialize};
 
 use super::program::Task;
+use crate::record::Main;
 
 /// The names of the trees: the rows, and the three indexes.
 pub const TREES: [&str; 4] = ["rows", "index1", "index2", "index3"];
@@ -76,6 +78,8 @@ pub enum Work {
     },
     /// Build the three index trees from the rows.
     BuildIndexes,
+    /// Write the rows anew into their best form, as `OPTIMIZE TABLE` does.
+    Rebuild,
     /// Query as fast as possible while rows are inserted and deleted at a given rate.
     Query {
         /// Point queries by primary key, or range queries on the indexes.
@@ -89,6 +93,21 @@ pub enum Work {
     Scan,
     /// A task of a workload with tables of its own.
     Program(Task),
+}
+
+impl Work {
+    /// What its main operations are: rows written, or queries.
+    pub(crate) fn main(&self) -> Main {
+        match self {
+            Work::Query { .. } | Work::Scan | Work::Program(Task::Scan { .. } | Task::Mix) => {
+                Main::Queries
+            }
+            Work::Load { .. }
+            | Work::BuildIndexes
+            | Work::Rebuild
+            | Work::Program(Task::Fill { .. }) => Main::Rows,
+        }
+    }
 }
 
 /// Queries that run beside a load, open-loop.

@@ -4,6 +4,7 @@ use stdx::rng::mix64;
 
 use super::RowParams;
 use super::payload::Payload;
+use super::scatter;
 use super::shape::Shape;
 
 const REGISTERS: u64 = 1000;
@@ -93,11 +94,35 @@ impl Generator {
         (8 + FIELDS + index) as f64 + self.params.payload.mean_bytes()
     }
 
+    /// Whether primary keys do not ascend with the numbers of the rows.
+    #[must_use]
+    pub fn scattered(&self) -> bool {
+        self.params.shape == Shape::Hashed
+    }
+
+    /// The primary key of row `id`.
+    #[must_use]
+    pub fn key(&self, id: u64) -> u64 {
+        if self.scattered() {
+            return scatter::key(id, self.params.seed);
+        }
+        id
+    }
+
+    /// The number of the row with this primary key.
+    #[must_use]
+    pub fn id(&self, key: u64) -> u64 {
+        if self.scattered() {
+            return scatter::id(key, self.params.seed);
+        }
+        key
+    }
+
     /// Make row `id` into `row`.
     pub fn row(&self, id: u64, row: &mut Row) {
         let base = mix64(self.params.seed ^ mix64(id));
         let fields = self.fields(base, EPOCH_MS.wrapping_add(id));
-        row.key = id.to_be_bytes();
+        row.key = self.key(id).to_be_bytes();
         self.value(base, &fields, &mut row.value);
         row.indexes = usize::from(self.params.indexes);
         row.lengths = self.keys(&fields, row.key, &mut row.keys);
@@ -157,11 +182,13 @@ impl Generator {
         let product = scale(b & 0xFFFF_FFFF, PRODUCTS);
         let unit = (b >> 32) as f64 / 4_294_967_296.0;
         let price = match self.params.shape {
-            Shape::Classic | Shape::Uniform => (unit * 500.0 + f64::from(customer)) / 100.0,
+            Shape::Classic | Shape::Uniform | Shape::Hashed => {
+                (unit * 500.0 + f64::from(customer)) / 100.0
+            }
             Shape::Current => (unit * 500.0).floor(),
         };
         let random = match self.params.shape {
-            Shape::Uniform => [mix64(base ^ 3), mix64(base ^ 4), mix64(base ^ 5)],
+            Shape::Uniform | Shape::Hashed => [mix64(base ^ 3), mix64(base ^ 4), mix64(base ^ 5)],
             Shape::Classic | Shape::Current => [0; 3],
         };
         let price_int = scale(b >> 32, 500);
@@ -228,7 +255,7 @@ impl Generator {
                 join(k2, &[&register, &customer, &price_int, &primary]),
                 join(k3, &[&price_int, &date, &customer, &primary]),
             ],
-            Shape::Uniform => [
+            Shape::Uniform | Shape::Hashed => [
                 join(k1, &[&r1, &customer, &primary]),
                 join(k2, &[&r2, &register, &customer, &primary]),
                 join(k3, &[&r3, &date, &customer, &primary]),

@@ -60,6 +60,7 @@ fn store(engine: &str, directory: &Path) -> Embedded {
         rows,
         program: None,
         found: false,
+        there: 0,
         clients: 2,
         keep: false,
     })

@@ -8,7 +8,7 @@ use kv::{Codec, Durability};
 use rustix::process::geteuid;
 
 use super::super::engine::Engine;
-use super::{Place, found};
+use super::{FILL, Place, found};
 
 /// The socket, in the directory of the data.
 pub(super) const SOCKET: &str = "mysql.sock";
@@ -166,7 +166,7 @@ fn innodb(place: &Place<'_>) -> Vec<OsString> {
     let method = if place.direct() { "O_DIRECT" } else { "fsync" };
     let cap = place.limits.write_iops.unwrap_or(CAPACITY);
     let capacity = cap.clamp(100, CAPACITY);
-    vec![
+    let mut all = vec![
         set("innodb_flush_method", method),
         set(
             "innodb_flush_log_at_trx_commit",
@@ -175,7 +175,11 @@ fn innodb(place: &Place<'_>) -> Vec<OsString> {
         set("innodb_io_capacity", capacity),
         set("innodb_io_capacity_max", 2 * capacity),
         set("innodb_monitor_enable", "module_index"),
-    ]
+    ];
+    if let Some(fill) = place.options.own.get(FILL) {
+        all.push(set("innodb_fill_factor", fill));
+    }
+    all
 }
 
 /// As the embedded RocksDB has it: a quarter of the cache for memtables, an eighth for one.

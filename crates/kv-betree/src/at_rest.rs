@@ -1,0 +1,105 @@
+//! The map of a store from its files, without opening it: nothing is written, and no lock is taken.
+
+use std::fs;
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+
+use kv::{Error, Result, StorageMap, TreeId};
+use vfs::{File, Site};
+
+use crate::engine::errors::convert;
+use crate::engine::stats::{self, DATA};
+use crate::factory::NAME;
+
+/// A store as its newest checkpoint has it.
+#[derive(Clone, Debug)]
+pub struct AtRest {
+    /// Where the bytes of the data file lie.
+    pub map: StorageMap,
+    /// The trees by name.
+    pub trees: Vec<(TreeId, String)>,
+    /// The buckets, by tree and in key order.
+    pub buckets: Vec<Bucket>,
+}
+
+/// A bucket: a range of keys with a base and the changes above it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Bucket {
+    /// Whose it is.
+    pub tree: TreeId,
+    /// Bytes of its base.
+    pub base_bytes: u64,
+    /// Bytes of the changes above it.
+    pub delta_bytes: u64,
+}
+
+/// Read the newest checkpoint of the store in `directory`. A store that is open elsewhere may be
+/// read too: should its checkpoints overtake the reader, it begins again, a few times.
+///
+/// # Errors
+/// `Invalid`: no store of this engine; `Corrupt`; `Io`.
+pub fn map_at_rest(directory: &Path) -> Result<AtRest> {
+    let path = directory.join(DATA);
+    let file = fs::File::open(&path).map_err(|e| Error::io(&path, e).with_engine(NAME))?;
+    let file = ReadOnly(file);
+    let mut tries = 5;
+    let (found, trees) = loop {
+        tries -= 1;
+        match betree::map_at_rest(&file, &path) {
+            Err(e) if e.kind() == betree::ErrorKind::Corrupt && 0 < tries => {}
+            other => break other.map_err(convert)?,
+        }
+    };
+    Ok(AtRest {
+        map: stats::map(&found),
+        trees: trees
+            .into_iter()
+            .map(|(id, name)| (TreeId(id.0), name))
+            .collect(),
+        buckets: found
+            .buckets
+            .iter()
+            .map(|bucket| Bucket {
+                tree: TreeId(bucket.tree.0),
+                base_bytes: bucket.base_bytes,
+                delta_bytes: bucket.delta_bytes,
+            })
+            .collect(),
+    })
+}
+
+/// A file that refuses to be written.
+struct ReadOnly(fs::File);
+
+impl ReadOnly {
+    fn refuse<T>() -> io::Result<T> {
+        Err(io::Error::from(io::ErrorKind::PermissionDenied))
+    }
+}
+
+impl File for ReadOnly {
+    fn read_at(&self, _: Site, buffer: &mut [u8], offset: u64) -> io::Result<()> {
+        self.0.read_exact_at(buffer, offset)
+    }
+
+    fn write_at(&self, _: Site, _: &[u8], _: u64) -> io::Result<()> {
+        ReadOnly::refuse()
+    }
+
+    fn sync(&self, _: Site) -> io::Result<()> {
+        ReadOnly::refuse()
+    }
+
+    fn set_len(&self, _: Site, _: u64) -> io::Result<()> {
+        ReadOnly::refuse()
+    }
+
+    fn allocate(&self, _: Site, _: u64, _: u64) -> io::Result<()> {
+        ReadOnly::refuse()
+    }
+
+    fn len(&self) -> io::Result<u64> {
+        self.0.metadata().map(|data| data.len())
+    }
+}

@@ -1,0 +1,162 @@
+//! `compression`: what codecs make of real pages of an engine, and what they cost inside it.
+//!
+//! The rows are the same but for how much of their payload is alike; each codec that an engine has
+//! gets a fresh store. After the load without compression the pages of its files are given to all
+//! codecs at several sizes of block, and every block must come back as it was.
+
+use super::{Experiment, Fixed, Params, Sizes};
+use crate::record::{LoadKind, Preset, Setting, StepPlan};
+use crate::workload::iibench::{Payload, RowParams, Shape, Work};
+
+pub(super) const EXPERIMENT: Experiment = Experiment {
+    name: "compression",
+    about: "codecs on real pages at 4 to 128 KiB, and inside the engines at three payloads",
+    source: "the comparison of compression algorithms of 2016 and its correction a month later \
+             (block sizes by codecs; verify round trips)",
+    program: None,
+    params: Params {
+        shape: Shape::Classic,
+        payload: payload(50),
+        batch: 100,
+        queries: 0.0,
+        indexes: 0,
+    },
+    fixed: &[Fixed::Rate, Fixed::Codec, Fixed::Payload],
+    sizes,
+    steps,
+};
+
+/// Per cent of a payload that is the same in all rows.
+pub(crate) const CONSTANT: [u8; 3] = [50, 75, 90];
+
+/// Codecs by the names that engines give them.
+pub(crate) const COMPRESSORS: [&str; 4] = ["none", "snappy", "lz4", "zstd"];
+
+/// Runs with fewer rows have one payload only.
+const FEW: u64 = 50_000;
+
+/// Bytes of a payload.
+const BYTES: u32 = 1000;
+
+const fn payload(constant: u8) -> Payload {
+    Payload {
+        min: BYTES,
+        max: BYTES,
+        constant,
+    }
+}
+
+fn sizes(preset: Preset) -> Sizes {
+    let of = |rows, memory_mib, cache_mib, load_seconds, query_seconds| Sizes {
+        rows,
+        memory_mib,
+        cache_mib,
+        load_seconds,
+        query_seconds,
+        repeats: 1,
+    };
+    match preset {
+        Preset::Smoke => of(10_000, 128, 32, 5.0, 0.5),
+        Preset::Quick => of(300_000, 128, 64, 60.0, 5.0),
+        Preset::Standard => of(2_000_000, 512, 256, 600.0, 60.0),
+        Preset::Published => of(10_000_000, 4096, 2048, 86_400.0, 600.0),
+    }
+}
+
+fn steps(sizes: &Sizes, params: &Params) -> Vec<StepPlan> {
+    let constants = CONSTANT.into_iter();
+    let constants = constants.take(if sizes.rows < FEW { 1 } else { CONSTANT.len() });
+    let mut steps = Vec::new();
+    for constant in constants {
+        for compressor in COMPRESSORS {
+            steps.push(load(constant, compressor, sizes, params));
+            steps.push(point(constant, compressor, sizes));
+        }
+    }
+    steps
+}
+
+/// The setting of all steps on one store.
+fn setting(constant: u8, compressor: &str) -> Setting {
+    // The seed is the run's.
+    let rows = RowParams {
+        seed: 0,
+        shape: Shape::Classic,
+        payload: payload(constant),
+        indexes: 0,
+    };
+    Setting {
+        compressor: Some(compressor.to_owned()),
+        params: Some(serde_json::to_value(rows).expect("plain data")),
+        ..Setting::default()
+    }
+}
+
+fn load(constant: u8, compressor: &str, sizes: &Sizes, params: &Params) -> StepPlan {
+    let work = Work::Load {
+        batch: params.batch,
+        indexes: false,
+        deletes: false,
+        interval_rows: (sizes.rows / 10).max(1),
+        queries: None,
+    };
+    let rows = sizes.rows;
+    // All codecs, sizes and directions together take about as long as a query step or two.
+    let each = sizes.query_seconds / 25.0;
+    StepPlan {
+        name: format!("load-{constant}-{compressor}"),
+        about: format!(
+            "insert {rows} rows, {constant} % of whose payload is the same in all, codec \
+             {compressor}"
+        ),
+        work: serde_json::to_value(work).expect("plain data"),
+        operations: rows,
+        seconds_max: sizes.load_seconds,
+        load: LoadKind::Closed,
+        settle: true,
+        setting: Setting {
+            fresh: true,
+            codecs: (compressor == "none").then_some(each),
+            ..setting(constant, compressor)
+        },
+    }
+}
+
+fn point(constant: u8, compressor: &str, sizes: &Sizes) -> StepPlan {
+    let work = Work::Query {
+        point: true,
+        write_rate: 0.0,
+        batch: 1,
+    };
+    StepPlan {
+        name: format!("point-{constant}-{compressor}"),
+        about: format!("get rows by primary key, the store read cold, codec {compressor}"),
+        work: serde_json::to_value(work).expect("plain data"),
+        operations: 0,
+        seconds_max: sizes.query_seconds,
+        load: LoadKind::Closed,
+        settle: false,
+        setting: Setting {
+            cold: true,
+            ..setting(constant, compressor)
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_codec_has_a_fresh_store_and_is_read_cold() {
+        let steps = steps(&sizes(Preset::Quick), &EXPERIMENT.params);
+        assert_eq!(steps.len(), 24);
+        for pair in steps.chunks(2) {
+            assert!(pair[0].setting.fresh && pair[1].setting.cold);
+            assert_eq!(pair[0].setting.compressor, pair[1].setting.compressor);
+            assert_eq!(pair[0].setting.params, pair[1].setting.params);
+        }
+        let tried = steps.iter().filter(|s| s.setting.codecs.is_some());
+        assert_eq!(tried.count(), 3);
+    }
+}

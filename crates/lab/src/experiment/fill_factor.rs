@@ -1,0 +1,141 @@
+//! `fill-factor`: how full pages are made when a table is rebuilt, and what becomes of them when
+//! rows keep coming and going at random. A page filled to the brim must split at once; one with
+//! room to spare takes more of the file from the beginning.
+
+use super::{Experiment, Fixed, Params, Sizes};
+use crate::record::{LoadKind, Preset, Setting, StepPlan};
+use crate::workload::iibench::{Payload, Shape, Work};
+
+pub(super) const EXPERIMENT: Experiment = Experiment {
+    name: "fill-factor",
+    about: "load at random, rebuild at each fill factor, then exchange rows and count splits",
+    source: "the article on InnoDB's fill factor and page merges (2 M rows keyed by a hash, \
+             rebuilt, then 400 rounds of 10 k inserts and 10 k deletes)",
+    program: None,
+    params: Params {
+        shape: Shape::Hashed,
+        payload: PAYLOAD,
+        batch: 100,
+        queries: 0.0,
+        indexes: 0,
+    },
+    fixed: &[Fixed::Rate],
+    sizes,
+    steps,
+};
+
+/// `char(160)`, as in the scaled procedure.
+const PAYLOAD: Payload = Payload {
+    min: 160,
+    max: 160,
+    constant: 50,
+};
+
+/// The fill factors of the article, in per cent.
+pub(crate) const FILLS: [u8; 6] = [75, 80, 82, 83, 85, 100];
+
+/// Those of runs with fewer rows than [`FEW`].
+const FILLS_FEW: [u8; 2] = [75, 100];
+const FEW: u64 = 100_000;
+
+/// Rounds in which rows are exchanged.
+pub(crate) const ROUNDS: u32 = 3;
+
+/// The share of the rows that a round exchanges: one in so many.
+const SHARE: u64 = 10;
+
+fn sizes(preset: Preset) -> Sizes {
+    let of = |rows, memory_mib, cache_mib, load_seconds| Sizes {
+        rows,
+        memory_mib,
+        cache_mib,
+        load_seconds,
+        query_seconds: 0.0,
+        repeats: 1,
+    };
+    match preset {
+        Preset::Smoke => of(20_000, 128, 32, 5.0),
+        Preset::Quick => of(400_000, 256, 128, 60.0),
+        Preset::Standard => of(2_000_000, 512, 256, 600.0),
+        Preset::Published => of(2_000_000, 4096, 2048, 86_400.0),
+    }
+}
+
+fn steps(sizes: &Sizes, params: &Params) -> Vec<StepPlan> {
+    let fills: &[u8] = if sizes.rows < FEW { &FILLS_FEW } else { &FILLS };
+    // First as it is made without a word, which every engine can do.
+    let all = std::iter::once(None).chain(fills.iter().copied().map(Some));
+    all.flat_map(|fill| of_fill(fill, sizes, params)).collect()
+}
+
+/// The name of a step at a fill factor.
+pub(crate) fn name(step: &str, fill: Option<u8>) -> String {
+    fill.map_or(step.to_owned(), |fill| format!("{step}-{fill}"))
+}
+
+fn of_fill(fill: Option<u8>, sizes: &Sizes, params: &Params) -> Vec<StepPlan> {
+    let at = fill.map_or(String::new(), |fill| format!(", pages filled to {fill} %"));
+    let load = |deletes| Work::Load {
+        batch: params.batch,
+        indexes: false,
+        deletes,
+        interval_rows: (sizes.rows / 10).max(1),
+        queries: None,
+    };
+    let step = |step: &str, about: String, work: &Work, operations, map| StepPlan {
+        name: name(step, fill),
+        about,
+        work: serde_json::to_value(work).expect("plain data"),
+        operations,
+        seconds_max: sizes.load_seconds,
+        load: LoadKind::Closed,
+        settle: true,
+        setting: Setting {
+            fresh: step == "load",
+            fill,
+            map,
+            ..Setting::default()
+        },
+    };
+    let rows = sizes.rows;
+    let about = format!("insert {rows} rows whose keys are a hash of their number{at}");
+    // An engine that cannot be asked to rebuild is drawn as it was loaded.
+    let mut steps = vec![step("load", about, &load(false), rows, fill.is_none())];
+    let about = format!("write the rows anew into their best form{at}");
+    steps.push(step("rebuild", about, &Work::Rebuild, rows, true));
+    let share = (rows / SHARE).max(1);
+    for round in 1..=ROUNDS {
+        let about = format!("insert {share} rows at random and delete as many{at}");
+        let name = format!("round{round}");
+        steps.push(step(&name, about, &load(true), share, round == ROUNDS));
+    }
+    steps
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_fill_factor_begins_afresh_and_is_drawn_before_and_after() {
+        let steps = steps(&sizes(Preset::Quick), &EXPERIMENT.params);
+        assert_eq!(steps.len(), (1 + FILLS.len()) * 5);
+        let names: Vec<&str> = steps
+            .iter()
+            .skip(5)
+            .take(5)
+            .map(|s| s.name.as_str())
+            .collect();
+        let expected = [
+            "load-75",
+            "rebuild-75",
+            "round1-75",
+            "round2-75",
+            "round3-75",
+        ];
+        assert_eq!(names, expected);
+        assert!(steps.iter().step_by(5).all(|s| s.setting.fresh));
+        assert_eq!(steps.iter().filter(|s| s.setting.map).count(), 15);
+        assert!(steps.iter().take(5).all(|s| s.setting.fill.is_none()));
+    }
+}

@@ -1,0 +1,297 @@
+//! The article on InnoDB's fill factor: how splits and merges follow from how full pages were made.
+
+use super::{Beside, Grid, Line, Plot, Shape, Value, figure, ratio, result, words};
+use crate::experiment::fill_factor::{FILLS, ROUNDS, name};
+use crate::record::RunRecord;
+
+const SOURCE: &str = "The article on InnoDB's page merges and fill factor: 2 M rows keyed by a \
+                      hash, the table rebuilt at each fill factor, then 400 rounds of 10 k inserts \
+                      and 10 k deletes";
+
+/// Fill factor, splits, merge attempts, merges.
+const PUBLISHED: [(u8, [f64; 3]); 6] = [
+    (75, [63.0, 4.0, 3.0]),
+    (80, [565.0, 108.0, 34.0]),
+    (82, [1363.0, 348.0, 106.0]),
+    (83, [2063.0, 658.0, 203.0]),
+    (85, [4350.0, 1324.0, 318.0]),
+    (100, [44_771.0, 15_527.0, 2323.0]),
+];
+
+/// What the article says of the rise.
+const RISE: f64 = 44_771.0 / 2063.0;
+
+pub(super) fn beside(run: &RunRecord) -> Beside {
+    let targets: Vec<&str> = run
+        .manifest
+        .plan
+        .targets
+        .iter()
+        .map(|t| t.name.as_str())
+        .collect();
+    Beside {
+        source: SOURCE.to_owned(),
+        measured: vec![fills(run, &targets), rounds(run, &targets)],
+        published: published(),
+        plots: vec![bars(run, &targets)],
+        shapes: targets.iter().flat_map(|t| shapes(run, t)).collect(),
+        notes: words(&[
+            "before: after the rebuild (after the load, where the engine cannot rebuild); after: \
+             when the last round had settled. The maps of both \
+             are below.",
+            "Leaf fill is read from the files, page by page: of betree it is the share of its \
+             extents in use, of WiredTiger the size of pages before compression against the \
+             largest.",
+            "A dash for the fill factor: pages as the engine makes them unless told otherwise. \
+             Engines that copy pages or merge runs have no fill factor to set.",
+            "The article judges InnoDB: the rise from 83 to 100 per cent is looked for in targets \
+             whose fill factor can be set and which count splits.",
+        ]),
+    }
+}
+
+fn published() -> Grid {
+    let line = |(fill, values): &(u8, [f64; 3])| Line {
+        name: format!("InnoDB, {fill} %"),
+        values: values.iter().map(|v| Value::Number(Some(*v))).collect(),
+    };
+    Grid {
+        caption: "Published, over 4 M inserts and as many deletes: shapes only".to_owned(),
+        columns: words(&["splits", "merge attempts", "merges"]),
+        lines: PUBLISHED.iter().map(line).collect(),
+    }
+}
+
+/// The fill factors of the run; none first.
+fn planned(run: &RunRecord) -> Vec<Option<u8>> {
+    let all = std::iter::once(None).chain(FILLS.into_iter().map(Some));
+    let there = |fill: &Option<u8>| {
+        let name = name("rebuild", *fill);
+        run.manifest.plan.steps.iter().any(|s| s.name == name)
+    };
+    all.filter(there).collect()
+}
+
+fn round(number: u32, fill: Option<u8>) -> String {
+    name(&format!("round{number}"), fill)
+}
+
+/// A counter over all rounds; `None` where it was not counted in each.
+fn over_rounds(run: &RunRecord, target: &str, fill: Option<u8>, counter: &str) -> Option<f64> {
+    let of = |number| figure(run, target, &round(number, fill), counter);
+    (1..=ROUNDS).map(of).sum()
+}
+
+const FILL_COLUMNS: [&str; 15] = [
+    "fill %",
+    "MB before",
+    "MB after",
+    "leaves before",
+    "leaves after",
+    "leaf fill % before",
+    "leaf fill % after",
+    "free % after",
+    "splits",
+    "merge attempts",
+    "merges",
+    "reorganizations",
+    "device kB/insert",
+    "extents after",
+    "n/a because",
+];
+
+fn fills(run: &RunRecord, targets: &[&str]) -> Grid {
+    let mut lines = Vec::new();
+    for target in targets {
+        for fill in planned(run) {
+            let (first, last) = (name("rebuild", fill), round(ROUNDS, fill));
+            let loaded = name("load", fill);
+            let before = |what: &str| {
+                let rebuilt = figure(run, target, &first, what);
+                rebuilt.or_else(|| figure(run, target, &loaded, what))
+            };
+            let after = |what: &str| figure(run, target, &last, what);
+            let share = |value: Option<f64>| value.map(|v| 100.0 * v);
+            let free = ratio(after("map_free_bytes"), after("map_file_bytes"));
+            let mut values = vec![Value::Text(fill.map_or("-".to_owned(), |f| f.to_string()))];
+            let written: Option<f64> = (1..=ROUNDS)
+                .map(|n| figure(run, target, &round(n, fill), "device_write_bytes_per_row"))
+                .sum();
+            let numbers = [
+                before("file_bytes").map(|b| b / 1e6),
+                after("file_bytes").map(|b| b / 1e6),
+                before("map_leaves"),
+                after("map_leaves"),
+                share(before("map_leaf_fill")),
+                share(after("map_leaf_fill")),
+                share(free),
+                over_rounds(run, target, fill, "splits"),
+                over_rounds(run, target, fill, "merge_attempts"),
+                over_rounds(run, target, fill, "merges"),
+                over_rounds(run, target, fill, "reorganizations"),
+                written.map(|bytes| bytes / f64::from(ROUNDS) / 1e3),
+                after("map_extents"),
+            ];
+            values.extend(numbers.map(Value::Number));
+            values.push(Value::Text(why_not(run, target, &first)));
+            lines.push(Line {
+                name: (*target).to_owned(),
+                values,
+            });
+        }
+    }
+    Grid {
+        caption: "By fill factor: before and after the rounds".to_owned(),
+        columns: words(&FILL_COLUMNS),
+        lines,
+    }
+}
+
+fn rounds(run: &RunRecord, targets: &[&str]) -> Grid {
+    let mut lines = Vec::new();
+    for target in targets {
+        for fill in planned(run) {
+            for number in 1..=ROUNDS {
+                let step = round(number, fill);
+                let of = |what: &str| figure(run, target, &step, what);
+                if of("rows").is_none() {
+                    continue;
+                }
+                let fill = fill.map_or("-".to_owned(), |f| f.to_string());
+                let mut values = vec![Value::Text(fill), Value::Text(number.to_string())];
+                let numbers = [
+                    of("rate_mean"),
+                    of("splits"),
+                    of("merge_attempts"),
+                    of("merges"),
+                    of("file_bytes").map(|b| b / 1e6),
+                ];
+                values.extend(numbers.map(Value::Number));
+                lines.push(Line {
+                    name: (*target).to_owned(),
+                    values,
+                });
+            }
+        }
+    }
+    Grid {
+        caption: "Round by round: a tenth of the rows inserted, as many deleted".to_owned(),
+        columns: words(&[
+            "fill %",
+            "round",
+            "rows/s",
+            "splits",
+            "merge attempts",
+            "merges",
+            "MB",
+        ]),
+        lines,
+    }
+}
+
+fn why_not(run: &RunRecord, target: &str, step: &str) -> String {
+    match result(run, target, step) {
+        Some(r) => match &r.unsupported {
+            Some(why) => why.clone(),
+            None if r.valid => String::new(),
+            None => "not valid".to_owned(),
+        },
+        None => "not run".to_owned(),
+    }
+}
+
+fn bars(run: &RunRecord, targets: &[&str]) -> Plot {
+    let mut bars = Vec::new();
+    for target in targets {
+        for fill in planned(run) {
+            let splits = over_rounds(run, target, fill, "splits");
+            if splits.is_some() {
+                let name = fill.map_or("as it is".to_owned(), |f| format!("{f} %"));
+                bars.push(((*target).to_owned(), name, splits));
+            }
+        }
+    }
+    Plot::Bars {
+        title: "Splits in all rounds".to_owned(),
+        bars,
+    }
+}
+
+/// The rise is looked for where a fill factor was set and splits were counted. With few rows there
+/// is no step at 83: then from the lowest that was measured.
+fn shapes(run: &RunRecord, target: &str) -> Vec<Shape> {
+    let of = |fill| over_rounds(run, target, Some(fill), "splits");
+    let Some(full) = of(100) else {
+        return Vec::new();
+    };
+    let (from, low) = match of(83) {
+        Some(splits) => (83, Some(splits)),
+        None => (75, of(75)),
+    };
+    // None at all is fewer than one.
+    let measured = low.map(|low| full / low.max(1.0));
+    let claim = format!("splits rise steeply from fill factor {from} to 100 (InnoDB, 83 to 100)");
+    vec![Shape::new(target, &claim, RISE, measured)]
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+    use crate::analysis::{fixture, summarize};
+    use crate::published::Reproduced;
+    use crate::record::StepSummary;
+
+    fn run(splits: [f64; 2]) -> RunRecord {
+        let mut steps = Vec::new();
+        for (fill, splits) in [75, 100].into_iter().zip(splits) {
+            for step in ["rebuild", "round1", "round2", "round3"] {
+                steps.push(StepSummary {
+                    step: name(step, Some(fill)),
+                    extra: BTreeMap::from([
+                        ("splits".to_owned(), splits),
+                        ("map_leaf_fill".to_owned(), 0.7),
+                    ]),
+                    ..fixture::step("innodb", 1, 1000.0)
+                });
+            }
+        }
+        let mut run = fixture::run("run", &["innodb"], 1, steps.clone());
+        let plan = run.manifest.plan.steps[0].clone();
+        run.manifest.plan.experiment = "fill-factor".to_owned();
+        run.manifest.plan.steps = steps
+            .iter()
+            .map(|s| {
+                let mut step = plan.clone();
+                step.name.clone_from(&s.step);
+                step
+            })
+            .collect();
+        let with_rates: Vec<_> = steps.into_iter().map(|s| (s, Vec::new())).collect();
+        run.summary = summarize(&run.manifest, &with_rates, true);
+        run
+    }
+
+    #[test]
+    fn splits_are_summed_over_rounds_and_the_rise_is_judged() {
+        let steep = beside(&run([10.0, 200.0]));
+        let [shape] = steep.shapes.as_slice() else {
+            panic!("{:?}", steep.shapes)
+        };
+        assert_eq!(
+            (shape.measured, shape.verdict),
+            (Some(20.0), Reproduced::Yes)
+        );
+        let flat = beside(&run([10.0, 10.0]));
+        assert_eq!(flat.shapes[0].verdict, Reproduced::No);
+        let grid = &steep.measured[0];
+        let column = grid.columns.iter().position(|c| c == "splits").unwrap();
+        assert_eq!(grid.lines[0].values[column], Value::Number(Some(30.0)));
+        assert_eq!(steep.measured[1].lines.len(), 6);
+        for grid in steep.measured.iter().chain([&steep.published]) {
+            let fits = |l: &Line| l.values.len() == grid.columns.len();
+            assert!(grid.lines.iter().all(fits), "{}", grid.caption);
+        }
+    }
+}

@@ -1,0 +1,75 @@
+//! What is looked at after a step, when the store is at rest: its files, as a map; and what codecs
+//! make of the pages in them.
+
+use super::cell::{Lap, Measured, unexpected};
+use crate::codec::Tried;
+use crate::error::Result;
+use crate::map::{self, Map};
+use crate::record::StepPlan;
+use crate::store::StepDir;
+use crate::worker::protocol::{Event, Request};
+
+/// Look at the files of a step as its setting asks.
+pub(super) fn look(
+    lap: &mut Lap<'_, '_, '_>,
+    step: &StepPlan,
+    dir: &StepDir,
+    measured: &mut Measured,
+) -> Result<()> {
+    if step.setting.map {
+        // The worker holds the store, which is at rest: what is drawn is what was settled.
+        match map::read(&lap.dir) {
+            Ok(map) => {
+                figures(&map, measured);
+                dir.write_map(&map)?;
+            }
+            Err(e) => measured.warnings.push(format!("no map: {}", e.message)),
+        }
+    }
+    if let Some(seconds) = step.setting.codecs {
+        let request = Request::Codecs {
+            directory: lap.dir.clone(),
+            seconds,
+        };
+        match lap.ask(&request)? {
+            Event::Codecs { tried } => codecs(&tried, measured),
+            other => return Err(unexpected(&other)),
+        }
+    }
+    Ok(())
+}
+
+/// The sums of a map as numbers of the step.
+fn figures(map: &Map, measured: &mut Measured) {
+    let sums = &map.sums;
+    let mut put = |name: &str, value: f64| measured.extra.insert(name.to_owned(), value);
+    put("map_file_bytes", sums.file_bytes as f64);
+    put("map_free_bytes", sums.free_bytes as f64);
+    put("map_leaves", sums.leaves as f64);
+    if let Some(fill) = sums.leaf_fill {
+        put("map_leaf_fill", fill);
+    }
+    if let Some(extents) = sums.extents {
+        put("map_extents", extents as f64);
+    }
+}
+
+/// What codecs came to as numbers of the step; one that did not give back what it was given makes
+/// the step invalid.
+fn codecs(tried: &[Tried], measured: &mut Measured) {
+    for one in tried {
+        let place = format!("codec.{}.{}", one.codec, one.block);
+        let mut put = |name: &str, value: f64| {
+            measured.extra.insert(format!("{place}.{name}"), value);
+        };
+        put("ratio", one.ratio);
+        put("compress_mb_s", one.compress);
+        put("decompress_mb_s", one.decompress);
+        if 0 < one.wrong {
+            measured.integrity.faults.push(format!(
+                "{} gave back {} blocks of {} bytes other than it was given",
+                one.codec, one.wrong, one.block
+            ));
+        }
+    }
+}

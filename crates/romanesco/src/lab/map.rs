@@ -1,0 +1,62 @@
+//! `romanesco lab map`.
+
+use std::env;
+use std::io::{IsTerminal, stdout};
+use std::path::PathBuf;
+
+use lab::map::{self, Ink};
+use lab::{Error, Result};
+
+#[derive(clap::Args)]
+#[command(
+    after_help = "Example: romanesco lab map /var/lib/mysql/shop/orders.ibd --html orders.html\n\n\
+Nothing is opened through its engine, locked or written. A cell is a page, and its height is how \
+full the page is."
+)]
+pub(crate) struct Args {
+    /// The directory of a store, its data file, or a tablespace of InnoDB (.ibd)
+    path: PathBuf,
+    /// Write a page with the same pictures
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+    /// Use colours though the output is no terminal
+    #[arg(long, conflicts_with_all = ["plain", "json"])]
+    ansi: bool,
+    /// Use ASCII alone
+    #[arg(long, conflicts_with = "json")]
+    plain: bool,
+}
+
+pub(crate) fn run(args: &Args) -> Result<u8> {
+    let map = map::read(&args.path)?;
+    if let Some(path) = &args.html {
+        let page = map::page(&map);
+        vfs::write_atomic(path, page.as_bytes()).map_err(|e| Error::io("write", path, &e))?;
+    }
+    if args.json {
+        let text = serde_json::to_string(&map).map_err(|e| Error::new(e.to_string()))?;
+        say!("{text}");
+    } else if args.html.is_none() || args.ansi || args.plain {
+        say!("{}", map::text(&map, args.ink()).trim_end());
+    } else if let Some(path) = &args.html {
+        say!("{}", path.display());
+    }
+    Ok(0)
+}
+
+impl Args {
+    /// Colours on a terminal that has them, unless the user has asked for none (`NO_COLOR`).
+    fn ink(&self) -> Ink {
+        let set = |name: &str| env::var_os(name).is_some_and(|value| !value.is_empty());
+        let dumb = env::var("TERM").is_ok_and(|term| term == "dumb");
+        let bare = set("NO_COLOR") || dumb || !stdout().is_terminal();
+        if self.plain || (bare && !self.ansi) {
+            return Ink::Plain;
+        }
+        let deep = env::var("COLORTERM").is_ok_and(|v| v == "truecolor" || v == "24bit");
+        if deep { Ink::TrueColour } else { Ink::Colours }
+    }
+}
