@@ -60,7 +60,9 @@ fn innodb(wire: &mut dyn Wire, limit: Duration) -> Result<Settled, String> {
         if dirty != last.0 {
             last = (dirty, time::now());
         }
-        let still = STILL * 10 <= last.1.elapsed();
+        // A purge that waits for somebody else is not waited for; nor is a server that was not asked.
+        let patience = if asked { STILL * 10 } else { STILL };
+        let still = patience <= last.1.elapsed();
         if dirty <= capacity / DIRTY_SHARE && (purged || still) {
             break Settled::Complete;
         }
