@@ -62,10 +62,10 @@ fn children(running: &Running) -> Vec<u32> {
 
 fn steps(place: &Place, target: &str) {
     place
-        .lab(&format!("run iibench-steps -t {target} {SHORT}"))
+        .lab(&format!("run iibench-reads -t {target} {SHORT}"))
         .exits(0);
     place.whole("run");
-    assert_eq!(place.count("run", "done"), 10);
+    assert_eq!(place.count("run", "done"), 4);
     let record = &place.json("run/env/targets.json")[0];
     assert_ne!(record["version"], "unknown", "{record:#}");
     assert!(record["notes"].to_string().contains("torn"), "{record:#}");
@@ -94,22 +94,23 @@ fn steps(place: &Place, target: &str) {
 }
 
 #[test]
-fn mariadb_goes_through_every_step_with_innodb() {
+fn mariadb_is_measured_with_innodb() {
     if mariadb() {
         let place = Place::new();
         steps(&place, "mariadb");
-        let load = place.json("run/steps/001_mariadb_r1_l.i0/summary.json");
+        let load = place.json("run/steps/001_mariadb_r1_load/summary.json");
         let written = &load["written_by_reason"];
-        assert!(written["log"].as_u64() > Some(100_000), "{written:#}");
+        assert!(written["log"].as_u64() > Some(0), "{written:#}");
         let report = place.text("run/report.html");
         assert!(report.contains("innodb_buffer_pool_size") && report.contains("doublewrite"));
     }
 }
 
 #[test]
-fn mariadb_goes_through_every_step_with_myrocks() {
+fn mariadb_is_measured_with_myrocks() {
     if mariadb() {
-        steps(&Place::new(), "mariadb:engine=myrocks");
+        // It has threads and buffers besides its caches.
+        steps(&Place::new(), "mariadb:engine=myrocks --mem 256M");
     }
 }
 
@@ -127,7 +128,7 @@ fn mariadb_reads_with_the_engines_without_transactions() {
 }
 
 #[test]
-fn postgres_goes_through_every_step() {
+fn postgres_is_measured() {
     if postgres() {
         steps(&open_place(), "postgres");
     }
@@ -181,8 +182,11 @@ fn a_lab_that_ends_takes_its_database_along() {
                 continue;
             }
             let place = open_place();
-            let mut running = place.start(&format!("run iibench-steps -t {target} {SHORT}"));
-            place.await_step("run", "_qr100");
+            let mut running = place.start(&format!(
+                "run iibench-classic -t {target} --preset smoke --rows 20000 --rate 2000 --batch \
+                 20 --time 3 --settle 0.2 --out run"
+            ));
+            place.await_step("run", "_load");
             let (lab, mut all) = (running.pid(), children(&running));
             for pid in all.clone() {
                 let path = format!("/proc/{pid}/task/{pid}/children");
