@@ -1,7 +1,5 @@
 //! Codecs on blocks of every kind.
 
-#![expect(clippy::unwrap_used, reason = "tests")]
-
 use stdx::rng::Rng;
 
 use super::*;

@@ -1,7 +1,5 @@
 //! Maps of stores that engines made, of a tablespace a server made, and of damaged files.
 
-#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests")]
-
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::Read;
@@ -263,7 +261,8 @@ fn names_from_files_cannot_leave_their_place() {
         owner: Some(0),
         ..Cell::of(Kind::Data)
     }];
-    let mut panel = super::model::Panel::pages(&evil, "about", 4096, &[evil.clone()], &cells);
+    let mut panel =
+        super::model::Panel::pages(&evil, "about", 4096, std::slice::from_ref(&evil), &cells);
     panel.title = evil;
     map.panels.push(panel);
     let html = page(&map);

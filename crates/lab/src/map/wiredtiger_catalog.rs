@@ -211,7 +211,7 @@ mod tests {
 
     #[test]
     fn a_list_of_extents_must_fit_the_file() {
-        let magic = [0xe2, (71_002_u32 - 8256 >> 8) as u8, 0];
+        let magic = [0xe2, ((71_002_u32 - 8256) >> 8).to_le_bytes()[0], 0];
         assert_eq!(extents(&magic, 1 << 20), None);
         assert_eq!(extents(&[], 0), None);
     }

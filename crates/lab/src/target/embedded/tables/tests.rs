@@ -89,7 +89,7 @@ fn rows_come_back_by_key_and_by_index_in_both_directions() {
         let mut client = store.client().unwrap();
         let client = client.as_mut();
         let rows: Vec<Row> = (0..10)
-            .map(|i| row(i % 2, i, ["pear", "apple"][i as usize / 5]))
+            .map(|i| row(i % 2, i, if i < 5 { "pear" } else { "apple" }))
             .collect();
         client.insert(0, &rows).unwrap();
         let mut got = Row::new();
@@ -167,7 +167,7 @@ fn of_two_transactions_that_change_a_row_one_begins_again() {
     everywhere(|store| {
         let (mut one, mut two) = (store.client().unwrap(), store.client().unwrap());
         let start = row(1, 1, "pear");
-        one.insert(0, &[start.clone()]).unwrap();
+        one.insert(0, std::slice::from_ref(&start)).unwrap();
         one.begin(Mode::Write).unwrap();
         two.begin(Mode::Write).unwrap();
         let mut seen = Row::new();
@@ -201,7 +201,7 @@ fn index_and_rows_agree_whatever_is_done() {
             match (model.get(&id), rng.chance(0.3)) {
                 (Some(old), true) => client.delete(0, old).unwrap(),
                 (Some(old), false) => client.update(0, old, &new).unwrap(),
-                (None, _) => client.insert(0, &[new.clone()]).unwrap(),
+                (None, _) => client.insert(0, std::slice::from_ref(&new)).unwrap(),
             }
             if model.contains_key(&id)
                 && names(client, &Range::by_key(0, &[0.into(), id.into()])).is_empty()
