@@ -187,7 +187,7 @@ pub trait Meter {
     fn begin(&self);
     /// It ended.
     fn end(&self);
-    /// It wrote so many rows, or indexed so many (see [`indexed_rows`]), and so many bytes.
+    /// It wrote so many rows, or indexed so many (each index is a third), and so many bytes.
     fn wrote(&self, rows: u64, bytes: u64);
     /// It met so many entries.
     fn met(&self, entries: u64);

@@ -62,7 +62,7 @@ pub enum Mix {
 }
 
 impl Mix {
-    /// Shares of the requests in per cent, in the order of [`KINDS`].
+    /// Shares of the requests in per cent, in the order of `KINDS`.
     #[must_use]
     pub fn weights(self) -> [f64; 10] {
         match self {
