@@ -42,7 +42,7 @@ fn sizes(preset: Preset) -> Sizes {
         Preset::Smoke => of(2000, 128, 32, 5.0),
         Preset::Quick => of(100_000, 192, 64, 40.0),
         Preset::Standard => of(1_000_000, 256, 128, 600.0),
-        Preset::Published => of(10_000_000, 10_240, 8192, 86_400.0),
+        Preset::Published => of(10_000_000, 12_288, 8192, 86_400.0),
     }
 }
 

@@ -320,6 +320,15 @@ fn entries(block: &[u8]) -> Vec<(Vec<u8>, &[u8])> {
     all
 }
 
+/// The name of the tree that a column family is: ours have a digit and a colon before it, which
+/// say what the tree is made for.
+fn tree_name(family: &str) -> &str {
+    match family.split_once(':') {
+        Some(("0" | "1" | "2" | "3", name)) => name,
+        _ => family,
+    }
+}
+
 impl Version {
     fn into_map(self, map: &mut Map) {
         for (family, name) in &self.families {
@@ -329,6 +338,7 @@ impl Version {
                 .filter(|t| t.family == *family)
                 .collect();
             if !tables.is_empty() {
+                let name = tree_name(name);
                 map.trees.push(sum(name, &tables));
                 map.panels.push(panel(name, &tables));
             }
