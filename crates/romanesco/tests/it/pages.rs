@@ -108,7 +108,7 @@ fn compression_tries_codecs_and_reads_cold() {
             assert!((0.9..5.0).contains(&ratio), "{name} {ratio}");
         }
     }
-    assert!(step("point-50-zstd")["queries"].as_f64().unwrap() > 0.0);
+    assert!(step("point-50-zstd")["query_rate"].as_f64().unwrap() > 0.0);
     assert!(
         step("load-50-snappy")["unsupported"]
             .as_str()
