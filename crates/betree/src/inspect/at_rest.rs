@@ -8,8 +8,8 @@ use std::path::Path;
 
 use vfs::File;
 
-use super::map::{add_run, region, share};
-use crate::checkpoint::{self, BucketImage, DATA_START, Image};
+use super::map::{add_run, fixed, region};
+use crate::checkpoint::{self, BucketImage, Image};
 use crate::error::Result;
 use crate::map::{BucketMap, RegionKind, StorageMap};
 use crate::run::RunMeta;
@@ -32,17 +32,7 @@ pub fn map_at_rest(file: &dyn File, path: &Path) -> Result<(StorageMap, Vec<(Tre
         .map_err(|e| crate::error::Error::io("examine the data file", path, e))?;
     // It checks that nothing overlaps.
     checkpoint::rebuild_space(length, &superblock, image.as_ref())?;
-    let mut map = StorageMap::default();
-    let slots = Extent {
-        offset: 0,
-        len: DATA_START,
-    };
-    map.regions.push(region(slots, RegionKind::Superblock, 1.0));
-    if let Some(place) = superblock.image {
-        let used = share(place.length, place.extent().len);
-        map.regions
-            .push(region(place.extent(), RegionKind::Image, used));
-    }
+    let mut map = fixed(&superblock);
     let mut names = Vec::new();
     if let Some(image) = &image {
         add_image(&mut map, image);

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 
 use super::Look;
 use super::look::BucketLook;
-use crate::checkpoint::DATA_START;
+use crate::checkpoint::{DATA_START, Superblock};
 use crate::db::Core;
 use crate::error::Result;
 use crate::map::{BucketMap, LogSegment, Region, RegionKind, StorageMap};
@@ -29,17 +29,7 @@ impl Core {
             (look, self.runs.accounts().1, superblock)
         };
         look.trees.sort_by_key(|tree| tree.tree.id);
-        let mut map = StorageMap::default();
-        let slots = Extent {
-            offset: 0,
-            len: DATA_START,
-        };
-        map.regions.push(region(slots, RegionKind::Superblock, 1.0));
-        if let Some(place) = superblock.image {
-            let used = share(place.length, place.extent().len);
-            let image = region(place.extent(), RegionKind::Image, used);
-            map.regions.push(image);
-        }
+        let mut map = fixed(&superblock);
         // The reserve is free for the next checkpoint.
         let free = layout.free.iter().chain(&layout.reserve);
         map.regions
@@ -71,6 +61,22 @@ impl Core {
     }
 }
 
+/// A map with what has its place in every data file: the superblock's slots, and its image.
+pub(super) fn fixed(superblock: &Superblock) -> StorageMap {
+    let slots = Extent {
+        offset: 0,
+        len: DATA_START,
+    };
+    let mut map = StorageMap::default();
+    map.regions.push(region(slots, RegionKind::Superblock, 1.0));
+    if let Some(place) = superblock.image {
+        let used = share(place.length, place.extent().len);
+        let image = region(place.extent(), RegionKind::Image, used);
+        map.regions.push(image);
+    }
+    map
+}
+
 pub(super) fn add_run(regions: &mut Vec<Region>, meta: &RunMeta, kind: RegionKind, bucket: u32) {
     let mut left = meta.bytes;
     for extent in &meta.extents {
@@ -96,7 +102,7 @@ pub(super) fn region(extent: Extent, kind: RegionKind, used: f32) -> Region {
     }
 }
 
-pub(super) fn share(part: u64, of: u64) -> f32 {
+fn share(part: u64, of: u64) -> f32 {
     debug_assert!(part <= of, "a part is not more than the whole");
     (part as f32 / of.max(1) as f32).min(1.0)
 }

@@ -47,14 +47,7 @@ const fn payload(constant: u8) -> Payload {
 }
 
 fn sizes(preset: Preset) -> Sizes {
-    let of = |rows, memory_mib, cache_mib, load_seconds, query_seconds| Sizes {
-        rows,
-        memory_mib,
-        cache_mib,
-        load_seconds,
-        query_seconds,
-        repeats: 1,
-    };
+    let of = Sizes::once;
     match preset {
         Preset::Smoke => of(10_000, 128, 32, 5.0, 0.5),
         Preset::Quick => of(300_000, 128, 64, 60.0, 5.0),

@@ -45,13 +45,8 @@ pub(crate) const ROUNDS: u32 = 3;
 const SHARE: u64 = 10;
 
 fn sizes(preset: Preset) -> Sizes {
-    let of = |rows, memory_mib, cache_mib, load_seconds| Sizes {
-        rows,
-        memory_mib,
-        cache_mib,
-        load_seconds,
-        query_seconds: 0.0,
-        repeats: 1,
+    let of = |rows, memory_mib, cache_mib, load_seconds| {
+        Sizes::once(rows, memory_mib, cache_mib, load_seconds, 0.0)
     };
     match preset {
         Preset::Smoke => of(20_000, 128, 32, 5.0),

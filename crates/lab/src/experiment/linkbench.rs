@@ -25,14 +25,7 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
 };
 
 fn sizes(preset: Preset) -> Sizes {
-    let of = |rows, memory_mib, cache_mib, load_seconds, query_seconds| Sizes {
-        rows,
-        memory_mib,
-        cache_mib,
-        load_seconds,
-        query_seconds,
-        repeats: 1,
-    };
+    let of = Sizes::once;
     match preset {
         Preset::Smoke => of(1000, 128, 32, 300.0, 1.0),
         Preset::Quick => of(150_000, 128, 48, 900.0, 30.0),

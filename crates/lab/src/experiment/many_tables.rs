@@ -30,13 +30,8 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
 pub(crate) const TABLES: [u64; 5] = [1, 10, 100, 1000, 10_000];
 
 fn sizes(preset: Preset) -> Sizes {
-    let of = |rows, memory_mib, cache_mib, load_seconds| Sizes {
-        rows,
-        memory_mib,
-        cache_mib,
-        load_seconds,
-        query_seconds: load_seconds,
-        repeats: 1,
+    let of = |rows, memory_mib, cache_mib, load_seconds| {
+        Sizes::once(rows, memory_mib, cache_mib, load_seconds, load_seconds)
     };
     match preset {
         Preset::Smoke => of(2000, 128, 32, 5.0),

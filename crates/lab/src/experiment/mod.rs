@@ -44,6 +44,26 @@ pub struct Sizes {
     pub repeats: u32,
 }
 
+impl Sizes {
+    /// Sizes of one repeat.
+    pub(super) const fn once(
+        rows: u64,
+        memory_mib: u64,
+        cache_mib: u64,
+        load_seconds: f64,
+        query_seconds: f64,
+    ) -> Sizes {
+        Sizes {
+            rows,
+            memory_mib,
+            cache_mib,
+            load_seconds,
+            query_seconds,
+            repeats: 1,
+        }
+    }
+}
+
 /// What a run of the insert benchmark can vary.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Params {

@@ -29,14 +29,7 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
 pub(crate) const CLIENTS: [u32; 5] = [1, 4, 16, 64, 256];
 
 fn sizes(preset: Preset) -> Sizes {
-    let of = |rows, memory_mib, cache_mib, load_seconds, query_seconds| Sizes {
-        rows,
-        memory_mib,
-        cache_mib,
-        load_seconds,
-        query_seconds,
-        repeats: 1,
-    };
+    let of = Sizes::once;
     match preset {
         Preset::Smoke => of(4000, 128, 32, 300.0, 1.0),
         Preset::Quick => of(1_600_000, 128, 64, 900.0, 8.0),

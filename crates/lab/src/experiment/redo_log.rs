@@ -45,14 +45,7 @@ const KILLED: u32 = 4;
 const FEWER: u64 = 20;
 
 fn sizes(preset: Preset) -> Sizes {
-    let of = |rows, memory_mib, cache_mib, load_seconds, query_seconds| Sizes {
-        rows,
-        memory_mib,
-        cache_mib,
-        load_seconds,
-        query_seconds,
-        repeats: 1,
-    };
+    let of = Sizes::once;
     match preset {
         Preset::Smoke => of(20_000, 128, 32, 3.0, 1.0),
         Preset::Quick => of(200_000, 256, 128, 30.0, 3.0),

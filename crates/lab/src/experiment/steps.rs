@@ -32,14 +32,7 @@ const BATCH_I2: u32 = 5;
 const BATCH_BACKGROUND: u32 = 50;
 
 fn sizes(preset: Preset) -> Sizes {
-    let of = |rows, memory_mib, cache_mib, load_seconds, query_seconds| Sizes {
-        rows,
-        memory_mib,
-        cache_mib,
-        load_seconds,
-        query_seconds,
-        repeats: 1,
-    };
+    let of = Sizes::once;
     match preset {
         Preset::Smoke => of(60_000, 128, 32, 8.0, 1.0),
         Preset::Quick => of(1_000_000, 128, 32, 90.0, 15.0),

@@ -32,14 +32,7 @@ pub(crate) const CAPS: [u64; 5] = [5000, 2000, 1000, 500, 250];
 const WAREHOUSE: u64 = 30_000;
 
 fn sizes(preset: Preset) -> Sizes {
-    let of = |rows, memory_mib, cache_mib, load_seconds, query_seconds| Sizes {
-        rows,
-        memory_mib,
-        cache_mib,
-        load_seconds,
-        query_seconds,
-        repeats: 1,
-    };
+    let of = Sizes::once;
     match preset {
         Preset::Smoke => of(1000, 128, 32, 300.0, 1.0),
         Preset::Quick => of(3 * WAREHOUSE, 128, 48, 900.0, 12.0),

@@ -192,6 +192,15 @@ impl Panel {
         let there = |kind: &Kind| self.cells.iter().any(|cell| cell.kind == *kind);
         Kind::ALL.into_iter().filter(there).collect()
     }
+
+    /// A cell of a kind for the legend, in the colour of the first one of it.
+    pub(super) fn example(&self, kind: Kind) -> Cell {
+        let first = self.cells.iter().find(|cell| cell.kind == kind);
+        Cell {
+            owner: first.and_then(|cell| cell.owner),
+            ..Cell::of(kind)
+        }
+    }
 }
 
 /// Let neighbours share cells until there are at most [`CELLS_MAX`]; how many share one.

@@ -157,13 +157,8 @@ fn legend(panel: &Panel, body: &mut String, top: u32, width: u32) -> u32 {
     }
     for kind in panel.kinds() {
         let cell = Cell {
-            owner: panel
-                .cells
-                .iter()
-                .find(|c| c.kind == kind)
-                .and_then(|c| c.owner),
             used: (kind == Kind::Data).then_some(60),
-            ..Cell::of(kind)
+            ..panel.example(kind)
         };
         let name = match kind {
             Kind::Data => "data: the height is what is in use",

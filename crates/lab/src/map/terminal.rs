@@ -188,13 +188,8 @@ fn legend(panel: &Panel, ink: Ink, heat: bool, out: &mut String) {
     let mut words: Vec<String> = Vec::new();
     for kind in panel.kinds() {
         let cell = Cell {
-            owner: panel
-                .cells
-                .iter()
-                .find(|c| c.kind == kind)
-                .and_then(|c| c.owner),
             used: Some(60),
-            ..Cell::of(kind)
+            ..panel.example(kind)
         };
         let name = match (kind, ink, heat) {
             (Kind::Data, Ink::Plain, false) => "data, tenths in use (# unknown)",

@@ -1,7 +1,7 @@
 //! The insert benchmark as published in 2014: the rate of each interval as the store outgrows
 //! memory.
 
-use super::{Beside, Curve, Grid, Line, Plot, Shape, Value, words};
+use super::{Beside, Curve, Grid, Line, Plot, Shape, Value, targets, words};
 use crate::analysis::median;
 use crate::record::RunRecord;
 
@@ -41,13 +41,7 @@ const NOT_IN_PLACE: &str = "myrocks";
 const OUTGROWN: u64 = 3;
 
 pub(super) fn beside(run: &RunRecord) -> Beside {
-    let targets: Vec<&str> = run
-        .manifest
-        .plan
-        .targets
-        .iter()
-        .map(|t| t.name.as_str())
-        .collect();
+    let targets = targets(run);
     let mut curves: Vec<Curve> = targets.iter().filter_map(|t| curve(run, t)).collect();
     curves.extend(["InnoDB", "TokuMX"].map(old));
     Beside {

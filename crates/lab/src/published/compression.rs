@@ -1,7 +1,7 @@
 //! The comparison of compression algorithms of 2016, and what was measured of codecs on real pages
 //! and inside the engines.
 
-use super::{Beside, Grid, Line, Plot, Value, figure, ratio, result, words};
+use super::{Beside, Grid, Line, Plot, Value, figure, ratio, result, targets, words};
 use crate::codec;
 use crate::experiment::compression::{COMPRESSORS, CONSTANT};
 use crate::record::RunRecord;
@@ -10,13 +10,7 @@ const SOURCE: &str = "The comparison of compression algorithms of 2016 (lzbench 
                       blocks), and its correction a month later";
 
 pub(super) fn beside(run: &RunRecord) -> Beside {
-    let targets: Vec<&str> = run
-        .manifest
-        .plan
-        .targets
-        .iter()
-        .map(|t| t.name.as_str())
-        .collect();
+    let targets = targets(run);
     let mut plots = Vec::new();
     for constant in CONSTANT {
         plots.extend(targets.iter().filter_map(|t| scatter(run, t, constant)));

@@ -1,6 +1,6 @@
 //! The article on InnoDB's fill factor: how splits and merges follow from how full pages were made.
 
-use super::{Beside, Grid, Line, Plot, Shape, Value, figure, ratio, result, words};
+use super::{Beside, Grid, Line, Plot, Shape, Value, figure, ratio, targets, why_not, words};
 use crate::experiment::fill_factor::{FILLS, ROUNDS, name};
 use crate::record::RunRecord;
 
@@ -22,13 +22,7 @@ const PUBLISHED: [(u8, [f64; 3]); 6] = [
 const RISE: f64 = 44_771.0 / 2063.0;
 
 pub(super) fn beside(run: &RunRecord) -> Beside {
-    let targets: Vec<&str> = run
-        .manifest
-        .plan
-        .targets
-        .iter()
-        .map(|t| t.name.as_str())
-        .collect();
+    let targets = targets(run);
     Beside {
         source: SOURCE.to_owned(),
         measured: vec![fills(run, &targets), rounds(run, &targets)],
@@ -186,17 +180,6 @@ fn rounds(run: &RunRecord, targets: &[&str]) -> Grid {
             "MB",
         ]),
         lines,
-    }
-}
-
-fn why_not(run: &RunRecord, target: &str, step: &str) -> String {
-    match result(run, target, step) {
-        Some(r) => match &r.unsupported {
-            Some(why) => why.clone(),
-            None if r.valid => String::new(),
-            None => "not valid".to_owned(),
-        },
-        None => "not run".to_owned(),
     }
 }
 

@@ -1,7 +1,7 @@
 //! The insert benchmark article of 2015.
 
-use super::programs::{grid, published, targets};
-use super::{Beside, Plot, Shape, figure, ratio, words};
+use super::programs::{grid, published};
+use super::{Beside, Plot, Shape, figure, ratio, targets, words};
 use crate::experiment::insert_threads::{BEYOND, FIRST};
 use crate::record::RunRecord;
 

@@ -1,8 +1,9 @@
 //! Published runs of LinkBench.
 
-use super::programs::{grid, published, steps, targets};
-use super::{Beside, Plot, figure, words};
+use super::programs::{grid, published, steps};
+use super::{Beside, Plot, figure, targets, words};
 use crate::record::RunRecord;
+use crate::workload::linkbench::KINDS;
 
 const SOURCE: &str = "Percona's runs of LinkBench on InnoDB and TokuDB (115 GiB, cache 12 GiB): \
                       link adds in 10 seconds";
@@ -12,20 +13,6 @@ const PUBLISHED: [(&str, [f64; 2]); 3] = [
     ("InnoDB", [6029.0, 27_739.0]),
     ("InnoDB, 8 KiB pages", [6911.0, 9853.0]),
     ("TokuDB", [14_633.0, 20_594.0]),
-];
-
-/// The requests, as the workload names them.
-const KINDS: [&str; 10] = [
-    "getlinklist",
-    "getnode",
-    "addlink",
-    "updatelink",
-    "updatenode",
-    "countlink",
-    "deletelink",
-    "addnode",
-    "deletenode",
-    "getlink",
 ];
 
 /// The numbers of each request.

@@ -1,7 +1,7 @@
 //! The article on many growing tables of 2008.
 
-use super::programs::{Column, curve, curves, grid, number, published, steps, targets};
-use super::{Beside, Grid, Shape, figure, ratio, words};
+use super::programs::{Column, curve, curves, grid, number, published, steps};
+use super::{Beside, Grid, Shape, figure, ratio, targets, words};
 use crate::record::RunRecord;
 
 const SOURCE: &str = "Percona's article on many growing tables, 2008: 10 M inserts in all, each \

@@ -133,6 +133,24 @@ pub struct Shape {
     pub verdict: Reproduced,
 }
 
+/// The names of the targets of a run.
+fn targets(run: &RunRecord) -> Vec<&str> {
+    let all = run.manifest.plan.targets.iter();
+    all.map(|t| t.name.as_str()).collect()
+}
+
+/// Why a target has no figures of a step; nothing where it has.
+fn why_not(run: &RunRecord, target: &str, step: &str) -> String {
+    match result(run, target, step) {
+        Some(r) => match &r.unsupported {
+            Some(why) => why.clone(),
+            None if r.valid => String::new(),
+            None => "not valid".to_owned(),
+        },
+        None => "not run".to_owned(),
+    }
+}
+
 /// How far from 1 a ratio must be to count as a shape.
 const CLEAR: f64 = 0.1;
 

@@ -1,7 +1,7 @@
 //! The article on encryption at rest: what more and more threads do.
 
-use super::programs::{curves, grid, number, published, steps, targets};
-use super::{Beside, Shape, figure, ratio, words};
+use super::programs::{curves, grid, number, published, steps};
+use super::{Beside, Shape, figure, ratio, targets, words};
 use crate::record::RunRecord;
 
 const SOURCE: &str = "Percona's article on encryption at rest: sysbench oltp_read_only, 20 tables \

@@ -1,14 +1,8 @@
 //! Tables and plots of experiments whose steps are points of a curve: numbers of tables, caps,
 //! clients.
 
-use super::{Curve, Grid, Line, Plot, Value, figure, result, words};
+use super::{Curve, Grid, Line, Plot, Value, figure, result, targets, words};
 use crate::record::RunRecord;
-
-/// The names of the targets of a run.
-pub(super) fn targets(run: &RunRecord) -> Vec<&str> {
-    let all = run.manifest.plan.targets.iter();
-    all.map(|t| t.name.as_str()).collect()
-}
 
 /// The names of the steps of a run that begin so.
 pub(super) fn steps<'a>(run: &'a RunRecord, prefix: &str) -> Vec<&'a str> {

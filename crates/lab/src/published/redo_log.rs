@@ -1,7 +1,9 @@
 //! The redo log articles of 2014: what a sync in every commit costs, and how many bytes an insert
 //! writes.
 
-use super::{Beside, Grid, Line, Plot, Shape, Value, figure, ratio, result, words};
+use super::{
+    Beside, Grid, Line, Plot, Shape, Value, figure, programs, ratio, targets, why_not, words,
+};
 use crate::analysis::median;
 use crate::record::RunRecord;
 
@@ -42,13 +44,7 @@ const INSERTS: [&str; 6] = ["sync", "group", "interval", "none", "sync-16", "gro
 const KILLS: [&str; 4] = ["kill-sync", "kill-group", "kill-interval", "kill-none"];
 
 pub(super) fn beside(run: &RunRecord) -> Beside {
-    let targets: Vec<&str> = run
-        .manifest
-        .plan
-        .targets
-        .iter()
-        .map(|t| t.name.as_str())
-        .collect();
+    let targets = targets(run);
     Beside {
         source: SOURCE.to_owned(),
         measured: vec![inserts(run, &targets), kills(run, &targets)],
@@ -76,16 +72,9 @@ pub(super) fn beside(run: &RunRecord) -> Beside {
 }
 
 fn published() -> Grid {
-    let line = |(name, values): &(&str, [f64; 7])| Line {
-        name: (*name).to_owned(),
-        values: values
-            .iter()
-            .map(|v| Value::Number(v.is_finite().then_some(*v)))
-            .collect(),
-    };
-    Grid {
-        caption: "Published in 2014, on other machines: shapes only".to_owned(),
-        columns: words(&[
+    programs::published(
+        "Published in 2014, on other machines: shapes only",
+        &[
             "bytes/row",
             "MB/s written",
             "GB written",
@@ -93,9 +82,9 @@ fn published() -> Grid {
             "B written/insert",
             "inserts/s",
             "log B/insert",
-        ]),
-        lines: PUBLISHED.iter().map(line).collect(),
-    }
+        ],
+        &PUBLISHED,
+    )
 }
 
 /// Bytes written for a reason (or for all but the log), for each row of a step.
@@ -207,17 +196,6 @@ fn kills(run: &RunRecord, targets: &[&str]) -> Grid {
             "n/a because",
         ]),
         lines,
-    }
-}
-
-fn why_not(run: &RunRecord, target: &str, step: &str) -> String {
-    match result(run, target, step) {
-        Some(r) => match &r.unsupported {
-            Some(why) => why.clone(),
-            None if r.valid => String::new(),
-            None => "not valid".to_owned(),
-        },
-        None => "not run".to_owned(),
     }
 }
 

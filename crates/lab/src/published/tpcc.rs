@@ -1,7 +1,7 @@
 //! The articles on TPC-C under IOPS caps of 2018.
 
-use super::programs::{Column, curve, curves, grid, number, published, steps, targets};
-use super::{Beside, Curve, Grid, Plot, Shape, figure, ratio, words};
+use super::programs::{Column, curve, curves, grid, number, published, steps};
+use super::{Beside, Curve, Grid, Plot, Shape, figure, ratio, targets, words};
 use crate::cost::{self, CostOptions, Mode, Prices};
 use crate::record::RunRecord;
 

@@ -112,7 +112,6 @@ fn with_worker(
         rates: BTreeMap::new(),
         before: Before::default(),
         iops: None,
-        there: 0,
         untouched: true,
         lost: false,
     };
@@ -205,10 +204,8 @@ pub(super) struct Lap<'r, 'p, 'a> {
     rates: BTreeMap<String, f64>,
     /// The caps in force that are a step's own.
     iops: Option<u64>,
-    /// What a workload with tables of its own left in the store.
-    before: Before,
-    /// Rows that the last step left, of steps that delete none.
-    pub(super) there: u64,
+    /// What the last step left in the store, of steps that delete none.
+    pub(super) before: Before,
     /// Whether no step has written to the store yet.
     pub(super) untouched: bool,
     /// Whether the worker has no store that could be closed.
@@ -247,7 +244,7 @@ impl Lap<'_, '_, '_> {
             durability: setting.durability.unwrap_or(self.plan.durability),
             rows,
             program,
-            there: self.there,
+            there: self.before.rows,
             clients: setting.clients.unwrap_or(0).max(most_clients(self.plan)),
             keep: self.plan.keep_data,
             found,
@@ -676,7 +673,6 @@ impl Measured {
         };
         let summary = summarize(&self, &ending, &histogram, beside.as_ref());
         dir.finish(&summary, &stalls, Some(&histogram), beside.as_ref())?;
-        lap.there = self.finished.live_rows;
         lap.before = Before {
             rows: self.finished.live_rows,
             bytes: self.finished.live_bytes,

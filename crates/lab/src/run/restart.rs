@@ -21,7 +21,7 @@ use crate::record::{Ended, Integrity, Main, Plan, Setting, StepPlan, TargetSpec}
 use crate::sample::{Sampler, self_usage};
 use crate::store::StepDir;
 use crate::target::{self, FILL, Kind, Private};
-use crate::worker::protocol::{Audit, Event, Finished, Request};
+use crate::worker::protocol::{Audit, Before, Event, Finished, Request};
 use crate::workload::iibench::Work;
 
 /// Why a target cannot do a step at all; `None` if it can.
@@ -169,7 +169,7 @@ impl Lap<'_, '_, '_> {
         );
         if (fresh && !untouched && !stays) || cold {
             if fresh {
-                self.there = 0;
+                self.before = Before::default();
             }
             self.replace(step, fresh)?;
             self.open(&step.setting, !fresh)?;

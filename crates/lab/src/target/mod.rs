@@ -8,6 +8,7 @@
 
 mod database;
 mod embedded;
+mod findings;
 mod managed;
 mod mongodb;
 mod null;

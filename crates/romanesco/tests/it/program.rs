@@ -229,6 +229,22 @@ pub(crate) fn finish(mut command: Command) -> Ran {
     }
 }
 
+/// The children of a lab, once there are both: the server first, then the worker.
+pub(crate) fn children(running: &Running) -> Vec<u32> {
+    let pid = running.pid();
+    let path = format!("/proc/{pid}/task/{pid}/children");
+    let mut found = Vec::new();
+    wait_for("a server and a worker", || {
+        let text = fs::read_to_string(&path).unwrap_or_default();
+        found = text
+            .split_whitespace()
+            .map(|c| c.parse().unwrap())
+            .collect();
+        found.len() == 2
+    });
+    found
+}
+
 /// Look until it is so.
 #[track_caller]
 pub(crate) fn wait_for(what: &str, mut so: impl FnMut() -> bool) {

@@ -8,26 +8,10 @@ use std::process::Child;
 use rustix::process::Signal;
 
 use crate::interrupt::groups_of;
-use crate::program::{Place, Running, lives, send, wait_for};
+use crate::program::{Place, children, lives, send, wait_for};
 
 /// Ten short steps against a server of the run's own.
 const STEPS: &str = "run iibench-steps -t serve --rows 2000 --time 0.35 --settle 0.2 --out run";
-
-/// The children of a lab: the server first, then the worker.
-fn children(running: &Running) -> Vec<u32> {
-    let pid = running.pid();
-    let path = format!("/proc/{pid}/task/{pid}/children");
-    let mut found = Vec::new();
-    wait_for("a server and a worker", || {
-        let text = fs::read_to_string(&path).unwrap_or_default();
-        found = text
-            .split_whitespace()
-            .map(|c| c.parse().unwrap())
-            .collect();
-        found.len() == 2
-    });
-    found
-}
 
 /// A server that runs already; killed when dropped.
 struct Foreign {

@@ -9,7 +9,7 @@ use std::process::{Child, Stdio};
 use rustix::process::Signal;
 
 use crate::interrupt::groups_of;
-use crate::program::{Place, Running, lives, send, wait_for};
+use crate::program::{Place, children, lives, send, wait_for};
 
 /// Short steps.
 const SHORT: &str = "--preset smoke --rows 2000 --time 0.35 --settle 5 --out run";
@@ -42,22 +42,6 @@ fn open_place() -> Place {
     let place = Place::new();
     fs::set_permissions(place.path(""), fs::Permissions::from_mode(0o755)).unwrap();
     place
-}
-
-/// The processes a lab began, its server first, once there are server and worker.
-fn children(running: &Running) -> Vec<u32> {
-    let pid = running.pid();
-    let path = format!("/proc/{pid}/task/{pid}/children");
-    let mut found = Vec::new();
-    wait_for("a server and a worker", || {
-        let text = fs::read_to_string(&path).unwrap_or_default();
-        found = text
-            .split_whitespace()
-            .map(|c| c.parse().unwrap())
-            .collect();
-        found.len() == 2
-    });
-    found
 }
 
 fn steps(place: &Place, target: &str) {

@@ -8,11 +8,9 @@ use kv::{Direction, KeyRange};
 use stdx::{hash, time};
 
 use super::{Embedded, text};
+use crate::target::findings::Findings;
 use crate::worker::protocol::Audit;
 use crate::workload::iibench::Row;
-
-/// Faults that are told word for word.
-const FAULTS_MAX: usize = 10;
 
 /// Compare the store with the rows acknowledged to each client, in the order of its commits.
 pub(super) fn audit(database: &Embedded, told: &[Vec<u64>]) -> Result<Audit, String> {
@@ -21,7 +19,7 @@ pub(super) fn audit(database: &Embedded, told: &[Vec<u64>]) -> Result<Audit, Str
     scan.rows(database)?;
     scan.indexes(database)?;
     let mut audit = reconcile(told, &scan.found);
-    audit.faults.extend(scan.faults);
+    audit.faults.extend(scan.findings.faults);
     audit.seconds = start.elapsed().as_secs_f64();
     Ok(audit)
 }
@@ -63,17 +61,11 @@ pub(in crate::target) fn reconcile(told: &[Vec<u64>], found: &[u64]) -> Audit {
 #[derive(Default)]
 struct Scan {
     found: Vec<u64>,
-    faults: Vec<String>,
+    findings: Findings,
     sums: [u64; 3],
 }
 
 impl Scan {
-    fn fault(&mut self, message: String) {
-        if self.faults.len() < FAULTS_MAX {
-            self.faults.push(message);
-        }
-    }
-
     fn rows(&mut self, database: &Embedded) -> Result<(), String> {
         let snapshot = database.engine.begin_read().map_err(text)?;
         let mut cursor = snapshot
@@ -83,14 +75,15 @@ impl Scan {
         while cursor.advance().map_err(text)? {
             let Ok(key) = <[u8; 8]>::try_from(cursor.key()) else {
                 let key = cursor.key().escape_ascii().to_string();
-                self.fault(format!("there is the key \"{key}\", which is no row's"));
+                self.findings
+                    .fault(format!("there is the key \"{key}\", which is no row's"));
                 continue;
             };
             let id = u64::from_be_bytes(key);
             self.found.push(id);
             database.generator.row(id, &mut row);
             if cursor.value() != row.value {
-                self.fault(format!("row {id} has a wrong value"));
+                self.findings.fault(format!("row {id} has a wrong value"));
             }
             for (sum, key) in self.sums.iter_mut().zip(row.index_keys()) {
                 *sum = sum.wrapping_add(hash::hash64(key));
@@ -116,7 +109,7 @@ impl Scan {
             let rows = self.found.len() as u64;
             if count != rows || sum != expected {
                 let name = index + 1;
-                self.fault(format!(
+                self.findings.fault(format!(
                     "index {name} has {count} entries that do not fit the {rows} rows"
                 ));
             }

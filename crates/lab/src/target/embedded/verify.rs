@@ -2,36 +2,30 @@
 //! trees are compared by number and by the sum of the hashes of their keys.
 
 use kv::{Direction, KeyRange, TreeId};
-use stdx::{hash, time};
+use stdx::hash;
 
 use super::{Embedded, text};
 use crate::record::Integrity;
 use crate::target::database::Live;
+use crate::target::findings::Findings;
 use crate::workload::iibench::Row;
-
-/// Faults that are told word for word.
-const FAULTS_MAX: usize = 10;
 
 /// Compare all of it.
 pub(super) fn verify(database: &Embedded, live: Live) -> Integrity {
-    let start = time::now();
-    let mut check = Check {
-        faults: Vec::new(),
-        found: 0,
-        sums: [0; 3],
-        live,
-    };
-    if database.keeps
-        && let Err(message) = check.run(database)
-    {
-        check.fault(message);
-    }
+    let integrity = Findings::of(live, |findings| {
+        let mut check = Check {
+            findings,
+            sums: [0; 3],
+            live,
+        };
+        match database.keeps {
+            true => check.run(database),
+            false => Ok(()),
+        }
+    });
     Integrity {
         checked: database.keeps,
-        rows_expected: live.rows(),
-        rows_found: check.found,
-        faults: check.faults,
-        seconds: start.elapsed().as_secs_f64(),
+        ..integrity
     }
 }
 
@@ -41,20 +35,13 @@ fn number(database: &Embedded, key: &[u8]) -> u64 {
     database.generator.id(key)
 }
 
-struct Check {
-    faults: Vec<String>,
-    found: u64,
+struct Check<'f> {
+    findings: &'f mut Findings,
     sums: [u64; 3],
     live: Live,
 }
 
-impl Check {
-    fn fault(&mut self, message: String) {
-        if self.faults.len() < FAULTS_MAX {
-            self.faults.push(message);
-        }
-    }
-
+impl Check<'_> {
     fn run(&mut self, database: &Embedded) -> Result<(), String> {
         self.rows(database)?;
         let Some(trees) = database.indexes().filter(|_| self.live.indexed) else {
@@ -74,34 +61,30 @@ impl Check {
             .map_err(text)?;
         let mut row = Row::default();
         let live = self.live;
+        let mut found = 0;
         while cursor.advance().map_err(text)? {
             let expected = match database.generator.scattered() {
                 true => number(database, cursor.key()),
-                false => live.low + self.found,
+                false => live.low + found,
             };
-            self.found += 1;
+            found += 1;
             database.generator.row(expected, &mut row);
             if cursor.key() != row.key || !(live.low..live.high).contains(&expected) {
                 let key = cursor.key().escape_ascii().to_string();
-                self.fault(format!(
+                self.findings.fault(format!(
                     "instead of row {expected} there is the key \"{key}\""
                 ));
                 return Err("the rows after it were not compared".to_owned());
             }
             if cursor.value() != row.value {
-                self.fault(format!("row {expected} has a wrong value"));
+                self.findings
+                    .fault(format!("row {expected} has a wrong value"));
             }
             for (sum, key) in self.sums.iter_mut().zip(row.index_keys()) {
                 *sum = sum.wrapping_add(hash::hash64(key));
             }
         }
-        if self.found != live.rows() {
-            self.fault(format!(
-                "{} rows, and there should be {}",
-                self.found,
-                live.rows()
-            ));
-        }
+        self.findings.rows(found, live);
         Ok(())
     }
 
@@ -121,14 +104,10 @@ impl Check {
             count += 1;
             sum = sum.wrapping_add(hash::hash64(cursor.key()));
         }
-        let name = index + 1;
-        if count != self.live.rows() {
-            let rows = self.live.rows();
-            self.fault(format!(
-                "index {name} has {count} entries, and there should be {rows}"
-            ));
-        } else if sum != expected {
-            self.fault(format!("index {name} has wrong keys (the digest differs)"));
+        if self.findings.entries(index, count, self.live) && sum != expected {
+            let name = index + 1;
+            self.findings
+                .fault(format!("index {name} has wrong keys (the digest differs)"));
         }
         Ok(())
     }

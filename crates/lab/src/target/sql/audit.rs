@@ -5,13 +5,11 @@
 use stdx::time;
 
 use super::database::Server;
-use super::value::Value;
+use super::value::whole;
 use super::verify::count;
 use crate::target::embedded::reconcile;
+use crate::target::findings::FAULTS_MAX;
 use crate::worker::protocol::Audit;
-
-/// Faults that are told word for word.
-const FAULTS_MAX: usize = 10;
 
 /// Compare the table with the rows acknowledged to each client, in the order of its commits.
 pub(super) fn audit(server: &Server, told: &[Vec<u64>]) -> Result<Audit, String> {
@@ -21,7 +19,7 @@ pub(super) fn audit(server: &Server, told: &[Vec<u64>]) -> Result<Audit, String>
     let (mut text, mut expected, mut customers) = (String::new(), Vec::new(), 0u64);
     let sales = &server.sales;
     wire.rows(&sales.everything(), Vec::new(), &mut |row| {
-        let Some(id) = row.first().and_then(Value::int) else {
+        let Some(id) = row.first().and_then(whole) else {
             faults.push("there is a row without a number".to_owned());
             return faults.len() < FAULTS_MAX;
         };

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use super::database::Server;
 use super::sales::number;
-use super::value::Value;
+use super::value::{self, Value};
 use super::wire::Wire;
 use crate::target::database::{Connection, Meter};
 
@@ -118,11 +118,11 @@ impl Connection for Link<'_> {
         let (text, order) = sales.range(index, limit)?;
         let bound = sales.bound(&sales.generator.query_sale(random, id), index)?;
         let values = order.iter().filter_map(|at| bound.get(*at).cloned());
-        let mut last: Vec<f64> = bound.iter().map(Value::number).collect();
+        let mut last: Vec<f64> = bound.iter().map(value::rank).collect();
         let mut met = 0;
         let values = values.collect();
         self.wire.rows(&text, values, &mut |row| {
-            let here: Vec<f64> = row.iter().map(Value::number).collect();
+            let here: Vec<f64> = row.iter().map(value::rank).collect();
             if here < last || here.len() != bound.len() {
                 meter.wrong(format!("a range query on index {index} was out of order"));
             }
@@ -155,7 +155,7 @@ impl Connection for Link<'_> {
         let (mut all, mut found, mut bytes) = (0, 0, 0);
         meter.begin();
         let read = self.wire.rows(&text, Vec::new(), &mut |row| {
-            bytes += row.iter().map(Value::length).sum::<usize>();
+            bytes += row.iter().map(value::length).sum::<usize>();
             found += 1;
             if found < piece {
                 return true;

@@ -44,7 +44,7 @@ fn innodb(wire: &mut dyn Wire, limit: Duration) -> Result<Settled, String> {
     let was = was
         .first()
         .and_then(|row| row.first())
-        .map_or(f64::NAN, super::value::Value::number);
+        .map_or(f64::NAN, super::value::rank);
     let asked = wire
         .run("SET GLOBAL innodb_max_dirty_pages_pct = 0")
         .is_ok();

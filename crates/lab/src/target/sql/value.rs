@@ -5,47 +5,32 @@ use std::error::Error;
 use bytes::BytesMut;
 use postgres::types::{IsNull, ToSql, Type, to_sql_checked};
 
-/// The value of a column.
-#[derive(Clone, Debug, PartialEq)]
-pub(super) enum Value {
-    /// No value.
-    Null,
-    /// A whole number.
-    Int(i64),
-    /// A double.
-    Float(f64),
-    /// A text.
-    Text(String),
-    /// Bytes.
-    Bytes(Vec<u8>),
+pub(super) use crate::workload::table::Value;
+
+/// The whole number that a value is.
+pub(super) fn whole(value: &Value) -> Option<i64> {
+    match value {
+        Value::Int(n) => Some(*n),
+        _ => None,
+    }
 }
 
-impl Value {
-    /// The whole number it is.
-    pub(super) fn int(&self) -> Option<i64> {
-        match self {
-            Value::Int(n) => Some(*n),
-            _ => None,
-        }
+/// A value as a number that orders well enough; texts and bytes have none.
+pub(super) fn rank(value: &Value) -> f64 {
+    match value {
+        Value::Int(n) => *n as f64,
+        Value::Float(n) => *n,
+        Value::Null | Value::Text(_) | Value::Bytes(_) => f64::NAN,
     }
+}
 
-    /// As a number that orders well enough; texts and bytes have none.
-    pub(super) fn number(&self) -> f64 {
-        match self {
-            Value::Int(n) => *n as f64,
-            Value::Float(n) => *n,
-            Value::Null | Value::Text(_) | Value::Bytes(_) => f64::NAN,
-        }
-    }
-
-    /// Bytes a driver sends for it, about.
-    pub(super) fn length(&self) -> usize {
-        match self {
-            Value::Null => 0,
-            Value::Int(_) | Value::Float(_) => 8,
-            Value::Text(text) => text.len(),
-            Value::Bytes(bytes) => bytes.len(),
-        }
+/// Bytes a driver sends for a value, about.
+pub(super) fn length(value: &Value) -> usize {
+    match value {
+        Value::Null => 0,
+        Value::Int(_) | Value::Float(_) => 8,
+        Value::Text(text) => text.len(),
+        Value::Bytes(bytes) => bytes.len(),
     }
 }
 

@@ -37,7 +37,7 @@ const VISIBLE: i64 = 1;
 const DEGREE_MAX: u64 = 10_000;
 
 /// The kinds of requests, in the order of [`Mix::weights`].
-const KINDS: [&str; 10] = [
+pub(crate) const KINDS: [&str; 10] = [
     "getlinklist",
     "getnode",
     "addlink",

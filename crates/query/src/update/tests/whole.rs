@@ -1,0 +1,212 @@
+//! Updates as wholes: which are understood, pipelines, upserts, paths, bytes of any kind.
+
+use super::*;
+
+#[test]
+fn operators_are_known_and_apart() {
+    fails(
+        bson!({"$foo": {"a": 1}}),
+        doc! {},
+        9,
+        "Unknown modifier: $foo. Expected",
+    );
+    fails(
+        bson!({"$set": 5}),
+        doc! {},
+        9,
+        "Modifiers operate on fields but we found type int instead",
+    );
+    let conflict = "Updating the path 'a' would create a conflict at 'a'";
+    fails(
+        bson!({"$set": {"a": 1}, "$inc": {"a": 1}}),
+        doc! {},
+        40,
+        conflict,
+    );
+    let conflict = "Updating the path 'a.b' would create a conflict at 'a'";
+    fails(
+        bson!({"$set": {"a": 1}, "$inc": {"a.b": 1}}),
+        doc! {},
+        40,
+        conflict,
+    );
+    let conflict = "Updating the path 'a' would create a conflict at 'a'";
+    fails(
+        bson!({"$set": {"a.b": 1}, "$inc": {"a": 1}}),
+        doc! {},
+        40,
+        conflict,
+    );
+    fails(
+        bson!({"$rename": {"a": "b"}, "$set": {"b": 1}}),
+        doc! {},
+        40,
+        "at 'b'",
+    );
+    fails(
+        bson!({"$set": {"": 1}}),
+        doc! {},
+        56,
+        "An empty update path is not valid.",
+    );
+    fails(
+        bson!({"$set": {"a..b": 1}}),
+        doc! {},
+        56,
+        "contains an empty field name",
+    );
+    fails(bson!({"$set": {"$a": 1}}), doc! {}, 52, "'$a'");
+    fails(
+        bson!({"$set": {"$": 1}}),
+        doc! {},
+        2,
+        "in the first position",
+    );
+    fails(
+        bson!({"$set": {"a.$.b.$": 1}}),
+        doc! {},
+        2,
+        "Too many positional",
+    );
+}
+
+#[test]
+fn pipelines_compute() {
+    check(
+        bson!([{"$set": {"b": {"$add": ["$a", 1]}}}, {"$unset": "a"}]),
+        doc! {"_id": 1, "a": 1},
+        doc! {"_id": 1, "b": 2},
+    );
+    check(
+        bson!([{"$replaceWith": {"x": "$a"}}]),
+        doc! {"_id": 1, "a": 1},
+        doc! {"_id": 1, "x": 1},
+    );
+    check(
+        bson!([{"$project": {"a": 1}}]),
+        doc! {"_id": 1, "a": 1, "b": 2},
+        doc! {"_id": 1, "a": 1},
+    );
+    unchanged(bson!([{"$set": {"a": 1}}]), doc! {"_id": 1, "a": 1});
+    fails(
+        bson!([{"$set": {"_id": 2}}]),
+        doc! {"_id": 1},
+        66,
+        "altered to _id: 2",
+    );
+    fails(
+        bson!([{"$match": {"a": 1}}]),
+        doc! {},
+        72,
+        "$match is not allowed to be used within an update",
+    );
+    fails(
+        bson!([{"$foo": 1}]),
+        doc! {},
+        40_324,
+        "Unrecognized pipeline stage name: '$foo'",
+    );
+}
+
+#[test]
+fn upserts_begin_with_equalities() {
+    let base = |filter: Document| {
+        let raw = RawDocumentBuf::try_from(&filter).unwrap();
+        upsert_base(&Filter::parse(&raw, &Settings::default()).unwrap())
+    };
+    let ok = |filter: Document, expected: Document| {
+        assert_eq!(
+            base(filter.clone()).map(|d| text(&d)),
+            Ok(text(&expected)),
+            "{filter}"
+        );
+    };
+    ok(
+        doc! {"a": 1, "_id": 2, "b": {"$gt": 1}},
+        doc! {"_id": 2, "a": 1},
+    );
+    ok(
+        doc! {"a.b": 1, "a.c": {"$eq": 2}},
+        doc! {"a": {"b": 1, "c": 2}},
+    );
+    ok(
+        doc! {"$and": [{"a": 1}, {"b": {"$in": [2]}}]},
+        doc! {"a": 1, "b": 2},
+    );
+    ok(doc! {"$or": [{"a": 1}]}, doc! {"a": 1});
+    ok(doc! {"$or": [{"a": 1}, {"a": 2}]}, doc! {});
+    ok(doc! {"a": {"$in": [1, 2]}}, doc! {});
+    assert_eq!(
+        base(doc! {"a": 1, "$and": [{"a": 1}]}).unwrap_err().code,
+        Code(54)
+    );
+    assert_eq!(base(doc! {"a": 1, "a.b": 1}).unwrap_err().code, Code(54));
+}
+
+#[test]
+fn touched_paths_are_known() {
+    let update = parse(&bson!({"$set": {"a.0.b": 1}, "$rename": {"x": "y"}}), &[]).unwrap();
+    for (path, touched) in [
+        ("a", true),
+        ("a.b", true),
+        ("a.b.c", true),
+        ("a.c", false),
+        ("x", true),
+        ("y.z", true),
+        ("z", false),
+    ] {
+        assert_eq!(update.touches(path), touched, "{path}");
+    }
+    assert!(parse(&bson!({"a": 1}), &[]).unwrap().touches("z"));
+}
+
+#[test]
+fn random_bytes_of_updates_fail_cleanly() {
+    let operands = [
+        bson!(1),
+        bson!("x"),
+        bson!({}),
+        bson!([]),
+        bson!({"$each": [1]}),
+        bson!(null),
+    ];
+    let paths = [
+        "a", "a.b", "a.$", "a.$[]", "a.$[x].b", "a.0", "_id", "", ".", "$", "a.b.c.d",
+    ];
+    let names = [
+        "$set",
+        "$unset",
+        "$inc",
+        "$mul",
+        "$min",
+        "$max",
+        "$push",
+        "$pull",
+        "$pullAll",
+        "$pop",
+        "$addToSet",
+        "$bit",
+        "$rename",
+        "$currentDate",
+        "$setOnInsert",
+    ];
+    let documents = [
+        doc! {},
+        doc! {"a": 1},
+        doc! {"a": [1, {"b": 2}]},
+        doc! {"a": {"b": [1]}},
+    ];
+    for name in names {
+        for path in paths {
+            for operand in &operands {
+                let update = bson!({ name: { path: operand.clone() } });
+                for document in &documents {
+                    // Whatever comes of it, it is no panic, and what changes differs.
+                    if let Ok(Some(next)) = apply(update.clone(), document.clone()) {
+                        assert!(!identical(&next, document), "{update} on {document}");
+                    }
+                }
+            }
+        }
+    }
+}
