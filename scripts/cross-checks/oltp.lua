@@ -1,5 +1,5 @@
--- The read-only transaction as the laboratory does it, for sysbench: whole rows, and what to add up,
--- sort or make distinct is left to the client. One table a transaction.
+-- The read-only transaction as the laboratory does it, for sysbench: whole rows, and what to add
+-- up, sort or make distinct is left to the client. One table a transaction.
 
 require("oltp_common")
 

@@ -6,6 +6,7 @@ import json
 import os
 import pathlib
 import platform
+import textwrap
 
 import common
 
@@ -64,7 +65,7 @@ def machine():
     version = "v2" if pathlib.Path("/sys/fs/cgroup/cgroup.controllers").exists() else "v1"
     return (
         f"{os.cpu_count()} cores ({model}), {memory:.0f} GiB of memory, Linux "
-        f"{platform.release()}, control groups {version}"
+        f"{platform.release().split(chr(45))[0]}, control groups {version}"
     )
 
 
@@ -100,11 +101,15 @@ def text(every):
     for name, check in sorted(every.items()):
         rows = [common.Row(**dict(row, spread=pair(row["spread"]))) for row in check["rows"]]
         parts.append(f"## {name}\n")
-        parts.append(f"{check['at']}; {check['machine']}; {check['program']}.\n")
+        parts.append(filled(f"{check['at']}; {check['machine']}; {check['program']}.") + "\n")
         parts.append(table(rows) + "\n")
-        parts += [f"- {note}" for note in check["notes"]]
+        parts += [filled(f"- {note}", subsequent_indent="  ") for note in check["notes"]]
         parts.append("")
     return "\n".join(parts).rstrip() + "\n"
+
+
+def filled(text, **more):
+    return textwrap.fill(text, 100, break_long_words=False, break_on_hyphens=False, **more)
 
 
 def pair(spread):

@@ -47,7 +47,8 @@ def check(lab):
             common.paired("one client: syncs of a commit", "", per_commit, one, 1.0, 1.1),
         ],
         [
-            f"The best of {TURNS} turns each: a floor is what the device gives when nothing else asks.",
+            f"The best of {TURNS} turns each: a floor is what the device gives when nothing else "
+            "asks for anything.",
             "Ours is the step `sync` of `lab run redo-log -t betree`: rows of 228 bytes with one "
             "index, one a commit, each commit synced. Theirs is the line `fdatasync` of "
             "`pg_test_fsync`: 8 KiB over and over at the same place of a file that is there.",

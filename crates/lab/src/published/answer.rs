@@ -42,9 +42,9 @@ impl Part {
     fn text(&self, run: &RunRecord, target: &str) -> Option<String> {
         let value = figure(run, target, &self.step, self.figure)?;
         let value = match self.unit {
-            Unit::Number => report::number(Some(value)),
+            Unit::Number => report::plain(Some(value)),
             Unit::Bytes => report::bytes(value),
-            Unit::Percent => format!("{} %", report::number(Some(value * 100.0))),
+            Unit::Percent => format!("{:.0} %", value * 100.0),
         };
         Some(self.words.replace('#', &value))
     }
@@ -133,7 +133,7 @@ fn parts(run: &RunRecord) -> Vec<Part> {
         "tpcc" => {
             let mut parts = vec![rate("no-cap", "# transactions/s without a cap on I/O")];
             parts.extend(programs::steps(run, "iops-").last().map(|step| {
-                let cap = report::number(programs::number(step));
+                let cap = report::plain(programs::number(step));
                 rate(step, &format!("# with {cap} reads and writes a second"))
             }));
             parts.push(part(
@@ -156,7 +156,7 @@ fn parts(run: &RunRecord) -> Vec<Part> {
             part("requests", "device_write_bytes_per_row", Bytes, "# written"),
         ],
         "oltp-read-only" => ends(run, &["clients-"], |_, step, _| {
-            let clients = report::number(programs::number(step));
+            let clients = report::plain(programs::number(step));
             rate(step, &format!("# transactions/s by {clients} clients"))
         }),
         "fill-factor" => vec![
@@ -215,7 +215,7 @@ fn ends(
         for step in first.into_iter().chain(last) {
             let count = match programs::number(step) {
                 Some(1.0) => "one table".to_owned(),
-                number => format!("{} tables", report::number(number)),
+                number => format!("{} tables", report::plain(number)),
             };
             parts.push(of(kind, step, count));
         }
@@ -281,7 +281,7 @@ mod tests {
                 .starts_with("1,500 commits/s with a sync in each")
         );
         assert!(!answers[0].1.contains("lost"), "{}", answers[0].1);
-        let lost = "3.00 acknowledged rows lost to a kill at interval.";
+        let lost = "3 acknowledged rows lost to a kill at interval.";
         assert!(answers[1].1.ends_with(lost), "{}", answers[1].1);
         assert!(!answers[1].1.contains('#'));
     }
