@@ -1,5 +1,6 @@
 //! Writes of documents.
 
+mod apply;
 mod capped;
 mod delete;
 mod duplicate;
@@ -10,6 +11,7 @@ mod seek;
 mod update;
 mod validate;
 
+pub use apply::{Applied, AppliedEntry, AppliedUpdate};
 pub use delete::{DeleteReply, DeleteStatement};
 pub(crate) use duplicate::{duplicate, shell};
 pub(crate) use entries::KeySets;

@@ -397,7 +397,7 @@ fn position(op: &Op<'_>, work: &Work<'_>) -> Position {
     position
 }
 
-fn larger(error: Error) -> Error {
+pub(super) fn larger(error: Error) -> Error {
     if error.code == Code::BSON_OBJECT_TOO_LARGE {
         let message = "Resulting document after update is larger than 16777216";
         return Error::new(error.code, message);
