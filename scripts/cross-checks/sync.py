@@ -5,7 +5,7 @@ import subprocess
 
 import common
 
-TURNS = 5
+TURNS = 3
 SECONDS = 2
 # The steps of redo-log at sync are a twentieth of this.
 ROWS = 100_000

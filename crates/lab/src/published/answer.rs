@@ -1,8 +1,10 @@
 //! What a run answers to the question of its experiment: a sentence for each target, in figures
 //! that were measured. What a target has no valid figure of is left out of its sentence.
 
+use Unit::{Bytes, Number, Percent};
+
 use super::compression::load;
-use super::{figure, programs, targets};
+use super::{figure, programs};
 use crate::experiment::compression::{COMPRESSORS, CONSTANT};
 use crate::record::RunRecord;
 use crate::report;
@@ -35,16 +37,16 @@ fn part(step: &str, figure: &'static str, unit: Unit, words: &str) -> Part {
 
 /// A rate of a step.
 fn rate(step: &str, words: &str) -> Part {
-    part(step, "rate_mean", Unit::Number, words)
+    part(step, RATE, Number, words)
 }
 
 impl Part {
     fn text(&self, run: &RunRecord, target: &str) -> Option<String> {
         let value = figure(run, target, &self.step, self.figure)?;
         let value = match self.unit {
-            Unit::Number => report::plain(Some(value)),
-            Unit::Bytes => report::bytes(value),
-            Unit::Percent => format!("{:.0} %", value * 100.0),
+            Number => report::plain(Some(value)),
+            Bytes => report::bytes(value),
+            Percent => format!("{:.0} %", value * 100.0),
         };
         Some(self.words.replace('#', &value))
     }
@@ -58,169 +60,169 @@ pub fn answers(run: &RunRecord) -> Vec<(String, String)> {
         let said: Vec<String> = parts.filter_map(|p| p.text(run, target)).collect();
         (!said.is_empty()).then(|| (target.to_owned(), format!("{}.", said.join(", "))))
     };
-    targets(run).into_iter().filter_map(of).collect()
+    // `null` is the load generator's own ceiling, and answers nothing.
+    let planned = run.manifest.plan.targets.iter();
+    let measured = planned.filter(|t| t.engine != "null");
+    measured.filter_map(|t| of(&t.name)).collect()
 }
 
+/// A part as it stands in the source: step, figure, how it reads, words.
+type Told = (&'static str, &'static str, Unit, &'static str);
+
+const RATE: &str = "rate_mean";
+const WRITTEN: &str = "device_write_bytes_per_row";
+
+const CLASSIC: [Told; 4] = [
+    ("load", RATE, Number, "# rows/s"),
+    (
+        "load",
+        "flatness",
+        Percent,
+        "the last tenth at # of the first",
+    ),
+    ("load", WRITTEN, Bytes, "# written for a row"),
+    ("load", "file_bytes", Bytes, "files of # in the end"),
+];
+
+const STEPS: [Told; 6] = [
+    ("l.i0", RATE, Number, "# rows/s without indexes"),
+    ("l.i1", RATE, Number, "# with three, as many being deleted"),
+    (
+        "qr100",
+        RATE,
+        Number,
+        "# range queries/s beside 100 inserts/s",
+    ),
+    ("qr1000", RATE, Number, "# beside 1000"),
+    ("qp100", RATE, Number, "# rows read by key/s beside 100"),
+    ("qp1000", RATE, Number, "# beside 1000"),
+];
+
+const READS: [Told; 4] = [
+    ("load", RATE, Number, "# rows/s loaded"),
+    ("scan", RATE, Number, "# scans of a thousand entries/s"),
+    ("point", RATE, Number, "# rows read by key/s"),
+    ("range", RATE, Number, "# ranges of 10 entries/s"),
+];
+
+const REDO_LOG: [Told; 7] = [
+    ("sync", RATE, Number, "# commits/s with a sync in each"),
+    ("sync", WRITTEN, Bytes, "# written for one"),
+    (
+        "sync-16",
+        RATE,
+        Number,
+        "# by 16 clients who may share syncs",
+    ),
+    ("interval", RATE, Number, "# with syncs in the background"),
+    ("none", RATE, Number, "# with none"),
+    (
+        "kill-sync",
+        LOST,
+        Number,
+        "# acknowledged rows lost to a kill at sync",
+    ),
+    ("kill-interval", LOST, Number, "# at interval"),
+];
+
+const LOST: &str = "lost_after_kill";
+
+const INSERT_THREADS: [Told; 3] = [
+    ("memory", RATE, Number, "# rows/s by ten clients in memory"),
+    ("beyond", RATE, Number, "# beyond it"),
+    ("beyond", WRITTEN, Bytes, "# written for a row there"),
+];
+
+const LINKBENCH: [Told; 4] = [
+    ("requests", RATE, Number, "# requests/s"),
+    ("requests", "latency_p99_ms", Number, "p99 # ms"),
+    (
+        "requests",
+        "device_read_bytes_per_row",
+        Bytes,
+        "# read for one",
+    ),
+    ("requests", WRITTEN, Bytes, "# written"),
+];
+
+const FILL_FACTOR: [Told; 7] = [
+    ("rebuild", FILES, Bytes, "files of # when rebuilt"),
+    ("round3", FILES, Bytes, "# after three rounds of changes"),
+    ("round3", "map_leaf_fill", Percent, "pages # full then"),
+    ("round3-75", FILES, Bytes, "# if made 75 % full"),
+    ("round3-100", FILES, Bytes, "# if made 100 % full"),
+    (
+        "round1-75",
+        "splits",
+        Number,
+        "# splits in the first round at 75 %",
+    ),
+    ("round1-100", "splits", Number, "# at 100 %"),
+];
+
+const FILES: &str = "map_file_bytes";
+
 fn parts(run: &RunRecord) -> Vec<Part> {
-    use Unit::{Bytes, Number, Percent};
+    let told = |all: &[Told]| {
+        let parts = all
+            .iter()
+            .map(|(step, name, unit, words)| part(step, name, *unit, words));
+        parts.collect()
+    };
     match run.manifest.plan.experiment.as_str() {
-        "iibench-classic" => vec![
-            rate("load", "# rows/s"),
-            part(
-                "load",
-                "flatness",
-                Percent,
-                "the last tenth at # of the first",
-            ),
-            part(
-                "load",
-                "device_write_bytes_per_row",
-                Bytes,
-                "# written for a row",
-            ),
-            part("load", "file_bytes", Bytes, "files of # in the end"),
-        ],
-        "iibench-steps" => vec![
-            rate("l.i0", "# rows/s without indexes"),
-            rate("l.i1", "# with three, as many being deleted"),
-            rate("qr100", "# range queries/s beside 100 inserts/s"),
-            rate("qr1000", "# beside 1000"),
-            rate("qp100", "# rows read by key/s beside 100"),
-            rate("qp1000", "# beside 1000"),
-        ],
-        "iibench-reads" => vec![
-            rate("load", "# rows/s loaded"),
-            rate("scan", "# scans of a thousand entries/s"),
-            rate("point", "# rows read by key/s"),
-            rate("range", "# ranges of 10 entries/s"),
-        ],
-        "redo-log" => vec![
-            rate("sync", "# commits/s with a sync in each"),
-            part(
-                "sync",
-                "device_write_bytes_per_row",
-                Bytes,
-                "# written for one",
-            ),
-            rate(
-                "sync-16",
-                "# commits/s by 16 clients whose commits may share syncs",
-            ),
-            rate("interval", "# with syncs in the background"),
-            rate("none", "# with none"),
-            lost("kill-sync", "sync"),
-            lost("kill-interval", "interval"),
-        ],
-        "insert-vs-threads" => vec![
-            rate("memory", "# rows/s by ten clients in memory"),
-            rate("beyond", "# beyond it"),
-            part(
-                "beyond",
-                "device_write_bytes_per_row",
-                Bytes,
-                "# written for a row there",
-            ),
-        ],
-        "many-tables" => ends(run, &["insert-", "scan-"], |kind, step, count| match kind {
-            "scan-" => part(
-                step,
-                "entries_per_second",
-                Number,
-                &format!("# scanned from {count}"),
-            ),
-            _ => rate(step, &format!("# rows/s into {count}")),
-        }),
-        "tpcc" => {
-            let mut parts = vec![rate("no-cap", "# transactions/s without a cap on I/O")];
-            parts.extend(programs::steps(run, "iops-").last().map(|step| {
-                let cap = report::plain(programs::number(step));
-                rate(step, &format!("# with {cap} reads and writes a second"))
-            }));
-            parts.push(part(
-                "no-cap",
-                "latency_p99_ms",
-                Number,
-                "p99 # ms without a cap",
-            ));
-            parts
-        }
-        "linkbench" => vec![
-            rate("requests", "# requests/s"),
-            part("requests", "latency_p99_ms", Number, "p99 # ms"),
-            part(
-                "requests",
-                "device_read_bytes_per_row",
-                Bytes,
-                "# read for one",
-            ),
-            part("requests", "device_write_bytes_per_row", Bytes, "# written"),
-        ],
-        "oltp-read-only" => ends(run, &["clients-"], |_, step, _| {
+        "iibench-classic" => told(&CLASSIC),
+        "iibench-steps" => told(&STEPS),
+        "iibench-reads" => told(&READS),
+        "redo-log" => told(&REDO_LOG),
+        "insert-vs-threads" => told(&INSERT_THREADS),
+        "many-tables" => tables(run),
+        "tpcc" => caps(run),
+        "linkbench" => told(&LINKBENCH),
+        "oltp-read-only" => ends(run, "clients-", |step| {
             let clients = report::plain(programs::number(step));
             rate(step, &format!("# transactions/s by {clients} clients"))
         }),
-        "fill-factor" => vec![
-            part(
-                "rebuild",
-                "map_file_bytes",
-                Bytes,
-                "files of # when rebuilt",
-            ),
-            part(
-                "round3",
-                "map_file_bytes",
-                Bytes,
-                "# after three rounds of changes",
-            ),
-            part("round3", "map_leaf_fill", Percent, "pages # full then"),
-            part("round3-75", "map_file_bytes", Bytes, "# if made 75 % full"),
-            part(
-                "round3-100",
-                "map_file_bytes",
-                Bytes,
-                "# if made 100 % full",
-            ),
-            part(
-                "round1-75",
-                "splits",
-                Number,
-                "# splits in the first round at 75 %",
-            ),
-            part("round1-100", "splits", Number, "# at 100 %"),
-        ],
+        "fill-factor" => told(&FILL_FACTOR),
         "compression" => codecs(),
         _ => Vec::new(),
     }
 }
 
-fn lost(step: &str, level: &str) -> Part {
-    part(
-        step,
-        "lost_after_kill",
-        Unit::Number,
-        &format!("# acknowledged rows lost to a kill at {level}"),
-    )
+fn tables(run: &RunRecord) -> Vec<Part> {
+    let count = |step: &str| match programs::number(step) {
+        Some(1.0) => "one table".to_owned(),
+        number => format!("{} tables", report::plain(number)),
+    };
+    let mut parts = ends(run, "insert-", |step| {
+        rate(step, &format!("# rows/s into {}", count(step)))
+    });
+    parts.extend(ends(run, "scan-", |step| {
+        let words = format!("# scanned from {}", count(step));
+        part(step, "entries_per_second", Number, &words)
+    }));
+    parts
 }
 
-/// The first and the last of the steps with each of these names.
-fn ends(
-    run: &RunRecord,
-    kinds: &[&'static str],
-    of: impl Fn(&'static str, &str, String) -> Part,
-) -> Vec<Part> {
-    let mut parts = Vec::new();
-    for kind in kinds {
-        let steps = programs::steps(run, kind);
-        let (first, last) = (steps.first(), steps.last().filter(|_| 1 < steps.len()));
-        for step in first.into_iter().chain(last) {
-            let count = match programs::number(step) {
-                Some(1.0) => "one table".to_owned(),
-                number => format!("{} tables", report::plain(number)),
-            };
-            parts.push(of(kind, step, count));
-        }
-    }
+fn caps(run: &RunRecord) -> Vec<Part> {
+    let mut parts = vec![rate("no-cap", "# transactions/s without a cap on I/O")];
+    parts.extend(programs::steps(run, "iops-").last().map(|step| {
+        let cap = report::plain(programs::number(step));
+        rate(step, &format!("# with {cap} reads and writes a second"))
+    }));
+    parts.push(part(
+        "no-cap",
+        "latency_p99_ms",
+        Number,
+        "p99 # ms without a cap",
+    ));
     parts
+}
+
+/// The first and the last of the steps whose names begin so.
+fn ends(run: &RunRecord, prefix: &str, of: impl Fn(&str) -> Part) -> Vec<Part> {
+    let steps = programs::steps(run, prefix);
+    let (first, last) = (steps.first(), steps.last().filter(|_| 1 < steps.len()));
+    first.into_iter().chain(last).map(|step| of(step)).collect()
 }
 
 /// Sizes and rates with each codec, of the least compressible rows.
@@ -235,7 +237,7 @@ fn codecs() -> Vec<Part> {
             "none" => "files of # without a codec".to_owned(),
             _ => format!("# with {codec}"),
         };
-        parts.push(part(&step, "file_bytes", Unit::Bytes, &words));
+        parts.push(part(&step, "file_bytes", Bytes, &words));
         parts.push(rate(&step, "loaded at # rows/s"));
     }
     parts
@@ -245,7 +247,7 @@ fn codecs() -> Vec<Part> {
 mod tests {
     use super::*;
     use crate::analysis::{fixture, summarize};
-    use crate::record::StepSummary;
+    use crate::record::{StepPlan, StepSummary};
 
     #[test]
     fn each_target_answers_with_what_it_has() {
@@ -259,17 +261,14 @@ mod tests {
             step("betree", "sync", 3000.0),
             step("betree", "kill-interval", 9.0),
         ];
-        let mut run = fixture::run("run", &["lmdb", "betree", "null"], 1, Vec::new());
+        let mut run = fixture::run("run", &["lmdb", "betree", "null"], 1, steps.clone());
         run.manifest.plan.experiment = "redo-log".to_owned();
-        let mut names = vec!["sync", "kill-interval"].into_iter();
         let first = run.manifest.plan.steps[0].clone();
-        run.manifest.plan.steps = names
-            .by_ref()
-            .map(|name| crate::record::StepPlan {
-                name: name.to_owned(),
-                ..first.clone()
-            })
-            .collect();
+        let planned = |name: &str| StepPlan {
+            name: name.to_owned(),
+            ..first.clone()
+        };
+        run.manifest.plan.steps = ["sync", "kill-interval"].map(planned).to_vec();
         let all: Vec<_> = steps.into_iter().map(|s| (s, Vec::new())).collect();
         run.summary = summarize(&run.manifest, &all, true);
         let answers = answers(&run);
