@@ -110,8 +110,8 @@ def check(lab):
         ],
         [
             f"{ROWS:,} rows of {KEY} and {VALUE} bytes by unique random keys, {BATCH} a batch, in "
-            f"a closed loop, into {CACHE // MIB} MiB of cache with memtables of {BUFFER // MIB} MiB, "
-            "not compressed. Ours is the step `load` of `lab "
+            f"a closed loop, into {CACHE // MIB} MiB of cache with memtables of {BUFFER // MIB} "
+            "MiB, not compressed. Ours is the step `load` of `lab "
             "run fill-factor -t rocksdb`, theirs `filluniquerandom` with the options that the "
             "laboratory sets. Both are RocksDB's own counters, after the merges that are due.",
             "Debian's db_bench is RocksDB 7.8 built with assertions, the laboratory's 11.8: "
