@@ -122,7 +122,12 @@ const REDO_LOG: [Told; 7] = [
         Number,
         "# acknowledged rows lost to a kill at sync",
     ),
-    ("kill-interval", LOST, Number, "# at interval"),
+    (
+        "kill-interval",
+        LOST,
+        Number,
+        "# lost to a kill at interval",
+    ),
 ];
 
 const LOST: &str = "lost_after_kill";
@@ -280,7 +285,7 @@ mod tests {
                 .starts_with("1,500 commits/s with a sync in each")
         );
         assert!(!answers[0].1.contains("lost"), "{}", answers[0].1);
-        let lost = "3 acknowledged rows lost to a kill at interval.";
+        let lost = "3 lost to a kill at interval.";
         assert!(answers[1].1.ends_with(lost), "{}", answers[1].1);
         assert!(!answers[1].1.contains('#'));
     }
