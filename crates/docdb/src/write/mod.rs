@@ -18,4 +18,6 @@ pub(crate) use entries::KeySets;
 pub use find_and_modify::{FindAndModify, FindAndModifyReply};
 pub(crate) use insert::is_fatal;
 pub use insert::{InsertOptions, InsertReply, WriteError};
+pub(crate) use seek::{Said, Seek};
+pub(crate) use update::would_change;
 pub use update::{UpdateReply, UpdateStatement};

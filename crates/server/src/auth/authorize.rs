@@ -235,12 +235,22 @@ fn explained(inner: &RawDocument, database: &str) -> Result<Vec<Wanted>> {
     if command.as_str() == "aggregate" {
         return aggregate(&Arguments::of("aggregate", inner)?, database, name);
     }
-    // The others that are explained read; those that are not are refused by the command.
-    Ok(vec![Wanted::Collection(
-        database.to_owned(),
-        name.to_owned(),
-        "find",
-    )])
+    // Writes need what they need when they are done; what is not explained is refused by the
+    // command.
+    let actions: &[&'static str] = match command.as_str() {
+        "update" => &["update", "insert"],
+        "delete" => &["remove"],
+        "findAndModify" | "findandmodify" => {
+            match Arguments::of("findAndModify", inner)?.is_on("remove")? {
+                true => &["find", "remove"],
+                false => &["find", "update", "insert"],
+            }
+        }
+        _ => &["find"],
+    };
+    let on =
+        |action: &&'static str| Wanted::Collection(database.to_owned(), name.to_owned(), action);
+    Ok(actions.iter().map(on).collect())
 }
 
 fn rename(arguments: &Arguments<'_>) -> Result<Vec<Wanted>> {

@@ -360,6 +360,14 @@ fn no_way_leads_around_the_rules() {
     assert_eq!(writer.fails("admin", away).0, UNAUTHORIZED);
     let users = doc! {"insert": "system.users", "documents": [{"_id": "x"}]};
     assert_eq!(root.fails("admin", users).0, UNAUTHORIZED);
+    // What is explained needs what it needs when it is done.
+    let write = doc! {"update": "c", "updates": [{"q": {}, "u": {"$set": {"a": 1}}}]};
+    let explain = doc! {"explain": write};
+    let mut reader = as_user(&site, "test", "reader");
+    assert_eq!(reader.fails("test", explain.clone()).0, UNAUTHORIZED);
+    writer.ok("test", explain);
+    let two = doc! {"explain": {"delete": "c", "deletes": []}};
+    assert_eq!(writer.fails("test", two).0, 16);
     // A cursor and a session belong to who opened them.
     root.ok("test", doc! {"insert": "c", "documents": [{}, {}, {}]});
     let reply = root.ok("test", doc! {"find": "c", "batchSize": 1});
