@@ -211,7 +211,9 @@ fn run(shared: &Shared<'_>, number: u32, task: Task) -> Result<(), String> {
     let mut work = running.program.client(task, seat);
     let link = session.database.tables()?.client()?;
     let mut link = Counting::new(link, running.tables());
-    let mut kinds = vec![no_latencies(); running.program.kinds().len()];
+    // One kind alone is the main operation, whose latencies are kept already.
+    let several = Some(running.program.kinds().len()).filter(|n| 1 < *n);
+    let mut kinds = vec![no_latencies(); several.unwrap_or(0)];
     let mut pace = Pace::new(
         shared.plan.load,
         1.0,

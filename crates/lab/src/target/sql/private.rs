@@ -125,6 +125,11 @@ impl Private {
         self.engine == Engine::InnoDb
     }
 
+    /// The storage engine.
+    pub(super) fn engine(&self) -> Engine {
+        self.engine
+    }
+
     /// What it is called.
     #[must_use]
     pub fn server(&self) -> &'static str {

@@ -215,6 +215,8 @@ fn myrocks(place: &Place<'_>) -> Vec<OsString> {
             "rocksdb_merge_combine_read_size",
             (cache / 4).clamp(4 << 20, 1 << 30),
         ),
+        // As InnoDB does: else a deadlock lasts until a lock times out.
+        set("rocksdb_deadlock_detect", "ON"),
         set("rocksdb_max_background_jobs", place.options.threads.max(2)),
         set("rocksdb_use_direct_reads", direct),
         set("rocksdb_use_direct_io_for_flush_and_compaction", direct),
