@@ -29,6 +29,11 @@ pub fn plan_text(plan: &Plan) -> String {
         let name = &target.name;
         let spec = Spec::of(&plan.params).ok().flatten();
         let why = spec.and_then(|s| target::tables_unsupported(target, s.transactions()));
+        let private = match target::kind(target) {
+            Ok(Kind::Private(private)) => private.unsupported(),
+            _ => None,
+        };
+        let why = why.or(private);
         lines.extend(why.map(|why| format!("  {name}: n/a: {why}")));
     }
     lines.push(format!(

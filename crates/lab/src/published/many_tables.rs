@@ -131,8 +131,8 @@ fn shapes(run: &RunRecord, target: &str, inserts: &[&str], scans: &[&str]) -> Ve
     inserts.into_iter().chain(scans).collect()
 }
 
-/// Engines of a server beside `MyISAM`: which keeps more of its scan rate. The article has `MyISAM`'s
-/// figures alone, and says of `InnoDB` that it loses less.
+/// InnoDB beside `MyISAM`: which keeps more of its scan rate. The article has `MyISAM`'s figures
+/// alone, and says of InnoDB that it loses less.
 fn contests(run: &RunRecord, scans: &[&str]) -> Vec<Shape> {
     let (Some(first), Some(last)) = (scans.first(), scans.last()) else {
         return Vec::new();

@@ -56,8 +56,8 @@ pub(super) fn beside(run: &RunRecord) -> Beside {
         notes: words(&[
             "A transaction is 10 rows by primary key and 4 ranges of 100 rows, which the client \
              itself adds, sorts or makes distinct.",
-            "To compare encryption on and off, name a target with it and one without: engines here \
-             have none of their own.",
+            "To compare encryption on and off, name a target with it and one without, and repeats: \
+             mariadb,mariadb:encrypt=1 --repeats 3. The targets of a run are interleaved.",
         ]),
     }
 }

@@ -21,7 +21,8 @@ const PUBLISHED: [(f64, f64, f64, f64); 8] = [
     (54.0, 30_000.0, 1097.0, 2691.0),
 ];
 
-/// InnoDB at 27 GB: the rate with 30 000 operations by that with 5000, and by how much that is more.
+/// InnoDB at 27 GB: the rate with 30 000 operations by that with 5000, and how often 5000 is in
+/// 30 000.
 const INNODB: (f64, f64) = (754.0 / 133.0, 6.0);
 
 /// MyRocks at 27 GB, between the two highest numbers of operations, 20 000 and 30 000.

@@ -39,7 +39,8 @@ pub(super) fn unsupported(plan: &Plan, spec: &TargetSpec, step: &StepPlan) -> Op
     let factory = match target::kind(spec) {
         Ok(Kind::Embedded(factory)) => factory,
         Ok(Kind::Private(private)) => {
-            let why = setting.durability.and_then(|level| private.lacks(level));
+            let lacks = setting.durability.and_then(|level| private.lacks(level));
+            let why = private.unsupported().or(lacks);
             return why
                 .map(str::to_owned)
                 .or_else(|| server_pages(&private, setting));

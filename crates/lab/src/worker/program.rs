@@ -211,9 +211,7 @@ fn run(shared: &Shared<'_>, number: u32, task: Task) -> Result<(), String> {
     let mut work = running.program.client(task, seat);
     let link = session.database.tables()?.client()?;
     let mut link = Counting::new(link, running.tables());
-    // One kind alone is the main operation, whose latencies are kept already.
-    let several = Some(running.program.kinds().len()).filter(|n| 1 < *n);
-    let mut kinds = vec![no_latencies(); several.unwrap_or(0)];
+    let mut kinds = latencies(running.program.as_ref());
     let mut pace = Pace::new(
         shared.plan.load,
         1.0,
@@ -257,6 +255,15 @@ fn run(shared: &Shared<'_>, number: u32, task: Task) -> Result<(), String> {
         }
     }
     Ok(())
+}
+
+/// Latencies of each kind of operation. One kind alone is the main operation, whose latencies are
+/// kept already.
+fn latencies(program: &dyn Program) -> Vec<Histogram<u64>> {
+    match program.kinds().len() {
+        0 | 1 => Vec::new(),
+        kinds => vec![no_latencies(); kinds],
+    }
 }
 
 /// Do an operation, and again after each conflict. False if the step ended meanwhile.

@@ -204,6 +204,46 @@ fn tables_without_transactions_are_filled_and_scanned_but_have_no_transactions()
 }
 
 #[test]
+fn data_are_encrypted_where_that_is_asked_for() {
+    // Rows of this workload are groups of eleven digits with dashes between.
+    let group = |bytes: &[u8]| bytes.iter().all(u8::is_ascii_digit);
+    let legible = |file: &[u8]| {
+        let pair = |w: &[u8]| group(&w[..11]) && w[11] == b'-' && group(&w[12..]);
+        file.windows(23).any(pair)
+    };
+    if !mariadb() {
+        return;
+    }
+    for (target, plain) in [("mariadb", true), ("mariadb:encrypt=1", false)] {
+        let place = Place::new();
+        let line = format!("oltp-read-only -t {target} --rows 1000 --time 0.5 --keep-data");
+        let summary = program(&place, &line);
+        let read = find(&summary, target, "clients-4");
+        assert!(read["queries"]["queries"].as_u64() > Some(0), "{read:#}");
+        let cell = place.path("run/data").join(&place.names("run/data")[0]);
+        let file = "data/romanesco_lab/romanesco_lab_sbtest1.ibd";
+        let rows = fs::read(cell.join(file)).unwrap();
+        assert!(65_536 <= rows.len());
+        assert_eq!(legible(&rows), plain, "{target}");
+    }
+}
+
+#[test]
+fn encryption_at_rest_that_a_server_has_not_reads_na() {
+    if postgres() {
+        let place = open_place();
+        let line = "run oltp-read-only -t postgres:encrypt=1,memory --preset smoke --time 0.3 \
+                    --settle 0.2 --out run";
+        place.lab(line).exits(0);
+        let summary = place.whole("run");
+        let read = find(&summary, "postgres:encrypt=1", "clients-1");
+        let why = read["unsupported"].as_str().unwrap();
+        assert!(why.contains("encryption"), "{read:#}");
+        assert!(find(&summary, "memory", "clients-1")["unsupported"].is_null());
+    }
+}
+
+#[test]
 fn a_killed_database_is_looked_through() {
     if postgres() {
         let place = open_place();

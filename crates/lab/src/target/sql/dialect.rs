@@ -70,7 +70,8 @@ impl Dialect {
             Engine::Heap => String::new(),
             Engine::Aria if !logged => aria(0),
             Engine::Aria => aria(1),
-            // A collation that ends in ..._bin orders bytes, as MyRocks wants for indexes it alone reads.
+            // A collation that ends in ..._bin orders bytes, as MyRocks wants for indexes it alone
+            // reads.
             engine => format!(" ENGINE={} CHARSET=latin1 COLLATE=latin1_bin", engine.sql()),
         }
     }
