@@ -1,5 +1,7 @@
 """Serve a temporary store and try what applications do with PyMongo; see scripts/smoke."""
 
+import pathlib
+import shutil
 import socket
 import subprocess
 import sys
@@ -165,16 +167,91 @@ def run(address):
     return failed
 
 
-def main(binary):
+def served(binary, folder, *options):
+    """A server of a folder, and its port."""
     port = free_port()
+    command = [binary, "serve", "--port", str(port), "--dbpath", folder, "--quiet", *options]
+    return subprocess.Popen(command), port
+
+
+def certificates(folder):
+    """An authority, a server of 127.0.0.1 and a client, as files of the folder."""
+
+    def openssl(*words):
+        subprocess.run(["openssl", *words], cwd=folder, check=True, capture_output=True)
+
+    key = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes"]
+    for name in ("ca", "other"):
+        own = ["-keyout", f"{name}.key", "-out", f"{name}.pem", "-subj", f"/CN={name}"]
+        openssl("req", "-x509", "-days", "2", *key, *own)
+    for name in ("server", "client"):
+        subject = f"/O=smoke/CN={name}"
+        openssl("req", *key, "-keyout", f"{name}.key", "-out", f"{name}.csr", "-subj", subject)
+        (folder / "san").write_text("subjectAltName=IP:127.0.0.1\n")
+        signed = ["-CA", "ca.pem", "-CAkey", "ca.key", "-CAcreateserial", "-extfile", "san"]
+        own = ["-in", f"{name}.csr", "-out", f"{name}.crt", "-days", "2"]
+        openssl("x509", "-req", *own, *signed)
+        both = (folder / f"{name}.crt").read_text() + (folder / f"{name}.key").read_text()
+        (folder / f"{name}.pem").write_text(both)
+
+
+def encrypted(binary):
+    """Try a server that asks for certificates; the number of failures."""
+    if shutil.which("openssl") is None:
+        print("  encrypted connections   skipped: no openssl")
+        return 0
+    with tempfile.TemporaryDirectory() as name:
+        folder = pathlib.Path(name)
+        certificates(folder)
+        (folder / "db").mkdir()
+        options = ["--tlsMode", "requireTLS", "--tlsCertificateKeyFile", folder / "server.pem"]
+        options += ["--tlsCAFile", folder / "ca.pem", "--auth"]
+        server, port = served(binary, folder / "db", *options)
+        try:
+            with_certificates(port, folder)
+            outcome, failed = "passed", 0
+        except Exception as error:
+            outcome, failed = f"FAILED {type(error).__name__}: {error}", 1
+        finally:
+            server.terminate()
+            server.wait(30)
+    print(f"  {'encrypted connections':<24}{outcome}")
+    return failed
+
+
+def with_certificates(port, folder):
+    def client(authority="ca", key="client", wait=3_000, **more):
+        if authority:
+            more.update(tls=True, tlsCAFile=str(folder / f"{authority}.pem"))
+        if key:
+            more.update(tlsCertificateKeyFile=str(folder / f"{key}.pem"))
+        return MongoClient("127.0.0.1", port, serverSelectionTimeoutMS=wait, **more)
+
+    with client(wait=20_000) as first:
+        first.admin.command("createUser", "root", pwd="secret", roles=["root"])
+    with client(username="root", password="secret") as root:
+        roles = [{"role": "root", "db": "admin"}]
+        root["$external"].command("createUser", "CN=client,O=smoke", roles=roles)
+    with client(authMechanism="MONGODB-X509") as known:
+        known.smoke.t.insert_one({"_id": 1})
+        assert known.smoke.t.count_documents({}) == 1
+    with client() as nobody:
+        refused(errors.OperationFailure, lambda: nobody.smoke.t.find_one())
+    # A server of another authority, a client without a certificate, a client without TLS.
+    for wrong in ({"authority": "other"}, {"key": None}, {"authority": None, "key": None}):
+        with client(wait=1_000, **wrong) as wrong:
+            refused(errors.PyMongoError, lambda: wrong.admin.command("ping"))
+
+
+def main(binary):
     with tempfile.TemporaryDirectory() as folder:
-        command = [binary, "serve", "--port", str(port), "--dbpath", folder, "--quiet"]
-        server = subprocess.Popen(command)
+        server, port = served(binary, folder)
         try:
             failed = run(f"mongodb://127.0.0.1:{port}/")
         finally:
             server.terminate()
             server.wait(30)
+    failed += encrypted(binary)
     return 1 if failed else 0
 
 

@@ -44,6 +44,6 @@ pub use session::{Held, Names};
 pub use store::{Options, Store, Tuning, WorkFigures};
 pub use work::Work;
 pub use write::{
-    DeleteReply, DeleteStatement, FindAndModify, FindAndModifyReply, InsertOptions, InsertReply,
-    UpdateReply, UpdateStatement, WriteError,
+    Applied, AppliedEntry, AppliedUpdate, DeleteReply, DeleteStatement, FindAndModify,
+    FindAndModifyReply, InsertOptions, InsertReply, UpdateReply, UpdateStatement, WriteError,
 };

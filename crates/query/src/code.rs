@@ -111,6 +111,7 @@ codes! {
     INVALID_INDEX_SPECIFICATION_OPTION = 197, "InvalidIndexSpecificationOption";
     NO_SUCH_SESSION = 206, "NoSuchSession";
     INVALID_UUID = 207, "InvalidUUID";
+    UPDATE_OPERATION_FAILED = 218, "UpdateOperationFailed";
     ILLEGAL_OP_MSG_FLAG = 223, "IllegalOpMsgFlag";
     TRANSACTION_TOO_OLD = 225, "TransactionTooOld";
     CURSOR_KILLED = 237, "CursorKilled";

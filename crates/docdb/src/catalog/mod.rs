@@ -72,6 +72,13 @@ impl Catalog {
         self.get(ns)?.collection()
     }
 
+    /// The collection of a UUID.
+    #[must_use]
+    pub fn of_uuid(&self, uuid: bson::Uuid) -> Option<&Arc<Collection>> {
+        let mut all = self.entries.values().filter_map(Named::collection);
+        all.find(|collection| collection.uuid() == uuid)
+    }
+
     /// Everything, in the order of the names.
     pub fn iter(&self) -> impl Iterator<Item = (&Namespace, &Named)> {
         self.entries.iter()

@@ -14,6 +14,42 @@ use crate::session::Born;
 use crate::store::{Store, is_view};
 
 impl Store {
+    /// Create a collection with a UUID that is given, as one that is restored has it.
+    ///
+    /// # Errors
+    /// As [`Store::create`]; `InvalidUUID` for a UUID that is taken.
+    pub fn create_with_uuid(
+        &self,
+        op: &Op<'_>,
+        ns: &Namespace,
+        mut options: CollectionOptions,
+        uuid: bson::Uuid,
+    ) -> Result<()> {
+        op.check()?;
+        if let Some(collation) = &options.collation {
+            options.collation = crate::collate::in_full(collation)?;
+        }
+        check_new(ns)?;
+        let _changes = self.changes();
+        let catalog = self.catalog();
+        if let Some(found) = catalog.get(ns) {
+            let same = found.collection().is_some_and(|found| found.uuid() == uuid);
+            return match same {
+                true => Ok(()),
+                false => Err(exists(ns)),
+            };
+        }
+        if catalog.of_uuid(uuid).is_some() {
+            let message = format!("a collection with the UUID {uuid} exists already");
+            return Err(Error::new(Code::INVALID_UUID, message));
+        }
+        let Born { stored, collection } = self.make(ns, options, uuid)?;
+        self.put_stored(&stored)?;
+        let named = Named::Collection(collection);
+        self.set_catalog(catalog.with(ns.clone(), named));
+        Ok(())
+    }
+
     /// Create a collection or a view. That there is one of this name and these options already is
     /// well.
     ///
@@ -83,7 +119,7 @@ impl Store {
             self.set_catalog(self.catalog().with(ns.clone(), view));
             return Ok(None);
         }
-        let Born { stored, collection } = self.make(ns, options)?;
+        let Born { stored, collection } = self.make(ns, options, bson::Uuid::new())?;
         self.put_stored(&stored)?;
         let named = Named::Collection(Arc::clone(&collection));
         self.set_catalog(self.catalog().with(ns.clone(), named));
@@ -91,8 +127,13 @@ impl Store {
     }
 
     /// Make a collection and its trees, which the catalog does not know yet.
-    pub(super) fn make(&self, ns: &Namespace, options: CollectionOptions) -> Result<Born> {
-        let uuid = bson::Uuid::new().bytes();
+    pub(super) fn make(
+        &self,
+        ns: &Namespace,
+        options: CollectionOptions,
+        uuid: bson::Uuid,
+    ) -> Result<Born> {
+        let uuid = uuid.bytes();
         let mut stored = Stored {
             ns: ns.clone(),
             uuid: Some(uuid),

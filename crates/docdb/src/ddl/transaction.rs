@@ -48,7 +48,7 @@ impl Store {
         options: CollectionOptions,
     ) -> Result<Arc<Collection>> {
         self.check_trees_can_be_made(names, ns)?;
-        let born = self.make(ns, options)?;
+        let born = self.make(ns, options, bson::Uuid::new())?;
         let collection = Arc::clone(&born.collection);
         names.bear(born);
         Ok(collection)

@@ -11,6 +11,7 @@ use query::projection::Projection;
 use super::cx::Cx;
 use super::input::Input;
 use super::item::{Counts, Item, Step};
+use super::output::carried_key;
 use super::sorter::Sorter;
 use crate::cursor::View;
 use crate::record::RecordId;
@@ -26,6 +27,8 @@ pub(crate) struct Tail {
     pub(crate) projection: Option<Arc<Projection>>,
     /// The filter, when the projection asks which element matched.
     pub(crate) positional: Option<Arc<Filter>>,
+    /// Hand on the key each document was found by, and nothing of the document.
+    pub(crate) return_key: bool,
     /// Add the number of the record.
     pub(crate) record_id: bool,
 }
@@ -100,6 +103,9 @@ impl Executor {
     }
 
     fn projected(&self, item: Item) -> Result<RawDocumentBuf> {
+        if self.tail.return_key {
+            return carried_key(&item.document);
+        }
         let Some(projection) = self.tail.projection.as_ref().filter(|_| !item.projected) else {
             return Ok(item.document);
         };

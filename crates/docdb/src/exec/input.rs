@@ -245,6 +245,8 @@ impl Merge {
                 Some(now) => self.sort.key(&now.document, self.collator.as_deref())? == *key,
             };
             match again {
+                // The key it was found by is not read again.
+                Some(_) if stays && self.output.is_keyed() => {}
                 Some(now) if stays => *item = now,
                 _ => *head = Head::Unknown,
             }

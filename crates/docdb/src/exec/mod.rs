@@ -17,7 +17,7 @@ pub(crate) use cx::Cx;
 pub(crate) use executor::{Executor, Tail};
 pub(crate) use input::{Input, Merge, Or};
 pub(crate) use item::{Counts, Item, Step};
-pub(crate) use output::{Output, Records, Shape};
+pub(crate) use output::{Keyed, Output, Records, Shape};
 pub(crate) use point::Point;
 pub(crate) use scan::{Parts, Scan, Source};
 pub(crate) use sorter::{SortLimits, Sorter};

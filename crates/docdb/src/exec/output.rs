@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use bson::{RawDocument, RawDocumentBuf};
+use bson::raw::{CStr, cstr};
+use bson::{RawBson, RawDocument, RawDocumentBuf};
 use kv::TreeId;
 use query::Result;
 use query::filter::Filter;
@@ -10,7 +11,7 @@ use query::filter::Filter;
 use super::cx::Cx;
 use super::item::{Counts, Item};
 use crate::error::engine;
-use crate::plan::Cover;
+use crate::plan::{Cover, Keys};
 use crate::record::RecordId;
 
 /// How much of each document is wanted.
@@ -25,9 +26,26 @@ pub(crate) enum Shape {
         /// Whether they are what the client gets.
         projected: bool,
     },
+    /// All of it, and behind it, as the field [`KEY`], the key it was found by: what sorts and
+    /// filters read stays there until the end.
+    Keyed(Keyed),
     /// Only which one it is.
     Record,
 }
+
+/// By which key documents are found.
+#[derive(Clone)]
+pub(crate) enum Keyed {
+    /// By none: they are read as records.
+    Nothing,
+    /// By their `_id`.
+    Id,
+    /// By that of an index.
+    Entry(Arc<Keys>),
+}
+
+/// The name of the field with the key; it is the last one.
+const KEY: &CStr = cstr!("$returnKey");
 
 /// The records of a collection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,7 +72,7 @@ pub(crate) struct Output {
 impl Output {
     /// A record that was read as such.
     pub(crate) fn of_document(&self, record: RecordId, bytes: &[u8]) -> Result<Option<Item>> {
-        self.judge(record, bytes, self.filter.as_deref())
+        self.judge(record, bytes, self.filter.as_deref(), None)
     }
 
     fn judge(
@@ -62,6 +80,7 @@ impl Output {
         record: RecordId,
         bytes: &[u8],
         filter: Option<&Filter>,
+        entry: Option<&crate::index::Entry<'_>>,
     ) -> Result<Option<Item>> {
         let document = RawDocument::from_bytes(bytes)?;
         if let Some(filter) = filter
@@ -69,8 +88,9 @@ impl Output {
         {
             return Ok(None);
         }
-        let document = match self.shape {
+        let document = match &self.shape {
             Shape::Record => RawDocumentBuf::new(),
+            Shape::Keyed(keyed) => keyed.with_key(document, entry)?,
             _ => document.to_owned(),
         };
         Ok(Some(Item {
@@ -114,7 +134,11 @@ impl Output {
             }
         }
         let filter = if doubtful { &self.full } else { &self.filter };
-        self.fetch(entry.record.clone(), filter.as_deref(), cx, scratch, counts)
+        if !self.read(&entry.record, cx, scratch, counts)? {
+            return Ok(None);
+        }
+        let record = entry.record.clone();
+        self.judge(record, scratch, filter.as_deref(), Some(entry))
     }
 
     /// Read the document of `record` and judge it by the whole filter: for items held since an
@@ -126,26 +150,70 @@ impl Output {
         scratch: &mut Vec<u8>,
         counts: &mut Counts,
     ) -> Result<Option<Item>> {
-        self.fetch(record.clone(), self.full.as_deref(), cx, scratch, counts)
+        if !self.read(record, cx, scratch, counts)? {
+            return Ok(None);
+        }
+        self.judge(record.clone(), scratch, self.full.as_deref(), None)
     }
 
-    fn fetch(
+    /// Whether items carry the key they were found by, which reading again does not give.
+    pub(crate) fn is_keyed(&self) -> bool {
+        matches!(self.shape, Shape::Keyed(_))
+    }
+
+    /// Read a document; false when it is gone.
+    fn read(
         &self,
-        record: RecordId,
-        filter: Option<&Filter>,
+        record: &RecordId,
         cx: &Cx<'_>,
         scratch: &mut Vec<u8>,
         counts: &mut Counts,
-    ) -> Result<Option<Item>> {
+    ) -> Result<bool> {
         let tree = self.records.tree;
         let found = match record.as_number() {
             Some(number) => cx.snapshot.get_into(tree, &number.to_be_bytes(), scratch),
             None => cx.snapshot.get_into(tree, &record.key(), scratch),
         };
         counts.documents += 1;
-        if !found.map_err(engine)? {
-            return Ok(None);
-        }
-        self.judge(record, scratch, filter)
+        found.map_err(engine)
     }
+}
+
+impl Keyed {
+    fn with_key(
+        &self,
+        document: &RawDocument,
+        entry: Option<&crate::index::Entry<'_>>,
+    ) -> Result<RawDocumentBuf> {
+        let key = match (self, entry) {
+            (Keyed::Entry(keys), Some(entry)) => {
+                keys.document(entry.key, entry.type_bits, document)?
+            }
+            (Keyed::Id, _) => match document.get("_id")? {
+                Some(id) => {
+                    let mut key = RawDocumentBuf::new();
+                    key.append(cstr!("_id"), RawBson::from(id));
+                    key
+                }
+                None => RawDocumentBuf::new(),
+            },
+            _ => RawDocumentBuf::new(),
+        };
+        let mut document = document.to_owned();
+        document.append(KEY, key);
+        Ok(document)
+    }
+}
+
+/// The key that a document carries behind itself.
+///
+/// # Errors
+/// Bytes that are no document.
+pub(crate) fn carried_key(document: &RawDocument) -> Result<RawDocumentBuf> {
+    let last = document.iter_elements().last().transpose()?;
+    let key = match last {
+        Some(last) if last.key() == KEY.as_str() => last.value()?.as_document(),
+        _ => None,
+    };
+    Ok(key.map_or_else(RawDocumentBuf::new, RawDocument::to_owned))
 }

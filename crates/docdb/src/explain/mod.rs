@@ -4,6 +4,7 @@
 //! it find what they look for.
 
 mod tree;
+mod write;
 
 use std::sync::Arc;
 use std::time::Duration;

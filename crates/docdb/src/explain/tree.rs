@@ -35,7 +35,11 @@ impl Tree<'_> {
             stage = self.sort(sort.to_document(), stage);
         }
         let tail = &self.purpose.tail;
-        if let Some(projection) = &self.purpose.projection {
+        if tail.return_key {
+            let mut outer = self.stage("RETURN_KEY", returned);
+            outer.insert("inputStage", stage);
+            stage = outer;
+        } else if let Some(projection) = &self.purpose.projection {
             let name = if self.candidate.covered {
                 "PROJECTION_COVERED"
             } else if self.purpose.kept.is_some() {

@@ -11,10 +11,10 @@ use query::sort::Sort;
 
 use crate::collection::Collection;
 use crate::exec::{
-    Executor, Input, Merge, Or, Output, Parts, Point, Records, Scan, Shape, SortLimits, Sorter,
-    Source, Tail,
+    Executor, Input, Keyed, Merge, Or, Output, Parts, Point, Records, Scan, Shape, SortLimits,
+    Sorter, Source, Tail,
 };
-use crate::plan::{Access, Candidate, Cover, IndexScan};
+use crate::plan::{Access, Candidate, Cover, IndexScan, Keys};
 
 /// Bytes that a sort holds before it goes to disk (MongoDB's limit).
 pub(crate) const SORT_MEMORY: usize = 100 * 1024 * 1024;
@@ -97,10 +97,14 @@ impl Builder<'_> {
             Access::Id(id) => {
                 let id = RawBson::try_from(id.clone())?;
                 let collection = Arc::clone(self.collection);
-                Input::Point(Point::new(id, collection, self.output(self.plain())))
+                Input::Point(Point::new(
+                    id,
+                    collection,
+                    self.output(self.plain(Keyed::Id)),
+                ))
             }
             Access::Collection { backward, ranges } => {
-                let output = self.output(self.plain());
+                let output = self.output(self.plain(Keyed::Nothing));
                 Input::Scan(Box::new(Scan::new(Parts {
                     source: Source::Records,
                     ranges: ranges.clone(),
@@ -120,7 +124,7 @@ impl Builder<'_> {
                     self.inputs(inputs)?,
                     Arc::clone(sort),
                     self.purpose.collator.clone(),
-                    self.output(Shape::Document),
+                    self.output(self.plain(Keyed::Nothing)),
                 ))
             }
         })
@@ -137,7 +141,7 @@ impl Builder<'_> {
         let shape = if self.candidate.covered && !self.purpose.records_only {
             self.covered(scan)
         } else {
-            self.plain()
+            self.plain(Keyed::Entry(Arc::new(Keys::new(&scan.index))))
         };
         Input::Scan(Box::new(Scan::new(Parts {
             source: Source::Index {
@@ -152,9 +156,12 @@ impl Builder<'_> {
         })))
     }
 
-    fn plain(&self) -> Shape {
+    /// Whole documents; `keyed` says by which key they are found.
+    fn plain(&self, keyed: Keyed) -> Shape {
         if self.purpose.records_only {
             Shape::Record
+        } else if self.purpose.tail.return_key {
+            Shape::Keyed(keyed)
         } else {
             Shape::Document
         }

@@ -58,7 +58,6 @@ impl Store {
     }
 
     pub(crate) fn check_find(&self, op: &Op<'_>, request: &FindRequest) -> Result<()> {
-        check_supported(request)?;
         let collated = Collated::of(request.collation.as_deref(), None)?;
         let settings = collated.settings(op, request.variables.as_ref())?;
         let filter = query::filter::Filter::parse(&request.filter, &settings)?;
@@ -110,19 +109,4 @@ impl Store {
             documents,
         })
     }
-}
-
-/// What no plan can do.
-///
-/// # Errors
-/// `CommandNotSupported` for `returnKey`.
-pub(crate) fn check_supported(request: &FindRequest) -> Result<()> {
-    if request.return_key {
-        return Err(Error::new(
-            query::Code::COMMAND_NOT_SUPPORTED,
-            "returnKey is not supported; a projection of the indexed fields is answered from the \
-             index alone",
-        ));
-    }
-    Ok(())
 }

@@ -99,7 +99,6 @@ impl Query {
         request: &FindRequest,
         spill: &std::path::Path,
     ) -> Result<Query> {
-        super::check_supported(request)?;
         let mut query = Query::plain(
             op,
             collection,
@@ -126,7 +125,8 @@ impl Query {
         query.purpose.tail.skip = request.skip;
         query.purpose.tail.limit = request.limit;
         query.purpose.tail.record_id = request.show_record_id;
-        if request.show_record_id {
+        query.purpose.tail.return_key = request.return_key;
+        if request.show_record_id || request.return_key {
             query.needed = None;
             query.purpose.kept = None;
         }

@@ -25,7 +25,8 @@ pub struct FindRequest {
     pub batch_size: Option<u64>,
     /// Whether the cursor ends with the first batch (default: false).
     pub single_batch: bool,
-    /// Return the keys of the index in place of documents (default: false); refused.
+    /// Return the keys of the index in place of documents (default: false). Without an index the
+    /// keys are empty; a projection does nothing then.
     pub return_key: bool,
     /// Add `$recordId` (default: false).
     pub show_record_id: bool,

@@ -1,5 +1,6 @@
 //! Writes of documents.
 
+mod apply;
 mod capped;
 mod delete;
 mod duplicate;
@@ -10,10 +11,13 @@ mod seek;
 mod update;
 mod validate;
 
+pub use apply::{Applied, AppliedEntry, AppliedUpdate};
 pub use delete::{DeleteReply, DeleteStatement};
 pub(crate) use duplicate::{duplicate, shell};
 pub(crate) use entries::KeySets;
 pub use find_and_modify::{FindAndModify, FindAndModifyReply};
 pub(crate) use insert::is_fatal;
 pub use insert::{InsertOptions, InsertReply, WriteError};
+pub(crate) use seek::{Said, Seek};
+pub(crate) use update::would_change;
 pub use update::{UpdateReply, UpdateStatement};

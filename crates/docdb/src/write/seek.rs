@@ -67,7 +67,8 @@ impl Seek {
         })
     }
 
-    fn matching(&self, limit: Option<u64>) -> Matching {
+    /// The same for the planner.
+    pub(crate) fn matching(&self, limit: Option<u64>) -> Matching {
         Matching {
             filter: Arc::clone(&self.filter),
             sort: self.sort.clone(),
@@ -119,7 +120,12 @@ impl Seek {
         self.details(record.clone(), RawDocumentBuf::from_bytes(bytes)?)
     }
 
-    fn details(&self, record: RecordId, document: RawDocumentBuf) -> Result<Option<Found>> {
+    /// A document that was found, with what matched in it.
+    pub(crate) fn details(
+        &self,
+        record: RecordId,
+        document: RawDocumentBuf,
+    ) -> Result<Option<Found>> {
         let mut details = Details::default();
         let matches = self.filter.matches_at(&document, &mut details)?;
         Ok(matches.then_some(Found {

@@ -366,6 +366,19 @@ impl<'u> Change<'u> {
     }
 }
 
+/// Whether an update changes a document.
+pub(crate) fn would_change(
+    store: &Store,
+    op: &Op<'_>,
+    update: &Update,
+    found: &Found,
+) -> Result<bool> {
+    let current = Document::try_from(found.document.as_ref())?;
+    let mut position = Position::at(op.now).with_array_index(found.details.array_index);
+    position.timestamp = store.timestamp();
+    Ok(update.apply(&current, &position)?.is_some())
+}
+
 /// Insert the document of an upsert.
 pub(super) fn upsert(
     op: &Op<'_>,
@@ -397,7 +410,7 @@ fn position(op: &Op<'_>, work: &Work<'_>) -> Position {
     position
 }
 
-fn larger(error: Error) -> Error {
+pub(super) fn larger(error: Error) -> Error {
     if error.code == Code::BSON_OBJECT_TOO_LARGE {
         let message = "Resulting document after update is larger than 16777216";
         return Error::new(error.code, message);

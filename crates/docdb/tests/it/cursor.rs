@@ -278,19 +278,44 @@ fn tailable_cursors_follow_a_capped_collection() {
 }
 
 #[test]
-fn return_key_is_refused() {
+fn return_key_gives_the_keys_in_place_of_documents() {
     on_each(|lab| {
-        let request = FindRequest {
+        let request = |filter: Document| FindRequest {
+            filter: raw(&filter),
             return_key: true,
             ..FindRequest::default()
         };
-        for fill in [false, true] {
-            if fill {
-                lab.insert(&ns("c"), &[doc! { "_id": 1 }]);
-            }
-            let error = lab.store.find(&op(), &ns("c"), &request).unwrap_err();
-            assert_eq!(error.code.0, 115);
-        }
+        let keys =
+            |request: &FindRequest| documents(&lab.store.find(&op(), &ns("k"), request).unwrap());
+        assert_eq!(keys(&request(doc! {})), []);
+        let nested = doc! { "_id": 2, "a": [3, 1], "b": { "c": 1.5 }, "d": 1 };
+        lab.insert(&ns("k"), &[doc! { "_id": 1, "a": 2, "d": 2 }, nested]);
+        lab.index("k", doc! { "key": { "a": 1, "b.c": -1 }, "name": "a" });
+        // Without an index there is no key.
+        assert_eq!(keys(&request(doc! {})), [doc! {}, doc! {}]);
+        assert_eq!(keys(&request(doc! { "_id": 2 })), [doc! { "_id": 2 }]);
+        let two = doc! { "a": 2, "b.c": null };
+        let by_a = request(doc! { "a": { "$gte": 2 } });
+        assert_eq!(keys(&by_a), [two.clone(), doc! { "a": 3, "b.c": 1.5 }]);
+        // A sort by another field is a sort of the documents; a projection does nothing.
+        let sorted = FindRequest {
+            sort: Some(raw(&doc! { "d": 1 })),
+            projection: Some(raw(&doc! { "d": 1 })),
+            hint: Some("a".into()),
+            ..by_a.clone()
+        };
+        assert_eq!(keys(&sorted), [doc! { "a": 3, "b.c": 1.5 }, two]);
+        // Branches of an `$or` are merged in order, over batches.
+        let merged = FindRequest {
+            sort: Some(raw(&doc! { "a": 1 })),
+            show_record_id: true,
+            batch_size: Some(1),
+            ..request(doc! { "$or": [{ "a": 2 }, { "a": 3 }] })
+        };
+        let first = lab.store.find(&op(), &ns("k"), &merged).unwrap();
+        // The least element of the array says where its document belongs.
+        let key = doc! { "a": 3, "b.c": 1.5, "$recordId": 2_i64 };
+        assert_eq!(documents(&first), [key]);
     });
 }
 

@@ -1,7 +1,10 @@
 //! What `explain` shows: the stages of plans, and what they did.
 
 use bson::{Document, doc};
-use docdb::{CountRequest, DistinctRequest, FindRequest, Verbosity};
+use docdb::{
+    CountRequest, DeleteStatement, DistinctRequest, FindAndModify, FindRequest, UpdateStatement,
+    Verbosity,
+};
 
 use crate::lab::{Lab, ns, of, on_each, op, raw};
 
@@ -228,5 +231,65 @@ fn all_plans_tell_how_their_trial_goes() {
             assert!(0 < plan.get_i32("totalKeysExamined").unwrap());
             assert!(plan.get_document("executionStages").is_ok());
         }
+    });
+}
+
+#[test]
+fn writes_are_explained_and_not_done() {
+    on_each(|lab| {
+        setup(lab);
+        let before = lab.all(&ns("c"));
+        let stats = |plan: &Document| {
+            let winner = plan.get_document("queryPlanner").unwrap();
+            let winner = names(winner.get_document("winningPlan").unwrap());
+            let stats = plan.get_document("executionStats").unwrap();
+            let stages = stats.get_document("executionStages").unwrap().clone();
+            assert_eq!(names(&stages), winner);
+            (winner, stats.get_i32("nReturned").unwrap(), stages)
+        };
+        let all = Verbosity::ExecutionStats;
+        let mut update = UpdateStatement::new(
+            raw(&doc! { "a": 3 }),
+            bson::RawBson::Document(raw(&doc! { "$max": { "b": 50 } })),
+        );
+        let plan = lab.store.explain_update(&op(), &ns("c"), &update, all);
+        let (winner, returned, stages) = stats(&plan.unwrap());
+        assert_eq!((winner.as_str(), returned), ("UPDATE FETCH IXSCAN", 0));
+        assert_eq!(stages.get_i32("nMatched").unwrap(), 1);
+        update.multi = true;
+        let plan = lab.store.explain_update(&op(), &ns("c"), &update, all);
+        let (_, _, stages) = stats(&plan.unwrap());
+        assert_eq!(stages.get_i32("nMatched").unwrap(), 10);
+        // Those of 50 and more stay as they are.
+        assert_eq!(stages.get_i32("nWouldModify").unwrap(), 5);
+        assert_eq!(stages.get_i32("nWouldUpsert").unwrap(), 0);
+        let mut delete = DeleteStatement::new(raw(&doc! { "b": { "$lt": 7 } }));
+        delete.multi = true;
+        let plan = lab.store.explain_delete(&op(), &ns("c"), &delete, all);
+        let (winner, _, stages) = stats(&plan.unwrap());
+        assert!(winner.starts_with("DELETE"), "{winner}");
+        assert_eq!(stages.get_i32("nWouldDelete").unwrap(), 7);
+        let modify = FindAndModify {
+            filter: raw(&doc! { "a": 3 }),
+            update: Some(bson::RawBson::Document(raw(&doc! { "$set": { "b": 1 } }))),
+            ..FindAndModify::default()
+        };
+        let store = &lab.store;
+        let plan = store.explain_find_and_modify(&op(), &ns("c"), &modify, all);
+        assert_eq!(stats(&plan.unwrap()).1, 1);
+        // A collection that is not there.
+        update.upsert = true;
+        let plan = store
+            .explain_update(&op(), &ns("none"), &update, all)
+            .unwrap();
+        let (winner, _, stages) = stats(&plan);
+        assert_eq!(winner, "UPDATE EOF");
+        assert_eq!(stages.get_i32("nWouldUpsert").unwrap(), 1);
+        update.update = bson::RawBson::Document(raw(&doc! { "$nonsense": { "b": 50 } }));
+        let only = Verbosity::QueryPlanner;
+        let refused = store.explain_update(&op(), &ns("c"), &update, only);
+        assert_eq!(refused.unwrap_err().code.0, 9);
+        assert_eq!(lab.all(&ns("c")), before);
+        assert_eq!(lab.all(&ns("none")), []);
     });
 }

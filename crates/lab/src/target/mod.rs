@@ -22,6 +22,8 @@ pub use spec::parse_targets;
 pub(crate) use sql::FILL;
 pub use sql::{Line, Place, Private};
 
+use std::path::PathBuf;
+
 use kv::Factory;
 
 use crate::record::TargetSpec;
@@ -98,6 +100,24 @@ pub fn answers(uri: &str) -> Result<(), String> {
         return sql::answers(uri);
     }
     mongodb::answers(uri)
+}
+
+/// The directory of the data of a server, which must be on this machine.
+///
+/// # Errors
+/// A sentence that says what to do next.
+pub fn directory(uri: &str) -> Result<PathBuf, String> {
+    let found = if sql::address::is_sql(uri) {
+        sql::directory(uri)?
+    } else {
+        mongodb::directory(uri)?
+    };
+    found.ok_or_else(|| {
+        format!(
+            "{uri}: its files were not found on this machine, or not by this user; name their \
+             directory where they are"
+        )
+    })
 }
 
 /// Open a target.

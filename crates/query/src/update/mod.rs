@@ -6,6 +6,7 @@
 mod apply;
 mod array;
 mod array_filter;
+mod delta;
 mod identical;
 mod modifier;
 mod number;
@@ -20,6 +21,7 @@ mod tests;
 mod tree;
 mod upsert;
 
+pub use delta::delta;
 pub use identical::{identical, identical_values};
 pub(crate) use parse::names;
 pub use spec::{Position, Update};

@@ -76,7 +76,10 @@ pub(crate) fn is_allowed(request: &Request, wanted: &Wanted) -> bool {
 }
 
 /// What a command needs; `None` when there is no rule for it.
-fn rule(server: &Server, user: &User, asked: &Asked<'_>) -> Result<Option<Vec<Wanted>>> {
+///
+/// # Errors
+/// Arguments that are not right.
+pub(crate) fn rule(server: &Server, user: &User, asked: &Asked<'_>) -> Result<Option<Vec<Wanted>>> {
     let (row, database) = (asked.row, asked.database);
     let first = asked.body.iter().next().transpose()?;
     let target = first.map(|(_, value)| value);
@@ -212,10 +215,14 @@ fn of_users(
             let known = server.users.roles();
             return commands::roles::viewed(user, &known, arguments, database).map(Some);
         }
+        "applyOps" => return commands::apply_ops::needed(server, user, arguments).map(Some),
         "_mergeAuthzCollections" => return commands::merge_authz::needed(arguments).map(Some),
         _ => return Ok(None),
     };
     granted(arguments, database, action, &mut wanted)?;
+    if arguments.get("authenticationRestrictions").is_some() {
+        wanted.extend(here("setAuthenticationRestriction"));
+    }
     commands::roles::given(arguments, action, &mut wanted)?;
     Ok(Some(wanted))
 }
@@ -228,12 +235,22 @@ fn explained(inner: &RawDocument, database: &str) -> Result<Vec<Wanted>> {
     if command.as_str() == "aggregate" {
         return aggregate(&Arguments::of("aggregate", inner)?, database, name);
     }
-    // The others that are explained read; those that are not are refused by the command.
-    Ok(vec![Wanted::Collection(
-        database.to_owned(),
-        name.to_owned(),
-        "find",
-    )])
+    // Writes need what they need when they are done; what is not explained is refused by the
+    // command.
+    let actions: &[&'static str] = match command.as_str() {
+        "update" => &["update", "insert"],
+        "delete" => &["remove"],
+        "findAndModify" | "findandmodify" => {
+            match Arguments::of("findAndModify", inner)?.is_on("remove")? {
+                true => &["find", "remove"],
+                false => &["find", "update", "insert"],
+            }
+        }
+        _ => &["find"],
+    };
+    let on =
+        |action: &&'static str| Wanted::Collection(database.to_owned(), name.to_owned(), action);
+    Ok(actions.iter().map(on).collect())
 }
 
 fn rename(arguments: &Arguments<'_>) -> Result<Vec<Wanted>> {
@@ -280,6 +297,9 @@ fn update_user(arguments: &Arguments<'_>, database: &str) -> Result<Vec<Wanted>>
     if arguments.get("roles").is_some() {
         wanted.push(Wanted::Everywhere("revokeRole"));
         granted(arguments, database, "grantRole", &mut wanted)?;
+    }
+    if arguments.get("authenticationRestrictions").is_some() {
+        wanted.push(of("setAuthenticationRestriction"));
     }
     // Mechanisms without a password leave credentials out: a change of them as well.
     if wanted.is_empty() || arguments.get("pwd").is_some() || arguments.get("mechanisms").is_some()

@@ -1,6 +1,8 @@
 //! An authentication under way on a connection: `saslStart` begins it, `saslContinue` ends it.
 //! There is one at a time, and every message but the right one ends it.
 
+use std::sync::Arc;
+
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use bson::doc;
@@ -176,8 +178,17 @@ pub(super) fn enabled(server: &Server, mechanism: &str) -> Result<()> {
 /// The client is somebody from now on.
 ///
 /// # Errors
-/// `ProtocolError` when it is somebody else already.
+/// `AuthenticationFailed` where the user must not come from; `ProtocolError` when it is somebody
+/// else already.
 pub(super) fn accept(request: &Request, identity: Identity) -> Result<()> {
+    let users = &request.server.users;
+    let user = users.get(&identity.database, &identity.name);
+    let (peer, local) = (request.client.peer, request.client.local);
+    let permits = |user: Arc<User>| user.restrictions.iter().all(|own| own.permit(peer, local));
+    if !user.is_some_and(permits) {
+        log(request, &identity.name, &identity.database, false);
+        return Err(failed());
+    }
     let mut state = request.client.state.lock();
     if let Some(before) = &state.identity
         && (before.name != identity.name || before.database != identity.database)

@@ -9,6 +9,7 @@ use bson::{Bson, Document};
 use query::Namespace;
 
 use super::privilege::{Grant, joined};
+use super::restriction::Restrictions;
 use super::roles;
 use super::users::key;
 
@@ -24,6 +25,10 @@ pub(crate) struct Role {
     pub(crate) roles: Vec<Name>,
     /// Its own privileges.
     pub(crate) grants: Vec<Grant>,
+    /// From where those who have it may authenticate.
+    pub(crate) restrictions: Restrictions,
+    /// The same as it is stored.
+    pub(crate) restricted: Vec<Bson>,
     /// Whether everybody has it and nobody changes it.
     pub(crate) builtin: bool,
 }
@@ -64,6 +69,11 @@ impl Role {
             name: (name.to_owned(), database.to_owned()),
             roles: listed(document)?,
             grants: privileges.filter_map(|p| Grant::of(p).ok()).collect(),
+            restrictions: Restrictions::of(document),
+            restricted: document
+                .get_array("authenticationRestrictions")
+                .cloned()
+                .unwrap_or_default(),
             builtin: false,
         })
     }
@@ -77,6 +87,8 @@ impl Roles {
                 name: (name.clone(), database.clone()),
                 roles: Vec::new(),
                 grants: roles::grants(name, database),
+                restrictions: Restrictions::default(),
+                restricted: Vec::new(),
                 builtin: true,
             });
         }
@@ -107,6 +119,21 @@ impl Roles {
             found.push(name);
         }
         found
+    }
+
+    /// The restrictions of roles and of all they inherit.
+    pub(crate) fn restrictions(&self, named: &[Name]) -> Vec<Restrictions> {
+        let all = self.closure(named).into_iter();
+        let own = all.filter_map(|name| self.get(&name).map(|role| role.restrictions));
+        own.filter(|own| !own.is_empty()).collect()
+    }
+
+    /// The same as they are stored: a list for each role that has any.
+    pub(crate) fn restricted(&self, named: &[Name]) -> Vec<Bson> {
+        let all = self.closure(named).into_iter();
+        let own = all.filter_map(|name| self.get(&name).map(|role| role.restricted));
+        let own = own.filter(|own| !own.is_empty());
+        own.map(Bson::Array).collect()
     }
 
     /// What roles grant with all they inherit, one privilege for each resource.

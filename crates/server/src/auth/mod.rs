@@ -9,6 +9,7 @@ pub(crate) mod conversation;
 pub(crate) mod custom;
 pub(crate) mod pipeline;
 pub(crate) mod privilege;
+pub(crate) mod restriction;
 pub(crate) mod roles;
 pub(crate) mod scram;
 pub(crate) mod users;
@@ -16,4 +17,5 @@ pub(crate) mod x509;
 
 pub(crate) use authorize::{Asked, authorize, is_allowed, user};
 pub(crate) use conversation::Conversation;
+pub(crate) use restriction::Restrictions;
 pub(crate) use users::{User, Users};

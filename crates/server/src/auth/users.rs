@@ -17,6 +17,7 @@ use stdx::sync::{Mutex, RwLock};
 
 use super::custom::{self, Name, Role, Roles};
 use super::privilege::Grant;
+use super::restriction::Restrictions;
 use super::scram::{Credential, Mechanism};
 use crate::state::own;
 
@@ -33,6 +34,8 @@ pub(crate) struct User {
     pub(crate) roles: Vec<Name>,
     /// What the roles grant, with what they inherit.
     pub(crate) grants: Vec<Grant>,
+    /// From where they may authenticate, by themselves and by each role.
+    pub(crate) restrictions: Vec<Restrictions>,
     /// What proves it.
     pub(crate) credentials: Vec<(Mechanism, Credential)>,
     /// The document.
@@ -148,18 +151,12 @@ pub(crate) fn stored(credential: &Credential) -> Document {
 }
 
 impl User {
-    /// The user of a document; `None` when it is none, or one that is restricted in ways this
-    /// server does not know: then it cannot log in.
+    /// The user of a document; `None` when it is none.
     pub(crate) fn of(document: Document, known: &Roles) -> Option<User> {
         let name = document.get_str("user").ok()?.to_owned();
         let database = document.get_str("db").ok()?.to_owned();
-        let restricted = document
-            .get_array("authenticationRestrictions")
-            .is_ok_and(|list| !list.is_empty());
         let mut credentials = Vec::new();
-        if let Ok(all) = document.get_document("credentials")
-            && !restricted
-        {
+        if let Ok(all) = document.get_document("credentials") {
             for mechanism in Mechanism::ALL {
                 let found = all.get_document(mechanism.name()).ok();
                 let found = found.and_then(credential);
@@ -168,12 +165,15 @@ impl User {
         }
         let roles = custom::listed(&document)?;
         let grants = known.grants(&roles);
+        let mut restrictions = vec![Restrictions::of(&document)];
+        restrictions.extend(known.restrictions(&roles));
         Some(User {
             id: document.get("userId").cloned(),
             name,
             database,
             roles,
             grants,
+            restrictions,
             credentials,
             document,
         })

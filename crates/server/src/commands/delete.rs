@@ -27,6 +27,15 @@ pub(super) const ROWS: &[Row] = &[Row {
     ..Row::new("delete", delete, "Delete documents")
 }];
 
+/// The one statement of a command that is explained.
+///
+/// # Errors
+/// `InvalidLength` for more or none; what is no statement.
+pub(super) fn explained(arguments: &Arguments<'_>) -> Result<DeleteStatement> {
+    let one = super::write::only_one(arguments, "deletes")?;
+    statement(one, arguments.document("let")?)
+}
+
 fn statement(document: &RawDocument, variables: Option<&RawDocument>) -> Result<DeleteStatement> {
     let arguments = Arguments::of("delete.deletes", document)?;
     arguments.only(&["q", "limit", "hint", "collation", "sampleId"])?;

@@ -47,18 +47,7 @@ fn explain(request: &Call<'_>, reply: &mut Builder) -> Result<()> {
     };
     let ns = Namespace::new(request.database(), collection)?;
     let arguments = Arguments::of(command, inner)?;
-    let explained = request.with_store(|store, op| match command {
-        "find" => store.explain_find(op, &ns, &find_request(&arguments)?, verbosity),
-        "aggregate" => {
-            store.explain_aggregate(op, &ns, &aggregate::asked(&arguments, true)?, verbosity)
-        }
-        "count" => store.explain_count(op, &ns, &count_request(&arguments)?, verbosity),
-        "distinct" => store.explain_distinct(op, &ns, &distinct_request(&arguments)?, verbosity),
-        other => {
-            let message = format!("Explain failed due to unknown command: {other}");
-            Err(Error::new(Code::COMMAND_NOT_FOUND, message))
-        }
-    })?;
+    let explained = asked(request, (command, &ns), &arguments, verbosity)?;
     failure::append(reply, &explained);
     let command = Document::try_from(inner)?;
     reply.value("command", &command.into());
@@ -74,4 +63,31 @@ fn explain(request: &Call<'_>, reply: &mut Builder) -> Result<()> {
         .into(),
     );
     Ok(())
+}
+
+/// What a command that is explained would do.
+fn asked(
+    request: &Call<'_>,
+    (command, ns): (&str, &Namespace),
+    arguments: &Arguments<'_>,
+    verbosity: Verbosity,
+) -> Result<Document> {
+    request.with_store(|store, op| match command {
+        "find" => store.explain_find(op, ns, &find_request(arguments)?, verbosity),
+        "aggregate" => {
+            store.explain_aggregate(op, ns, &aggregate::asked(arguments, true)?, verbosity)
+        }
+        "count" => store.explain_count(op, ns, &count_request(arguments)?, verbosity),
+        "distinct" => store.explain_distinct(op, ns, &distinct_request(arguments)?, verbosity),
+        "update" => store.explain_update(op, ns, &super::update::explained(arguments)?, verbosity),
+        "delete" => store.explain_delete(op, ns, &super::delete::explained(arguments)?, verbosity),
+        "findAndModify" | "findandmodify" => {
+            let asked = super::find_and_modify::asked(arguments)?;
+            store.explain_find_and_modify(op, ns, &asked, verbosity)
+        }
+        other => {
+            let message = format!("Explain failed due to unknown command: {other}");
+            Err(Error::new(Code::COMMAND_NOT_FOUND, message))
+        }
+    })
 }

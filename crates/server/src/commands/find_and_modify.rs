@@ -8,8 +8,8 @@ use wire::Builder;
 use super::find::{collation, tree};
 use super::update::{array_filters, change, integer};
 use super::write::{hint, retried};
-use crate::dispatch::Call;
 use crate::dispatch::row::{API, Lane, Privilege, RETRYABLE, Row, TRANSACTION, WRITES};
+use crate::dispatch::{Arguments, Call};
 use crate::state::metrics::Class;
 
 pub(super) const ROWS: &[Row] = &[Row {
@@ -42,8 +42,11 @@ pub(super) const ROWS: &[Row] = &[Row {
     )
 }];
 
-fn asked(request: &Call<'_>) -> Result<FindAndModify> {
-    let arguments = request.arguments()?;
+/// What the command is asked.
+///
+/// # Errors
+/// Arguments that are not right.
+pub(super) fn asked(arguments: &Arguments<'_>) -> Result<FindAndModify> {
     let remove = arguments.is_on("remove")?;
     let update = arguments.get("update").map(change).transpose()?;
     let (new, upsert) = (arguments.is_on("new")?, arguments.is_on("upsert")?);
@@ -74,9 +77,9 @@ fn asked(request: &Call<'_>) -> Result<FindAndModify> {
         new,
         fields: fields.map(ToOwned::to_owned),
         upsert,
-        array_filters: array_filters(&arguments)?,
-        hint: hint(&arguments)?,
-        collation: collation(&arguments)?,
+        array_filters: array_filters(arguments)?,
+        hint: hint(arguments)?,
+        collation: collation(arguments)?,
         variables: tree(arguments.document("let")?)?,
         bypass_validation: arguments.is_on("bypassDocumentValidation")?,
     })
@@ -84,7 +87,7 @@ fn asked(request: &Call<'_>) -> Result<FindAndModify> {
 
 fn find_and_modify(request: &Call<'_>, reply: &mut Builder) -> Result<()> {
     let ns = request.namespace()?;
-    let asked = asked(request)?;
+    let asked = asked(&request.arguments()?)?;
     let done = request.with_store(|store, op| store.find_and_modify(op, &ns, &asked))?;
     request.server.metrics.ops.command.one();
     reply.open_document("lastErrorObject");

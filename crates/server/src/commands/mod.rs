@@ -1,6 +1,7 @@
 //! The commands: a file for each family, a row for each command.
 
 mod aggregate;
+pub(crate) mod apply_ops;
 mod build;
 mod bulk_write;
 mod concerns;
@@ -47,6 +48,7 @@ pub(crate) use status::reason;
 /// The rows, family by family.
 const FAMILIES: &[&[Row]] = &[
     aggregate::ROWS,
+    apply_ops::ROWS,
     build::ROWS,
     bulk_write::ROWS,
     concerns::ROWS,

@@ -202,7 +202,7 @@ fn create(request: &Call<'_>, _: &mut Builder) -> Result<()> {
     let name = named(request)?;
     let (role, database) = &name;
     let arguments = request.arguments()?;
-    users::unrestricted(&arguments)?;
+    let restrictions = users::restrictions(&arguments)?;
     arguments.need_array("privileges")?;
     arguments.need_array("roles")?;
     if matches!(database.as_str(), "local" | "$external") {
@@ -217,13 +217,16 @@ fn create(request: &Call<'_>, _: &mut Builder) -> Result<()> {
     let roles = users::existing(request, &arguments)?;
     within(database, &grants, &roles)?;
     acyclic(&request.server.users.roles(), &name, &roles)?;
-    let document = doc! {
+    let mut document = doc! {
         "_id": key(database, role),
         "role": role,
         "db": database,
         "privileges": stored(&grants),
         "roles": shown(&roles),
     };
+    if let Some(restrictions) = restrictions {
+        document.insert("authenticationRestrictions", restrictions);
+    }
     let done = request.with_store(|store, op| own::insert(store, op, &collection(), &document));
     done.map_err(|error| match error.code {
         Code::DUPLICATE_KEY => {
@@ -254,9 +257,11 @@ fn set(request: &Call<'_>, role: &Role, fields: Document) -> Result<()> {
 fn update(request: &Call<'_>, _: &mut Builder) -> Result<()> {
     let role = changed(request)?;
     let arguments = request.arguments()?;
-    users::unrestricted(&arguments)?;
     let database = request.database();
     let mut fields = Document::new();
+    if let Some(restrictions) = users::restrictions(&arguments)? {
+        fields.insert("authenticationRestrictions", restrictions);
+    }
     if arguments.array("privileges")?.is_some() {
         let grants = privileges(&arguments)?;
         within(database, &grants, &[])?;
@@ -380,7 +385,11 @@ pub(crate) fn viewed(
 }
 
 /// What a role is, as `rolesInfo` shows it.
-fn described(known: &Roles, role: &Role, with_privileges: bool) -> Document {
+fn described(
+    known: &Roles,
+    role: &Role,
+    (with_privileges, with_restrictions): (bool, bool),
+) -> Document {
     let (name, database) = &role.name;
     let inherited = known.closure(&role.roles);
     let mut document = doc! {
@@ -396,6 +405,11 @@ fn described(known: &Roles, role: &Role, with_privileges: bool) -> Document {
         document.insert("privileges", stored(&joined(role.grants.iter().cloned())));
         document.insert("inheritedPrivileges", stored(&all));
     }
+    if with_restrictions {
+        let inherited = known.restricted(std::slice::from_ref(&role.name));
+        document.insert("authenticationRestrictions", role.restricted.clone());
+        document.insert("inheritedAuthenticationRestrictions", inherited);
+    }
     document
 }
 
@@ -404,7 +418,9 @@ fn info(request: &Call<'_>, reply: &mut Builder) -> Result<()> {
     let database = request.database();
     let known = request.server.users.roles();
     let fragment = arguments.get("showPrivileges") == Some(RawBsonRef::String("asUserFragment"));
+    let restrictions = arguments.is_on("showAuthenticationRestrictions")?;
     let with_privileges = fragment || arguments.is_on("showPrivileges")?;
+    let with = (with_privileges, with_privileges || restrictions);
     let chosen: Vec<Role> = match about(&arguments, database)? {
         Some(named) => named.iter().filter_map(|name| known.get(name)).collect(),
         None if fragment => {
@@ -427,13 +443,14 @@ fn info(request: &Call<'_>, reply: &mut Builder) -> Result<()> {
             "roles": shown(&named),
             "inheritedRoles": shown(&known.closure(&named)),
             "inheritedPrivileges": stored(&known.grants(&named)),
+            "inheritedAuthenticationRestrictions": known.restricted(&named),
         };
         reply.value("userFragment", &Bson::Document(user));
         return Ok(());
     }
     reply.open_array("roles");
     for (i, role) in chosen.iter().enumerate() {
-        let document = described(&known, role, with_privileges);
+        let document = described(&known, role, with);
         reply.value(&i.to_string(), &Bson::Document(document));
     }
     reply.close();

@@ -74,6 +74,15 @@ fn check_stages(update: &RawBson) -> Result<()> {
     }
 }
 
+/// The one statement of a command that is explained.
+///
+/// # Errors
+/// `InvalidLength` for more or none; what is no statement.
+pub(super) fn explained(arguments: &Arguments<'_>) -> Result<UpdateStatement> {
+    let one = super::write::only_one(arguments, "updates")?;
+    statement(one, arguments.document("let")?)
+}
+
 fn statement(document: &RawDocument, variables: Option<&RawDocument>) -> Result<UpdateStatement> {
     let arguments = Arguments::of("update.updates", document)?;
     arguments.only(STATEMENT)?;

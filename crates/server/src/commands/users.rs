@@ -10,7 +10,7 @@ use crate::auth::custom::{Name, Roles};
 use crate::auth::privilege::Wanted;
 use crate::auth::scram::Mechanism;
 use crate::auth::users::{collection, key, random, stored};
-use crate::auth::{User, is_allowed};
+use crate::auth::{Restrictions, User, is_allowed};
 use crate::dispatch::row::{LOOSE, Lane, Privilege, Row, WRITES};
 use crate::dispatch::{Arguments, Call};
 use crate::state::own;
@@ -169,14 +169,17 @@ fn credentials(
     Ok(Some(credentials))
 }
 
-/// Restrictions of addresses are refused.
-pub(super) fn unrestricted(arguments: &Arguments<'_>) -> Result<()> {
-    let given = arguments.array("authenticationRestrictions")?;
-    if given.is_some_and(|list| !list.is_empty()) {
-        let message = "authenticationRestrictions are not supported";
-        return Err(Error::bad_value(message));
-    }
-    Ok(())
+/// The restrictions of addresses that are given, checked.
+///
+/// # Errors
+/// What is none.
+pub(super) fn restrictions(arguments: &Arguments<'_>) -> Result<Option<Bson>> {
+    let Some(given) = arguments.array("authenticationRestrictions")? else {
+        return Ok(None);
+    };
+    let given = bson::Array::try_from(given)?;
+    Restrictions::parse(&given)?;
+    Ok(Some(Bson::Array(given)))
 }
 
 /// The name a command is about.
@@ -206,7 +209,7 @@ fn not_found(name: &str, database: &str) -> Error {
 fn create(request: &Call<'_>, _: &mut Builder) -> Result<()> {
     let (name, database) = (named(request)?, request.database());
     let arguments = request.arguments()?;
-    unrestricted(&arguments)?;
+    let restrictions = restrictions(&arguments)?;
     arguments.need_array("roles")?;
     let roles = existing(request, &arguments)?;
     let credentials = match (database, credentials(request, &arguments, name)?) {
@@ -232,6 +235,9 @@ fn create(request: &Call<'_>, _: &mut Builder) -> Result<()> {
     };
     if let Some(data) = arguments.document("customData")? {
         user.insert("customData", Document::try_from(data)?);
+    }
+    if let Some(restrictions) = restrictions {
+        user.insert("authenticationRestrictions", restrictions);
     }
     let done = request.with_store(|store, op| own::insert(store, op, &collection(), &user));
     done.map_err(|error| match error.code {
@@ -260,8 +266,10 @@ fn change(request: &Call<'_>, name: &str, change: Document) -> Result<()> {
 fn update(request: &Call<'_>, _: &mut Builder) -> Result<()> {
     let name = named(request)?;
     let arguments = request.arguments()?;
-    unrestricted(&arguments)?;
     let mut set = Document::new();
+    if let Some(restrictions) = restrictions(&arguments)? {
+        set.insert("authenticationRestrictions", restrictions);
+    }
     if let Some(credentials) = credentials(request, &arguments, name)? {
         set.insert("credentials", credentials);
     }
@@ -403,6 +411,7 @@ struct Shown {
     credentials: bool,
     privileges: bool,
     custom_data: bool,
+    restrictions: bool,
 }
 
 /// A user as `usersInfo` shows it.
@@ -423,8 +432,16 @@ fn described(known: &Roles, user: &User, with: &Shown) -> Document {
         document.insert("inheritedRoles", shown(&inherited));
         let grants = user.grants.iter().map(|grant| grant.to_document().into());
         document.insert("inheritedPrivileges", Bson::Array(grants.collect()));
-        let restrictions = Bson::Array(Vec::new());
-        document.insert("inheritedAuthenticationRestrictions", restrictions);
+    }
+    let own = document.remove("authenticationRestrictions");
+    if with.privileges || with.restrictions {
+        let mut inherited = known.restricted(&user.roles);
+        let own = own.unwrap_or_else(|| Bson::Array(Vec::new()));
+        if own.as_array().is_some_and(|own| !own.is_empty()) {
+            inherited.insert(0, own.clone());
+        }
+        document.insert("authenticationRestrictions", own);
+        document.insert("inheritedAuthenticationRestrictions", inherited);
     }
     document
 }
@@ -437,6 +454,7 @@ fn info(request: &Call<'_>, reply: &mut Builder) -> Result<()> {
         credentials: arguments.is_on("showCredentials")?,
         privileges: arguments.is_on("showPrivileges")?,
         custom_data: arguments.boolean("showCustomData")?.unwrap_or(true),
+        restrictions: arguments.is_on("showAuthenticationRestrictions")?,
     };
     let filter = arguments.document("filter")?;
     let filter = filter.map(|filter| Filter::parse(filter, &Settings::default()));
@@ -446,7 +464,7 @@ fn info(request: &Call<'_>, reply: &mut Builder) -> Result<()> {
         let message = "showCredentials needs the action viewUser";
         return Err(Error::new(Code::UNAUTHORIZED, message));
     }
-    if with.privileges && !matches!(about, About::Named(_)) {
+    if (with.privileges || with.restrictions) && !matches!(about, About::Named(_)) {
         let message = "Privilege or restriction details require exact-match usersInfo queries";
         return Err(Error::new(Code::ILLEGAL_OPERATION, message));
     }

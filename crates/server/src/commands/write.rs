@@ -38,6 +38,21 @@ pub(super) fn statements<'a>(
     Ok(statements)
 }
 
+/// The only statement of an argument, of a write that is explained.
+///
+/// # Errors
+/// `InvalidLength`, `TypeMismatch`.
+pub(super) fn only_one<'a>(arguments: &Arguments<'a>, name: &str) -> Result<&'a RawDocument> {
+    arguments.need_array(name)?;
+    match arguments.documents(name)?.unwrap_or_default().as_slice() {
+        [one] => Ok(one),
+        _ => {
+            let message = "explained write batches must be of size 1";
+            Err(Error::new(Code::INVALID_LENGTH, message))
+        }
+    }
+}
+
 /// Append the errors of statements.
 pub(super) fn errors(request: &Request, reply: &mut Builder, errors: &[WriteError]) {
     if errors.is_empty() {

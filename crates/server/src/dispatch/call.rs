@@ -34,6 +34,19 @@ impl Call<'_> {
         self.op
     }
 
+    /// Run another command as part of this one.
+    ///
+    /// # Errors
+    /// Those of the command.
+    pub(crate) fn within(&self, request: &Request, reply: &mut Builder) -> Result<()> {
+        let call = Call {
+            request,
+            op: self.op,
+            doomed: Cell::new(false),
+        };
+        (request.row.run)(&call, reply)
+    }
+
     /// End the transaction it is part of, although the reply is no error: one statement failed.
     pub(crate) fn doom(&self) {
         self.doomed.set(true);

@@ -27,7 +27,7 @@ pub(super) async fn open(server: &Arc<Server>, slot: &Slot, stream: TcpStream, p
     prepare(&stream);
     let done = match &server.tls {
         None => {
-            let client = Arc::new(Client::new(slot.id(), peer));
+            let client = Arc::new(Client::new(slot.id(), peer, stream.local_addr().ok()));
             connection::serve(Arc::clone(server), client, stream, Vec::new()).await;
             Ok(())
         }
@@ -74,6 +74,7 @@ async fn told_apart(
             "the handshake took too long".to_owned(),
         )
     };
+    let client = Client::new(slot.id(), peer, stream.local_addr().ok());
     let mut stopping = server.stopping();
     let told = tokio::select! {
         // A client that has nothing to say yet may wait: nothing is known to be amiss.
@@ -88,7 +89,7 @@ async fn told_apart(
             Err(("SSLHandshakeFailed", message.to_owned()))
         }
         First::Plain => {
-            let client = Arc::new(Client::new(slot.id(), peer));
+            let client = Arc::new(client);
             let (bytes, stream) = stream.into_parts();
             connection::serve(Arc::clone(server), client, stream, bytes).await;
             Ok(())
@@ -99,7 +100,7 @@ async fn told_apart(
                 .map_err(late)?;
             let secured = shaken.map_err(|error| failed(&error))?;
             server.metrics.encrypted.one();
-            let client = Client::secured(slot.id(), peer, secured.subject);
+            let client = client.secured(secured.subject);
             let stream = secured.stream;
             connection::serve(Arc::clone(server), Arc::new(client), stream, Vec::new()).await;
             Ok(())

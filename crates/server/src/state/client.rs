@@ -14,6 +14,8 @@ pub(crate) struct Client {
     pub(crate) id: i64,
     /// The other end.
     pub(crate) peer: SocketAddr,
+    /// This end, if the system tells it.
+    pub(crate) local: Option<SocketAddr>,
     /// It is encrypted.
     pub(crate) encrypted: bool,
     /// The subject of the certificate it showed, if that is a good one.
@@ -65,22 +67,23 @@ impl Identity {
 
 impl Client {
     /// A connection just accepted.
-    pub(crate) fn new(id: i64, peer: SocketAddr) -> Client {
+    pub(crate) fn new(id: i64, peer: SocketAddr, local: Option<SocketAddr>) -> Client {
         Client {
             id,
             peer,
+            local,
             encrypted: false,
             subject: None,
             state: Mutex::new(ClientState::default()),
         }
     }
 
-    /// An encrypted connection, and the name in the client's certificate.
-    pub(crate) fn secured(id: i64, peer: SocketAddr, subject: Option<String>) -> Client {
+    /// The same connection encrypted, and the name in the client's certificate.
+    pub(crate) fn secured(self, subject: Option<String>) -> Client {
         Client {
             encrypted: true,
             subject,
-            ..Client::new(id, peer)
+            ..self
         }
     }
 

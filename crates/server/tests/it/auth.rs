@@ -197,6 +197,128 @@ fn roles_are_given_taken_and_hold_at_once() {
 }
 
 #[test]
+fn entries_of_an_oplog_need_what_they_do() {
+    let site = guarded();
+    let mut root = as_user(&site, "admin", "root");
+    let mut writer = as_user(&site, "test", "writer");
+    let entry = |op: &str, ns: &str, o: Document| doc! {"op": op, "ns": ns, "o": o};
+    let apply = |entry: Document| doc! {"applyOps": [entry]};
+    let own = entry("i", "test.c", doc! {"_id": 7});
+    writer.ok("admin", apply(own.clone()));
+    let nested = |inner: Document| entry("c", "test.$cmd", doc! {"applyOps": [inner]});
+    writer.ok("admin", apply(nested(own.clone())));
+    writer.ok(
+        "admin",
+        apply(entry("c", "test.$cmd", doc! {"create": "made"})),
+    );
+    let mut by_uuid = own;
+    by_uuid.insert("ui", bson::Uuid::new());
+    for refused in [
+        entry("i", "other.c", doc! {"_id": 7}),
+        nested(entry("d", "other.c", doc! {"_id": 1})),
+        entry("i", "test.system.users", doc! {"_id": 7}),
+        entry("i", "admin.system.users", doc! {"_id": "test.x"}),
+        entry("c", "other.$cmd", doc! {"drop": "c"}),
+        entry("c", "test.$cmd", doc! {"dropDatabase": 1}),
+        entry("c", "test.$cmd", doc! {"collMod": "c", "hidden": true}),
+        entry("n", "", doc! {}),
+        by_uuid.clone(),
+    ] {
+        let reply = writer.fails("admin", apply(refused.clone()));
+        assert_eq!(reply.0, UNAUTHORIZED, "{refused}: {}", reply.1);
+    }
+    // Not even root has all privileges: a role of one's own does.
+    assert_eq!(root.fails("admin", apply(by_uuid.clone())).0, UNAUTHORIZED);
+    let everything = doc! {"resource": {"anyResource": true}, "actions": ["anyAction"]};
+    let role = doc! {"createRole": "all", "privileges": [everything], "roles": []};
+    root.ok("admin", role);
+    root.ok(
+        "admin",
+        doc! {"createUser": "restorer", "pwd": "secret", "roles": ["all"]},
+    );
+    let mut restorer = as_user(&site, "admin", "restorer");
+    assert_eq!(restorer.fails("admin", apply(by_uuid)).0, 26);
+    restorer.ok("admin", apply(entry("n", "", doc! {"msg": "x"})));
+}
+
+#[test]
+fn users_authenticate_from_where_they_may() {
+    let site = guarded();
+    let mut root = as_user(&site, "admin", "root");
+    let from = |address: &str| doc! {"clientSource": [address], "serverAddress": ["127.0.0.0/8"]};
+    let create = |name: &str, restriction: Document| {
+        doc! {"createUser": name, "pwd": "secret", "roles": ["read"],
+        "authenticationRestrictions": [restriction]}
+    };
+    root.ok("test", create("near", from("127.0.0.1")));
+    root.ok("test", create("far", from("10.0.0.0/8")));
+    let bad = create("bad", doc! {"clientSource": ["nowhere"]});
+    assert_eq!(root.fails("test", bad).0, 2);
+    let mut near = as_user(&site, "test", "near");
+    near.ok("test", doc! {"find": "c"});
+    let refused = |user: &str| {
+        let reply = log_in(&mut site.client(), "test", user, "secret");
+        assert_eq!(reply.get_i32("code").unwrap(), FAILED, "{reply}");
+    };
+    refused("far");
+    let update = |user: &str, list: Vec<Document>| {
+        doc! {"updateUser": user, "authenticationRestrictions": list}
+    };
+    root.ok(
+        "test",
+        update("far", vec![from("10.0.0.1"), from("127.0.0.1")]),
+    );
+    as_user(&site, "test", "far");
+    // Each role has its say as well, also one that is inherited.
+    let role = |name: &str, roles: Bson, list: Vec<Document>| {
+        doc! {"createRole": name, "privileges": [], "roles": roles,
+        "authenticationRestrictions": list}
+    };
+    root.ok(
+        "test",
+        role("away", Bson::Array(vec![]), vec![from("10.0.0.1")]),
+    );
+    let inherits = role("inherits", vec!["away"].into(), vec![]);
+    root.ok("test", inherits);
+    root.ok(
+        "test",
+        doc! {"grantRolesToUser": "near", "roles": ["inherits"]},
+    );
+    refused("near");
+    let shown = root.ok(
+        "test",
+        doc! {"usersInfo": "near", "showAuthenticationRestrictions": true},
+    );
+    let user = shown.get_array("users").unwrap()[0].as_document().unwrap();
+    let own = user.get_array("authenticationRestrictions").unwrap();
+    assert_eq!(own, &[Bson::from(from("127.0.0.1"))]);
+    let inherited = user.get_array("inheritedAuthenticationRestrictions");
+    assert_eq!(inherited.unwrap().len(), 2);
+    let plain = root.ok("test", doc! {"usersInfo": "near"});
+    let user = plain.get_array("users").unwrap()[0].as_document().unwrap();
+    assert!(!user.contains_key("authenticationRestrictions"));
+    root.ok(
+        "test",
+        doc! {"updateRole": "away", "authenticationRestrictions": []},
+    );
+    as_user(&site, "test", "near");
+    // Who makes users need not be one who restricts them.
+    let makes = doc! {"resource": {"db": "test", "collection": ""},
+    "actions": ["createUser", "grantRole"]};
+    root.ok(
+        "test",
+        doc! {"createRole": "maker", "privileges": [makes], "roles": []},
+    );
+    root.ok(
+        "test",
+        doc! {"createUser": "m", "pwd": "secret", "roles": ["maker"]},
+    );
+    let mut maker = as_user(&site, "test", "m");
+    let refused = maker.fails("test", create("x", from("127.0.0.1")));
+    assert_eq!(refused.0, UNAUTHORIZED);
+}
+
+#[test]
 fn no_way_leads_around_the_rules() {
     let site = guarded();
     let mut root = as_user(&site, "admin", "root");
@@ -238,6 +360,14 @@ fn no_way_leads_around_the_rules() {
     assert_eq!(writer.fails("admin", away).0, UNAUTHORIZED);
     let users = doc! {"insert": "system.users", "documents": [{"_id": "x"}]};
     assert_eq!(root.fails("admin", users).0, UNAUTHORIZED);
+    // What is explained needs what it needs when it is done.
+    let write = doc! {"update": "c", "updates": [{"q": {}, "u": {"$set": {"a": 1}}}]};
+    let explain = doc! {"explain": write};
+    let mut reader = as_user(&site, "test", "reader");
+    assert_eq!(reader.fails("test", explain.clone()).0, UNAUTHORIZED);
+    writer.ok("test", explain);
+    let two = doc! {"explain": {"delete": "c", "deletes": []}};
+    assert_eq!(writer.fails("test", two).0, 16);
     // A cursor and a session belong to who opened them.
     root.ok("test", doc! {"insert": "c", "documents": [{}, {}, {}]});
     let reply = root.ok("test", doc! {"find": "c", "batchSize": 1});
@@ -258,6 +388,7 @@ fn command(name: &str) -> Document {
     let mut command = doc! {name: "c"};
     let rest = match name {
         "aggregate" => doc! {"pipeline": [], "cursor": {}},
+        "applyOps" => doc! {"applyOps": [{"op": "d", "ns": "test.c", "o": {"_id": 9}}]},
         "explain" => doc! {"explain": {"find": "c"}},
         "createUser"
         | "grantRolesToUser"
@@ -308,6 +439,7 @@ fn class(name: &str) -> Option<u8> {
         "insert"
         | "update"
         | "delete"
+        | "applyOps"
         | "findAndModify"
         | "create"
         | "drop"

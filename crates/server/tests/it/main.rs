@@ -5,6 +5,7 @@
     reason = "a panic is how a test fails"
 )]
 
+mod apply_ops;
 mod auth;
 mod bulk;
 mod certificates;

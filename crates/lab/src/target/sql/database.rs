@@ -1,5 +1,6 @@
 //! The server, the table of the rows, and what is asked of both as a whole.
 
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use kv::{Durability, EngineStats};
@@ -9,6 +10,7 @@ use stdx::time;
 use super::address::{Address, Protocol};
 use super::connection::Link;
 use super::dialect::Dialect;
+use super::engine::Engine;
 use super::sales::{Sales, TABLE};
 use super::tables::SqlTables;
 use super::wire::{self, Wire};
@@ -59,6 +61,17 @@ pub(in crate::target) fn answers(text: &str) -> Result<(), String> {
         has_engine(wire.as_mut(), &address)?;
     }
     Ok(())
+}
+
+/// Where the data of a server's engine lie, if they lie on this machine.
+pub(in crate::target) fn directory(text: &str) -> Result<Option<PathBuf>, String> {
+    let address: Address = text.parse()?;
+    let mut wire = wire::connect(&address)?;
+    let directory = facts::gather(wire.as_mut(), &address)?.data_dir;
+    Ok(directory.map(|directory| match address.engine {
+        Engine::MyRocks => directory.join("#rocksdb"),
+        _ => directory,
+    }))
 }
 
 fn has_engine(wire: &mut dyn Wire, address: &Address) -> Result<(), String> {

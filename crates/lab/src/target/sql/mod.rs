@@ -28,7 +28,7 @@ mod value;
 mod verify;
 mod wire;
 
-pub(super) use database::{answers, open};
+pub(super) use database::{answers, directory, open};
 pub(crate) use private::FILL;
 pub use private::{Line, Place, Private};
 

@@ -1,0 +1,234 @@
+//! `explain` of writes: the plan that finds what they are about, and what they would do to it.
+//! Nothing is written.
+
+use bson::{Bson, Document, RawBson, RawDocumentBuf};
+use query::Namespace;
+use query::Result;
+use query::update::Update;
+
+use super::Verbosity;
+use super::tree::number;
+use crate::find::FindRequest;
+use crate::op::Op;
+use crate::store::Store;
+use crate::write::{DeleteStatement, FindAndModify, Said, Seek, UpdateStatement, would_change};
+
+/// A write to be explained.
+struct Subject<'a> {
+    find: FindRequest,
+    /// The update and its array filters; a delete has none.
+    update: Option<(&'a RawBson, &'a [RawDocumentBuf])>,
+    upsert: bool,
+    /// Whether the documents are returned.
+    returns: bool,
+}
+
+/// How many documents a write matches, and would change.
+#[derive(Clone, Copy, Default)]
+struct Would {
+    matched: u64,
+    changed: u64,
+}
+
+impl Store {
+    /// `explain` of a statement of `update`.
+    ///
+    /// # Errors
+    /// What is wrong with it; of execution.
+    pub fn explain_update(
+        &self,
+        op: &Op<'_>,
+        ns: &Namespace,
+        statement: &UpdateStatement,
+        verbosity: Verbosity,
+    ) -> Result<Document> {
+        let subject = Subject {
+            find: FindRequest {
+                filter: statement.filter.clone(),
+                sort: statement.sort.clone(),
+                hint: statement.hint.clone(),
+                collation: statement.collation.clone(),
+                variables: statement.variables.clone(),
+                limit: (!statement.multi).then_some(1),
+                ..FindRequest::default()
+            },
+            update: Some((&statement.update, &statement.array_filters)),
+            upsert: statement.upsert,
+            returns: false,
+        };
+        self.explain_write(op, ns, &subject, verbosity)
+    }
+
+    /// `explain` of a statement of `delete`.
+    ///
+    /// # Errors
+    /// What is wrong with it; of execution.
+    pub fn explain_delete(
+        &self,
+        op: &Op<'_>,
+        ns: &Namespace,
+        statement: &DeleteStatement,
+        verbosity: Verbosity,
+    ) -> Result<Document> {
+        let subject = Subject {
+            find: FindRequest {
+                filter: statement.filter.clone(),
+                hint: statement.hint.clone(),
+                collation: statement.collation.clone(),
+                variables: statement.variables.clone(),
+                limit: (!statement.multi).then_some(1),
+                ..FindRequest::default()
+            },
+            update: None,
+            upsert: false,
+            returns: false,
+        };
+        self.explain_write(op, ns, &subject, verbosity)
+    }
+
+    /// `explain` of `findAndModify`.
+    ///
+    /// # Errors
+    /// What is wrong with it; of execution.
+    pub fn explain_find_and_modify(
+        &self,
+        op: &Op<'_>,
+        ns: &Namespace,
+        asked: &FindAndModify,
+        verbosity: Verbosity,
+    ) -> Result<Document> {
+        let subject = Subject {
+            find: FindRequest {
+                filter: asked.filter.clone(),
+                sort: asked.sort.clone(),
+                hint: asked.hint.clone(),
+                collation: asked.collation.clone(),
+                variables: asked.variables.clone(),
+                limit: Some(1),
+                ..FindRequest::default()
+            },
+            update: asked
+                .update
+                .as_ref()
+                .map(|update| (update, asked.array_filters.as_slice())),
+            upsert: asked.upsert,
+            returns: true,
+        };
+        self.explain_write(op, ns, &subject, verbosity)
+    }
+
+    fn explain_write(
+        &self,
+        op: &Op<'_>,
+        ns: &Namespace,
+        subject: &Subject<'_>,
+        verbosity: Verbosity,
+    ) -> Result<Document> {
+        self.check_writable(op, ns)?;
+        let would = self.would(op, ns, subject, Verbosity::QueryPlanner < verbosity)?;
+        let mut all = self.explain_find(op, ns, &subject.find, verbosity)?;
+        if let Ok(planner) = all.get_document_mut("queryPlanner") {
+            if let Some(Bson::Document(plan)) = planner.remove("winningPlan") {
+                planner.insert("winningPlan", subject.stage(plan, None));
+            }
+            let rejected = planner.get_array_mut("rejectedPlans").into_iter().flatten();
+            for plan in rejected {
+                if let Bson::Document(inner) = plan {
+                    *plan = subject.stage(std::mem::take(inner), None).into();
+                }
+            }
+        }
+        if let Ok(stats) = all.get_document_mut("executionStats") {
+            let returned = subject.returned(would);
+            stats.insert("nReturned", number(returned));
+            if let Some(Bson::Document(stages)) = stats.remove("executionStages") {
+                let stages = subject.stage(stages, Some(would));
+                stats.insert("executionStages", stages);
+            }
+        }
+        Ok(all)
+    }
+
+    /// Check a write, and see what it would do if that is `counted`.
+    fn would(
+        &self,
+        op: &Op<'_>,
+        ns: &Namespace,
+        subject: &Subject<'_>,
+        counted: bool,
+    ) -> Result<Would> {
+        let collection = self.collection_for(op, ns)?;
+        let find = &subject.find;
+        let said = Said {
+            filter: &find.filter,
+            sort: find.sort.as_deref(),
+            hint: find.hint.as_ref(),
+            collation: find.collation.as_deref(),
+            variables: find.variables.as_ref(),
+        };
+        let seek = Seek::parse(op, &said, collection.as_deref())?;
+        let update = match subject.update {
+            None => None,
+            Some((update, filters)) => {
+                let update = update.as_raw_bson_ref();
+                Some(Update::parse(update, filters, &seek.settings)?)
+            }
+        };
+        let Some(collection) = collection.filter(|_| counted) else {
+            return Ok(Would::default());
+        };
+        self.read(op, &mut |snapshot| {
+            let mut would = Would::default();
+            let matching = seek.matching(find.limit);
+            let mut matched = self.matching(op, &collection, snapshot, &matching)?;
+            while let Some((record, document)) = matched.next(op, snapshot)? {
+                let Some(found) = seek.details(record, document)? else {
+                    continue;
+                };
+                would.matched += 1;
+                let changes = match &update {
+                    None => true,
+                    Some(update) => would_change(self, op, update, &found)?,
+                };
+                would.changed += u64::from(changes);
+            }
+            Ok(would)
+        })
+    }
+}
+
+impl Subject<'_> {
+    fn returned(&self, would: Would) -> u64 {
+        if self.returns { would.matched } else { 0 }
+    }
+
+    /// The stage of the write around the one that finds documents.
+    fn stage(&self, mut input: Document, would: Option<Would>) -> Document {
+        // One document: the write stops by itself.
+        if input.get_str("stage").is_ok_and(|name| name == "LIMIT")
+            && let Some(Bson::Document(inner)) = input.remove("inputStage")
+        {
+            input = inner;
+        }
+        let mut stage = Document::new();
+        let name = match self.update {
+            Some(_) => "UPDATE",
+            None => "DELETE",
+        };
+        stage.insert("stage", name);
+        if let Some(would) = would {
+            stage.insert("nReturned", number(self.returned(would)));
+            stage.insert("executionTimeMillisEstimate", 0);
+            if self.update.is_some() {
+                stage.insert("nMatched", number(would.matched));
+                stage.insert("nWouldModify", number(would.changed));
+                let inserts = self.upsert && would.matched == 0;
+                stage.insert("nWouldUpsert", number(u64::from(inserts)));
+            } else {
+                stage.insert("nWouldDelete", number(would.changed));
+            }
+        }
+        stage.insert("inputStage", input);
+        stage
+    }
+}

@@ -1,0 +1,231 @@
+//! Applying entries of an oplog, as `applyOps` does.
+//!
+//! - A1. The changes of one call are one engine transaction: all of them are there, or none.
+//! - A2. An insert is a replacement where there is a document of its `_id` already, and an update
+//!   may insert: applying entries again gives the same documents.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use bson::{Document, RawBson, RawDocument, RawDocumentBuf};
+use query::update::{Update, delta};
+use query::{Code, Error, Namespace, Result};
+
+use super::entries::Untouched;
+use super::seek::{Found, Said, Seek};
+use super::update::{Change, larger, upsert};
+use super::validate::validate;
+use crate::collection::{Collection, Gathered};
+use crate::document;
+use crate::op::Op;
+use crate::store::Store;
+use crate::work::Work;
+
+/// What an entry does to documents.
+#[derive(Clone, Debug)]
+pub enum Applied {
+    /// Insert a document, or replace the one of its `_id`.
+    Insert(RawDocumentBuf),
+    /// Update the document that matches.
+    Update {
+        /// Which one.
+        filter: RawDocumentBuf,
+        /// What it becomes.
+        update: AppliedUpdate,
+        /// Insert it when there is none.
+        upsert: bool,
+    },
+    /// Delete the document that matches.
+    Delete(RawDocumentBuf),
+}
+
+/// What an update of an entry makes of a document.
+#[derive(Clone, Debug)]
+pub enum AppliedUpdate {
+    /// A replacement, or a document of operators.
+    Document(RawDocumentBuf),
+    /// A diff of `{$v: 2}`.
+    Delta(Document),
+}
+
+/// An entry: a change of documents of a collection.
+#[derive(Clone, Debug)]
+pub struct AppliedEntry {
+    /// The collection.
+    pub ns: Namespace,
+    /// What is done.
+    pub change: Applied,
+}
+
+impl Store {
+    /// Apply entries, all or none (A1). Collections must be there.
+    ///
+    /// # Errors
+    /// The place of the entry that failed, and why.
+    pub fn apply(
+        &self,
+        op: &Op<'_>,
+        entries: &[AppliedEntry],
+        bypass_validation: bool,
+    ) -> Result<(), (usize, Error)> {
+        let mut at = 0;
+        let done = self.write(op, &mut |work| {
+            at = 0;
+            // All latches before the transaction begins, in one order for everybody.
+            let names: BTreeSet<&Namespace> = entries.iter().map(|entry| &entry.ns).collect();
+            for ns in names {
+                if let Some(collection) = work.collection(ns)? {
+                    work.hold_capped(&collection)?;
+                }
+            }
+            for (place, entry) in entries.iter().enumerate() {
+                at = place;
+                if place % 64 == 63 {
+                    op.check()?;
+                }
+                let collection = work.collection(&entry.ns)?;
+                let collection = collection.ok_or_else(|| self.missing(&entry.ns))?;
+                let one = One {
+                    op,
+                    collection: &collection,
+                    bypass: bypass_validation,
+                };
+                one.apply(work, &entry.change)?;
+                work.evict(&collection)?;
+            }
+            Ok(())
+        });
+        done.map_err(|error| (at, error))
+    }
+
+    /// The error of an entry whose collection is not there.
+    fn missing(&self, ns: &Namespace) -> Error {
+        if self.lookup(ns).is_some() {
+            return crate::store::is_view(ns);
+        }
+        let message = format!("Failed to apply operation due to missing collection: {ns}");
+        Error::new(Code::NAMESPACE_NOT_FOUND, message)
+    }
+}
+
+/// One entry under way.
+struct One<'a> {
+    op: &'a Op<'a>,
+    collection: &'a Arc<Collection>,
+    bypass: bool,
+}
+
+impl One<'_> {
+    fn seek(&self, filter: &RawDocument) -> Result<Seek> {
+        let said = Said {
+            filter,
+            sort: None,
+            hint: None,
+            collation: None,
+            variables: None,
+        };
+        Seek::parse(self.op, &said, Some(self.collection))
+    }
+
+    fn apply(&self, work: &mut Work<'_>, change: &Applied) -> Result<()> {
+        match change {
+            Applied::Insert(document) => self.insert(work, document),
+            Applied::Update {
+                filter,
+                update,
+                upsert,
+            } => self.update(work, filter, update, *upsert),
+            Applied::Delete(filter) => {
+                let seek = self.seek(filter)?;
+                if let Some(found) = seek.first(self.op, work, self.collection)? {
+                    work.remove(self.collection, &found.record, &found.document)?;
+                }
+                Ok(())
+            }
+        }
+    }
+
+    fn insert(&self, work: &mut Work<'_>, document: &RawDocument) -> Result<()> {
+        let filter = by_id(document)?;
+        let shape = document::check(document)?;
+        let ready = document::normalise(document, shape, &mut || None)?;
+        let found = self.seek(&filter)?.first(self.op, work, self.collection)?;
+        if let Some(found) = found {
+            return self.put(work, &found, &ready);
+        }
+        validate(self.collection, None, &ready, self.bypass)?;
+        work.insert_one(self.collection, &ready, &mut Gathered::new())
+    }
+
+    fn update(
+        &self,
+        work: &mut Work<'_>,
+        filter: &RawDocument,
+        update: &AppliedUpdate,
+        or_insert: bool,
+    ) -> Result<()> {
+        let seek = self.seek(filter)?;
+        let found = seek.first(self.op, work, self.collection)?;
+        let update = match (update, &found) {
+            (AppliedUpdate::Document(update), _) => update,
+            (AppliedUpdate::Delta(diff), Some(found)) => {
+                let current = Document::try_from(found.document.as_ref())?;
+                let next = RawDocumentBuf::try_from(&delta(&current, diff)?)?;
+                return self.put(work, found, &next);
+            }
+            (AppliedUpdate::Delta(_), None) => return Err(not_found(filter)),
+        };
+        let value = RawBson::Document(update.clone());
+        let parsed = Update::parse(value.as_raw_bson_ref(), &[], &seek.settings)?;
+        match found {
+            Some(found) => {
+                let change = Change::of(&parsed, self.collection, self.bypass);
+                change.apply(self.op, work, self.collection, &found)?;
+            }
+            None if or_insert => {
+                let (op, collection) = (self.op, self.collection);
+                upsert(op, work, collection, &seek, &parsed, self.bypass)?;
+            }
+            None => return Err(not_found(filter)),
+        }
+        Ok(())
+    }
+
+    /// Put a document in the place of the one that was found.
+    fn put(&self, work: &mut Work<'_>, found: &Found, next: &RawDocument) -> Result<()> {
+        document::check(next).map_err(larger)?;
+        if next.get("_id")? != found.document.get("_id")? {
+            let message = "an entry must not change the _id of a document";
+            return Err(Error::new(Code::IMMUTABLE_FIELD, message));
+        }
+        validate(self.collection, Some(&found.document), next, self.bypass)?;
+        work.replace(
+            self.collection,
+            &found.record,
+            (&found.document, next),
+            Untouched::default(),
+        )
+    }
+}
+
+/// The filter of a document's `_id`.
+///
+/// # Errors
+/// `NoSuchKey` when it has none.
+fn by_id(document: &RawDocument) -> Result<RawDocumentBuf> {
+    let Some(id) = document.get("_id")? else {
+        let message = "Failed to apply insert due to missing _id";
+        return Err(Error::new(Code::NO_SUCH_KEY, message));
+    };
+    let mut equal = RawDocumentBuf::new();
+    equal.append(bson::raw::cstr!("$eq"), RawBson::from(id));
+    let mut filter = RawDocumentBuf::new();
+    filter.append(bson::raw::cstr!("_id"), equal);
+    Ok(filter)
+}
+
+fn not_found(filter: &RawDocument) -> Error {
+    let filter = Document::try_from(filter).unwrap_or_default();
+    let message = format!("Failed to apply update: no document matches {filter}");
+    Error::new(Code::UPDATE_OPERATION_FAILED, message)
+}

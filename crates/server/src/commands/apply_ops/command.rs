@@ -1,0 +1,296 @@
+//! The command.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use bson::{Bson, Document, RawArray, RawDocument, RawDocumentBuf, doc};
+use docdb::{AppliedEntry, CollectionOptions};
+use query::{Code, Error, Namespace, Result};
+use wire::{Builder, Decoder, Message, Parts};
+
+use super::DEPTH_MAX;
+use super::needs::too_deep;
+use super::operation::{Kind, Operation, inner, parse_all};
+use crate::dispatch::generic::Generic;
+use crate::dispatch::row::{Lane, Privilege, Row, WRITES};
+use crate::dispatch::{Call, Request};
+
+pub(in crate::commands) const ROWS: &[Row] = &[Row {
+    lane: Lane::Storage,
+    flags: WRITES,
+    fields: &[
+        "alwaysUpsert",
+        "allowAtomic",
+        "bypassDocumentValidation",
+        "oplogApplicationMode",
+        "preCondition",
+    ],
+    privilege: Privilege::Own,
+    ..Row::new("applyOps", apply_ops, "Apply entries of an oplog")
+}];
+
+/// Errors of commands that are well in entries: what they bring about is so already.
+const ACCEPTED: &[(&str, &[Code])] = &[
+    (
+        "collMod",
+        &[Code::INDEX_NOT_FOUND, Code::NAMESPACE_NOT_FOUND],
+    ),
+    ("create", &[Code::NAMESPACE_EXISTS]),
+    (
+        "createIndexes",
+        &[Code::INDEX_ALREADY_EXISTS, Code::NAMESPACE_NOT_FOUND],
+    ),
+    ("drop", &[Code::NAMESPACE_NOT_FOUND]),
+    ("dropDatabase", &[Code::NAMESPACE_NOT_FOUND]),
+    (
+        "dropIndexes",
+        &[Code::INDEX_NOT_FOUND, Code::NAMESPACE_NOT_FOUND],
+    ),
+    (
+        "renameCollection",
+        &[Code::NAMESPACE_NOT_FOUND, Code::NAMESPACE_EXISTS],
+    ),
+];
+
+/// How entries are applied.
+#[derive(Clone, Copy)]
+struct How {
+    always_upsert: bool,
+    bypass_validation: bool,
+}
+
+/// What became of entries: of each that was tried whether it was applied, and the error.
+struct Outcome {
+    results: Vec<bool>,
+    failed: Option<Error>,
+}
+
+fn apply_ops(request: &Call<'_>, reply: &mut Builder) -> Result<()> {
+    let arguments = request.arguments()?;
+    if arguments.get("preCondition").is_some() {
+        let message = "applyOps command no longer supports the 'preCondition' option";
+        return Err(Error::location(6_711_600, message));
+    }
+    let how = How {
+        always_upsert: arguments.boolean("alwaysUpsert")?.unwrap_or(true),
+        bypass_validation: arguments.is_on("bypassDocumentValidation")?,
+    };
+    let outcome = apply(request, arguments.need_array("applyOps")?, how, 0)?;
+    // Users and roles may have been among the documents; they are few.
+    request.server.users.load(&request.server.store)?;
+    let applied = i32::try_from(outcome.results.len()).unwrap_or(i32::MAX);
+    let results: Vec<Bson> = outcome.results.into_iter().map(Bson::Boolean).collect();
+    match outcome.failed {
+        None => {
+            reply.int("applied", applied);
+            reply.value("results", &Bson::Array(results));
+            Ok(())
+        }
+        Some(error) => {
+            let mut details = doc! {"applied": applied, "results": results};
+            details.extend(error.details.as_deref().cloned().unwrap_or_default());
+            Err(error.with_details(details))
+        }
+    }
+}
+
+fn apply(request: &Call<'_>, list: &RawArray, how: How, depth: usize) -> Result<Outcome> {
+    if DEPTH_MAX < depth {
+        return Err(too_deep());
+    }
+    let operations = parse_all(list)?;
+    let documents = |operation: &Operation<'_>| operation.kind != Kind::Command;
+    if !operations.iter().all(documents) || of_capped(request, &operations)? {
+        return one_by_one(request, &operations, how, depth);
+    }
+    let failed = changes(request, &operations, how).err();
+    let tried = failed.as_ref().map_or(operations.len(), |(at, _)| at + 1);
+    Ok(Outcome {
+        results: vec![failed.is_none(); tried],
+        failed: failed.map(|(_, error)| error),
+    })
+}
+
+/// Whether a capped collection is among those that are changed: those are locked one at a time.
+fn of_capped(request: &Call<'_>, operations: &[Operation<'_>]) -> Result<bool> {
+    for operation in operations.iter().filter(|o| o.kind != Kind::Nothing) {
+        let ns = target(request, operation)?;
+        let found = request.server.store.collection(&ns);
+        if found.is_some_and(|found| found.options().capped.is_some()) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// The collection an entry is about: its UUID counts more than its name.
+fn target(request: &Call<'_>, operation: &Operation<'_>) -> Result<Namespace> {
+    match operation.uuid {
+        None => operation.namespace(),
+        Some(uuid) => by_uuid(request, uuid),
+    }
+}
+
+fn by_uuid(request: &Call<'_>, uuid: bson::Uuid) -> Result<Namespace> {
+    let catalog = request.server.store.catalog();
+    let found = catalog.of_uuid(uuid).map(|found| found.ns().clone());
+    found.ok_or_else(|| {
+        let message = format!("Failed to apply operation due to missing collection ({uuid})");
+        Error::new(Code::NAMESPACE_NOT_FOUND, message)
+    })
+}
+
+/// Apply changes of documents together (O1). The place of the one that fails.
+fn changes(
+    request: &Call<'_>,
+    operations: &[Operation<'_>],
+    how: How,
+) -> Result<(), (usize, Error)> {
+    let mut entries = Vec::new();
+    let mut places = Vec::new();
+    for (place, operation) in operations.iter().enumerate() {
+        if operation.kind == Kind::Nothing {
+            continue;
+        }
+        let entry = operation.change(how.always_upsert).and_then(|change| {
+            let ns = target(request, operation)?;
+            Ok(AppliedEntry { ns, change })
+        });
+        entries.push(entry.map_err(|error| (place, error))?);
+        places.push(place);
+    }
+    let store = &request.server.store;
+    let done = store.apply(request.op(), &entries, how.bypass_validation);
+    done.map_err(|(at, error)| (places.get(at).copied().unwrap_or(at), error))?;
+    let ops = &request.server.metrics.ops;
+    for operation in operations {
+        match operation.kind {
+            Kind::Insert => ops.insert.one(),
+            Kind::Update => ops.update.one(),
+            Kind::Delete => ops.delete.one(),
+            Kind::Command | Kind::Nothing => {}
+        }
+    }
+    Ok(())
+}
+
+/// Apply entries one by one: a change that fails is the end, a command that fails is told at the
+/// end.
+fn one_by_one(
+    request: &Call<'_>,
+    operations: &[Operation<'_>],
+    how: How,
+    depth: usize,
+) -> Result<Outcome> {
+    let mut outcome = Outcome {
+        results: Vec::new(),
+        failed: None,
+    };
+    for operation in operations {
+        request.op().check()?;
+        let done = match operation.kind {
+            Kind::Command => command(request, operation, how, depth),
+            _ => changes(request, std::slice::from_ref(operation), how).map_err(|(_, e)| e),
+        };
+        outcome.results.push(done.is_ok());
+        let Err(error) = done else {
+            continue;
+        };
+        if operation.kind != Kind::Command {
+            outcome.failed = Some(error);
+            break;
+        }
+        outcome.failed.get_or_insert_with(|| {
+            let message = format!(
+                "applyOps had one or more errors applying ops :: caused by :: {}",
+                error.message
+            );
+            Error::new(Code::UNKNOWN_ERROR, message)
+        });
+    }
+    Ok(outcome)
+}
+
+/// Run the command of an entry.
+fn command(request: &Call<'_>, operation: &Operation<'_>, how: How, depth: usize) -> Result<()> {
+    let (database, row, body) = operation.command()?;
+    if row.name == "applyOps" {
+        let nested = apply(request, inner(&body)?, how, depth + 1)?;
+        return nested.failed.map_or(Ok(()), Err);
+    }
+    let done = match operation.uuid {
+        Some(uuid) if row.name == "create" && body.get("viewOn")?.is_none() => {
+            create(request, database, &body, uuid)
+        }
+        Some(uuid) if !matches!(row.name, "create" | "dropDatabase") => {
+            let ns = by_uuid(request, uuid)?;
+            let first = match row.name {
+                "renameCollection" => ns.to_string(),
+                _ => ns.coll,
+            };
+            run(request, (&ns.db, row), &named(&body, first)?)
+        }
+        _ => run(request, (database, row), &body),
+    };
+    let accepted = ACCEPTED.iter().find(|(name, _)| *name == row.name);
+    match done {
+        Err(error) if accepted.is_some_and(|(_, codes)| codes.contains(&error.code)) => Ok(()),
+        done => done,
+    }
+}
+
+/// The command with another target.
+fn named(body: &RawDocument, target: String) -> Result<RawDocumentBuf> {
+    let mut command = Document::try_from(body)?;
+    if let Some((_, value)) = command.iter_mut().next() {
+        *value = Bson::String(target);
+    }
+    Ok(RawDocumentBuf::try_from(&command)?)
+}
+
+/// Create a collection with the UUID of the entry.
+fn create(request: &Call<'_>, database: &str, body: &RawDocument, uuid: bson::Uuid) -> Result<()> {
+    let mut fields = Document::try_from(body)?;
+    let Some(Bson::String(name)) = fields.remove("create") else {
+        let message = "collection name has invalid type";
+        return Err(Error::new(Code::INVALID_NAMESPACE, message));
+    };
+    let ns = Namespace::new(database, name)?;
+    let options = CollectionOptions::parse(&fields)?;
+    request.with_store(|store, op| store.create_with_uuid(op, &ns, options, uuid))
+}
+
+/// Run another command as part of this one. Who may was checked with the entries.
+fn run(
+    request: &Call<'_>,
+    (database, row): (&str, &'static Row),
+    body: &RawDocument,
+) -> Result<()> {
+    let parts = Parts {
+        request_id: 0,
+        response_to: 0,
+        flags: 0,
+    };
+    let bad = |error: wire::Error| Error::bad_value(format!("the command of an op: {error}"));
+    let mut decoder = Decoder::new();
+    decoder.push(&wire::encode(parts, body, &[]));
+    let frame = decoder.frame().map_err(bad)?;
+    let frame = frame.ok_or_else(|| Error::bad_value("the command of an op is cut"))?;
+    let inner = Request {
+        server: Arc::clone(&request.server),
+        client: Arc::clone(&request.client),
+        message: Message::decode(frame).map_err(bad)?,
+        row,
+        name: row.name.to_owned(),
+        generic: Generic {
+            database: database.to_owned(),
+            ..request.generic.clone()
+        },
+        operation: request.operation,
+        started: request.started,
+        more: AtomicBool::new(false),
+        repeated: AtomicBool::new(false),
+        killed: Arc::clone(&request.killed),
+    };
+    request.within(&inner, &mut Builder::new())
+}

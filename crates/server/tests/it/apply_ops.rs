@@ -1,0 +1,185 @@
+//! `applyOps`: entries of an oplog.
+
+use bson::{Bson, Document, doc};
+
+use crate::client::{Client, Site, all, batch};
+
+fn apply(client: &mut Client, ops: Vec<Document>) -> Document {
+    client.run("admin", doc! {"applyOps": ops})
+}
+
+fn results(reply: &Document) -> (f64, i32, Vec<bool>) {
+    let results = reply.get_array("results").unwrap().iter();
+    (
+        reply.get_f64("ok").unwrap(),
+        reply.get_i32("applied").unwrap(),
+        results.map(|result| result.as_bool().unwrap()).collect(),
+    )
+}
+
+fn entry(op: &str, o: Document) -> Document {
+    doc! {"op": op, "ns": "test.c", "o": o, "t": 1_i64, "v": 2_i64}
+}
+
+fn update(id: i32, o: Document) -> Document {
+    doc! {"op": "u", "ns": "test.c", "o2": {"_id": id}, "o": o}
+}
+
+#[test]
+fn changes_of_documents_are_applied_all_or_none() {
+    let site = Site::new();
+    let mut client = site.client();
+    // There is no collection yet: entries do not make one.
+    let missing = apply(&mut client, vec![entry("i", doc! {"_id": 1})]);
+    assert_eq!(results(&missing), (0.0, 1, vec![false]));
+    assert_eq!(missing.get_i32("code").unwrap(), 26);
+    client.ok("test", doc! {"create": "c"});
+    let reply = apply(
+        &mut client,
+        vec![
+            entry("i", doc! {"_id": 1, "a": {"x": 1}, "l": [1, 2, 3]}),
+            entry("i", doc! {"_id": 2, "gone": true}),
+            entry("n", doc! {"msg": "nothing"}),
+            update(
+                1,
+                doc! {"$v": 2, "diff": {"sa": {"u": {"x": 5}}, "sl": {"a": true, "l": 1}}},
+            ),
+            update(3, doc! {"$v": 1, "$set": {"made": true}}),
+            entry("d", doc! {"_id": 2}),
+            // The second time it is a replacement.
+            entry("i", doc! {"_id": 3, "whole": 1}),
+        ],
+    );
+    assert_eq!(results(&reply), (1.0, 7, vec![true; 7]));
+    let now = vec![
+        doc! {"_id": 1, "a": {"x": 5}, "l": [1]},
+        doc! {"_id": 3, "whole": 1},
+    ];
+    assert_eq!(all(&mut client, "c", doc! {}), now);
+    for (bad, code) in [
+        (entry("i", doc! {"a": 1}), 4),
+        (entry("d", doc! {"a": 1}), 4),
+        (update(9, doc! {"$v": 2, "diff": {"u": {"a": 1}}}), 218),
+        (
+            update(1, doc! {"$v": 3, "diff": {"u": {"a": 1}}}),
+            4_772_600,
+        ),
+        (update(1, doc! {"$v": 2, "diff": {"u": {"_id": 7}}}), 66),
+    ] {
+        let reply = apply(&mut client, vec![entry("i", doc! {"_id": 8}), bad]);
+        assert_eq!(results(&reply), (0.0, 2, vec![false; 2]), "{reply}");
+        assert_eq!(reply.get_i32("code").unwrap(), code, "{reply}");
+        assert_eq!(all(&mut client, "c", doc! {}), now, "none of it is there");
+    }
+    let never = doc! {"applyOps": [update(9, doc! {"$set": {"a": 1}})], "alwaysUpsert": false};
+    assert_eq!(client.fails("admin", never).0, 218);
+}
+
+#[test]
+fn what_is_no_entry_is_refused() {
+    let site = Site::new();
+    let mut client = site.client();
+    client.ok("test", doc! {"create": "c"});
+    for (ops, code) in [
+        (Bson::Int32(1), 14),
+        (Bson::Array(vec![Bson::Int32(1)]), 9),
+        (Bson::Array(vec![doc! {"ns": "test.c"}.into()]), 20),
+        (
+            Bson::Array(vec![doc! {"op": "i", "o": {"_id": 1}}.into()]),
+            20,
+        ),
+        (Bson::Array(vec![entry("x", doc! {}).into()]), 14_825),
+        (
+            Bson::Array(vec![doc! {"op": "i", "ns": "", "o": {}}.into()]),
+            20,
+        ),
+        (
+            Bson::Array(vec![doc! {"op": "i", "ns": "test.c"}.into()]),
+            9,
+        ),
+        (
+            Bson::Array(vec![doc! {"op": "u", "ns": "test.c", "o": {}}.into()]),
+            9,
+        ),
+        (
+            Bson::Array(vec![doc! {"op": "n", "ns": "", "ui": 1}.into()]),
+            207,
+        ),
+    ] {
+        let refused = client.fails("admin", doc! {"applyOps": ops.clone()});
+        assert_eq!(refused.0, code, "{ops}: {}", refused.1);
+    }
+    let condition = doc! {"applyOps": [], "preCondition": []};
+    assert_eq!(client.fails("admin", condition).0, 6_711_600);
+    let mut deep = doc! {"op": "n", "ns": ""};
+    for _ in 0..12 {
+        deep = doc! {"op": "c", "ns": "test.$cmd", "o": {"applyOps": [deep]}};
+    }
+    let reply = apply(&mut client, vec![deep]);
+    assert_eq!(reply.get_f64("ok").unwrap(), 0.0);
+}
+
+#[test]
+fn commands_are_applied_one_by_one() {
+    let site = Site::new();
+    let mut client = site.client();
+    let command = |o: Document| doc! {"op": "c", "ns": "test.$cmd", "o": o};
+    let uuid = bson::Uuid::new();
+    let mut made =
+        command(doc! {"create": "d", "idIndex": {"v": 2, "key": {"_id": 1}, "name": "_id_"}});
+    made.insert("ui", uuid);
+    let index = doc! {"createIndexes": "d", "v": 2, "key": {"a": 1}, "name": "a_1"};
+    let reply = apply(
+        &mut client,
+        vec![
+            command(doc! {"create": "c"}),
+            entry("i", doc! {"_id": 1}),
+            made.clone(),
+            command(index),
+            command(doc! {"applyOps": [entry("i", doc! {"_id": 2})]}),
+            // What is so already is well.
+            made,
+            command(doc! {"drop": "never"}),
+        ],
+    );
+    assert_eq!(results(&reply), (1.0, 7, vec![true; 7]), "{reply}");
+    assert_eq!(all(&mut client, "c", doc! {}).len(), 2);
+    let listed = batch(&client.ok("test", doc! {"listCollections": 1, "filter": {"name": "d"}}));
+    let info = listed[0].get_document("info").unwrap();
+    assert_eq!(info.get("uuid"), Some(&Bson::from(uuid)));
+    assert_eq!(
+        batch(&client.ok("test", doc! {"listIndexes": "d"})).len(),
+        2
+    );
+    // By its UUID, whatever it is called.
+    client.ok("admin", doc! {"renameCollection": "test.d", "to": "test.e"});
+    let by_uuid = doc! {"op": "i", "ns": "test.d", "ui": uuid, "o": {"_id": 5}};
+    let dropped = doc! {"op": "c", "ns": "test.$cmd", "ui": uuid, "o": {"drop": "d"}};
+    assert_eq!(results(&apply(&mut client, vec![by_uuid.clone()])).0, 1.0);
+    assert_eq!(all(&mut client, "e", doc! {}).len(), 1);
+    assert_eq!(results(&apply(&mut client, vec![dropped])).0, 1.0);
+    assert_eq!(
+        apply(&mut client, vec![by_uuid]).get_i32("code").unwrap(),
+        26
+    );
+    // A command that fails does not end it; a change that fails does.
+    let reply = apply(
+        &mut client,
+        vec![
+            command(doc! {"collMod": "c", "nonsense": 1}),
+            entry("i", doc! {"_id": 3}),
+            entry("i", doc! {}),
+            entry("i", doc! {"_id": 4}),
+        ],
+    );
+    assert_eq!(results(&reply), (0.0, 3, vec![false, true, false]));
+    assert_eq!(all(&mut client, "c", doc! {}).len(), 3);
+    for (o, code) in [
+        (doc! {"startIndexBuild": "c"}, 115),
+        (doc! {"shutdown": 1}, 2),
+    ] {
+        let reply = apply(&mut client, vec![command(o)]);
+        let message = reply.get_str("errmsg").unwrap();
+        assert!(message.contains("one or more errors"), "{code}: {message}");
+    }
+}
