@@ -106,8 +106,7 @@ mod tests {
 
     #[test]
     fn the_page_is_what_the_tables_say() {
-        // Tests run in their package's folder. The folder of the build may be of another clone,
-        // which shared its output with this one.
+        // Tests run in their package's folder; the folder of the build may be of another clone.
         let page = std::fs::read_to_string("../../docs/compatibility.md").unwrap();
         let at = page.find(HEADING).expect("the heading");
         assert!(

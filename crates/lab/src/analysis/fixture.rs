@@ -128,6 +128,7 @@ pub(crate) fn manifest(targets: &[&str], repeats: u32) -> Manifest {
             direct_io: false,
             threads: 1,
             settle_max: 60.0,
+            p99_ms: 100.0,
             params: serde_json::Value::Null,
             data_bytes: 0,
             disk_bytes: 0,

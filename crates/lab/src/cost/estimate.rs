@@ -13,6 +13,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::crossover::{Leaders, leaders};
 use super::model::{Requirement, price};
 use super::prices::{Prices, Volume};
 use crate::analysis::{P99_LIMIT_MS, main_rates, median, quantile, sustained};
@@ -38,8 +39,9 @@ pub struct CostOptions {
     pub size: Option<u64>,
     /// Copies of everything.
     pub replicas: u32,
-    /// The 99th percentile of latency a sustainable rate must keep, in milliseconds.
-    pub p99_ms: f64,
+    /// The 99th percentile of latency a sustainable rate must keep, in milliseconds; `None`: what
+    /// the run was planned with.
+    pub p99_ms: Option<f64>,
 }
 
 impl Default for CostOptions {
@@ -47,7 +49,7 @@ impl Default for CostOptions {
         CostOptions {
             size: None,
             replicas: 1,
-            p99_ms: P99_LIMIT_MS,
+            p99_ms: None,
         }
     }
 }
@@ -128,6 +130,10 @@ pub struct Cost {
     pub options: CostOptions,
     /// A line for each target, step, volume and mode; without targets that keep nothing on disk.
     pub lines: Vec<CostLine>,
+    /// Who does the most for a dollar as more operations are paid for; empty without steps that
+    /// have caps of their own.
+    #[serde(default)]
+    pub leaders: Vec<Leaders>,
     /// What a reader must know.
     pub notes: Vec<String>,
 }
@@ -135,7 +141,11 @@ pub struct Cost {
 /// Price a run.
 #[must_use]
 pub fn estimate(run: &RunRecord, prices: &Prices, options: &CostOptions) -> Cost {
-    let rates = sustained(run, options.p99_ms);
+    let options = &CostOptions {
+        p99_ms: options.p99_ms.or(Some(run.manifest.plan.p99_ms)),
+        ..*options
+    };
+    let rates = sustained(run, options.p99_ms.unwrap_or(P99_LIMIT_MS));
     let mut lines = Vec::new();
     for result in &run.summary.results {
         let plan = &run.manifest.plan;
@@ -160,6 +170,7 @@ pub fn estimate(run: &RunRecord, prices: &Prices, options: &CostOptions) -> Cost
         prices: prices.clone(),
         options: *options,
         notes: notes(run, prices, options),
+        leaders: leaders(&lines),
         lines,
     }
 }
@@ -349,7 +360,7 @@ fn notes(run: &RunRecord, prices: &Prices, options: &CostOptions) -> Vec<String>
         notes.push(format!(
             "No step had an open loop: the rates are the highest of a closed loop, not ones that \
              can be sustained at a p99 of {} ms. Measure those with --rate.",
-            options.p99_ms
+            options.p99_ms.unwrap_or(P99_LIMIT_MS)
         ));
     }
     let shared = run

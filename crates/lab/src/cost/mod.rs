@@ -6,6 +6,7 @@
 //! (what the run used); a run that stayed in memory is not charged for what it did not use.
 //! I3: what cannot be priced is `None` with the reason, never 0.
 
+mod crossover;
 mod estimate;
 mod model;
 mod prices;
@@ -13,6 +14,7 @@ mod render;
 #[cfg(test)]
 mod tests;
 
+pub use crossover::{Leaders, Span, leaders};
 pub use estimate::{Cost, CostLine, CostOptions, Mode, estimate};
 pub use model::{Priced, Requirement, price};
 pub use prices::{DEFAULT, Instance, Prices, Tier, Volume, built_in};

@@ -2,6 +2,7 @@
 
 use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 
+use super::crossover::Leaders;
 use super::estimate::{Cost, CostLine, Mode};
 
 const HEAD: [&str; 13] = [
@@ -56,7 +57,8 @@ pub fn render(cost: &Cost) -> String {
             }
         }
     }
-    for note in cost.notes.iter().chain(&reasons) {
+    let leaders: Vec<String> = cost.leaders.iter().map(Leaders::sentence).collect();
+    for note in leaders.iter().chain(&cost.notes).chain(&reasons) {
         text.push_str("  ");
         text.push_str(note);
         text.push('\n');

@@ -182,7 +182,7 @@ fn without_counters_there_is_no_price_and_none_is_made_up() {
 
 #[test]
 fn a_sustained_rate_keeps_its_latency_and_does_not_stall() {
-    let with = |p99: f64, stalls: u64| {
+    let with = |p99: f64, stalls: u64, limit: f64| {
         let mut run = run();
         run.manifest.plan.steps[0].load = crate::record::LoadKind::Open {
             rate: 900.0,
@@ -192,12 +192,14 @@ fn a_sustained_rate_keeps_its_latency_and_does_not_stall() {
         summary.rate_target = Some(900.0);
         summary.latency_ms.p99 = p99;
         summary.stall_seconds = stalls;
+        run.manifest.plan.p99_ms = limit;
         let cost = estimate(&run, &prices("aws-2025"), &CostOptions::default());
         line(&cost, "gp3", Mode::Required).sustainable
     };
-    assert_eq!(with(99.0, 0), Some(900.0));
-    assert_eq!(with(101.0, 0), None);
-    assert_eq!(with(99.0, 1), None);
+    assert_eq!(with(99.0, 0, 100.0), Some(900.0));
+    assert_eq!(with(101.0, 0, 100.0), None);
+    assert_eq!(with(101.0, 0, 102.0), Some(900.0));
+    assert_eq!(with(99.0, 1, 100.0), None);
 }
 
 #[test]

@@ -6,6 +6,7 @@ use stdx::units::{count, seconds};
 use crate::record::{LoadKind, Main, Plan, StepPlan, StepSummary, TargetSpec};
 use crate::run::Second;
 use crate::target::{self, Kind};
+use crate::workload::program::Spec;
 
 /// A plan as text: what would be done, how much room and time it needs.
 #[must_use]
@@ -26,8 +27,13 @@ pub fn plan_text(plan: &Plan) -> String {
     for target in &plan.targets {
         lines.extend(server_text(target));
         let name = &target.name;
-        let why =
-            target::tables_unsupported(target).filter(|_| plan.params.get("workload").is_some());
+        let spec = Spec::of(&plan.params).ok().flatten();
+        let why = spec.and_then(|s| target::tables_unsupported(target, s.transactions()));
+        let private = match target::kind(target) {
+            Ok(Kind::Private(private)) => private.unsupported(),
+            _ => None,
+        };
+        let why = why.or(private);
         lines.extend(why.map(|why| format!("  {name}: n/a: {why}")));
     }
     lines.push(format!(

@@ -14,12 +14,14 @@ mod reads;
 mod redo_log;
 mod settings;
 mod steps;
+mod tour;
 pub(crate) mod tpcc;
 
 pub use plan::plan;
 pub use programmed::Programmed;
 pub use rate::Rate;
 pub use settings::Settings;
+pub use tour::tour;
 
 use serde::Serialize;
 

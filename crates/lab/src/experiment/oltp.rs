@@ -8,7 +8,7 @@ use crate::workload::program::{Spec, Task};
 
 pub(super) const EXPERIMENT: Experiment = Experiment {
     name: "oltp-read-only",
-    about: "read-only transactions (10 points, 4 ranges of 100 rows) by 1 to 256 clients",
+    about: "read-only transactions (10 points, 4 ranges of 100 rows) by 1 to 2048 clients",
     source: "Percona's article on encryption at rest (sysbench oltp_read_only, 20 tables of 10 M \
              rows, 1 to 2048 threads)",
     params: NO_ROWS,
@@ -26,7 +26,7 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
 };
 
 /// Clients of the steps.
-pub(crate) const CLIENTS: [u32; 5] = [1, 4, 16, 64, 256];
+pub(crate) const CLIENTS: [u32; 6] = [1, 4, 16, 64, 256, 2048];
 
 fn sizes(preset: Preset) -> Sizes {
     let of = Sizes::once;
@@ -60,7 +60,12 @@ fn steps(sizes: &Sizes, _variant: &str) -> Vec<StepPlan> {
         ..Setting::default()
     };
     let mut steps = vec![step("load", about, fill, sizes.load_seconds, load)];
-    let most = if sizes.rows < 100_000 { 4 } else { 256 };
+    // As many as say something of so few rows.
+    let most = match sizes.rows {
+        ..100_000 => 4,
+        100_000..5_000_000 => 256,
+        _ => 2048,
+    };
     for clients in CLIENTS.into_iter().filter(|n| *n <= most) {
         let setting = Setting {
             clients: Some(clients),
@@ -77,10 +82,18 @@ fn steps(sizes: &Sizes, _variant: &str) -> Vec<StepPlan> {
 mod tests {
     use super::*;
 
+    fn steps_of(preset: Preset) -> Vec<StepPlan> {
+        steps(&sizes(preset), "")
+    }
+
     #[test]
     fn clients_grow_from_one() {
         let steps = steps(&sizes(Preset::Quick), "");
         let clients: Vec<Option<u32>> = steps.iter().skip(1).map(|s| s.setting.clients).collect();
-        assert_eq!(clients, CLIENTS.map(Some));
+        assert_eq!(
+            clients,
+            CLIENTS[..5].iter().copied().map(Some).collect::<Vec<_>>()
+        );
+        assert_eq!(steps_of(Preset::Standard).len(), 1 + CLIENTS.len());
     }
 }

@@ -8,6 +8,7 @@ use stdx::ByteSize;
 use super::rate::{Rate, open_loops};
 use super::settings::Settings;
 use super::{Experiment, Fixed, Params, Sizes, programmed};
+use crate::analysis::P99_LIMIT_MS;
 use crate::envelope::Limits;
 use crate::error::{Error, Result};
 use crate::record::{Cell, LoadKind, Plan, Preset, StepPlan, TargetSpec};
@@ -81,6 +82,7 @@ pub fn plan(experiment: &Experiment, settings: &Settings, out: &Path) -> Result<
             .settle
             .filter(|s| *s != f64::INFINITY)
             .unwrap_or_else(|| settle_seconds(sizes.rows)),
+        p99_ms: settings.p99_ms.unwrap_or(P99_LIMIT_MS),
         params: described,
         data_bytes,
         disk_bytes: whole(data_bytes as f64 * DISK_PER_BYTE) + (256 << 20),
@@ -316,6 +318,9 @@ fn check_numbers(plan: &Plan) -> Result<()> {
             "--settle {}: use 0 or more seconds",
             plan.settle_max
         ));
+    }
+    if !(plan.p99_ms > 0.0 && plan.p99_ms < 1e9) {
+        return fault(format!("--p99 {}: milliseconds, above 0", plan.p99_ms));
     }
     for step in &plan.steps {
         if let LoadKind::Open { rate, .. } = step.load

@@ -43,6 +43,8 @@ pub struct Settings {
     pub rate: Option<Rate>,
     /// Whether open-loop arrivals are a Poisson process.
     pub poisson: Option<bool>,
+    /// The p99 in milliseconds that a rate must keep to count as sustained (default 100).
+    pub p99_ms: Option<f64>,
     /// The most seconds of a load step.
     pub time: Option<f64>,
     /// Repeats.
@@ -106,6 +108,7 @@ impl Settings {
             threads,
             rate,
             poisson,
+            p99_ms,
             time,
             repeats,
             seed,
@@ -162,6 +165,7 @@ impl Settings {
             threads: run.threads,
             rate: run.rate,
             poisson: run.poisson,
+            p99_ms: run.p99_ms,
             time: run.time,
             repeats: run.repeats,
             seed: run.seed,
@@ -232,6 +236,7 @@ struct Run {
     threads: Option<u32>,
     rate: Option<Rate>,
     poisson: Option<bool>,
+    p99_ms: Option<f64>,
     time: Option<f64>,
     repeats: Option<u32>,
     seed: Option<u64>,

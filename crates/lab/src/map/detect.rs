@@ -95,12 +95,13 @@ fn directory(path: &Path) -> Result<Found> {
     if has("CURRENT") {
         return Ok(Found::RocksDb(path.to_owned()));
     }
-    if has("#rocksdb/CURRENT") {
-        return Ok(Found::RocksDb(path.join("#rocksdb")));
-    }
     let tables = tablespaces(path)?;
     if !tables.is_empty() {
         return Ok(Found::InnoDb(tables));
+    }
+    // MyRocks leaves its directory where it is loaded, tables or not.
+    if has("#rocksdb/CURRENT") {
+        return Ok(Found::RocksDb(path.join("#rocksdb")));
     }
     if has("manifest.json") && has("steps") {
         return refuse(

@@ -4,6 +4,7 @@
 //! Figures of other machines and years are never compared in size: a shape is a ratio of two
 //! figures of one target in one run.
 
+mod answer;
 mod classic;
 mod compression;
 mod fill_factor;
@@ -15,9 +16,11 @@ mod programs;
 mod redo_log;
 mod tpcc;
 
+pub use answer::answers;
+
 use serde::{Deserialize, Serialize};
 
-use crate::record::{RunRecord, TargetStepSummary};
+use crate::record::{RunRecord, TargetSpec, TargetStepSummary};
 
 /// A value of a table.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -151,6 +154,36 @@ fn why_not(run: &RunRecord, target: &str, step: &str) -> String {
     }
 }
 
+/// How an engine writes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Family {
+    /// The pages that changed rows are on: a B-tree or a heap.
+    Pages,
+    /// What changed, and later together with other changes.
+    Changes,
+}
+
+/// The family of a target, where it is known.
+fn family(target: &TargetSpec) -> Option<Family> {
+    let options = &target.options;
+    let storage = match target.engine.as_str() {
+        "mariadb" => options.get("engine").map_or("innodb", String::as_str),
+        "serve" => options.get("engine").map_or("betree", String::as_str),
+        "postgres" | "postgresql" => "heap",
+        // An address names its storage engine, where that is not the usual one.
+        "mysql" => match target.name.split_once("engine=") {
+            Some((_, engine)) => engine.split('&').next().unwrap_or(engine),
+            None => "innodb",
+        },
+        engine => engine,
+    };
+    match storage.to_ascii_lowercase().as_str() {
+        "lmdb" | "wiredtiger" | "innodb" | "heap" => Some(Family::Pages),
+        "betree" | "rocksdb" | "myrocks" => Some(Family::Changes),
+        _ => None,
+    }
+}
+
 /// How far from 1 a ratio must be to count as a shape.
 const CLEAR: f64 = 0.1;
 
@@ -173,6 +206,18 @@ impl Shape {
                 Some(_) => Reproduced::No,
                 None => Reproduced::NotMeasured,
             },
+        }
+    }
+
+    /// A shape that is judged by more than the side of 1 its ratio is on.
+    fn judged(self, holds: impl Fn(f64) -> bool) -> Shape {
+        Shape {
+            verdict: match self.measured {
+                Some(ratio) if holds(ratio) => Reproduced::Yes,
+                Some(_) => Reproduced::No,
+                None => Reproduced::NotMeasured,
+            },
+            ..self
         }
     }
 
@@ -249,6 +294,24 @@ fn words(words: &[&str]) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn targets_are_of_the_family_of_their_storage_engine() {
+        let of = |text: &str| family(&crate::target::parse_targets(text).unwrap()[0]);
+        for pages in ["mariadb", "postgres", "mysql://h/x", "postgres://h", "lmdb"] {
+            assert_eq!(of(pages), Some(Family::Pages), "{pages}");
+        }
+        for changes in [
+            "mariadb:engine=myrocks",
+            "serve",
+            "betree",
+            "mysql://h/x?engine=rocksdb",
+        ] {
+            assert_eq!(of(changes), Some(Family::Changes), "{changes}");
+        }
+        assert_eq!(of("mariadb:engine=myisam"), None);
+        assert_eq!(of("memory"), None);
+    }
 
     #[test]
     fn a_shape_needs_a_ratio_clearly_on_the_published_side() {

@@ -2,7 +2,7 @@
 
 use super::programs::{curves, grid, number, published, steps};
 use super::{Beside, Shape, figure, ratio, targets, words};
-use crate::record::RunRecord;
+use crate::record::{RunRecord, TargetSpec};
 
 const SOURCE: &str = "Percona's article on encryption at rest: sysbench oltp_read_only, 20 tables \
                       of 10 M rows, pool 5 GB (I/O heavy), 300 s";
@@ -12,6 +12,9 @@ const PUBLISHED: [(&str, [f64; 2]); 2] = [
     ("1 thread", [389.0, 423.0]),
     ("64 threads and more", [8570.0, 8570.0]),
 ];
+
+/// A cost this small may be noise.
+const COST: f64 = 0.02;
 
 pub(super) fn beside(run: &RunRecord) -> Beside {
     let all = steps(run, "clients-");
@@ -48,14 +51,74 @@ pub(super) fn beside(run: &RunRecord) -> Beside {
         shapes: targets(run)
             .into_iter()
             .filter_map(|t| shape(run, t, &all))
+            .chain(costs(run, &all))
             .collect(),
         notes: words(&[
             "A transaction is 10 rows by primary key and 4 ranges of 100 rows, which the client \
              itself adds, sorts or makes distinct.",
-            "To compare encryption on and off, name a target with it and one without: engines here \
-             have none of their own.",
+            "To compare encryption on and off, name a target with it and one without, and repeats: \
+             mariadb,mariadb:encrypt=1 --repeats 3. The targets of a run are interleaved.",
         ]),
     }
+}
+
+/// What encryption costs, where the run has a target with it and the same one without.
+fn costs(run: &RunRecord, steps: &[&str]) -> Vec<Shape> {
+    let (Some(few), Some(many)) = (steps.first(), steps.last()) else {
+        return Vec::new();
+    };
+    let rate = |target: &str, step: &str| figure(run, target, step, "rate_mean");
+    let mut shapes = Vec::new();
+    for (plain, encrypted, what) in pairs(run) {
+        let share = |step: &str| ratio(rate(encrypted, step), rate(plain, step));
+        let (low, high) = (share(few), share(many));
+        let claim = format!("at one client {what} costs (tps with it by tps without)");
+        let cost = Shape::new(encrypted, &claim, 389.0 / 423.0, low);
+        shapes.push(cost.judged(|share| share < 1.0 - COST));
+        let most = number(many).unwrap_or(0.0);
+        let claim = format!(
+            "at {most} clients {what} costs less than at one (that share by the share at one \
+             client)"
+        );
+        shapes.push(
+            Shape::new(encrypted, &claim, 423.0 / 389.0, ratio(high, low))
+                .judged(|more| 1.0 + COST < more),
+        );
+    }
+    shapes
+}
+
+/// Targets that differ in one kind of encryption alone: without, with, and what it is called.
+fn pairs(run: &RunRecord) -> Vec<(&str, &str, &'static str)> {
+    let targets = &run.manifest.plan.targets;
+    let mut pairs = Vec::new();
+    for (option, what) in [
+        ("encrypt", "encryption at rest"),
+        ("tls", "encryption of connections"),
+    ] {
+        // Connections over a socket are compared with nothing: encrypted ones go over TCP.
+        let base = if option == "tls" { Some(false) } else { None };
+        for with in targets.iter().filter(|t| set(t, option) == Some(true)) {
+            let others = |t: &TargetSpec| {
+                let mut rest = t.options.clone();
+                rest.remove(option);
+                rest
+            };
+            let without = targets.iter().find(|t| {
+                let off = set(t, option).is_none_or(|on| !on);
+                let alike = t.engine == with.engine && others(t) == others(with);
+                off && alike && (base.is_none() || set(t, option) == base)
+            });
+            pairs.extend(without.map(|w| (w.name.as_str(), with.name.as_str(), what)));
+        }
+    }
+    pairs
+}
+
+/// Whether a target has such an option, and what it says.
+fn set(target: &TargetSpec, option: &str) -> Option<bool> {
+    let value = target.options.get(option)?;
+    crate::target::switch(option, value).ok()
 }
 
 /// Threads of the article gain twenty times.

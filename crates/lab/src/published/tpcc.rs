@@ -1,7 +1,7 @@
 //! The articles on TPC-C under IOPS caps of 2018.
 
 use super::programs::{Column, curve, curves, grid, number, published, steps};
-use super::{Beside, Curve, Grid, Plot, Shape, figure, ratio, targets, words};
+use super::{Beside, Curve, Family, Grid, Plot, Shape, family, figure, ratio, targets, words};
 use crate::cost::{self, CostOptions, Mode, Prices};
 use crate::record::RunRecord;
 
@@ -21,10 +21,16 @@ const PUBLISHED: [(f64, f64, f64, f64); 8] = [
     (54.0, 30_000.0, 1097.0, 2691.0),
 ];
 
-/// Engines that write what changed, and engines that write the pages it is on: by the names of
-/// their targets.
-const OPTIMISED: [&str; 2] = ["betree", "rocks"];
-const PAGES: [&str; 4] = ["lmdb", "wiredtiger", "innodb", "postgres"];
+/// InnoDB at 27 GB: the rate with 30 000 operations by that with 5000, and how often 5000 is in
+/// 30 000.
+const INNODB: (f64, f64) = (754.0 / 133.0, 6.0);
+
+/// MyRocks at 27 GB, between the two highest numbers of operations, 20 000 and 30 000.
+const MYROCKS: (f64, f64) = (2509.0 / 2337.0, 1.5);
+
+/// Half of the exponent of a rate that is proportional to the cap: below it something else bounds
+/// the rate more than the cap does.
+const BOUND: f64 = 0.5;
 
 /// The columns of the caps, and of the five transactions.
 const COLUMNS: [Column; 12] = [
@@ -155,36 +161,57 @@ fn money(run: &RunRecord, capped: &[&str]) -> Option<Plot> {
     })
 }
 
+/// The exponent of the rate by the cap, 1 where it is proportional: from the ratios of both.
+fn exponent(rates: f64, caps: f64) -> Option<f64> {
+    (0.0 < rates && 1.0 < caps).then(|| rates.ln() / caps.ln())
+}
+
 fn shapes(run: &RunRecord, capped: &[&str]) -> Vec<Shape> {
+    let cap = |step: &str| number(step).unwrap_or(0.0);
     let mut by_cap: Vec<&str> = capped.to_vec();
-    by_cap.sort_by(|a, b| {
-        number(a)
-            .unwrap_or(0.0)
-            .total_cmp(&number(b).unwrap_or(0.0))
-    });
+    by_cap.sort_by(|a, b| cap(a).total_cmp(&cap(b)));
     let (Some(tight), Some(loose)) = (by_cap.first(), by_cap.last()) else {
         return Vec::new();
     };
     let rate = |target: &str, step: &str| figure(run, target, step, "median_second");
-    let targets = targets(run);
+    let families: Vec<(&str, Option<Family>)> = run
+        .manifest
+        .plan
+        .targets
+        .iter()
+        .map(|t| (t.name.as_str(), family(t)))
+        .collect();
     let mut shapes = Vec::new();
-    if tight != loose {
-        for target in &targets {
-            shapes.push(Shape::new(
-                target,
-                &format!("more operations give more transactions (tps at {loose} by {tight})"),
-                754.0 / 133.0,
-                ratio(rate(target, loose), rate(target, tight)),
-            ));
-        }
+    for (target, family) in families.iter().filter(|_| tight != loose) {
+        // Over all caps, or between the two loosest.
+        let (from, then) = match family {
+            Some(Family::Pages) => (*tight, INNODB),
+            Some(Family::Changes) => (
+                by_cap.iter().rev().nth(1).copied().unwrap_or(tight),
+                MYROCKS,
+            ),
+            None => continue,
+        };
+        let rates = ratio(rate(target, loose), rate(target, from));
+        let now = rates.and_then(|rates| exponent(rates, cap(loose) / cap(from)));
+        let then = exponent(then.0, then.1).unwrap_or(1.0);
+        let (claim, who, pages) = match family {
+            Some(Family::Pages) => ("is proportional to", "InnoDB", true),
+            _ => ("is no longer bound by", "MyRocks", false),
+        };
+        let claim = format!(
+            "the rate {claim} the operations allowed (exponent of tps by cap, {from} to {loose}; \
+             {who} then)"
+        );
+        let shape = Shape::new(target, &claim, then, now);
+        shapes.push(shape.judged(|exponent| (BOUND <= exponent) == pages));
     }
-    let of = |names: &[&str]| -> Vec<&str> {
-        let all = targets.iter().copied();
-        all.filter(|t| names.iter().any(|n| t.contains(n)))
-            .collect()
+    let of = |wanted: Family| -> Vec<&str> {
+        let all = families.iter().filter(|(_, f)| *f == Some(wanted));
+        all.map(|(name, _)| *name).collect()
     };
-    for write in of(&OPTIMISED) {
-        for page in of(&PAGES).into_iter().filter(|p| *p != write) {
+    for write in of(Family::Changes) {
+        for page in of(Family::Pages) {
             shapes.push(Shape::new(
                 write,
                 &format!("at {tight} it does more than {page} (MyRocks by InnoDB then)"),
@@ -194,4 +221,54 @@ fn shapes(run: &RunRecord, capped: &[&str]) -> Vec<Shape> {
         }
     }
     shapes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::analysis::{fixture, summarize};
+    use crate::published::Reproduced;
+    use crate::record::StepSummary;
+
+    #[test]
+    fn pages_follow_the_operations_and_changes_do_not() {
+        // Proportional to the cap; and flat from the tightest cap on.
+        let rates = [
+            ("mariadb", [14.0, 28.0, 56.0]),
+            ("mariadb:engine=myrocks", [130.0, 210.0, 220.0]),
+        ];
+        let caps = [250, 500, 1000];
+        let steps: Vec<(StepSummary, Vec<f64>)> = rates
+            .iter()
+            .flat_map(|(target, rates)| {
+                caps.iter().zip(rates).map(|(cap, rate)| {
+                    let step = StepSummary {
+                        step: format!("iops-{cap}"),
+                        median_second: *rate,
+                        ..fixture::step(target, 1, *rate)
+                    };
+                    (step, Vec::new())
+                })
+            })
+            .collect();
+        let names = rates.map(|r| r.0);
+        let all = steps.iter().map(|s| s.0.clone()).collect();
+        let mut run = fixture::run("run", &names, 1, all);
+        let specs = crate::target::parse_targets(&names.join(",")).unwrap();
+        run.manifest.plan.targets = specs;
+        let plan = run.manifest.plan.steps[0].clone();
+        let named = |cap: &i32| {
+            let mut plan = plan.clone();
+            plan.name = format!("iops-{cap}");
+            plan
+        };
+        run.manifest.plan.steps = caps.iter().map(named).collect();
+        run.summary = summarize(&run.manifest, &steps, true);
+        let shapes = beside(&run).shapes;
+        let verdicts: Vec<Reproduced> = shapes.iter().map(|s| s.verdict).collect();
+        assert_eq!(verdicts, [Reproduced::Yes; 3], "{shapes:?}");
+        assert!((shapes[0].measured.unwrap() - 1.0).abs() < 0.01);
+        assert!(shapes[1].measured.unwrap() < 0.1);
+        assert!(shapes[2].measured.unwrap() > 9.0);
+    }
 }

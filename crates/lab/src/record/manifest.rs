@@ -9,6 +9,7 @@ use kv::{Codec, Durability};
 use serde::{Deserialize, Serialize};
 use stdx::ByteSize;
 
+use crate::analysis::P99_LIMIT_MS;
 use crate::envelope::Limits;
 
 /// The whole of `manifest.json`.
@@ -205,6 +206,11 @@ pub struct Cell {
     pub repeat: u32,
 }
 
+/// The p99 of runs that were planned before it could be chosen.
+fn p99_limit() -> f64 {
+    P99_LIMIT_MS
+}
+
 /// The resolved plan: everything that decides what the run does.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Plan {
@@ -240,6 +246,9 @@ pub struct Plan {
     pub threads: u32,
     /// The most seconds a settle phase may take.
     pub settle_max: f64,
+    /// The p99 in milliseconds that a rate must keep to count as sustained.
+    #[serde(default = "p99_limit")]
+    pub p99_ms: f64,
     /// The experiment's parameters, as it documents them.
     pub params: serde_json::Value,
     /// Logical bytes of live data at the end of the largest step, estimated.

@@ -45,7 +45,10 @@ pub(crate) fn part(view: &View<'_>) -> CostPart {
             prices.instance.dollars_per_hour,
             prices.instance.terms
         ),
-        headlines: steps().filter_map(|s| headline(&cost, s)).collect(),
+        headlines: steps()
+            .filter_map(|s| headline(&cost, s))
+            .chain(cost.leaders.iter().map(cost::Leaders::sentence))
+            .collect(),
         sustained: sustained(view),
         tables: steps()
             .filter(priced)
@@ -86,7 +89,7 @@ fn headline(cost: &Cost, step: &str) -> Option<String> {
 
 /// Which rates were kept, and which not.
 fn sustained(view: &View<'_>) -> Option<Table> {
-    let limit = analysis::P99_LIMIT_MS;
+    let limit = view.run.manifest.plan.p99_ms;
     let mut table = Table::new(
         "sustained",
         format!("Open loops: a rate is kept with a p99 of at most {limit} ms and no stall"),

@@ -400,6 +400,7 @@ fn plan(shape: &Shape) -> Plan {
         direct_io: true,
         threads: 2,
         settle_max: 60.0,
+        p99_ms: 100.0,
         params: json!({"rows": 1_200_000, "indexes": 3, "payload": {"bytes": 1000}}),
         data_bytes: 1_300_000_000,
         disk_bytes: 4_000_000_000,

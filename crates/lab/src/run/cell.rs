@@ -169,7 +169,7 @@ pub(super) fn server(
     let asked = Asked {
         options: &options,
         durability: setting.durability.unwrap_or(plan.durability),
-        clients: setting.clients.unwrap_or(0).max(plan.clients),
+        clients: most_clients(plan),
         limits: &plan.limits,
     };
     let started = match target::kind(spec)? {
@@ -303,7 +303,7 @@ impl Lap<'_, '_, '_> {
     }
 
     fn step(&mut self, step: &StepPlan) -> Result<()> {
-        if let Some(reason) = restart::unsupported(self.target, step) {
+        if let Some(reason) = restart::unsupported(self.plan, self.target, step) {
             return self.pass_over(step, &reason);
         }
         let step = &self.paced(step)?;

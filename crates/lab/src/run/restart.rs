@@ -23,19 +23,24 @@ use crate::store::StepDir;
 use crate::target::{self, FILL, Kind, Private};
 use crate::worker::protocol::{Audit, Before, Event, Finished, Request};
 use crate::workload::iibench::Work;
+use crate::workload::program::Spec;
+
+/// The most clients of an engine within the worker: each has a thread that shares the memory cap.
+const THREADS_MAX: u32 = 512;
 
 /// Why a target cannot do a step at all; `None` if it can.
-pub(super) fn unsupported(spec: &TargetSpec, step: &StepPlan) -> Option<String> {
+pub(super) fn unsupported(plan: &Plan, spec: &TargetSpec, step: &StepPlan) -> Option<String> {
     let setting = &step.setting;
     if owns_tables(step)
-        && let Some(why) = target::tables_unsupported(spec)
+        && let Some(why) = target::tables_unsupported(spec, transactions(plan))
     {
         return Some(why.to_owned());
     }
     let factory = match target::kind(spec) {
         Ok(Kind::Embedded(factory)) => factory,
         Ok(Kind::Private(private)) => {
-            let why = setting.durability.and_then(|level| private.lacks(level));
+            let lacks = setting.durability.and_then(|level| private.lacks(level));
+            let why = private.unsupported().or(lacks);
             return why
                 .map(str::to_owned)
                 .or_else(|| server_pages(&private, setting));
@@ -52,6 +57,11 @@ pub(super) fn unsupported(spec: &TargetSpec, step: &StepPlan) -> Option<String> 
     };
     if let Some(why) = page_settings(factory, step) {
         return Some(why);
+    }
+    if setting.clients.is_some_and(|clients| THREADS_MAX < clients) {
+        return Some(format!(
+            "its clients are threads of one program: more than {THREADS_MAX} are not tried"
+        ));
     }
     let can = factory.capabilities();
     match setting.durability {
@@ -70,6 +80,11 @@ pub(super) fn unsupported(spec: &TargetSpec, step: &StepPlan) -> Option<String> 
         return Some("it keeps nothing on disk".to_owned());
     }
     None
+}
+
+/// Whether a plan's workload is one of transactions.
+fn transactions(plan: &Plan) -> bool {
+    matches!(Spec::of(&plan.params), Ok(Some(spec)) if spec.transactions())
 }
 
 /// Whether a step is of a workload with tables of its own.
@@ -155,7 +170,7 @@ pub(super) fn page_options(spec: &TargetSpec, setting: &Setting, options: &mut E
 /// The setting of the first step a target can do, with which its store is opened.
 pub(super) fn first<'p>(plan: &'p Plan, spec: &TargetSpec) -> Option<&'p StepPlan> {
     let mut steps = plan.steps.iter();
-    steps.find(|step| unsupported(spec, step).is_none())
+    steps.find(|step| unsupported(plan, spec, step).is_none())
 }
 
 impl Lap<'_, '_, '_> {

@@ -22,6 +22,8 @@ pub use spec::parse_targets;
 pub(crate) use sql::FILL;
 pub use sql::{Line, Place, Private};
 
+use std::path::PathBuf;
+
 use kv::Factory;
 
 use crate::record::TargetSpec;
@@ -60,23 +62,33 @@ pub fn kind(spec: &TargetSpec) -> Result<Kind, String> {
     })
 }
 
+/// Whether an option of a target is on.
+///
+/// # Errors
+/// A sentence, for what is neither on nor off.
+pub(crate) fn switch(option: &str, value: &str) -> Result<bool, String> {
+    match value.to_ascii_lowercase().as_str() {
+        "1" | "on" | "true" | "yes" => Ok(true),
+        "0" | "off" | "false" | "no" => Ok(false),
+        _ => Err(format!("{option}={value}: write {option}=1 or {option}=0")),
+    }
+}
+
 /// Why a target that keeps nothing cannot keep tables.
 const NO_TABLES: &str = "it keeps nothing, and transactions read what others wrote";
 
-/// Why an SQL server cannot keep tables.
-const NO_SQL_TABLES: &str = "the lab has the table of the insert benchmark alone for SQL servers";
+/// Why a storage engine cannot run a workload of transactions.
+const NO_TRANSACTIONS: &str = "its storage engine has no transactions, and the workload needs them";
 
-/// Why a target cannot keep the tables a workload declares; `None` if it can, as far as is known
-/// before it is opened.
+/// Why a target cannot keep the tables a workload declares, which may need transactions; `None` if
+/// it can, as far as is known before it is opened.
 #[must_use]
-pub fn tables_unsupported(spec: &TargetSpec) -> Option<&'static str> {
-    let uri = spec.options.get(URI);
-    let sql = Private::of(spec).is_some() || uri.is_some_and(|uri| sql::address::is_sql(uri));
-    match spec.engine.as_str() {
-        "null" => Some(NO_TABLES),
-        _ if sql => Some(NO_SQL_TABLES),
-        _ => None,
+pub fn tables_unsupported(spec: &TargetSpec, transactions: bool) -> Option<&'static str> {
+    if spec.engine == "null" {
+        return Some(NO_TABLES);
     }
+    let lacks = transactions && sql::lacks_transactions(spec);
+    lacks.then_some(NO_TRANSACTIONS)
 }
 
 /// Whether the server at an address answers.
@@ -88,6 +100,24 @@ pub fn answers(uri: &str) -> Result<(), String> {
         return sql::answers(uri);
     }
     mongodb::answers(uri)
+}
+
+/// The directory of the data of a server, which must be on this machine.
+///
+/// # Errors
+/// A sentence that says what to do next.
+pub fn directory(uri: &str) -> Result<PathBuf, String> {
+    let found = if sql::address::is_sql(uri) {
+        sql::directory(uri)?
+    } else {
+        mongodb::directory(uri)?
+    };
+    found.ok_or_else(|| {
+        format!(
+            "{uri}: its files were not found on this machine, or not by this user; name their \
+             directory where they are"
+        )
+    })
 }
 
 /// Open a target.

@@ -211,7 +211,7 @@ fn run(shared: &Shared<'_>, number: u32, task: Task) -> Result<(), String> {
     let mut work = running.program.client(task, seat);
     let link = session.database.tables()?.client()?;
     let mut link = Counting::new(link, running.tables());
-    let mut kinds = vec![no_latencies(); running.program.kinds().len()];
+    let mut kinds = latencies(running.program.as_ref());
     let mut pace = Pace::new(
         shared.plan.load,
         1.0,
@@ -255,6 +255,15 @@ fn run(shared: &Shared<'_>, number: u32, task: Task) -> Result<(), String> {
         }
     }
     Ok(())
+}
+
+/// Latencies of each kind of operation. One kind alone is the main operation, whose latencies are
+/// kept already.
+fn latencies(program: &dyn Program) -> Vec<Histogram<u64>> {
+    match program.kinds().len() {
+        0 | 1 => Vec::new(),
+        kinds => vec![no_latencies(); kinds],
+    }
 }
 
 /// Do an operation, and again after each conflict. False if the step ended meanwhile.

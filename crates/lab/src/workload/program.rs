@@ -50,6 +50,12 @@ impl Spec {
         }
     }
 
+    /// Whether its operations are transactions of several reads and writes.
+    #[must_use]
+    pub fn transactions(&self) -> bool {
+        !matches!(self, Spec::ManyTables(_))
+    }
+
     /// Logical bytes once it is loaded, about.
     #[must_use]
     pub fn data_bytes(&self) -> u64 {

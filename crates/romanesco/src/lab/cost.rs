@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use lab::cost::{self, CostOptions, Prices};
-use lab::{Error, Result, analysis, store};
+use lab::{Error, Result, store};
 use stdx::ByteSize;
 
 #[derive(clap::Args)]
@@ -21,20 +21,19 @@ pub(crate) struct Args {
     /// Copies of everything
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=100))]
     replicas: u32,
-    /// The p99 a sustainable rate must keep, in milliseconds
-    #[arg(long, value_name = "MS", default_value_t = analysis::P99_LIMIT_MS)]
-    p99: f64,
+    /// The p99 a sustainable rate must keep, in milliseconds [default: that of the run]
+    #[arg(long, value_name = "MS")]
+    p99: Option<f64>,
     /// Print JSON
     #[arg(long)]
     json: bool,
 }
 
 pub(crate) fn run(args: &Args) -> Result<u8> {
-    if args.p99.is_nan() || args.p99 <= 0.0 {
-        return Err(Error::new(format!(
-            "--p99 {}: milliseconds, above 0",
-            args.p99
-        )));
+    if let Some(p99) = args.p99
+        && (p99.is_nan() || p99 <= 0.0)
+    {
+        return Err(Error::new(format!("--p99 {p99}: milliseconds, above 0")));
     }
     let record = store::load(&args.run)?;
     let prices = match &args.prices {

@@ -5,7 +5,7 @@ use std::io::{IsTerminal, stdout};
 use std::path::PathBuf;
 
 use lab::map::{self, Ink};
-use lab::{Error, Result};
+use lab::{Error, Result, target};
 
 #[derive(clap::Args)]
 #[command(
@@ -14,8 +14,10 @@ Nothing is opened through its engine, locked or written. A cell is a page, and i
 full the page is."
 )]
 pub(crate) struct Args {
-    /// The directory of a store, its data file, or a tablespace of InnoDB (.ibd)
-    path: PathBuf,
+    /// The directory of a store, its data file, a tablespace of InnoDB (.ibd), or the address of a
+    /// server on this machine (mongodb://HOST:PORT, mysql://USER@HOST)
+    #[arg(value_name = "PATH|URI")]
+    place: PathBuf,
     /// Write a page with the same pictures
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
@@ -31,7 +33,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args) -> Result<u8> {
-    let map = map::read(&args.path)?;
+    let map = map::read(&args.path()?)?;
     if let Some(path) = &args.html {
         let page = map::page(&map);
         vfs::write_atomic(path, page.as_bytes()).map_err(|e| Error::io("write", path, &e))?;
@@ -48,6 +50,14 @@ pub(crate) fn run(args: &Args) -> Result<u8> {
 }
 
 impl Args {
+    /// Where the files are.
+    fn path(&self) -> Result<PathBuf> {
+        match self.place.to_str().filter(|text| text.contains("://")) {
+            Some(uri) => target::directory(uri).map_err(Error::new),
+            None => Ok(self.place.clone()),
+        }
+    }
+
     /// Colours on a terminal that has them, unless the user has asked for none (`NO_COLOR`).
     fn ink(&self) -> Ink {
         let set = |name: &str| env::var_os(name).is_some_and(|value| !value.is_empty());

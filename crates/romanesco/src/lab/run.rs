@@ -78,6 +78,9 @@ pub(crate) struct Args {
     /// Arrivals of open-loop loads: poisson or uniform [default: poisson]
     #[arg(long, env = "LAB_ARRIVAL", value_parser = arrival)]
     arrival: Option<bool>,
+    /// The p99 that a rate must keep to count as sustained, in milliseconds [default: 100]
+    #[arg(long, env = "LAB_P99", value_name = "MS")]
+    p99: Option<f64>,
     /// The most seconds of each step
     #[arg(long, env = "LAB_TIME", value_name = "SECONDS")]
     time: Option<f64>,
@@ -202,6 +205,7 @@ impl Args {
             threads: self.threads,
             rate: self.rate,
             poisson: self.arrival,
+            p99_ms: self.p99,
             time: self.time,
             repeats: self.repeats,
             seed: self.seed,

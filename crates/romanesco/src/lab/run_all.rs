@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use lab::experiment::{Experiment, Settings, experiments, plan};
+use lab::experiment::{Experiment, Settings, experiments, plan, tour};
 use lab::record::Plan;
 use lab::report::{Part, overview};
 use lab::run::{Begin, Interrupt};
@@ -70,7 +70,7 @@ impl All {
     /// The plans of all, so that a setting one of them refuses is known before the first begins.
     fn plans(&self, settings: &Settings) -> Result<Vec<Plan>> {
         let each = experiments().iter().map(|experiment| {
-            let mut settings = settings.clone();
+            let mut settings = tour(experiment, settings.clone());
             // Beneath one place each has its own.
             settings.data_dir = settings.data_dir.map(|dir| dir.join(experiment.name));
             plan(experiment, &settings, &self.out.join(experiment.name))

@@ -106,6 +106,14 @@ fn a_server_that_runs_already_is_measured_and_left_alone() {
     assert!(lives(foreign.child.id()));
     let report = place.text("run/report.html");
     assert!(report.contains("its limits are its own"));
+    let map = place.lab(&format!("map {target}")).exits(0).out;
+    assert!(
+        map.starts_with("betree") && map.contains(&format!("process {}", foreign.child.id())),
+        "{map}"
+    );
+    place
+        .lab("map mongodb://127.0.0.1:1/?serverSelectionTimeoutMS=300")
+        .refuses(3, &["no server answers"]);
 }
 
 #[test]

@@ -7,6 +7,7 @@ use std::path::Path;
 use std::process::{Child, Stdio};
 
 use rustix::process::Signal;
+use serde_json::Value;
 
 use crate::interrupt::groups_of;
 use crate::program::{Place, children, lives, send, wait_for};
@@ -115,6 +116,130 @@ fn mariadb_reads_with_the_engines_without_transactions() {
 fn postgres_is_measured() {
     if postgres() {
         steps(&open_place(), "postgres");
+    }
+}
+
+/// What a smoke run of a workload with tables of its own left on a server.
+fn program(place: &Place, line: &str) -> Value {
+    let line = format!("run {line} --preset smoke --settle 5 --out run");
+    place.lab(&line).exits(0);
+    let summary = place.whole("run");
+    for step in summary["steps"].as_array().unwrap() {
+        if step["unsupported"].is_null() {
+            let integrity = &step["integrity"];
+            assert_eq!(integrity["checked"], true, "{step:#}");
+            assert_eq!(
+                integrity["rows_found"], integrity["rows_expected"],
+                "{step:#}"
+            );
+            assert!(integrity["rows_found"].as_u64() > Some(0), "{step:#}");
+            assert!(step["file_bytes"].as_u64() > Some(0), "{step:#}");
+        }
+    }
+    summary
+}
+
+fn find<'a>(summary: &'a Value, target: &str, name: &str) -> &'a Value {
+    let mut steps = summary["steps"].as_array().unwrap().iter();
+    let found = steps.find(|s| s["target"] == target && s["step"] == name);
+    found.unwrap_or_else(|| panic!("no {target} {name} in {summary:#}"))
+}
+
+#[test]
+fn tpcc_keeps_its_conditions_on_sql_servers() {
+    let (maria, post) = (mariadb(), postgres());
+    for (target, here) in [
+        ("mariadb", maria),
+        ("mariadb:engine=myrocks", maria),
+        ("postgres", post),
+    ] {
+        if !here {
+            continue;
+        }
+        let place = open_place();
+        let line = format!("tpcc -t {target} --rows 1000 --time 1 --mem 256M");
+        let summary = program(&place, &line);
+        let load = find(&summary, target, "load");
+        assert!(load["rows"].as_u64() > Some(15_000), "{load:#}");
+        for name in ["no-cap", "iops-5000"] {
+            let mix = find(&summary, target, name);
+            assert!(mix["queries"]["queries"].as_u64() > Some(0), "{mix:#}");
+            assert!(mix["extra"]["conflicts"].is_number(), "{mix:#}");
+        }
+    }
+}
+
+#[test]
+fn links_are_counted_on_sql_servers() {
+    for (target, here) in [("mariadb", mariadb()), ("postgres", postgres())] {
+        if here {
+            let place = open_place();
+            let line = format!("linkbench -t {target} --rows 1000 --time 1");
+            let summary = program(&place, &line);
+            let asked = find(&summary, target, "requests");
+            let count = &asked["extra"]["getnode_count"];
+            assert!(count.as_f64() > Some(0.0), "{asked:#}");
+        }
+    }
+}
+
+#[test]
+fn tables_without_transactions_are_filled_and_scanned_but_have_no_transactions() {
+    if mariadb() {
+        let place = Place::new();
+        let target = "mariadb:engine=myisam";
+        let line = format!("many-tables -t {target} --rows 1000 --time 60");
+        let summary = program(&place, &line);
+        for tables in [1, 10, 100] {
+            let insert = find(&summary, target, &format!("insert-{tables}"));
+            assert_eq!(insert["rows"], 1000);
+            let scan = find(&summary, target, &format!("scan-{tables}"));
+            assert_eq!(scan["queries"]["entries"], 1000);
+        }
+        let line = format!("run tpcc -t {target},mariadb --dry-run --preset smoke");
+        let plan = place.lab(&line).exits(0).out;
+        assert_eq!(plan.matches("n/a").count(), 1, "{plan}");
+        assert!(plan.contains("has no transactions"), "{plan}");
+    }
+}
+
+#[test]
+fn data_are_encrypted_where_that_is_asked_for() {
+    // Rows of this workload are groups of eleven digits with dashes between.
+    let group = |bytes: &[u8]| bytes.iter().all(u8::is_ascii_digit);
+    let legible = |file: &[u8]| {
+        let pair = |w: &[u8]| group(&w[..11]) && w[11] == b'-' && group(&w[12..]);
+        file.windows(23).any(pair)
+    };
+    if !mariadb() {
+        return;
+    }
+    for (target, plain) in [("mariadb", true), ("mariadb:encrypt=1", false)] {
+        let place = Place::new();
+        let line = format!("oltp-read-only -t {target} --rows 1000 --time 0.5 --keep-data");
+        let summary = program(&place, &line);
+        let read = find(&summary, target, "clients-4");
+        assert!(read["queries"]["queries"].as_u64() > Some(0), "{read:#}");
+        let cell = place.path("run/data").join(&place.names("run/data")[0]);
+        let file = "data/romanesco_lab/romanesco_lab_sbtest1.ibd";
+        let rows = fs::read(cell.join(file)).unwrap();
+        assert!(65_536 <= rows.len());
+        assert_eq!(legible(&rows), plain, "{target}");
+    }
+}
+
+#[test]
+fn encryption_at_rest_that_a_server_has_not_reads_na() {
+    if postgres() {
+        let place = open_place();
+        let line = "run oltp-read-only -t postgres:encrypt=1,memory --preset smoke --time 0.3 \
+                    --settle 0.2 --out run";
+        place.lab(line).exits(0);
+        let summary = place.whole("run");
+        let read = find(&summary, "postgres:encrypt=1", "clients-1");
+        let why = read["unsupported"].as_str().unwrap();
+        assert!(why.contains("encryption"), "{read:#}");
+        assert!(find(&summary, "memory", "clients-1")["unsupported"].is_null());
     }
 }
 

@@ -1,5 +1,6 @@
 //! The server, the collection of the rows, and what is asked of both as a whole.
 
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use bson::{Bson, Document, RawDocumentBuf, doc};
@@ -67,6 +68,13 @@ pub(in crate::target) fn answers(uri: &str) -> Result<(), String> {
     let (client, database) = connect(uri, 1)?;
     let listed = client.database(&database).list_collection_names().run();
     listed.map(|_| ()).map_err(|e| failure::text(uri, &e))
+}
+
+/// Where the data of a server lie, if they lie on this machine.
+pub(in crate::target) fn directory(uri: &str) -> Result<Option<PathBuf>, String> {
+    let (client, _) = connect(uri, 1)?;
+    let facts = facts::gather(&client, uri, Durability::Interval);
+    Ok(facts.map_err(|e| failure::text(uri, &e))?.data_dir)
 }
 
 fn connect(uri: &str, connections: u32) -> Result<(Client, String), String> {

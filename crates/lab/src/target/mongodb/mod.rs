@@ -19,6 +19,6 @@ mod failure;
 mod tables;
 mod verify;
 
-pub(super) use database::{answers, open};
+pub(super) use database::{answers, directory, open};
 pub(super) use document::indexes as indexes_of;
 pub(super) use facts::{began_when_it_says, local};

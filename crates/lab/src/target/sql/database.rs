@@ -1,5 +1,6 @@
 //! The server, the table of the rows, and what is asked of both as a whole.
 
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use kv::{Durability, EngineStats};
@@ -9,11 +10,14 @@ use stdx::time;
 use super::address::{Address, Protocol};
 use super::connection::Link;
 use super::dialect::Dialect;
+use super::engine::Engine;
 use super::sales::{Sales, TABLE};
+use super::tables::SqlTables;
 use super::wire::{self, Wire};
 use super::{audit, facts, settle, stats, verify};
 use crate::record::Integrity;
 use crate::target::database::{Connection, Database, Live, Meter, ServerFacts, Settled, State};
+use crate::target::tables::Tables;
 use crate::worker::protocol::{Audit, Open};
 use crate::workload::iibench::Generator;
 
@@ -24,6 +28,10 @@ const LOOK_SHARE: u32 = 20;
 pub(super) struct Server {
     address: Address,
     pub(super) sales: Sales,
+    /// Those a workload declares.
+    tables: SqlTables,
+    /// Whether the workload has tables of its own, and not that of the insert benchmark.
+    own: bool,
     facts: ServerFacts,
     keep: bool,
     /// Whether a commit waits for the disk.
@@ -55,6 +63,17 @@ pub(in crate::target) fn answers(text: &str) -> Result<(), String> {
     Ok(())
 }
 
+/// Where the data of a server's engine lie, if they lie on this machine.
+pub(in crate::target) fn directory(text: &str) -> Result<Option<PathBuf>, String> {
+    let address: Address = text.parse()?;
+    let mut wire = wire::connect(&address)?;
+    let directory = facts::gather(wire.as_mut(), &address)?.data_dir;
+    Ok(directory.map(|directory| match address.engine {
+        Engine::MyRocks => directory.join("#rocksdb"),
+        _ => directory,
+    }))
+}
+
 fn has_engine(wire: &mut dyn Wire, address: &Address) -> Result<(), String> {
     let engine = address.engine.sql();
     let asked = format!(
@@ -82,22 +101,27 @@ pub(in crate::target) fn open(text: &str, request: &Open) -> Result<Box<dyn Data
     let logged = level != Durability::None;
     let sales = Sales::new(dialect, Generator::new(request.rows), logged);
     let mut wire = wire::connect(&address)?;
+    let own = request.program.is_some();
     if !request.found {
         if address.protocol == Protocol::MySql {
             has_engine(wire.as_mut(), &address)?;
         }
-        for statement in sales.create() {
-            wire.run(&statement)?;
+        // A workload's own tables are made when its load begins.
+        for statement in sales.create().iter().filter(|_| !own) {
+            wire.run(statement)?;
         }
     }
     let base = stats::ask(wire.as_mut(), address.engine).unwrap_or_default();
+    let waits = matches!(level, Durability::Sync | Durability::Group);
     Ok(Box::new(Server {
         facts: facts::gather(wire.as_mut(), &address)?,
+        tables: SqlTables::new(address.clone(), waits, logged),
+        own,
         address,
         sales,
         keep: request.keep,
         base,
-        waits: matches!(level, Durability::Sync | Durability::Group),
+        waits,
         indexed: Mutex::new([request.found; 3]),
         last: Mutex::new(Look {
             wire,
@@ -118,6 +142,15 @@ impl Server {
         Ok(wire)
     }
 
+    /// The names of all tables the laboratory made.
+    fn names(&self) -> Vec<String> {
+        if self.own {
+            self.tables.names()
+        } else {
+            vec![TABLE.to_owned()]
+        }
+    }
+
     /// Make an index, unless it is there.
     pub(super) fn create_index(&self, index: usize, wire: &mut dyn Wire) -> Result<(), String> {
         let mut made = self.indexed.lock();
@@ -131,22 +164,32 @@ impl Server {
         Ok(())
     }
 
+    /// Bytes of the tables and their indexes, as the server counts them.
+    fn size(&self, wire: &mut dyn Wire) -> Option<u64> {
+        let names: Vec<String> = self.names().iter().map(|n| format!("'{n}'")).collect();
+        if names.is_empty() {
+            return Some(0);
+        }
+        let names = names.join(", ");
+        let asked = match self.address.protocol {
+            Protocol::MySql => format!(
+                "SELECT CAST(SUM(DATA_LENGTH + INDEX_LENGTH) AS UNSIGNED) FROM \
+                 information_schema.TABLES WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME IN \
+                 ({names})"
+            ),
+            Protocol::Postgres => format!(
+                "SELECT sum(pg_total_relation_size(oid))::bigint FROM pg_class WHERE relkind = \
+                 'r' AND pg_table_is_visible(oid) AND relname IN ({names})"
+            ),
+        };
+        wire.number(&asked).ok()
+    }
+
     /// What it says now; what it does not say stays as it was in `last`.
     fn look(&self, wire: &mut dyn Wire, last: &State) -> State {
         // The files of a server of ours are seen.
-        let file_bytes = match self.address.protocol {
-            _ if self.address.managed() => None,
-            Protocol::MySql => wire
-                .number(&format!(
-                    "SELECT CAST(DATA_LENGTH + INDEX_LENGTH AS UNSIGNED) FROM \
-                 information_schema.TABLES WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = \
-                 '{TABLE}'"
-                ))
-                .ok(),
-            Protocol::Postgres => wire
-                .number(&format!("SELECT pg_total_relation_size('{TABLE}')"))
-                .ok(),
-        };
+        let seen = self.address.managed();
+        let file_bytes = (!seen).then(|| self.size(wire)).flatten();
         let told = stats::ask(wire, self.address.engine);
         State {
             stats: told.map_or_else(|_| last.stats.clone(), |s| stats::since(s, &self.base)),
@@ -162,6 +205,10 @@ impl Database for Server {
 
     fn server(&self) -> Option<ServerFacts> {
         Some(self.facts.clone())
+    }
+
+    fn tables(&self) -> Result<&dyn Tables, String> {
+        Ok(&self.tables)
     }
 
     fn connect(&self) -> Result<Box<dyn Connection + '_>, String> {
@@ -180,7 +227,7 @@ impl Database for Server {
 
     fn settle(&self, limit: Duration) -> Result<Settled, String> {
         let mut wire = self.connection()?;
-        settle::settle(wire.as_mut(), self.address.engine, limit)
+        settle::settle(wire.as_mut(), self.address.engine, &self.names(), limit)
     }
 
     fn rebuild(&self, _meter: &dyn Meter) -> Result<(), String> {
@@ -213,6 +260,9 @@ impl Database for Server {
         // The directory of a server of ours is removed as a whole.
         if self.keep || self.address.managed() {
             return Ok(());
+        }
+        if self.own {
+            return self.tables.drop_all();
         }
         let mut wire = self.connection()?;
         wire.run(&format!("DROP TABLE IF EXISTS {TABLE}"))?;

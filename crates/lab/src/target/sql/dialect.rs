@@ -63,11 +63,15 @@ impl Dialect {
 
     /// What stands behind the columns of a table.
     pub(super) fn storage(self, logged: bool) -> String {
+        let aria = |logged: u8| {
+            format!(" ENGINE=Aria TRANSACTIONAL={logged} CHARSET=latin1 COLLATE=latin1_bin")
+        };
         match self.engine {
             Engine::Heap => String::new(),
-            Engine::Aria if !logged => " ENGINE=Aria TRANSACTIONAL=0 CHARSET=latin1".to_owned(),
-            Engine::Aria => " ENGINE=Aria TRANSACTIONAL=1 CHARSET=latin1".to_owned(),
-            // A key that ends in ..._cs orders bytes, as MyRocks wants for indexes it alone reads.
+            Engine::Aria if !logged => aria(0),
+            Engine::Aria => aria(1),
+            // A collation that ends in ..._bin orders bytes, as MyRocks wants for indexes it alone
+            // reads.
             engine => format!(" ENGINE={} CHARSET=latin1 COLLATE=latin1_bin", engine.sql()),
         }
     }

@@ -53,6 +53,11 @@ impl Engine {
         }
     }
 
+    /// Whether several statements can be one transaction.
+    pub(super) fn transactions(self) -> bool {
+        !matches!(self, Engine::MyIsam | Engine::Aria)
+    }
+
     /// Why it has no such level of durability; `None` if it has.
     pub(super) fn lacks(self, level: Durability) -> Option<&'static str> {
         match (self, level) {

@@ -1,10 +1,10 @@
 //! SQL servers: MariaDB with its storage engines, MySQL, PostgreSQL, through their drivers.
 //!
 //! The rows of the workload are a table with the columns of the published program, inserted by
-//! prepared statements of many rows. Statements are written once; where the servers differ,
-//! [`dialect`] has the pieces.
+//! prepared statements of many rows; those a workload declares are in [`tables`]. Statements are
+//! written once; where the servers differ, [`dialect`] has the pieces.
 //!
-//! - Q1. Everything written is in one table of a name that is the laboratory's own; it is dropped
+//! - Q1. Everything written is in tables whose names are the laboratory's own; they are dropped
 //!   before a run and after it, and nothing else of a server that ran before is touched.
 //! - Q2. No password is kept: not in the plan, not in the results (see [`address`]).
 //! - Q3. A server the laboratory starts is private: its directory, its socket and its settings are
@@ -23,13 +23,30 @@ mod private;
 mod sales;
 mod settle;
 mod stats;
+mod tables;
 mod value;
 mod verify;
 mod wire;
 
-pub(super) use database::{answers, open};
+pub(super) use database::{answers, directory, open};
 pub(crate) use private::FILL;
 pub use private::{Line, Place, Private};
+
+use super::URI;
+use crate::record::TargetSpec;
+
+/// Whether a target is an SQL server with a storage engine that has no transactions.
+pub(super) fn lacks_transactions(spec: &TargetSpec) -> bool {
+    let engine = match (Private::of(spec), spec.options.get(URI)) {
+        (Some(Ok(private)), _) => private.engine(),
+        (None, Some(uri)) if address::is_sql(uri) => match uri.parse::<address::Address>() {
+            Ok(address) => address.engine,
+            Err(_) => return false,
+        },
+        _ => return false,
+    };
+    !engine.transactions()
+}
 
 /// The engine of targets that speak MySQL's protocol and run already.
 pub(super) const MYSQL: &str = "mysql";

@@ -12,8 +12,8 @@ use super::wire::{Answer, Cancel, Failure, Take, Wire};
 /// How long a server may take to answer the first time.
 const CONNECT: Duration = Duration::from_secs(5);
 
-/// Statements kept prepared.
-const STATEMENTS: usize = 64;
+/// Statements kept prepared: those of a thousand tables.
+const STATEMENTS: usize = super::wire::STATEMENTS_MAX;
 
 /// A connection.
 pub(super) struct Client {

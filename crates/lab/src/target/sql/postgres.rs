@@ -55,6 +55,9 @@ impl Client {
         if let Some(statement) = self.prepared.get(text) {
             return Ok(statement.clone());
         }
+        if super::wire::STATEMENTS_MAX <= self.prepared.len() {
+            self.prepared.clear();
+        }
         let statement = self.client.prepare(text);
         let statement = statement.map_err(|e| self.failure(&e))?;
         self.prepared.insert(text.to_owned(), statement.clone());

@@ -6,7 +6,11 @@
 //! cache of the server the least it works with. I/O: past the page cache where the engine can and
 //! the run caps anything. What is not said here is the server's own default; the user's options
 //! come last, and so win.
+//!
+//! `encrypt=1` has the data encrypted at rest, where the storage engine can, with a key made for
+//! the run ([`key`]).
 
+mod key;
 mod mariadb;
 mod postgres;
 
@@ -24,12 +28,16 @@ use super::address::plain;
 use super::engine::Engine;
 use crate::envelope::Limits;
 use crate::record::TargetSpec;
+use crate::target::switch;
 
 /// What a step asks of the pages of an engine, among the options of [`Place`]: per cent.
 pub(crate) const FILL: &str = "fill_factor";
 
 /// The option that names the storage engine.
 const ENGINE: &str = "engine";
+
+/// The option that has data encrypted.
+const ENCRYPT: &str = "encrypt";
 
 /// Gives a program another user and kills it with its parent. Of util-linux, which is everywhere.
 const SETPRIV: &str = "setpriv";
@@ -38,6 +46,8 @@ const SETPRIV: &str = "setpriv";
 #[derive(Debug)]
 pub struct Private {
     engine: Engine,
+    /// Whether data are encrypted at rest.
+    encrypt: bool,
     /// The server's own settings.
     own: BTreeMap<String, String>,
 }
@@ -89,7 +99,13 @@ impl Private {
             _ => return None,
         };
         Some(engine.and_then(|engine| {
-            let private = Private { engine, own };
+            let encrypt = own.remove(ENCRYPT);
+            let encrypt = encrypt.map(|value| switch(ENCRYPT, &value)).transpose()?;
+            let private = Private {
+                engine,
+                encrypt: encrypt.unwrap_or(false),
+                own,
+            };
             private.check()?;
             Ok(private)
         }))
@@ -119,10 +135,27 @@ impl Private {
         }
     }
 
+    /// Why it cannot run at all as it is asked to; `None` if it can.
+    #[must_use]
+    pub fn unsupported(&self) -> Option<&'static str> {
+        match self.engine {
+            _ if !self.encrypt => None,
+            Engine::InnoDb | Engine::Aria => None,
+            Engine::MyRocks => Some("MyRocks has no encryption at rest"),
+            Engine::MyIsam => Some("MyISAM has no encryption at rest"),
+            Engine::Heap => Some("PostgreSQL has no encryption at rest of its own"),
+        }
+    }
+
     /// Whether pages can be made more or less full.
     #[must_use]
     pub fn fills(&self) -> bool {
         self.engine == Engine::InnoDb
+    }
+
+    /// The storage engine.
+    pub(super) fn engine(&self) -> Engine {
+        self.engine
     }
 
     /// What it is called.
@@ -194,6 +227,13 @@ impl Private {
         if self.compression(place) == "none" && place.options.codec != kv::Codec::None {
             notes.push("does not compress".to_owned());
         }
+        if self.encrypt {
+            let note = match self.engine {
+                Engine::Aria => "tables and temporary files are encrypted (AES); the log is not",
+                _ => "tables, redo log and temporary files are encrypted (AES)",
+            };
+            notes.push(note.to_owned());
+        }
         notes
     }
 
@@ -234,6 +274,9 @@ impl Private {
                 given.map_err(failed)?;
             }
         }
+        if self.encrypt {
+            key::make(place.directory)?;
+        }
         match self.user()? {
             Some(user) => enters(&user, place.directory),
             None => Ok(()),
@@ -261,6 +304,12 @@ impl Private {
             Engine::Heap => postgres::serve(place)?,
             engine => mariadb::serve(place, engine)?,
         };
+        if self.encrypt {
+            line.extend(mariadb::encryption(
+                &key::file(place.directory),
+                self.engine,
+            ));
+        }
         for (name, value) in &self.own {
             if self.engine == Engine::Heap {
                 line.push("-c".into());
@@ -443,6 +492,7 @@ mod tests {
             ("mariadb:in nodb=1", "no name of a setting"),
             ("postgres:data_directory=/x", "sets data_directory itself"),
             ("postgres:engine=innodb", "sets engine itself"),
+            ("mariadb:encrypt=maybe", "encrypt=1 or encrypt=0"),
         ] {
             let error = parse_targets(text).unwrap_err();
             assert!(error.contains(needle), "{text}: {error}");
@@ -450,6 +500,10 @@ mod tests {
         assert_eq!(private("mariadb:engine=myrocks").engine, Engine::MyRocks);
         assert_eq!(private("mariadb:innodb_doublewrite=OFF").own.len(), 1);
         assert_eq!(private("postgres").engine, Engine::Heap);
+        let encrypted = private("mariadb:encrypt=1");
+        assert_eq!((encrypted.encrypt, encrypted.own.len()), (true, 0));
+        assert_eq!(encrypted.unsupported(), None);
+        assert!(private("postgres:encrypt=on").unsupported().is_some());
     }
 
     #[test]

@@ -5,7 +5,6 @@ use std::time::Duration;
 use stdx::time;
 
 use super::engine::Engine;
-use super::sales::TABLE;
 use super::stats;
 use super::wire::{Failure, Wire};
 use crate::target::database::Settled;
@@ -19,20 +18,25 @@ const STILL: Duration = Duration::from_secs(1);
 /// The share of the buffer pool that may stay dirty.
 const DIRTY_SHARE: u64 = 100;
 
-/// Settle. What is asked of the server is taken back at the end.
+/// Settle these tables. What is asked of the server is taken back at the end.
 pub(super) fn settle(
     wire: &mut dyn Wire,
     engine: Engine,
+    tables: &[String],
     limit: Duration,
 ) -> Result<Settled, String> {
+    if tables.is_empty() {
+        return Ok(Settled::Complete);
+    }
+    let tables = tables.join(", ");
     match engine {
         Engine::InnoDb => innodb(wire, limit),
         Engine::MyRocks => myrocks(wire, limit),
         Engine::MyIsam | Engine::Aria => {
-            wire.run(&format!("FLUSH TABLES {TABLE}"))?;
+            wire.run(&format!("FLUSH TABLES {tables}"))?;
             Ok(Settled::Complete)
         }
-        Engine::Heap => postgres(wire, limit),
+        Engine::Heap => postgres(wire, &tables, limit),
     }
 }
 
@@ -108,12 +112,12 @@ fn myrocks(wire: &mut dyn Wire, limit: Duration) -> Result<Settled, String> {
 }
 
 /// Dead rows are removed, the visibility map is set, then everything dirty is written out.
-fn postgres(wire: &mut dyn Wire, limit: Duration) -> Result<Settled, String> {
+fn postgres(wire: &mut dyn Wire, tables: &str, limit: Duration) -> Result<Settled, String> {
     let ms = limit.as_millis().clamp(1, 1 << 30);
     wire.run(&format!("SET statement_timeout = {ms}"))?;
     let cut = |error: &Failure| error.message.contains("57014");
     // Who may not checkpoint has at least vacuumed.
-    let vacuum = wire.run(&format!("VACUUM (ANALYZE) {TABLE}"));
+    let vacuum = wire.run(&format!("VACUUM (ANALYZE) {tables}"));
     let checkpoint = wire.run("CHECKPOINT");
     wire.run("SET statement_timeout = 0")?;
     match (vacuum, checkpoint) {

@@ -8,6 +8,10 @@ use super::{mysql, postgres};
 /// The most values of one statement: both protocols count them in 16 bits, one of them signed.
 pub(super) const VALUES_MAX: usize = 30_000;
 
+/// Statements kept prepared by a connection: one for each of a thousand tables. Each takes some ten
+/// kilobytes of the server's memory.
+pub(super) const STATEMENTS_MAX: usize = 1024;
+
 /// Why a statement failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Failure {

@@ -154,6 +154,23 @@ pub(super) fn settings(place: &Place<'_>, engine: Engine) -> Vec<OsString> {
     all
 }
 
+/// What is told of the key for data in this file. New tables are encrypted when they are made, so
+/// no threads are needed for old ones.
+pub(super) fn encryption(key: &Path, engine: Engine) -> Vec<OsString> {
+    let mut all = vec![
+        set("plugin_load_add", "file_key_management"),
+        path("file_key_management_filename", key),
+        set("encrypt_tmp_files", "ON"),
+    ];
+    if engine == Engine::Aria {
+        all.push(set("aria_encrypt_tables", "ON"));
+    } else {
+        all.push(set("innodb_encrypt_tables", "FORCE"));
+        all.push(set("innodb_encrypt_log", "ON"));
+    }
+    all
+}
+
 /// 1: synced in every commit; 2: written in every commit, synced once a second.
 fn log_at_commit(level: Durability) -> u8 {
     match level {
@@ -215,6 +232,8 @@ fn myrocks(place: &Place<'_>) -> Vec<OsString> {
             "rocksdb_merge_combine_read_size",
             (cache / 4).clamp(4 << 20, 1 << 30),
         ),
+        // As InnoDB does: else a deadlock lasts until a lock times out.
+        set("rocksdb_deadlock_detect", "ON"),
         set("rocksdb_max_background_jobs", place.options.threads.max(2)),
         set("rocksdb_use_direct_reads", direct),
         set("rocksdb_use_direct_io_for_flush_and_compaction", direct),
