@@ -1,7 +1,7 @@
 # Thin: every target is a few commands one could type. Needs GNU make and a POSIX shell.
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test bench all-engines fmt clean-results
+.PHONY: help demo test bench cross-check all-engines fmt clean-results
 SHELL := /bin/sh
 
 # Build output lives outside the source: clones share it, and copies of the source stay small.
@@ -68,6 +68,10 @@ test: ## all a change must pass: format, tidy, lints, documentation, tests
 
 bench: all-engines ## run the insert benchmark on every engine (long), print its report's path
 	$(call lab_run,bench,iibench-classic --preset standard -t $(bench_targets))
+
+cross-check: all-engines ## compare the laboratory with sysbench, fio, db_bench, pg_test_fsync
+	@scripts/packages cross-check
+	scripts/cross-check --binary "$(release)"
 
 all-engines: ## build with every engine (RocksDB takes a quarter of an hour the first time)
 	@scripts/packages all-engines

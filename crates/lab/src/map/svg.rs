@@ -23,19 +23,25 @@ const OWNERS_MAX: usize = 8;
 /// A character of the legend, about.
 const LETTER: u32 = 6;
 
-/// Rectangles by class and opacity, as path data.
+/// The boxes behind cells that are not full.
+const BACKS: [&str; 2] = ["mp-f", "track"];
+
+/// Rectangles by class and opacity, as path data. What is behind comes first: what is drawn later
+/// covers it.
 #[derive(Default)]
-struct Layers(BTreeMap<(String, u8), String>);
+struct Layers(BTreeMap<(bool, String, u8), String>);
 
 impl Layers {
     fn rect(&mut self, class: &str, opacity: u8, at: (u32, u32), size: (u32, u32)) {
-        let path = self.0.entry((class.to_owned(), opacity)).or_default();
+        let front = !BACKS.contains(&class);
+        let layer = (front, class.to_owned(), opacity);
+        let path = self.0.entry(layer).or_default();
         let ((x, y), (w, h)) = (at, size);
         let _ = write!(path, "M{x} {y}h{w}v{h}h-{w}z");
     }
 
     fn render(&self, out: &mut String) {
-        for ((class, opacity), path) in &self.0 {
+        for ((_, class, opacity), path) in &self.0 {
             let faint = match opacity {
                 100 => String::new(),
                 some => format!(" opacity=\".{some:02}\""),
@@ -235,4 +241,25 @@ fn clip(name: &str) -> String {
         return name.to_owned();
     }
     name.chars().take(9).chain("...".chars()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_behind_a_cell_is_drawn_before_it() {
+        let half = Cell {
+            owner: Some(0),
+            used: Some(50),
+            ..Cell::of(Kind::Data)
+        };
+        let mut layers = Layers::default();
+        draw_line(&mut layers, &[half, Cell::of(Kind::Free)], 0);
+        let mut drawn = String::new();
+        layers.render(&mut drawn);
+        let place = |class: &str| drawn.find(&format!("class=\"{class}\"")).unwrap();
+        assert!(place("track") < place("f0"), "{drawn}");
+        assert!(place("mp-f") < place("f0"), "{drawn}");
+    }
 }

@@ -50,7 +50,8 @@ fn published() -> Grid {
     }
 }
 
-fn load(constant: u8, compressor: &str) -> String {
+/// The name of the load of rows with so much that is the same in all.
+pub(super) fn load(constant: u8, compressor: &str) -> String {
     format!("load-{constant}-{compressor}")
 }
 

@@ -4,6 +4,7 @@
 //! Figures of other machines and years are never compared in size: a shape is a ratio of two
 //! figures of one target in one run.
 
+mod answer;
 mod classic;
 mod compression;
 mod fill_factor;
@@ -14,6 +15,8 @@ mod oltp;
 mod programs;
 mod redo_log;
 mod tpcc;
+
+pub use answer::answers;
 
 use serde::{Deserialize, Serialize};
 

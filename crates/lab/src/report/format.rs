@@ -43,6 +43,14 @@ pub(crate) fn maybe(value: Option<f64>) -> String {
     value.map_or_else(|| MISSING.to_owned(), number)
 }
 
+/// [`maybe`], and whole numbers as such: counts are among those of an experiment.
+pub(crate) fn plain(value: Option<f64>) -> String {
+    match value {
+        Some(whole) if whole.fract() == 0.0 && whole.abs() < 100.0 => format!("{whole:.0}"),
+        other => maybe(other),
+    }
+}
+
 /// A fixed number of decimals.
 pub(crate) fn fixed(value: f64, digits: usize) -> String {
     if value.is_finite() {

@@ -43,7 +43,7 @@ use model::View;
 
 pub use overview::{Part, overview};
 
-pub(crate) use format::maybe as number;
+pub(crate) use format::{bytes, maybe as number, plain};
 
 /// Why a report could not be made.
 #[derive(Debug, thiserror::Error)]

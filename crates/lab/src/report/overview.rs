@@ -96,3 +96,36 @@ fn shown(part: &Part) -> Result<Shown, ReportError> {
     shown.verdict = Some(verdict::verdict(&View::new(run)));
     Ok(shown)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::env;
+    use std::fs;
+    use std::path::Path;
+
+    use super::*;
+    use crate::report::fixture;
+
+    #[test]
+    fn every_experiment_has_its_answers_and_its_rates() {
+        let part = |name: &str, run| Part {
+            name: name.to_owned(),
+            about: "a question".to_owned(),
+            run,
+        };
+        let run = fixture::run(&fixture::Shape::default());
+        let parts = [
+            part("iibench-classic", Ok(Box::new(run))),
+            part("tpcc", Err("the disk was full".to_owned())),
+        ];
+        let page = overview(&parts).unwrap();
+        assert!(page.contains("iibench-classic/report.html#step-load"));
+        assert!(page.contains("<dl class=\"answers\">"), "no answers");
+        assert!(page.contains("the last tenth at "), "no figures");
+        assert!(page.contains("the disk was full"));
+        if let Ok(keep) = env::var("ROMANESCO_REPORT_DIR") {
+            let path = Path::new(&keep).join("overview.html");
+            fs::write(path, page).expect("the page is kept to be looked at");
+        }
+    }
+}

@@ -36,6 +36,9 @@ pub(crate) fn part(view: &View<'_>) -> Option<PublishedPart> {
     })
 }
 
+/// Longer texts are broken into lines.
+const LONG: usize = 28;
+
 fn name(view: &View<'_>, name: &str) -> Cell {
     match view.targets.iter().find(|t| t.name == name) {
         Some(target) => Cell::target(name, target.color),
@@ -58,8 +61,9 @@ fn table(view: &View<'_>, grid: &Grid, index: usize) -> Table {
     for line in &grid.lines {
         let mut row = vec![name(view, &line.name)];
         row.extend(line.values.iter().map(|value| match value {
-            Value::Number(number) => Cell::num(format::maybe(*number)),
-            Value::Text(text) => Cell::text(text),
+            Value::Number(number) => Cell::num(format::plain(*number)),
+            Value::Text(text) if LONG < text.chars().count() => Cell::text(text).class("prose"),
+            Value::Text(text) => Cell::text(text).class("short"),
         }));
         table.push(row);
     }
@@ -96,7 +100,13 @@ fn figure(view: &View<'_>, plot: &Plot, index: usize) -> Figure {
             curves,
         } => {
             let drawing = lines(view, [title.as_str(), x.as_str(), y.as_str()], curves);
-            (title, "Dashed: published, on other machines.", drawing)
+            let published = curves.iter().any(|c| c.target.is_none());
+            let note = if published {
+                "Dashed: published, on other machines."
+            } else {
+                ""
+            };
+            (title, note, drawing)
         }
         Plot::Scatter {
             title,
@@ -173,7 +183,7 @@ fn drawn_bars(view: &View<'_>, title: &str, bars: &[(String, String, Option<f64>
         color: color(view, target).unwrap_or(0),
         value: *value,
         interval: None,
-        text: format::maybe(*value),
+        text: format::plain(*value),
         pale: false,
     };
     svg::Bars {

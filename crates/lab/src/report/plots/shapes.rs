@@ -174,7 +174,12 @@ pub(crate) fn spectrum_figure(
     if spectra.is_empty() {
         return None;
     }
-    let what = if queries { "Query" } else { "Commit" };
+    // The main operation of a step of queries is a query, not a commit.
+    let what = if queries || step.queries() {
+        "Query"
+    } else {
+        "Commit"
+    };
     let kind = if queries { "queryspectrum" } else { "spectrum" };
     let chart = svg::LineChart {
         label: format!("{what} latency by quantile, step {}", step.plan.name),

@@ -31,38 +31,47 @@ pub struct Bars {
 const WIDTH: f64 = 250.0;
 const NAME: f64 = 78.0;
 const NUMBER: f64 = 54.0;
+/// Names of bars are cut to so many characters, and the drawing is wider where they are longer than
+/// the names of most targets.
+const NAME_MAX: usize = 28;
+/// The width of a character of a name, about.
+const CHARACTER: f64 = 6.0;
 const ROW: f64 = 24.0;
 
 impl Bars {
     /// The drawing.
     #[must_use]
     pub fn render(&self) -> String {
-        let mut canvas = Canvas::new(WIDTH, ROW * self.bars.len() as f64 + 2.0);
+        let longest = self.bars.iter().map(|b| b.label.chars().count()).max();
+        let longest = longest.unwrap_or(0).min(NAME_MAX);
+        let name = (longest as f64 * CHARACTER + 9.0).max(NAME);
+        let width = WIDTH + name - NAME;
+        let mut canvas = Canvas::new(width, ROW * self.bars.len() as f64 + 2.0);
         let top = self
             .bars
             .iter()
             .flat_map(|b| [b.value, b.interval.map(|i| i.1)])
             .flatten()
             .fold(0.0, f64::max);
-        let x = Scale::linear((0.0, top), (NAME, WIDTH - NUMBER));
+        let x = Scale::linear((0.0, top), (name, width - NUMBER));
         for (i, bar) in self.bars.iter().enumerate() {
             let y = ROW * i as f64 + 2.0;
             let mid = y + ROW / 2.0;
             canvas.text(
-                (NAME - 7.0, mid + 3.0),
+                (name - 7.0, mid + 3.0),
                 Anchor::End,
                 "t",
-                &clip(&bar.label, 12),
+                &clip(&bar.label, NAME_MAX),
             );
             canvas.rect(
-                (NAME, y + 4.0),
-                (WIDTH - NUMBER - NAME, ROW - 10.0),
+                (name, y + 4.0),
+                (width - NUMBER - name, ROW - 10.0),
                 "track",
             );
             if let Some(value) = bar.value {
                 canvas.titled_rect(
-                    (NAME, y + 4.0),
-                    ((x.map(value) - NAME).max(1.0), ROW - 10.0),
+                    (name, y + 4.0),
+                    ((x.map(value) - name).max(1.0), ROW - 10.0),
                     &format!("f{}{}", bar.color, if bar.pale { " pale" } else { "" }),
                     &format!("{}: {}", bar.label, bar.text),
                 );
@@ -75,7 +84,7 @@ impl Bars {
                 canvas.line((b, at - 3.0), (b, at + 3.0), "wk");
             }
             canvas.text(
-                (WIDTH - NUMBER + 6.0, mid + 3.0),
+                (width - NUMBER + 6.0, mid + 3.0),
                 Anchor::Start,
                 "num",
                 &bar.text,

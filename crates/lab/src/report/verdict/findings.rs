@@ -50,8 +50,9 @@ impl Finding {
 /// All findings, what may not be used first.
 pub(crate) fn findings(view: &View<'_>) -> Vec<Finding> {
     let mut found = unusable(view);
+    found.extend(untold(view));
     for step in &view.steps {
-        found.extend(fastest(view, step));
+        found.extend(fastest(view, step).filter(|f| worth_a_line(view, f)));
         found.extend(explanation(view, step));
         let cuts = cut::cuts(step);
         found.extend(cuts.iter().map(|c| {
@@ -123,18 +124,43 @@ fn failed(view: &View<'_>) -> Vec<Finding> {
     kinds.into_iter().map(finding).collect()
 }
 
+/// The words of findings that say no more than the ranking of their step does.
+const UNTOLD: &str = "not told";
+const NOTE: &str = "note";
+
+/// With many steps, those in which nothing can be told are told of once.
+fn worth_a_line(view: &View<'_>, finding: &Finding) -> bool {
+    view.steps.len() < 2 || (finding.word != UNTOLD && finding.word != NOTE)
+}
+
+/// The steps of several whose differences have no interval, in one line.
+fn untold(view: &View<'_>) -> Option<Finding> {
+    let is = |step: &&StepView<'_>| fastest(view, step).is_some_and(|f| f.word == UNTOLD);
+    let found: Vec<&StepView<'_>> = view.steps.iter().filter(is).collect();
+    let first = found.first().filter(|_| 1 < view.steps.len())?;
+    let names: Vec<&str> = found.iter().map(|s| s.plan.name.as_str()).collect();
+    let text = format!(
+        "{}: a single repeat this short has no interval, so what the targets differ by is not \
+         told from noise.",
+        names.join(", ")
+    );
+    let mut finding = Finding::new(UNTOLD, "note", text, &first.id);
+    finding.tags = fastest(view, first).map_or(Vec::new(), |f| f.tags);
+    Some(finding)
+}
+
 fn fastest(view: &View<'_>, step: &StepView<'_>) -> Option<Finding> {
     let contest = Contest::of(view, step)?;
     let (name, at) = (view.name(contest.first), &step.plan.name);
     let rate = format!("{} {}", format::number(contest.rate), step.unit());
     let Some((next, row)) = contest.next() else {
         let text = format!("{at}: {name} ran at {rate}; nothing else can be compared with it.");
-        return Some(Finding::new("note", "note", text, &step.id));
+        return Some(Finding::new(NOTE, "note", text, &step.id));
     };
     let next = view.name(next);
     let Some((row, ratio)) = row.and_then(|r| Some((r, r.ratio?))) else {
         let text = format!("{at}: {name} ran at {rate}, the most; there is no ratio to {next}.");
-        return Some(Finding::new("note", "note", text, &step.id));
+        return Some(Finding::new(NOTE, "note", text, &step.id));
     };
     let interval = compare::interval(row).map_or(String::new(), |i| format!(" ({i})"));
     let ratio = times(ratio);
@@ -162,7 +188,7 @@ fn fastest(view: &View<'_>, step: &StepView<'_>) -> Option<Finding> {
             "{at}: {name} ran at {rate}, {ratio}\u{d7} the rate of {next}; a single repeat this \
              short has no interval, so it is not told from noise."
         );
-        Finding::new("not told", "note", text, &step.id)
+        Finding::new(UNTOLD, "note", text, &step.id)
     };
     finding.tags = compare::caveats(row, view.floor("rate_mean").is_some());
     Some(finding)

@@ -12,9 +12,18 @@ mod league;
 use serde::Serialize;
 
 use super::model::View;
+use crate::published;
 
 pub(crate) use findings::Finding;
 pub(crate) use league::League;
+
+/// What a target did, in answer to the question of the experiment.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Answer {
+    pub(crate) target: String,
+    pub(crate) color: usize,
+    pub(crate) text: String,
+}
 
 /// The card.
 #[derive(Clone, Debug, Serialize)]
@@ -22,6 +31,7 @@ pub(crate) struct Verdict {
     pub(crate) headline: String,
     /// What befell the targets; empty when nothing did.
     pub(crate) beside: String,
+    pub(crate) answers: Vec<Answer>,
     pub(crate) findings: Vec<Finding>,
     pub(crate) leagues: Vec<League>,
 }
@@ -31,7 +41,22 @@ pub(crate) fn verdict(view: &View<'_>) -> Verdict {
     Verdict {
         headline: headline::headline(view),
         beside: headline::beside(view),
+        answers: answers(view),
         findings: findings::findings(view),
         leagues: view.steps.iter().map(|s| league::league(view, s)).collect(),
     }
+}
+
+fn answers(view: &View<'_>) -> Vec<Answer> {
+    let color = |name: &str| {
+        let found = view.targets.iter().find(|t| t.name == name);
+        found.map_or(0, |t| t.color)
+    };
+    let answer = |(target, text): (String, String)| Answer {
+        color: color(&target),
+        target,
+        text,
+    };
+    let all = published::answers(view.run).into_iter();
+    all.map(answer).collect()
 }
