@@ -124,7 +124,8 @@ impl Query {
         query.purpose.tailable = request.tailable;
         query.purpose.tail.skip = request.skip;
         query.purpose.tail.limit = request.limit;
-        query.purpose.tail.record_id = request.show_record_id;
+        // A key is all that is returned then.
+        query.purpose.tail.record_id = request.show_record_id && !request.return_key;
         query.purpose.tail.return_key = request.return_key;
         if request.show_record_id || request.return_key {
             query.needed = None;

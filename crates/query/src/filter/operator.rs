@@ -9,13 +9,14 @@ use crate::regex::Regex;
 use crate::{Code, Error, Result};
 
 /// Operators that stand in the place of fields.
-const LOGICAL: [&str; 9] = [
+const LOGICAL: [&str; 10] = [
     "$and",
     "$or",
     "$nor",
     "$where",
     "$expr",
     "$jsonSchema",
+    "$sampleRate",
     "$comment",
     "$alwaysTrue",
     "$alwaysFalse",

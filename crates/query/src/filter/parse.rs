@@ -1,10 +1,11 @@
 //! Documents into trees: fields, and the operators that stand in the place of fields.
 
-use bson::{Bson, Document, RawBsonRef, RawDocument};
+use bson::{Bson, Document, RawBsonRef, RawDocument, doc};
 
 use super::{Node, Test};
 use crate::collation::Collator;
 use crate::expr::Expr;
+use crate::number::Number;
 use crate::path::Path;
 use crate::schema::Schema;
 use crate::settings::Settings;
@@ -84,6 +85,21 @@ impl<'s> Parser<'s> {
         Ok(conjunction(nodes))
     }
 
+    /// `$sampleRate`: each document by chance, as an expression says it.
+    fn sample(&self, value: RawBsonRef<'_>) -> Result<Node> {
+        let rate = Number::from_raw(value).map(|rate| rate.to_f64());
+        let rate =
+            rate.ok_or_else(|| Error::bad_value("argument to $sampleRate must be a number"))?;
+        if !(0.0..=1.0).contains(&rate) {
+            let message = "numeric argument to $sampleRate must be in [0, 1]";
+            return Err(Error::bad_value(message));
+        }
+        // A number by chance is less than 1, and may be 0.
+        let spec = Bson::Document(doc! {"$lt": [{"$rand": {}}, rate]});
+        let expr = Expr::parse(&spec, &self.settings.scope())?;
+        Ok(Node::Expr { expr, spec })
+    }
+
     fn logical(
         self,
         name: &str,
@@ -101,6 +117,10 @@ impl<'s> Parser<'s> {
                 let spec = Bson::try_from(value)?;
                 let expr = Expr::parse(&spec, &self.settings.scope())?;
                 nodes.push(Node::Expr { expr, spec });
+            }
+            "sampleRate" => {
+                self.check_top(name)?;
+                nodes.push(self.sample(value)?);
             }
             "jsonSchema" => {
                 self.check_top(name)?;

@@ -36,6 +36,7 @@ const OF_DOCUMENTS: &[&str] = &[
     "$nor",
     "$expr",
     "$jsonSchema",
+    "$sampleRate",
     "$where",
     "$text",
     "$comment",

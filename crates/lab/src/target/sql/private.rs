@@ -147,6 +147,11 @@ impl Private {
         }
     }
 
+    /// Whether its data are encrypted.
+    fn encrypts(&self) -> bool {
+        self.encrypt && self.unsupported().is_none()
+    }
+
     /// Whether pages can be made more or less full.
     #[must_use]
     pub fn fills(&self) -> bool {
@@ -274,7 +279,7 @@ impl Private {
                 given.map_err(failed)?;
             }
         }
-        if self.encrypt {
+        if self.encrypts() {
             key::make(place.directory)?;
         }
         match self.user()? {
@@ -304,7 +309,7 @@ impl Private {
             Engine::Heap => postgres::serve(place)?,
             engine => mariadb::serve(place, engine)?,
         };
-        if self.encrypt {
+        if self.encrypts() {
             line.extend(mariadb::encryption(
                 &key::file(place.directory),
                 self.engine,

@@ -508,3 +508,29 @@ fn expressions_in_filters() {
         &[doc! {"a": 1, "b": 1}],
     );
 }
+
+#[test]
+fn samples_take_their_share() {
+    let document = RawDocumentBuf::try_from(&doc! {"a": 1}).unwrap();
+    let share = |rate: Bson| {
+        let filter = RawDocumentBuf::try_from(&doc! {"a": 1, "$sampleRate": rate}).unwrap();
+        let filter = Filter::parse(&filter, &Settings::default()).unwrap();
+        (0..1000)
+            .filter(|_| filter.matches(&document).unwrap())
+            .count()
+    };
+    assert_eq!(share(0.into()), 0);
+    assert_eq!(share(1.0.into()), 1000);
+    // Off by more than 10 standard deviations only when it is no even chance.
+    let half = share(0.5.into());
+    assert!((340..660).contains(&half), "{half}");
+    for bad in [
+        Bson::Double(1.1),
+        Bson::Int32(-1),
+        Bson::Double(f64::NAN),
+        "x".into(),
+    ] {
+        let filter = RawDocumentBuf::try_from(&doc! {"$sampleRate": bad}).unwrap();
+        assert!(Filter::parse(&filter, &Settings::default()).is_err());
+    }
+}
