@@ -136,10 +136,11 @@ def check(lab):
                 found.append(sysbench.run(scripts[name], threads))
     rows = []
     for (name, threads), found in foreign.items():
+        who = "1 client" if threads == 1 else f"{threads} clients"
         bound = (0.9, 1.1) if name == "same statements" else ()
         for place, (what, unit) in enumerate([("rate", "1/s"), ("pages read a transaction", "")]):
             rows.append(common.paired(
-                f"{threads} clients, {name}: {what}", unit,
+                f"{who}, {name}: {what}", unit,
                 [one[place] for one in mine[threads]], [one[place] for one in found], *bound,
             ))
     return common.Made(
