@@ -48,7 +48,11 @@ pub(super) fn of(directory: &Path) -> Result<Vec<u8>> {
 /// Append a piece of a file, unless much of it is zeros: space that was never written.
 fn take(path: &Path, offset: u64, bytes: &mut Vec<u8>) -> Result<()> {
     let fail = |e: &std::io::Error| Error::io("read", path, e);
-    let file = File::open(path).map_err(|e| fail(&e))?;
+    let file = match File::open(path) {
+        // Or have been merged away.
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(()),
+        other => other.map_err(|e| fail(&e))?,
+    };
     let mut piece = vec![0; PIECE];
     match file.read_exact_at(&mut piece, offset) {
         // A file of a store that works may have become shorter.

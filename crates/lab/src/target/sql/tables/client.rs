@@ -7,13 +7,20 @@ use std::sync::Arc;
 use super::super::address::Protocol;
 use super::super::dialect::Dialect;
 use super::super::value::Value;
-use super::super::wire::{self, Failure, STATEMENTS_MAX, VALUES_MAX, Wire};
+use super::super::wire::{self, Failure, STATEMENTS_MAX, Wire};
 use super::statements::{Form, Known, position};
 use crate::target::tables::{Answer, Lock, Mode, Range, Refused, TableClient};
 use crate::workload::table::{Row, at, pick, row_bytes};
 
 /// Bytes of the values of one statement: a server takes 16 MiB.
 const BYTES_MAX: u64 = 4 << 20;
+
+/// Values of one statement, but at least a row: a server keeps what it made of every statement that
+/// is prepared, some hundred bytes a value.
+const VALUES: usize = 2048;
+
+/// Rows up to which each number of them has a statement.
+const EACH: usize = 16;
 
 /// Texts of range queries and inserts that are kept; as many as are kept prepared.
 const TEXTS_MAX: usize = STATEMENTS_MAX;
@@ -93,6 +100,15 @@ impl Client {
         let text = Rc::clone(text);
         let values = rows.iter().flatten().cloned().collect();
         self.execute(&text, values).map(|_| ())
+    }
+}
+
+/// How many of so many rows go into the next statement: few numbers, so that statements come again.
+fn piece(rows: usize, most: usize) -> usize {
+    match rows.min(most) {
+        0 => 0,
+        few if few == rows && few <= EACH => few,
+        many => 1 << many.ilog2(),
     }
 }
 
@@ -186,24 +202,20 @@ impl TableClient for Client {
 
     fn insert(&mut self, table: usize, rows: &[Row]) -> Answer<()> {
         let columns = rows.first().map_or(1, Vec::len).max(1);
-        let most = VALUES_MAX / columns;
         let all: u64 = rows.iter().map(|row| row_bytes(row)).sum();
-        if rows.len() <= most && all <= BYTES_MAX {
-            return if rows.is_empty() {
-                Ok(())
-            } else {
-                self.statement(table, rows)
-            };
-        }
+        let share = usize::try_from(all / BYTES_MAX + 1).unwrap_or(usize::MAX);
+        let most = (VALUES / columns).min(rows.len() / share).max(1);
         // Several statements are one transaction.
-        let own = !self.within && self.transactions;
+        let several = piece(rows.len(), most) < rows.len();
+        let own = several && !self.within && self.transactions;
         if own {
             self.begin(Mode::Write)?;
         }
-        let share = usize::try_from(all / BYTES_MAX + 1).unwrap_or(usize::MAX);
-        let piece = (rows.len() / share).clamp(1, most);
-        for part in rows.chunks(piece) {
+        let mut rest = rows;
+        while !rest.is_empty() {
+            let (part, left) = rest.split_at(piece(rest.len(), most));
             self.statement(table, part)?;
+            rest = left;
         }
         if own { self.commit() } else { Ok(()) }
     }
@@ -226,5 +238,27 @@ impl TableClient for Client {
         let known = of(&known, table)?;
         let key = pick(old, &known.table.key);
         self.one(&known.delete(), key)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::piece;
+
+    #[test]
+    fn rows_go_in_pieces_of_few_sizes() {
+        let pieces = |mut rows: usize, most: usize| {
+            let mut all = Vec::new();
+            while 0 < rows {
+                all.push(piece(rows, most));
+                rows -= piece(rows, most);
+            }
+            all
+        };
+        assert_eq!(pieces(15, 100), [15]);
+        assert_eq!(pieces(15, 10), [8, 7]);
+        assert_eq!(pieces(300, 100), [64, 64, 64, 64, 32, 12]);
+        assert_eq!(pieces(3, 1), [1, 1, 1]);
+        assert!(pieces(0, 1).is_empty());
     }
 }
