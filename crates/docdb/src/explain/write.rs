@@ -15,7 +15,9 @@ use crate::write::{DeleteStatement, FindAndModify, Said, Seek, UpdateStatement, 
 
 /// A write to be explained.
 struct Subject<'a> {
-    find: FindRequest,
+    said: Said<'a>,
+    /// One document at most; otherwise all that match.
+    one: bool,
     /// The update and its array filters; a delete has none.
     update: Option<(&'a RawBson, &'a [RawDocumentBuf])>,
     upsert: bool,
@@ -43,15 +45,8 @@ impl Store {
         verbosity: Verbosity,
     ) -> Result<Document> {
         let subject = Subject {
-            find: FindRequest {
-                filter: statement.filter.clone(),
-                sort: statement.sort.clone(),
-                hint: statement.hint.clone(),
-                collation: statement.collation.clone(),
-                variables: statement.variables.clone(),
-                limit: (!statement.multi).then_some(1),
-                ..FindRequest::default()
-            },
+            said: statement.said(),
+            one: !statement.multi,
             update: Some((&statement.update, &statement.array_filters)),
             upsert: statement.upsert,
             returns: false,
@@ -71,14 +66,8 @@ impl Store {
         verbosity: Verbosity,
     ) -> Result<Document> {
         let subject = Subject {
-            find: FindRequest {
-                filter: statement.filter.clone(),
-                hint: statement.hint.clone(),
-                collation: statement.collation.clone(),
-                variables: statement.variables.clone(),
-                limit: (!statement.multi).then_some(1),
-                ..FindRequest::default()
-            },
+            said: statement.said(),
+            one: !statement.multi,
             update: None,
             upsert: false,
             returns: false,
@@ -98,15 +87,8 @@ impl Store {
         verbosity: Verbosity,
     ) -> Result<Document> {
         let subject = Subject {
-            find: FindRequest {
-                filter: asked.filter.clone(),
-                sort: asked.sort.clone(),
-                hint: asked.hint.clone(),
-                collation: asked.collation.clone(),
-                variables: asked.variables.clone(),
-                limit: Some(1),
-                ..FindRequest::default()
-            },
+            said: asked.said(),
+            one: true,
             update: asked
                 .update
                 .as_ref()
@@ -126,7 +108,7 @@ impl Store {
     ) -> Result<Document> {
         self.check_writable(op, ns)?;
         let would = self.would(op, ns, subject, Verbosity::QueryPlanner < verbosity)?;
-        let mut all = self.explain_find(op, ns, &subject.find, verbosity)?;
+        let mut all = self.explain_find(op, ns, &subject.find(), verbosity)?;
         if let Ok(planner) = all.get_document_mut("queryPlanner") {
             if let Some(Bson::Document(plan)) = planner.remove("winningPlan") {
                 planner.insert("winningPlan", subject.stage(plan, None));
@@ -158,15 +140,7 @@ impl Store {
         counted: bool,
     ) -> Result<Would> {
         let collection = self.collection_for(op, ns)?;
-        let find = &subject.find;
-        let said = Said {
-            filter: &find.filter,
-            sort: find.sort.as_deref(),
-            hint: find.hint.as_ref(),
-            collation: find.collation.as_deref(),
-            variables: find.variables.as_ref(),
-        };
-        let seek = Seek::parse(op, &said, collection.as_deref())?;
+        let seek = Seek::parse(op, &subject.said, collection.as_deref())?;
         let update = match subject.update {
             None => None,
             Some((update, filters)) => {
@@ -179,7 +153,7 @@ impl Store {
         };
         self.read(op, &mut |snapshot| {
             let mut would = Would::default();
-            let matching = seek.matching(find.limit);
+            let matching = seek.matching(subject.limit());
             let mut matched = self.matching(op, &collection, snapshot, &matching)?;
             while let Some((record, document)) = matched.next(op, snapshot)? {
                 let Some(found) = seek.details(record, document)? else {
@@ -198,6 +172,24 @@ impl Store {
 }
 
 impl Subject<'_> {
+    fn limit(&self) -> Option<u64> {
+        self.one.then_some(1)
+    }
+
+    /// The query that finds its documents.
+    fn find(&self) -> FindRequest {
+        let said = &self.said;
+        FindRequest {
+            filter: said.filter.to_owned(),
+            sort: said.sort.map(ToOwned::to_owned),
+            hint: said.hint.cloned(),
+            collation: said.collation.map(ToOwned::to_owned),
+            variables: said.variables.cloned(),
+            limit: self.limit(),
+            ..FindRequest::default()
+        }
+    }
+
     fn returned(&self, would: Would) -> u64 {
         if self.returns { would.matched } else { 0 }
     }

@@ -37,6 +37,17 @@ impl DeleteStatement {
             variables: None,
         }
     }
+
+    /// What it says of the documents it is about.
+    pub(crate) fn said(&self) -> Said<'_> {
+        Said {
+            filter: &self.filter,
+            sort: None,
+            hint: self.hint.as_ref(),
+            collation: self.collation.as_deref(),
+            variables: self.variables.as_ref(),
+        }
+    }
 }
 
 /// What a delete has done.
@@ -95,14 +106,7 @@ impl Store {
         stmt: i32,
     ) -> Result<i64> {
         let collection = self.collection_for(op, ns)?;
-        let said = Said {
-            filter: &statement.filter,
-            sort: None,
-            hint: statement.hint.as_ref(),
-            collation: statement.collation.as_deref(),
-            variables: statement.variables.as_ref(),
-        };
-        let seek = Seek::parse(op, &said, collection.as_deref())?;
+        let seek = Seek::parse(op, &statement.said(), collection.as_deref())?;
         if statement.multi && retry.is_some() {
             return Err(Error::new(
                 Code::INVALID_OPTIONS,

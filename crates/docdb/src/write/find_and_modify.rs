@@ -39,6 +39,19 @@ pub struct FindAndModify {
     pub bypass_validation: bool,
 }
 
+impl FindAndModify {
+    /// What it says of the document it is about.
+    pub(crate) fn said(&self) -> Said<'_> {
+        Said {
+            filter: &self.filter,
+            sort: self.sort.as_deref(),
+            hint: self.hint.as_ref(),
+            collation: self.collation.as_deref(),
+            variables: self.variables.as_ref(),
+        }
+    }
+}
+
 /// What `findAndModify` has done.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct FindAndModifyReply {
@@ -76,14 +89,7 @@ impl Store {
             return replay(done);
         }
         let collection = self.collection_for(op, ns)?;
-        let said = Said {
-            filter: &asked.filter,
-            sort: asked.sort.as_deref(),
-            hint: asked.hint.as_ref(),
-            collation: asked.collation.as_deref(),
-            variables: asked.variables.as_ref(),
-        };
-        let seek = Seek::parse(op, &said, collection.as_deref())?;
+        let seek = Seek::parse(op, &asked.said(), collection.as_deref())?;
         let update = match &asked.update {
             None => None,
             Some(update) => Some(Update::parse(

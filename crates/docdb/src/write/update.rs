@@ -67,6 +67,17 @@ impl UpdateStatement {
             variables: None,
         }
     }
+
+    /// What it says of the documents it is about.
+    pub(crate) fn said(&self) -> Said<'_> {
+        Said {
+            filter: &self.filter,
+            sort: self.sort.as_deref(),
+            hint: self.hint.as_ref(),
+            collation: self.collation.as_deref(),
+            variables: self.variables.as_ref(),
+        }
+    }
 }
 
 /// What an update has done.
@@ -161,14 +172,7 @@ impl One<'_> {
     fn run(&self) -> Result<Done> {
         let statement = self.statement;
         let collection = self.store.collection_for(self.op, self.ns)?;
-        let said = Said {
-            filter: &statement.filter,
-            sort: statement.sort.as_deref(),
-            hint: statement.hint.as_ref(),
-            collation: statement.collation.as_deref(),
-            variables: statement.variables.as_ref(),
-        };
-        let seek = Seek::parse(self.op, &said, collection.as_deref())?;
+        let seek = Seek::parse(self.op, &statement.said(), collection.as_deref())?;
         let update = Update::parse(
             statement.update.as_raw_bson_ref(),
             &statement.array_filters,

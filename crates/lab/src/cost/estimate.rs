@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use super::crossover::{Leaders, leaders};
 use super::model::{Requirement, price};
 use super::prices::{Prices, Volume};
-use crate::analysis::{P99_LIMIT_MS, main_rates, median, quantile, sustained};
+use crate::analysis::{main_rates, median, quantile, sustained};
 use crate::record::{LoadKind, RunRecord, StepPlan, StepRecord, StepSummary, TargetStepSummary};
 
 /// Hours and seconds of a month.
@@ -141,11 +141,8 @@ pub struct Cost {
 /// Price a run.
 #[must_use]
 pub fn estimate(run: &RunRecord, prices: &Prices, options: &CostOptions) -> Cost {
-    let options = &CostOptions {
-        p99_ms: options.p99_ms.or(Some(run.manifest.plan.p99_ms)),
-        ..*options
-    };
-    let rates = sustained(run, options.p99_ms.unwrap_or(P99_LIMIT_MS));
+    let p99_ms = options.p99_ms.unwrap_or(run.manifest.plan.p99_ms);
+    let rates = sustained(run, p99_ms);
     let mut lines = Vec::new();
     for result in &run.summary.results {
         let plan = &run.manifest.plan;
@@ -168,8 +165,11 @@ pub fn estimate(run: &RunRecord, prices: &Prices, options: &CostOptions) -> Cost
         schema: crate::record::SCHEMA,
         run: run.manifest.run.clone(),
         prices: prices.clone(),
-        options: *options,
-        notes: notes(run, prices, options),
+        options: CostOptions {
+            p99_ms: Some(p99_ms),
+            ..*options
+        },
+        notes: notes(run, prices, options.size, p99_ms),
         leaders: leaders(&lines),
         lines,
     }
@@ -346,9 +346,9 @@ fn gigabytes(
     size.map_or(live, |s| s as f64) * settled.max(most) / 1e9
 }
 
-fn notes(run: &RunRecord, prices: &Prices, options: &CostOptions) -> Vec<String> {
+fn notes(run: &RunRecord, prices: &Prices, size: Option<u64>, p99_ms: f64) -> Vec<String> {
     let mut notes = prices.notes.clone();
-    if let Some(size) = options.size {
+    if let Some(size) = size {
         let size = stdx::ByteSize(size);
         notes.push(format!(
             "An extrapolation: the size alone is taken as {size}; rates and input and output are \
@@ -359,8 +359,7 @@ fn notes(run: &RunRecord, prices: &Prices, options: &CostOptions) -> Vec<String>
     if !run.manifest.plan.steps.iter().any(open) {
         notes.push(format!(
             "No step had an open loop: the rates are the highest of a closed loop, not ones that \
-             can be sustained at a p99 of {} ms. Measure those with --rate.",
-            options.p99_ms.unwrap_or(P99_LIMIT_MS)
+             can be sustained at a p99 of {p99_ms} ms. Measure those with --rate."
         ));
     }
     let shared = run

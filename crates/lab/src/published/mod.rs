@@ -21,6 +21,7 @@ pub use answer::answers;
 use serde::{Deserialize, Serialize};
 
 use crate::record::{RunRecord, TargetSpec, TargetStepSummary};
+use crate::target::{Engine, storage};
 
 /// A value of a table.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -165,21 +166,23 @@ enum Family {
 
 /// The family of a target, where it is known.
 fn family(target: &TargetSpec) -> Option<Family> {
-    let options = &target.options;
-    let storage = match target.engine.as_str() {
-        "mariadb" => options.get("engine").map_or("innodb", String::as_str),
-        "serve" => options.get("engine").map_or("betree", String::as_str),
-        "postgres" | "postgresql" => "heap",
-        // An address names its storage engine, where that is not the usual one.
-        "mysql" => match target.name.split_once("engine=") {
-            Some((_, engine)) => engine.split('&').next().unwrap_or(engine),
-            None => "innodb",
-        },
+    if let Some(engine) = storage(target) {
+        return match engine {
+            Engine::InnoDb | Engine::Heap => Some(Family::Pages),
+            Engine::MyRocks => Some(Family::Changes),
+            Engine::MyIsam | Engine::Aria => None,
+        };
+    }
+    let engine = match target.engine.as_str() {
+        "serve" => target
+            .options
+            .get("engine")
+            .map_or("betree", String::as_str),
         engine => engine,
     };
-    match storage.to_ascii_lowercase().as_str() {
-        "lmdb" | "wiredtiger" | "innodb" | "heap" => Some(Family::Pages),
-        "betree" | "rocksdb" | "myrocks" => Some(Family::Changes),
+    match engine {
+        "lmdb" | "wiredtiger" => Some(Family::Pages),
+        "betree" | "rocksdb" => Some(Family::Changes),
         _ => None,
     }
 }

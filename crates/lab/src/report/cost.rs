@@ -98,8 +98,7 @@ fn sustained(view: &View<'_>) -> Option<Table> {
     .numbers(&["rows/s asked", "p99 ms", "stalls s"])
     .texts(&["kept"]);
     for one in analysis::sustained(view.run, limit) {
-        let target = view.targets.iter().find(|t| t.name == one.target);
-        let color = target.map_or(0, |t| t.color);
+        let color = view.color_of(&one.target).unwrap_or(0);
         for tried in &one.tried {
             table.push(vec![
                 Cell::target(&one.target, color),
@@ -142,7 +141,7 @@ fn table(view: &View<'_>, cost: &Cost, step: &str) -> Table {
 }
 
 fn row(view: &View<'_>, line: &CostLine) -> Vec<Cell> {
-    let target = view.targets.iter().find(|t| t.name == line.target);
+    let color = view.color_of(&line.target).unwrap_or(0);
     let volume = match line.volumes {
         Some(n) if n > 1 => format!("{n} x {}", line.volume),
         _ => line.volume.clone(),
@@ -167,7 +166,7 @@ fn row(view: &View<'_>, line: &CostLine) -> Vec<Cell> {
         None => per_dollar,
     };
     vec![
-        Cell::target(&line.target, target.map_or(0, |t| t.color)),
+        Cell::target(&line.target, color),
         Cell::text(volume),
         Cell::text(line.mode.name()),
         rate,
@@ -193,12 +192,12 @@ fn figure(view: &View<'_>, cost: &Cost, step: &str) -> Option<Figure> {
     let lines = lines.filter(|l| l.step == step && l.mode == Mode::Required);
     let points: Vec<svg::Point> = lines
         .filter_map(|line| {
-            let target = view.targets.iter().find(|t| t.name == line.target)?;
+            let color = view.color_of(&line.target)?;
             let rate = line.sustainable.unwrap_or(line.rate);
             Some(svg::Point {
                 x: line.total?,
                 y: rate,
-                color: target.color,
+                color,
                 label: format!("{} {}", line.target, line.volume),
                 hollow: line.sustainable.is_none(),
             })

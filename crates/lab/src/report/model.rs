@@ -146,6 +146,12 @@ impl<'a> View<'a> {
         self.targets.get(target).map_or(0, |t| t.color)
     }
 
+    /// The colour class of a target by its name, if it is one of this report's.
+    pub(crate) fn color_of(&self, name: &str) -> Option<usize> {
+        let found = self.targets.iter().find(|t| t.name == name);
+        found.map(|t| t.color)
+    }
+
     /// The noise floor of a metric, when the host was calibrated for it.
     pub(crate) fn floor(&self, metric: &str) -> Option<f64> {
         let floors = &self.run.noise;

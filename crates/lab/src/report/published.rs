@@ -40,8 +40,8 @@ pub(crate) fn part(view: &View<'_>) -> Option<PublishedPart> {
 const LONG: usize = 28;
 
 fn name(view: &View<'_>, name: &str) -> Cell {
-    match view.targets.iter().find(|t| t.name == name) {
-        Some(target) => Cell::target(name, target.color),
+    match view.color_of(name) {
+        Some(color) => Cell::target(name, color),
         None => Cell::text(name),
     }
 }
@@ -130,14 +130,9 @@ fn figure(view: &View<'_>, plot: &Plot, index: usize) -> Figure {
     }
 }
 
-fn color(view: &View<'_>, target: &str) -> Option<usize> {
-    let found = view.targets.iter().find(|t| t.name == target);
-    found.map(|t| t.color)
-}
-
 fn lines(view: &View<'_>, [title, x, y]: [&str; 3], curves: &[Curve]) -> String {
     let line = |(i, curve): (usize, &Curve)| {
-        let own = curve.target.as_deref().and_then(|t| color(view, t));
+        let own = curve.target.as_deref().and_then(|t| view.color_of(t));
         svg::Line {
             label: curve.name.clone(),
             color: own.unwrap_or_else(|| svg::color(view.targets.len() + i)),
@@ -180,7 +175,7 @@ fn scatter([title, x, y]: [&str; 3], points: &[(String, f64, f64)]) -> String {
 fn drawn_bars(view: &View<'_>, title: &str, bars: &[(String, String, Option<f64>)]) -> String {
     let bar = |(target, of, value): &(String, String, Option<f64>)| svg::Bar {
         label: format!("{of} {target}"),
-        color: color(view, target).unwrap_or(0),
+        color: view.color_of(target).unwrap_or(0),
         value: *value,
         interval: None,
         text: format::plain(*value),

@@ -19,7 +19,7 @@ pub mod tables;
 pub use database::{Configured, Connection, Database, Live, Meter, ServerFacts, Settled, State};
 pub use managed::Managed;
 pub use spec::parse_targets;
-pub(crate) use sql::FILL;
+pub(crate) use sql::{Engine, FILL, storage};
 pub use sql::{Line, Place, Private};
 
 use std::path::PathBuf;
@@ -87,8 +87,10 @@ pub fn tables_unsupported(spec: &TargetSpec, transactions: bool) -> Option<&'sta
     if spec.engine == "null" {
         return Some(NO_TABLES);
     }
-    let lacks = transactions && sql::lacks_transactions(spec);
-    lacks.then_some(NO_TRANSACTIONS)
+    let lacks = |engine: sql::Engine| transactions && !engine.transactions();
+    sql::storage(spec)
+        .is_some_and(lacks)
+        .then_some(NO_TRANSACTIONS)
 }
 
 /// Whether the server at an address answers.

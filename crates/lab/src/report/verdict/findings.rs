@@ -49,10 +49,11 @@ impl Finding {
 
 /// All findings, what may not be used first.
 pub(crate) fn findings(view: &View<'_>) -> Vec<Finding> {
+    let fastest: Vec<Option<Finding>> = view.steps.iter().map(|s| fastest(view, s)).collect();
     let mut found = unusable(view);
-    found.extend(untold(view));
-    for step in &view.steps {
-        found.extend(fastest(view, step).filter(|f| worth_a_line(view, f)));
+    found.extend(untold(view, &fastest));
+    for (step, first) in view.steps.iter().zip(fastest) {
+        found.extend(first.filter(|f| worth_a_line(view, f)));
         found.extend(explanation(view, step));
         let cuts = cut::cuts(step);
         found.extend(cuts.iter().map(|c| {
@@ -134,18 +135,21 @@ fn worth_a_line(view: &View<'_>, finding: &Finding) -> bool {
 }
 
 /// The steps of several whose differences have no interval, in one line.
-fn untold(view: &View<'_>) -> Option<Finding> {
-    let is = |step: &&StepView<'_>| fastest(view, step).is_some_and(|f| f.word == UNTOLD);
-    let found: Vec<&StepView<'_>> = view.steps.iter().filter(is).collect();
-    let first = found.first().filter(|_| 1 < view.steps.len())?;
-    let names: Vec<&str> = found.iter().map(|s| s.plan.name.as_str()).collect();
+fn untold(view: &View<'_>, fastest: &[Option<Finding>]) -> Option<Finding> {
+    let all = view.steps.iter().zip(fastest);
+    let found: Vec<(&StepView<'_>, &Finding)> = all
+        .filter_map(|(step, first)| Some((step, first.as_ref()?)))
+        .filter(|(_, first)| first.word == UNTOLD)
+        .collect();
+    let (step, first) = found.first().filter(|_| 1 < view.steps.len())?;
+    let names: Vec<&str> = found.iter().map(|(s, _)| s.plan.name.as_str()).collect();
     let text = format!(
         "{}: a single repeat this short has no interval, so what the targets differ by is not \
          told from noise.",
         names.join(", ")
     );
-    let mut finding = Finding::new(UNTOLD, "note", text, &first.id);
-    finding.tags = fastest(view, first).map_or(Vec::new(), |f| f.tags);
+    let mut finding = Finding::new(UNTOLD, "note", text, &step.id);
+    finding.tags.clone_from(&first.tags);
     Some(finding)
 }
 

@@ -48,12 +48,8 @@ pub(crate) fn verdict(view: &View<'_>) -> Verdict {
 }
 
 fn answers(view: &View<'_>) -> Vec<Answer> {
-    let color = |name: &str| {
-        let found = view.targets.iter().find(|t| t.name == name);
-        found.map_or(0, |t| t.color)
-    };
     let answer = |(target, text): (String, String)| Answer {
-        color: color(&target),
+        color: view.color_of(&target).unwrap_or(0),
         target,
         text,
     };

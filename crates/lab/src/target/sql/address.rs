@@ -9,6 +9,7 @@ use std::env;
 use std::path::PathBuf;
 use std::str::FromStr;
 
+use super::dialect::Dialect;
 use super::engine::Engine;
 
 /// The database of the rows, where the address names none.
@@ -100,6 +101,14 @@ impl Address {
         // A server the laboratory started lets its own user in.
         let own = self.socket.is_some();
         env::var(self.protocol.password()).ok().filter(|_| !own)
+    }
+
+    /// What its statements are written in.
+    pub(super) fn dialect(&self) -> Dialect {
+        Dialect {
+            protocol: self.protocol,
+            engine: self.engine,
+        }
     }
 
     /// Whether the laboratory started the server.

@@ -9,7 +9,6 @@ use stdx::time;
 
 use super::address::{Address, Protocol};
 use super::connection::Link;
-use super::dialect::Dialect;
 use super::engine::Engine;
 use super::sales::{Sales, TABLE};
 use super::tables::SqlTables;
@@ -93,10 +92,7 @@ fn has_engine(wire: &mut dyn Wire, address: &Address) -> Result<(), String> {
 /// Connect to a server, and make the table anew, unless what is there is to be looked at.
 pub(in crate::target) fn open(text: &str, request: &Open) -> Result<Box<dyn Database>, String> {
     let address: Address = text.parse()?;
-    let dialect = Dialect {
-        protocol: address.protocol,
-        engine: address.engine,
-    };
+    let dialect = address.dialect();
     let level = address.engine.level(request.durability);
     let logged = level != Durability::None;
     let sales = Sales::new(dialect, Generator::new(request.rows), logged);

@@ -9,7 +9,7 @@ use crate::error::unknown;
 
 /// How a table is stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Engine {
+pub(crate) enum Engine {
     /// MariaDB's and MySQL's B-tree, clustered by primary key.
     InnoDb,
     /// RocksDB within MariaDB.
@@ -54,7 +54,7 @@ impl Engine {
     }
 
     /// Whether several statements can be one transaction.
-    pub(super) fn transactions(self) -> bool {
+    pub(crate) fn transactions(self) -> bool {
         !matches!(self, Engine::MyIsam | Engine::Aria)
     }
 

@@ -29,23 +29,21 @@ mod verify;
 mod wire;
 
 pub(super) use database::{answers, directory, open};
+pub(crate) use engine::Engine;
 pub(crate) use private::FILL;
 pub use private::{Line, Place, Private};
 
 use super::URI;
 use crate::record::TargetSpec;
 
-/// Whether a target is an SQL server with a storage engine that has no transactions.
-pub(super) fn lacks_transactions(spec: &TargetSpec) -> bool {
-    let engine = match (Private::of(spec), spec.options.get(URI)) {
-        (Some(Ok(private)), _) => private.engine(),
-        (None, Some(uri)) if address::is_sql(uri) => match uri.parse::<address::Address>() {
-            Ok(address) => address.engine,
-            Err(_) => return false,
-        },
-        _ => return false,
-    };
-    !engine.transactions()
+/// How an SQL server keeps its tables; `None` for other targets.
+pub(crate) fn storage(spec: &TargetSpec) -> Option<Engine> {
+    if let Some(private) = Private::of(spec) {
+        return Some(private.ok()?.engine());
+    }
+    let uri = spec.options.get(URI).filter(|uri| address::is_sql(uri))?;
+    let address: address::Address = uri.parse().ok()?;
+    Some(address.engine)
 }
 
 /// The engine of targets that speak MySQL's protocol and run already.

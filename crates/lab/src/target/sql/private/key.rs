@@ -1,7 +1,7 @@
 //! The key of a private server's data: made for the run, in the server's directory, gone with it.
 
-use std::fs::{self, OpenOptions};
-use std::io::{Read as _, Write as _};
+use std::fs::OpenOptions;
+use std::io::Write as _;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
@@ -13,9 +13,6 @@ const MODE: u32 = 0o600;
 
 /// Bytes of a key of AES-256.
 const KEY_BYTES: usize = 32;
-
-/// Where the kernel gives random bytes.
-const RANDOM: &str = "/dev/urandom";
 
 /// Where the key of the server in this directory is, as `file_key_management` reads it.
 pub(super) fn file(directory: &Path) -> PathBuf {
@@ -29,8 +26,7 @@ pub(super) fn file(directory: &Path) -> PathBuf {
 pub(super) fn make(directory: &Path) -> Result<(), String> {
     let path = file(directory);
     let mut key = [0; KEY_BYTES];
-    let random = fs::File::open(RANDOM).and_then(|mut file| file.read_exact(&mut key));
-    random.map_err(|e| format!("cannot read {RANDOM}: {e}"))?;
+    getrandom::fill(&mut key).map_err(|e| format!("the system gives no random bytes: {e}"))?;
     let key: String = key.iter().map(|byte| format!("{byte:02x}")).collect();
     let file = OpenOptions::new()
         .write(true)
@@ -43,6 +39,7 @@ pub(super) fn make(directory: &Path) -> Result<(), String> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
     use std::os::unix::fs::PermissionsExt as _;
 
     use super::*;

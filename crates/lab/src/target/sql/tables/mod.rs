@@ -32,10 +32,7 @@ pub(super) struct SqlTables {
 
 impl SqlTables {
     pub(super) fn new(address: Address, waits: bool, logged: bool) -> SqlTables {
-        let dialect = Dialect {
-            protocol: address.protocol,
-            engine: address.engine,
-        };
+        let dialect = address.dialect();
         SqlTables {
             address,
             dialect,
