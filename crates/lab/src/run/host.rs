@@ -37,17 +37,19 @@ impl Host<'_> {
         if log.exists() {
             fs::remove_file(log).map_err(|e| Error::io("remove", log, &e))?;
         }
+        let directory = self.directory.canonicalize();
+        let directory = directory.map_err(|e| Error::io("examine", self.directory, &e))?;
+        managed.prepare(&directory)?;
         let errors = fs::File::create(log.with_extension("err"));
         let errors = errors.map_err(|e| Error::io("create", log, &e))?;
         let mut command = Command::new(self.program);
         command
-            .args(managed.arguments(options, self.directory, log))
+            .args(managed.arguments(options, &directory, log))
             .envs(managed.factory.environment().iter().copied())
             .stdout(Stdio::null())
             .stderr(errors);
-        let listens = |messages: &str, _: u32| {
-            port_of(messages).map(|port| format!("mongodb://127.0.0.1:{port}"))
-        };
+        let listens =
+            |messages: &str, _: u32| port_of(messages).map(|port| managed.uri(port, &directory));
         let wanted = Wanted {
             command,
             log,
@@ -71,9 +73,10 @@ impl Host<'_> {
                 server::run(command, self.log, self.interrupt)?;
             }
         }
-        let line = private.line(&place)?;
+        let port = private.port()?;
+        let line = private.line(&place, port)?;
         let listens = |_: &str, pid: u32| {
-            let uri = private.uri(pid);
+            let uri = private.uri(pid, port);
             target::answers(&uri).is_ok().then_some(uri)
         };
         let wanted = Wanted {

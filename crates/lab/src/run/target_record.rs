@@ -94,6 +94,7 @@ fn serve(plan: &Plan, spec: &TargetSpec, managed: &Managed) -> TargetRecord {
          limits, and its CPU is counted apart"
             .to_owned(),
     ];
+    record.notes.extend(managed.notes());
     if plan.codec != defaults.codec || plan.direct_io || plan.threads != defaults.threads {
         let note = "the server has its own codec, threads and kind of I/O";
         record.notes.push(note.to_owned());

@@ -1,14 +1,19 @@
 //! `serve`: this program's own document server, started for the run in a private directory and
 //! inside the run's limits, and measured through the driver. What it costs beside the embedded
-//! engine of the same name is what the server costs.
+//! engine of the same name is what the server costs. `serve:tls=1` has the connections encrypted,
+//! with a certificate made for the run.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::path::Path;
+use std::fs;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
 
 use kv::{EngineOptions, Factory};
+use percent_encoding::{NON_ALPHANUMERIC, percent_encode};
 
-use super::factory;
+use super::secret::Secret;
+use super::{TLS, factory, switch};
 use crate::record::TargetSpec;
 
 /// The target's name: `serve`, or `serve:engine=rocksdb,option=value`.
@@ -26,6 +31,8 @@ pub struct Managed {
     pub factory: &'static dyn Factory,
     /// The engine's own options.
     pub own: BTreeMap<String, String>,
+    /// Whether connections are encrypted.
+    tls: bool,
 }
 
 impl Managed {
@@ -40,7 +47,55 @@ impl Managed {
         if engine == "null" {
             return Err("null keeps nothing, so a server cannot stand on it".to_owned());
         }
-        Ok(Managed { factory, own })
+        let tls = own.remove(TLS).map(|value| switch(TLS, &value));
+        Ok(Managed {
+            factory,
+            own,
+            tls: tls.transpose()?.unwrap_or(false),
+        })
+    }
+
+    /// Where its data go: a store wants a directory of its own.
+    fn data(&self, directory: &Path) -> PathBuf {
+        if self.tls {
+            directory.join("data")
+        } else {
+            directory.to_owned()
+        }
+    }
+
+    /// Make what it needs in its directory, which is there.
+    ///
+    /// # Errors
+    /// A sentence.
+    pub fn prepare(&self, directory: &Path) -> Result<(), String> {
+        let data = self.data(directory);
+        let made = fs::create_dir_all(&data);
+        made.map_err(|e| format!("cannot make {}: {e}", data.display()))?;
+        if self.tls && !Secret::Certificate.path(directory).exists() {
+            Secret::Certificate.make(directory)?;
+        }
+        Ok(())
+    }
+
+    /// Its address, once it listens at this port; its directory is an absolute one.
+    #[must_use]
+    pub fn uri(&self, port: u16, directory: &Path) -> String {
+        let place = format!("mongodb://127.0.0.1:{port}");
+        if !self.tls {
+            return place;
+        }
+        let trusted = Secret::Certificate.path(directory);
+        let trusted = percent_encode(trusted.as_os_str().as_bytes(), NON_ALPHANUMERIC);
+        format!("{place}/?tls=true&tlsCAFile={trusted}")
+    }
+
+    /// What a reader must know.
+    #[must_use]
+    pub fn notes(&self) -> Vec<String> {
+        let encrypted = "connections are encrypted (TLS), with a certificate made for the run";
+        let encrypted = self.tls.then(|| encrypted.to_owned());
+        encrypted.into_iter().collect()
     }
 
     /// The interval of log syncs it gets of the one asked for, in milliseconds.
@@ -63,12 +118,17 @@ impl Managed {
             .to_vec();
         let mut set = |name: &str, value: OsString| line.extend([name.into(), value]);
         set("--bind_ip", "127.0.0.1".into());
-        set("--dbpath", directory.into());
+        set("--dbpath", self.data(directory).into());
         set("--logpath", log.into());
         set("--storageEngine", self.factory.name().into());
         set("--cacheSizeGB", gigabytes.to_string().into());
         let interval = Managed::interval_ms(options);
         set("--journalCommitInterval", interval.to_string().into());
+        if self.tls {
+            set("--tlsMode", "requireTLS".into());
+            let file = Secret::Certificate.path(directory);
+            set("--tlsCertificateKeyFile", file.into());
+        }
         for (name, value) in &self.own {
             set("--engineOption", format!("{name}={value}").into());
         }
@@ -103,5 +163,23 @@ mod tests {
         ] {
             assert!(line.contains(part), "{line}");
         }
+        assert!(!line.contains("tls"), "{line}");
+    }
+
+    #[test]
+    fn encrypted_connections_trust_the_certificate_of_the_run() {
+        let spec = &parse_targets("serve:tls=1").unwrap()[0];
+        let managed = Managed::of(spec).unwrap();
+        assert!(managed.own.is_empty());
+        let line = managed.arguments(&EngineOptions::default(), Path::new("/d"), Path::new("l"));
+        assert!(line.contains(&OsString::from("/d/certificate.pem")));
+        let uri = managed.uri(7, Path::new("/a b"));
+        assert!(
+            uri.ends_with("/?tls=true&tlsCAFile=%2Fa%20b%2Fcertificate%2Epem"),
+            "{uri}"
+        );
+        assert!(!managed.notes().is_empty());
+        let error = parse_targets("serve:tls=some").unwrap_err();
+        assert!(error.contains("tls=1 or tls=0"), "{error}");
     }
 }

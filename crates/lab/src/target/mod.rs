@@ -12,6 +12,7 @@ mod findings;
 mod managed;
 mod mongodb;
 mod null;
+mod secret;
 mod spec;
 mod sql;
 pub mod tables;
@@ -61,6 +62,9 @@ pub fn kind(spec: &TargetSpec) -> Result<Kind, String> {
         (engine, _) => Kind::Embedded(factory(engine)?),
     })
 }
+
+/// The option of servers the lab starts that has connections encrypted.
+const TLS: &str = "tls";
 
 /// Whether an option of a target is on.
 ///

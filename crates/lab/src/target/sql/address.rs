@@ -1,12 +1,13 @@
-//! Addresses of SQL servers: `mysql://USER@HOST[:PORT][/DB][?engine=NAME]` and
-//! `postgres://USER@HOST[:PORT][/DB]`.
+//! Addresses of SQL servers: `mysql://USER@HOST[:PORT][/DB][?engine=NAME&tls=PATH]` and
+//! `postgres://USER@HOST[:PORT][/DB][?tls=PATH]`, where `tls` has connections encrypted, trusting
+//! the certificates in that PEM file.
 //!
 //! The database is where the rows go (default [`DATABASE`]). The password of the user comes from
 //! the environment, because the address is kept in the results. A server the laboratory started is
-//! reached by its socket, `?socket=PATH`.
+//! reached by its socket, `?socket=PATH`, or with `tls` by TCP: `tls=0` is not encrypted.
 
 use std::env;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use super::dialect::Dialect;
@@ -93,6 +94,19 @@ pub(super) struct Address {
     pub database: String,
     /// The storage engine of the tables.
     pub engine: Engine,
+    /// How it is reached.
+    pub way: Way,
+}
+
+/// How a server is reached.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Way {
+    /// By its socket where it has one, else by TCP, not encrypted.
+    Usual,
+    /// By TCP although it has a socket, not encrypted.
+    Tcp,
+    /// By TCP, encrypted, trusting the certificates in this file.
+    Tls(PathBuf),
 }
 
 impl Address {
@@ -101,6 +115,11 @@ impl Address {
         // A server the laboratory started lets its own user in.
         let own = self.socket.is_some();
         env::var(self.protocol.password()).ok().filter(|_| !own)
+    }
+
+    /// The socket it is reached by, if it is.
+    pub(super) fn by_socket(&self) -> Option<&Path> {
+        self.socket.as_deref().filter(|_| self.way == Way::Usual)
     }
 
     /// What its statements are written in.
@@ -161,6 +180,7 @@ impl FromStr for Address {
                 Protocol::MySql => Engine::InnoDb,
                 Protocol::Postgres => Engine::Heap,
             },
+            way: Way::Usual,
         };
         for option in options.split('&').filter(|o| !o.is_empty()) {
             match option.split_once('=') {
@@ -168,6 +188,8 @@ impl FromStr for Address {
                     address.engine = name.parse()?;
                 }
                 Some(("socket", path)) => address.socket = Some(PathBuf::from(path)),
+                Some(("tls", "0")) => address.way = Way::Tcp,
+                Some(("tls", path)) => address.way = Way::Tls(PathBuf::from(path)),
                 _ => return Err(bad(&format!("unknown option {option:?}"))),
             }
         }
@@ -217,6 +239,10 @@ mod tests {
         assert!(!address.managed());
         let address: Address = "mysql://localhost?socket=/a/b".parse().unwrap();
         assert!(address.managed() && address.password().is_none());
+        assert_eq!(address.by_socket(), Some(Path::new("/a/b")));
+        let address: Address = "postgres://h:5?socket=/a&tls=/c.pem".parse().unwrap();
+        assert_eq!(address.way, Way::Tls(PathBuf::from("/c.pem")));
+        assert!(address.managed() && address.by_socket().is_none());
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::address::{Address, Protocol};
+use super::address::{Address, Protocol, Way};
 use super::engine::Engine;
 use super::value::Value;
 use super::wire::Wire;
@@ -32,6 +32,14 @@ pub(super) fn gather(wire: &mut dyn Wire, address: &Address) -> Result<ServerFac
                 .push(("rocksdb_git_hash".to_owned(), hash.clone()));
         }
     }
+    if address.way != Way::Usual {
+        let version = encryption(wire, address.protocol);
+        if version.is_none() && address.way != Way::Tcp {
+            return Err(format!("{}: connections are not encrypted", address.text));
+        }
+        let version = version.unwrap_or("none".to_owned());
+        facts.options.push(("tls_version".to_owned(), version));
+    }
     if !address.managed() {
         process(wire, address, &mut facts);
     }
@@ -51,6 +59,22 @@ fn text(wire: &mut dyn Wire, question: &str) -> Option<String> {
         Value::Int(n) => Some(n.to_string()),
         Value::Float(n) => Some(n.to_string()),
         Value::Null | Value::Bytes(_) => None,
+    }
+}
+
+/// The protocol a connection is encrypted by; `None` where it is not.
+fn encryption(wire: &mut dyn Wire, protocol: Protocol) -> Option<String> {
+    let (asked, column) = match protocol {
+        Protocol::MySql => ("SHOW SESSION STATUS LIKE 'Ssl_version'", 1),
+        Protocol::Postgres => (
+            "SELECT version FROM pg_stat_ssl WHERE pid = pg_backend_pid()",
+            0,
+        ),
+    };
+    let all = wire.all(asked, Vec::new()).ok()?;
+    match all.first()?.get(column)? {
+        Value::Text(version) if !version.is_empty() => Some(version.clone()),
+        _ => None,
     }
 }
 

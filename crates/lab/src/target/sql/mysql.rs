@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use ::mysql::prelude::Queryable;
-use ::mysql::{Conn, Error, OptsBuilder, Params, Row};
+use ::mysql::{Conn, Error, OptsBuilder, Params, Row, SslOpts};
 
-use super::address::Address;
+use super::address::{Address, Way};
 use super::value::Value;
 use super::wire::{Answer, Cancel, Failure, Take, Wire};
 
@@ -25,7 +25,13 @@ pub(super) struct Client {
 impl Client {
     pub(super) fn connect(address: &Address) -> Result<Client, String> {
         let database = Some(address.database.clone()).filter(|_| !address.managed());
-        let socket = address.socket.as_ref();
+        let socket = address.by_socket();
+        let tls = match &address.way {
+            Way::Tls(trusted) => {
+                Some(SslOpts::default().with_root_cert_path(Some(trusted.clone())))
+            }
+            Way::Usual | Way::Tcp => None,
+        };
         let options = OptsBuilder::new()
             .ip_or_hostname(Some(address.host.clone()))
             .tcp_port(address.port)
@@ -36,6 +42,7 @@ impl Client {
             .pass(address.password())
             .db_name(database)
             .stmt_cache_size(STATEMENTS)
+            .ssl_opts(tls)
             .tcp_connect_timeout(Some(CONNECT));
         let place = address.text.clone();
         let connection = Conn::new(options.clone()).map_err(|e| sentence(&place, &e))?;

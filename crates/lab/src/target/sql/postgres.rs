@@ -2,13 +2,22 @@
 
 use std::collections::HashMap;
 use std::error::Error as _;
+use std::fmt::Display;
+use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
+use ::postgres::config::SslMode;
 use ::postgres::fallible_iterator::FallibleIterator;
 use ::postgres::types::ToSql;
 use ::postgres::{Config, Error, NoTls, Statement};
+use tokio_postgres_rustls::MakeRustlsConnect;
+use tokio_rustls::rustls::crypto::ring;
+use tokio_rustls::rustls::pki_types::CertificateDer;
+use tokio_rustls::rustls::pki_types::pem::PemObject as _;
+use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 
-use super::address::{Address, Protocol};
+use super::address::{Address, Protocol, Way};
 use super::value::{self, Value};
 use super::wire::{Answer, Cancel, Failure, Take, Wire};
 
@@ -20,12 +29,29 @@ pub(super) struct Client {
     client: ::postgres::Client,
     prepared: HashMap<String, Statement>,
     place: String,
+    way: Way,
+}
+
+/// TLS that trusts the certificates in this file alone.
+fn tls(trusted: &Path) -> Result<MakeRustlsConnect, String> {
+    let failed = |e: &dyn Display| format!("{}: {e}", trusted.display());
+    let mut roots = RootCertStore::empty();
+    for certificate in CertificateDer::pem_file_iter(trusted).map_err(|e| failed(&e))? {
+        let certificate = certificate.map_err(|e| failed(&e))?;
+        roots.add(certificate).map_err(|e| failed(&e))?;
+    }
+    let config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
+        .with_safe_default_protocol_versions()
+        .map_err(|e| failed(&e))?
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    Ok(MakeRustlsConnect::new(config))
 }
 
 impl Client {
     pub(super) fn connect(address: &Address) -> Result<Client, String> {
         let mut config = Config::new();
-        match &address.socket {
+        match address.by_socket() {
             Some(directory) => config.host_path(directory),
             None => config.host(&address.host),
         };
@@ -39,11 +65,19 @@ impl Client {
             config.password(password);
         }
         let place = address.text.clone();
-        let client = config.connect(NoTls).map_err(|e| sentence(&place, &e))?;
+        let client = match &address.way {
+            Way::Tls(trusted) => {
+                let tls = tls(trusted)?;
+                config.ssl_mode(SslMode::Require).connect(tls)
+            }
+            Way::Usual | Way::Tcp => config.connect(NoTls),
+        };
+        let client = client.map_err(|e| sentence(&place, &e))?;
         Ok(Client {
             client,
             prepared: HashMap::new(),
             place,
+            way: address.way.clone(),
         })
     }
 
@@ -93,10 +127,13 @@ impl Wire for Client {
     }
 
     fn cancel(&self) -> Cancel {
-        let token = self.client.cancel_token();
+        let (token, way) = (self.client.cancel_token(), self.way.clone());
         Box::new(move || {
             // If it cannot be ended it is read to its end.
-            let _ = token.cancel_query(NoTls);
+            let _ = match &way {
+                Way::Tls(trusted) => tls(trusted).map(|tls| token.cancel_query(tls).is_ok()),
+                Way::Usual | Way::Tcp => Ok(token.cancel_query(NoTls).is_ok()),
+            };
         })
     }
 }

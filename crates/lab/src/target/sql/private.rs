@@ -8,9 +8,9 @@
 //! come last, and so win.
 //!
 //! `encrypt=1` has the data encrypted at rest, where the storage engine can, with a key made for
-//! the run ([`key`]).
+//! the run. `tls=1` has the connections encrypted, with a certificate made for the run; they go
+//! over TCP then, and do with `tls=0` too, so that the two compare: a socket is not encrypted.
 
-mod key;
 mod mariadb;
 mod postgres;
 
@@ -18,6 +18,7 @@ use std::collections::BTreeMap;
 use std::env;
 use std::ffi::{OsStr, OsString};
 use std::fs;
+use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -28,7 +29,8 @@ use super::address::plain;
 use super::engine::Engine;
 use crate::envelope::Limits;
 use crate::record::TargetSpec;
-use crate::target::switch;
+use crate::target::secret::Secret;
+use crate::target::{TLS, switch};
 
 /// What a step asks of the pages of an engine, among the options of [`Place`]: per cent.
 pub(crate) const FILL: &str = "fill_factor";
@@ -48,6 +50,8 @@ pub struct Private {
     engine: Engine,
     /// Whether data are encrypted at rest.
     encrypt: bool,
+    /// Whether connections are encrypted; `None`: they go over the socket.
+    tls: Option<bool>,
     /// The server's own settings.
     own: BTreeMap<String, String>,
 }
@@ -99,11 +103,15 @@ impl Private {
             _ => return None,
         };
         Some(engine.and_then(|engine| {
-            let encrypt = own.remove(ENCRYPT);
-            let encrypt = encrypt.map(|value| switch(ENCRYPT, &value)).transpose()?;
+            let mut on = |option: &str| {
+                let value = own.remove(option);
+                value.map(|value| switch(option, &value)).transpose()
+            };
+            let (encrypt, tls) = (on(ENCRYPT)?, on(TLS)?);
             let private = Private {
                 engine,
                 encrypt: encrypt.unwrap_or(false),
+                tls,
                 own,
             };
             private.check()?;
@@ -217,9 +225,11 @@ impl Private {
     #[must_use]
     pub fn notes(&self, place: &Place<'_>) -> Vec<String> {
         let mut notes = vec![
-            "the load reaches it through its driver and a socket; the driver's process is not \
-             within the limits, and its CPU is counted apart"
-                .to_owned(),
+            format!(
+                "the load reaches it through its driver and {}; the driver's process is not within \
+                 the limits, and its CPU is counted apart",
+                self.way()
+            ),
             "its size is that of its whole directory: system tables and the redo log included"
                 .to_owned(),
         ];
@@ -240,6 +250,18 @@ impl Private {
             notes.push(note.to_owned());
         }
         notes
+    }
+
+    /// How it is reached.
+    fn way(&self) -> &'static str {
+        match self.tls {
+            None => "a socket",
+            Some(false) => "TCP on this machine, open to its users while it runs, not encrypted",
+            Some(true) => {
+                "TCP on this machine, open to its users while it runs, encrypted (TLS) with a \
+                 certificate made for the run"
+            }
+        }
     }
 
     /// Why it has no such level of durability; `None` if it has.
@@ -280,7 +302,14 @@ impl Private {
             }
         }
         if self.encrypts() {
-            key::make(place.directory)?;
+            Secret::DataKey.make(place.directory)?;
+        }
+        if self.tls == Some(true) {
+            let certificate = Secret::Certificate.make(place.directory)?;
+            if let Some(user) = self.user()? {
+                let given = std::os::unix::fs::chown(&certificate, Some(user.id), Some(user.group));
+                given.map_err(|e| format!("cannot give {} away: {e}", certificate.display()))?;
+            }
         }
         match self.user()? {
             Some(user) => enters(&user, place.directory),
@@ -300,20 +329,39 @@ impl Private {
         Ok(vec![guarded(make, self.user()?.as_ref())?])
     }
 
-    /// The program that serves.
+    /// A free port for its connections, if they go over TCP.
+    ///
+    /// # Errors
+    /// A sentence: there is none.
+    pub fn port(&self) -> Result<Option<u16>, String> {
+        let free = || TcpListener::bind("127.0.0.1:0")?.local_addr();
+        let address = self.tls.map(|_| free()).transpose();
+        let address = address.map_err(|e| format!("no free port at 127.0.0.1: {e}"))?;
+        Ok(address.map(|address| address.port()))
+    }
+
+    /// The program that serves, at the port if there is one.
     ///
     /// # Errors
     /// A sentence that says what to do next.
-    pub fn line(&self, place: &Place<'_>) -> Result<Line, String> {
+    pub fn line(&self, place: &Place<'_>, port: Option<u16>) -> Result<Line, String> {
         let mut line = match self.engine {
             Engine::Heap => postgres::serve(place)?,
             engine => mariadb::serve(place, engine)?,
         };
         if self.encrypts() {
             line.extend(mariadb::encryption(
-                &key::file(place.directory),
+                &Secret::DataKey.path(place.directory),
                 self.engine,
             ));
+        }
+        if let Some(port) = port {
+            let certificate = Secret::Certificate.path(place.directory);
+            let certificate = Some(certificate).filter(|_| self.tls == Some(true));
+            line.extend(match self.engine {
+                Engine::Heap => postgres::over_tcp(port, certificate.as_deref()),
+                _ => mariadb::over_tcp(port, certificate.as_deref()),
+            });
         }
         for (name, value) in &self.own {
             if self.engine == Engine::Heap {
@@ -327,15 +375,22 @@ impl Private {
     }
 
     /// Its address, once it runs as process `pid`: its socket is in its working directory, which
-    /// has a short name by way of its process, however long the path of the data is.
+    /// has a short name by way of its process, however long the path of the data is. So has the
+    /// certificate, which is beside it.
     #[must_use]
-    pub fn uri(&self, pid: u32) -> String {
+    pub fn uri(&self, pid: u32, port: Option<u16>) -> String {
+        let place = port.map_or("localhost".to_owned(), |port| format!("127.0.0.1:{port}"));
+        let tls = match self.tls {
+            None => String::new(),
+            Some(false) => format!("&{TLS}=0"),
+            Some(true) => format!("&{TLS}=/proc/{pid}/cwd/../{}", Secret::Certificate.file()),
+        };
         match self.engine {
             Engine::Heap => {
-                format!("postgres://postgres@localhost/postgres?socket=/proc/{pid}/cwd")
+                format!("postgres://postgres@{place}/postgres?socket=/proc/{pid}/cwd{tls}")
             }
             engine => format!(
-                "mysql://root@localhost?engine={}&socket=/proc/{pid}/cwd/{}",
+                "mysql://root@{place}?engine={}&socket=/proc/{pid}/cwd/{}{tls}",
                 engine.name(),
                 mariadb::SOCKET
             ),
@@ -498,6 +553,8 @@ mod tests {
             ("postgres:data_directory=/x", "sets data_directory itself"),
             ("postgres:engine=innodb", "sets engine itself"),
             ("mariadb:encrypt=maybe", "encrypt=1 or encrypt=0"),
+            ("postgres:tls=2", "tls=1 or tls=0"),
+            ("mariadb:ssl_cert=/x", "sets ssl_cert itself"),
         ] {
             let error = parse_targets(text).unwrap_err();
             assert!(error.contains(needle), "{text}: {error}");
@@ -509,6 +566,10 @@ mod tests {
         assert_eq!((encrypted.encrypt, encrypted.own.len()), (true, 0));
         assert_eq!(encrypted.unsupported(), None);
         assert!(private("postgres:encrypt=on").unsupported().is_some());
+        let over_tcp = private("postgres:tls=off");
+        assert_eq!((over_tcp.tls, over_tcp.own.len()), (Some(false), 0));
+        assert!(over_tcp.port().unwrap().is_some());
+        assert_eq!(private("postgres").port(), Ok(None));
     }
 
     #[test]
@@ -521,8 +582,13 @@ mod tests {
 
     #[test]
     fn addresses_of_own_servers_make_sense() {
-        for (name, needle) in [("mariadb:engine=aria", "engine=aria"), ("postgres", "cwd")] {
-            let uri = private(name).uri(77);
+        for (name, port, needle) in [
+            ("mariadb:engine=aria", None, "engine=aria"),
+            ("postgres", None, "cwd"),
+            ("mariadb:tls=1", Some(7), "127.0.0.1:7"),
+            ("postgres:tls=0", Some(7), "tls=0"),
+        ] {
+            let uri = private(name).uri(77, port);
             assert!(uri.contains(needle) && uri.contains("/proc/77/"), "{uri}");
             assert!(super::super::address::check(&uri).is_ok(), "{uri}");
         }

@@ -27,6 +27,8 @@ pub(super) const RESERVED: &[&str] = &[
     "no_defaults",
     "log_error",
     "basedir",
+    "ssl_cert",
+    "ssl_key",
 ];
 
 /// The package of Debian.
@@ -167,6 +169,19 @@ pub(super) fn encryption(key: &Path, engine: Engine) -> Vec<OsString> {
     } else {
         all.push(set("innodb_encrypt_tables", "FORCE"));
         all.push(set("innodb_encrypt_log", "ON"));
+    }
+    all
+}
+
+/// What is told of connections over TCP, encrypted where there is a certificate.
+pub(super) fn over_tcp(port: u16, certificate: Option<&Path>) -> Vec<OsString> {
+    let mut all = vec![
+        set("skip_networking", 0),
+        set("bind_address", "127.0.0.1"),
+        set("port", port),
+    ];
+    if let Some(file) = certificate {
+        all.extend([path("ssl_cert", file), path("ssl_key", file)]);
     }
     all
 }

@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use super::{Place, found};
 
@@ -16,6 +16,9 @@ pub(super) const RESERVED: &[&str] = &[
     "unix_socket_directories",
     "port",
     "external_pid_file",
+    "ssl",
+    "ssl_cert_file",
+    "ssl_key_file",
 ];
 
 /// The package of Debian.
@@ -116,8 +119,30 @@ pub(super) fn settings(place: &Place<'_>) -> Vec<OsString> {
         ("jit", "off".to_owned()),
         ("update_process_title", "off".to_owned()),
     ];
-    let words = set
-        .into_iter()
-        .flat_map(|(name, value)| [OsString::from("-c"), format!("{name}={value}").into()]);
-    words.collect()
+    words(set.map(|(name, value)| (name, value.into())))
+}
+
+/// What is told of connections over TCP, encrypted where there is a certificate.
+pub(super) fn over_tcp(port: u16, certificate: Option<&Path>) -> Vec<OsString> {
+    let mut all = words([
+        ("listen_addresses", "127.0.0.1".into()),
+        ("port", port.to_string().into()),
+    ]);
+    if let Some(file) = certificate {
+        all.extend(words([
+            ("ssl", "on".into()),
+            ("ssl_cert_file", file.into()),
+            ("ssl_key_file", file.into()),
+        ]));
+    }
+    all
+}
+
+fn words<const N: usize>(settings: [(&str, OsString); N]) -> Vec<OsString> {
+    let word = |(name, value): (&str, OsString)| {
+        let mut word = OsString::from(format!("{name}="));
+        word.push(value);
+        [OsString::from("-c"), word]
+    };
+    settings.into_iter().flat_map(word).collect()
 }
