@@ -15,7 +15,9 @@ pub(super) fn indexes(shared: &Shared<'_>) {
 fn all(shared: &Shared<'_>) -> Result<(), String> {
     let live = shared.session.live;
     let meter = Turn::new(shared, 0);
-    let mut connection = shared.session.database.connect()?;
+    let connected = shared.session.database.connect();
+    shared.arrive();
+    let mut connection = connected?;
     for index in 0..3 {
         connection.build(index, live.low..live.high, &meter)?;
         if shared.stopped() {
@@ -27,6 +29,7 @@ fn all(shared: &Shared<'_>) -> Result<(), String> {
 
 /// Write the rows anew; all of them count as written at the end.
 pub(super) fn rows(shared: &Shared<'_>) {
+    shared.arrive();
     let meter = Turn::new(shared, 0);
     meter.begin();
     match shared.session.database.rebuild(&meter) {

@@ -1,6 +1,7 @@
 //! Clients that insert rows, and delete the oldest ones behind them.
 
 use std::sync::atomic::Ordering;
+use std::time::Instant;
 
 use stdx::time;
 
@@ -53,11 +54,17 @@ fn run(
     main: bool,
 ) {
     let connected = shared.session.database.connect();
+    let start = if main {
+        shared.arrive()
+    } else {
+        shared.begun()
+    };
     let result = connected.and_then(|connection| {
         let mut inserter = Inserter {
             shared,
             connection,
             meter: Turn::new(shared, client as usize),
+            start,
             client,
             rows: u64::from(rows.max(1)),
             indexes,
@@ -74,6 +81,7 @@ struct Inserter<'a> {
     shared: &'a Shared<'a>,
     connection: Box<dyn Connection + 'a>,
     meter: Turn<'a>,
+    start: Instant,
     client: u32,
     /// Rows in one transaction.
     rows: u64,
@@ -90,7 +98,7 @@ impl Inserter<'_> {
             (Some(directory), true) => Some(Acknowledged::create(directory, self.client)?),
             _ => None,
         };
-        let mut pace = Pace::new(kind, self.rows as f64, clients, seed, shared.start);
+        let mut pace = Pace::new(kind, self.rows as f64, clients, seed, self.start);
         while !shared.stopped() {
             let intended = pace.next(time::now());
             if !shared.wait_until(intended) {

@@ -21,7 +21,7 @@ impl<'a> Turn<'a> {
         Turn {
             shared,
             client,
-            due: Cell::new(shared.start),
+            due: Cell::new(time::now()),
         }
     }
 }

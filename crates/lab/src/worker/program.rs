@@ -209,16 +209,11 @@ fn run(shared: &Shared<'_>, number: u32, task: Task) -> Result<(), String> {
     };
     let seed = seat.seed(1);
     let mut work = running.program.client(task, seat);
-    let link = session.database.tables()?.client()?;
-    let mut link = Counting::new(link, running.tables());
+    let connected = session.database.tables().and_then(|t| t.client());
+    let start = shared.arrive();
+    let mut link = Counting::new(connected?, running.tables());
     let mut kinds = latencies(running.program.as_ref());
-    let mut pace = Pace::new(
-        shared.plan.load,
-        1.0,
-        shared.plan.clients,
-        seed,
-        shared.start,
-    );
+    let mut pace = Pace::new(shared.plan.load, 1.0, shared.plan.clients, seed, start);
     while !shared.stopped() {
         let intended = pace.next(time::now());
         if !shared.wait_until(intended) {

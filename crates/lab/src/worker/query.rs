@@ -56,7 +56,9 @@ fn finished(shared: &Shared<'_>) -> bool {
 /// Queries one after the other until the step ends: the step's main operation.
 pub(super) fn closed(shared: &Shared<'_>, client: u32, point: bool) {
     let slot = client as usize;
-    let mut client = match Client::new(shared, client) {
+    let connected = Client::new(shared, client);
+    shared.arrive();
+    let mut client = match connected {
         Ok(client) => client,
         Err(message) => return shared.fail(message),
     };

@@ -16,11 +16,13 @@ pub(super) fn all(shared: &Shared<'_>) {
 
 fn parts(shared: &Shared<'_>) -> Result<(), String> {
     let session = shared.session;
+    let connected = session.database.connect();
+    shared.arrive();
     if !session.live.indexed {
         return Err("a scan follows a load with indexes".to_owned());
     }
     let meter = Turn::new(shared, 0);
-    let mut connection = session.database.connect()?;
+    let mut connection = connected?;
     for part in 0..=usize::from(session.generator.params().indexes) {
         let found = connection.scan(part, SCAN_PIECE, &meter)?;
         let rows = session.live.rows();

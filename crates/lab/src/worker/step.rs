@@ -1,6 +1,7 @@
 //! One step: clients in threads, and a ticker that tells the lab how it goes.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -20,6 +21,9 @@ use crate::workload::iibench::Work;
 /// How often the ticker looks: the resolution of tenths and intervals.
 const LOOK: Duration = Duration::from_millis(50);
 
+/// How often a client that is connected looks whether all are.
+const ARRIVAL: Duration = Duration::from_millis(1);
+
 /// Wrong answers that are kept word for word.
 const WRONG_MAX: usize = 20;
 
@@ -27,7 +31,10 @@ const WRONG_MAX: usize = 20;
 pub(super) struct Shared<'a> {
     pub session: &'a Session,
     pub plan: &'a Step,
-    pub start: Instant,
+    /// Clients of the main operation that are not connected yet.
+    absent: AtomicUsize,
+    /// When the step began: all of them were.
+    start: OnceLock<Instant>,
     /// The next row to write, and where to stop.
     pub next_row: AtomicU64,
     pub end_row: u64,
@@ -76,6 +83,27 @@ impl Shared<'_> {
         }
     }
 
+    /// A client of the main operation is connected, or will not be. Wait for the others, because
+    /// connecting is not part of the step; when it began.
+    pub(super) fn arrive(&self) -> Instant {
+        self.absent.fetch_sub(1, Ordering::AcqRel);
+        self.begun()
+    }
+
+    /// Wait until all of them are; when the step began.
+    pub(super) fn begun(&self) -> Instant {
+        while 0 < self.absent.load(Ordering::Acquire) && !self.stopped() {
+            time::sleep(ARRIVAL);
+        }
+        *self.start.get_or_init(time::now)
+    }
+
+    /// Seconds since the step began.
+    fn elapsed(&self) -> f64 {
+        let since = |start: &Instant| start.elapsed().as_secs_f64();
+        self.start.get().map_or(0.0, since)
+    }
+
     /// Block until `due` or the end of the step; false at the end.
     pub(super) fn wait_until(&self, due: Instant) -> bool {
         loop {
@@ -110,7 +138,8 @@ impl Shared<'_> {
 
     /// A client of the main operation ended.
     fn ended(&self) {
-        let us = u64::try_from(self.start.elapsed().as_micros()).unwrap_or(u64::MAX);
+        let since = self.start.get().map_or(Duration::ZERO, Instant::elapsed);
+        let us = u64::try_from(since.as_micros()).unwrap_or(u64::MAX);
         self.ended_us.fetch_max(us, Ordering::Relaxed);
     }
 
@@ -214,7 +243,7 @@ fn enter(session: &mut Session, plan: &Step) -> Result<Option<f64>, String> {
 }
 
 fn shared<'a>(session: &'a Session, plan: &'a Step) -> Shared<'a> {
-    let start = time::now();
+    let made = time::now();
     let live = session.live;
     let end_row = match plan.work {
         Work::Load { .. } if plan.operations > 0 => live.high + plan.operations,
@@ -224,7 +253,8 @@ fn shared<'a>(session: &'a Session, plan: &'a Step) -> Shared<'a> {
     Shared {
         session,
         plan,
-        start,
+        absent: AtomicUsize::new(mains(plan)),
+        start: OnceLock::new(),
         next_row: AtomicU64::new(live.high),
         end_row,
         next_delete: AtomicU64::new(live.low),
@@ -239,9 +269,17 @@ fn shared<'a>(session: &'a Session, plan: &'a Step) -> Shared<'a> {
         timed_out: AtomicBool::new(false),
         error: Mutex::new(None),
         wrong: Mutex::new(Vec::new()),
-        main: Recorder::new(plan.clients, start),
-        side: Recorder::new(plan.clients, start),
+        main: Recorder::new(plan.clients, made),
+        side: Recorder::new(plan.clients, made),
         counters: program::Counters::default(),
+    }
+}
+
+/// How many clients of the main operation a step has: [`main_of`].
+fn mains(plan: &Step) -> usize {
+    match plan.work {
+        Work::Load { .. } | Work::Program(_) | Work::Query { .. } => plan.clients as usize,
+        Work::BuildIndexes | Work::Rebuild | Work::Scan => 1,
     }
 }
 
@@ -292,7 +330,7 @@ fn clients_of<'a>(shared: &'a Shared<'a>) -> Vec<(String, Body<'a>)> {
     clients
 }
 
-/// A client of the main operations: its end is noted.
+/// A client of the main operations: it is waited for at the beginning, and its end is noted.
 fn main_of<'a>(shared: &'a Shared<'a>, body: impl FnOnce() + Send + 'a) -> Body<'a> {
     Box::new(move || {
         body();
@@ -368,12 +406,8 @@ impl<'a> Ticker<'a> {
         }
     }
 
-    fn elapsed(&self) -> f64 {
-        self.shared.start.elapsed().as_secs_f64()
-    }
-
     fn look(&mut self, emit: &dyn Fn(Event)) {
-        let t = self.elapsed();
+        let t = self.shared.elapsed();
         self.marks.push(t, self.shared.done());
         if t >= self.shared.plan.seconds_max && !self.shared.stopped() {
             self.shared.timed_out.store(true, Ordering::Relaxed);
@@ -391,7 +425,7 @@ impl<'a> Ticker<'a> {
         let ended = self.shared.ended_us.load(Ordering::Relaxed) as f64 / 1e6;
         self.marks.finish(ended, self.shared.done());
         self.intervals(emit);
-        emit(Event::Tick(Box::new(self.tick(self.elapsed()))));
+        emit(Event::Tick(Box::new(self.tick(self.shared.elapsed()))));
         ended
     }
 
