@@ -162,6 +162,17 @@ impl EnvelopeStatus {
             .any(|l| matches!(l.outcome, Outcome::NotCapped { .. }))
     }
 
+    /// Whether operations are capped: reads and writes.
+    #[must_use]
+    pub fn caps_operations(&self) -> bool {
+        [LimitKind::ReadIops, LimitKind::WriteIops]
+            .into_iter()
+            .filter_map(|kind| self.limit(kind))
+            .filter(|limit| matches!(limit.outcome, Outcome::Verified { .. }))
+            .count()
+            == 2
+    }
+
     /// The status of one limit.
     #[must_use]
     pub fn limit(&self, kind: LimitKind) -> Option<&LimitStatus> {

@@ -91,6 +91,31 @@ fn v2_limits_go_to_one_group_below_the_ancestor_that_can_hold_it() {
 }
 
 #[test]
+fn other_caps_replace_those_in_force_and_memory_stays() {
+    for fake in [v1(), Fake::new().v2("cpu io memory", "cpu memory")] {
+        let cgroups = fake.detect(scaffold);
+        let mut envelope = Envelope::create(&cgroups, &limits(), Some(SDA1)).unwrap();
+        let warnings = envelope.status().warnings.len();
+        let other = Limits {
+            read_iops: Some(3000),
+            write_iops: None,
+            write_bps: None,
+            ..limits()
+        };
+        for _ in 0..2 {
+            envelope.recap(&cgroups, &other, Some(SDA1)).unwrap();
+        }
+        assert_eq!(effective(&envelope, LimitKind::Memory), Some(128 << 20));
+        assert_eq!(effective(&envelope, LimitKind::ReadIops), Some(3000));
+        assert_eq!(effective(&envelope, LimitKind::WriteIops), None);
+        assert_eq!(effective(&envelope, LimitKind::WriteBps), None);
+        let status = envelope.status();
+        assert_eq!(status.limits.len(), 5);
+        assert!(status.warnings.len() <= warnings, "a warning is told once");
+    }
+}
+
+#[test]
 fn each_controller_is_taken_where_it_is() {
     let fake = Fake::new()
         .v1("blkio", "rw", BLKIO_FILES)

@@ -1,6 +1,7 @@
 //! `redo-log`: what durability costs. The same inserts, one document a transaction, on a fresh
 //! store at each level of durability; then by many clients, for group commit; then the process is
-//! killed in the midst, and what it had acknowledged is looked for.
+//! killed in the midst, and what it had acknowledged is looked for; and so once more, with the power
+//! cut at that moment.
 
 use kv::Durability;
 
@@ -10,7 +11,7 @@ use crate::workload::iibench::{Payload, Shape, Work};
 
 pub(super) const EXPERIMENT: Experiment = Experiment {
     name: "redo-log",
-    about: "insert one document a commit at each level of durability; kill, restart and count",
+    about: "insert one document a commit at each level of durability; kill, cut the power, and count",
     source: "the redo log articles of 2014 (10 M rows, one client, one document an insert, a sync \
              in every commit or a lazy log)",
     params: Params {
@@ -37,7 +38,7 @@ const LEVELS: [Durability; 4] = [
 /// Clients whose commits may share a sync.
 const MANY: u32 = 16;
 
-/// Clients of the steps that end with a kill.
+/// Clients of the steps that end with a kill, of the process or of the power.
 const KILLED: u32 = 4;
 
 /// A commit that waits for the disk takes so many times as long as one that does not: such steps
@@ -67,7 +68,12 @@ fn steps(sizes: &Sizes, params: &Params) -> Vec<StepPlan> {
     for level in LEVELS.into_iter().filter(|level| waits(*level)) {
         steps.push(insert(level, MANY, sizes, params));
     }
-    steps.extend(LEVELS.iter().map(|level| kill(*level, sizes, params)));
+    for power in [false, true] {
+        let kills = LEVELS
+            .iter()
+            .map(|level| kill(*level, power, sizes, params));
+        steps.extend(kills);
+    }
     steps
 }
 
@@ -115,11 +121,16 @@ fn insert(level: Durability, clients: u32, sizes: &Sizes, params: &Params) -> St
     }
 }
 
-fn kill(level: Durability, sizes: &Sizes, params: &Params) -> StepPlan {
+fn kill(level: Durability, power: bool, sizes: &Sizes, params: &Params) -> StepPlan {
+    let (name, end) = if power {
+        ("power", "cut the power")
+    } else {
+        ("kill", "kill -9")
+    };
     StepPlan {
-        name: format!("kill-{level}"),
+        name: format!("{name}-{level}"),
         about: format!(
-            "insert by {KILLED} clients at durability {level}, kill -9, restart, and look for what \
+            "insert by {KILLED} clients at durability {level}, {end}, restart, and look for what \
              was acknowledged"
         ),
         work: work(params, 0),
@@ -130,6 +141,7 @@ fn kill(level: Durability, sizes: &Sizes, params: &Params) -> StepPlan {
         setting: Setting {
             fresh: true,
             kill: true,
+            power,
             durability: Some(level),
             clients: Some(KILLED),
             ..Setting::default()
@@ -157,7 +169,11 @@ mod tests {
                 "kill-sync",
                 "kill-group",
                 "kill-interval",
-                "kill-none"
+                "kill-none",
+                "power-sync",
+                "power-group",
+                "power-interval",
+                "power-none"
             ]
         );
         assert!(steps.iter().all(|s| s.setting.fresh));
@@ -171,5 +187,7 @@ mod tests {
                 .iter()
                 .all(|s| s.setting.kill && s.operations == 0)
         );
+        let power = |s: &StepPlan| s.setting.power;
+        assert!(!steps[..10].iter().any(power) && steps[10..].iter().all(power));
     }
 }

@@ -105,7 +105,7 @@ const READS: [Told; 4] = [
     ("range", RATE, Number, "# ranges of 10 entries/s"),
 ];
 
-const REDO_LOG: [Told; 7] = [
+const REDO_LOG: [Told; 9] = [
     ("sync", RATE, Number, "# commits/s with a sync in each"),
     ("sync", WRITTEN, Bytes, "# written for one"),
     (
@@ -128,6 +128,8 @@ const REDO_LOG: [Told; 7] = [
         Number,
         "# lost to a kill at interval",
     ),
+    ("power-sync", LOST, Number, "# lost with the power at sync"),
+    ("power-interval", LOST, Number, "# at interval"),
 ];
 
 const LOST: &str = "lost_after_kill";

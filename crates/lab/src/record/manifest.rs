@@ -138,6 +138,9 @@ pub struct Setting {
     /// is opened again and compared with what was acknowledged.
     #[serde(skip_serializing_if = "is_false")]
     pub kill: bool,
+    /// The kill is one of the power: what was not written out for a sync is gone as well.
+    #[serde(skip_serializing_if = "is_false")]
+    pub power: bool,
     /// Durability of each commit, where it is not the plan's; on a fresh store.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub durability: Option<Durability>,

@@ -15,6 +15,7 @@ use super::drawn;
 use super::host::{Asked, Host};
 use super::interrupt::Interrupt;
 use super::observe::{Observer, envelope_record};
+use super::power::Power;
 use super::progress::Second;
 use super::restart;
 use super::server::Server;
@@ -114,6 +115,7 @@ fn with_worker(
         iops: None,
         untouched: true,
         lost: false,
+        power: None,
     };
     lap.go()
 }
@@ -210,6 +212,8 @@ pub(super) struct Lap<'r, 'p, 'a> {
     pub(super) untouched: bool,
     /// Whether the worker has no store that could be closed.
     pub(super) lost: bool,
+    /// The file system of a store that is to lose power.
+    pub(super) power: Option<Power>,
 }
 
 impl Lap<'_, '_, '_> {
@@ -309,6 +313,12 @@ impl Lap<'_, '_, '_> {
         let step = &self.paced(step)?;
         let name = &self.target.name;
         self.cap(step.setting.iops)?;
+        if step.setting.iops.is_some() && !self.envelope.status().caps_operations() {
+            return self.pass_over(
+                step,
+                "the cap it is about is not in force here: see the limits",
+            );
+        }
         let mut dir = self
             .runner
             .run
@@ -538,6 +548,9 @@ pub(super) struct Watch<'a> {
     stalls: u64,
 }
 
+/// How long clients may be busy after the time of their step is up: one statement of each.
+const PATIENCE: f64 = 120.0;
+
 impl<'a> Watch<'a> {
     pub(super) fn new(
         step: &'a StepPlan,
@@ -559,6 +572,12 @@ impl<'a> Watch<'a> {
     ) -> Result<()> {
         let queries = tick.queries;
         let row = observer.tick(tick);
+        if row.phase != "settle" && self.step.seconds_max + PATIENCE < row.t {
+            return Err(Error::new(format!(
+                "its clients are still busy {PATIENCE:.0} s after their time was up: the target does \
+                 not answer; see its log, and whether its disk is full"
+            )));
+        }
         self.dir.push(&row)?;
         self.dir.push_engine(row.t, observer.stats())?;
         let main = observer.main();

@@ -11,6 +11,7 @@ mod drawn;
 mod host;
 mod interrupt;
 mod observe;
+mod power;
 mod progress;
 mod restart;
 mod server;
@@ -20,7 +21,9 @@ mod target_record;
 mod tests;
 
 pub use interrupt::Interrupt;
+pub use power::own_mounts;
 pub use progress::{Progress, Second, Silent};
+pub use restart::unsupported;
 
 use std::fs;
 use std::path::{Path, PathBuf};

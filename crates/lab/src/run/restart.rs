@@ -14,13 +14,14 @@ use stdx::time;
 use super::cell::{self, Lap, Measured, Settling, Watch, clear, unexpected};
 use super::child::Worker;
 use super::observe::Observer;
+use super::power::{self, Power};
 use super::server::Server;
 use crate::error::{Error, Result};
 use crate::load::{encode_histogram, no_latencies};
 use crate::record::{Ended, Integrity, Main, Plan, Setting, StepPlan, TargetSpec};
 use crate::sample::{Sampler, self_usage};
 use crate::store::StepDir;
-use crate::target::{self, FILL, Kind, Private};
+use crate::target::{self, FILL, Kind, Managed, Private};
 use crate::worker::protocol::{Audit, Before, Event, Finished, Request};
 use crate::workload::iibench::Work;
 use crate::workload::program::Spec;
@@ -28,11 +29,17 @@ use crate::workload::program::Spec;
 /// The most clients of an engine within the worker: each has a thread that shares the memory cap.
 const THREADS_MAX: u32 = 512;
 
-/// Why a target cannot do a step at all; `None` if it can.
-pub(super) fn unsupported(plan: &Plan, spec: &TargetSpec, step: &StepPlan) -> Option<String> {
+/// Why a target cannot do a step at all, as far as is known before the run; `None` if it can.
+#[must_use]
+pub fn unsupported(plan: &Plan, spec: &TargetSpec, step: &StepPlan) -> Option<String> {
     let setting = &step.setting;
     if owns_tables(step)
         && let Some(why) = target::tables_unsupported(spec, transactions(plan))
+    {
+        return Some(why.to_owned());
+    }
+    if setting.power
+        && let Some(why) = power::lacks()
     {
         return Some(why.to_owned());
     }
@@ -45,13 +52,14 @@ pub(super) fn unsupported(plan: &Plan, spec: &TargetSpec, step: &StepPlan) -> Op
                 .map(str::to_owned)
                 .or_else(|| server_pages(&private, setting));
         }
-        kind => {
-            if setting.iops.is_some() && matches!(kind, Ok(Kind::Foreign(_))) {
+        Ok(Kind::Managed(managed)) => return served(&managed, step),
+        _ => {
+            if setting.iops.is_some() {
                 return Some("the lab did not start it, so it cannot be capped".to_owned());
             }
             // A workload that makes its tables anew needs no fresh store.
             let needs = setting.kill || setting.cold || (setting.fresh && !owns_tables(step));
-            let why = "it needs a store of its own, and a server stays for a whole cell";
+            let why = "it needs a store of its own, and this server runs already";
             return needs.then(|| why.to_owned());
         }
     };
@@ -82,6 +90,28 @@ pub(super) fn unsupported(plan: &Plan, spec: &TargetSpec, step: &StepPlan) -> Op
     None
 }
 
+/// Why the program's own server cannot do a step.
+fn served(managed: &Managed, step: &StepPlan) -> Option<String> {
+    let (setting, can) = (&step.setting, managed.factory.capabilities());
+    let why = match setting.durability {
+        Some(Durability::Group) => "its journaled writes share syncs as they are; see sync",
+        Some(Durability::None) => "its journal cannot be switched off; see interval",
+        _ if setting.fill.is_some() => "it has no fill factor; see the steps without one",
+        _ if setting.compressor.is_some() => "its codec cannot be chosen by name here",
+        _ if (setting.kill || setting.cold || setting.map) && !can.persistent => {
+            "its engine keeps nothing on disk"
+        }
+        _ if rebuilds(step) && !can.compaction => "it cannot be asked to write its data anew",
+        _ => return None,
+    };
+    Some(why.to_owned())
+}
+
+/// Whether a step has the rows written anew.
+fn rebuilds(step: &StepPlan) -> bool {
+    step.work.get("work").and_then(|w| w.as_str()) == Some("rebuild")
+}
+
 /// Whether a plan's workload is one of transactions.
 fn transactions(plan: &Plan) -> bool {
     matches!(Spec::of(&plan.params), Ok(Some(spec)) if spec.transactions())
@@ -102,8 +132,7 @@ fn page_settings(factory: &dyn Factory, step: &StepPlan) -> Option<String> {
     if setting.fill.is_some() && fill_option(factory).is_none() {
         return Some("it has no fill factor; see the steps without one".to_owned());
     }
-    let rebuilds = step.work.get("work").and_then(|w| w.as_str()) == Some("rebuild");
-    if rebuilds && !can.compaction {
+    if rebuilds(step) && !can.compaction {
         return Some("it cannot be asked to write its data anew".to_owned());
     }
     if (setting.map || setting.codecs.is_some()) && !can.persistent {
@@ -178,11 +207,9 @@ impl Lap<'_, '_, '_> {
     pub(super) fn enter(&mut self, step: &StepPlan) -> Result<()> {
         let untouched = mem::take(&mut self.untouched);
         let Setting { fresh, cold, .. } = step.setting;
-        let stays = matches!(
-            target::kind(self.target),
-            Ok(Kind::Managed(_) | Kind::Foreign(_))
-        );
-        if (fresh && !untouched && !stays) || cold {
+        let stays = matches!(target::kind(self.target), Ok(Kind::Foreign(_)));
+        let begins = fresh && !untouched && !stays;
+        if begins || cold || step.setting.power {
             if fresh {
                 self.before = Before::default();
             }
@@ -204,12 +231,20 @@ impl Lap<'_, '_, '_> {
             server.stop()?;
         }
         if fresh {
+            self.power = None;
             clear(&self.dir)?;
             vfs::ensure_dir(&self.dir).map_err(|e| Error::io("create", &self.dir, &e))?;
+            if step.setting.power {
+                self.power = Some(Power::on(&self.dir)?);
+            }
         } else {
             drop_pages(&self.dir)?;
         }
         self.serve(step)?;
+        if let Some(power) = &self.power {
+            // What a server's maker has made is not what is looked at.
+            power.sync()?;
+        }
         self.attend();
         Ok(())
     }
@@ -280,10 +315,16 @@ impl Lap<'_, '_, '_> {
                 other => return Err(unexpected(&other)),
             }
         };
+        if let Some(power) = &self.power {
+            power.cut()?;
+        }
         if let Some(server) = self.server.take() {
             server.kill();
         }
         self.worker.kill();
+        if let Some(power) = &self.power {
+            power.back()?;
+        }
         let end = observer.sample();
         watch.progress.verifying();
         last.t = last.t.max(1e-3);
@@ -324,7 +365,8 @@ impl Lap<'_, '_, '_> {
         let consistent = match target::kind(self.target)? {
             Kind::Private(private) => private.none_is_consistent(),
             Kind::Embedded(factory) => factory.capabilities().none_is_consistent,
-            Kind::Managed(_) | Kind::Foreign(_) => false,
+            // It promises no such level.
+            Kind::Managed(_) | Kind::Foreign(_) => true,
         };
         let excused = level == Durability::None && !consistent;
         let extra = &mut measured.extra;
@@ -388,8 +430,7 @@ fn judge(audit: &Audit, level: Durability, excused: bool, measured: &mut Measure
     let promised = matches!(level, Durability::Sync | Durability::Group);
     if promised && 0 < audit.lost {
         faults.push(format!(
-            "{} of {} acknowledged commits are lost after a kill of the process, at durability \
-             {level}",
+            "{} of {} acknowledged commits are lost after the kill, at durability {level}",
             audit.lost, audit.acknowledged
         ));
     }

@@ -122,8 +122,9 @@ fn listen() -> Result<Interrupt> {
 /// Say what each target sustains, and whether what was published comes out again.
 fn findings(out: &Path) -> Result<()> {
     let record = lab::store::load(out)?;
-    for one in analysis::sustained(&record, analysis::P99_LIMIT_MS) {
-        let (target, of, limit) = (&one.target, &one.of, analysis::P99_LIMIT_MS);
+    let limit = record.manifest.plan.p99_ms;
+    for one in analysis::sustained(&record, limit) {
+        let (target, of) = (&one.target, &one.of);
         match one.best {
             Some(rate) => note!("{target} sustains {} rows/s in {of}", count(rate)),
             None => note!("{target} sustains none of the rates tried in {of} (p99 {limit} ms)"),

@@ -16,6 +16,10 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args) -> Result<u8> {
+    // What cannot be read is said below.
+    if let Ok(run) = lab::store::load(&args.run) {
+        lab::run::own_mounts(&run.manifest.plan)?;
+    }
     let interrupt = listen()?;
     let mut display = args.show.display();
     let summary = lab::run::resume(&args.run, program()?, display.as_mut(), &interrupt)?;

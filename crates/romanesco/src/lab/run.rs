@@ -168,6 +168,7 @@ pub(crate) fn run(args: Args) -> Result<u8> {
         }
         return Ok(0);
     }
+    lab::run::own_mounts(&plan)?;
     let interrupt = listen()?;
     let begin = Begin {
         out: &out,

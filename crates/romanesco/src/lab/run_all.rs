@@ -33,6 +33,9 @@ impl All {
             }
             return Ok(0);
         }
+        for plan in &plans {
+            lab::run::own_mounts(plan)?;
+        }
         let mut parts = Vec::new();
         let mut code = 0;
         for (experiment, plan) in experiments().iter().zip(plans) {

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use rustix::process::Signal;
 
-use crate::program::{Place, Running, lives, send, wait_for};
+use crate::program::{Place, Running, lives, power_can_be_cut, send, wait_for};
 
 /// Four short steps, then six of a third of a second: time to be stopped in.
 const STEPS: &str = "run iibench-steps -t lmdb --rows 2000 --time 0.35 --settle 0.2 --out run";
@@ -89,6 +89,34 @@ fn a_killed_lab_takes_its_worker_along_and_is_resumed() {
     resumes(&place);
     let left = groups_of(lab, Path::new("/sys/fs/cgroup"), 0);
     assert!(left.is_empty(), "{left:?}");
+}
+
+#[test]
+fn a_killed_lab_leaves_no_mount_behind() {
+    if !power_can_be_cut() {
+        eprintln!("not tested: this machine lets us mount nothing");
+        return;
+    }
+    let place = Place::new();
+    let line = "run redo-log -t betree --rows 1000 --time 1.5 --settle 0.2 --mem 0 --out run";
+    let mut running = place.start(line);
+    place.await_step("run", "_power-sync");
+    let path = place.path("run").display().to_string();
+    // Where the files behind loop devices are, as the kernel has them.
+    let behind = || {
+        let devices = fs::read_dir("/sys/block").into_iter().flatten().flatten();
+        let files =
+            devices.filter_map(|d| fs::read_to_string(d.path().join("loop/backing_file")).ok());
+        files.filter(|file| file.contains(&path)).count()
+    };
+    wait_for("the file system to be mounted", || behind() == 1);
+    let own = fs::read_to_string("/proc/self/mountinfo").unwrap();
+    assert!(!own.contains(&path), "others see the mount");
+    running.signal(Signal::KILL);
+    assert_eq!(running.end(), 128 + 9);
+    wait_for("the file behind it to be gone", || behind() == 0);
+    place.lab("resume run").exits(0);
+    assert_eq!((place.count("run", "done"), behind()), (14, 0));
 }
 
 #[test]

@@ -15,6 +15,13 @@ const DEADLINE: Duration = Duration::from_secs(120);
 /// A directory that is the current one of everything run in it.
 pub(crate) struct Place(tempfile::TempDir);
 
+/// Whether this machine lets us mount: then a step that cuts the power cannot be n/a.
+pub(crate) fn power_can_be_cut() -> bool {
+    let tried = Command::new("unshare").args(["--mount", "true"]).output();
+    let loops = Path::new("/dev/loop-control").exists();
+    loops && tried.is_ok_and(|output| output.status.success())
+}
+
 /// What a command left.
 pub(crate) struct Ran {
     pub code: i32,

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::program::Place;
+use crate::program::{Place, power_can_be_cut};
 
 /// Figures every target and step must have.
 const FIGURES: [&str; 18] = [
@@ -195,7 +195,7 @@ fn the_redo_log_is_measured_level_by_level_and_killed() {
     let said = place.lab(&format!("{run} --out run")).exits(0);
     let summary = place.whole("run");
     let steps = summary["steps"].as_array().unwrap();
-    assert_eq!(steps.len(), 30);
+    assert_eq!(steps.len(), 42);
     let of = |target: &str, step: &str| {
         let mut found = steps.iter();
         found
@@ -204,16 +204,23 @@ fn the_redo_log_is_measured_level_by_level_and_killed() {
     };
     for level in ["sync", "group", "interval", "none"] {
         assert_eq!(of("betree", level)["valid"], true);
-        let killed = of("betree", &format!("kill-{level}"));
-        assert_eq!(killed["valid"], true, "{killed:#}");
-        let extra = &killed["extra"];
-        assert!(extra["acknowledged"].as_f64().unwrap() > 0.0, "{killed:#}");
-        assert_eq!(extra["opens_after_kill"], 1.0);
-        assert!(extra["recovery_seconds"].is_number());
-    }
-    for level in ["sync", "group"] {
-        let killed = of("betree", &format!("kill-{level}"));
-        assert_eq!(killed["extra"]["lost_after_kill"], 0.0, "{killed:#}");
+        for end in ["kill", "power"] {
+            let killed = of("betree", &format!("{end}-{level}"));
+            if end == "power" && killed["unsupported"].is_string() {
+                assert!(!power_can_be_cut(), "{killed:#}");
+                continue;
+            }
+            assert_eq!(killed["valid"], true, "{killed:#}");
+            let extra = &killed["extra"];
+            assert!(extra["acknowledged"].as_f64().unwrap() > 0.0, "{killed:#}");
+            assert_eq!(extra["opens_after_kill"], 1.0);
+            assert!(extra["recovery_seconds"].is_number());
+            if ["sync", "group"].contains(&level) {
+                assert_eq!(extra["lost_after_kill"], 0.0, "{killed:#}");
+            } else if level == "none" && end == "power" {
+                assert!(extra["lost_after_kill"].as_f64() > Some(0.0), "{killed:#}");
+            }
+        }
     }
     // What an engine cannot express is said, and is no fault.
     let lmdb = of("lmdb", "interval");

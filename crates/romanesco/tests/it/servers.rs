@@ -8,7 +8,7 @@ use std::process::Child;
 use rustix::process::Signal;
 
 use crate::interrupt::groups_of;
-use crate::program::{Place, children, lives, send, wait_for};
+use crate::program::{Place, children, lives, power_can_be_cut, send, wait_for};
 
 /// Ten short steps against a server of the run's own.
 const STEPS: &str = "run iibench-steps -t serve --rows 2000 --time 0.35 --settle 0.2 --out run";
@@ -76,6 +76,49 @@ fn a_server_of_the_run_goes_through_every_step() {
     );
     place.lab("report run -o again.html").exits(0);
     place.lab("export run --format csv").exits(0);
+}
+
+#[test]
+fn what_a_killed_server_had_journaled_is_there() {
+    let place = Place::new();
+    let run = "run redo-log -t serve --rows 2000 --time 0.5 --settle 0.5 --mem 0 --out run";
+    place.lab(run).exits(0);
+    place.whole("run");
+    for (name, ..) in place.statuses("run") {
+        let step = place.json(format!("run/steps/{name}/summary.json"));
+        let lost = &step["extra"]["lost_after_kill"];
+        if name.contains("group") || name.contains("none") {
+            assert!(
+                step["unsupported"].as_str().unwrap().contains("see"),
+                "{step:#}"
+            );
+        } else if name.contains("kill-") || name.contains("power-") {
+            if step["unsupported"].is_string() {
+                assert!(name.contains("power-") && !power_can_be_cut(), "{step:#}");
+                continue;
+            }
+            assert!(
+                step["extra"]["acknowledged"].as_f64() > Some(0.0),
+                "{step:#}"
+            );
+            assert!(name.contains("interval") || *lost == 0.0, "{step:#}");
+        }
+    }
+}
+
+#[test]
+fn the_connections_of_a_server_are_encrypted_where_that_is_asked_for() {
+    let place = Place::new();
+    let run = "run oltp-read-only -t serve:tls=0,serve:tls=1 --preset smoke --rows 1000 \
+               --time 0.4 --settle 0.2 --out run";
+    place.lab(run).exits(0);
+    place.whole("run");
+    let encrypted = &place.json("run/env/targets.json")[1];
+    let told = encrypted.to_string();
+    assert!(
+        told.contains("requireTLS") && told.contains("encrypted (TLS)"),
+        "{encrypted:#}"
+    );
 }
 
 #[test]

@@ -29,16 +29,13 @@ impl<'a> Link<'a> {
 
     /// The fields of an index, from 0.
     fn fields(&self, index: usize) -> Result<&'static [&'static str], String> {
-        let all = self.server.indexes();
-        all.get(index)
-            .copied()
-            .ok_or("there is no such index".to_owned())
+        let found = self.server.indexes().nth(index);
+        found.ok_or("there is no such index".to_owned())
     }
 
     fn entries(&self, rows: u64, indexed: bool) -> u64 {
-        let shape = self.server.generator.params().shape;
         let each = if indexed {
-            document::entry_bytes(shape)
+            document::entry_bytes(&self.server.generator)
         } else {
             0
         };

@@ -13,11 +13,11 @@ use stdx::sync::Mutex;
 use stdx::time;
 
 use super::connection::Link;
-use super::{address, document, facts, failure, tables, verify};
+use super::{address, audit, document, facts, failure, tables, verify};
 use crate::record::Integrity;
-use crate::target::database::{Connection, Database, Live, ServerFacts, Settled, State};
+use crate::target::database::{Connection, Database, Live, Meter, ServerFacts, Settled, State};
 use crate::target::tables::Tables;
-use crate::worker::protocol::Open;
+use crate::worker::protocol::{Audit, Open};
 use crate::workload::iibench::Generator;
 
 /// The collection of the rows: a name nobody else would choose, since it is dropped.
@@ -83,7 +83,8 @@ fn connect(uri: &str, connections: u32) -> Result<(Client, String), String> {
     Ok((client, database))
 }
 
-/// Connect to a server, and drop what an earlier run may have left.
+/// Connect to a server, and drop what an earlier run may have left, unless what is there is to be
+/// looked at.
 pub(in crate::target) fn open(uri: &str, request: &Open) -> Result<Box<dyn Database>, String> {
     let (client, database) = connect(uri, request.clients + MORE_CONNECTIONS)?;
     let mut concern = WriteConcern::default();
@@ -96,23 +97,35 @@ pub(in crate::target) fn open(uri: &str, request: &Open) -> Result<Box<dyn Datab
         .database(&database)
         .collection_with_options(COLLECTION, options);
     let text = |e: Error| failure::text(uri, &e);
-    rows.drop().run().map_err(text)?;
-    client
-        .database(&database)
-        .create_collection(COLLECTION)
-        .run()
-        .map_err(text)?;
+    let generator = Generator::new(request.rows);
+    let mut indexed = [false; 3];
+    if request.found {
+        let there = rows.list_indexes().run().map_err(text)?;
+        let there: Vec<Document> = there
+            .map(|index| Ok(index?.keys))
+            .collect::<Result<_, Error>>()
+            .map_err(text)?;
+        let all = document::indexes(generator.params().shape);
+        indexed = all.map(|fields| there.contains(&document::keys(fields)));
+    } else {
+        rows.drop().run().map_err(text)?;
+        client
+            .database(&database)
+            .create_collection(COLLECTION)
+            .run()
+            .map_err(text)?;
+    }
     Ok(Box::new(Server {
         facts: facts::gather(&client, uri, request.durability).map_err(text)?,
         place: uri.to_owned(),
         client,
         database,
         rows,
-        generator: Generator::new(request.rows),
+        generator,
         concern,
         catalog: tables::Catalog::default(),
         keep: request.keep,
-        indexed: Mutex::new([false; 3]),
+        indexed: Mutex::new(indexed),
         last: Mutex::new(Look {
             at: time::now(),
             took: Duration::ZERO,
@@ -132,16 +145,17 @@ impl Server {
         failure::text(&self.place, error)
     }
 
-    /// The fields of each index.
-    pub(super) fn indexes(&self) -> [&'static [&'static str]; 3] {
-        document::indexes(self.generator.params().shape)
+    /// The fields of each index the run has.
+    pub(super) fn indexes(&self) -> impl Iterator<Item = &'static [&'static str]> {
+        let params = self.generator.params();
+        let all = document::indexes(params.shape).into_iter();
+        all.take(usize::from(params.indexes))
     }
 
-    /// Make one of the three indexes, unless it is there.
+    /// Make one of the indexes, unless it is there.
     pub(super) fn create_index(&self, index: usize) -> Result<(), String> {
         let mut made = self.indexed.lock();
-        let (Some(made), Some(fields)) = (made.get_mut(index), self.indexes().get(index).copied())
-        else {
+        let (Some(made), Some(fields)) = (made.get_mut(index), self.indexes().nth(index)) else {
             return Err("there is no such index".to_owned());
         };
         if *made {
@@ -190,7 +204,17 @@ impl Database for Server {
     }
 
     fn create_indexes(&self) -> Result<(), String> {
-        (0..3).try_for_each(|index| self.create_index(index))
+        (0..self.indexes().count()).try_for_each(|index| self.create_index(index))
+    }
+
+    fn rebuild(&self, _meter: &dyn Meter) -> Result<(), String> {
+        let command = doc! { "compact": COLLECTION, "force": true };
+        let done = self
+            .client
+            .database(&self.database)
+            .run_command(command)
+            .run();
+        done.map(|_| ()).map_err(|e| self.text(&e))
     }
 
     fn row_bytes(&self, indexed: bool) -> f64 {
@@ -230,6 +254,10 @@ impl Database for Server {
             last.at = time::now();
         }
         last.state.clone()
+    }
+
+    fn audit(&mut self, told: &[Vec<u64>]) -> Result<Audit, String> {
+        audit::audit(self, told)
     }
 
     fn verify(&self, live: Live) -> Integrity {

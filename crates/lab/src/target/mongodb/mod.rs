@@ -11,6 +11,7 @@
 //! - M3. A process is called the server's only after `/proc` agreed (see [`facts`]).
 
 pub(super) mod address;
+mod audit;
 mod connection;
 mod database;
 mod document;

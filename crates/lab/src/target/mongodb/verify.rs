@@ -15,7 +15,7 @@ pub(super) fn verify(server: &Server, live: Live) -> Integrity {
     Findings::of(live, |findings| {
         findings.rows(count(server, doc! { "_id": 1 })?, live);
         if live.indexed {
-            for (index, fields) in server.indexes().into_iter().enumerate() {
+            for (index, fields) in server.indexes().enumerate() {
                 let entries = count(server, document::keys(fields))?;
                 findings.entries(index, entries, live);
             }
@@ -35,7 +35,7 @@ pub(super) fn verify(server: &Server, live: Live) -> Integrity {
 }
 
 /// The documents there are by way of one index.
-fn count(server: &Server, keys: Document) -> Result<u64, String> {
+pub(super) fn count(server: &Server, keys: Document) -> Result<u64, String> {
     let counted = server.rows.count_documents(doc! {}).hint(Hint::Keys(keys));
     counted.run().map_err(|e| server.text(&e))
 }

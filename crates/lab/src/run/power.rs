@@ -1,0 +1,271 @@
+//! A file system for a store that is to lose power: one of its own, in a file behind a loop device.
+//!
+//! At the cut the file system is aborted, the way ext4 has for tests (`mount -o remount,abort`): what
+//! had not been written out by then is gone, as the page cache is when power fails, and nothing is
+//! written any more. What the store's syncs had brought out is there when the file system is mounted
+//! again. A device's own cache is not part of it: what reached the device stays.
+//!
+//! - P1. The mount is seen by the laboratory's processes alone ([`own_mounts`]) and the file has no
+//!   name once it is mounted: both are gone with the last of them, whatever that dies of.
+
+use std::env;
+use std::ffi::{OsStr, OsString};
+use std::fs::{self, File};
+use std::os::unix::process::CommandExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::sync::OnceLock;
+use std::time::Duration;
+
+use rustix::process::geteuid;
+use stdx::{ByteSize, time};
+
+use crate::error::{Error, Result};
+use crate::record::Plan;
+
+/// The most the file system holds; the file has holes where nothing was written.
+const SIZE: ByteSize = ByteSize::gib(8);
+
+/// What it is made with: ext4, all of it at once, with few large files in mind.
+const MAKE: [&str; 7] = [
+    "-q",
+    "-F",
+    "-T",
+    "largefile",
+    "-E",
+    "lazy_itable_init=0,lazy_journal_init=0",
+    "-Jsize=64",
+];
+
+/// Says that this process has its mounts for itself.
+const OWN: &str = "ROMANESCO_LAB_OWN_MOUNTS";
+
+/// How often and how long it is waited for files that are still being closed.
+const PATIENCE: (u32, Duration) = (50, Duration::from_millis(100));
+
+/// What is used of the system, and the packages of Debian.
+const PROGRAMS: [(&str, &str); 5] = [
+    ("mkfs.ext4", "e2fsprogs"),
+    ("mount", "mount"),
+    ("umount", "mount"),
+    ("losetup", "mount"),
+    ("unshare", "util-linux"),
+];
+
+/// Why the power cannot be cut here; `None` if it can.
+pub(super) fn lacks() -> Option<&'static str> {
+    static LACKS: OnceLock<Option<String>> = OnceLock::new();
+    LACKS.get_or_init(look).as_deref()
+}
+
+fn look() -> Option<String> {
+    if !geteuid().is_root() {
+        return Some(
+            "power is cut on a file system of the step's own, which takes root".to_owned(),
+        );
+    }
+    for (program, package) in PROGRAMS {
+        if command(program).arg("--version").output().is_err() {
+            return Some(format!(
+                "{program} is missing: install the package {package} of Debian"
+            ));
+        }
+    }
+    let tried = command("unshare").args(["--mount", "true"]).output();
+    let mounts = tried.is_ok_and(|output| output.status.success());
+    let usable = mounts && Path::new("/dev/loop-control").exists();
+    (!usable).then(|| {
+        "power is cut on a file system of the step's own, and this container may not \
+                       mount one"
+            .to_owned()
+    })
+}
+
+/// Begin this program again with mounts of its own, where a plan will cut the power: it goes on as
+/// the same process.
+///
+/// # Errors
+/// When that is not possible though it seemed to be.
+pub fn own_mounts(plan: &Plan) -> Result<()> {
+    let cuts = plan.steps.iter().any(|step| step.setting.power);
+    if !cuts || env::var_os(OWN).is_some() || lacks().is_some() {
+        return Ok(());
+    }
+    let program = env::current_exe().map_err(|e| Error::new(format!("this program: {e}")))?;
+    let failed = command("unshare")
+        .args(["--mount", "--propagation", "private", "--"])
+        .arg(program)
+        .args(env::args_os().skip(1))
+        .env(OWN, "1")
+        .stdin(Stdio::inherit())
+        .exec();
+    Err(Error::new(format!("unshare: {failed}")))
+}
+
+/// A mounted file system; unmounted and gone when dropped.
+#[derive(Debug)]
+pub(super) struct Power {
+    directory: PathBuf,
+    device: PathBuf,
+    /// Keeps the device, and so the file, while nothing is mounted.
+    _device: File,
+}
+
+impl Power {
+    /// Make one, and mount it over an empty directory.
+    pub(super) fn on(directory: &Path) -> Result<Power> {
+        let image = beside(directory);
+        let file = File::create(&image).map_err(|e| Error::io("create", &image, &e))?;
+        let sized = file.set_len(SIZE.bytes());
+        let mounted = sized
+            .map_err(|e| Error::io("size", &image, &e))
+            .and_then(|()| Power::mount(directory, &image));
+        let removed = fs::remove_file(&image).map_err(|e| Error::io("remove", &image, &e));
+        mounted.and_then(|power| removed.map(|()| power))
+    }
+
+    fn mount(directory: &Path, image: &Path) -> Result<Power> {
+        let mut make: Vec<&OsStr> = MAKE.iter().map(OsStr::new).collect();
+        make.push(image.as_os_str());
+        run("mkfs.ext4", make)?;
+        run(
+            "mount",
+            [
+                "-o".as_ref(),
+                "loop".as_ref(),
+                image.as_os_str(),
+                directory.as_os_str(),
+            ],
+        )?;
+        let asked = ["--noheadings", "--output", "NAME", "--associated"].map(OsStr::new);
+        let name = run("losetup", asked.into_iter().chain([image.as_os_str()]))?;
+        let device = PathBuf::from(String::from_utf8_lossy(&name.stdout).trim());
+        let held = File::open(&device).map_err(|e| Error::io("open", &device, &e))?;
+        // Engines wonder about what they did not make.
+        let found = directory.join("lost+found");
+        fs::remove_dir(&found).map_err(|e| Error::io("remove", &found, &e))?;
+        Ok(Power {
+            directory: directory.to_owned(),
+            device,
+            _device: held,
+        })
+    }
+
+    /// Write out everything that is on it.
+    pub(super) fn sync(&self) -> Result<()> {
+        run(
+            "sync",
+            ["--file-system".as_ref(), self.directory.as_os_str()],
+        )
+        .map(|_| ())
+    }
+
+    /// Cut it: from now on nothing is written.
+    pub(super) fn cut(&self) -> Result<()> {
+        let abort = ["-o", "remount,abort"].map(OsStr::new);
+        run(
+            "mount",
+            abort.into_iter().chain([self.directory.as_os_str()]),
+        )
+        .map(|_| ())
+    }
+
+    /// Have it back, once nobody has files open on it.
+    pub(super) fn back(&self) -> Result<()> {
+        let mut tries = PATIENCE.0;
+        loop {
+            match run("umount", [self.directory.as_os_str()]) {
+                Ok(_) => break,
+                Err(_) if 0 < tries => tries -= 1,
+                Err(e) => return Err(e),
+            }
+            time::sleep(PATIENCE.1);
+        }
+        run(
+            "mount",
+            [self.device.as_os_str(), self.directory.as_os_str()],
+        )
+        .map(|_| ())
+    }
+}
+
+impl Drop for Power {
+    fn drop(&mut self) {
+        // What still has files open on it keeps it until it ends.
+        let _ = run("umount", ["--lazy".as_ref(), self.directory.as_os_str()]);
+    }
+}
+
+/// The file, beside the directory.
+fn beside(directory: &Path) -> PathBuf {
+    let mut path = OsString::from(directory);
+    path.push(".image");
+    PathBuf::from(path)
+}
+
+/// A program of the system, also where the path of users does not lead.
+fn command(program: &str) -> Command {
+    let mut path = env::var_os("PATH").unwrap_or_default();
+    path.push(":/usr/sbin:/sbin");
+    let mut command = Command::new("env");
+    command.env("PATH", path).arg(program).stdin(Stdio::null());
+    command
+}
+
+fn run<'a>(program: &str, arguments: impl IntoIterator<Item = &'a OsStr>) -> Result<Output> {
+    let output = command(program).args(arguments).output();
+    let output = output.map_err(|e| Error::new(format!("{program}: {e}")))?;
+    if output.status.success() {
+        return Ok(output);
+    }
+    let said = String::from_utf8_lossy(&output.stderr);
+    Err(Error::new(format!("{program}: {}", said.trim())))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write as _;
+
+    use super::*;
+
+    #[test]
+    fn what_was_synced_is_there_after_the_cut_and_the_rest_is_not() {
+        if let Some(why) = lacks() {
+            eprintln!("not tested: {why}");
+            return;
+        }
+        let dir = tempfile::tempdir().unwrap();
+        let place = dir.path().join("store");
+        fs::create_dir(&place).unwrap();
+        let power = Power::on(&place).unwrap();
+        assert_eq!(
+            fs::read_dir(dir.path()).unwrap().count(),
+            1,
+            "the file has no name"
+        );
+        assert_eq!(fs::read_dir(&place).unwrap().count(), 0);
+        let written = |name: &str| {
+            let mut file = File::create(place.join(name)).unwrap();
+            file.write_all(&[7; 10_000]).unwrap();
+            file
+        };
+        written("synced").sync_all().unwrap();
+        File::open(&place).unwrap().sync_all().unwrap();
+        let mut open = written("not synced");
+        power.cut().unwrap();
+        let later = open.write_all(b"x").and_then(|()| open.sync_all());
+        assert!(later.is_err(), "nothing is written after the cut");
+        drop(open);
+        power.back().unwrap();
+        assert_eq!(fs::read(place.join("synced")).unwrap(), [7; 10_000]);
+        let lost = fs::read(place.join("not synced")).unwrap_or_default();
+        assert!(lost.is_empty(), "{} bytes", lost.len());
+        written("again");
+        drop(power);
+        assert_eq!(
+            fs::read_dir(&place).unwrap().count(),
+            0,
+            "nothing is mounted any more"
+        );
+    }
+}
