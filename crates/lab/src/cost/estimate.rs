@@ -194,6 +194,8 @@ struct Subject<'a> {
     gb: f64,
     used: Option<(f64, f64)>,
     caps: (Option<f64>, Option<f64>),
+    /// Whether the limits of the run were in force.
+    enforced: bool,
     written_per_second: Option<f64>,
 }
 
@@ -234,6 +236,7 @@ impl<'a> Subject<'a> {
                 both(own.or(limits.read_iops), own.or(limits.write_iops)),
                 both(limits.read_bps, limits.write_bps).map(|b| b / 1e6),
             ),
+            enforced: records.iter().all(|(r, _)| r.envelope.enforced),
             written_per_second: per_repeat(|_, s| {
                 (s.seconds > 0.0).then_some(s.device_write_bytes? as f64 / s.seconds)
             }),
@@ -246,6 +249,9 @@ impl<'a> Subject<'a> {
             Mode::Required => self.used.ok_or(nothing)?,
             Mode::Provisioned => {
                 let iops = self.caps.0.ok_or("the run had no caps on operations")?;
+                if !self.enforced {
+                    return Err("the caps of the run were not in force".to_owned());
+                }
                 let used = self.used.map_or(0.0, |u| u.1);
                 (iops, self.caps.1.unwrap_or(used))
             }

@@ -4,9 +4,8 @@ use stdx::ByteSize;
 use stdx::units::{count, seconds};
 
 use crate::record::{LoadKind, Main, Plan, StepPlan, StepSummary, TargetSpec};
-use crate::run::Second;
+use crate::run::{Second, unsupported};
 use crate::target::{self, Kind};
-use crate::workload::program::Spec;
 
 /// A plan as text: what would be done, how much room and time it needs.
 #[must_use]
@@ -26,15 +25,7 @@ pub fn plan_text(plan: &Plan) -> String {
     lines.push(format!("  limits     {}", limits(plan)));
     for target in &plan.targets {
         lines.extend(server_text(target));
-        let name = &target.name;
-        let spec = Spec::of(&plan.params).ok().flatten();
-        let why = spec.and_then(|s| target::tables_unsupported(target, s.transactions()));
-        let private = match target::kind(target) {
-            Ok(Kind::Private(private)) => private.unsupported(),
-            _ => None,
-        };
-        let why = why.or(private);
-        lines.extend(why.map(|why| format!("  {name}: n/a: {why}")));
+        lines.extend(unsupported_text(plan, target));
     }
     lines.push(format!(
         "  engine     cache {}, durability {}, codec {}, direct I/O {}, {} background threads",
@@ -65,6 +56,28 @@ pub fn plan_text(plan: &Plan) -> String {
     lines.push("  steps".to_owned());
     lines.extend(plan.steps.iter().map(step_text));
     lines.join("\n")
+}
+
+/// What a plan says of what a target cannot do: the steps that have one reason in one line.
+fn unsupported_text(plan: &Plan, target: &TargetSpec) -> Vec<String> {
+    let mut reasons: Vec<(String, Vec<&str>)> = Vec::new();
+    for step in &plan.steps {
+        let Some(why) = unsupported(plan, target, step) else {
+            continue;
+        };
+        match reasons.iter_mut().find(|(known, _)| *known == why) {
+            Some((_, steps)) => steps.push(&step.name),
+            None => reasons.push((why, vec![&step.name])),
+        }
+    }
+    let line = |(why, steps): (String, Vec<&str>)| {
+        let of = match steps.len() {
+            all if all == plan.steps.len() => String::new(),
+            _ => format!("{}: ", steps.join(", ")),
+        };
+        format!("  {}: n/a: {of}{why}", target.name)
+    };
+    reasons.into_iter().map(line).collect()
 }
 
 /// What a plan says of a step.

@@ -32,8 +32,9 @@ fn sizes(preset: Preset) -> Sizes {
     let of = Sizes::once;
     match preset {
         Preset::Smoke => of(4000, 128, 32, 300.0, 1.0),
-        Preset::Quick => of(1_600_000, 128, 64, 900.0, 8.0),
-        Preset::Standard => of(10_000_000, 512, 256, 7200.0, 60.0),
+        // Servers keep the better part of a megabyte for each client.
+        Preset::Quick => of(1_600_000, 384, 64, 900.0, 8.0),
+        Preset::Standard => of(10_000_000, 2048, 256, 7200.0, 60.0),
         Preset::Published => of(200_000_000, 8 << 10, 5 << 10, 86_400.0, 300.0),
     }
 }

@@ -1,9 +1,9 @@
 //! The insert benchmark article of 2015.
 
 use super::programs::{grid, published};
-use super::{Beside, Plot, Shape, figure, ratio, targets, words};
+use super::{Beside, Family, Plot, Shape, family, figure, ratio, targets, words};
 use crate::experiment::insert_threads::{BEYOND, FIRST};
-use crate::record::RunRecord;
+use crate::record::{RunRecord, TargetSpec};
 
 const SOURCE: &str = "Mark Callaghan's insert benchmark of 2015: 1 B rows, 3 indexes, 10 threads, \
                       cache 10 GB in a process of 20 GB, one SATA SSD";
@@ -18,9 +18,6 @@ const PUBLISHED: [(&str, [f64; 1]); 4] = [
     ("RocksDB: nearly constant, with stalls", [f64::NAN]),
     ("WiredTiger LSM: declining", [f64::NAN]),
 ];
-
-/// Engines of which the article tells, or their like: B-trees fall, the others do not.
-const FALL: [&str; 4] = ["lmdb", "wiredtiger", "innodb", "postgres"];
 
 pub(super) fn beside(run: &RunRecord) -> Beside {
     let columns = [
@@ -59,7 +56,13 @@ pub(super) fn beside(run: &RunRecord) -> Beside {
             title: "Inserts/s in memory, and of the last tenth beyond it".to_owned(),
             bars: bars.collect(),
         }],
-        shapes: names.iter().map(|t| shape(run, t)).collect(),
+        shapes: run
+            .manifest
+            .plan
+            .targets
+            .iter()
+            .filter_map(|t| shape(run, t))
+            .collect(),
         notes: words(&[
             "The article gives its figures in plots: a fall to a tenth stands for its cliff, and \
              the whole rate for what is constant.",
@@ -68,16 +71,67 @@ pub(super) fn beside(run: &RunRecord) -> Beside {
 }
 
 /// The rate of the last tenth beyond memory by the rate within it.
-fn shape(run: &RunRecord, target: &str) -> Shape {
+fn shape(run: &RunRecord, target: &TargetSpec) -> Option<Shape> {
+    let (family, name) = (family(target)?, target.name.as_str());
     let now = ratio(
-        figure(run, target, BEYOND, "rate_last_tenth"),
-        figure(run, target, FIRST, "rate_mean"),
+        figure(run, name, BEYOND, "rate_last_tenth"),
+        figure(run, name, FIRST, "rate_mean"),
     );
-    if FALL.iter().any(|name| target.contains(name)) {
-        let claim = "a B-tree falls off a cliff (last tenth beyond memory by the rate within it)";
-        return Shape::new(target, claim, 0.1, now);
+    let (claim, then) = match family {
+        Family::Pages => ("a B-tree falls off a cliff", 0.1),
+        Family::Changes => ("a write-optimised engine stays nearly constant", 1.0),
+    };
+    let claim = format!("{claim} (last tenth beyond memory by the rate within it)");
+    Some(Shape::new(name, &claim, then, now).judged(|kept| family.holds(kept)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::analysis::{fixture, summarize};
+    use crate::published::Reproduced;
+    use crate::record::StepSummary;
+
+    #[test]
+    fn b_trees_must_fall_and_the_others_stay_and_neither_is_both() {
+        // What is left of a thousand a second beyond memory.
+        let left = [
+            ("mariadb", 200.0, Reproduced::Yes),
+            ("serve:engine=lmdb", 400.0, Reproduced::No),
+            ("mariadb:engine=myrocks", 400.0, Reproduced::No),
+            ("betree", 900.0, Reproduced::Yes),
+        ];
+        let names: Vec<&str> = left.iter().map(|l| l.0).chain(["null"]).collect();
+        let steps: Vec<(StepSummary, Vec<f64>)> = left
+            .iter()
+            .flat_map(|(target, rate, _)| {
+                [(FIRST, 1000.0), (BEYOND, *rate)].map(|(name, rate)| {
+                    let step = StepSummary {
+                        step: name.to_owned(),
+                        rate_last_tenth: rate,
+                        ..fixture::step(target, 1, rate)
+                    };
+                    (step, Vec::new())
+                })
+            })
+            .collect();
+        let all = steps.iter().map(|s| s.0.clone()).collect();
+        let mut run = fixture::run("run", &names, 1, all);
+        run.manifest.plan.targets = crate::target::parse_targets(&names.join(",")).unwrap();
+        let plan = run.manifest.plan.steps[0].clone();
+        let named = |name: &str| {
+            let mut plan = plan.clone();
+            name.clone_into(&mut plan.name);
+            plan
+        };
+        run.manifest.plan.steps = [FIRST, BEYOND].map(named).to_vec();
+        run.summary = summarize(&run.manifest, &steps, true);
+        let shapes = beside(&run).shapes;
+        let verdicts: Vec<(&str, Reproduced)> = shapes
+            .iter()
+            .map(|s| (s.target.as_str(), s.verdict))
+            .collect();
+        let expected: Vec<(&str, Reproduced)> = left.iter().map(|l| (l.0, l.2)).collect();
+        assert_eq!(verdicts, expected, "null is of neither family");
     }
-    // Flat is no side of 1: the claim is that it keeps what a B-tree loses, ten times as much.
-    let claim = "it keeps far more than a tenth, which is what a B-tree keeps (share by a tenth)";
-    Shape::new(target, claim, 10.0, now.map(|share| share / 0.1))
 }

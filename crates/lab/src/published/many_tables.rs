@@ -1,7 +1,7 @@
 //! The article on many growing tables of 2008.
 
 use super::programs::{Column, curve, curves, grid, number, published, steps};
-use super::{Beside, Grid, Shape, figure, ratio, targets, words};
+use super::{Beside, CLIFF, Grid, Shape, figure, ratio, targets, words};
 use crate::record::{RunRecord, TargetSpec};
 
 const SOURCE: &str = "Percona's article on many growing tables, 2008: 10 M inserts in all, each \
@@ -101,7 +101,8 @@ fn then() -> Grid {
 
 /// The figure with the most tables by that of one table, then and now.
 fn shapes(run: &RunRecord, target: &str, inserts: &[&str], scans: &[&str]) -> Vec<Shape> {
-    let one = |steps: &[&str], name: &str, claim: &str, of: fn(&(f64, f64, f64)) -> f64| {
+    type Of = fn(&(f64, f64, f64)) -> f64;
+    let one = |steps: &[&str], name: &str, claim: &str, of: Of| {
         let (Some(first), Some(last)) = (steps.first(), steps.last()) else {
             return None;
         };
@@ -128,6 +129,7 @@ fn shapes(run: &RunRecord, target: &str, inserts: &[&str], scans: &[&str]) -> Ve
         "the scan rate collapses",
         |m| m.2,
     );
+    let scans = scans.map(|shape| shape.judged(|kept| kept <= CLIFF));
     inserts.into_iter().chain(scans).collect()
 }
 

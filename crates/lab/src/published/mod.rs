@@ -190,6 +190,22 @@ fn family(target: &TargetSpec) -> Option<Family> {
 /// How far from 1 a ratio must be to count as a shape.
 const CLEAR: f64 = 0.1;
 
+/// At most so much is left of a rate that fell off a cliff, or collapsed.
+const CLIFF: f64 = 0.3;
+
+/// At least so much is left of one that stayed: far from a cliff, with room for variance.
+const FLAT: f64 = 0.5;
+
+/// What becomes of a rate as data outgrow memory: pages fall off a cliff, changes stay.
+impl Family {
+    fn holds(self, kept: f64) -> bool {
+        match self {
+            Family::Pages => kept <= CLIFF,
+            Family::Changes => FLAT <= kept,
+        }
+    }
+}
+
 impl Shape {
     fn new(target: &str, claim: &str, published: f64, measured: Option<f64>) -> Shape {
         let clear = |ratio: f64| {

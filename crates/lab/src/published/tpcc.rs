@@ -28,9 +28,12 @@ const INNODB: (f64, f64) = (754.0 / 133.0, 6.0);
 /// MyRocks at 27 GB, between the two highest numbers of operations, 20 000 and 30 000.
 const MYROCKS: (f64, f64) = (2509.0 / 2337.0, 1.5);
 
-/// Half of the exponent of a rate that is proportional to the cap: below it something else bounds
-/// the rate more than the cap does.
-const BOUND: f64 = 0.5;
+/// The exponent of a rate that is proportional to the cap is 1; near enough, with a share of other
+/// things.
+const PROPORTIONAL: f64 = 0.75;
+
+/// Up to half of that exponent something else bounds the rate more than the cap does.
+const UNBOUND: f64 = 0.5;
 
 /// The columns of the caps, and of the five transactions.
 const COLUMNS: [Column; 12] = [
@@ -204,7 +207,10 @@ fn shapes(run: &RunRecord, capped: &[&str]) -> Vec<Shape> {
              {who} then)"
         );
         let shape = Shape::new(target, &claim, then, now);
-        shapes.push(shape.judged(|exponent| (BOUND <= exponent) == pages));
+        shapes.push(shape.judged(|exponent| match pages {
+            true => PROPORTIONAL <= exponent,
+            false => exponent <= UNBOUND,
+        }));
     }
     let of = |wanted: Family| -> Vec<&str> {
         let all = families.iter().filter(|(_, f)| *f == Some(wanted));

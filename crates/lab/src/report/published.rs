@@ -164,7 +164,8 @@ fn scatter([title, x, y]: [&str; 3], points: &[(String, f64, f64)]) -> String {
         label: title.to_owned(),
         x_label: x.to_owned(),
         y_label: y.to_owned(),
-        x_log: false,
+        // Codecs differ by orders of magnitude.
+        x_log: true,
         // Up and to the right is better: the front of the cheapest says nothing here.
         front: false,
         points: points.iter().enumerate().map(point).collect(),
