@@ -55,6 +55,19 @@ pub(crate) fn class(verdict: Option<Verdict>) -> &'static str {
     }
 }
 
+/// Rates so many times apart need no interval: no noise of a machine or of a short run explains
+/// them.
+const FAR: f64 = 3.0;
+
+/// The verdict on two rates, also where they have no interval and are far apart.
+pub(crate) fn told(row: &ComparisonRow) -> Option<Verdict> {
+    row.verdict.or_else(|| match row.ratio? {
+        ratio if FAR <= ratio => Some(Verdict::Faster),
+        ratio if ratio <= 1.0 / FAR => Some(Verdict::Slower),
+        _ => None,
+    })
+}
+
 /// `95 % interval 1.60 to 2.01`; `None` where no interval is known.
 pub(crate) fn interval(row: &ComparisonRow) -> Option<String> {
     let (low, high) = (row.low?, row.high?);
@@ -71,6 +84,9 @@ pub(crate) fn caveats(row: &ComparisonRow, floor_known: bool) -> Vec<String> {
     }
     if row.within_run {
         said.push("within-run".to_owned());
+    }
+    if row.verdict.is_none() && told(row).is_some() {
+        said.push("one short repeat".to_owned());
     }
     said
 }

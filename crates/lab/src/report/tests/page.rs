@@ -372,6 +372,34 @@ fn a_single_short_repeat_is_not_told_from_noise() {
 }
 
 #[test]
+fn rates_far_apart_are_told_though_the_run_was_short() {
+    let shape = Shape {
+        repeats: 1,
+        seconds: 4,
+        ..Shape::default()
+    };
+    let mut record = run(&shape);
+    for step in &mut record.steps {
+        let winner = step.directory.contains("rocksdb");
+        for summary in step.summary.iter_mut().filter(|_| winner) {
+            summary.rate_mean *= 20.0;
+        }
+    }
+    for result in &mut record.summary.results {
+        if result.target == "rocksdb"
+            && let Some(rate) = result.metrics.get_mut("rate_mean")
+        {
+            *rate = rate.map(|rate| rate * 20.0);
+        }
+    }
+    let page = render(&record).unwrap();
+    let verdict = section(&page, "verdict");
+    assert!(verdict.contains("rocksdb is faster than lmdb"), "{verdict}");
+    assert!(verdict.contains("one short repeat"), "{verdict}");
+    assert!(verdict.contains(">slower<"), "{verdict}");
+}
+
+#[test]
 fn rates_far_apart_are_drawn_on_a_logarithmic_axis() {
     let far = |share: f64| {
         let mut record = run(&Shape::default());

@@ -4,6 +4,7 @@
 //! nothing) does not: it is no store.
 
 use crate::analysis::{ComparisonRow, Verdict};
+use crate::report::compare::told;
 use crate::report::model::{StepView, View};
 
 /// The contest of a step by its mean rates.
@@ -39,12 +40,8 @@ impl<'v> Contest<'v> {
 
     /// Whether the first is faster than every other one.
     pub(crate) fn won(&self) -> bool {
-        let beaten = |row: Option<&ComparisonRow>| row.and_then(|r| r.verdict);
-        !self.rivals.is_empty()
-            && self
-                .rivals
-                .iter()
-                .all(|r| beaten(r.1) == Some(Verdict::Faster))
+        let beaten = |row: Option<&ComparisonRow>| row.and_then(told) == Some(Verdict::Faster);
+        !self.rivals.is_empty() && self.rivals.iter().all(|r| beaten(r.1))
     }
 
     /// The rivals that cannot be told from the first.

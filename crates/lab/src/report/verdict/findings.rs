@@ -29,7 +29,7 @@ pub(crate) struct Finding {
     pub(crate) class: String,
     /// The sentence.
     pub(crate) text: String,
-    /// What weakens it: `uncalibrated`, `within-run`.
+    /// What weakens it: `uncalibrated`, `within-run`, `one short repeat`.
     pub(crate) tags: Vec<String>,
     /// The section with the details, as an anchor.
     pub(crate) href: String,

@@ -142,7 +142,7 @@ fn word(
     } else if best {
         ("reference".to_owned(), "ref")
     } else {
-        match row.and_then(|r| r.verdict) {
+        match row.and_then(compare::told) {
             Some(verdict) => (verdict.to_string(), compare::class(Some(verdict))),
             None => ("not told".to_owned(), "ref"),
         }
