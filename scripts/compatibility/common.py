@@ -134,8 +134,9 @@ class Group:
         for suite, test, reason in known():
             if not re.search(suite, f"{self.suite} {self.name}"):
                 continue
-            for failed in self.failed:
-                if re.search(test, failed):
+            told = test.removeprefix("message:")
+            for failed, message in self.failed.items():
+                if re.search(told, failed if told == test else message):
                     self.reasons.setdefault(failed, reason)
 
     def unexplained(self):
