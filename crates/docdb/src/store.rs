@@ -14,16 +14,20 @@ use std::time::Duration;
 use arc_swap::ArcSwap;
 use kv::{Durability, Engine, ErrorKind, TreeId, TreeOptions};
 use query::{Code, Error, Namespace, Result};
-use stdx::sync::{Condvar, Mutex};
+use stdx::sync::{Condvar, Mutex, MutexGuard};
 
 use crate::catalog::{Catalog, Named};
 use crate::collection::{Collection, Core, fold_counts};
 use crate::cursor::Cursors;
 use crate::error;
+use crate::op::Op;
 use crate::session::{Intents, Moments, Sessions};
 use stdx::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 pub use tuning::Tuning;
+
+/// How often who waits looks whether it may go on waiting.
+const LOOK: Duration = Duration::from_millis(50);
 
 /// How a store is opened.
 #[derive(Clone, Debug)]
@@ -198,22 +202,33 @@ impl Store {
     }
 
     /// Change the catalog, one at a time; `None` when others change it for longer than `limit`.
-    pub(crate) fn changes_within(&self, limit: Duration) -> Option<stdx::sync::MutexGuard<'_, ()>> {
-        let deadline = stdx::time::now() + limit;
-        loop {
-            if let Some(changes) = self.changes.try_lock() {
-                return Some(changes);
-            }
-            if deadline <= stdx::time::now() {
-                return None;
-            }
-            stdx::time::sleep(Duration::from_millis(1));
-        }
+    pub(crate) fn changes_within(&self, limit: Duration) -> Option<MutexGuard<'_, ()>> {
+        self.changes.try_lock_for(limit)
     }
 
     /// Change the catalog, one at a time.
-    pub(crate) fn changes(&self) -> stdx::sync::MutexGuard<'_, ()> {
-        self.changes.lock()
+    ///
+    /// # Errors
+    /// That the operation must end while others change it.
+    pub(crate) fn changes(&self, op: &Op<'_>) -> Result<MutexGuard<'_, ()>> {
+        loop {
+            if let Some(changes) = self.changes_within(LOOK) {
+                return Ok(changes);
+            }
+            self.check_open(op)?;
+        }
+    }
+
+    /// Whether an operation that waits may go on waiting.
+    ///
+    /// # Errors
+    /// As [`Op::check`]; `InterruptedAtShutdown` when the store is closed.
+    pub(crate) fn check_open(&self, op: &Op<'_>) -> Result<()> {
+        if self.is_closed() {
+            let message = "the store is closed";
+            return Err(Error::new(Code::INTERRUPTED_AT_SHUTDOWN, message));
+        }
+        op.check()
     }
 
     pub(crate) fn set_catalog(&self, next: Catalog) {

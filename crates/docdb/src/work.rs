@@ -105,13 +105,18 @@ impl<'s> Work<'s> {
     /// when there is no collection of that name.
     ///
     /// # Errors
-    /// `LockTimeout` and `SnapshotUnavailable` in a multi-document transaction.
-    pub(crate) fn collection(&mut self, ns: &Namespace) -> Result<Option<Arc<Collection>>> {
+    /// `LockTimeout` and `SnapshotUnavailable` in a multi-document transaction; that the operation
+    /// must end.
+    pub(crate) fn collection(
+        &mut self,
+        op: &Op<'_>,
+        ns: &Namespace,
+    ) -> Result<Option<Arc<Collection>>> {
         loop {
             let Some(found) = self.lookup(ns)? else {
                 return Ok(None);
             };
-            self.touch(&found)?;
+            self.touch(op, &found)?;
             // It may have changed while the latch was awaited.
             match self.lookup(ns)? {
                 Some(now) if now.core().uuid == found.core().uuid => return Ok(Some(now)),
@@ -130,13 +135,14 @@ impl<'s> Work<'s> {
         }
     }
 
-    fn touch(&mut self, collection: &Collection) -> Result<()> {
+    fn touch(&mut self, op: &Op<'_>, collection: &Collection) -> Result<()> {
         let core = collection.core();
         if self.touched.iter().any(|t| t.core.uuid == core.uuid) {
             return Ok(());
         }
         let limit = (self.is_many() || self.txn.is_some()).then_some(LATCH_WAIT);
-        let Some(latch) = core.latch.shared(false, limit) else {
+        let check = || self.store.check_open(op);
+        let Some(latch) = core.latch.shared(false, limit, &check)? else {
             let message = format!(
                 "Unable to acquire lock on '{}' within 200ms",
                 collection.ns()

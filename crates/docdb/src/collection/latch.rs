@@ -3,11 +3,18 @@
 //!
 //! - L1. While somebody waits to hold it alone, newcomers wait, but not those who are let `again`:
 //!   they hold it already, and waiting for themselves would never end.
+//! - L2. Who waits looks now and then whether it may go on, and keeps its place meanwhile.
+//! - L3. Latches come before the lock of the catalog's changes and before engine transactions: who
+//!   holds one of those waits for a latch only with a limit, or not at all.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use stdx::sync::{Condvar, Mutex};
+use query::Result;
+use stdx::sync::{Condvar, Mutex, MutexGuard};
+
+/// How often who waits looks whether it may go on waiting.
+const LOOK: Duration = Duration::from_millis(50);
 
 /// The latch.
 #[derive(Default)]
@@ -29,57 +36,78 @@ pub(crate) struct Shared(Arc<Latch>);
 /// Held alone.
 pub(crate) struct Alone(Arc<Latch>);
 
+/// Whether who waits may go on waiting.
+pub(crate) type Check<'c> = &'c dyn Fn() -> Result<()>;
+
 impl Latch {
     /// Hold it together with others. `again` says that this thread's work holds it already. `None`
     /// after `limit`.
+    ///
+    /// # Errors
+    /// What `check` says while others hold it.
     pub(crate) fn shared(
         self: &Arc<Latch>,
         again: bool,
         limit: Option<Duration>,
-    ) -> Option<Shared> {
+        check: Check<'_>,
+    ) -> Result<Option<Shared>> {
         let mut state = self.state.lock();
-        let deadline = limit.map(|limit| stdx::time::now() + limit);
+        let mut deadline = None;
         while state.alone || (!again && 0 < state.waiting) {
-            if !self.wait(&mut state, deadline) {
-                return None;
+            if !self.wait(&mut state, limit, &mut deadline, check)? {
+                return Ok(None);
             }
         }
         state.shared += 1;
-        Some(Shared(Arc::clone(self)))
+        Ok(Some(Shared(Arc::clone(self))))
     }
 
     /// Hold it alone. `None` after `limit`.
-    pub(crate) fn alone(self: &Arc<Latch>, limit: Option<Duration>) -> Option<Alone> {
+    ///
+    /// # Errors
+    /// What `check` says while others hold it.
+    pub(crate) fn alone(
+        self: &Arc<Latch>,
+        limit: Option<Duration>,
+        check: Check<'_>,
+    ) -> Result<Option<Alone>> {
         let mut state = self.state.lock();
-        let deadline = limit.map(|limit| stdx::time::now() + limit);
+        let mut deadline = None;
         state.waiting += 1;
-        let mut held = true;
-        while held && (state.alone || 0 < state.shared) {
-            held = self.wait(&mut state, deadline);
+        let mut waited = Ok(true);
+        while (state.alone || 0 < state.shared) && matches!(waited, Ok(true)) {
+            waited = self.wait(&mut state, limit, &mut deadline, check);
         }
         state.waiting -= 1;
-        if !held {
-            drop(state);
-            self.changed.notify_all();
-            return None;
+        if let Ok(true) = waited {
+            state.alone = true;
+            return Ok(Some(Alone(Arc::clone(self))));
         }
-        state.alone = true;
-        Some(Alone(Arc::clone(self)))
+        drop(state);
+        self.changed.notify_all();
+        waited.map(|_| None)
     }
 
-    /// False when the deadline has passed.
+    /// Wait for a change, at most [`LOOK`]. False when `limit` has passed since the first call.
     fn wait(
         &self,
-        state: &mut stdx::sync::MutexGuard<'_, State>,
-        deadline: Option<Instant>,
-    ) -> bool {
-        match deadline {
-            None => {
-                self.changed.wait(state);
-                true
+        state: &mut MutexGuard<'_, State>,
+        limit: Option<Duration>,
+        deadline: &mut Option<Instant>,
+        check: Check<'_>,
+    ) -> Result<bool> {
+        check()?;
+        let now = stdx::time::now();
+        let mut until = now + LOOK;
+        if let Some(limit) = limit {
+            let deadline = *deadline.get_or_insert(now + limit);
+            if deadline <= now {
+                return Ok(false);
             }
-            Some(deadline) => !self.changed.wait_until(state, deadline).timed_out(),
+            until = until.min(deadline);
         }
+        self.changed.wait_until(state, until);
+        Ok(true)
     }
 }
 
@@ -104,20 +132,59 @@ impl Drop for Alone {
 
 #[cfg(test)]
 mod tests {
+    use std::cell::Cell;
+
+    use query::Error;
+
     use super::*;
+
+    fn shared(latch: &Arc<Latch>, again: bool) -> Option<Shared> {
+        let limit = Some(Duration::ZERO);
+        latch
+            .shared(again, limit, &|| Ok(()))
+            .expect("nobody ends it")
+    }
+
+    fn alone(latch: &Arc<Latch>) -> Option<Alone> {
+        let limit = Some(Duration::ZERO);
+        latch.alone(limit, &|| Ok(())).expect("nobody ends it")
+    }
 
     #[test]
     fn who_waits_to_be_alone_goes_before_newcomers() {
         let latch = Arc::new(Latch::default());
-        let first = latch.shared(false, None);
-        assert!(latch.alone(Some(Duration::ZERO)).is_none());
-        let second = latch.shared(false, Some(Duration::ZERO));
+        let first = shared(&latch, false);
+        assert!(first.is_some());
+        assert!(alone(&latch).is_none());
+        let second = shared(&latch, false);
         assert!(second.is_some(), "nobody waits any more");
         drop((first, second));
-        let alone = latch.alone(Some(Duration::ZERO));
-        assert!(alone.is_some());
-        assert!(latch.shared(true, Some(Duration::ZERO)).is_none());
-        drop(alone);
-        assert!(latch.shared(false, Some(Duration::ZERO)).is_some());
+        let held = alone(&latch);
+        assert!(held.is_some());
+        assert!(shared(&latch, true).is_none());
+        drop(held);
+        assert!(shared(&latch, false).is_some());
+    }
+
+    #[test]
+    fn who_waits_is_ended_and_gives_its_place_up() {
+        let latch = Arc::new(Latch::default());
+        let first = shared(&latch, false);
+        let looks = Cell::new(0);
+        let check = || {
+            looks.set(looks.get() + 1);
+            match looks.get() {
+                3 => Err(Error::bad_value("enough")),
+                _ => Ok(()),
+            }
+        };
+        assert!(latch.alone(None, &check).is_err());
+        assert_eq!(looks.get(), 3);
+        assert!(shared(&latch, false).is_some(), "nobody waits any more");
+        drop(first);
+        let held = alone(&latch);
+        assert!(held.is_some());
+        looks.set(0);
+        assert!(latch.shared(false, None, &check).is_err());
     }
 }

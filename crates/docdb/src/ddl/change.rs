@@ -1,6 +1,7 @@
 //! A change of one collection, from its locks to the swap of the catalog.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use kv::Durability;
 use query::{Code, Error, Namespace, Result};
@@ -11,7 +12,13 @@ use crate::collection::{Alone, Collection, CollectionOptions};
 use crate::error;
 use crate::index::Index;
 use crate::op::Op;
-use crate::store::{Store, is_view};
+use crate::store::Store;
+
+/// How long who holds one latch waits for another.
+const TURN: Duration = Duration::from_millis(50);
+
+/// How long it then leaves both to others.
+const PAUSE: Duration = Duration::from_millis(5);
 
 /// A change under way (D1).
 pub(super) struct Change<'s> {
@@ -26,39 +33,81 @@ impl Store {
     /// Begin a change of a collection.
     ///
     /// # Errors
-    /// `NamespaceNotFound`, `CommandNotSupportedOnView`; `MaxTimeMSExpired` when others hold the
-    /// collection too long.
+    /// `NamespaceNotFound`, `CommandNotSupportedOnView`; that the operation must end.
     pub(super) fn begin_change(&self, op: &Op<'_>, ns: &Namespace) -> Result<Change<'_>> {
         op.check()?;
         outside(op)?;
-        let changes = self.changes();
-        let collection = match self.lookup(ns) {
-            None => return Err(not_found(ns)),
-            Some(Named::View(_)) => return Err(is_view(ns)),
-            Some(Named::Collection(collection)) => collection,
-        };
-        let alone = self.hold(op, &collection)?;
+        loop {
+            let found = self.existing(ns)?;
+            let alone = self.hold(op, &found)?;
+            let changes = self.changes(op)?;
+            if let Some(change) = self.change_under(ns, &found, alone, changes)? {
+                return Ok(change);
+            }
+        }
+    }
+
+    /// The change of a collection whose latch is held; `None` when the name is another's by now.
+    pub(super) fn change_under<'s>(
+        &'s self,
+        ns: &Namespace,
+        found: &Collection,
+        alone: Alone,
+        changes: MutexGuard<'s, ()>,
+    ) -> Result<Option<Change<'s>>> {
+        let collection = self.existing(ns)?;
+        if !is_same(&collection, found) {
+            return Ok(None);
+        }
         let stored = self.get_stored(ns)?.ok_or_else(|| not_found(ns))?;
-        Ok(Change {
+        Ok(Some(Change {
             store: self,
             collection,
             stored,
             _alone: alone,
             _changes: changes,
-        })
+        }))
     }
 
     /// Hold the latch of a collection alone.
+    ///
+    /// # Errors
+    /// That the operation must end.
     pub(crate) fn hold(&self, op: &Op<'_>, collection: &Collection) -> Result<Alone> {
-        let limit = op
-            .deadline
-            .map(|d| d.saturating_duration_since(stdx::time::now()));
-        collection
-            .core()
-            .latch
-            .alone(limit)
-            .ok_or_else(|| Error::new(Code::MAX_TIME_MS_EXPIRED, "operation exceeded time limit"))
+        let check = || self.check_open(op);
+        loop {
+            if let Some(alone) = collection.core().latch.alone(None, &check)? {
+                return Ok(alone);
+            }
+        }
     }
+
+    /// Hold the latches of two collections alone (D3).
+    ///
+    /// # Errors
+    /// That the operation must end.
+    pub(super) fn hold_both(
+        &self,
+        op: &Op<'_>,
+        first: &Collection,
+        second: &Collection,
+    ) -> Result<(Alone, Alone)> {
+        let check = || self.check_open(op);
+        loop {
+            let one = self.hold(op, first)?;
+            if let Some(two) = second.core().latch.alone(Some(TURN), &check)? {
+                return Ok((one, two));
+            }
+            // Who holds the second may wait for the first: let it in before trying again.
+            drop(one);
+            stdx::time::sleep(PAUSE);
+        }
+    }
+}
+
+/// Whether two states are of one collection.
+pub(super) fn is_same(a: &Collection, b: &Collection) -> bool {
+    a.core().uuid == b.core().uuid
 }
 
 impl Change<'_> {

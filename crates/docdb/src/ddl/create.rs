@@ -30,7 +30,7 @@ impl Store {
             options.collation = crate::collate::in_full(collation)?;
         }
         check_new(ns)?;
-        let _changes = self.changes();
+        let _changes = self.changes(op)?;
         let catalog = self.catalog();
         if let Some(found) = catalog.get(ns) {
             let same = found.collection().is_some_and(|found| found.uuid() == uuid);
@@ -69,7 +69,7 @@ impl Store {
         if let Some(transaction) = op.transaction {
             return self.create_in(op, transaction.names(), ns, options);
         }
-        let _changes = self.changes();
+        let _changes = self.changes(op)?;
         if let Some(found) = self.catalog().get(ns) {
             if *found.options() == options {
                 return Ok(());
@@ -91,7 +91,7 @@ impl Store {
         if let Some(transaction) = op.transaction {
             return self.bear(transaction.names(), ns, CollectionOptions::default());
         }
-        let _changes = self.changes();
+        let _changes = self.changes(op)?;
         if let Some(found) = self.lookup(ns) {
             return found.collection().cloned().ok_or_else(|| is_view(ns));
         }

@@ -37,7 +37,7 @@ impl Store {
         match self.lookup(ns) {
             None => return Ok(false),
             Some(Named::View(_)) => {
-                let _changes = self.changes();
+                let _changes = self.changes(op)?;
                 let mut txn = self.engine().begin_write().map_err(error::engine)?;
                 let deleted = txn.delete(self.trees().catalog, &stored_key(ns));
                 deleted.map_err(error::engine)?;

@@ -22,7 +22,7 @@ impl Store {
     /// `CannotConvertIndexToUnique`.
     pub fn coll_mod(&self, op: &Op<'_>, ns: &Namespace, fields: &Document) -> Result<Document> {
         if let Some(Named::View(options)) = self.lookup(ns) {
-            return self.modify_view(ns, &options, fields);
+            return self.modify_view(op, ns, &options, fields);
         }
         let mut change = self.begin_change(op, ns)?;
         let mut reply = Document::new();
@@ -79,6 +79,7 @@ impl Store {
 
     fn modify_view(
         &self,
+        op: &Op<'_>,
         ns: &Namespace,
         options: &CollectionOptions,
         fields: &Document,
@@ -94,7 +95,7 @@ impl Store {
         }
         let mut parsed = CollectionOptions::parse(&next)?;
         parsed.collation.clone_from(&options.collation);
-        let _changes = self.changes();
+        let _changes = self.changes(op)?;
         if let Some(view) = &parsed.view {
             self.check_view(ns, view)?;
         }
@@ -125,10 +126,10 @@ impl Store {
         });
         change.finish(change.indexes())?;
         drop(change);
-        self.write(op, &mut |work| match work.collection(ns)? {
+        self.write(op, &mut |work| match work.collection(op, ns)? {
             None => Ok(()),
             Some(collection) => {
-                work.hold_capped(&collection)?;
+                work.hold_capped(op, &collection)?;
                 work.evict(&collection)
             }
         })

@@ -5,11 +5,15 @@ use std::sync::Arc;
 use query::{Code, Error, Namespace, Result};
 use stdx::sync::atomic::Ordering;
 
-use super::change::commit;
+use super::change::{Change, commit, is_same, outside};
 use crate::catalog::{Named, stored_key};
+use crate::collection::{Alone, Collection};
 use crate::error;
 use crate::op::Op;
 use crate::store::{Store, is_view};
+
+/// The change of the source, the target and the target's latch.
+type Begun<'s> = (Change<'s>, Option<Arc<Collection>>, Option<Alone>);
 
 impl Store {
     /// Give a collection another name. `drop_target` drops the collection that has it.
@@ -35,19 +39,7 @@ impl Store {
             let message = format!("Source collection {from} does not exist");
             return Err(Error::new(Code::NAMESPACE_NOT_FOUND, message));
         }
-        let change = self.begin_change(op, from)?;
-        let target = match self.lookup(to) {
-            None => None,
-            Some(Named::View(_)) => return Err(is_view(to)),
-            Some(Named::Collection(_)) if !drop_target => {
-                return Err(Error::new(
-                    Code::NAMESPACE_EXISTS,
-                    "target namespace exists",
-                ));
-            }
-            Some(Named::Collection(target)) => Some(target),
-        };
-        let _target_alone = target.as_ref().map(|t| self.hold(op, t)).transpose()?;
+        let (change, target, _target_alone) = self.begin_rename(op, from, to, drop_target)?;
         let mut stored = change.stored.clone();
         stored.ns = to.clone();
         let mut txn = self.engine().begin_write().map_err(error::engine)?;
@@ -67,9 +59,58 @@ impl Store {
         }
         drop(change);
         if let Some(target) = target {
-            let target = Arc::clone(&target);
             self.drop_trees(&target);
         }
         Ok(())
+    }
+    /// Begin the change; gives the collection that is dropped, and its latch, too.
+    fn begin_rename(
+        &self,
+        op: &Op<'_>,
+        from: &Namespace,
+        to: &Namespace,
+        drop_target: bool,
+    ) -> Result<Begun<'_>> {
+        op.check()?;
+        outside(op)?;
+        loop {
+            let source = self.existing(from)?;
+            let target = self.target(to, drop_target)?;
+            let (alone, target_alone) = match &target {
+                None => (self.hold(op, &source)?, None),
+                // In the order of the names, as `applyOps` takes them.
+                Some(target) if to < from => {
+                    let (two, one) = self.hold_both(op, target, &source)?;
+                    (one, Some(two))
+                }
+                Some(target) => {
+                    let (one, two) = self.hold_both(op, &source, target)?;
+                    (one, Some(two))
+                }
+            };
+            let changes = self.changes(op)?;
+            let now = self.target(to, drop_target)?;
+            let same = match (&target, &now) {
+                (None, None) => true,
+                (Some(then), Some(now)) => is_same(then, now),
+                _ => false,
+            };
+            if same && let Some(change) = self.change_under(from, &source, alone, changes)? {
+                return Ok((change, now, target_alone));
+            }
+        }
+    }
+
+    /// The collection that has the new name, and is to be dropped.
+    fn target(&self, to: &Namespace, drop_target: bool) -> Result<Option<Arc<Collection>>> {
+        match self.lookup(to) {
+            None => Ok(None),
+            Some(Named::View(_)) => Err(is_view(to)),
+            Some(Named::Collection(_)) if !drop_target => Err(Error::new(
+                Code::NAMESPACE_EXISTS,
+                "target namespace exists",
+            )),
+            Some(Named::Collection(target)) => Ok(Some(target)),
+        }
     }
 }

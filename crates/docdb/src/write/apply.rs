@@ -74,8 +74,8 @@ impl Store {
             // All latches before the transaction begins, in one order for everybody.
             let names: BTreeSet<&Namespace> = entries.iter().map(|entry| &entry.ns).collect();
             for ns in names {
-                if let Some(collection) = work.collection(ns)? {
-                    work.hold_capped(&collection)?;
+                if let Some(collection) = work.collection(op, ns)? {
+                    work.hold_capped(op, &collection)?;
                 }
             }
             for (place, entry) in entries.iter().enumerate() {
@@ -83,7 +83,7 @@ impl Store {
                 if place % 64 == 63 {
                     op.check()?;
                 }
-                let collection = work.collection(&entry.ns)?;
+                let collection = work.collection(op, &entry.ns)?;
                 let collection = collection.ok_or_else(|| self.missing(&entry.ns))?;
                 let one = One {
                     op,

@@ -131,10 +131,10 @@ impl Store {
         }
         self.write(op, &mut |work| {
             let mut done = Done::default();
-            let Some(collection) = work.collection(ns)? else {
+            let Some(collection) = work.collection(op, ns)? else {
                 return Ok(0);
             };
-            work.hold_capped(&collection)?;
+            work.hold_capped(op, &collection)?;
             if let Some(found) = seek.first(op, work, &collection)? {
                 work.remove(&collection, &found.record, &found.document)?;
                 done.n = 1;

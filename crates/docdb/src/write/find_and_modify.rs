@@ -154,10 +154,10 @@ struct Task<'a> {
 
 impl Task<'_> {
     fn run(&self, work: &mut Work<'_>) -> Result<FindAndModifyReply> {
-        let Some(collection) = work.collection(self.ns)? else {
+        let Some(collection) = work.collection(self.op, self.ns)? else {
             return Ok(FindAndModifyReply::default());
         };
-        work.hold_capped(&collection)?;
+        work.hold_capped(self.op, &collection)?;
         let bypass = self.asked.bypass_validation;
         let mut reply = FindAndModifyReply::default();
         match (self.seek.first(self.op, work, &collection)?, self.update) {

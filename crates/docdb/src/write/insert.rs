@@ -114,7 +114,7 @@ impl Store {
             .collect();
         let done = self.write(op, &mut |work| {
             let mut done = InsertReply::default();
-            let collection = match work.collection(ns)? {
+            let collection = match work.collection(op, ns)? {
                 Some(collection) => collection,
                 // It was created by this transaction, or else dropped a moment ago.
                 None if work.is_many() => return Err(crate::error::conflict()),
@@ -123,7 +123,7 @@ impl Store {
                     return Err(crate::error::conflict());
                 }
             };
-            work.hold_capped(&collection)?;
+            work.hold_capped(op, &collection)?;
             batch.insert(op, work, &collection, &ready, &mut done)?;
             work.evict(&collection)?;
             Ok(done)

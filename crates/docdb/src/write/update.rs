@@ -219,10 +219,10 @@ impl One<'_> {
 
     fn single(&self, seek: &Seek, update: &Update) -> Result<Done> {
         self.store.write(self.op, &mut |work| {
-            let Some(collection) = work.collection(self.ns)? else {
+            let Some(collection) = work.collection(self.op, self.ns)? else {
                 return Ok(Done::default());
             };
-            work.hold_capped(&collection)?;
+            work.hold_capped(self.op, &collection)?;
             let mut done = Done::default();
             match seek.first(self.op, work, &collection)? {
                 Some(found) => {
@@ -293,10 +293,10 @@ pub(super) fn for_portions(
     loop {
         let mut records: Option<Vec<RecordId>> = None;
         let (sum, full) = store.write(op, &mut |work| {
-            let Some(collection) = work.collection(ns)? else {
+            let Some(collection) = work.collection(op, ns)? else {
                 return Ok(((0, 0), false));
             };
-            work.hold_capped(&collection)?;
+            work.hold_capped(op, &collection)?;
             // After a conflict the same portion is done again: the stream has gone on.
             if records.is_none() {
                 let mut found = Vec::new();

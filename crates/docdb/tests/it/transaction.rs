@@ -1,9 +1,13 @@
 //! Multi-document transactions.
 
-use bson::{Document, doc};
-use docdb::{CollectionOptions, FindRequest, InsertOptions, Op};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
-use crate::lab::{Lab, ns, on_each, raw};
+use bson::{Document, doc};
+use docdb::{CollectionOptions, FindRequest, InsertOptions, Namespace, Op};
+
+use crate::lab::{Lab, ns, on_each, op, raw};
 use crate::session::session;
 use crate::write::set;
 
@@ -222,5 +226,42 @@ fn the_next_transaction_of_a_session_does_not_conflict_with_the_last() {
             assert_eq!(done, Ok(1), "{number}");
         }
         lab.store.abort_transaction(&session(1, 49)).unwrap();
+    });
+}
+
+#[test]
+fn a_change_that_waits_for_a_transaction_ends_when_told_and_leaves_others_alone() {
+    on_each(|lab| {
+        // Where there is one writer all others wait for the transaction.
+        if !lab.store.engine().capabilities().concurrent_writers {
+            return;
+        }
+        lab.insert(&ns("c"), &[doc! { "_id": 0 }]);
+        insert(lab, session(1, 1), true, doc! { "_id": 1 }).unwrap();
+        let killed = Arc::new(AtomicBool::new(false));
+        let (store, told) = (Arc::clone(&lab.store), Arc::clone(&killed));
+        let change = stdx::sync::spawn("change", move || {
+            let mut op = op();
+            op.killed = told;
+            store.drop_collection(&op, &ns("c"))
+        });
+        // As soon as it waits, who writes to the collection waits behind it, as long as it may.
+        let late = (10..).find_map(|id| {
+            let mut op = op();
+            op.deadline = Some(stdx::time::now() + Duration::from_millis(20));
+            let document = raw(&doc! { "_id": id });
+            let options = InsertOptions::default();
+            lab.store.insert(&op, &ns("c"), &[&document], options).err()
+        });
+        assert_eq!(late.unwrap().code.0, 50);
+        let other = Namespace::new("other", "d").unwrap();
+        let options = CollectionOptions::default();
+        lab.store.create(&op(), &other, options).unwrap();
+        assert!(lab.store.drop_collection(&op(), &other).unwrap());
+        killed.store(true, Ordering::Relaxed);
+        let ended = change.unwrap().join().unwrap();
+        assert_eq!(ended.unwrap_err().code.0, 11601);
+        lab.store.commit_transaction(&session(1, 1)).unwrap();
+        assert!(lab.store.drop_collection(&op(), &ns("c")).unwrap());
     });
 }
