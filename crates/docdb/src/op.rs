@@ -6,6 +6,8 @@ use std::time::{Duration, Instant};
 
 use bson::{Bson, DateTime};
 use kv::Durability;
+use query::expr::System;
+use query::settings::Settings;
 use query::{Code, Error, Result};
 use stdx::sync::atomic::{AtomicBool, Ordering};
 
@@ -33,6 +35,8 @@ pub struct Op<'a> {
     pub comment: Option<Bson>,
     /// For whom: `user@database`.
     pub user: Option<String>,
+    /// What expressions read of the system beside `$$NOW`.
+    pub system: Option<Arc<System>>,
 }
 
 /// The session of an operation.
@@ -82,6 +86,7 @@ impl Op<'static> {
             session: self.session,
             comment: self.comment,
             user: self.user,
+            system: self.system,
         }
     }
 }
@@ -95,6 +100,7 @@ pub(crate) struct Parts {
     session: Option<SessionRef>,
     comment: Option<Bson>,
     user: Option<String>,
+    system: Option<Arc<System>>,
 }
 
 impl Parts {
@@ -114,6 +120,7 @@ impl Parts {
             held,
             comment: self.comment,
             user: self.user,
+            system: self.system,
         }
     }
 }
@@ -133,7 +140,15 @@ impl Op<'_> {
             held: None,
             comment: None,
             user: None,
+            system: None,
         }
+    }
+
+    /// Settings for parsing what it says: byte order, and the variables of the system.
+    pub(crate) fn settings(&self) -> Settings {
+        let mut settings = Settings::at(self.now);
+        settings.variables.set_system(self.system.clone());
+        settings
     }
 
     /// Whether it reads what is there now, and no moment.

@@ -55,7 +55,7 @@ impl Collated {
     /// # Errors
     /// Variables that are none.
     pub(crate) fn settings(&self, op: &Op<'_>, variables: Option<&Document>) -> Result<Settings> {
-        let mut settings = Settings::at(op.now);
+        let mut settings = op.settings();
         settings.collator.clone_from(&self.collator);
         if let Some(variables) = variables {
             let raw = bson::RawDocumentBuf::try_from(variables)?;

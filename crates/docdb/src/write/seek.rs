@@ -51,7 +51,7 @@ impl Seek {
         said: &Said<'_>,
         collection: Option<&Collection>,
     ) -> Result<Seek> {
-        let mut settings = Settings::at(op.now);
+        let mut settings = op.settings();
         settings.collator = collator(said.collation, collection)?;
         if let Some(variables) = said.variables {
             let raw = RawDocumentBuf::try_from(variables)?;

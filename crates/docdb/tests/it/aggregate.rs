@@ -1,8 +1,10 @@
 //! Pipelines over collections, and what they write.
 
+use std::sync::Arc;
+
 use bson::{Document, doc};
 
-use crate::lab::{Lab, ns, on_each};
+use crate::lab::{Lab, ns, of, on_each, op};
 
 fn sales(lab: &Lab) {
     let sales: Vec<Document> = (0..30)
@@ -224,5 +226,42 @@ fn merge_wants_a_unique_index_of_its_fields() {
         assert_eq!(all.len(), 3);
         assert_eq!(all[0], doc! { "_id": "a", "item": 0, "n": 0 });
         assert!(all[1].get_object_id("_id").is_ok(), "{}", all[1]);
+    });
+}
+
+#[test]
+fn operations_know_the_time_of_the_deployment_and_the_roles_of_the_user() {
+    on_each(|lab| {
+        lab.insert(&ns("c"), &[doc! { "_id": 1, "role": "read" }]);
+        let time = bson::Timestamp {
+            time: 7,
+            increment: 1,
+        };
+        let roles = bson::bson!([{ "_id": "test.read", "role": "read", "db": "test" }]);
+        let pipeline = of(&[
+            doc! { "$match": { "$expr": { "$in": ["$role", "$$USER_ROLES.role"] } } },
+            doc! { "$project": { "time": "$$CLUSTER_TIME" } },
+        ]);
+        let refused = lab.store.aggregate(&op(), &ns("c"), &pipeline);
+        assert_eq!(refused.unwrap_err().code.0, 51_144);
+        let mut known = op();
+        known.system = Some(Arc::new(query::expr::System {
+            cluster_time: Some(time.into()),
+            user_roles: Some(Arc::new(roles)),
+        }));
+        let batch = lab.store.aggregate(&known, &ns("c"), &pipeline).unwrap();
+        let wanted = [doc! { "_id": 1, "time": time }];
+        assert_eq!(crate::lab::documents(&batch), wanted);
+        let set = doc! { "$set": { "by": "$$USER_ROLES.role" } };
+        let statement = docdb::UpdateStatement::new(
+            crate::lab::raw(&doc! { "$expr": { "$in": ["read", "$$USER_ROLES.role"] } }),
+            bson::RawBson::try_from(bson::Bson::Array(vec![set.into()])).unwrap(),
+        );
+        let updated = lab
+            .store
+            .update(&known, &ns("c"), &[statement], true, false);
+        assert_eq!(updated.unwrap().n_modified, 1);
+        let wanted = doc! { "_id": 1, "role": "read", "by": ["read"] };
+        assert_eq!(lab.all(&ns("c")), [wanted]);
     });
 }

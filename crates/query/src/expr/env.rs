@@ -80,12 +80,32 @@ impl<'a> Frame<'a> {
     }
 }
 
+/// Variables of the system that few operations read.
+#[derive(Clone, Debug, Default)]
+pub struct System {
+    /// `CLUSTER_TIME`: the time of the operation by the clock of the deployment, if it has one.
+    pub cluster_time: Option<Bson>,
+    /// `USER_ROLES`: an array of documents `{_id, role, db}`, if users are known.
+    pub user_roles: Option<Arc<Bson>>,
+}
+
+impl System {
+    fn get(&self, name: &str) -> Option<&Bson> {
+        match name {
+            "CLUSTER_TIME" => self.cluster_time.as_ref(),
+            "USER_ROLES" => self.user_roles.as_deref(),
+            _ => None,
+        }
+    }
+}
+
 /// The variables of an operation: `NOW` and the other system variables, and those of `let`.
 ///
 /// Cloning shares the values.
 #[derive(Clone, Debug, Default)]
 pub struct Variables {
     values: Arc<Vec<(Box<str>, Option<Bson>)>>,
+    system: Option<Arc<System>>,
 }
 
 impl Variables {
@@ -132,6 +152,11 @@ impl Variables {
         }
     }
 
+    /// Sets those of the system beside `NOW`.
+    pub fn set_system(&mut self, system: Option<Arc<System>>) {
+        self.system = system;
+    }
+
     /// Whether there is one of this name.
     #[must_use]
     pub fn contains(&self, name: &str) -> bool {
@@ -141,8 +166,24 @@ impl Variables {
     /// Its value; `None` when it is missing or not there at all.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&Bson> {
-        let (_, value) = self.values.iter().find(|(known, _)| &**known == name)?;
-        value.as_ref()
+        match self.values.iter().find(|(known, _)| &**known == name) {
+            Some((_, value)) => value.as_ref(),
+            None => self.system.as_ref()?.get(name),
+        }
+    }
+
+    /// Its value, as an expression reads it.
+    ///
+    /// # Errors
+    /// 51144 for a variable of the system that the operation does not have.
+    pub(super) fn read(&self, name: &str) -> Result<Option<&Bson>> {
+        match self.get(name) {
+            None if matches!(name, "CLUSTER_TIME" | "USER_ROLES") => Err(Error::location(
+                51_144,
+                format!("Builtin variable '$${name}' is not available"),
+            )),
+            found => Ok(found),
+        }
     }
 
     /// The names, in the order in which they were set.

@@ -55,7 +55,7 @@ mod zone;
 mod tests;
 
 pub use dependencies::Dependencies;
-pub use env::{Env, Variables};
+pub use env::{Env, System, Variables};
 pub use field_path::FieldPath;
 pub(crate) use function::names;
 pub use node::Expr;

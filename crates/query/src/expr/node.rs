@@ -119,7 +119,7 @@ impl Expr {
         match &self.node {
             Node::Constant(value) => Ok(Some(Cow::Borrowed(value))),
             Node::Missing => Ok(None),
-            Node::Path(base, path) => Ok(path_value(base, path, env)),
+            Node::Path(base, path) => path_value(base, path, env),
             Node::Object(fields) => object_value(fields, env),
             Node::Array(items) => array_value(items, env),
             Node::Call(call) => call.evaluate(env),
@@ -127,16 +127,16 @@ impl Expr {
     }
 }
 
-fn path_value<'e>(base: &Base, path: &FieldPath, env: &Env<'e>) -> Value<'e> {
+fn path_value<'e>(base: &Base, path: &FieldPath, env: &Env<'e>) -> Result<Value<'e>> {
     let found = match base {
         Base::Root if path.is_empty() => {
-            return Some(Cow::Owned(Bson::Document(env.root.clone())));
+            return Ok(Some(Cow::Owned(Bson::Document(env.root.clone()))));
         }
-        Base::Root => return path.in_document(env.root),
-        Base::Local(_, level) => env.local(*level)?,
-        Base::Outer(name) => env.vars.get(name)?,
+        Base::Root => return Ok(path.in_document(env.root)),
+        Base::Local(_, level) => env.local(*level),
+        Base::Outer(name) => env.vars.read(name)?,
     };
-    path.in_value(found)
+    Ok(found.and_then(|found| path.in_value(found)))
 }
 
 fn object_value<'e>(fields: &'e [(String, Expr)], env: &Env<'e>) -> Result<Value<'e>> {

@@ -32,6 +32,8 @@ pub(crate) struct User {
     pub(crate) id: Option<Bson>,
     /// Roles.
     pub(crate) roles: Vec<Name>,
+    /// The roles and those they inherit, as `$$USER_ROLES` shows them.
+    pub(crate) shown: Arc<Bson>,
     /// What the roles grant, with what they inherit.
     pub(crate) grants: Vec<Grant>,
     /// From where they may authenticate, by themselves and by each role.
@@ -164,6 +166,10 @@ impl User {
             }
         }
         let roles = custom::listed(&document)?;
+        let shown = known.closure(&roles).into_iter().map(|(role, db)| {
+            Bson::Document(doc! {"_id": key(&db, &role), "role": role, "db": db})
+        });
+        let shown = Arc::new(Bson::Array(shown.collect()));
         let grants = known.grants(&roles);
         let mut restrictions = vec![Restrictions::of(&document)];
         restrictions.extend(known.restrictions(&roles));
@@ -172,6 +178,7 @@ impl User {
             name,
             database,
             roles,
+            shown,
             grants,
             restrictions,
             credentials,

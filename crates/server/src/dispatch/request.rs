@@ -7,13 +7,16 @@ use std::time::{Duration, Instant};
 use bson::{Bson, RawBsonRef, RawDocument};
 use docdb::{Op, SessionId, SessionRef};
 use kv::Durability;
+use query::expr::System;
 use query::namespace::Namespace;
 use query::{Code, Error, Result};
+use stdx::sync::OnceLock;
 use wire::Message;
 
 use super::arguments::{Arguments, type_name};
 use super::generic::Generic;
 use super::row::{Row, WRITES};
+use crate::auth;
 use crate::server::Server;
 use crate::state::Client;
 
@@ -103,7 +106,19 @@ impl Request {
             session: self.session(),
             comment: self.generic.comment.clone(),
             user: self.user(),
+            system: Some(Arc::new(self.system())),
             ..Op::new(self.durability())
+        }
+    }
+
+    /// What expressions read of the system.
+    fn system(&self) -> System {
+        let server = &self.server;
+        let is_member = server.store.options().replica_set.is_some();
+        let user = auth::user(server, &self.client);
+        System {
+            cluster_time: is_member.then(|| Bson::Timestamp(server.clock.times().0)),
+            user_roles: Some(user.map_or_else(no_roles, |user| Arc::clone(&user.shown))),
         }
     }
 
@@ -167,4 +182,10 @@ impl Request {
     pub(crate) fn taken(&self) -> Duration {
         self.started.elapsed()
     }
+}
+
+/// The roles of nobody.
+fn no_roles() -> Arc<Bson> {
+    static NONE: OnceLock<Arc<Bson>> = OnceLock::new();
+    Arc::clone(NONE.get_or_init(|| Arc::new(Bson::Array(Vec::new()))))
 }

@@ -3,7 +3,7 @@
 use bson::{Bson, Document, doc};
 
 use crate::auth::{as_user, guarded};
-use crate::client::Client;
+use crate::client::{Client, batch};
 
 const UNAUTHORIZED: i32 = 13;
 const BUILTIN: i32 = 128;
@@ -44,6 +44,16 @@ fn a_role_allows_what_it_says_and_what_it_inherits() {
     let insert = |c: &str| doc! {"insert": c, "documents": [{}]};
     user.ok("test", doc! {"find": "c"});
     user.ok("test", insert("d"));
+    user.ok("test", insert("c"));
+    let shown = user.ok(
+        "test",
+        doc! {"find": "c", "limit": 1, "projection": {"_id": 0, "roles": "$$USER_ROLES"}},
+    );
+    let roles = bson::bson!([
+        {"_id": "test.two", "role": "two", "db": "test"},
+        {"_id": "test.one", "role": "one", "db": "test"},
+    ]);
+    assert_eq!(batch(&shown), [doc! {"roles": roles}]);
     assert_eq!(user.fails("test", doc! {"find": "d"}).0, UNAUTHORIZED);
     assert_eq!(
         user.fails("test", doc! {"delete": "c", "deletes": []}).0,

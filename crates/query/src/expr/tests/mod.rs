@@ -10,7 +10,7 @@ mod string;
 
 use bson::{Bson, Document, doc};
 
-use super::{Env, Expr, Scope, Variables};
+use super::{Env, Expr, Scope, System, Variables};
 use crate::Result;
 
 /// The value of an expression over a document.
@@ -50,6 +50,33 @@ fn paths_reach_through_arrays() {
     check("$$ROOT.a", d.clone(), bson::bson!({ "b": 1 }));
     check("$$CURRENT.a.b", d.clone(), Bson::Int32(1));
     check("$$REMOVE", d, None);
+}
+
+#[test]
+fn variables_of_the_system_are_there_or_refused() {
+    let time = Bson::Timestamp(bson::Timestamp {
+        time: 7,
+        increment: 1,
+    });
+    let roles = bson::bson!([{ "_id": "test.read", "role": "read", "db": "test" }]);
+    let mut variables = Variables::default();
+    let value = |text: &str, variables: &Variables| {
+        let scope = Scope::new().with_variables(variables);
+        let expr = Expr::parse(&Bson::String(text.to_owned()), &scope)?;
+        expr.evaluate(&Env::new(&Document::new(), variables))
+    };
+    for name in ["$$CLUSTER_TIME", "$$USER_ROLES.role"] {
+        let error = value(name, &variables).unwrap_err();
+        assert_eq!(error.code.0, 51_144, "{name}: {error}");
+    }
+    assert_eq!(value("$$SEARCH_META", &variables), Ok(None));
+    variables.set_system(Some(std::sync::Arc::new(System {
+        cluster_time: Some(time.clone()),
+        user_roles: Some(std::sync::Arc::new(roles)),
+    })));
+    assert_eq!(value("$$CLUSTER_TIME", &variables), Ok(Some(time)));
+    let names = bson::bson!(["read"]);
+    assert_eq!(value("$$USER_ROLES.role", &variables), Ok(Some(names)));
 }
 
 #[test]
