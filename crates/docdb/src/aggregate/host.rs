@@ -7,7 +7,7 @@ use query::execute::{Host, Listed, Rows, Spill, build};
 use query::filter::Filter;
 use query::pipeline::Pipeline;
 use query::settings::Settings;
-use query::stage::{Merge, MergeOutcome, Statistics};
+use query::stage::{Merge, Statistics};
 use query::{Code, Error, Namespace, Result, Row};
 
 use super::source::Sources;
@@ -16,11 +16,11 @@ use crate::collection::Collection;
 use crate::cursor::View;
 use crate::ddl::too_deep;
 use crate::exec::{Cx, SpillFile, Step};
-use crate::find::{Collated, FindRequest, Query};
+use crate::find::{Collated, Query};
 use crate::limits::VIEW_DEPTH;
-use crate::write::{InsertOptions, UpdateStatement};
+use crate::write::InsertOptions;
 
-/// Documents of one insert by `$out` and `$merge`.
+/// Documents of one insert by `$out`.
 const WRITE_BATCH: usize = 500;
 
 /// What the server reports for stages that storage knows nothing of.
@@ -223,8 +223,10 @@ impl Host for PipelineHost<'_, '_> {
     }
 
     fn merge(&mut self, ns: &Namespace, merge: &Merge, input: &mut dyn Rows) -> Result<()> {
+        let store = self.view.store();
         refuse_in_transaction(self.view.op(), "$merge")?;
-        check_identifies(self.view.store(), ns, merge)?;
+        store.check_writable(self.view.op(), ns)?;
+        check_identifies(store, ns, merge)?;
         // Otherwise a document that is there keeps its `_id`, and a new one gets one when it is
         // inserted.
         let by_id = merge.on.iter().any(|path| path == "_id");
@@ -234,7 +236,8 @@ impl Host for PipelineHost<'_, '_> {
             if by_id && !document.contains_key("_id") {
                 document.insert("_id", ObjectId::new());
             }
-            self.merge_one(ns, merge, document)?;
+            let bypass = self.bypass_validation;
+            store.merge_document(self.view.op(), ns, merge, &document, bypass)?;
         }
         Ok(())
     }
@@ -288,42 +291,6 @@ impl PipelineHost<'_, '_> {
             }
         }
         self.insert(temporary, &mut batch)
-    }
-
-    fn merge_one(&mut self, ns: &Namespace, merge: &Merge, document: Document) -> Result<()> {
-        let store = self.view.store();
-        let op = self.view.op();
-        let key = merge.key(&document)?;
-        let filter = RawDocumentBuf::try_from(&key)?;
-        let request = FindRequest {
-            filter: filter.clone(),
-            limit: Some(1),
-            single_batch: true,
-            ..FindRequest::default()
-        };
-        let found = store.find(op, ns, &request)?.documents.into_iter().next();
-        let existing = found.map(|raw| Document::try_from(&*raw)).transpose()?;
-        match merge.resolve(existing.as_ref(), document)? {
-            MergeOutcome::Nothing => Ok(()),
-            MergeOutcome::Insert(document) => {
-                self.insert(ns, &mut vec![RawDocumentBuf::try_from(&document)?])
-            }
-            MergeOutcome::Replace(document) => {
-                let id = existing.as_ref().and_then(|existing| existing.get("_id"));
-                let mut by_id = Document::new();
-                by_id.insert("_id", id.cloned().unwrap_or(Bson::Null));
-                let statement = UpdateStatement::new(
-                    RawDocumentBuf::try_from(&by_id)?,
-                    RawDocumentBuf::try_from(&document)?,
-                );
-                let bypass = self.bypass_validation;
-                let reply = store.update(op, ns, &[statement], true, bypass)?;
-                match reply.errors.into_iter().next() {
-                    None => Ok(()),
-                    Some(first) => Err(first.error),
-                }
-            }
-        }
     }
 }
 

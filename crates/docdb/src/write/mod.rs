@@ -7,6 +7,7 @@ mod duplicate;
 mod entries;
 mod find_and_modify;
 mod insert;
+mod merge;
 mod seek;
 mod update;
 mod validate;

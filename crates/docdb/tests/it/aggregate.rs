@@ -230,6 +230,55 @@ fn merge_wants_a_unique_index_of_its_fields() {
 }
 
 #[test]
+fn merges_at_the_same_time_lose_nothing() {
+    on_each(|lab| {
+        let source: Vec<Document> = (0..40).map(|i| doc! { "_id": i, "n": 1 }).collect();
+        lab.insert(&ns("source"), &source);
+        let merge = || {
+            let store = Arc::clone(&lab.store);
+            let body = move || {
+                let add = doc! { "$set": { "n": { "$add": ["$n", "$$new.n"] } } };
+                let merge = doc! { "$merge": { "into": "sums", "whenMatched": [add] } };
+                let request = of(&[merge]);
+                for _ in 0..5 {
+                    store.aggregate(&op(), &ns("source"), &request)?;
+                }
+                Ok::<_, query::Error>(())
+            };
+            stdx::sync::spawn("merge", body).unwrap()
+        };
+        let threads: Vec<_> = (0..4).map(|_| merge()).collect();
+        for thread in threads {
+            thread.join().unwrap().unwrap();
+        }
+        let all = lab.all(&ns("sums"));
+        assert_eq!(all.len(), source.len(), "{}", lab.engine());
+        for sum in all {
+            assert_eq!(sum.get_i32("n").unwrap(), 20, "{}: {sum}", lab.engine());
+        }
+    });
+}
+
+#[test]
+fn what_identifies_a_document_for_merge_is_a_value() {
+    on_each(|lab| {
+        let regex = bson::Bson::RegularExpression(bson::Regex {
+            pattern: "a".try_into().unwrap(),
+            options: "".try_into().unwrap(),
+        });
+        lab.insert(&ns("source"), &[doc! { "k": regex }]);
+        lab.insert(&ns("target"), &[doc! { "_id": 1, "k": "abc" }]);
+        let unique = doc! { "key": { "k": 1 }, "name": "k", "unique": true };
+        lab.index("target", unique);
+        let merge = doc! { "$merge": { "into": "target", "on": "k" } };
+        lab.aggregate("source", &[doc! { "$project": { "_id": 0 } }, merge]);
+        let all = lab.all(&ns("target"));
+        assert_eq!(all.len(), 2);
+        assert_eq!(all[0], doc! { "_id": 1, "k": "abc" });
+    });
+}
+
+#[test]
 fn operations_know_the_time_of_the_deployment_and_the_roles_of_the_user() {
     on_each(|lab| {
         lab.insert(&ns("c"), &[doc! { "_id": 1, "role": "read" }]);

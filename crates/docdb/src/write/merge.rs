@@ -1,0 +1,163 @@
+//! What `$merge` makes of one document in its target.
+//!
+//! The document of the target is found, the outcome decided and written in one engine transaction:
+//! a write of others in between is a conflict, and the outcome is decided anew.
+
+use std::sync::Arc;
+
+use bson::{Bson, Document, RawBson, RawDocumentBuf};
+use query::stage::{Merge, MergeOutcome};
+use query::update::Update;
+use query::{Code, Namespace, Result};
+
+use super::seek::{Found, Said, Seek};
+use super::update::Change;
+use super::validate::validate;
+use crate::collection::{Collection, Gathered};
+use crate::document;
+use crate::op::Op;
+use crate::store::Store;
+use crate::work::Work;
+
+/// Attempts to insert a document whose key another one has inserted meanwhile.
+const INSERTS: u32 = 10;
+
+/// How an attempt ended.
+#[derive(Clone, Copy, PartialEq)]
+enum Attempt {
+    Done,
+    /// A document is to be inserted where there is no collection yet.
+    Missing,
+}
+
+impl Store {
+    /// Merge a document into `ns` as `merge` says.
+    ///
+    /// # Errors
+    /// Those of `merge`; of writes.
+    pub(crate) fn merge_document(
+        &self,
+        op: &Op<'_>,
+        ns: &Namespace,
+        merge: &Merge,
+        incoming: &Document,
+        bypass_validation: bool,
+    ) -> Result<()> {
+        let one = One {
+            op,
+            ns,
+            merge,
+            incoming,
+            filter: filter(merge, incoming)?,
+            bypass: bypass_validation,
+        };
+        let mut attempt = 0;
+        loop {
+            let mut inserts = false;
+            match self.write(op, &mut |work| one.run(work, &mut inserts)) {
+                Ok(Attempt::Done) => return Ok(()),
+                Ok(Attempt::Missing) => {
+                    self.ensure_collection(op, ns)?;
+                }
+                Err(e) if e.code == Code::DUPLICATE_KEY && inserts && attempt < INSERTS => {
+                    attempt += 1;
+                }
+                Err(e) => return Err(e),
+            }
+        }
+    }
+}
+
+/// One document under way.
+struct One<'a> {
+    op: &'a Op<'a>,
+    ns: &'a Namespace,
+    merge: &'a Merge,
+    incoming: &'a Document,
+    filter: RawDocumentBuf,
+    bypass: bool,
+}
+
+impl One<'_> {
+    /// `inserts` is told whether the document was inserted, or would have been.
+    fn run(&self, work: &mut Work<'_>, inserts: &mut bool) -> Result<Attempt> {
+        *inserts = false;
+        let collection = work.collection(self.op, self.ns)?;
+        let found = match &collection {
+            None => None,
+            Some(collection) => {
+                work.hold_capped(self.op, collection)?;
+                self.find(work, collection)?
+            }
+        };
+        let existing = found.as_ref().map(|f| Document::try_from(&*f.document));
+        let existing = existing.transpose()?;
+        let outcome = self
+            .merge
+            .resolve(existing.as_ref(), self.incoming.clone())?;
+        match (outcome, collection, found) {
+            (MergeOutcome::Nothing, ..) => return Ok(Attempt::Done),
+            (_, None, _) => return Ok(Attempt::Missing),
+            (MergeOutcome::Replace(next), Some(collection), Some(found)) => {
+                self.replace(work, &collection, &found, &next)?;
+                work.evict(&collection)?;
+            }
+            (MergeOutcome::Insert(next) | MergeOutcome::Replace(next), Some(collection), _) => {
+                *inserts = true;
+                self.insert(work, &collection, &next)?;
+                work.evict(&collection)?;
+            }
+        }
+        Ok(Attempt::Done)
+    }
+
+    fn find(&self, work: &mut Work<'_>, collection: &Arc<Collection>) -> Result<Option<Found>> {
+        let said = Said {
+            filter: &self.filter,
+            sort: None,
+            hint: None,
+            collation: None,
+            variables: None,
+        };
+        Seek::parse(self.op, &said, Some(collection))?.first(self.op, work, collection)
+    }
+
+    fn replace(
+        &self,
+        work: &mut Work<'_>,
+        collection: &Arc<Collection>,
+        found: &Found,
+        next: &Document,
+    ) -> Result<()> {
+        let next = RawBson::Document(RawDocumentBuf::try_from(next)?);
+        let settings = self.op.settings();
+        let update = Update::parse(next.as_raw_bson_ref(), &[], &settings)?;
+        let change = Change::of(&update, collection, self.bypass);
+        change.apply(self.op, work, collection, found).map(|_| ())
+    }
+
+    fn insert(
+        &self,
+        work: &mut Work<'_>,
+        collection: &Arc<Collection>,
+        next: &Document,
+    ) -> Result<()> {
+        let raw = RawDocumentBuf::try_from(next)?;
+        let shape = document::check(&raw)?;
+        let stamp = work.store.timestamp();
+        let ready = document::normalise(&raw, shape, &mut || Some(stamp))?;
+        validate(collection, None, &ready, self.bypass)?;
+        work.insert_one(collection, &ready, &mut Gathered::new())
+    }
+}
+
+/// The filter of what identifies the document: its values are values, whatever they look like.
+fn filter(merge: &Merge, incoming: &Document) -> Result<RawDocumentBuf> {
+    let mut filter = Document::new();
+    for (path, value) in merge.key(incoming)? {
+        let mut equal = Document::new();
+        equal.insert("$eq", value);
+        filter.insert(path, Bson::Document(equal));
+    }
+    Ok(RawDocumentBuf::try_from(&filter)?)
+}
