@@ -86,6 +86,20 @@ impl PipelineHost<'_, '_> {
     }
 }
 
+/// How the collections begin that `$out` fills; 16 hexadecimal digits follow.
+const TEMPORARY: &str = "tmp.agg_out.";
+
+/// The collection that `$out` fills before it becomes `target`.
+fn temporary(target: &Namespace, number: u64) -> Result<Namespace> {
+    Namespace::new(target.db.as_str(), format!("{TEMPORARY}{number:016x}"))
+}
+
+/// Whether a collection was made by an `$out`.
+pub(crate) fn is_temporary(ns: &Namespace) -> bool {
+    let number = ns.coll.strip_prefix(TEMPORARY);
+    number.is_some_and(|n| n.len() == 16 && n.bytes().all(|b| b.is_ascii_hexdigit()))
+}
+
 /// The collection behind a name, with the pipelines of views before this one.
 pub(super) fn resolve(
     view: &View<'_>,
@@ -209,15 +223,16 @@ impl Host for PipelineHost<'_, '_> {
             }
             Some(Named::Collection(old)) => Some(old.options().clone()),
         };
-        let name = format!("tmp.agg_out.{:016x}", self.rng.next_u64());
-        let temporary = Namespace::new(ns.db.as_str(), name)?;
+        let temporary = temporary(ns, self.rng.next_u64())?;
         store.create(op, &temporary, options.clone().unwrap_or_default())?;
         let filled = self
             .fill_out(ns, &temporary, input)
             .and_then(|()| store.rename(op, &temporary, ns, true));
         if filled.is_err() {
-            // The first error is the one to tell.
-            drop(store.drop_collection(op, &temporary));
+            // The operation may be killed or too late, and must clean up all the same. The first
+            // error is the one to tell; what is left is dropped at the next opening.
+            let anew = crate::Op::new(op.durability);
+            drop(store.drop_collection(&anew, &temporary));
         }
         filled
     }

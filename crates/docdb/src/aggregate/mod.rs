@@ -22,6 +22,7 @@ use crate::op::Op;
 use crate::store::Store;
 
 pub use host::Report;
+pub(crate) use host::is_temporary;
 use host::{PipelineHost, planned, resolve, settings_of};
 pub use request::AggregateRequest;
 use source::Sources;

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
-use kv::{Direction, Engine, ErrorKind, KeyRange, Snapshot, TreeId, TreeOptions};
+use kv::{Direction, Durability, Engine, ErrorKind, KeyRange, Snapshot, TreeId, TreeOptions};
 use query::Result;
 use query::filter::Filter;
 use query::settings::Settings;
@@ -12,6 +12,7 @@ use stdx::sync::atomic::AtomicBool;
 use stdx::sync::{Condvar, Mutex};
 
 use super::{Options, Store, Trees, Tuning};
+use crate::aggregate::is_temporary;
 use crate::catalog::{self, Catalog, Named, Stored, StoredIndex};
 use crate::collate;
 use crate::collection::{COUNTS, Collection, CollectionOptions, Core, Counts, Latch};
@@ -20,6 +21,7 @@ use crate::error;
 use crate::index::{Index, Parts};
 use crate::key::Collate;
 use crate::limits::{INDEX_FIELDS_MAX, INDEX_KEY_MAX, INDEX_KEY_SLACK};
+use crate::op::Op;
 use crate::session::{Intents, Moments, Sessions};
 use crate::ttl;
 
@@ -56,6 +58,7 @@ impl Store {
             cursors: Cursors::default(),
         };
         store.load()?;
+        store.drop_temporary()?;
         store.resume_builds()?;
         let store = Arc::new(store);
         ttl::start(&store);
@@ -105,6 +108,15 @@ impl Store {
             if ours && !known.contains(&name) {
                 self.drop_tree(&name);
             }
+        }
+        Ok(())
+    }
+
+    /// Drop the collections of an `$out` that did not end.
+    fn drop_temporary(&self) -> Result<()> {
+        let op = Op::new(Durability::Group);
+        for (ns, _) in self.catalog().iter().filter(|(ns, _)| is_temporary(ns)) {
+            self.drop_collection(&op, ns)?;
         }
         Ok(())
     }

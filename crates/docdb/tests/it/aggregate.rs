@@ -1,8 +1,11 @@
 //! Pipelines over collections, and what they write.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use bson::{Document, doc};
+use docdb::{CollectionOptions, Namespace};
+use query::stage::Statistics;
 
 use crate::lab::{Lab, ns, of, on_each, op};
 
@@ -275,6 +278,46 @@ fn what_identifies_a_document_for_merge_is_a_value() {
         let all = lab.all(&ns("target"));
         assert_eq!(all.len(), 2);
         assert_eq!(all[0], doc! { "_id": 1, "k": "abc" });
+    });
+}
+
+#[test]
+fn an_out_that_is_killed_leaves_nothing() {
+    on_each(|lab| {
+        lab.insert(&ns("target"), &[doc! { "_id": "old" }]);
+        let trees = lab.store.engine().trees().unwrap();
+        let op = op();
+        let killed = Arc::clone(&op.killed);
+        let report = move |_: &Statistics| {
+            killed.store(true, Ordering::Relaxed);
+            Ok(vec![doc! { "_id": "new" }])
+        };
+        let request = of(&[doc! { "$currentOp": {} }, doc! { "$out": "target" }]);
+        let ns_all = Namespace::collectionless("test");
+        let ended = lab
+            .store
+            .aggregate_with(&op, &ns_all, &request, Some(&report));
+        assert_eq!(ended.unwrap_err().code.0, 11601);
+        assert_eq!(lab.all(&ns("target")), [doc! { "_id": "old" }]);
+        assert_eq!(lab.store.engine().trees().unwrap(), trees);
+    });
+}
+
+#[test]
+fn what_an_out_left_in_a_crash_is_dropped_at_opening() {
+    on_each(|lab| {
+        let left = ns("tmp.agg_out.0123456789abcdef");
+        let others = [ns("tmp.agg_out.0123456789abcdeg"), ns("tmp.agg_out.1")];
+        for ns in others.iter().chain([&left]) {
+            let options = CollectionOptions::default();
+            lab.store.create(&crate::lab::op(), ns, options).unwrap();
+        }
+        if lab.reopen() {
+            assert!(lab.store.collection(&left).is_none());
+            for ns in &others {
+                assert!(lab.store.collection(ns).is_some());
+            }
+        }
     });
 }
 
