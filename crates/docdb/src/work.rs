@@ -248,8 +248,8 @@ impl<'s> Work<'s> {
         for (index, field, part) in &self.learned {
             index.stored(*field, *part);
         }
-        for (session, number, executed) in self.remembered.drain(..) {
-            session.executed(number, executed);
+        for (session, number, fresh) in self.remembered.drain(..) {
+            session.executed(number, fresh);
         }
         for touched in self.touched.iter().filter(|t| t.wrote) {
             if touched.core.counts.committed(touched.delta) {
@@ -310,9 +310,13 @@ impl<'s> Work<'s> {
         self.alone = Some(alone);
     }
 
-    /// Tell a session, once this work is committed, what was done.
-    pub(crate) fn remember(&mut self, session: Arc<Session>, number: i64, executed: Executed) {
-        self.remembered.push((session, number, executed));
+    /// Tell a session, once this work is committed, what was done: once per work.
+    pub(crate) fn remember(&mut self, session: Arc<Session>, number: i64, fresh: Executed) {
+        debug_assert!(
+            self.remembered.is_empty(),
+            "what is stored was made of what is known before the work"
+        );
+        self.remembered.push((session, number, fresh));
     }
 
     /// Whether this is a multi-document transaction.

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use query::{Code, Error, Result};
 use stdx::sync::{Condvar, Mutex};
 
-use super::stored::{Executed, Stored, from_bytes, key};
+use super::stored::{Executed, Stored, from_bytes, key, load, of_key, runs};
 use super::transaction::{Phase, give_up};
 use crate::error;
 use crate::op::{Op, SessionId};
@@ -38,6 +38,8 @@ pub(crate) struct State {
     pub(super) number: i64,
     /// What the retryable write of that number has done.
     pub(super) executed: Executed,
+    /// Whether runs are stored beside the head, of this number or one before.
+    pub(super) has_runs: bool,
     /// How the transaction of that number stands.
     pub(super) phase: Phase,
 }
@@ -53,11 +55,8 @@ impl Sessions {
             return Ok(Arc::clone(session));
         }
         let snapshot = store.engine().begin_read().map_err(error::engine)?;
-        let bytes = snapshot
-            .get(store.trees().sessions, &key(&id))
-            .map_err(error::engine)?;
+        let stored = load(snapshot.as_ref(), store.trees().sessions, &id)?;
         drop(snapshot);
-        let stored = bytes.as_deref().and_then(from_bytes);
         let mut all = self.all.lock();
         if SESSIONS_MAX <= all.len() {
             return Err(Error::new(
@@ -72,12 +71,14 @@ impl Sessions {
         Ok(Arc::clone(session))
     }
 
-    /// Forget a session; its open transaction is aborted.
-    fn end(&self, id: &SessionId) {
-        let session = self.all.lock().remove(id);
-        if let Some(session) = session {
-            session.state.lock().phase = Phase::None;
-        }
+    /// Forget a session; its open transaction is aborted. Says whether there may be runs of it.
+    fn end(&self, id: &SessionId) -> bool {
+        let Some(session) = self.all.lock().remove(id) else {
+            return true;
+        };
+        let mut state = session.state.lock();
+        state.phase = Phase::None;
+        state.has_runs
     }
 
     fn ids(&self) -> Vec<SessionId> {
@@ -92,11 +93,13 @@ impl Session {
             last_use: stdx::time::now(),
             number: -1,
             executed: Executed::new(),
+            has_runs: false,
             phase: Phase::None,
         };
         if let Some(stored) = stored {
             state.number = stored.number;
             state.executed = stored.executed;
+            state.has_runs = stored.has_runs;
             if stored.committed {
                 state.phase = Phase::Committed;
             }
@@ -123,11 +126,15 @@ impl Session {
         Ok(CheckedOut(Arc::clone(self)))
     }
 
-    /// Note what was committed under a number.
-    pub(crate) fn executed(&self, number: i64, executed: Executed) {
+    /// Note what was committed under a number: runs that are new or have become longer.
+    pub(crate) fn executed(&self, number: i64, fresh: Executed) {
         let mut state = self.state.lock();
         if state.number == number {
-            state.executed = executed;
+            state.executed.extend(fresh);
+            // The first commit of a number removes those of others.
+            state.has_runs = 1 < state.executed.len();
+        } else {
+            state.has_runs = true;
         }
     }
 }
@@ -179,9 +186,14 @@ impl Store {
     /// As the engine's.
     pub fn end_sessions(&self, ids: &[SessionId]) -> Result<()> {
         let mut batch = kv::Batch::new();
+        let tree = self.trees().sessions;
         for id in ids {
-            self.sessions().end(id);
-            batch.delete(self.trees().sessions, &key(id));
+            let has_runs = self.sessions().end(id);
+            batch.delete(tree, &key(id));
+            if has_runs {
+                let (start, end) = runs(id);
+                batch.delete_range(tree, kv::KeyRange::half_open(&start, &end));
+            }
         }
         self.engine()
             .write(&batch, kv::Durability::Interval)
@@ -211,28 +223,32 @@ impl Store {
         }
         let limit = i64::try_from((stdx::time::wall().saturating_sub(timeout)).as_millis());
         let limit = limit.unwrap_or(0);
-        {
-            let live: std::collections::HashSet<SessionId> =
-                self.session_ids().into_iter().collect();
-            let snapshot = self.engine().begin_read().map_err(error::engine)?;
-            let all = kv::KeyRange::ALL;
-            let cursor = snapshot.cursor(self.trees().sessions, all, kv::Direction::Forward);
-            let mut cursor = cursor.map_err(error::engine)?;
-            while cursor.advance().map_err(error::engine)? {
-                let Some((id, rest)) = cursor.key().split_first_chunk() else {
-                    continue;
-                };
-                let Ok(uid) = rest.try_into() else {
-                    continue;
-                };
-                let id = SessionId { id: *id, uid };
-                let time = from_bytes(cursor.value()).map_or(0, |s| s.time.timestamp_millis());
-                if time < limit && !live.contains(&id) {
-                    old.push(id);
-                }
-            }
-        }
+        self.stored_before(limit, &mut old)?;
         self.end_sessions(&old)?;
         Ok(old.len())
+    }
+
+    /// Add the sessions that are stored and not in use, and were last written to before `limit`, in
+    /// milliseconds since 1970.
+    fn stored_before(&self, limit: i64, old: &mut Vec<SessionId>) -> Result<()> {
+        let live: std::collections::HashSet<SessionId> = self.session_ids().into_iter().collect();
+        let snapshot = self.engine().begin_read().map_err(error::engine)?;
+        let all = kv::KeyRange::ALL;
+        let cursor = snapshot.cursor(self.trees().sessions, all, kv::Direction::Forward);
+        let mut cursor = cursor.map_err(error::engine)?;
+        let mut last = None;
+        while cursor.advance().map_err(error::engine)? {
+            let Some((id, is_head)) = of_key(cursor.key()) else {
+                continue;
+            };
+            // Runs come behind their head; those without one were written while the session ended.
+            let lost = !is_head && last != Some(id);
+            last = Some(id);
+            let written = || from_bytes(cursor.value()).map_or(0, |s| s.time.timestamp_millis());
+            if (lost || (is_head && written() < limit)) && !live.contains(&id) {
+                old.push(id);
+            }
+        }
+        Ok(())
     }
 }

@@ -3,10 +3,11 @@
 use std::sync::Arc;
 
 use bson::Bson;
+use kv::KeyRange;
 use query::{Code, Error, Result};
 
 use super::registry::{CheckedOut, Session};
-use super::stored::{Executed, add, key, to_bytes};
+use super::stored::{self, Executed, add, records};
 use super::too_old;
 use crate::error;
 use crate::op::{Op, SessionId, SessionRef};
@@ -111,7 +112,7 @@ impl Retry<'_> {
     }
 
     /// Remember what `count` statements from `stmt` on have done, each of them: in the work's
-    /// transaction, and, once that is committed, in memory.
+    /// transaction, and, once that is committed, in memory. Once per work.
     pub(crate) fn remember(
         &self,
         work: &mut Work<'_>,
@@ -129,15 +130,25 @@ impl Retry<'_> {
         runs: &[(i32, i32)],
         done: &Done,
     ) -> Result<()> {
-        let mut executed: Executed = self.session.with(|state| state.executed.clone());
-        for (first, count) in runs {
-            add(&mut executed, *first, *count, done);
+        let mut fresh = Executed::new();
+        let (records, old_runs) = self.session.with(|state| {
+            for (first, count) in runs {
+                add(&state.executed, &mut fresh, *first, *count, done);
+            }
+            let old_runs = state.executed.is_empty() && state.has_runs;
+            let records = records(&self.id, self.number, self.now, &state.executed, &fresh)?;
+            Ok::<_, Error>((records, old_runs))
+        })?;
+        let (tree, txn) = (self.store.trees().sessions, work.txn()?);
+        if old_runs {
+            let (start, end) = stored::runs(&self.id);
+            let range = KeyRange::half_open(&start, &end);
+            txn.delete_range(tree, range).map_err(error::engine)?;
         }
-        let bytes = to_bytes(self.number, self.now, &executed)?;
-        let tree = self.store.trees().sessions;
-        let put = work.txn()?.put_blind(tree, &key(&self.id), &bytes);
-        put.map_err(error::engine)?;
-        work.remember(self.session.session(), self.number, executed);
+        for (key, value) in &records {
+            txn.put_blind(tree, key, value).map_err(error::engine)?;
+        }
+        work.remember(self.session.session(), self.number, fresh);
         Ok(())
     }
 }

@@ -93,3 +93,56 @@ fn retried_updates_and_deletes_give_the_same_reply() {
         assert_eq!(lab.all(&ns("c")).len(), 1);
     });
 }
+
+/// Keys and values of what is stored of sessions.
+fn stored(lab: &Lab) -> Vec<(Vec<u8>, Vec<u8>)> {
+    let engine = lab.store.engine();
+    let tree = engine.open_tree("_sessions").unwrap();
+    let snapshot = engine.begin_read().unwrap();
+    let all = (kv::KeyRange::ALL, kv::Direction::Forward);
+    let mut cursor = snapshot.cursor(tree, all.0, all.1).unwrap();
+    let mut stored = Vec::new();
+    while cursor.advance().unwrap() {
+        stored.push((cursor.key().to_vec(), cursor.value().to_vec()));
+    }
+    stored
+}
+
+#[test]
+fn upserts_are_done_once_and_stored_one_by_one() {
+    on_each(|lab| {
+        let upsert = |i: i32| docdb::UpdateStatement {
+            upsert: true,
+            ..set(doc! { "k": i }, doc! { "$inc": { "n": 1 } })
+        };
+        let statements: Vec<_> = (0..30).map(upsert).collect();
+        let run = |lab: &Lab, number: i64| {
+            let op = session(1, number);
+            let done = lab.store.update(&op, &ns("c"), &statements, true, false);
+            done.unwrap()
+        };
+        let first = run(lab, 1);
+        assert_eq!((first.upserted.len(), first.retried.len()), (30, 0));
+        let longest = stored(lab).iter().map(|(_, value)| value.len()).max();
+        assert!(longest < Some(200), "{longest:?} bytes");
+        let again = run(lab, 1);
+        assert_eq!((again.upserted, again.retried.len()), (first.upserted, 30));
+        lab.reopen_if_persistent();
+        if lab.store.collection(&ns("c")).is_some() {
+            assert_eq!(run(lab, 1).retried.len(), 30);
+        }
+        // The next number needs one record, and takes away those of this one.
+        let next = run(lab, 2);
+        assert_eq!((next.retried.len(), stored(lab).len()), (0, 1));
+        let all = lab.all(&ns("c"));
+        assert_eq!(all.len(), 30);
+        let wanted = next.n_modified + i64::try_from(next.upserted.len()).unwrap();
+        assert_eq!(wanted, 30);
+        lab.store.drop_collection(&op(), &ns("c")).unwrap();
+        run(lab, 3);
+        assert_eq!(stored(lab).len(), 30);
+        let id = session(1, 3).session.unwrap().id;
+        lab.store.end_sessions(&[id]).unwrap();
+        assert_eq!(stored(lab), []);
+    });
+}
