@@ -69,7 +69,7 @@ impl PipelineCursor {
         let mut ended = false;
         while collector.left() != 0 {
             match self.rows.next(&mut host)? {
-                Some(row) => collector.push(row.into_raw()?),
+                Some(row) => collector.push(row.into_raw()?)?,
                 None => {
                     ended = true;
                     break;

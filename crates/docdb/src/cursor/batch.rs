@@ -2,12 +2,14 @@
 //!
 //! B1: a batch holds at most as many documents as asked for, and at most 16 MiB of them but at
 //!     least one; the document that did not fit begins the next batch.
+//! B2: no document of it is larger than [`RESULT_MAX`], which clients could not take.
 
 use bson::RawDocumentBuf;
-use query::{Namespace, Result};
+use query::{Code, Error, Namespace, Result};
 
 use super::view::View;
 use crate::exec::{Cx, Executor, Step};
+use crate::limits::RESULT_MAX;
 
 /// Documents of a first batch, unless it is said.
 pub const FIRST_BATCH: u64 = 101;
@@ -47,7 +49,7 @@ impl Collector {
             if collector.wanted == 0 {
                 collector.over = Some(pending);
             } else {
-                collector.push(pending);
+                collector.place(pending);
             }
         }
         collector
@@ -67,7 +69,24 @@ impl Collector {
     }
 
     /// Add a document.
-    pub(crate) fn push(&mut self, document: RawDocumentBuf) {
+    ///
+    /// # Errors
+    /// `BSONObjectTooLarge` (B2).
+    pub(crate) fn push(&mut self, document: RawDocumentBuf) -> Result<()> {
+        let size = document.as_bytes().len();
+        if RESULT_MAX < size {
+            let message = format!(
+                "BSONObj size: {size} (0x{size:X}) is invalid. Size must be between 0 and \
+                 {RESULT_MAX}(16MB)"
+            );
+            return Err(Error::new(Code::BSON_OBJECT_TOO_LARGE, message));
+        }
+        self.place(document);
+        Ok(())
+    }
+
+    /// Add a document that is small enough.
+    pub(super) fn place(&mut self, document: RawDocumentBuf) {
         let size = document.as_bytes().len();
         if !self.documents.is_empty() && BATCH_BYTES < self.bytes + size {
             self.over = Some(document);
@@ -101,7 +120,7 @@ pub(crate) fn fill(
             }
             cx.rows_left = left;
             match executor.next(&mut cx)? {
-                Step::Row(document) => collector.push(document),
+                Step::Row(document) => collector.push(document)?,
                 Step::Pause => break Some(false),
                 Step::End => break Some(true),
             }

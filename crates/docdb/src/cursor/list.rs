@@ -23,7 +23,7 @@ impl ListCursor {
         let mut collector = Collector::new(wanted, self.pending.take());
         while collector.left() > 0 {
             match self.rest.next() {
-                Some(document) => collector.push(document),
+                Some(document) => collector.place(document),
                 None => break,
             }
         }

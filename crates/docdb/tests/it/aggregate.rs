@@ -322,6 +322,24 @@ fn what_an_out_left_in_a_crash_is_dropped_at_opening() {
 }
 
 #[test]
+fn a_result_too_large_for_clients_is_an_error() {
+    on_each(|lab| {
+        let two = "x".repeat(2 << 20);
+        let documents: Vec<Document> = (0..9).map(|i| doc! { "_id": i, "s": &two }).collect();
+        for document in documents.chunks(3) {
+            lab.insert(&ns("c"), document);
+        }
+        let push = |few: i32| {
+            let group = doc! { "_id": null, "all": { "$push": "$s" } };
+            let few = doc! { "$match": { "_id": { "$lt": few } } };
+            lab.try_aggregate("c", &[few, doc! { "$group": group }])
+        };
+        assert_eq!(push(9).unwrap_err().code.0, 10334);
+        assert_eq!(push(7).unwrap().len(), 1);
+    });
+}
+
+#[test]
 fn operations_know_the_time_of_the_deployment_and_the_roles_of_the_user() {
     on_each(|lab| {
         lab.insert(&ns("c"), &[doc! { "_id": 1, "role": "read" }]);
