@@ -41,6 +41,7 @@ pub use op::{InTransaction, Op, SessionId, SessionRef};
 pub use query::Namespace;
 pub use record::RecordId;
 pub use session::{Held, Names};
+pub use stats::scale_sizes;
 pub use store::{Options, Store, Tuning, WorkFigures};
 pub use work::Work;
 pub use write::{

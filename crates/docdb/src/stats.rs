@@ -1,6 +1,6 @@
 //! Figures of collections and databases, as `collStats`, `dbStats` and `$indexStats` show them.
 
-use bson::{Document, doc};
+use bson::{Bson, Document, doc};
 use kv::{StatScope, TreeId};
 use query::{Namespace, Result};
 use stdx::sync::atomic::Ordering;
@@ -9,6 +9,47 @@ use crate::collection::Collection;
 use crate::error;
 use crate::op::Op;
 use crate::store::Store;
+
+/// Sizes that `scale` divides.
+const SIZES: [&str; 13] = [
+    "size",
+    "storageSize",
+    "freeStorageSize",
+    "totalIndexSize",
+    "totalSize",
+    "dataSize",
+    "indexSize",
+    "fsUsedSize",
+    "fsTotalSize",
+    "freeStorage",
+    "totalFreeStorageSize",
+    "indexFreeStorageSize",
+    "maxSize",
+];
+
+/// Give the sizes among figures of [`Store::coll_stats`] or [`Store::db_stats`] in units of `scale`
+/// bytes, rounded down.
+pub fn scale_sizes(figures: &mut Document, scale: i64) {
+    let scale = scale.max(1);
+    for name in SIZES {
+        scale_one(figures.get_mut(name), scale);
+    }
+    if let Ok(indexes) = figures.get_document_mut("indexSizes") {
+        for (_, size) in indexes.iter_mut() {
+            scale_one(Some(size), scale);
+        }
+    }
+}
+
+fn scale_one(size: Option<&mut Bson>, scale: i64) {
+    match size {
+        Some(Bson::Int64(n)) => *n /= scale,
+        Some(Bson::Int32(n)) => *n = i32::try_from(i64::from(*n) / scale).unwrap_or(0),
+        #[expect(clippy::cast_precision_loss, reason = "a figure for people")]
+        Some(Bson::Double(n)) => *n = (*n / scale as f64).trunc(),
+        _ => {}
+    }
+}
 
 impl Store {
     /// The `storageStats` of a collection, in bytes (`scale` 1).
@@ -29,7 +70,7 @@ impl Store {
             total += bytes;
             sizes.insert(index.name(), bytes);
             if !index.is_ready() {
-                building.push(bson::Bson::String(index.name().to_owned()));
+                building.push(Bson::String(index.name().to_owned()));
             }
         }
         let mut out = doc! {
@@ -60,9 +101,10 @@ impl Store {
         Ok(out)
     }
 
-    /// The figures of a database, in bytes.
+    /// The figures of a database, in bytes; with `free_storage` also how much of its storage is
+    /// free, which is nothing as far as the engines say.
     #[must_use]
-    pub fn db_stats(&self, db: &str) -> Document {
+    pub fn db_stats(&self, db: &str, free_storage: bool) -> Document {
         let catalog = self.catalog();
         let (mut collections, mut views, mut indexes) = (0_i64, 0_i64, 0_i64);
         let (mut objects, mut data, mut storage, mut index_size) = (0_i64, 0_i64, 0_i64, 0_i64);
@@ -80,8 +122,12 @@ impl Store {
                 index_size += self.tree_bytes(index.tree());
             }
         }
-        let average = data.checked_div(objects).unwrap_or(0);
-        doc! {
+        #[expect(clippy::cast_precision_loss, reason = "a figure for people")]
+        let average = match objects {
+            0 => 0.0,
+            _ => data as f64 / objects as f64,
+        };
+        let mut out = doc! {
             "db": db,
             "collections": collections,
             "views": views,
@@ -93,7 +139,13 @@ impl Store {
             "indexSize": index_size,
             "totalSize": storage + index_size,
             "scaleFactor": 1_i64,
+        };
+        if free_storage {
+            out.insert("freeStorageSize", 0_i64);
+            out.insert("indexFreeStorageSize", 0_i64);
+            out.insert("totalFreeStorageSize", 0_i64);
         }
+        out
     }
 
     /// The rows of `$indexStats`.

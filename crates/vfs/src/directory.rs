@@ -74,6 +74,29 @@ pub fn free_bytes(path: &Path) -> io::Result<u64> {
     Ok(stat.f_bavail.saturating_mul(stat.f_frsize))
 }
 
+/// The size of a file system, in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FileSystem {
+    /// All it has.
+    pub total_bytes: u64,
+    /// What an unprivileged process cannot write to any more.
+    pub used_bytes: u64,
+}
+
+/// The size of the file system that holds `path`.
+///
+/// # Errors
+/// The operating system's.
+pub fn file_system(path: &Path) -> io::Result<FileSystem> {
+    let stat = rustix::fs::statvfs(path)?;
+    let total_bytes = stat.f_blocks.saturating_mul(stat.f_frsize);
+    let free = stat.f_bavail.saturating_mul(stat.f_frsize);
+    Ok(FileSystem {
+        total_bytes,
+        used_bytes: total_bytes.saturating_sub(free),
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -89,6 +112,8 @@ mod tests {
         assert_eq!((usage.files, usage.length_bytes), (2, 5000 + (1 << 30)));
         assert!(usage.allocated_bytes < 1 << 20, "{usage:?}");
         assert!(free_bytes(dir.path()).unwrap() > 0);
+        let whole = file_system(dir.path()).unwrap();
+        assert!(whole.used_bytes < whole.total_bytes, "{whole:?}");
     }
 
     #[test]

@@ -260,7 +260,7 @@ impl Host for PipelineHost<'_, '_> {
     fn statistics(&mut self, statistics: &Statistics) -> Result<Vec<Document>> {
         let store = self.view.store();
         match statistics {
-            Statistics::IndexStats => store.index_stats(self.ns),
+            Statistics::IndexStats => super::statistics::index_stats(store, self.ns, self.report),
             Statistics::CollStats(options) => {
                 super::statistics::coll_stats(store, self.ns, options, self.report)
             }

@@ -1,10 +1,12 @@
 //! What stages report of a collection.
 
 use bson::{Bson, Document, doc};
+use query::number::Number;
 use query::stage::Statistics;
 use query::{Code, Error, Namespace, Result};
 
 use super::host::Report;
+use crate::stats::scale_sizes;
 use crate::store::Store;
 
 /// `$collStats`.
@@ -49,6 +51,23 @@ pub(super) fn coll_stats(
     Ok(vec![report])
 }
 
+/// `$indexStats`: beside what storage knows, the host it runs on, which who runs it knows.
+pub(super) fn index_stats(
+    store: &Store,
+    ns: &Namespace,
+    asked: Option<Report<'_>>,
+) -> Result<Vec<Document>> {
+    let mut rows = store.index_stats(ns)?;
+    let told = match asked {
+        Some(report) => report(&Statistics::IndexStats)?,
+        None => Vec::new(),
+    };
+    for row in &mut rows {
+        row.extend(told.iter().flatten().map(|(k, v)| (k.clone(), v.clone())));
+    }
+    Ok(rows)
+}
+
 /// How long commands took, which who runs them knows.
 fn latencies(asked: Option<Report<'_>>, options: &Document) -> Result<Document> {
     let told = match asked {
@@ -62,27 +81,23 @@ fn latencies(asked: Option<Report<'_>>, options: &Document) -> Result<Document> 
 
 /// The sizes, divided by the scale.
 fn storage(store: &Store, ns: &Namespace, options: &Bson) -> Result<Document> {
-    const SIZES: [&str; 6] = [
-        "size",
-        "storageSize",
-        "freeStorageSize",
-        "totalIndexSize",
-        "totalSize",
-        "maxSize",
-    ];
-    let scale = match options {
-        Bson::Document(options) => options.get("scale").and_then(Bson::as_i32).unwrap_or(1),
-        _ => 1,
+    let scale = match options
+        .as_document()
+        .and_then(|options| options.get("scale"))
+    {
+        None | Some(Bson::Null) => 1,
+        Some(scale) => match Number::from_bson(scale) {
+            Some(scale) => scale.to_i64_clamped(),
+            None => return Err(Error::type_mismatch("'scale' must be a number")),
+        },
     };
+    if scale < 1 {
+        return Err(Error::bad_value("scale has to be >= 1"));
+    }
     let mut stats = store.coll_stats(ns)?;
     stats.remove("ns");
-    let scale = i64::from(scale.max(1));
-    for name in SIZES {
-        if let Some(Bson::Int64(size)) = stats.get_mut(name) {
-            *size /= scale;
-        }
-    }
-    stats.insert("scaleFactor", i32::try_from(scale).unwrap_or(1));
+    scale_sizes(&mut stats, scale);
+    stats.insert("scaleFactor", i32::try_from(scale).unwrap_or(i32::MAX));
     Ok(stats)
 }
 

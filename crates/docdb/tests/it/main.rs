@@ -15,6 +15,7 @@ mod lab;
 mod moment;
 mod random;
 mod session;
+mod stats;
 mod transaction;
 mod view;
 mod write;

@@ -168,6 +168,7 @@ fn report(request: &Call<'_>, what: &Statistics) -> Result<Vec<Document>> {
             Ok(shown.collect())
         }
         Statistics::CollStats(_) => Ok(vec![latencies(request)]),
+        Statistics::IndexStats => Ok(vec![doc! {"host": &request.server.topology.me}]),
         _ => Ok(Vec::new()),
     }
 }

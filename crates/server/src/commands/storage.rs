@@ -55,23 +55,6 @@ pub(super) const ROWS: &[Row] = &[
     },
 ];
 
-/// Sizes that `scale` divides.
-const SIZES: &[&str] = &[
-    "size",
-    "storageSize",
-    "freeStorageSize",
-    "totalIndexSize",
-    "totalSize",
-    "dataSize",
-    "indexSize",
-    "fsUsedSize",
-    "fsTotalSize",
-    "freeStorage",
-    "totalFreeStorageSize",
-    "indexFreeStorageSize",
-    "maxSize",
-];
-
 fn scale(arguments: &Arguments<'_>) -> Result<i64> {
     match arguments.long("scale")?.unwrap_or(1) {
         scale @ 1.. => Ok(scale),
@@ -81,15 +64,7 @@ fn scale(arguments: &Arguments<'_>) -> Result<i64> {
 
 /// Append figures, with the sizes among them in units of `scale`.
 fn answer(reply: &mut Builder, mut figures: bson::Document, scale: i64) {
-    for name in SIZES {
-        match figures.get_mut(*name) {
-            Some(bson::Bson::Int64(n)) => *n /= scale,
-            Some(bson::Bson::Int32(n)) => *n /= i32::try_from(scale).unwrap_or(i32::MAX),
-            #[expect(clippy::cast_precision_loss, reason = "a figure for people")]
-            Some(bson::Bson::Double(n)) => *n = (*n / scale as f64).trunc(),
-            _ => {}
-        }
-    }
+    docdb::scale_sizes(&mut figures, scale);
     figures.remove("ok");
     figures.remove("scaleFactor");
     failure::append(reply, &figures);
@@ -114,8 +89,16 @@ fn storage_map(request: &Call<'_>, reply: &mut Builder) -> Result<()> {
 }
 
 fn db_stats(request: &Call<'_>, reply: &mut Builder) -> Result<()> {
-    let scale = scale(&request.arguments()?)?;
-    let figures = request.server.store.db_stats(request.database());
+    let arguments = request.arguments()?;
+    let scale = scale(&arguments)?;
+    let free = arguments.is_on("freeStorage")?;
+    let mut figures = request.server.store.db_stats(request.database(), free);
+    // An engine in memory has no files, and its path may be nowhere.
+    if let Ok(whole) = vfs::file_system(&request.server.config.db_path) {
+        let bytes = |n: u64| i64::try_from(n).unwrap_or(i64::MAX);
+        figures.insert("fsUsedSize", bytes(whole.used_bytes));
+        figures.insert("fsTotalSize", bytes(whole.total_bytes));
+    }
     answer(reply, figures, scale);
     Ok(())
 }

@@ -217,7 +217,31 @@ fn figures_are_told_and_collections_checked() {
     let figures = client.ok("test", doc! {"collStats": "c", "scale": 1024});
     assert_eq!(figures.get_str("ns").unwrap(), "test.c");
     assert_eq!(figures.get_i32("scaleFactor").unwrap(), 1024);
-    client.ok("test", doc! {"dbStats": 1});
+    let sizes = figures.get_document("indexSizes").unwrap();
+    let whole = client.ok("test", doc! {"collStats": "c"});
+    let of_id = |sizes: &Document| sizes.get_i64("_id_").unwrap();
+    assert_eq!(
+        of_id(sizes),
+        of_id(whole.get_document("indexSizes").unwrap()) / 1024
+    );
+    let figures = client.ok("test", doc! {"dbStats": 1, "freeStorage": 1});
+    for name in ["fsUsedSize", "fsTotalSize", "totalFreeStorageSize"] {
+        assert!(figures.get_i64(name).is_ok(), "{name}: {figures}");
+    }
+    assert!(figures.get_f64("avgObjSize").is_ok(), "{figures}");
+    let used = client.ok(
+        "test",
+        doc! {"aggregate": "c", "cursor": {}, "pipeline": [{"$indexStats": {}}]},
+    );
+    assert!(batch(&used)[0].get_str("host").is_ok(), "{used}");
+    let time = client.ok(
+        "test",
+        doc! {"aggregate": "c", "cursor": {}, "pipeline": [
+            {"$project": {"t": "$$CLUSTER_TIME", "r": "$$USER_ROLES"}},
+        ]},
+    );
+    assert!(batch(&time)[0].get_timestamp("t").is_ok(), "{time}");
+    assert_eq!(batch(&time)[0].get_array("r").unwrap().len(), 0);
     let report = client.ok("test", doc! {"validate": "c", "full": true});
     assert!(report.get_bool("valid").unwrap());
     assert_eq!(client.fails("test", doc! {"dbStats": 1, "scale": 0}).0, 2);
