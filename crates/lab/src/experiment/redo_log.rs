@@ -1,7 +1,7 @@
 //! `redo-log`: what durability costs. The same inserts, one document a transaction, on a fresh
 //! store at each level of durability; then by many clients, for group commit; then the process is
-//! killed in the midst, and what it had acknowledged is looked for; and so once more, with the power
-//! cut at that moment.
+//! killed in the midst, and what it had acknowledged is looked for; and so once more, with the
+//! power cut at that moment.
 
 use kv::Durability;
 
@@ -11,7 +11,7 @@ use crate::workload::iibench::{Payload, Shape, Work};
 
 pub(super) const EXPERIMENT: Experiment = Experiment {
     name: "redo-log",
-    about: "insert one document a commit at each level of durability; kill, cut the power, and count",
+    about: "insert one document a commit at each level of durability; kill, cut the power, count",
     source: "the redo log articles of 2014 (10 M rows, one client, one document an insert, a sync \
              in every commit or a lazy log)",
     params: Params {

@@ -574,8 +574,8 @@ impl<'a> Watch<'a> {
         let row = observer.tick(tick);
         if row.phase != "settle" && self.step.seconds_max + PATIENCE < row.t {
             return Err(Error::new(format!(
-                "its clients are still busy {PATIENCE:.0} s after their time was up: the target does \
-                 not answer; see its log, and whether its disk is full"
+                "its clients are still busy {PATIENCE:.0} s after their time was up: the target \
+                 does not answer; see its log, and whether its disk is full"
             )));
         }
         self.dir.push(&row)?;

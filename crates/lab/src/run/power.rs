@@ -1,9 +1,9 @@
-//! A file system for a store that is to lose power: one of its own, in a file behind a loop device.
+//! A file system for a store that is to lose power: its own, in a file behind a loop device.
 //!
-//! At the cut the file system is aborted, the way ext4 has for tests (`mount -o remount,abort`): what
-//! had not been written out by then is gone, as the page cache is when power fails, and nothing is
-//! written any more. What the store's syncs had brought out is there when the file system is mounted
-//! again. A device's own cache is not part of it: what reached the device stays.
+//! At the cut the file system is aborted, the way ext4 has for tests (`mount -o remount,abort`):
+//! what had not been written out by then is gone, as the page cache is when power fails, and
+//! nothing is written any more. What the store's syncs had brought out is there when the file
+//! system is mounted again. A device's own cache is not part of it: what reached the device stays.
 //!
 //! - P1. The mount is seen by the laboratory's processes alone ([`own_mounts`]) and the file has no
 //!   name once it is mounted: both are gone with the last of them, whatever that dies of.

@@ -315,16 +315,7 @@ impl Lap<'_, '_, '_> {
                 other => return Err(unexpected(&other)),
             }
         };
-        if let Some(power) = &self.power {
-            power.cut()?;
-        }
-        if let Some(server) = self.server.take() {
-            server.kill();
-        }
-        self.worker.kill();
-        if let Some(power) = &self.power {
-            power.back()?;
-        }
+        crash(self.power.as_ref(), self.server.take(), &mut self.worker)?;
         let end = observer.sample();
         watch.progress.verifying();
         last.t = last.t.max(1e-3);
@@ -406,6 +397,16 @@ impl Lap<'_, '_, '_> {
         judge(&audit, level, excused, measured);
         Ok(())
     }
+}
+
+/// Cut the power, if that is what ends the step, and kill whoever holds the store.
+fn crash(power: Option<&Power>, server: Option<Server>, worker: &mut Worker) -> Result<()> {
+    power.map_or(Ok(()), Power::cut)?;
+    if let Some(server) = server {
+        server.kill();
+    }
+    worker.kill();
+    power.map_or(Ok(()), Power::back)
 }
 
 /// Put the findings of an audit where they belong.
