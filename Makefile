@@ -59,6 +59,7 @@ test: ## all a change must pass: format, tidy, lints, documentation, tests
 	RUSTDOCFLAGS=-Dwarnings cargo doc --no-deps --workspace --features $(engines)
 	$(call banner,clients)
 	cargo build --workspace --bins --features $(engines)
+	python3 -m unittest discover --quiet --start-directory scripts/compatibility
 	scripts/compatibility/run --binary "$(CARGO_TARGET_DIR)/debug/romanesco" smoke node
 	$(call banner,tests)
 	cargo test --workspace --doc --features $(engines)

@@ -19,7 +19,11 @@ CLIENTS = CACHE / "compatibility"
 
 
 class Skip(Exception):
-    """A suite cannot run here; the text says why."""
+    """A suite cannot run here, because its client is missing; the text says which."""
+
+
+class Broken(Exception):
+    """What is tested does not work, or said nothing that could be counted."""
 
 
 def default_binary():
@@ -59,7 +63,7 @@ def free_port(wanted=None):
             except OSError:
                 continue
             return probe.getsockname()[1]
-    raise Skip("no port is free")
+    raise Broken("no port is free")
 
 
 class Server:
@@ -83,25 +87,37 @@ class Server:
     def __enter__(self):
         for _ in range(200):
             if self.process.poll() is not None:
-                text = self.log.read_text(errors="replace")[-500:]
-                self.folder.cleanup()
-                raise Skip(f"the server did not start with {self.engine}: {text}")
+                raise self._broken(f"did not start with {self.engine}")
             with socket.socket() as probe:
                 if probe.connect_ex(("127.0.0.1", self.port)) == 0:
                     return self
             time.sleep(0.1)
-        raise Skip("the server did not listen within 20 s")
+        self.process.kill()
+        self.process.wait()
+        raise self._broken("did not listen within 20 s")
 
     def __exit__(self, *_):
+        wrong = None
         self.process.send_signal(signal.SIGTERM)
         try:
-            self.process.wait(30)
+            code = self.process.wait(30)
+            if code != 0:
+                wrong = f"ended with exit code {code}"
         except subprocess.TimeoutExpired:
             self.process.kill()
             self.process.wait()
+            wrong = "did not end within 30 s of SIGTERM"
         if b"panicked" in self.log.read_bytes():
-            print("the server panicked; its log:", self.log.read_text(errors="replace")[-2000:])
+            wrong = "panicked"
+        if wrong:
+            raise self._broken(wrong)
         self.folder.cleanup()
+
+    def _broken(self, what):
+        """The error of a server that is gone, with the end of its log."""
+        text = self.log.read_text(errors="replace")[-2000:]
+        self.folder.cleanup()
+        return Broken(f"the server {what}; its log: {text}")
 
 
 def known():

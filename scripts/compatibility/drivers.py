@@ -65,8 +65,8 @@ def rust(server):
         '["bson-3", "compat-3-3-0", "sync", "rustls-tls"] }\n\n[workspace]\n'
     )
     environment = {**os.environ, "CARGO_TARGET_DIR": str(path / "target")}
-    build = ["cargo", "build", "-q"]
-    install("the Rust driver", build, cwd=path, env=environment)
+    install("the Rust driver", ["cargo", "fetch", "-q"], cwd=path)
+    subprocess.run(["cargo", "build", "-q"], check=True, cwd=path, env=environment)
     command = [path / "target" / "debug" / "smoke", server.uri]
     return [run_program(f"Rust driver {RUST}", "smoke", command)]
 

@@ -7,7 +7,7 @@ import sys
 import tarfile
 import xml.etree.ElementTree as ElementTree
 
-from common import CLIENTS, HERE, Group, Server, Skip, folder, install, need
+from common import CLIENTS, HERE, Broken, Group, Server, folder, install, need
 
 PYMONGO, MONGOMOCK = "4.20.0", "4.3.0"
 # Those that talk to a server about what a document database does.
@@ -105,7 +105,10 @@ def smoke(server):
         elif outcome.startswith("FAILED"):
             group.add(name, "fail", outcome)
     if group.executed == 0:
-        raise Skip(done.stdout.decode(errors="replace")[-200:])
+        said = done.stdout.decode(errors="replace")[-500:]
+        raise Broken(f"{script} checked nothing, exit code {done.returncode}: {said}")
+    if done.returncode != 0 and not group.failed:
+        group.add("whole", "fail", f"exit code {done.returncode}")
     return [group]
 
 
