@@ -9,7 +9,7 @@ use kv::Durability;
 use query::expr::System;
 use query::settings::Settings;
 use query::{Code, Error, Result};
-use stdx::sync::atomic::{AtomicBool, Ordering};
+use stdx::sync::atomic::{AtomicI32, Ordering};
 
 use crate::session::{Held, Names};
 use crate::work::Work;
@@ -21,8 +21,8 @@ pub struct Op<'a> {
     pub now: DateTime,
     /// When it must have ended (`maxTimeMS`).
     pub deadline: Option<Instant>,
-    /// Set by whoever kills it.
-    pub killed: Arc<AtomicBool>,
+    /// Zero; whoever kills it sets the code of the error it ends with, such as `Interrupted`.
+    pub killed: Arc<AtomicI32>,
     /// What happened to its writes when it returns.
     pub durability: Durability,
     /// The session it belongs to.
@@ -95,7 +95,7 @@ impl Op<'static> {
 pub(crate) struct Parts {
     now: DateTime,
     deadline: Option<Instant>,
-    killed: Arc<AtomicBool>,
+    killed: Arc<AtomicI32>,
     durability: Durability,
     session: Option<SessionRef>,
     comment: Option<Bson>,
@@ -133,7 +133,7 @@ impl Op<'_> {
         Op {
             now: DateTime::from_millis(millis),
             deadline: None,
-            killed: Arc::new(AtomicBool::new(false)),
+            killed: Arc::new(AtomicI32::new(0)),
             durability,
             session: None,
             transaction: None,
@@ -165,10 +165,11 @@ impl Op<'_> {
     /// Whether it may go on. Call it at least every few milliseconds.
     ///
     /// # Errors
-    /// `Interrupted`, `MaxTimeMSExpired`.
+    /// That of whoever killed it (see [`Op::killed`]), `MaxTimeMSExpired`.
     pub fn check(&self) -> Result<()> {
-        if self.killed.load(Ordering::Relaxed) {
-            return Err(Error::new(Code::INTERRUPTED, "operation was interrupted"));
+        let killed = self.killed.load(Ordering::Relaxed);
+        if killed != 0 {
+            return Err(Error::new(Code(killed), "operation was interrupted"));
         }
         if self
             .deadline

@@ -135,7 +135,7 @@ impl Running {
         runtime.block_on(async {
             if !gone(server, GRACE).await {
                 for request in server.operations.list() {
-                    request.kill();
+                    request.kill_at_shutdown();
                 }
                 gone(server, DROP).await;
             }

@@ -16,6 +16,7 @@ use crate::commands;
 use crate::config::{Config, TlsMode};
 use crate::limits::{RESERVED, WORKERS};
 use crate::net::Tls;
+use crate::state::clients::Clients;
 use crate::state::clock::{self, Clock};
 use crate::state::concerns::Concerns;
 use crate::state::failpoint::FailPoints;
@@ -69,8 +70,10 @@ pub(crate) struct Server {
     pub(crate) reserved: Semaphore,
     /// The encryption of connections, unless it is off.
     pub(crate) tls: Option<Tls>,
-    /// Who is connected.
+    /// How many may connect, and do.
     pub(crate) connections: Arc<Connections>,
+    /// Who is connected.
+    pub(crate) clients: Clients,
     /// When it started, for measuring.
     pub(crate) started: Instant,
     /// When it started, for showing.
@@ -121,6 +124,7 @@ impl Server {
             pool: Pool::default(),
             admission: Semaphore::new(WORKERS),
             reserved: Semaphore::new(RESERVED),
+            clients: Clients::default(),
             connections: Arc::new(Connections::new(config.max_connections)),
             started: stdx::time::now(),
             started_at: clock::now(),

@@ -8,7 +8,7 @@ use query::{Code, Error, Namespace, Result};
 use stdx::rng::mix64;
 
 use super::list::ListCursor;
-use super::registry::{Figures, Killed, Owner, Registration, Registry};
+use super::registry::{Figures, IdleCursor, Killed, Owner, Registration, Registry};
 use crate::aggregate::PipelineCursor;
 use crate::collection::Collection;
 use crate::exec::Executor;
@@ -171,6 +171,12 @@ impl Store {
     pub fn reap_cursors(&self) -> usize {
         let limit = self.tuning().cursor_limit();
         self.cursors().registry.reap(stdx::time::now(), limit)
+    }
+
+    /// The cursors that no operation uses, for `$currentOp`.
+    #[must_use]
+    pub fn idle_cursors(&self) -> Vec<IdleCursor> {
+        self.cursors().registry.idle(stdx::time::now())
     }
 
     /// Figures of cursors for `serverStatus`.

@@ -73,6 +73,21 @@ pub struct Killed {
     pub alive: Vec<i64>,
 }
 
+/// A cursor that no operation uses, for `$currentOp`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct IdleCursor {
+    /// Its number.
+    pub id: i64,
+    /// The namespace that `getMore` must name.
+    pub namespace: Namespace,
+    /// Who opened it.
+    pub owner: Owner,
+    /// Whether it stays open however long it is idle.
+    pub no_timeout: bool,
+    /// How long it has been idle.
+    pub unused: Duration,
+}
+
 /// Figures for `serverStatus`.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub struct Figures {
@@ -240,6 +255,21 @@ impl<T> Registry<T> {
         self.timed_out
             .fetch_add(u64::try_from(count).unwrap_or(0), Ordering::Relaxed);
         count
+    }
+
+    /// The cursors that no operation uses.
+    pub(crate) fn idle(&self, now: Instant) -> Vec<IdleCursor> {
+        let state = self.state.lock();
+        let idle = state.entries.iter();
+        let idle = idle.filter(|(_, entry)| matches!(entry.slot, Slot::Idle(_)));
+        idle.map(|(&id, entry)| IdleCursor {
+            id,
+            namespace: entry.registration.namespace.clone(),
+            owner: entry.registration.owner.clone(),
+            no_timeout: entry.registration.no_timeout,
+            unused: now.saturating_duration_since(entry.used),
+        })
+        .collect()
     }
 
     /// The figures of now.

@@ -206,6 +206,20 @@ impl Store {
         self.sessions().ids()
     }
 
+    /// The open transactions that no operation is part of now, for `$currentOp`: the session and
+    /// the number.
+    #[must_use]
+    pub fn idle_transactions(&self) -> Vec<(SessionId, i64)> {
+        let mut idle = Vec::new();
+        for (id, session) in self.sessions().all.lock().iter() {
+            let state = session.state.lock();
+            if !state.busy && matches!(state.phase, Phase::Open(_)) {
+                idle.push((*id, state.number));
+            }
+        }
+        idle
+    }
+
     /// End sessions that were not used for the timeout of the options, and forget what is stored of
     /// those that nobody uses any more.
     ///

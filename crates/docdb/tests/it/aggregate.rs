@@ -289,7 +289,7 @@ fn an_out_that_is_killed_leaves_nothing() {
         let op = op();
         let killed = Arc::clone(&op.killed);
         let report = move |_: &Statistics| {
-            killed.store(true, Ordering::Relaxed);
+            killed.store(11601, Ordering::Relaxed);
             Ok(vec![doc! { "_id": "new" }])
         };
         let request = of(&[doc! { "$currentOp": {} }, doc! { "$out": "target" }]);

@@ -1,7 +1,7 @@
 //! Multi-document transactions.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicI32, Ordering};
 use std::time::Duration;
 
 use bson::{Document, doc};
@@ -238,7 +238,7 @@ fn a_change_that_waits_for_a_transaction_ends_when_told_and_leaves_others_alone(
         }
         lab.insert(&ns("c"), &[doc! { "_id": 0 }]);
         insert(lab, session(1, 1), true, doc! { "_id": 1 }).unwrap();
-        let killed = Arc::new(AtomicBool::new(false));
+        let killed = Arc::new(AtomicI32::new(0));
         let (store, told) = (Arc::clone(&lab.store), Arc::clone(&killed));
         let change = stdx::sync::spawn("change", move || {
             let mut op = op();
@@ -258,7 +258,7 @@ fn a_change_that_waits_for_a_transaction_ends_when_told_and_leaves_others_alone(
         let options = CollectionOptions::default();
         lab.store.create(&op(), &other, options).unwrap();
         assert!(lab.store.drop_collection(&op(), &other).unwrap());
-        killed.store(true, Ordering::Relaxed);
+        killed.store(11601, Ordering::Relaxed);
         let ended = change.unwrap().join().unwrap();
         assert_eq!(ended.unwrap_err().code.0, 11601);
         lab.store.commit_transaction(&session(1, 1)).unwrap();

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use bson::{RawBsonRef, RawDocument};
 use query::{Code, Error, Namespace, Result};
+use wire::Message;
 
 use super::pipeline;
 use super::privilege::Wanted;
@@ -23,6 +24,8 @@ pub(crate) struct Asked<'a> {
     pub(crate) database: &'a str,
     /// Its arguments.
     pub(crate) body: &'a RawDocument,
+    /// What it came in, which may hold arguments beside the body.
+    pub(crate) message: Option<&'a Message>,
 }
 
 /// The user a client is now; `None` when it is nobody, or one that was dropped.
@@ -170,10 +173,20 @@ fn own(server: &Server, user: &User, asked: &Asked<'_>, name: &str) -> Result<Op
             Some(RawBsonRef::Document(inner)) => explained(inner, database)?,
             _ => Vec::new(),
         },
-        // A statement may insert.
-        "update" => vec![on("update"), on("insert")],
-        "findAndModify" if arguments.is_on("remove")? => vec![on("find"), on("remove")],
-        "findAndModify" => vec![on("find"), on("update"), on("insert")],
+        "update" => {
+            let apart = asked
+                .message
+                .and_then(|message| message.sequence("updates"));
+            updates(&arguments, apart)?
+                .iter()
+                .copied()
+                .map(on)
+                .collect()
+        }
+        "findAndModify" => changes(&arguments)?.iter().copied().map(on).collect(),
+        // Everybody sees what they do themselves.
+        "currentOp" if commands::current_op::is_own(&arguments)? => Vec::new(),
+        "currentOp" => vec![Wanted::Cluster("inprog")],
         // A cursor is ended by who opened it.
         "killCursors" => Vec::new(),
         "renameCollection" => rename(&arguments)?,
@@ -227,6 +240,35 @@ fn of_users(
     Ok(Some(wanted))
 }
 
+/// What the statements of an `update` need: only those that may insert need that as well. They
+/// come in the body or apart from it.
+fn updates(
+    arguments: &Arguments<'_>,
+    apart: Option<Vec<&RawDocument>>,
+) -> Result<&'static [&'static str]> {
+    let statements = match apart {
+        Some(statements) => statements,
+        None => arguments.documents("updates")?.unwrap_or_default(),
+    };
+    for statement in statements {
+        if Arguments::of("update.updates", statement)?.is_on("upsert")? {
+            return Ok(&["update", "insert"]);
+        }
+    }
+    Ok(&["update"])
+}
+
+/// What a `findAndModify` needs.
+fn changes(arguments: &Arguments<'_>) -> Result<&'static [&'static str]> {
+    Ok(
+        match (arguments.is_on("remove")?, arguments.is_on("upsert")?) {
+            (true, _) => &["find", "remove"],
+            (false, true) => &["find", "update", "insert"],
+            (false, false) => &["find", "update"],
+        },
+    )
+}
+
 fn explained(inner: &RawDocument, database: &str) -> Result<Vec<Wanted>> {
     let Some((command, target)) = inner.iter().next().transpose()? else {
         return Ok(Vec::new());
@@ -238,14 +280,9 @@ fn explained(inner: &RawDocument, database: &str) -> Result<Vec<Wanted>> {
     // Writes need what they need when they are done; what is not explained is refused by the
     // command.
     let actions: &[&'static str] = match command.as_str() {
-        "update" => &["update", "insert"],
+        "update" => updates(&Arguments::of("update", inner)?, None)?,
         "delete" => &["remove"],
-        "findAndModify" | "findandmodify" => {
-            match Arguments::of("findAndModify", inner)?.is_on("remove")? {
-                true => &["find", "remove"],
-                false => &["find", "update", "insert"],
-            }
-        }
+        "findAndModify" | "findandmodify" => changes(&Arguments::of("findAndModify", inner)?)?,
         _ => &["find"],
     };
     let on =

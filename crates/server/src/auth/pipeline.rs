@@ -118,7 +118,13 @@ fn of_stage(
         ("$indexStats", _) => wanted.push(on(database, collection, "indexStats")),
         ("$planCacheStats", _) => wanted.push(on(database, collection, "planCacheRead")),
         ("$changeStream", _) => wanted.push(on(database, collection, "changeStream")),
-        ("$currentOp", _) => wanted.push(Wanted::Cluster("inprog")),
+        // Everybody sees what they do themselves. An option that is no switch is refused later.
+        ("$currentOp", value) => {
+            let all = value.as_document().and_then(|spec| field(spec, "allUsers"));
+            if !matches!(all, None | Some(RawBsonRef::Boolean(false))) {
+                wanted.push(Wanted::Cluster("inprog"));
+            }
+        }
         ("$listSessions" | "$listLocalSessions", _) => {
             wanted.push(Wanted::Cluster("listSessions"));
         }

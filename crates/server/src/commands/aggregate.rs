@@ -10,7 +10,7 @@ use wire::Builder;
 use super::find::{collation, tree};
 use super::index::search_not_enabled;
 use super::write::hint;
-use super::{cursor, diagnose};
+use super::{current_op, cursor};
 use crate::dispatch::row::{ABANDON, API, Lane, Privilege, READS, Row, TRANSACTION};
 use crate::dispatch::{Arguments, Call, failure};
 use crate::state::clock;
@@ -149,12 +149,9 @@ fn check_stages(request: &Call<'_>) -> Result<()> {
 /// What stages show that storage knows nothing of.
 fn report(request: &Call<'_>, what: &Statistics) -> Result<Vec<Document>> {
     match what {
-        Statistics::CurrentOp(_) => {
-            let running = request.server.operations.list();
-            Ok(running
-                .iter()
-                .map(|request| diagnose::describe(request))
-                .collect())
+        Statistics::CurrentOp(options) => {
+            let shown = current_op::Shown::of(options)?;
+            Ok(current_op::list(request, shown))
         }
         Statistics::ListSessions(_) | Statistics::ListLocalSessions(_) => {
             let ids = request.server.store.session_ids();

@@ -6,6 +6,7 @@ mod build;
 mod bulk_write;
 mod concerns;
 mod content;
+pub(crate) mod current_op;
 mod cursor;
 mod ddl;
 mod delete;
@@ -17,6 +18,7 @@ pub(crate) mod hello;
 mod host;
 mod index;
 mod insert;
+mod kill_sessions;
 mod listing;
 mod lock;
 mod logs;
@@ -53,6 +55,7 @@ const FAMILIES: &[&[Row]] = &[
     bulk_write::ROWS,
     concerns::ROWS,
     content::ROWS,
+    current_op::ROWS,
     cursor::ROWS,
     ddl::ROWS,
     delete::ROWS,
@@ -64,6 +67,7 @@ const FAMILIES: &[&[Row]] = &[
     host::ROWS,
     index::ROWS,
     insert::ROWS,
+    kill_sessions::ROWS,
     listing::ROWS,
     lock::ROWS,
     logs::ROWS,

@@ -1,4 +1,4 @@
-//! Sessions: begun, refreshed, ended.
+//! Sessions: begun, refreshed, ended by their clients.
 
 use bson::{Binary, Bson, RawBsonRef, doc};
 use docdb::SessionId;
@@ -7,7 +7,7 @@ use wire::Builder;
 
 use crate::dispatch::Call;
 use crate::dispatch::generic::session;
-use crate::dispatch::row::{ADMIN, API, LOOSE, Lane, Privilege, Row};
+use crate::dispatch::row::{API, Lane, Privilege, Row};
 use crate::limits::SESSION_MINUTES;
 
 pub(super) const ROWS: &[Row] = &[
@@ -24,31 +24,6 @@ pub(super) const ROWS: &[Row] = &[
         privilege: Privilege::Open,
         flags: API,
         ..Row::new("endSessions", end, "End sessions")
-    },
-    Row {
-        lane: Lane::Reserved,
-        privilege: Privilege::Cluster("killAnySession"),
-        ..Row::new("killSessions", kill, "End sessions and what they do")
-    },
-    Row {
-        lane: Lane::Reserved,
-        flags: LOOSE,
-        privilege: Privilege::Cluster("killAnySession"),
-        ..Row::new(
-            "killAllSessions",
-            kill_all,
-            "End all sessions and what they do",
-        )
-    },
-    Row {
-        lane: Lane::Reserved,
-        flags: ADMIN | LOOSE,
-        privilege: Privilege::Cluster("killAnySession"),
-        ..Row::new(
-            "killAllSessionsByPattern",
-            kill_all,
-            "End sessions by a pattern",
-        )
     },
 ];
 
@@ -111,32 +86,4 @@ fn finish(request: &Call<'_>, ids: &[SessionId]) -> Result<()> {
 
 fn end(request: &Call<'_>, _: &mut Builder) -> Result<()> {
     finish(request, &listed(request)?)
-}
-
-/// Interrupt what sessions do, and end them.
-fn interrupt(request: &Call<'_>, ids: &[SessionId]) -> Result<()> {
-    for other in request.server.operations.list() {
-        let theirs = other
-            .generic
-            .lsid
-            .is_some_and(|id| ids.iter().any(|listed| listed.id == id));
-        if theirs && other.operation != request.operation {
-            other.kill();
-        }
-    }
-    finish(request, ids)
-}
-
-fn kill(request: &Call<'_>, _: &mut Builder) -> Result<()> {
-    // Whoever may end any session names it by its number alone.
-    let listed = listed(request)?;
-    let mut ids = request.server.store.session_ids();
-    ids.retain(|id| listed.iter().any(|named| named.id == id.id));
-    interrupt(request, &ids)
-}
-
-/// All sessions, whatever the pattern.
-fn kill_all(request: &Call<'_>, _: &mut Builder) -> Result<()> {
-    let ids = request.server.store.session_ids();
-    interrupt(request, &ids)
 }

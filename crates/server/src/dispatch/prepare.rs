@@ -1,7 +1,7 @@
 //! Makes a request of a message, or says why it is none.
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, AtomicI32};
 
 use query::{Code, Error};
 use wire::{Builder, Message};
@@ -67,6 +67,7 @@ pub(crate) fn prepare(
         row,
         database: &generic.database,
         body,
+        message: Some(&message),
     };
     let checked = authorize(server, client, &asked)
         .and_then(|()| check::check(server, row, name, &generic, &arguments));
@@ -85,7 +86,7 @@ pub(crate) fn prepare(
         generic,
         operation: server.operations.number(),
         started: stdx::time::now(),
-        killed: Arc::new(AtomicBool::new(false)),
+        killed: Arc::new(AtomicI32::new(0)),
         more: AtomicBool::new(false),
         repeated: AtomicBool::new(false),
         message,

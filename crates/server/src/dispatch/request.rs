@@ -1,7 +1,7 @@
 //! One command in flight.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 use std::time::{Duration, Instant};
 
 use bson::{Bson, RawBsonRef, RawDocument};
@@ -19,6 +19,15 @@ use super::row::{Row, WRITES};
 use crate::auth;
 use crate::server::Server;
 use crate::state::Client;
+
+/// The owner of sessions of clients that are no user.
+pub(crate) const NOBODY: [u8; 32] = [0; 32];
+
+/// The digest of an owner of sessions, by the name `user@database`.
+pub(crate) fn digest(user: &str) -> [u8; 32] {
+    use sha2::Digest as _;
+    sha2::Sha256::digest(user.as_bytes()).into()
+}
 
 /// A command, who sent it, and what it is allowed.
 pub(crate) struct Request {
@@ -42,8 +51,8 @@ pub(crate) struct Request {
     pub(crate) more: AtomicBool,
     /// Statements of it were done before: it is sent again.
     pub(crate) repeated: AtomicBool,
-    /// Somebody interrupted it.
-    pub(crate) killed: Arc<AtomicBool>,
+    /// Zero, or the code of the error with which somebody interrupted it.
+    pub(crate) killed: Arc<AtomicI32>,
 }
 
 impl Request {
@@ -90,7 +99,24 @@ impl Request {
 
     /// Interrupt it; it sees so when it next looks.
     pub(crate) fn kill(&self) {
-        self.killed.store(true, Ordering::Relaxed);
+        self.end_with(Code::INTERRUPTED);
+    }
+
+    /// Interrupt it because the server ends: drivers send it again elsewhere.
+    pub(crate) fn kill_at_shutdown(&self) {
+        self.end_with(Code::INTERRUPTED_AT_SHUTDOWN);
+    }
+
+    /// Whether somebody interrupted it.
+    pub(crate) fn is_killed(&self) -> bool {
+        self.killed.load(Ordering::Relaxed) != 0
+    }
+
+    /// The first reason stays.
+    fn end_with(&self, code: Code) {
+        let (order, none) = (Ordering::Relaxed, 0);
+        // Whoever came first has said why.
+        let _: Result<i32, i32> = self.killed.compare_exchange(none, code.0, order, order);
     }
 
     /// When it must have ended, if its client said so.
@@ -123,19 +149,13 @@ impl Request {
     }
 
     /// The user, as owner of cursors and sessions.
-    fn user(&self) -> Option<String> {
-        let state = self.client.state.lock();
-        state
-            .identity
-            .as_ref()
-            .map(|user| format!("{}@{}", user.name, user.database))
+    pub(crate) fn user(&self) -> Option<String> {
+        self.client.user()
     }
 
-    /// Whose sessions its own are: a digest of the user, zeros for nobody.
+    /// Whose sessions its own are: a digest of the user, or [`NOBODY`].
     pub(crate) fn owner(&self) -> [u8; 32] {
-        use sha2::Digest as _;
-        let digest = |user: String| sha2::Sha256::digest(user.as_bytes()).into();
-        self.user().map_or([0; 32], digest)
+        self.user().map_or(NOBODY, |user| digest(&user))
     }
 
     fn session(&self) -> Option<SessionRef> {

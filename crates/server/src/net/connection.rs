@@ -60,6 +60,8 @@ pub(crate) async fn serve<S>(server: Arc<Server>, client: Arc<Client>, stream: S
 where
     S: AsyncRead + AsyncWrite + Unpin,
 {
+    let inner = Arc::clone(&server);
+    let _listed = inner.clients.begin(&client);
     let mut decoder = Decoder::new();
     decoder.push(&begun);
     let mut connection = Connection {

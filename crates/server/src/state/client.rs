@@ -87,6 +87,13 @@ impl Client {
         }
     }
 
+    /// The user it proved to be: `user@database`.
+    pub(crate) fn user(&self) -> Option<String> {
+        let state = self.state.lock();
+        let user = state.identity.as_ref()?;
+        Some(format!("{}@{}", user.name, user.database))
+    }
+
     /// As logs and `currentOp` call it.
     pub(crate) fn name(&self) -> String {
         format!("conn{}", self.id)

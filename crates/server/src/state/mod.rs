@@ -1,6 +1,7 @@
 //! What lives as long as the server: counters, clocks, who is connected, what is running.
 
 pub(crate) mod client;
+pub(crate) mod clients;
 pub(crate) mod clock;
 pub(crate) mod concerns;
 pub(crate) mod failpoint;

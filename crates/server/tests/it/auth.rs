@@ -1,12 +1,15 @@
 //! Authentication and what users may do: a client that knows SCRAM, and every command of the
 //! table as everybody.
 
+use std::io::Write as _;
+
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use bson::spec::BinarySubtype;
-use bson::{Binary, Bson, Document, doc};
+use bson::{Binary, Bson, Document, RawDocumentBuf, doc};
 use hmac::{Hmac, KeyInit as _, Mac as _};
 use sha2::{Digest as _, Sha256};
+use wire::Parts;
 
 use crate::client::{Client, Site};
 
@@ -383,6 +386,99 @@ fn no_way_leads_around_the_rules() {
     );
 }
 
+const CRUD: [&str; 4] = ["find", "insert", "update", "remove"];
+
+/// Commands that read and write, each with the actions it needs on `test.c`.
+fn crud() -> Vec<(&'static str, Document, &'static str)> {
+    let plain = || doc! {"q": {"_id": 1}, "u": {"$set": {"a": 1}}, "upsert": false};
+    let upsert = || doc! {"q": {"_id": 1}, "u": {"$set": {"a": 1}}, "upsert": true};
+    let update = |updates: Vec<Document>| doc! {"update": "c", "updates": updates};
+    let modify = |more: Document| {
+        let mut command = doc! {"findAndModify": "c", "query": {"_id": 1}};
+        command.extend(more);
+        command
+    };
+    let set = || doc! {"update": {"$set": {"a": 1}}};
+    let or_insert = || doc! {"update": {"$set": {"a": 1}}, "upsert": true};
+    let deletes = || doc! {"delete": "c", "deletes": [{"q": {"_id": 9}, "limit": 1}]};
+    let bulk = |statement: Document| {
+        let mut op = doc! {"update": 0, "filter": {"_id": 1}, "updateMods": {"$set": {"a": 1}}};
+        op.extend(statement);
+        doc! {"bulkWrite": 1, "ops": [op], "nsInfo": [{"ns": "test.c"}]}
+    };
+    let mut commands: Vec<(&str, Document, &str)> = vec![
+        ("test", doc! {"find": "c"}, "find"),
+        ("test", deletes(), "remove"),
+        ("test", update(vec![plain()]), "update"),
+        ("test", update(vec![upsert()]), "update insert"),
+        ("test", modify(set()), "find update"),
+        ("test", modify(or_insert()), "find update insert"),
+        (
+            "test",
+            modify(doc! {"remove": true, "query": {"_id": 9}}),
+            "find remove",
+        ),
+    ];
+    let explained = commands.clone().into_iter();
+    commands.extend(explained.map(|(db, command, needs)| (db, doc! {"explain": command}, needs)));
+    let both = update(vec![plain(), upsert()]);
+    commands.push(("test", both, "update insert"));
+    commands.push(("test", doc! {"insert": "c", "documents": [{}]}, "insert"));
+    commands.push(("admin", bulk(doc! {}), "update"));
+    commands.push(("admin", bulk(doc! {"upsert": true}), "update insert"));
+    commands
+}
+
+/// Each of [`crud`] by users who lack one action: what does not need it is done.
+#[test]
+fn every_read_and_write_needs_what_it_does_and_nothing_more() {
+    let site = guarded();
+    let mut root = as_user(&site, "admin", "root");
+    for lacks in CRUD {
+        let actions: Vec<&str> = CRUD.into_iter().filter(|action| *action != lacks).collect();
+        let on = doc! {"db": "test", "collection": "c"};
+        let privileges = vec![doc! {"resource": on, "actions": actions}];
+        let role =
+            doc! {"createRole": format!("no {lacks}"), "privileges": privileges, "roles": []};
+        root.ok("test", role);
+        let roles = vec![format!("no {lacks}")];
+        root.ok(
+            "test",
+            doc! {"createUser": lacks, "pwd": "secret", "roles": roles},
+        );
+        let mut user = as_user(&site, "test", lacks);
+        for (database, command, needs) in crud() {
+            let reply = user.run(database, command.clone());
+            let refused = reply.get_i32("code").ok() == Some(UNAUTHORIZED);
+            assert_eq!(
+                refused,
+                needs.contains(lacks),
+                "{command} without {lacks}: {reply}"
+            );
+            let done = reply.get_f64("ok").unwrap() > 0.0;
+            assert_ne!(refused, done, "{command}: {reply}");
+        }
+        // Statements that come apart from the body.
+        let body = doc! {"update": "c", "$db": "test"};
+        let body = RawDocumentBuf::try_from(&body).unwrap();
+        for upsert in [false, true] {
+            let one = doc! {"q": {"_id": 1}, "u": {"$set": {"a": 1}}, "upsert": upsert};
+            let one = RawDocumentBuf::try_from(&one).unwrap();
+            let parts = Parts {
+                request_id: 1,
+                response_to: 0,
+                flags: 0,
+            };
+            let bytes = wire::encode(parts, &body, &[("updates", &[&one])]);
+            user.stream.write_all(&bytes).unwrap();
+            let (_, reply) = user.receive().unwrap();
+            let refused = reply.get_i32("code").ok() == Some(UNAUTHORIZED);
+            let needs = lacks == "update" || upsert && lacks == "insert";
+            assert_eq!(refused, needs, "upsert {upsert} without {lacks}: {reply}");
+        }
+    }
+}
+
 /// The least of a command that is more than its name.
 fn command(name: &str) -> Document {
     let mut command = doc! {name: "c"};
@@ -433,6 +529,7 @@ fn class(name: &str) -> Option<u8> {
         | "listSearchIndexes"
         | "testVersion2"
         | "bulkWrite"
+        | "killSessions"
         | "features" => 1,
         "find" | "count" | "distinct" | "aggregate" | "explain" | "listCollections"
         | "listIndexes" | "collStats" | "dbStats" | "dataSize" | "dbHash" | "storageMap" => 2,
@@ -479,7 +576,6 @@ fn class(name: &str) -> Option<u8> {
         | "replSetInitiate"
         | "replSetStepDown"
         | "getDefaultRWConcern"
-        | "killSessions"
         | "killAllSessions"
         | "killAllSessionsByPattern"
         | "serverStatus"

@@ -13,7 +13,6 @@ use wire::{Decoder, Frame, Message, OpCode, Parts};
 /// A server of a test, and the folder of its data.
 pub(crate) struct Site {
     pub(crate) server: Running,
-    #[expect(dead_code, reason = "vanishes with the site")]
     folder: tempfile::TempDir,
 }
 
@@ -37,7 +36,14 @@ impl Site {
 
     /// With settings that may refuse the start; the reason.
     pub(crate) fn try_with(change: impl FnOnce(&mut Config)) -> Result<Site, String> {
-        let folder = tempfile::tempdir().unwrap();
+        Site::try_in(tempfile::tempdir().unwrap(), change)
+    }
+
+    /// A server on data that are there.
+    pub(crate) fn try_in(
+        folder: tempfile::TempDir,
+        change: impl FnOnce(&mut Config),
+    ) -> Result<Site, String> {
         let mut config = Config {
             db_path: folder.path().to_owned(),
             port: 0,
@@ -53,6 +59,12 @@ impl Site {
         let engine: Arc<dyn kv::Engine> = Arc::from(opened);
         let server = Running::start(config, engine).map_err(|error| error.message)?;
         Ok(Site { server, folder })
+    }
+
+    /// End the server in order; the folder of its data.
+    pub(crate) fn stop(self) -> tempfile::TempDir {
+        self.server.stop();
+        self.folder
     }
 
     pub(crate) fn address(&self) -> SocketAddr {

@@ -67,6 +67,7 @@ fn collect(
                     row,
                     database,
                     body: &body,
+                    message: None,
                 };
                 let more = rule(who.0, who.1, &asked)?;
                 wanted.extend(more.ok_or_else(|| {

@@ -1,0 +1,282 @@
+//! What is in work and what waits: `currentOp` and `$currentOp`.
+//!
+//! Both show commands in work; as asked also connections without one, cursors that wait for their
+//! `getMore`, and transactions that wait for their next statement. Whoever may not see all sees
+//! what is theirs.
+
+use bson::spec::BinarySubtype;
+use bson::{Binary, Bson, DateTime, Document, RawBsonRef, RawDocumentBuf, doc};
+use docdb::{IdleCursor, SessionId};
+use query::filter::Filter;
+use query::settings::Settings;
+use query::{Error, Result};
+use wire::Builder;
+
+use crate::dispatch::arguments::switch;
+use crate::dispatch::generic::GENERIC;
+use crate::dispatch::row::{ADMIN, LOOSE, Privilege, Row};
+use crate::dispatch::{Arguments, Call, Request, slow};
+use crate::state::{Client, clock};
+
+pub(super) const ROWS: &[Row] = &[Row {
+    flags: ADMIN | LOOSE,
+    privilege: Privilege::Own,
+    ..Row::new("currentOp", current_op, "List the commands in work")
+}];
+
+/// What is to be shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Shown {
+    /// What other users do.
+    all_users: bool,
+    /// Connections without a command.
+    idle_connections: bool,
+    /// Transactions between their statements.
+    idle_sessions: bool,
+    /// Cursors between their batches.
+    idle_cursors: bool,
+}
+
+impl Shown {
+    /// That of the options of `$currentOp`.
+    ///
+    /// # Errors
+    /// `FailedToParse` for an option that is none or no switch.
+    pub(super) fn of(options: &Document) -> Result<Shown> {
+        let mut shown = Shown {
+            all_users: false,
+            idle_connections: false,
+            idle_sessions: true,
+            idle_cursors: false,
+        };
+        let mut unused = false;
+        for (name, value) in options {
+            let place = match name.as_str() {
+                "allUsers" => &mut shown.all_users,
+                "idleConnections" => &mut shown.idle_connections,
+                "idleSessions" => &mut shown.idle_sessions,
+                "idleCursors" => &mut shown.idle_cursors,
+                // About other members, of which there are none, and about commands in whole:
+                // long ones are always shown in part.
+                "localOps" | "truncateOps" => &mut unused,
+                _ => {
+                    let message = format!("Unrecognized option '{name}' in $currentOp stage.");
+                    return Err(Error::parse(message));
+                }
+            };
+            let Bson::Boolean(on) = value else {
+                return Err(Error::parse(format!(
+                    "The '{name}' parameter of the $currentOp stage must be a boolean value, but \
+                     found: {value}"
+                )));
+            };
+            *place = *on;
+        }
+        Ok(shown)
+    }
+}
+
+/// Whether `currentOp` is asked for the client's own commands only, which needs no privilege.
+///
+/// # Errors
+/// `TypeMismatch`.
+pub(crate) fn is_own(arguments: &Arguments<'_>) -> Result<bool> {
+    arguments.is_on("$ownOps")
+}
+
+/// What there is to see.
+pub(super) fn list(request: &Request, shown: Shown) -> Vec<Document> {
+    let server = &request.server;
+    let all = shown.all_users || !server.config.authorization;
+    let user = request.user();
+    let running = server.operations.list();
+    let mut listed: Vec<Document> = running
+        .iter()
+        .filter(|other| all || other.user() == user)
+        .map(|other| describe(other))
+        .collect();
+    if shown.idle_connections {
+        let busy = |client: &Client| running.iter().any(|other| other.client.id == client.id);
+        let clients = server.clients.list();
+        let idle = clients
+            .iter()
+            .filter(|client| !busy(client) && (all || client.user() == user));
+        listed.extend(idle.map(|client| idle_connection(request, client)));
+    }
+    if shown.idle_cursors {
+        let cursors = server.store.idle_cursors().into_iter();
+        let cursors = cursors.filter(|cursor| all || cursor.owner.user == user);
+        listed.extend(cursors.map(|cursor| idle_cursor(request, &cursor)));
+    }
+    if shown.idle_sessions {
+        let idle = server.store.idle_transactions().into_iter();
+        let idle = idle.filter(|(id, _)| all || id.uid == request.owner());
+        listed.extend(idle.map(|(id, number)| idle_session(request, &id, number)));
+    }
+    listed
+}
+
+/// The connection, as every entry of one begins.
+fn of_client(request: &Request, client: &Client, active: bool) -> Document {
+    let state = client.state.lock();
+    let metadata = state.metadata.clone().unwrap_or_default();
+    let mut shown = doc! {
+        "type": "op",
+        "host": request.server.topology.me.clone(),
+        "desc": client.name(),
+        "connectionId": client.id,
+        "client": client.peer.to_string(),
+        "appName": state.application.clone(),
+        "clientMetadata": Document::try_from(metadata).unwrap_or_default(),
+        "active": active,
+        "currentOpTime": clock::now().try_to_rfc3339_string().unwrap_or_default(),
+    };
+    if let Some(user) = &state.identity {
+        let user = doc! {"user": user.name.clone(), "db": user.database.clone()};
+        shown.insert("effectiveUsers", vec![Bson::from(user)]);
+    }
+    shown
+}
+
+/// A command in work.
+fn describe(request: &Request) -> Document {
+    let taken = request.taken();
+    let micros = i64::try_from(taken.as_micros()).unwrap_or(i64::MAX);
+    let seconds = i64::try_from(taken.as_secs()).unwrap_or(i64::MAX);
+    let mut operation = of_client(request, &request.client, true);
+    operation.extend(doc! {
+        "opid": request.operation,
+        "secs_running": seconds,
+        "microsecs_running": micros,
+        "op": op(request.row.name),
+        "ns": slow::namespace(request),
+        "command": slow::shown(request),
+        "numYields": 0,
+        "waitingForLock": false,
+        "killPending": request.is_killed(),
+    });
+    if let Some(id) = request.generic.lsid {
+        let uid = request.owner();
+        operation.insert("lsid", lsid(&SessionId { id, uid }));
+    }
+    operation
+}
+
+fn idle_connection(request: &Request, client: &Client) -> Document {
+    let mut shown = of_client(request, client, false);
+    let rest =
+        doc! {"op": "none", "ns": "", "command": {}, "numYields": 0, "waitingForLock": false};
+    shown.extend(rest);
+    shown
+}
+
+fn idle_cursor(request: &Request, cursor: &IdleCursor) -> Document {
+    let unused = i64::try_from(cursor.unused.as_millis()).unwrap_or(i64::MAX);
+    let last = clock::now().timestamp_millis().saturating_sub(unused);
+    let mut shown = doc! {
+        "type": "idleCursor",
+        "host": request.server.topology.me.clone(),
+        "ns": cursor.namespace.to_string(),
+        "cursor": {
+            "cursorId": cursor.id,
+            "lastAccessDate": DateTime::from_millis(last),
+            "noCursorTimeout": cursor.no_timeout,
+        },
+    };
+    if let Some((name, database)) = cursor.owner.user.as_ref().and_then(|u| u.rsplit_once('@')) {
+        let user = doc! {"user": name, "db": database};
+        shown.insert("effectiveUsers", vec![Bson::from(user)]);
+    }
+    let session = cursor.owner.session.as_deref();
+    if let Some(id) = session.and_then(super::kill_sessions::session_of) {
+        shown.insert("lsid", lsid(&id));
+    }
+    shown
+}
+
+fn idle_session(request: &Request, id: &SessionId, number: i64) -> Document {
+    doc! {
+        "type": "idleSession",
+        "host": request.server.topology.me.clone(),
+        "desc": "inactive transaction",
+        "active": false,
+        "lsid": lsid(id),
+        "transaction": {"parameters": {"txnNumber": number, "autocommit": false}},
+        "waitingForLock": false,
+    }
+}
+
+fn lsid(session: &SessionId) -> Document {
+    let binary = |subtype, bytes: &[u8]| Binary {
+        subtype,
+        bytes: bytes.to_vec(),
+    };
+    doc! {
+        "id": binary(BinarySubtype::Uuid, &session.id),
+        "uid": binary(BinarySubtype::Generic, &session.uid),
+    }
+}
+
+fn op(command: &str) -> &'static str {
+    match command {
+        "insert" => "insert",
+        "update" => "update",
+        "delete" => "remove",
+        "find" => "query",
+        "getMore" => "getmore",
+        _ => "command",
+    }
+}
+
+/// The conditions on what is listed: every field that is no option.
+fn filter(request: &Request) -> Result<Filter> {
+    let mut conditions = RawDocumentBuf::new();
+    for element in request.body().iter().skip(1) {
+        let (key, value) = element?;
+        let name = key.as_str();
+        if !GENERIC.contains(&name) && !matches!(name, "$all" | "$ownOps" | "$truncateOps") {
+            conditions.append(key, value);
+        }
+    }
+    Filter::parse(&conditions, &Settings::default())
+}
+
+fn current_op(request: &Call<'_>, reply: &mut Builder) -> Result<()> {
+    let arguments = request.arguments()?;
+    let all = arguments
+        .get("$all")
+        .and_then(|all: RawBsonRef<'_>| switch(all))
+        == Some(true);
+    let shown = Shown {
+        all_users: !is_own(&arguments)?,
+        idle_connections: all,
+        idle_sessions: true,
+        idle_cursors: false,
+    };
+    let filter = match all {
+        true => None,
+        false => Some(filter(request)?),
+    };
+    reply.open_array("inprog");
+    let mut count = 0_usize;
+    for operation in list(request, shown) {
+        let operation = RawDocumentBuf::try_from(&operation)?;
+        let is_chosen = match &filter {
+            Some(filter) => filter.matches(&operation)?,
+            None => true,
+        };
+        if is_chosen {
+            reply.document(&count.to_string(), &operation);
+            count += 1;
+        }
+    }
+    reply.close();
+    if request.server.freeze.count() > 0 {
+        reply.boolean("fsyncLock", true);
+        reply.string(
+            "info",
+            "use db.fsyncUnlock() to terminate the fsync write lock",
+        );
+    }
+    Ok(())
+}

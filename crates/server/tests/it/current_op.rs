@@ -1,0 +1,127 @@
+//! What is shown of commands in work, and to whom.
+
+use bson::spec::BinarySubtype;
+use bson::{Binary, Bson, Document, doc};
+
+use crate::auth::{as_user, guarded};
+use crate::client::{Client, Site, batch};
+
+const UNAUTHORIZED: i32 = 13;
+const FAILED_TO_PARSE: i32 = 9;
+
+fn in_progress(client: &mut Client, more: Document) -> Vec<Document> {
+    let mut command = doc! {"currentOp": 1};
+    command.extend(more);
+    let reply = client.ok("admin", command);
+    let listed = reply.get_array("inprog").unwrap().iter();
+    listed
+        .map(|one| one.as_document().unwrap().clone())
+        .collect()
+}
+
+fn stage(options: Document) -> Document {
+    doc! {"aggregate": 1, "cursor": {}, "pipeline": [{"$currentOp": options}]}
+}
+
+/// The types and users of what the stage shows, in order.
+fn kinds(client: &mut Client, options: Document) -> Vec<(String, String)> {
+    let reply = client.ok("admin", stage(options));
+    let shown = batch(&reply);
+    let kind = |one: &Document| {
+        let kind = one.get_str("type").unwrap();
+        let idle = kind == "op" && !one.get_bool("active").unwrap();
+        let kind = if idle { "idleConnection" } else { kind };
+        let users = one.get_array("effectiveUsers").ok();
+        let user = users.and_then(|users| users[0].as_document()?.get_str("user").ok());
+        (kind.to_owned(), user.unwrap_or_default().to_owned())
+    };
+    let mut kinds: Vec<(String, String)> = shown.iter().map(kind).collect();
+    kinds.sort();
+    kinds.dedup();
+    kinds
+}
+
+fn pairs(list: &[(&str, &str)]) -> Vec<(String, String)> {
+    let owned = |(kind, user): &(&str, &str)| ((*kind).to_owned(), (*user).to_owned());
+    list.iter().map(owned).collect()
+}
+
+#[test]
+fn conditions_choose_among_commands_in_work() {
+    let site = Site::new();
+    let mut client = site.client();
+    site.client().ok("admin", doc! {"ping": 1});
+    let mut idle = site.client();
+    idle.ok("admin", doc! {"ping": 1});
+    let mut count = |conditions: Document| in_progress(&mut client, conditions).len();
+    assert_eq!(count(doc! {}), 1);
+    assert_eq!(count(doc! {"secs_running": {"$gt": 1_000_000}}), 0);
+    assert_eq!(
+        count(doc! {"secs_running": {"$lt": 1_000_000}, "op": "command"}),
+        1
+    );
+    assert_eq!(
+        count(doc! {"$or": [{"op": "insert"}, {"op": "command"}]}),
+        1
+    );
+    assert_eq!(count(doc! {"ns": "test.c", "comment": "no condition"}), 0);
+    assert_eq!(count(doc! {"$ownOps": true, "op": "insert"}), 0);
+    // All is all, whatever the conditions, and connections without a command with it.
+    let all = in_progress(&mut client, doc! {"$all": true, "op": "insert"});
+    let idle = all.iter().filter(|one| !one.get_bool("active").unwrap());
+    assert_eq!(idle.clone().count(), all.len() - 1);
+    assert!(idle.count() > 0, "{all:?}");
+    let wrong = doc! {"currentOp": 1, "secs_running": {"$gtt": 5}};
+    assert_eq!(client.fails("admin", wrong).0, 2);
+}
+
+#[test]
+fn everybody_sees_what_is_theirs() {
+    let site = guarded();
+    let mut root = as_user(&site, "admin", "root");
+    let mut reader = as_user(&site, "test", "reader");
+    let mut writer = as_user(&site, "test", "writer");
+    root.ok("test", doc! {"insert": "c", "documents": [{}, {}, {}]});
+    reader.ok("test", doc! {"find": "c", "batchSize": 1});
+    let id = Binary {
+        subtype: BinarySubtype::Uuid,
+        bytes: vec![1; 16],
+    };
+    let session: Bson = doc! {"id": id}.into();
+    let statement = doc! {
+        "insert": "c", "documents": [{}], "lsid": session, "txnNumber": 1_i64,
+        "startTransaction": true, "autocommit": false,
+    };
+    writer.ok("test", statement);
+
+    assert_eq!(reader.fails("admin", doc! {"currentOp": 1}).0, UNAUTHORIZED);
+    let own = in_progress(&mut reader, doc! {"$ownOps": true});
+    assert_eq!(own.len(), 1);
+    let everybody = stage(doc! {"allUsers": true});
+    assert_eq!(reader.fails("admin", everybody).0, UNAUTHORIZED);
+    let options = doc! {"idleConnections": true, "idleCursors": true};
+    assert_eq!(
+        kinds(&mut reader, options.clone()),
+        pairs(&[("idleCursor", "reader"), ("op", "reader")])
+    );
+    assert_eq!(
+        kinds(&mut writer, options.clone()),
+        pairs(&[("idleSession", ""), ("op", "writer")])
+    );
+    let mut options = options;
+    options.insert("allUsers", true);
+    let idle = ("idleConnection", "reader");
+    let all = [idle, ("idleConnection", "writer"), ("idleCursor", "reader")];
+    let all = [&all[..], &[("idleSession", ""), ("op", "root")]].concat();
+    // Connections that were closed may be there for a moment more, of the same users or of nobody.
+    let mut found = kinds(&mut root, options);
+    found.retain(|(kind, user)| {
+        kind != "idleConnection" || matches!(user.as_str(), "reader" | "writer")
+    });
+    assert_eq!(found, pairs(&all));
+    let without = doc! {"allUsers": true, "idleSessions": false};
+    assert_eq!(kinds(&mut root, without), pairs(&[("op", "root")]));
+    for wrong in [doc! {"allUsers": 1}, doc! {"idle": true}] {
+        assert_eq!(root.fails("admin", stage(wrong)).0, FAILED_TO_PARSE);
+    }
+}

@@ -1,0 +1,98 @@
+//! The end of a server with commands in work.
+
+use bson::spec::BinarySubtype;
+use bson::{Binary, Document, doc};
+
+use crate::client::{Client, Site, all};
+
+/// Wait until so many commands of a name are in work.
+fn await_running(client: &mut Client, command: &str, count: usize) {
+    let begun = stdx::time::now();
+    loop {
+        let shown = client.ok("admin", doc! {"currentOp": 1});
+        let operations = shown.get_array("inprog").unwrap().iter();
+        let running = operations.filter(|operation| {
+            let operation = operation.as_document().unwrap();
+            let shown = operation.get_document("command").unwrap();
+            shown.contains_key(command)
+        });
+        if running.count() == count {
+            return;
+        }
+        assert!(begun.elapsed().as_secs() < 60, "they do not begin");
+    }
+}
+
+fn write(number: u8) -> Document {
+    let bytes = vec![number; 16];
+    let id = Binary {
+        subtype: BinarySubtype::Uuid,
+        bytes,
+    };
+    doc! {
+        "insert": "c", "documents": [{"_id": i32::from(number)}], "lsid": {"id": id},
+        "txnNumber": 1_i64,
+    }
+}
+
+#[test]
+fn what_the_end_cuts_off_may_be_sent_again() {
+    let site = Site::new();
+    let mut client = site.client();
+    client.ok("test", doc! {"insert": "c", "documents": [{"_id": 0}]});
+    client.ok("admin", doc! {"fsync": 1, "lock": true});
+    let mut statement = write(2);
+    statement.extend(doc! {"startTransaction": true, "autocommit": false});
+    let plain = doc! {"insert": "c", "documents": [{"_id": 3}]};
+    let held: Vec<(Client, Option<&str>)> = [
+        (write(1), Some("RetryableWriteError")),
+        (statement, Some("TransientTransactionError")),
+        (plain, None),
+    ]
+    .into_iter()
+    .map(|(command, label)| {
+        let mut held = site.client();
+        held.send("test", command, 0);
+        (held, label)
+    })
+    .collect();
+    await_running(&mut client, "insert", 3);
+    let folder = site.stop();
+    for (mut held, label) in held {
+        let (_, reply) = held.receive().expect("an answer before the end");
+        assert_eq!(reply.get_i32("code").unwrap(), 11_600, "{reply}");
+        assert_eq!(reply.get_str("codeName").unwrap(), "InterruptedAtShutdown");
+        assert!(reply.contains_key("topologyVersion"), "{reply}");
+        let labels = reply.get_array("errorLabels").ok();
+        let labels = labels.map(|labels| labels.iter().map(|l| l.as_str().unwrap()).collect());
+        let expected: Option<Vec<&str>> = label.map(|label| vec![label]);
+        assert_eq!(labels, expected, "{reply}");
+        assert!(held.receive().is_none());
+    }
+    // None of it was done.
+    let site = Site::try_in(folder, |_| {}).unwrap();
+    assert_eq!(all(&mut site.client(), "c", doc! {}).len(), 1);
+}
+
+#[test]
+fn somebody_who_interrupts_a_command_is_told_apart() {
+    let site = Site::new();
+    let mut client = site.client();
+    client.ok("admin", doc! {"fsync": 1, "lock": true});
+    let mut held = site.client();
+    held.send("test", write(1), 0);
+    await_running(&mut client, "insert", 1);
+    let shown = client.ok("admin", doc! {"currentOp": 1});
+    let mut operations = shown.get_array("inprog").unwrap().iter();
+    let insert = operations.find(|operation| {
+        let operation = operation.as_document().unwrap();
+        operation.get_str("op").unwrap() == "insert"
+    });
+    let insert = insert.unwrap().as_document().unwrap();
+    let number = insert.get_i32("opid").unwrap();
+    client.ok("admin", doc! {"killOp": 1, "op": number});
+    let (_, reply) = held.receive().unwrap();
+    assert_eq!(reply.get_i32("code").unwrap(), 11_601, "{reply}");
+    assert!(!reply.contains_key("errorLabels"), "{reply}");
+    client.ok("admin", doc! {"fsyncUnlock": 1});
+}

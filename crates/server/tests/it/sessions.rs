@@ -1,0 +1,177 @@
+//! Sessions, and who ends whose.
+
+use bson::spec::BinarySubtype;
+use bson::{Binary, Bson, Document, doc};
+use sha2::{Digest as _, Sha256};
+
+use crate::auth::{as_user, guarded};
+use crate::client::{Client, Site};
+
+const UNAUTHORIZED: i32 = 13;
+const CURSOR_NOT_FOUND: i32 = 43;
+const UNKNOWN_FIELD: i32 = 40_415;
+
+fn lsid(number: u8) -> Document {
+    let bytes = vec![number; 16];
+    let subtype = BinarySubtype::Uuid;
+    doc! {"id": Binary { subtype, bytes }}
+}
+
+/// The digest of a user, as sessions have it.
+fn uid(user: &str) -> Bson {
+    Bson::Binary(Binary {
+        subtype: BinarySubtype::Generic,
+        bytes: Sha256::digest(user.as_bytes()).to_vec(),
+    })
+}
+
+/// A client with a cursor in a session.
+struct Reader {
+    client: Client,
+    session: Document,
+    cursor: i64,
+}
+
+impl Reader {
+    fn new(client: Client, number: u8) -> Reader {
+        let mut reader = Reader {
+            client,
+            session: lsid(number),
+            cursor: 0,
+        };
+        reader.open();
+        reader
+    }
+
+    fn open(&mut self) {
+        let find = doc! {"find": "c", "batchSize": 1, "lsid": self.session.clone()};
+        let reply = self.client.ok("test", find);
+        let cursor = reply.get_document("cursor").unwrap();
+        self.cursor = cursor.get_i64("id").unwrap();
+        assert_ne!(self.cursor, 0);
+    }
+
+    /// Whether the session was ended; then it begins again.
+    fn ended(&mut self) -> bool {
+        let more = doc! {
+            "getMore": self.cursor, "collection": "c", "batchSize": 1,
+            "lsid": self.session.clone(),
+        };
+        let reply = self.client.run("test", more);
+        let code = reply.get_i32("code").ok();
+        assert!(matches!(code, None | Some(CURSOR_NOT_FOUND)), "{reply}");
+        if code.is_some() {
+            self.open();
+        }
+        code.is_some()
+    }
+}
+
+/// Documents for cursors.
+fn set_up(client: &mut Client) {
+    let documents: Vec<Document> = (10..100).map(|n| doc! {"_id": n}).collect();
+    client.ok("test", doc! {"insert": "c", "documents": documents});
+}
+
+#[test]
+fn sessions_of_some_users_end_and_those_of_others_go_on() {
+    let site = guarded();
+    let mut root = as_user(&site, "admin", "root");
+    set_up(&mut root);
+    let mut reader = Reader::new(as_user(&site, "test", "reader"), 1);
+    let mut writer = Reader::new(as_user(&site, "test", "writer"), 2);
+    let mut ended = |root: &mut Client, command: Document| {
+        root.ok("admin", command);
+        (reader.ended(), writer.ended())
+    };
+    let of = |user: &str| doc! {"killAllSessions": [{"user": user, "db": "test"}]};
+    assert_eq!(ended(&mut root, of("reader")), (true, false));
+    assert_eq!(ended(&mut root, of("writer")), (false, true));
+    assert_eq!(ended(&mut root, of("nobody")), (false, false));
+    let all = doc! {"killAllSessions": []};
+    assert_eq!(ended(&mut root, all), (true, true));
+    let by = |pattern: Document| doc! {"killAllSessionsByPattern": [pattern]};
+    assert_eq!(
+        ended(&mut root, by(doc! {"uid": uid("writer@test")})),
+        (false, true)
+    );
+    assert_eq!(ended(&mut root, by(doc! {"lsid": lsid(1)})), (true, false));
+    let of_other = doc! {"lsid": lsid(1), "uid": uid("writer@test")};
+    assert_eq!(ended(&mut root, by(of_other)), (false, false));
+    let all = doc! {"killAllSessionsByPattern": []};
+    assert_eq!(ended(&mut root, all), (true, true));
+
+    // To speak of users and roles is a privilege that root has not.
+    let users = by(doc! {"users": [{"user": "reader", "db": "test"}]});
+    let roles = by(doc! {"roles": [{"role": "readWrite", "db": "test"}]});
+    assert_eq!(root.fails("admin", users.clone()).0, UNAUTHORIZED);
+    assert_eq!(root.fails("admin", roles.clone()).0, UNAUTHORIZED);
+    let actions = ["killAnySession", "impersonate"];
+    let privilege = doc! {"resource": {"cluster": true}, "actions": actions};
+    root.ok(
+        "admin",
+        doc! {"createRole": "killer", "privileges": [privilege], "roles": []},
+    );
+    let killer = doc! {"createUser": "killer", "pwd": "secret", "roles": ["killer"]};
+    root.ok("admin", killer);
+    let mut killer = as_user(&site, "admin", "killer");
+    assert_eq!(ended(&mut killer, users), (true, false));
+    assert_eq!(ended(&mut killer, roles), (false, true));
+}
+
+#[test]
+fn everybody_ends_their_own_sessions_and_nobody_elses() {
+    let site = guarded();
+    let mut root = as_user(&site, "admin", "root");
+    set_up(&mut root);
+    let mut one = Reader::new(as_user(&site, "test", "reader"), 1);
+    // The same number, and another session.
+    let mut other = Reader::new(as_user(&site, "test", "writer"), 1);
+    let mut reader = as_user(&site, "test", "reader");
+    reader.ok("test", doc! {"killSessions": [lsid(1)]});
+    assert_eq!((one.ended(), other.ended()), (true, false));
+    let with = |user: &str| {
+        let mut session = lsid(1);
+        session.insert("uid", uid(user));
+        doc! {"killSessions": [session]}
+    };
+    assert_eq!(reader.fails("test", with("writer@test")).0, UNAUTHORIZED);
+    assert_eq!((one.ended(), other.ended()), (false, false));
+    reader.ok("test", with("reader@test"));
+    assert_eq!((one.ended(), other.ended()), (true, false));
+    root.ok("test", with("writer@test"));
+    assert_eq!((one.ended(), other.ended()), (false, true));
+    let all = doc! {"killAllSessions": []};
+    assert_eq!(reader.fails("test", all).0, UNAUTHORIZED);
+}
+
+#[test]
+fn patterns_that_are_none_end_nothing() {
+    let site = Site::new();
+    let mut client = site.client();
+    set_up(&mut client);
+    let mut one = Reader::new(site.client(), 1);
+    let users = |user: Document| doc! {"killAllSessions": [user]};
+    let by = |pattern: Document| doc! {"killAllSessionsByPattern": [pattern]};
+    for (command, code) in [
+        (users(doc! {"user": "u", "db": "d", "x": 1}), UNKNOWN_FIELD),
+        (users(doc! {"user": "u"}), 40_414),
+        (users(doc! {"user": 1, "db": "d"}), 14),
+        (doc! {"killAllSessions": {}}, 14),
+        (by(doc! {"user": "u"}), UNKNOWN_FIELD),
+        (by(doc! {"uid": "u"}), 14),
+        (
+            by(doc! {"users": [{"name": "u", "db": "d"}]}),
+            UNKNOWN_FIELD,
+        ),
+        (by(doc! {"lsid": {"id": 1}}), 207),
+        (doc! {"killSessions": [{"name": 1}]}, UNKNOWN_FIELD),
+    ] {
+        let found = client.fails("admin", command.clone());
+        assert_eq!(found.0, code, "{command}: {}", found.1);
+    }
+    assert!(!one.ended());
+    // Without users sessions are nobody's, under whichever digest.
+    client.ok("admin", by(doc! {"uid": uid("")}));
+    assert!(one.ended());
+}
