@@ -128,7 +128,7 @@ impl Server {
             connections: Arc::new(Connections::new(config.max_connections)),
             started: stdx::time::now(),
             started_at: clock::now(),
-            profiler: Profiler::new(config.profile, config.slow_ms),
+            profiler: Profiler::new(config.profile, config.slow_ms, config.sample_rate),
             stop: watch::Sender::new(false),
             log,
             store,

@@ -257,6 +257,22 @@ impl Builder {
         self
     }
 
+    /// Look at what is written so far.
+    ///
+    /// # Panics
+    /// When a document or array that was begun is not closed.
+    pub fn look<T>(&mut self, look: impl FnOnce(&RawDocument) -> T) -> T {
+        assert_eq!(self.open.len(), 1, "B1: every open has its close");
+        self.end();
+        let body = self.bytes.get(HEAD..).unwrap_or_default();
+        let body = RawDocument::from_bytes(body);
+        let seen = look(body.expect("what was built has its length and its end"));
+        // The end is taken back: more may follow.
+        self.bytes.pop();
+        self.open.push(HEAD);
+        seen
+    }
+
     /// The message.
     ///
     /// # Panics

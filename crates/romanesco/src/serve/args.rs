@@ -20,7 +20,8 @@ pub(crate) struct Args {
     /// Keep the data in this folder (default /data/db)
     #[arg(long)]
     dbpath: Option<String>,
-    /// Store with this engine: betree, lmdb, rocksdb, wiredtiger (default betree)
+    /// Store with this engine: betree, lmdb, rocksdb, wiredtiger, or memory, which keeps nothing
+    /// (default betree)
     #[arg(long = "storageEngine")]
     storage_engine: Option<String>,
     /// Give the engine so much memory, in GB (default: the engine's)

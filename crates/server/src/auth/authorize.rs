@@ -187,6 +187,8 @@ fn own(server: &Server, user: &User, asked: &Asked<'_>, name: &str) -> Result<Op
         // Everybody sees what they do themselves.
         "currentOp" if commands::current_op::is_own(&arguments)? => Vec::new(),
         "currentOp" => vec![Wanted::Cluster("inprog")],
+        "listCollections" if commands::listing::is_own(&arguments)? => Vec::new(),
+        "listCollections" => vec![Wanted::Database(database.to_owned(), "listCollections")],
         // A cursor is ended by who opened it.
         "killCursors" => Vec::new(),
         "renameCollection" => rename(&arguments)?,
@@ -350,5 +352,14 @@ impl User {
     /// Whether a role of this user allows something.
     pub(crate) fn may(&self, wanted: &Wanted) -> bool {
         self.grants.iter().any(|grant| grant.allows(wanted))
+    }
+
+    /// Whether a role of this user allows any action on a collection.
+    pub(crate) fn may_anything(&self, database: &str, collection: &str) -> bool {
+        let on = |action: &'static str| {
+            Wanted::Collection(database.to_owned(), collection.to_owned(), action)
+        };
+        let mut grants = self.grants.iter();
+        grants.any(|grant| grant.actions.iter().any(|action| grant.allows(&on(action))))
     }
 }

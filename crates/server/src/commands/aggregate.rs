@@ -187,7 +187,6 @@ fn latencies(request: &Call<'_>) -> Document {
 }
 
 fn aggregate(request: &Call<'_>, reply: &mut Builder) -> Result<()> {
-    request.server.metrics.ops.command.one();
     let arguments = request.arguments()?;
     let ns = namespace(request)?;
     if arguments.is_on("explain")? {

@@ -180,7 +180,6 @@ pub(super) fn number(reply: &mut Builder, name: &str, n: u64) {
 }
 
 fn count(request: &Call<'_>, reply: &mut Builder) -> Result<()> {
-    request.server.metrics.ops.command.one();
     let ns = request.namespace()?;
     let wanted = count_request(&request.arguments()?)?;
     let n = request.with_store(|store, op| store.count(op, &ns, &wanted))?;
@@ -189,7 +188,6 @@ fn count(request: &Call<'_>, reply: &mut Builder) -> Result<()> {
 }
 
 fn distinct(request: &Call<'_>, reply: &mut Builder) -> Result<()> {
-    request.server.metrics.ops.command.one();
     let ns = request.namespace()?;
     let wanted = distinct_request(&request.arguments()?)?;
     let values = request.with_store(|store, op| store.distinct(op, &ns, &wanted))?;

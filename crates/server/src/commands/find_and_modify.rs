@@ -89,7 +89,6 @@ fn find_and_modify(request: &Call<'_>, reply: &mut Builder) -> Result<()> {
     let ns = request.namespace()?;
     let asked = asked(&request.arguments()?)?;
     let done = request.with_store(|store, op| store.find_and_modify(op, &ns, &asked))?;
-    request.server.metrics.ops.command.one();
     reply.open_document("lastErrorObject");
     integer(reply, "n", done.n);
     if asked.update.is_some() {

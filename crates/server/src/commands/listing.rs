@@ -11,8 +11,8 @@ use query::{Code, Error, Namespace, Result};
 use wire::Builder;
 
 use super::cursor;
-use crate::auth::is_allowed;
 use crate::auth::privilege::Wanted;
+use crate::auth::{is_allowed, user};
 use crate::dispatch::row::{ADMIN, API, Lane, Privilege, READS, Row};
 use crate::dispatch::{Arguments, Call, Request};
 use crate::state::metrics::Class;
@@ -31,7 +31,7 @@ pub(super) const ROWS: &[Row] = &[
         class: Class::Read,
         flags: API,
         fields: &["nameOnly", "filter", "authorizedCollections", "cursor"],
-        privilege: Privilege::Database("listCollections"),
+        privilege: Privilege::Own,
         ..Row::new(
             "listCollections",
             list_collections,
@@ -130,13 +130,29 @@ fn describe(ns: &Namespace, named: &Named, name_only: bool) -> Document {
     shown
 }
 
+/// Whether names are asked for of collections that the client may do anything with, which needs no
+/// privilege.
+///
+/// # Errors
+/// `TypeMismatch`.
+pub(crate) fn is_own(arguments: &Arguments<'_>) -> Result<bool> {
+    Ok(arguments.is_on("authorizedCollections")? && arguments.is_on("nameOnly")?)
+}
+
 fn list_collections(request: &Call<'_>, reply: &mut Builder) -> Result<()> {
     let arguments = request.arguments()?;
     let name_only = arguments.is_on("nameOnly")?;
     let database = request.database();
     let catalog = request.server.store.catalog();
     let listed = catalog.in_database(database);
+    let only = arguments.is_on("authorizedCollections")? && request.server.config.authorization;
+    let user = user(&request.server, &request.client).filter(|_| only);
+    let seen = |collection: &str| {
+        let user = user.as_ref();
+        user.is_none_or(|user| user.may_anything(database, collection))
+    };
     let listed = listed
+        .filter(|(ns, _)| seen(&ns.coll))
         .map(|(ns, named)| describe(ns, named, name_only))
         .collect();
     let listed = chosen(request, listed)?;

@@ -1,12 +1,14 @@
 //! The log and the profiler: `getLog`, `logRotate`, `profile`.
 
-use bson::RawBsonRef;
+use bson::{RawBsonRef, RawDocument};
+use query::filter::Filter;
+use query::settings::Settings;
 use query::{Code, Error, Result};
 use wire::Builder;
 
-use crate::dispatch::Call;
 use crate::dispatch::arguments::integer;
 use crate::dispatch::row::{ADMIN, Lane, Privilege, Row};
+use crate::dispatch::{Arguments, Call};
 
 pub(super) const ROWS: &[Row] = &[
     Row {
@@ -28,26 +30,88 @@ pub(super) const ROWS: &[Row] = &[
     },
 ];
 
+/// What is asked of the conditions on what is profiled.
+enum Conditions<'a> {
+    /// Leave them.
+    Keep,
+    /// Have none.
+    Unset,
+    /// Have these.
+    Set(&'a RawDocument),
+}
+
+fn conditions<'a>(arguments: &Arguments<'a>) -> Result<Conditions<'a>> {
+    match arguments.get("filter") {
+        None => Ok(Conditions::Keep),
+        Some(RawBsonRef::String("unset")) => Ok(Conditions::Unset),
+        Some(RawBsonRef::Document(filter)) => {
+            Filter::parse(filter, &Settings::default())?;
+            Ok(Conditions::Set(filter))
+        }
+        Some(_) => {
+            let message = "Expected an object, or the string 'unset'.";
+            Err(Error::bad_value(message))
+        }
+    }
+}
+
+/// The part of the slow commands that is taken.
+fn rate(arguments: &Arguments<'_>) -> Result<Option<f64>> {
+    let rate = match arguments.get("sampleRate") {
+        None => return Ok(None),
+        Some(RawBsonRef::Double(rate)) => rate,
+        Some(value) => match integer(value).and_then(|rate| i32::try_from(rate).ok()) {
+            Some(rate) => f64::from(rate),
+            None => {
+                let message = "BSON field 'profile.sampleRate' is the wrong type, expected types \
+                     '[long, int, decimal, double]'";
+                return Err(Error::type_mismatch(message));
+            }
+        },
+    };
+    match (0.0..=1.0).contains(&rate) {
+        true => Ok(Some(rate)),
+        false => {
+            let message = "'sampleRate' must be between 0.0 and 1.0 inclusive";
+            Err(Error::bad_value(message))
+        }
+    }
+}
+
 fn profile(request: &Call<'_>, reply: &mut Builder) -> Result<()> {
     let profiler = &request.server.profiler;
     let database = request.database();
     let arguments = request.arguments()?;
-    let level = integer(request.target()?).unwrap_or(-1);
-    let slow = arguments.long("slowms")?;
+    let level = integer(request.target()?).unwrap_or(-2);
+    let (slow, rate) = (arguments.long("slowms")?, rate(&arguments)?);
+    let conditions = conditions(&arguments)?;
+    if !(-1..=2).contains(&level) {
+        let message = format!("profile: {level} is no level; use 0, 1, 2, or -1 to look");
+        return Err(Error::bad_value(message));
+    }
     reply
         .int("was", profiler.level(database))
         .int("slowms", profiler.slow_ms());
-    reply.double("sampleRate", 1.0);
-    match i32::try_from(level) {
-        Ok(level @ 0..=2) => profiler.set_level(database, level),
-        Ok(-1) => {}
-        _ => {
-            let message = format!("profile: {level} is no level; use 0, 1, 2, or -1 to look");
-            return Err(Error::bad_value(message));
-        }
+    reply.double("sampleRate", profiler.rate());
+    if let Some(filter) = profiler.filter(database) {
+        reply.document("filter", &filter);
+        let note = "When a filter expression is set, slowms and sampleRate are not used for \
+             profiling and slow-query log lines.";
+        reply.string("note", note);
+    }
+    if let Some(level) = i32::try_from(level).ok().filter(|level| 0 <= *level) {
+        profiler.set_level(database, level);
     }
     if let Some(slow) = slow.and_then(|slow| i32::try_from(slow).ok()) {
         profiler.set_slow_ms(slow);
+    }
+    if let Some(rate) = rate {
+        profiler.set_rate(rate);
+    }
+    match conditions {
+        Conditions::Keep => {}
+        Conditions::Unset => profiler.set_filter(database, None),
+        Conditions::Set(filter) => profiler.set_filter(database, Some(filter)),
     }
     Ok(())
 }

@@ -19,7 +19,7 @@ mod host;
 mod index;
 mod insert;
 mod kill_sessions;
-mod listing;
+pub(crate) mod listing;
 mod lock;
 mod logs;
 pub(crate) mod merge_authz;

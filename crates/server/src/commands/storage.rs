@@ -1,7 +1,7 @@
 //! What collections and databases take, and whether they are sound: `collStats`, `dbStats`,
 //! `validate`, `compact`.
 
-use query::{Code, Error, Result};
+use query::{Code, Error, Namespace, Result};
 use wire::Builder;
 
 use super::update::integer;
@@ -118,8 +118,46 @@ fn validate(request: &Call<'_>, reply: &mut Builder) -> Result<()> {
     Ok(())
 }
 
+/// How much the compaction of a collection may free: what its trees take in files and do not need.
+///
+/// # Errors
+/// `CommandNotSupported` when the engine cannot say.
+fn spare(request: &Call<'_>, ns: &Namespace) -> Result<i64> {
+    let figures = request.with_store(|store, _| store.coll_stats(ns))?;
+    let engine = request.server.store.engine().name();
+    let indexes = figures.get_document("indexDetails").ok();
+    let indexes = indexes.into_iter().flat_map(|indexes| indexes.values());
+    let trees = indexes.filter_map(bson::Bson::as_document);
+    let mut spare = 0_i64;
+    for tree in trees.chain(figures.get_document(engine).ok()) {
+        let (Ok(allocated), Ok(live)) = (tree.get_i64("allocatedBytes"), tree.get_i64("liveBytes"))
+        else {
+            let message = format!("the engine {engine} cannot say how much compact would free");
+            return Err(Error::new(Code::COMMAND_NOT_SUPPORTED, message));
+        };
+        spare = spare.saturating_add(allocated.saturating_sub(live).max(0));
+    }
+    Ok(spare)
+}
+
 fn compact(request: &Call<'_>, reply: &mut Builder) -> Result<()> {
     let ns = request.namespace()?;
+    let arguments = request.arguments()?;
+    let target = arguments.long("freeSpaceTargetMB")?;
+    if target.is_some_and(|target| target < 1) {
+        let message = "BSON field 'freeSpaceTargetMB' value must be >= 1";
+        return Err(Error::bad_value(message));
+    }
+    if arguments.is_on("dryRun")? {
+        reply.long("estimatedBytesFreed", spare(request, &ns)?);
+        return Ok(());
+    }
+    if let Some(target) = target
+        && spare(request, &ns)? < target.saturating_mul(1 << 20)
+    {
+        reply.long("bytesFreed", 0);
+        return Ok(());
+    }
     let freed = request.with_store(|store, op| store.compact(op, &ns))?;
     reply.long("bytesFreed", freed);
     Ok(())

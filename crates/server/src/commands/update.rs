@@ -62,6 +62,16 @@ pub(super) fn array_filters(arguments: &Arguments<'_>) -> Result<Vec<RawDocument
     Ok(filters.into_iter().map(ToOwned::to_owned).collect())
 }
 
+/// Refuse to insert the document of a variable instead of one that the update makes, which routers
+/// ask of shards.
+pub(super) fn refuse_supplied(arguments: &Arguments<'_>) -> Result<()> {
+    if arguments.is_on("upsertSupplied")? {
+        let message = "upsertSupplied is not supported: there are no shards";
+        return Err(Error::new(Code::INVALID_OPTIONS, message));
+    }
+    Ok(())
+}
+
 /// A stage that is unknown makes the whole command fail, not its statement.
 fn check_stages(update: &RawBson) -> Result<()> {
     let unknown = |code: Code| code.0 == 40_324;
@@ -86,6 +96,7 @@ pub(super) fn explained(arguments: &Arguments<'_>) -> Result<UpdateStatement> {
 fn statement(document: &RawDocument, variables: Option<&RawDocument>) -> Result<UpdateStatement> {
     let arguments = Arguments::of("update.updates", document)?;
     arguments.only(STATEMENT)?;
+    refuse_supplied(&arguments)?;
     let multi = arguments.is_on("multi")?;
     let mut known = tree(variables)?;
     if let Some(constants) = tree(arguments.document("c")?)? {

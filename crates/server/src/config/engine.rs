@@ -83,6 +83,10 @@ impl Config {
             "indexConfig.prefixCompression" => {
                 boolean(value)?;
             }
+            "engineConfig.zstdCompressionLevel" => {
+                within(value, -7_i32, 22)?;
+            }
+            "engineConfig.configString" => {}
             grouped if grouped.contains('.') => return Err("unrecognized setting".to_owned()),
             _ => {}
         }
@@ -156,8 +160,17 @@ fn apply(
         }
         "engineConfig.directoryForIndexes" => {}
         "collectionConfig.blockCompressor" => codec(value, factory, &mut setup.options)?,
-        "engineConfig.journalCompressor" | "indexConfig.prefixCompression" => {
+        "engineConfig.journalCompressor"
+        | "engineConfig.zstdCompressionLevel"
+        | "indexConfig.prefixCompression" => {
             let warning = format!("{} does nothing with this engine", setting.setting);
+            setup.warnings.push(warning);
+        }
+        "engineConfig.configString" => {
+            let warning = format!(
+                "{} does nothing: options of the engine have names of their own",
+                setting.setting
+            );
             setup.warnings.push(warning);
         }
         name => {

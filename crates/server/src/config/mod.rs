@@ -61,6 +61,8 @@ pub struct Config {
     pub authorization: bool,
     /// `operationProfiling.slowOpThresholdMs` (default 100): commands that take longer are logged.
     pub slow_ms: i32,
+    /// `operationProfiling.slowOpSampleRate` (default 1): so much of the slow commands is taken.
+    pub sample_rate: f64,
     /// `operationProfiling.mode`: 0 off, 1 slow commands, 2 all.
     pub profile: i32,
     /// `systemLog.path`, or `None` for standard output.
@@ -109,6 +111,7 @@ impl Default for Config {
             replica_set: Some("rs0".to_owned()),
             authorization: false,
             slow_ms: 100,
+            sample_rate: 1.0,
             profile: 0,
             log_path: None,
             log_append: false,

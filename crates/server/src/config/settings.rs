@@ -110,7 +110,17 @@ const SETTINGS: &[(&str, Set)] = &[
         }
         _ => Err("it is enabled or disabled".to_owned()),
     }),
-    ("security.javascriptEnabled", never_on),
+    // MongoDB's default, so files have it.
+    (
+        "security.javascriptEnabled",
+        |config, value| match boolean(value)? {
+            false => Ok(()),
+            true => config.idle(
+                "security.javascriptEnabled",
+                "there is no server-side JavaScript",
+            ),
+        },
+    ),
     // The members of the set know each other by it; that clients must log in is its other half.
     ("security.keyFile", |config, value| {
         fs::metadata(value).map_err(|error| error.to_string())?;
@@ -135,7 +145,15 @@ const SETTINGS: &[(&str, Set)] = &[
         within::<u64>(value, 1, u64::MAX)?;
         config.idle("replication.oplogSizeMB", "there is no oplog")
     }),
+    ("storage.oplogMinRetentionHours", |config, value| {
+        within(value, 0.0, 1e9)?;
+        config.idle("storage.oplogMinRetentionHours", "there is no oplog")
+    }),
     ("replication.enableMajorityReadConcern", always_on),
+    ("operationProfiling.slowOpSampleRate", |config, value| {
+        config.sample_rate = within(value, 0.0, 1.0)?;
+        Ok(())
+    }),
     ("operationProfiling.slowOpThresholdMs", |config, value| {
         config.slow_ms = within(value, 0, i32::MAX)?;
         Ok(())
@@ -166,7 +184,6 @@ const SETTINGS: &[(&str, Set)] = &[
         Ok(())
     }),
     ("systemLog.verbosity", verbosity),
-    ("systemLog.component.command.verbosity", verbosity),
     ("systemLog.logRotate", |config, value| {
         config.log_reopen = match value {
             "rename" => false,
@@ -205,6 +222,48 @@ pub(super) fn boolean(value: &str) -> Result<bool, String> {
 fn verbosity(config: &mut Config, value: &str) -> Result<(), String> {
     config.verbosity = within(value, 0, 5)?;
     Ok(())
+}
+
+/// Components of MongoDB's log, without their `.verbosity`.
+const COMPONENTS: &[&str] = &[
+    "accessControl",
+    "command",
+    "control",
+    "ftdc",
+    "geo",
+    "index",
+    "network",
+    "query",
+    "query.optimizer",
+    "query.rejected",
+    "replication",
+    "replication.election",
+    "replication.heartbeats",
+    "replication.initialSync",
+    "replication.rollback",
+    "sharding",
+    "sharding.migration",
+    "storage",
+    "storage.journal",
+    "storage.recovery",
+    "transaction",
+    "write",
+];
+
+/// Take the verbosity of a component of the log. Whether it is one.
+fn component(config: &mut Config, setting: &str, value: &str) -> Result<bool, String> {
+    let name = setting.strip_prefix("systemLog.component.");
+    let name = name.and_then(|name| name.strip_suffix(".verbosity"));
+    let Some(name) = name.filter(|name| COMPONENTS.contains(name)) else {
+        return Ok(false);
+    };
+    match (within(value, -1, 5)?, name) {
+        // That of the whole log.
+        (-1, _) => {}
+        (level, "command") => config.verbosity = level,
+        _ => config.idle(setting, "only commands are logged more or less")?,
+    }
+    Ok(true)
 }
 
 fn always_on(_: &mut Config, value: &str) -> Result<(), String> {
@@ -278,6 +337,7 @@ impl Config {
                 .push((option.to_owned(), value.to_owned()));
         } else if !self
             .set_engine(name, value)
+            .and_then(|taken| Ok(taken || component(self, name, value)?))
             .map_err(|error| format!("{name}: {value:?}: {error}"))?
         {
             let Some((_, set)) = SETTINGS.iter().find(|(known, _)| *known == name) else {
@@ -447,6 +507,60 @@ processManagement: {timeZoneInfo: /usr/share/zoneinfo}
         );
         let memory = parse("").unwrap().engine_setup(factory).unwrap();
         assert_eq!(memory.options.cache.bytes(), Memory::read().cache());
+    }
+
+    #[test]
+    fn what_files_of_mongodb_commonly_have_is_taken() {
+        let text = "\
+storage:
+  oplogMinRetentionHours: 1.5
+  wiredTiger: {engineConfig: {zstdCompressionLevel: 6, configString: 'cache_size=1G'}}
+operationProfiling: {slowOpSampleRate: 0.25}
+security: {javascriptEnabled: true}
+systemLog:
+  component:
+    command: {verbosity: 1}
+    storage: {journal: {verbosity: 2}}
+    network: {verbosity: -1}
+";
+        let config = parse(text).unwrap();
+        assert!((config.sample_rate - 0.25).abs() < 1e-9);
+        assert_eq!(config.verbosity, 1);
+        let named = [
+            "storage.oplogMinRetentionHours",
+            "security.javascriptEnabled",
+            "systemLog.component.storage.journal.verbosity",
+        ];
+        for (name, warning) in named.iter().zip(&config.warnings) {
+            assert!(
+                warning.starts_with(&format!("{name} does nothing: ")),
+                "{warning}"
+            );
+        }
+        assert_eq!(config.warnings.len(), 3, "{:?}", config.warnings);
+        let setup = config.engine_setup(kv_betree::factory()).unwrap();
+        let warnings = setup.warnings.join("\n");
+        for name in ["zstdCompressionLevel", "configString"] {
+            let whole = format!("storage.wiredTiger.engineConfig.{name} does nothing");
+            assert!(warnings.contains(&whole), "{warnings}");
+        }
+        let error = |text: &str| parse(text).unwrap_err();
+        for wrong in [
+            "operationProfiling: {slowOpSampleRate: 2}",
+            "systemLog: {component: {coffee: {verbosity: 1}}}",
+            "systemLog: {component: {network: {verbosity: 9}}}",
+            "storage: {oplogMinRetentionHours: -1}",
+            "storage: {wiredTiger: {engineConfig: {zstdCompressionLevel: 40}}}",
+        ] {
+            let name = wrong.split([':', ' ', '{']).next().unwrap();
+            assert!(error(wrong).contains(name), "{wrong}");
+        }
+        assert!(
+            parse("security: {javascriptEnabled: false}")
+                .unwrap()
+                .warnings
+                .is_empty()
+        );
     }
 
     #[test]

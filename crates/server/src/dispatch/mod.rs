@@ -16,4 +16,4 @@ pub(crate) use call::Call;
 pub(crate) use prepare::{Refused, prepare, refuse};
 pub(crate) use request::Request;
 pub(crate) use row::Row;
-pub(crate) use run::{Answer, run};
+pub(crate) use run::{Answer, run, writes};

@@ -134,7 +134,7 @@ async fn execute(request: &Arc<Request>) -> Result<Builder> {
 }
 
 /// Whether a command writes, or may.
-fn writes(request: &Request) -> bool {
+pub(crate) fn writes(request: &Request) -> bool {
     request.row.has(WRITES)
         || (request.row.name == "aggregate" && written(request.body()).is_some())
 }
@@ -171,10 +171,13 @@ async fn admit<'a>(
     if polite && waiting >= WAITING {
         return Err(overloaded(server));
     }
+    let writes = i64::from(writes(request));
     server.metrics.waiting.one();
+    server.metrics.waiting_writes.add(writes);
     let limit = request.generic.max_time.unwrap_or(ADMISSION).min(ADMISSION);
     let permit = tokio::time::timeout(limit, admission.acquire()).await;
     server.metrics.waiting.add(-1);
+    server.metrics.waiting_writes.add(-writes);
     match permit {
         Ok(Ok(permit)) => Ok(permit),
         Ok(Err(_)) => Err(shutting_down()),
@@ -231,7 +234,7 @@ fn finish(
         .metrics
         .finished(request.row.name, class, taken, failed.is_some());
     note_use(request, taken);
-    let noted = slow::note(request, taken, failed.as_ref(), reply.size());
+    let noted = slow::note(request, taken, failed.as_ref(), &mut reply);
     (reply, noted)
 }
 

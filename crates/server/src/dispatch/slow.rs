@@ -4,12 +4,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use bson::{Bson, Document, RawDocumentBuf, doc};
+use bson::{Bson, Document, RawBsonRef, RawDocument, RawDocumentBuf, doc};
 use docdb::{CollectionOptions, InsertOptions, Op};
 use kv::Durability;
 use query::{Error, Namespace, Result};
 use tokio::sync::oneshot;
+use wire::Builder;
 
+use super::arguments::{integer, switch};
 use super::request::Request;
 use super::row::Lane;
 use crate::limits::SHOWN;
@@ -66,9 +68,86 @@ pub(crate) fn shown(request: &Request) -> Document {
 
 /// The collection or database a command works on, as text.
 pub(crate) fn namespace(request: &Request) -> String {
-    match request.target().ok().and_then(bson::RawBsonRef::as_str) {
+    let collection = match request.row.name {
+        "getMore" => request.body().get_str("collection").ok(),
+        _ => request.target().ok().and_then(RawBsonRef::as_str),
+    };
+    match collection {
         Some(collection) => format!("{}.{collection}", request.database()),
         None => format!("{}.$cmd", request.database()),
+    }
+}
+
+/// How much a command did, by the names MongoDB has for it, as its reply tells.
+fn figures(request: &Request, reply: &RawDocument) -> Document {
+    let number = |name: &str| reply.get(name).ok().flatten().and_then(integer);
+    let mut figures = Document::new();
+    let mut add = |name: &str, n: Option<i64>| {
+        if let Some(n) = n {
+            figures.insert(name, n);
+        }
+    };
+    match request.row.name {
+        "insert" => add("ninserted", number("n")),
+        "delete" => add("ndeleted", number("n")),
+        "update" => {
+            let upserted = reply.get_array("upserted").ok();
+            let upserted = upserted.map_or(0, |list| list.into_iter().count());
+            let upserted = i64::try_from(upserted).unwrap_or(i64::MAX);
+            add("nMatched", number("n").map(|n| n - upserted));
+            add("nModified", number("nModified"));
+            add("nUpserted", Some(upserted).filter(|n| 0 < *n));
+        }
+        "bulkWrite" => {
+            for (name, field) in [
+                ("ninserted", "nInserted"),
+                ("nMatched", "nMatched"),
+                ("nModified", "nModified"),
+                ("nUpserted", "nUpserted"),
+                ("ndeleted", "nDeleted"),
+            ] {
+                add(name, number(field));
+            }
+        }
+        "findAndModify" => {
+            let last = reply.get_document("lastErrorObject").ok();
+            let n = last.and_then(|last| last.get("n").ok().flatten());
+            let removes = request.body().get("remove").ok().flatten();
+            let removes = removes.and_then(switch) == Some(true);
+            let name = if removes { "ndeleted" } else { "nMatched" };
+            add(name, n.and_then(integer));
+            let value = reply.get("value").ok().flatten();
+            let found = matches!(value, Some(RawBsonRef::Document(_)));
+            add("nreturned", Some(i64::from(found)));
+        }
+        _ => {}
+    }
+    if let Ok(cursor) = reply.get_document("cursor") {
+        let batches = ["firstBatch", "nextBatch"];
+        let batch = batches
+            .into_iter()
+            .find_map(|name| cursor.get_array(name).ok());
+        let count = batch.map(|batch| batch.into_iter().count());
+        let count = count.and_then(|count| i64::try_from(count).ok());
+        let id = cursor.get_i64("id").ok().filter(|id| *id != 0);
+        add("nreturned", count);
+        add("cursorid", id);
+        if id.is_none() {
+            figures.insert("cursorExhausted", true);
+        }
+    }
+    figures
+}
+
+/// Whether it waits for what others do, so that how long it took says nothing.
+fn waits(request: &Request, figures: &Document) -> bool {
+    match request.row.name {
+        "hello" | "isMaster" => true,
+        // A cursor that goes on and has nothing to give waited for it.
+        "getMore" => {
+            figures.get_i64("nreturned").ok() == Some(0) && figures.contains_key("cursorid")
+        }
+        _ => false,
     }
 }
 
@@ -79,43 +158,63 @@ pub(crate) fn note(
     request: &Arc<Request>,
     taken: Duration,
     failed: Option<&Error>,
-    size: usize,
+    reply: &mut Builder,
 ) -> Option<oneshot::Receiver<()>> {
     let profiler = &request.server.profiler;
-    let waits = matches!(request.row.name, "hello" | "isMaster" | "getMore");
-    if profiler.is_logged(taken) && !waits {
-        log(request, taken, failed, size);
+    let size = reply.size();
+    let mut seen = None;
+    let mut look = || {
+        let told = || reply.look(|reply| figures(request, reply));
+        seen.get_or_insert_with(told).clone()
+    };
+    let noted = profiler.note(request.database(), taken, || {
+        let entry = entry(request, taken, failed, size, look());
+        RawDocumentBuf::try_from(&entry).unwrap_or_default()
+    });
+    if !noted.logged && !noted.kept {
+        return None;
+    }
+    let figures = look();
+    if noted.logged && !waits(request, &figures) {
+        log(request, taken, failed, size, figures.clone());
     }
     let held_up = request.server.freeze.count() > 0;
-    let keeps = profiler.keeps(request.database(), taken) && request.row.lane == Lane::Storage;
-    if keeps && !held_up {
-        return keep(request, taken, failed, size);
+    if noted.kept && !held_up && request.row.lane == Lane::Storage {
+        let entry = entry(request, taken, failed, size, figures);
+        return keep(request, entry);
     }
     None
 }
 
-fn log(request: &Request, taken: Duration, failed: Option<&Error>, size: usize) {
+fn log(request: &Request, taken: Duration, failed: Option<&Error>, size: usize, figures: Document) {
     let mut attributes = doc! {
         "type": "command",
         "ns": namespace(request),
         "appName": request.client.state.lock().application.clone(),
         "command": shown(request),
+    };
+    attributes.extend(figures);
+    attributes.extend(doc! {
         "reslen": i64::try_from(size).unwrap_or(i64::MAX),
         "remote": request.client.peer.to_string(),
         "protocol": "op_msg",
         "durationMillis": millis(taken),
-    };
+    });
     if let Some(error) = failed {
         attributes.insert("ok", 0);
-        attributes.insert("errMsg", error.message.as_str());
-        attributes.insert("errName", error.code.name().into_owned());
-        attributes.insert("errCode", error.code.0);
+        tell(&mut attributes, error);
     }
     let name = request.client.name();
     request
         .server
         .log
         .info("COMMAND", 51_803, &name, "Slow query", attributes);
+}
+
+fn tell(entry: &mut Document, error: &Error) {
+    entry.insert("errMsg", error.message.as_str());
+    entry.insert("errName", error.code.name().into_owned());
+    entry.insert("errCode", error.code.0);
 }
 
 fn millis(taken: Duration) -> i64 {
@@ -133,34 +232,48 @@ fn op(request: &Request) -> &'static str {
     }
 }
 
-/// Write an entry of the profile, on a thread that may block. That it cannot be written is no
-/// error of the command.
-fn keep(
-    request: &Arc<Request>,
+/// An entry of the profile.
+fn entry(
+    request: &Request,
     taken: Duration,
     failed: Option<&Error>,
     size: usize,
-) -> Option<oneshot::Receiver<()>> {
-    let ns = namespace(request);
-    if ns.ends_with(".system.profile") {
-        return None;
-    }
+    figures: Document,
+) -> Document {
     let mut entry = doc! {
         "op": op(request),
-        "ns": ns,
+        "ns": namespace(request),
         "command": shown(request),
+    };
+    entry.extend(figures);
+    entry.extend(doc! {
         "responseLength": i32::try_from(size).unwrap_or(i32::MAX),
         "protocol": "op_msg",
         "millis": i32::try_from(taken.as_millis()).unwrap_or(i32::MAX),
         "ts": clock::now(),
         "client": request.client.peer.ip().to_string(),
-        "appName": request.client.state.lock().application.clone(),
-        "user": "",
-    };
+    });
+    let state = request.client.state.lock();
+    entry.insert("appName", state.application.clone());
+    let mut all = Vec::new();
+    if let Some(user) = &state.identity {
+        let user = doc! {"user": user.name.clone(), "db": user.database.clone()};
+        all.push(Bson::from(user));
+    }
+    drop(state);
+    entry.insert("allUsers", all);
+    entry.insert("user", request.user().unwrap_or_default());
     if let Some(error) = failed {
-        entry.insert("errMsg", error.message.as_str());
-        entry.insert("errName", error.code.name().into_owned());
-        entry.insert("errCode", error.code.0);
+        tell(&mut entry, error);
+    }
+    entry
+}
+
+/// Write an entry of the profile, on a thread that may block. That it cannot be written is no
+/// error of the command.
+fn keep(request: &Arc<Request>, entry: Document) -> Option<oneshot::Receiver<()>> {
+    if namespace(request).ends_with(".system.profile") {
+        return None;
     }
     let kept = Arc::clone(request);
     let (written, done) = oneshot::channel();

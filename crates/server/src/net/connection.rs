@@ -133,8 +133,12 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         let header = frame.header;
         let metrics = &self.server.metrics;
         metrics.requests.one();
-        metrics.physical_in.size(frame.bytes.len());
+        let came = frame.bytes.len();
+        metrics.physical_in.size(came);
         let (frame, compressor) = compress::expand(frame).map_err(io::Error::other)?;
+        if let Some(work) = compressor.and_then(|c| metrics.compression.get(c.name())) {
+            work.expanded.add(came, frame.bytes.len());
+        }
         metrics.bytes_in.size(frame.bytes.len());
         let legacy = frame.header.op_code == OpCode::Query;
         let decoded = match frame.header.op_code {
@@ -317,7 +321,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         let metrics = &self.server.metrics;
         metrics.bytes_out.size(bytes.len());
         if let Some(compressor) = compressor {
+            let before = bytes.len();
             bytes = compress::compress(&bytes, compressor).map_err(io::Error::other)?;
+            if let Some(work) = metrics.compression.get(compressor.name()) {
+                work.compressed.add(before, bytes.len());
+            }
         }
         metrics.physical_out.size(bytes.len());
         self.write(&bytes).await?;

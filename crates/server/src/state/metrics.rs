@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
+use wire::Compressor;
+
 /// One counter.
 #[derive(Default, Debug)]
 pub(crate) struct Counter(AtomicI64);
@@ -100,6 +102,32 @@ pub(crate) struct Calls {
     pub(crate) failed: Counter,
 }
 
+/// Bytes before and after.
+#[derive(Default, Debug)]
+pub(crate) struct Passed {
+    /// Before.
+    pub(crate) bytes_in: Counter,
+    /// After.
+    pub(crate) bytes_out: Counter,
+}
+
+impl Passed {
+    /// Some more.
+    pub(crate) fn add(&self, before: usize, after: usize) {
+        self.bytes_in.size(before);
+        self.bytes_out.size(after);
+    }
+}
+
+/// The work of a compressor.
+#[derive(Default, Debug)]
+pub(crate) struct Compression {
+    /// Of replies.
+    pub(crate) compressed: Passed,
+    /// Of what clients sent.
+    pub(crate) expanded: Passed,
+}
+
 /// The counters.
 #[derive(Default)]
 pub(crate) struct Metrics {
@@ -125,6 +153,8 @@ pub(crate) struct Metrics {
     pub(crate) awaiting: Counter,
     /// Commands that wait for a worker.
     pub(crate) waiting: Counter,
+    /// Those of them that write.
+    pub(crate) waiting_writes: Counter,
     /// Latency of reads.
     pub(crate) reads: Latency,
     /// Latency of writes.
@@ -137,6 +167,8 @@ pub(crate) struct Metrics {
     pub(crate) ops: OpCounters,
     /// Documents.
     pub(crate) documents: Documents,
+    /// By compressor. Filled once; only the counters change.
+    pub(crate) compression: BTreeMap<&'static str, Compression>,
     /// By command. Filled once; only the counters change.
     pub(crate) calls: BTreeMap<&'static str, Calls>,
 }
@@ -146,6 +178,10 @@ impl Metrics {
     pub(crate) fn new(names: impl Iterator<Item = &'static str>) -> Metrics {
         Metrics {
             calls: names.map(|name| (name, Calls::default())).collect(),
+            compression: Compressor::ALL
+                .into_iter()
+                .map(|compressor| (compressor.name(), Compression::default()))
+                .collect(),
             ..Metrics::default()
         }
     }
@@ -159,6 +195,10 @@ impl Metrics {
             Class::Transaction => &self.transactions,
         };
         latency.record(taken);
+        // The others count their documents and statements.
+        if !matches!(name, "insert" | "update" | "delete" | "find" | "getMore") {
+            self.ops.command.one();
+        }
         if let Some(calls) = self.calls.get(name) {
             calls.total.one();
             if failed {

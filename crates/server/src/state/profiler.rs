@@ -1,28 +1,59 @@
 //! Which databases are profiled, and what is slow.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
 use std::time::Duration;
 
+use bson::{RawDocument, RawDocumentBuf};
+use query::filter::Filter;
+use query::settings::Settings;
+use stdx::Rng;
 use stdx::sync::Mutex;
 
-/// The profiler's settings. The level is one for each database, what is slow is the same for all.
+/// What the rate of samples is counted in.
+const WHOLE: u64 = 1_000_000;
+
+/// The profiler's settings. The level and the filter are those of a database, what is slow and how
+/// many of the slow are taken is the same for all.
 pub(crate) struct Profiler {
     slow_ms: AtomicI32,
+    /// Of a million slow commands so many are taken.
+    sample: AtomicU64,
+    rng: Mutex<Rng>,
     verbose: AtomicBool,
     default: i32,
     levels: Mutex<BTreeMap<String, i32>>,
+    /// What decides instead of slowness, by database.
+    filters: Mutex<BTreeMap<String, Arc<RawDocumentBuf>>>,
+    /// Whether there are any, so that commands need not wait for each other to see that.
+    filtering: AtomicBool,
+}
+
+/// What becomes of a command that ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Noted {
+    /// It is logged.
+    pub(crate) logged: bool,
+    /// It is kept in the profile of its database.
+    pub(crate) kept: bool,
 }
 
 impl Profiler {
     /// Settings of the start.
-    pub(crate) fn new(level: i32, slow_ms: i32) -> Profiler {
-        Profiler {
+    pub(crate) fn new(level: i32, slow_ms: i32, rate: f64) -> Profiler {
+        let profiler = Profiler {
             slow_ms: AtomicI32::new(slow_ms),
+            sample: AtomicU64::new(WHOLE),
+            rng: Mutex::new(Rng::new(u64::from(std::process::id()))),
             verbose: AtomicBool::new(false),
             default: level,
             levels: Mutex::new(BTreeMap::new()),
-        }
+            filters: Mutex::new(BTreeMap::new()),
+            filtering: AtomicBool::new(false),
+        };
+        profiler.set_rate(rate);
+        profiler
     }
 
     /// Commands that take longer, in milliseconds, are logged.
@@ -35,14 +66,46 @@ impl Profiler {
         self.slow_ms.store(slow_ms, Ordering::Relaxed);
     }
 
+    /// Which part of the slow commands is taken, from 0 to 1.
+    pub(crate) fn rate(&self) -> f64 {
+        #[expect(clippy::cast_precision_loss, reason = "a million at most")]
+        let rate = self.sample.load(Ordering::Relaxed) as f64 / WHOLE as f64;
+        rate
+    }
+
+    /// Change which part of the slow commands is taken.
+    pub(crate) fn set_rate(&self, rate: f64) {
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_precision_loss,
+            clippy::cast_sign_loss,
+            reason = "between nothing and a million"
+        )]
+        let sample = (rate.clamp(0.0, 1.0) * WHOLE as f64).round() as u64;
+        self.sample.store(sample, Ordering::Relaxed);
+    }
+
+    /// The conditions of a database, if there are any.
+    pub(crate) fn filter(&self, database: &str) -> Option<Arc<RawDocumentBuf>> {
+        if !self.filtering.load(Ordering::Relaxed) {
+            return None;
+        }
+        self.filters.lock().get(database).map(Arc::clone)
+    }
+
+    /// Change the conditions of a database; they were parsed once and can be again.
+    pub(crate) fn set_filter(&self, database: &str, filter: Option<&RawDocument>) {
+        let mut filters = self.filters.lock();
+        match filter {
+            Some(filter) => filters.insert(database.to_owned(), Arc::new(filter.to_owned())),
+            None => filters.remove(database),
+        };
+        self.filtering.store(!filters.is_empty(), Ordering::Relaxed);
+    }
+
     /// Whether all commands are logged.
     pub(crate) fn set_verbose(&self, verbose: bool) {
         self.verbose.store(verbose, Ordering::Relaxed);
-    }
-
-    /// Whether a command that took so long is logged.
-    pub(crate) fn is_logged(&self, taken: Duration) -> bool {
-        self.verbose.load(Ordering::Relaxed) || self.is_slow(taken)
     }
 
     /// The level of a database: 0 nothing, 1 slow commands, 2 all.
@@ -59,18 +122,107 @@ impl Profiler {
         self.levels.lock().insert(database.to_owned(), level);
     }
 
-    /// Whether a command that took so long is slow.
-    pub(crate) fn is_slow(&self, taken: Duration) -> bool {
+    fn is_slow(&self, taken: Duration) -> bool {
         let limit = u128::try_from(self.slow_ms()).unwrap_or(0);
         limit <= taken.as_millis()
     }
 
-    /// Whether a command is to be noted among its database's profile.
-    pub(crate) fn keeps(&self, database: &str, taken: Duration) -> bool {
-        match self.level(database) {
-            0 => false,
-            1 => self.is_slow(taken),
-            _ => true,
+    fn is_sampled(&self) -> bool {
+        let sample = self.sample.load(Ordering::Relaxed);
+        WHOLE <= sample || self.rng.lock().below(WHOLE) < sample
+    }
+
+    /// What becomes of a command of a database that took so long. `entry` makes its entry, which is
+    /// asked for when conditions decide.
+    pub(crate) fn note(
+        &self,
+        database: &str,
+        taken: Duration,
+        entry: impl FnOnce() -> RawDocumentBuf,
+    ) -> Noted {
+        let chosen = match self.filter(database) {
+            // One that cannot be evaluated on an entry does not choose it.
+            Some(filter) => Filter::parse(&filter, &Settings::default())
+                .and_then(|filter| filter.matches(&entry()))
+                .unwrap_or(false),
+            None => self.is_slow(taken) && self.is_sampled(),
+        };
+        Noted {
+            logged: chosen || self.verbose.load(Ordering::Relaxed),
+            kept: match self.level(database) {
+                0 => false,
+                1 => chosen,
+                _ => true,
+            },
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bson::{Document, doc};
+
+    use super::*;
+
+    fn raw(document: &Document) -> RawDocumentBuf {
+        RawDocumentBuf::try_from(document).unwrap()
+    }
+
+    #[test]
+    fn slow_commands_are_sampled_and_filters_decide_instead() {
+        let profiler = Profiler::new(1, 100, 1.0);
+        let entry = || raw(&doc! {"op": "insert", "millis": 7});
+        let at = |profiler: &Profiler, millis: u64| {
+            let noted = profiler.note("test", Duration::from_millis(millis), entry);
+            assert_eq!(noted.logged, noted.kept);
+            noted.kept
+        };
+        assert!(at(&profiler, 100));
+        assert!(!at(&profiler, 99));
+        profiler.set_rate(0.0);
+        assert!(!at(&profiler, 100));
+        profiler.set_rate(0.5);
+        assert!((profiler.rate() - 0.5).abs() < 1e-9);
+        let taken = (0..1_000).filter(|_| at(&profiler, 100)).count();
+        assert!((300..700).contains(&taken), "{taken} of 1000");
+        // Neither slowness nor samples matter beside a filter.
+        profiler.set_filter("test", Some(&raw(&doc! {"op": "insert"})));
+        assert!(at(&profiler, 0));
+        profiler.set_filter("test", Some(&raw(&doc! {"op": "query"})));
+        assert!(!at(&profiler, 1_000));
+        profiler.set_filter("test", None);
+        profiler.set_rate(1.0);
+        assert!(at(&profiler, 1_000));
+    }
+
+    #[test]
+    fn levels_and_verbosity_choose_all_or_nothing() {
+        let profiler = Profiler::new(0, 100, 1.0);
+        let note = |millis| profiler.note("test", Duration::from_millis(millis), || raw(&doc! {}));
+        let (yes, no) = (true, false);
+        assert_eq!(
+            note(500),
+            Noted {
+                logged: yes,
+                kept: no
+            }
+        );
+        profiler.set_level("test", 2);
+        assert_eq!(
+            note(0),
+            Noted {
+                logged: no,
+                kept: yes
+            }
+        );
+        profiler.set_level("test", 0);
+        profiler.set_verbose(true);
+        assert_eq!(
+            note(0),
+            Noted {
+                logged: yes,
+                kept: no
+            }
+        );
     }
 }

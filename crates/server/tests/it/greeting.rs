@@ -183,4 +183,22 @@ fn compression_is_agreed_on_in_the_order_of_the_client() {
     assert_eq!(frame.header.op_code, OpCode::Compressed);
     let (_, used) = wire::compress::expand(frame).unwrap();
     assert_eq!(used, Some(wire::Compressor::Zlib));
+
+    let status = client.ok("admin", doc! {"serverStatus": 1});
+    let network = status.get_document("network").unwrap();
+    let work = network.get_document("compression").unwrap();
+    let figure = |name: &str, way: &str, bytes: &str| {
+        let way = work.get_document(name).unwrap().get_document(way).unwrap();
+        way.get_i64(bytes).unwrap()
+    };
+    let sent = i64::try_from(bytes.len()).unwrap();
+    assert_eq!(figure("zlib", "decompressor", "bytesIn"), sent);
+    let before = i64::try_from(plain.len()).unwrap();
+    assert_eq!(figure("zlib", "decompressor", "bytesOut"), before);
+    let (full, less) = (
+        figure("zlib", "compressor", "bytesIn"),
+        figure("zlib", "compressor", "bytesOut"),
+    );
+    assert!(0 < less && less < full, "{work}");
+    assert_eq!(figure("snappy", "compressor", "bytesIn"), 0);
 }

@@ -231,6 +231,34 @@ fn figures_have_the_types_that_monitors_want() {
 }
 
 #[test]
+fn commands_in_work_and_done_are_counted_by_what_they_are() {
+    let site = Site::new();
+    let mut client = site.client();
+    set_up(&mut client);
+    let commands = |client: &mut Client| {
+        let status = client.ok("admin", doc! {"serverStatus": 1});
+        let counted = status.get_document("opcounters").unwrap();
+        counted.get_i64("command").unwrap()
+    };
+    let before = commands(&mut client);
+    all(&mut client, "c", doc! {});
+    client.ok("test", doc! {"listCollections": 1});
+    client.ok("admin", doc! {"ping": 1});
+    client.ok("test", doc! {"count": "c"});
+    // Itself, and the three that are no find.
+    assert_eq!(commands(&mut client), before + 4);
+    let status = client.ok("admin", doc! {"serverStatus": 1});
+    assert!(
+        !status.contains_key("locks"),
+        "what is not known is not told"
+    );
+    let lock = status.get_document("globalLock").unwrap();
+    let active = lock.get_document("activeClients").unwrap();
+    assert_eq!(active.get_i32("readers").unwrap(), 1);
+    assert_eq!(active.get_i32("writers").unwrap(), 0);
+}
+
+#[test]
 fn lists_come_in_batches() {
     let site = Site::new();
     let mut client = site.client();

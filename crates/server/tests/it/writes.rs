@@ -174,6 +174,173 @@ fn the_profile_of_a_database_is_kept() {
     assert_eq!(was.get_i32("was").unwrap(), 2);
 }
 
+/// The entries of the profile of `test` that match, once there are any: they are written behind
+/// the reply.
+fn profiled(client: &mut crate::client::Client, filter: Document) -> Document {
+    let begun = stdx::time::now();
+    loop {
+        if let Some(entry) = all(client, "system.profile", filter.clone()).pop() {
+            return entry;
+        }
+        assert!(begun.elapsed().as_secs() < 60, "no entry for {filter}");
+    }
+}
+
+#[test]
+fn the_profile_says_what_commands_did_and_for_whom() {
+    let site = crate::auth::guarded();
+    let mut client = crate::auth::as_user(&site, "admin", "root");
+    client.ok("test", doc! {"profile": 2});
+    client.ok(
+        "test",
+        doc! {"insert": "p", "documents": [{"a": 1}, {"a": 1}, {"a": 2}]},
+    );
+    let insert = profiled(&mut client, doc! {"op": "insert", "ns": "test.p"});
+    assert_eq!(insert.get_i64("ninserted").unwrap(), 3);
+    assert_eq!(insert.get_str("user").unwrap(), "root@admin");
+    let update = doc! {"q": {"a": 1}, "u": {"$set": {"b": 1}}, "multi": true};
+    let upsert = doc! {"q": {"a": 9}, "u": {"$set": {"b": 1}}, "upsert": true};
+    client.ok("test", doc! {"update": "p", "updates": [update, upsert]});
+    let update = profiled(&mut client, doc! {"op": "update", "ns": "test.p"});
+    let figure = |name: &str| update.get_i64(name).unwrap();
+    assert_eq!(
+        (figure("nMatched"), figure("nModified"), figure("nUpserted")),
+        (2, 2, 1)
+    );
+    client.ok(
+        "test",
+        doc! {"delete": "p", "deletes": [{"q": {"a": 2}, "limit": 0}]},
+    );
+    let delete = profiled(&mut client, doc! {"op": "remove", "ns": "test.p"});
+    assert_eq!(delete.get_i64("ndeleted").unwrap(), 1);
+    let reply = client.ok("test", doc! {"find": "p", "batchSize": 1});
+    let id = reply.get_document("cursor").unwrap().get_i64("id").unwrap();
+    let find = profiled(&mut client, doc! {"op": "query", "ns": "test.p"});
+    assert_eq!(find.get_i64("nreturned").unwrap(), 1);
+    assert_eq!(find.get_i64("cursorid").unwrap(), id);
+    client.ok("test", doc! {"getMore": id, "collection": "p"});
+    let more = profiled(&mut client, doc! {"op": "getmore", "ns": "test.p"});
+    assert_eq!(more.get_i64("nreturned").unwrap(), 2);
+    assert!(more.get_bool("cursorExhausted").unwrap());
+}
+
+#[test]
+fn what_is_profiled_is_sampled_and_chosen() {
+    let site = Site::new();
+    let mut client = site.client();
+    let insert = |c: &str| doc! {"insert": c, "documents": [{}]};
+    let count = |client: &mut crate::client::Client| {
+        // The entry of what comes after is there when those of what came before are.
+        client.ok("test", doc! {"profile": 1, "filter": {"ns": "test.last"}});
+        client.ok("test", insert("last"));
+        profiled(client, doc! {"ns": "test.last"});
+        let found = all(client, "system.profile", doc! {"ns": {"$ne": "test.last"}}).len();
+        client.ok("test", doc! {"profile": 0, "filter": "unset"});
+        client.ok("test", doc! {"drop": "system.profile"});
+        found
+    };
+    // Everything is slow, and no sample is taken.
+    client.ok("test", doc! {"profile": 1, "slowms": 0, "sampleRate": 0});
+    client.ok("test", insert("c"));
+    assert_eq!(count(&mut client), 0);
+    client.ok("test", doc! {"profile": 1, "sampleRate": 1.0});
+    client.ok("test", insert("c"));
+    assert_eq!(count(&mut client), 1);
+    let by_name = doc! {"profile": 1, "slowms": 10_000, "filter": {"ns": "test.d"}};
+    client.ok("test", by_name);
+    client.ok("test", insert("c"));
+    client.ok("test", insert("d"));
+    let shown = client.ok("test", doc! {"profile": -1});
+    assert_eq!(
+        shown.get_document("filter").unwrap(),
+        &doc! {"ns": "test.d"}
+    );
+    assert_eq!(
+        (
+            shown.get_i32("was").unwrap(),
+            shown.get_i32("slowms").unwrap()
+        ),
+        (1, 10_000)
+    );
+    assert_eq!(count(&mut client), 1);
+    for wrong in [
+        doc! {"profile": 1, "sampleRate": 1.5},
+        doc! {"profile": 1, "filter": "none"},
+        doc! {"profile": 1, "filter": {"$nonsense": 1}},
+        doc! {"profile": 3},
+    ] {
+        assert_eq!(client.fails("test", wrong.clone()).0, 2, "{wrong}");
+    }
+    let was = client.ok("test", doc! {"profile": -1});
+    assert_eq!(
+        was.get_i32("was").unwrap(),
+        0,
+        "what was refused changed nothing"
+    );
+}
+
+#[test]
+fn options_that_are_not_supported_are_not_passed_over() {
+    let site = Site::new();
+    let mut client = site.client();
+    let documents: Vec<Document> = (0..100)
+        .map(|n| doc! {"_id": n, "s": "x".repeat(100)})
+        .collect();
+    client.ok("test", doc! {"insert": "c", "documents": documents});
+    let dry = client.ok("test", doc! {"compact": "c", "dryRun": true});
+    assert!(dry.get_i64("estimatedBytesFreed").unwrap() >= 0, "{dry}");
+    assert!(!dry.contains_key("bytesFreed"));
+    let much = doc! {"compact": "c", "freeSpaceTargetMB": 1_000_000};
+    assert_eq!(client.ok("test", much).get_i64("bytesFreed").unwrap(), 0);
+    let none = doc! {"compact": "c", "freeSpaceTargetMB": 0};
+    assert_eq!(client.fails("test", none).0, 2);
+    let statement = |on: bool| {
+        doc! {"q": {"_id": 1}, "u": {"$set": {"a": 1}}, "upsert": true, "upsertSupplied": on}
+    };
+    let update = |on: bool| doc! {"update": "c", "updates": [statement(on)]};
+    client.ok("test", update(false));
+    assert_eq!(client.fails("test", update(true)).0, 72);
+    let op = doc! {
+        "update": 0, "filter": {}, "updateMods": {"$set": {"a": 1}}, "upsert": true,
+        "upsertSupplied": true,
+    };
+    let bulk = doc! {"bulkWrite": 1, "ops": [op], "nsInfo": [{"ns": "test.c"}]};
+    assert_eq!(client.fails("admin", bulk).0, 72);
+}
+
+#[test]
+fn names_of_collections_that_one_may_use_need_no_privilege() {
+    let site = crate::auth::guarded();
+    let mut root = crate::auth::as_user(&site, "admin", "root");
+    root.ok("test", doc! {"create": "d"});
+    let privilege = doc! {"resource": {"db": "test", "collection": "c"}, "actions": ["find"]};
+    let role = doc! {"createRole": "c", "privileges": [privilege], "roles": []};
+    root.ok("test", role);
+    root.ok(
+        "test",
+        doc! {"createUser": "c", "pwd": "secret", "roles": ["c"]},
+    );
+    let mut user = crate::auth::as_user(&site, "test", "c");
+    let list = doc! {"listCollections": 1, "nameOnly": true, "authorizedCollections": true};
+    let names = |reply: &Document| {
+        let mut names: Vec<String> = batch(reply)
+            .iter()
+            .map(|one| one.get_str("name").unwrap().to_owned())
+            .collect();
+        names.sort();
+        names
+    };
+    assert_eq!(names(&user.ok("test", list.clone())), ["c"]);
+    assert!(names(&user.ok("other", list.clone())).is_empty());
+    assert_eq!(names(&root.ok("test", list)), ["c", "d"]);
+    for less in [
+        doc! {"listCollections": 1, "nameOnly": true},
+        doc! {"listCollections": 1, "authorizedCollections": true},
+    ] {
+        assert_eq!(user.fails("test", less).0, 13);
+    }
+}
+
 #[test]
 fn documents_run_through_a_pipeline() {
     let site = Site::new();

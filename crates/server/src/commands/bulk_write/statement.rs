@@ -5,7 +5,7 @@ use docdb::{DeleteStatement, UpdateStatement};
 use query::{Code, Error, Result};
 
 use crate::commands::find::collation;
-use crate::commands::update::{array_filters, change};
+use crate::commands::update::{array_filters, change, refuse_supplied};
 use crate::commands::write::hint;
 use crate::dispatch::Arguments;
 use crate::dispatch::arguments::integer;
@@ -129,6 +129,7 @@ fn insert(document: &RawDocument) -> Result<Action<'_>> {
 fn update<'a>(document: &'a RawDocument, variables: Option<&Document>) -> Result<Action<'a>> {
     let arguments = Arguments::of("BulkWriteUpdateOp", document)?;
     arguments.only(UPDATE)?;
+    refuse_supplied(&arguments)?;
     let multi = arguments.is_on("multi")?;
     let mut known = variables.cloned();
     if let Some(constants) = arguments.document("constants")? {

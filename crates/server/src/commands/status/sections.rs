@@ -6,6 +6,7 @@ use bson::{Bson, doc};
 use wire::Builder;
 
 use crate::commands::host::kibibytes;
+use crate::dispatch::writes;
 use crate::server::Server;
 use crate::state::clock;
 use crate::state::metrics::Latency;
@@ -63,18 +64,24 @@ pub(super) fn connections(server: &Server, reply: &mut Builder) {
 
 /// Commands in work and those that wait for a worker.
 pub(super) fn queues(server: &Server, reply: &mut Builder) {
-    let waiting = i32::try_from(server.metrics.waiting.get()).unwrap_or(0);
+    let count = |n: i64| i32::try_from(n.max(0)).unwrap_or(i32::MAX);
+    let waiting = count(server.metrics.waiting.get());
+    let waiting_writers = count(server.metrics.waiting_writes.get()).min(waiting);
     let uptime = i64::try_from(server.started.elapsed().as_micros()).unwrap_or(i64::MAX);
-    let active = i32::try_from(server.operations.list().len()).unwrap_or(i32::MAX);
+    let running = server.operations.list();
+    let writers = running.iter().filter(|request| writes(request)).count();
+    let writers = i32::try_from(writers).unwrap_or(i32::MAX);
+    let active = i32::try_from(running.len()).unwrap_or(i32::MAX);
     reply.value(
         "globalLock",
         &Bson::Document(doc! {
             "totalTime": uptime,
-            "currentQueue": {"total": waiting, "readers": 0, "writers": waiting},
-            "activeClients": {"total": active, "readers": 0, "writers": active},
+            "currentQueue": {
+                "total": waiting, "readers": waiting - waiting_writers, "writers": waiting_writers,
+            },
+            "activeClients": {"total": active, "readers": active - writers, "writers": writers},
         }),
     );
-    reply.value("locks", &Bson::Document(doc! {}));
     let free = i32::try_from(server.admission.available_permits()).unwrap_or(i32::MAX);
     let total = i32::try_from(crate::limits::WORKERS).unwrap_or(i32::MAX);
     reply.value(
@@ -104,7 +111,22 @@ pub(super) fn network(server: &Server, reply: &mut Builder) {
     reply.long("numRequests", metrics.requests.get());
     reply.open_document("compression");
     for compressor in &server.config.compressors {
-        reply.open_document(compressor.name()).close();
+        let name = compressor.name();
+        let Some(work) = metrics.compression.get(name) else {
+            continue;
+        };
+        reply.open_document(name);
+        for (name, passed) in [
+            ("compressor", &work.compressed),
+            ("decompressor", &work.expanded),
+        ] {
+            reply
+                .open_document(name)
+                .long("bytesIn", passed.bytes_in.get())
+                .long("bytesOut", passed.bytes_out.get())
+                .close();
+        }
+        reply.close();
     }
     reply
         .close()
