@@ -1,7 +1,11 @@
 //! The end of a server with commands in work.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
 use bson::spec::BinarySubtype;
 use bson::{Binary, Document, doc};
+use wire::Message;
 
 use crate::client::{Client, Site, all};
 
@@ -72,6 +76,71 @@ fn what_the_end_cuts_off_may_be_sent_again() {
     // None of it was done.
     let site = Site::try_in(folder, |_| {}).unwrap();
     assert_eq!(all(&mut site.client(), "c", doc! {}).len(), 1);
+}
+
+/// Insert until the server is gone; how many inserts were acknowledged.
+fn busy(mut client: Client, number: i32, done: &AtomicU64) -> i32 {
+    let mut i = 0;
+    loop {
+        let insert = doc! {
+            "insert": "busy", "documents": [{"_id": {"w": number, "i": i}}],
+            "writeConcern": {"w": 1, "j": i % 2 == 0},
+        };
+        let Ok(frame) = client.try_run("test", insert) else {
+            return i;
+        };
+        let message = Message::decode(frame).unwrap();
+        if !message.body().get_f64("ok").is_ok_and(|ok| 0.0 < ok) {
+            return i;
+        }
+        i += 1;
+        done.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+#[test]
+fn a_server_with_busy_clients_ends_in_order_and_starts_whole() {
+    let logs = tempfile::tempdir().unwrap();
+    let log = logs.path().join("log");
+    let site = Site::with(|config| config.log_path = Some(log.clone()));
+    site.client().ok(
+        "test",
+        doc! {"createIndexes": "busy", "indexes": [
+            {"key": {"_id.i": 1}, "name": "i"},
+        ]},
+    );
+    let done = Arc::new(AtomicU64::new(0));
+    let workers: Vec<_> = (0..8)
+        .map(|number| {
+            let (client, done) = (site.client(), Arc::clone(&done));
+            stdx::sync::spawn("busy", move || busy(client, number, &done)).unwrap()
+        })
+        .collect();
+    while done.load(Ordering::Relaxed) < 100 {
+        std::thread::yield_now();
+    }
+    let folder = site.stop();
+    let acknowledged: i32 = workers
+        .into_iter()
+        .map(|worker| worker.join().unwrap())
+        .sum();
+    let told = std::fs::read_to_string(&log).unwrap();
+    assert!(told.contains("Now exiting"), "{told}");
+    assert!(!told.contains("did not close in order"), "{told}");
+
+    let site = Site::try_in(folder, |_| {}).unwrap();
+    let mut client = site.client();
+    let report = client.ok("test", doc! {"validate": "busy"});
+    assert!(report.get_bool("valid").unwrap(), "{report}");
+    let kept = client
+        .ok("test", doc! {"count": "busy"})
+        .get_i32("n")
+        .unwrap();
+    // One of each may be done and not answered.
+    assert!(
+        (acknowledged..=acknowledged + 8).contains(&kept),
+        "{kept} of {acknowledged}"
+    );
 }
 
 #[test]
