@@ -1,11 +1,16 @@
 //! The server as a process: in the background, and told what cannot be.
 
 use std::fs;
+use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
 use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::program::Place;
+use crate::program::{Place, wait_for};
+use crate::servers::Foreign;
 
 /// A YAML file with these settings and a free port.
 fn configured(place: &Place, settings: &str) {
@@ -60,6 +65,92 @@ fn in_the_background_it_listens_before_the_program_returns() {
     assert!(log.contains("Now exiting"), "{log}");
 }
 
+/// A message that inserts a document of no fields into `test.c`.
+fn insert() -> Vec<u8> {
+    let sized = |inner: &[u8]| {
+        let length = i32::try_from(inner.len() + 5).unwrap();
+        [&length.to_le_bytes(), inner, &[0]].concat()
+    };
+    let text = |name: &str, value: &str| {
+        let length = i32::try_from(value.len() + 1).unwrap();
+        let ends = format!("{value}\0");
+        [
+            &[2],
+            name.as_bytes(),
+            &[0],
+            &length.to_le_bytes(),
+            ends.as_bytes(),
+        ]
+        .concat()
+    };
+    let documents = sized(&[b"\x030\0", &sized(&[])[..]].concat());
+    let fields = [
+        text("insert", "c"),
+        [b"\x04documents\0", &documents[..]].concat(),
+        text("$db", "test"),
+    ];
+    let body = sized(&fields.concat());
+    let length = i32::try_from(16 + 5 + body.len()).unwrap();
+    let op_msg = 2_013_i32;
+    let head = [length, 1, 0, op_msg, 0].map(i32::to_le_bytes).concat();
+    [&head[..], &[0], &body].concat()
+}
+
+/// Insert until the server is gone.
+fn busy(port: u64, done: &AtomicU64) {
+    let port = u16::try_from(port).unwrap();
+    let mut stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
+    let insert = insert();
+    let mut exchange = || {
+        stream.write_all(&insert)?;
+        let mut length = [0; 4];
+        stream.read_exact(&mut length)?;
+        let length = usize::try_from(i32::from_le_bytes(length)).unwrap();
+        stream.read_exact(&mut vec![0; length - 4])
+    };
+    while exchange().is_ok() {
+        done.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// Tell a server to end; its exit code.
+fn terminated(server: &mut Foreign) -> Option<i32> {
+    let pid = Pid::from_child(&server.child);
+    kill_process(pid, Signal::TERM).unwrap();
+    let mut status = None;
+    wait_for("the server to end", || {
+        status = server.child.try_wait().unwrap();
+        status.is_some()
+    });
+    status.unwrap().code()
+}
+
+#[test]
+fn with_busy_clients_it_ends_in_order() {
+    let place = Place::new();
+    let mut server = Foreign::start(&place, "");
+    let done = Arc::new(AtomicU64::new(0));
+    let workers: Vec<_> = (0..4)
+        .map(|_| {
+            let (port, done) = (server.port, Arc::clone(&done));
+            stdx::sync::spawn("busy", move || busy(port, &done)).unwrap()
+        })
+        .collect();
+    wait_for("the clients to be busy", || {
+        100 <= done.load(Ordering::Relaxed)
+    });
+    assert_eq!(terminated(&mut server), Some(0));
+    for worker in workers {
+        worker.join().unwrap();
+    }
+    let log = fs::read_to_string(place.path("server.log")).unwrap();
+    assert!(log.contains("Now exiting"), "{log}");
+    assert!(!log.contains("did not close in order"), "{log}");
+    fs::remove_file(place.path("server.log")).unwrap();
+    let mut again = Foreign::start(&place, "");
+    assert_eq!(terminated(&mut again), Some(0));
+}
+
 #[test]
 fn what_cannot_start_in_the_background_is_told_in_the_foreground() {
     let place = Place::new();
@@ -85,8 +176,9 @@ fn settings_that_cannot_be_refuse_the_start_by_name() {
     };
     serve("nett: {}\nspeed: {limit: 1}\n").refuses(48, &["conf", "speed.limit"]);
     let mode = ["net.tls.mode", "certificateKeyFile"];
+    let here = ["--dbpath", "data", "--port", "0"];
     place
-        .run(&["serve", "--tlsMode", "requireTLS"])
+        .run(&[&["serve", "--tlsMode", "requireTLS"][..], &here[..]].concat())
         .refuses(48, &mode);
     let file = [
         "serve",

@@ -14,13 +14,13 @@ use crate::program::{Place, children, lives, power_can_be_cut, send, wait_for};
 const STEPS: &str = "run iibench-steps -t serve --rows 2000 --time 0.35 --settle 0.2 --out run";
 
 /// A server that runs already; killed when dropped.
-struct Foreign {
-    child: Child,
-    port: u64,
+pub(crate) struct Foreign {
+    pub(crate) child: Child,
+    pub(crate) port: u64,
 }
 
 impl Foreign {
-    fn start(place: &Place, more: &str) -> Foreign {
+    pub(crate) fn start(place: &Place, more: &str) -> Foreign {
         fs::create_dir_all(place.path("db")).unwrap();
         let mut command = place.outside(env!("CARGO_BIN_EXE_romanesco"));
         command
