@@ -4,7 +4,7 @@
 use bson::{Bson, Document};
 
 use super::modifier::{Context, Outcome, set};
-use crate::{Error, Result, show};
+use crate::{Code, Error, Result, show};
 
 /// Checks the two paths of one rename.
 pub(super) fn parse(source: &str, target: &Bson) -> Result<String> {
@@ -56,40 +56,64 @@ pub(super) fn apply(
     current: Option<&mut Bson>,
     cx: &Context<'_>,
 ) -> Result<Outcome> {
-    let value = match find(cx.root, source) {
-        Found::Value(value) => value,
-        Found::Nothing => return Ok(Outcome::Keep),
-        Found::Array(name) => return Err(through_array("source", source, name, cx)),
+    let source_found = find(cx.root, source);
+    if let Some((part, value)) = source_found.blocked {
+        return Err(Error::new(
+            Code::PATH_NOT_VIABLE,
+            format!(
+                "cannot use the part ({part} of {source}) to traverse the element ({{{}}})",
+                show::field(part, value)
+            ),
+        ));
+    }
+    let Some(value) = source_found.value else {
+        return Ok(Outcome::Keep);
     };
-    if let Found::Array(name) = find(cx.root, target) {
+    if let Some(name) = source_found.array {
+        return Err(through_array("source", source, name, cx));
+    }
+    if let Some(name) = find(cx.root, target).array {
         return Err(through_array("destination", target, name, cx));
     }
     Ok(set(current, value))
 }
 
-enum Found<'a> {
-    Value(&'a Bson),
-    Nothing,
-    /// The way leads through the array of this name.
-    Array(&'a str),
+/// What there is at a path, and on the way.
+#[derive(Default)]
+struct Found<'a> {
+    value: Option<&'a Bson>,
+    /// The last array the way leads through, by its name.
+    array: Option<&'a str>,
+    /// The part whose value has nothing below it where the path goes on.
+    blocked: Option<(&'a str, &'a Bson)>,
 }
 
 fn find<'a>(root: &'a Document, path: &'a str) -> Found<'a> {
+    let mut found = Found::default();
     let mut names = path.split('.');
-    let mut value = names.next().and_then(|name| root.get(name));
-    let mut above = path.split('.');
+    let mut part = names.next().unwrap_or_default();
+    let mut value = root.get(part);
     for name in names {
-        let parent = above.next().unwrap_or_default();
         value = match value {
+            None => None,
             Some(Bson::Document(document)) => document.get(name),
-            Some(Bson::Array(array)) => {
-                let element = super::tree::index(name).and_then(|at| array.get(at));
-                return element.map_or(Found::Nothing, |_| Found::Array(parent));
+            Some(above @ Bson::Array(array)) => {
+                found.array = Some(part);
+                let Some(at) = super::tree::index(name) else {
+                    found.blocked = Some((part, above));
+                    return found;
+                };
+                array.get(at)
             }
-            _ => None,
+            Some(above) => {
+                found.blocked = Some((part, above));
+                return found;
+            }
         };
+        part = name;
     }
-    value.map_or(Found::Nothing, Found::Value)
+    found.value = value;
+    found
 }
 
 fn through_array(which: &str, path: &str, array: &str, cx: &Context<'_>) -> Error {

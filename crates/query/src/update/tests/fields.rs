@@ -317,6 +317,26 @@ fn rename_moves_values() {
         2,
         "source field cannot be an array element",
     );
+    unchanged(bson!({"$rename": {"a.0.b": "c"}}), doc! {"a": [{"x": 1}]});
+    unchanged(bson!({"$rename": {"a.3": "c"}}), doc! {"a": [1]});
+    fails(
+        bson!({"$rename": {"a.b": "c"}}),
+        doc! {"a": [{"b": 1}]},
+        28,
+        "cannot use the part (a of a.b) to traverse the element ({a: [ { b: 1 } ]})",
+    );
+    fails(
+        bson!({"$rename": {"a.0.b.z": "c"}}),
+        doc! {"a": [{"b": "hello"}]},
+        28,
+        "cannot use the part (b of a.0.b.z) to traverse the element ({b: \"hello\"})",
+    );
+    fails(
+        bson!({"$rename": {"b": "a.3"}}),
+        doc! {"a": [1], "b": 1},
+        2,
+        "destination field cannot be an array",
+    );
     fails(
         bson!({"$rename": {"b": "a.0"}}),
         doc! {"a": [1], "b": 1},
