@@ -98,23 +98,17 @@ pub(in crate::target) fn open(uri: &str, request: &Open) -> Result<Box<dyn Datab
         .collection_with_options(COLLECTION, options);
     let text = |e: Error| failure::text(uri, &e);
     let generator = Generator::new(request.rows);
-    let mut indexed = [false; 3];
-    if request.found {
-        let there = rows.list_indexes().run().map_err(text)?;
-        let there: Vec<Document> = there
-            .map(|index| Ok(index?.keys))
-            .collect::<Result<_, Error>>()
-            .map_err(text)?;
-        let all = document::indexes(generator.params().shape);
-        indexed = all.map(|fields| there.contains(&document::keys(fields)));
-    } else {
-        rows.drop().run().map_err(text)?;
-        client
-            .database(&database)
-            .create_collection(COLLECTION)
-            .run()
-            .map_err(text)?;
-    }
+    let indexed = match request.found {
+        // A workload with tables of its own looks for those.
+        true if request.program.is_some() => [false; 3],
+        true => indexed(&rows, &generator).map_err(text)?,
+        false => {
+            rows.drop().run().map_err(text)?;
+            let place = client.database(&database);
+            place.create_collection(COLLECTION).run().map_err(text)?;
+            [false; 3]
+        }
+    };
     Ok(Box::new(Server {
         facts: facts::gather(&client, uri, request.durability).map_err(text)?,
         place: uri.to_owned(),
@@ -132,6 +126,16 @@ pub(in crate::target) fn open(uri: &str, request: &Open) -> Result<Box<dyn Datab
             state: State::default(),
         }),
     }))
+}
+
+/// Which of the three indexes are there.
+fn indexed(rows: &Collection<RawDocumentBuf>, generator: &Generator) -> Result<[bool; 3], Error> {
+    let there = rows.list_indexes().run()?;
+    let there: Vec<Document> = there
+        .map(|index| Ok(index?.keys))
+        .collect::<Result<_, Error>>()?;
+    let all = document::indexes(generator.params().shape);
+    Ok(all.map(|fields| there.contains(&document::keys(fields))))
 }
 
 /// Whether a write waits for the journal.
