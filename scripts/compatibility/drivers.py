@@ -62,7 +62,9 @@ def rust(server):
     (path / "Cargo.toml").write_text(
         '[package]\nname = "smoke"\nversion = "0.0.0"\nedition = "2024"\n\n[dependencies]\n'
         f'mongodb = {{ version = "={RUST}", default-features = false, features = '
-        '["bson-3", "compat-3-3-0", "sync", "rustls-tls"] }\n\n[workspace]\n'
+        '["bson-3", "compat-3-3-0", "sync", "rustls-tls"] }\n'
+        # The driver's blocking half needs it and does not ask for it.
+        'tokio = { version = "1", features = ["rt-multi-thread"] }\n\n[workspace]\n'
     )
     environment = {**os.environ, "CARGO_TARGET_DIR": str(path / "target")}
     install("the Rust driver", ["cargo", "fetch", "-q"], cwd=path)

@@ -48,7 +48,7 @@ fn main() -> Outcome {
     check("index", || {
         let index = IndexModel::builder().keys(doc! {"n": 1}).build();
         a.create_index(index).run()?;
-        equal(a.list_index_names()?.len() as u64, 2)?;
+        equal(a.list_index_names().run()?.len() as u64, 2)?;
         equal(u64::from(a.insert_one(doc! {"_id": 1}).run().is_err()), 1)
     });
     check("transaction", || {
