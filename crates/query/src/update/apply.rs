@@ -157,7 +157,7 @@ impl Apply<'_> {
             (Node::Fields(fields), other) => {
                 // Nothing but an array has an element that the query matched.
                 self.positional(fields)?;
-                match first_created(fields, self.cx.at.inserting) {
+                match first_created(fields, &self.cx) {
                     Some(child) => Err(not_viable(&child, name, other)),
                     None => Ok(()),
                 }
@@ -207,7 +207,7 @@ impl Apply<'_> {
         let named = fields.named.iter();
         for (child, node) in named.chain(positional.as_ref().map(|(name, node)| (name, *node))) {
             let Some(index) = child.index() else {
-                if node.creates(self.cx.at.inserting) {
+                if node.creates(&self.cx) {
                     return Err(not_viable(&child.0, name, &Bson::Array(array.clone())));
                 }
                 continue;
@@ -220,7 +220,7 @@ impl Apply<'_> {
     fn element(&mut self, node: &Node, array: &mut Vec<Bson>, index: usize) -> Result<()> {
         let len = array.len();
         let Some(element) = array.get_mut(index) else {
-            if !node.creates(self.cx.at.inserting) {
+            if !node.creates(&self.cx) {
                 return Ok(());
             }
             if index - len > MAX_PADDING {
@@ -284,9 +284,9 @@ impl Apply<'_> {
 }
 
 /// The first name below that something would be made under.
-fn first_created(fields: &Fields, inserting: bool) -> Option<String> {
+fn first_created(fields: &Fields, cx: &Context<'_>) -> Option<String> {
     let mut named = fields.named.iter();
-    let named = named.find(|(_, node)| node.creates(inserting));
+    let named = named.find(|(_, node)| node.creates(cx));
     named.map(|(name, _)| name.0.to_string())
 }
 

@@ -94,9 +94,10 @@ impl Modifier {
     }
 
     /// Whether applying this to nothing makes something.
-    pub(super) fn creates(&self, inserting: bool) -> bool {
+    pub(super) fn creates(&self, cx: &Context<'_>) -> bool {
         match self {
-            Modifier::SetOnInsert(_) => inserting,
+            Modifier::SetOnInsert(_) => cx.at.inserting,
+            Modifier::Rename(source) => super::rename::moves(source, cx),
             Modifier::Unset | Modifier::Pop(_) | Modifier::Pull(_) | Modifier::PullAll(_) => false,
             _ => true,
         }

@@ -78,6 +78,12 @@ pub(super) fn apply(
     Ok(set(current, value))
 }
 
+/// Whether there is something to move, or an error in the way of it.
+pub(super) fn moves(source: &str, cx: &Context<'_>) -> bool {
+    let found = find(cx.root, source);
+    found.value.is_some() || found.blocked.is_some()
+}
+
 /// What there is at a path, and on the way.
 #[derive(Default)]
 struct Found<'a> {

@@ -6,7 +6,7 @@
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
-use super::modifier::Modifier;
+use super::modifier::{Context, Modifier};
 use crate::{Code, Error, Result};
 
 /// What happens at a place.
@@ -71,10 +71,10 @@ pub(super) fn identifier(component: &str) -> Option<&str> {
 
 impl Node {
     /// Whether applying this to nothing makes something.
-    pub(super) fn creates(&self, inserting: bool) -> bool {
+    pub(super) fn creates(&self, cx: &Context<'_>) -> bool {
         match self {
-            Node::Leaf(modifier) => modifier.creates(inserting),
-            Node::Fields(fields) => fields.creates(inserting),
+            Node::Leaf(modifier) => modifier.creates(cx),
+            Node::Fields(fields) => fields.creates(cx),
             Node::Elements(_) => true,
         }
     }
@@ -82,9 +82,9 @@ impl Node {
 
 impl Fields {
     /// Whether applying this to nothing makes something.
-    pub(super) fn creates(&self, inserting: bool) -> bool {
+    pub(super) fn creates(&self, cx: &Context<'_>) -> bool {
         let mut nodes = self.named.values().chain(self.positional.as_deref());
-        nodes.any(|node| node.creates(inserting))
+        nodes.any(|node| node.creates(cx))
     }
 
     /// Puts `modifier` at `path`.

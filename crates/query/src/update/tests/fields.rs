@@ -319,6 +319,13 @@ fn rename_moves_values() {
     );
     unchanged(bson!({"$rename": {"a.0.b": "c"}}), doc! {"a": [{"x": 1}]});
     unchanged(bson!({"$rename": {"a.3": "c"}}), doc! {"a": [1]});
+    unchanged(bson!({"$rename": {"x": "b.c"}}), doc! {"b": 5});
+    fails(
+        bson!({"$rename": {"a": "b.c"}}),
+        doc! {"a": 1, "b": 5},
+        28,
+        "Cannot create field 'c' in element {b: 5}",
+    );
     fails(
         bson!({"$rename": {"a.b": "c"}}),
         doc! {"a": [{"b": 1}]},
