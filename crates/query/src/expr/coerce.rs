@@ -18,6 +18,8 @@ pub(super) fn to_text(value: &Value<'_>) -> Result<String> {
         Bson::String(text) | Bson::Symbol(text) | Bson::JavaScriptCode(text) => Ok(text.clone()),
         Bson::DateTime(date) => Ok(date_format::iso(date.timestamp_millis())),
         Bson::Timestamp(time) => Ok(format!("Timestamp({}, {})", time.time, time.increment)),
+        // `$toString` writes them `NaN` and `Infinity`; this is how C prints them.
+        Bson::Double(n) if !n.is_finite() => Ok(n.to_string().to_lowercase()),
         other => match Number::from_bson(other) {
             Some(number) => Ok(number.to_string()),
             None => fail(

@@ -16,6 +16,13 @@ fn whole_strings() {
     check(doc! { "$toUpper": "$s" }, d.clone(), bson!("CAF\u{e9}"));
     check(doc! { "$toLower": "$n" }, d.clone(), bson!(""));
     check(doc! { "$toUpper": "$i" }, d.clone(), bson!("5"));
+    let odd = doc! { "x": f64::NAN, "y": f64::NEG_INFINITY };
+    check(
+        doc! { "$substrCP": ["$x", 0, 3] },
+        odd.clone(),
+        bson!("nan"),
+    );
+    check(doc! { "$toUpper": "$y" }, odd, bson!("-INF"));
     check(doc! { "$strLenBytes": "$s" }, d.clone(), Bson::Int32(5));
     check(doc! { "$strLenCP": "$s" }, d.clone(), Bson::Int32(4));
     check(
