@@ -250,7 +250,8 @@ impl Lap<'_, '_, '_> {
             program,
             there: self.before.rows,
             clients: setting.clients.unwrap_or(0).max(most_clients(self.plan)),
-            keep: self.plan.keep_data,
+            // What is in a server of the run's own goes with its directory.
+            keep: self.plan.keep_data || self.server.is_some(),
             found,
         });
         let opened = self.ask(&request).map_err(|e| self.with_target(&e))?;
