@@ -21,6 +21,7 @@ pub mod host;
 pub mod load;
 pub mod map;
 pub mod probe;
+mod programs;
 pub mod published;
 pub mod record;
 pub mod report;

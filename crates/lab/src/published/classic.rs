@@ -1,7 +1,7 @@
 //! The insert benchmark as published in 2014: the rate of each interval as the store outgrows
 //! memory.
 
-use super::{Beside, Curve, Family, Grid, Line, Plot, Shape, Value, family, targets, words};
+use super::{Beside, Curve, Family, Grid, Line, Plot, Shape, Value, each, family, targets, words};
 use crate::analysis::median;
 use crate::record::{RunRecord, TargetSpec};
 
@@ -48,13 +48,7 @@ pub(super) fn beside(run: &RunRecord) -> Beside {
             y: "inserts/s".to_owned(),
             curves,
         }],
-        shapes: run
-            .manifest
-            .plan
-            .targets
-            .iter()
-            .filter_map(|t| shape(run, t))
-            .collect(),
+        shapes: each(run, |target| shape(run, target)),
         notes: words(&[
             "An interval was 100 M rows then, and is a twelfth of the rows of this run; memory was \
              filled after some 300 M rows.",

@@ -1,7 +1,7 @@
 //! The insert benchmark article of 2015.
 
 use super::programs::{grid, published};
-use super::{Beside, Family, Plot, Shape, family, figure, ratio, targets, words};
+use super::{Beside, Family, Plot, Shape, each, family, figure, ratio, targets, words};
 use crate::experiment::insert_threads::{BEYOND, FIRST};
 use crate::record::{RunRecord, TargetSpec};
 
@@ -56,13 +56,7 @@ pub(super) fn beside(run: &RunRecord) -> Beside {
             title: "Inserts/s in memory, and of the last tenth beyond it".to_owned(),
             bars: bars.collect(),
         }],
-        shapes: run
-            .manifest
-            .plan
-            .targets
-            .iter()
-            .filter_map(|t| shape(run, t))
-            .collect(),
+        shapes: each(run, |target| shape(run, target)),
         notes: words(&[
             "The article gives its figures in plots: a fall to a tenth stands for its cliff, and \
              the whole rate for what is constant.",

@@ -101,8 +101,7 @@ fn then() -> Grid {
 
 /// The figure with the most tables by that of one table, then and now.
 fn shapes(run: &RunRecord, target: &str, inserts: &[&str], scans: &[&str]) -> Vec<Shape> {
-    type Of = fn(&(f64, f64, f64)) -> f64;
-    let one = |steps: &[&str], name: &str, claim: &str, of: Of| {
+    let one = |steps: &[&str], name: &str, claim: &str, of: fn(&(f64, f64, f64)) -> f64| {
         let (Some(first), Some(last)) = (steps.first(), steps.last()) else {
             return None;
         };

@@ -143,6 +143,11 @@ fn targets(run: &RunRecord) -> Vec<&str> {
     all.map(|t| t.name.as_str()).collect()
 }
 
+/// The shapes of those targets that have one.
+fn each(run: &RunRecord, of: impl Fn(&TargetSpec) -> Option<Shape>) -> Vec<Shape> {
+    run.manifest.plan.targets.iter().filter_map(of).collect()
+}
+
 /// Why a target has no figures of a step; nothing where it has.
 fn why_not(run: &RunRecord, target: &str, step: &str) -> String {
     match result(run, target, step) {

@@ -76,12 +76,10 @@ fn costs(run: &RunRecord, steps: &[&str]) -> Vec<Shape> {
         return Vec::new();
     };
     let rate = |target: &str, step: &str| figure(run, target, step, "rate_mean");
+    let told = REPEATS <= run.manifest.plan.repeats;
     let mut shapes = Vec::new();
     for (plain, encrypted, what) in pairs(run) {
-        let share = |step: &str| {
-            let told = REPEATS <= run.manifest.plan.repeats;
-            ratio(rate(encrypted, step), rate(plain, step)).filter(|_| told)
-        };
+        let share = |step: &str| ratio(rate(encrypted, step), rate(plain, step)).filter(|_| told);
         let (low, high) = (share(few), share(many));
         let claim = format!("at one client {what} costs (tps with it by tps without)");
         let cost = Shape::new(encrypted, &claim, 389.0 / 423.0, low);

@@ -42,18 +42,11 @@ const PUBLISHED: [(&str, [f64; 7]); 6] = [
 /// A block of a log is written for a record: as good as an order of magnitude.
 const SEVERAL: f64 = 5.0;
 
-/// Steps that insert, and those that end with a kill.
+/// Steps that insert.
 const INSERTS: [&str; 6] = ["sync", "group", "interval", "none", "sync-16", "group-16"];
-const KILLS: [&str; 8] = [
-    "kill-sync",
-    "kill-group",
-    "kill-interval",
-    "kill-none",
-    "power-sync",
-    "power-group",
-    "power-interval",
-    "power-none",
-];
+
+/// How the names begin of those that end with a kill, and what is lost with it.
+const KILLS: [(&str, &str); 2] = [("kill-", "process"), ("power-", "power")];
 
 pub(super) fn beside(run: &RunRecord) -> Beside {
     let targets = targets(run);
@@ -170,18 +163,22 @@ fn inserts(run: &RunRecord, targets: &[&str]) -> Grid {
 }
 
 fn kills(run: &RunRecord, targets: &[&str]) -> Grid {
+    let all = |(prefix, what): (&'static str, &'static str)| {
+        let steps = programs::steps(run, prefix).into_iter();
+        steps.map(move |step| (what, step))
+    };
+    let ends: Vec<(&str, &str)> = KILLS.into_iter().flat_map(all).collect();
     let mut lines = Vec::new();
     for target in targets {
-        for step in KILLS {
+        for (what, step) in &ends {
             let of = |name: &str| figure(run, target, step, name);
             let opens = match of("opens_after_kill") {
                 Some(yes) if yes > 0.0 => "yes",
                 Some(_) => "no",
                 None => "n/a",
             };
-            let (what, level) = step.split_once('-').unwrap_or((step, ""));
-            let what = if what == "power" { "power" } else { "process" };
-            let mut values = [level, what, opens]
+            let level = step.split_once('-').map_or("", |(_, level)| level);
+            let mut values = [level, *what, opens]
                 .map(|text| Value::Text(text.to_owned()))
                 .to_vec();
             let numbers = [

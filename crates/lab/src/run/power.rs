@@ -13,7 +13,7 @@ use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 use std::time::Duration;
 
@@ -21,6 +21,7 @@ use rustix::process::geteuid;
 use stdx::{ByteSize, time};
 
 use crate::error::{Error, Result};
+use crate::programs::found;
 use crate::record::Plan;
 
 /// The most the file system holds; the file has holes where nothing was written.
@@ -44,13 +45,17 @@ const OWN: &str = "ROMANESCO_LAB_OWN_MOUNTS";
 const PATIENCE: (u32, Duration) = (50, Duration::from_millis(100));
 
 /// What is used of the system, and the packages of Debian.
-const PROGRAMS: [(&str, &str); 5] = [
+const PROGRAMS: [(&str, &str); 6] = [
     ("mkfs.ext4", "e2fsprogs"),
     ("mount", "mount"),
     ("umount", "mount"),
     ("losetup", "mount"),
     ("unshare", "util-linux"),
+    ("sync", "coreutils"),
 ];
+
+/// Where programs of the system are that users do not have on their path.
+const SYSTEM: [&str; 2] = ["/usr/sbin", "/sbin"];
 
 /// Why the power cannot be cut here; `None` if it can.
 pub(super) fn lacks() -> Option<&'static str> {
@@ -64,19 +69,16 @@ fn look() -> Option<String> {
             "power is cut on a file system of the step's own, which takes root".to_owned(),
         );
     }
-    for (program, package) in PROGRAMS {
-        if command(program).arg("--version").output().is_err() {
-            return Some(format!(
-                "{program} is missing: install the package {package} of Debian"
-            ));
-        }
+    let mut needed = PROGRAMS.into_iter();
+    if let Some((program, package)) = needed.find(|(name, _)| found(name, &SYSTEM).is_none()) {
+        return Some(format!(
+            "{program} is missing: install the package {package} of Debian"
+        ));
     }
-    let tried = command("unshare").args(["--mount", "true"]).output();
-    let mounts = tried.is_ok_and(|output| output.status.success());
+    let mounts = run("unshare", ["--mount", "true"].map(OsStr::new)).is_ok();
     let usable = mounts && Path::new("/dev/loop-control").exists();
     (!usable).then(|| {
-        "power is cut on a file system of the step's own, and this container may not \
-                       mount one"
+        "power is cut on a file system of the step's own, and this container may not mount one"
             .to_owned()
     })
 }
@@ -92,12 +94,11 @@ pub fn own_mounts(plan: &Plan) -> Result<()> {
         return Ok(());
     }
     let program = env::current_exe().map_err(|e| Error::new(format!("this program: {e}")))?;
-    let failed = command("unshare")
+    let failed = command("unshare")?
         .args(["--mount", "--propagation", "private", "--"])
         .arg(program)
         .args(env::args_os().skip(1))
         .env(OWN, "1")
-        .stdin(Stdio::inherit())
         .exec();
     Err(Error::new(format!("unshare: {failed}")))
 }
@@ -138,8 +139,8 @@ impl Power {
             ],
         )?;
         let asked = ["--noheadings", "--output", "NAME", "--associated"].map(OsStr::new);
-        let name = run("losetup", asked.into_iter().chain([image.as_os_str()]))?;
-        let device = PathBuf::from(String::from_utf8_lossy(&name.stdout).trim());
+        let name = ask("losetup", asked.into_iter().chain([image.as_os_str()]))?;
+        let device = PathBuf::from(name.trim());
         let held = File::open(&device).map_err(|e| Error::io("open", &device, &e))?;
         // Engines wonder about what they did not make.
         let found = directory.join("lost+found");
@@ -157,7 +158,6 @@ impl Power {
             "sync",
             ["--file-system".as_ref(), self.directory.as_os_str()],
         )
-        .map(|_| ())
     }
 
     /// Cut it: from now on nothing is written.
@@ -167,7 +167,6 @@ impl Power {
             "mount",
             abort.into_iter().chain([self.directory.as_os_str()]),
         )
-        .map(|_| ())
     }
 
     /// Have it back, once nobody has files open on it.
@@ -175,7 +174,7 @@ impl Power {
         let mut tries = PATIENCE.0;
         loop {
             match run("umount", [self.directory.as_os_str()]) {
-                Ok(_) => break,
+                Ok(()) => break,
                 Err(_) if 0 < tries => tries -= 1,
                 Err(e) => return Err(e),
             }
@@ -185,7 +184,6 @@ impl Power {
             "mount",
             [self.device.as_os_str(), self.directory.as_os_str()],
         )
-        .map(|_| ())
     }
 }
 
@@ -204,19 +202,23 @@ fn beside(directory: &Path) -> PathBuf {
 }
 
 /// A program of the system, also where the path of users does not lead.
-fn command(program: &str) -> Command {
-    let mut path = env::var_os("PATH").unwrap_or_default();
-    path.push(":/usr/sbin:/sbin");
-    let mut command = Command::new("env");
-    command.env("PATH", path).arg(program).stdin(Stdio::null());
-    command
+fn command(program: &str) -> Result<Command> {
+    let path = found(program, &SYSTEM);
+    path.map(Command::new)
+        .ok_or_else(|| Error::new(format!("{program} is missing")))
 }
 
-fn run<'a>(program: &str, arguments: impl IntoIterator<Item = &'a OsStr>) -> Result<Output> {
-    let output = command(program).args(arguments).output();
+fn run<'a>(program: &str, arguments: impl IntoIterator<Item = &'a OsStr>) -> Result<()> {
+    ask(program, arguments).map(|_| ())
+}
+
+/// Run a program; what it printed.
+fn ask<'a>(program: &str, arguments: impl IntoIterator<Item = &'a OsStr>) -> Result<String> {
+    let mut command = command(program)?;
+    let output = command.args(arguments).stdin(Stdio::null()).output();
     let output = output.map_err(|e| Error::new(format!("{program}: {e}")))?;
     if output.status.success() {
-        return Ok(output);
+        return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
     }
     let said = String::from_utf8_lossy(&output.stderr);
     Err(Error::new(format!("{program}: {}", said.trim())))

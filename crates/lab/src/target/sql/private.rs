@@ -15,7 +15,6 @@ mod mariadb;
 mod postgres;
 
 use std::collections::BTreeMap;
-use std::env;
 use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::net::TcpListener;
@@ -28,6 +27,7 @@ use rustix::process::{Signal, geteuid};
 use super::address::plain;
 use super::engine::Engine;
 use crate::envelope::Limits;
+use crate::programs::found;
 use crate::record::TargetSpec;
 use crate::target::secret::Secret;
 use crate::target::{TLS, switch};
@@ -293,28 +293,25 @@ impl Private {
     /// # Errors
     /// A sentence that says what to do next.
     pub fn directories(&self, place: &Place<'_>) -> Result<(), String> {
-        for directory in [place.directory.to_owned(), place.temporary()] {
+        let mut made = vec![place.directory.to_owned(), place.temporary()];
+        for directory in &made {
             let failed = |e: std::io::Error| format!("cannot make {}: {e}", directory.display());
-            fs::create_dir_all(&directory).map_err(failed)?;
-            if let Some(user) = self.user()? {
-                let given = std::os::unix::fs::chown(&directory, Some(user.id), Some(user.group));
-                given.map_err(failed)?;
-            }
+            fs::create_dir_all(directory).map_err(failed)?;
         }
         if self.encrypts() {
-            Secret::DataKey.make(place.directory)?;
+            made.push(Secret::DataKey.make(place.directory)?);
         }
         if self.tls == Some(true) {
-            let certificate = Secret::Certificate.make(place.directory)?;
-            if let Some(user) = self.user()? {
-                let given = std::os::unix::fs::chown(&certificate, Some(user.id), Some(user.group));
-                given.map_err(|e| format!("cannot give {} away: {e}", certificate.display()))?;
-            }
+            made.push(Secret::Certificate.make(place.directory)?);
         }
-        match self.user()? {
-            Some(user) => enters(&user, place.directory),
-            None => Ok(()),
+        let Some(user) = self.user()? else {
+            return Ok(());
+        };
+        for path in &made {
+            let given = std::os::unix::fs::chown(path, Some(user.id), Some(user.group));
+            given.map_err(|e| format!("cannot give {} away: {e}", path.display()))?;
         }
+        enters(&user, place.directory)
     }
 
     /// The programs that make an empty database, in order.
@@ -473,14 +470,6 @@ impl User {
             })
         })
     }
-}
-
-/// A program by its name, on the path or in one of these directories.
-fn found(name: &str, besides: &[&str]) -> Option<PathBuf> {
-    let path = env::var_os("PATH").unwrap_or_default();
-    let all = env::split_paths(&path).chain(besides.iter().map(PathBuf::from));
-    all.map(|directory| directory.join(name))
-        .find(|file| file.is_file())
 }
 
 #[cfg(test)]

@@ -8,7 +8,8 @@ use kv::{Codec, Durability};
 use rustix::process::geteuid;
 
 use super::super::engine::Engine;
-use super::{FILL, Place, found};
+use super::{FILL, Place};
+use crate::programs::found;
 
 /// The socket, in the directory of the data.
 pub(super) const SOCKET: &str = "mysql.sock";

@@ -4,7 +4,8 @@ use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::{Place, found};
+use super::Place;
+use crate::programs::found;
 
 /// Settings the laboratory makes itself.
 pub(super) const RESERVED: &[&str] = &[

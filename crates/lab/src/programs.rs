@@ -1,0 +1,12 @@
+//! Programs of the system.
+
+use std::env;
+use std::path::PathBuf;
+
+/// A program by its name, on the path or in one of these directories.
+pub(crate) fn found(name: &str, besides: &[&str]) -> Option<PathBuf> {
+    let path = env::var_os("PATH").unwrap_or_default();
+    let all = env::split_paths(&path).chain(besides.iter().map(PathBuf::from));
+    all.map(|directory| directory.join(name))
+        .find(|file| file.is_file())
+}
