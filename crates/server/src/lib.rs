@@ -17,10 +17,12 @@ mod net;
 mod prometheus;
 mod running;
 mod server;
+mod signals;
 mod state;
 mod version;
 
 pub use compatibility::{HEADING, compatibility};
 pub use config::{Config, EngineSetting, EngineSetup, Memory, TlsConfig, TlsMode};
 pub use running::Running;
+pub use signals::Signals;
 pub use version::{MONGODB, ROMANESCO};

@@ -15,6 +15,7 @@ use crate::limits::{DROP, GRACE};
 use crate::net;
 use crate::prometheus;
 use crate::server::Server;
+use crate::signals::Signals;
 
 /// How often the end looks whether connections are gone.
 const LOOK: Duration = Duration::from_millis(10);
@@ -99,17 +100,24 @@ impl Running {
 
     /// Serve until the process is told to end (SIGTERM, SIGINT) or a client orders it. SIGHUP
     /// rotates the certificates, SIGUSR1 the log.
-    pub fn wait(&self) {
+    ///
+    /// # Errors
+    /// When signals cannot be heeded.
+    pub fn wait(&self, signals: Signals) -> Result<()> {
         let Some(runtime) = &self.runtime else {
-            return;
+            return Ok(());
         };
+        let heeding = signals.heed(Arc::clone(&self.server));
+        let (told, handle) = heeding.map_err(|error| system(&error))?;
         runtime.block_on(async {
             let mut stopping = self.server.stopping();
             tokio::select! {
-                () = signals(&self.server) => {}
+                _ = told => {}
                 _ = stopping.wait_for(|stopping| *stopping) => {}
             }
         });
+        handle.close();
+        Ok(())
     }
 
     /// End: let commands in work finish for a while, interrupt them, close the connections, close
@@ -195,43 +203,6 @@ async fn gone(server: &Server, limit: Duration) -> bool {
         }
     };
     tokio::time::timeout(limit, wait).await.is_ok()
-}
-
-/// Do what signals ask for, until one asks for the end.
-async fn signals(server: &Server) {
-    use tokio::signal::unix::{SignalKind, signal};
-    let (Ok(mut term), Ok(mut int), Ok(mut hup), Ok(mut first)) = (
-        signal(SignalKind::terminate()),
-        signal(SignalKind::interrupt()),
-        signal(SignalKind::hangup()),
-        signal(SignalKind::user_defined1()),
-    ) else {
-        // Without signals the process ends by being killed, which the storage survives.
-        return std::future::pending().await;
-    };
-    loop {
-        tokio::select! {
-            _ = term.recv() => return,
-            _ = int.recv() => return,
-            // What comes of it is in the log.
-            _ = hup.recv() => drop(server.rotate_certificates()),
-            _ = first.recv() => rotate_log(server),
-        }
-    }
-}
-
-fn rotate_log(server: &Server) {
-    if let Err(error) = server.log.rotate() {
-        let attributes = doc! {"error": error.to_string()};
-        let message = "Log rotation failed";
-        server.log.info(
-            "CONTROL",
-            23_168,
-            "SignalProcessingThread",
-            message,
-            attributes,
-        );
-    }
 }
 
 /// Threads for the sockets: they parse and copy, the work is elsewhere.

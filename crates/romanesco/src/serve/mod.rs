@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use kv::Engine;
 use rustix::process::{Signal, set_parent_process_death_signal};
-use server::{Config, Running};
+use server::{Config, Running, Signals};
 
 pub(crate) use args::Args;
 
@@ -51,6 +51,7 @@ pub(crate) fn run(args: &Args) -> Result<(), String> {
     if forks {
         background::leave()?;
     }
+    let signals = Signals::catch().map_err(|error| format!("cannot catch signals: {error}"))?;
     let engine = open(&mut config)?;
     let pid_file = config.pid_file.clone();
     if let Some(path) = &pid_file {
@@ -61,11 +62,11 @@ pub(crate) fn run(args: &Args) -> Result<(), String> {
     if forks {
         background::ready();
     }
-    running.wait();
+    let waited = running.wait(signals);
     running.stop();
     if let Some(path) = &pid_file {
         // The process ends; a file that is gone already is as it should be.
         let _: std::io::Result<()> = fs::remove_file(path);
     }
-    Ok(())
+    waited.map_err(|error| error.message)
 }

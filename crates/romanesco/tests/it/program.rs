@@ -84,8 +84,13 @@ impl Place {
 
     /// `romanesco lab` with arguments separated by blanks.
     pub(crate) fn command(&self, line: &str) -> Command {
+        self.romanesco("lab", line)
+    }
+
+    /// `romanesco` with one of its commands and arguments separated by blanks.
+    fn romanesco(&self, name: &str, line: &str) -> Command {
         let mut command = self.outside(env!("CARGO_BIN_EXE_romanesco"));
-        command.arg("lab").args(line.split_whitespace());
+        command.arg(name).args(line.split_whitespace());
         command
     }
 
@@ -95,9 +100,18 @@ impl Place {
 
     /// Start it and do not wait.
     pub(crate) fn start(&self, line: &str) -> Running {
+        self.background(self.command(line))
+    }
+
+    /// Start `romanesco serve` and do not wait.
+    pub(crate) fn serve(&self, line: &str) -> Running {
+        self.background(self.romanesco("serve", line))
+    }
+
+    fn background(&self, mut command: Command) -> Running {
         let log = fs::File::create(self.path("background.txt")).unwrap();
         let errors = log.try_clone().unwrap();
-        let child = self.command(line).stdout(log).stderr(errors).spawn();
+        let child = command.stdout(log).stderr(errors).spawn();
         Running(child.unwrap())
     }
 

@@ -65,6 +65,23 @@ fn in_the_background_it_listens_before_the_program_returns() {
     assert!(log.contains("Now exiting"), "{log}");
 }
 
+#[test]
+fn told_to_end_while_it_starts_it_ends_in_order() {
+    let place = Place::new();
+    configured(
+        &place,
+        "systemLog: {destination: file, path: log}\n\
+         processManagement: {pidFilePath: pid}\n",
+    );
+    let mut server = place.serve("--config conf");
+    wait_for("the file of its number", || place.path("pid").exists());
+    server.signal(Signal::TERM);
+    assert_eq!(server.end(), 0);
+    let log = fs::read_to_string(place.path("log")).unwrap();
+    assert!(log.contains("Now exiting"), "{log}");
+    assert!(!place.path("pid").exists());
+}
+
 /// A message that inserts a document of no fields into `test.c`.
 fn insert() -> Vec<u8> {
     let sized = |inner: &[u8]| {
