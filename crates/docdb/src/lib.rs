@@ -19,12 +19,14 @@ pub mod key;
 pub mod limits;
 mod map;
 mod op;
+mod patience;
 mod plan;
 mod record;
 mod session;
 mod stats;
 mod store;
 mod ttl;
+mod turn;
 mod work;
 mod write;
 

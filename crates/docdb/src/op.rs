@@ -39,6 +39,13 @@ pub struct Op<'a> {
     pub system: Option<Arc<System>>,
 }
 
+/// What ends an operation.
+#[derive(Clone)]
+pub(crate) struct Ends {
+    deadline: Option<Instant>,
+    killed: Arc<AtomicI32>,
+}
+
 /// The session of an operation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SessionRef {
@@ -167,21 +174,37 @@ impl Op<'_> {
     /// # Errors
     /// That of whoever killed it (see [`Op::killed`]), `MaxTimeMSExpired`.
     pub fn check(&self) -> Result<()> {
-        let killed = self.killed.load(Ordering::Relaxed);
-        if killed != 0 {
-            return Err(Error::new(Code(killed), "operation was interrupted"));
-        }
-        if self
-            .deadline
-            .is_some_and(|deadline| deadline <= stdx::time::now())
-        {
-            return Err(Error::new(
-                Code::MAX_TIME_MS_EXPIRED,
-                "operation exceeded time limit",
-            ));
-        }
-        Ok(())
+        check(self.deadline, &self.killed)
     }
+
+    /// What ends it, for who waits on its behalf.
+    pub(crate) fn ends(&self) -> Ends {
+        Ends {
+            deadline: self.deadline,
+            killed: Arc::clone(&self.killed),
+        }
+    }
+}
+
+impl Ends {
+    /// As [`Op::check`].
+    pub(crate) fn check(&self) -> Result<()> {
+        check(self.deadline, &self.killed)
+    }
+}
+
+fn check(deadline: Option<Instant>, killed: &AtomicI32) -> Result<()> {
+    let killed = killed.load(Ordering::Relaxed);
+    if killed != 0 {
+        return Err(Error::new(Code(killed), "operation was interrupted"));
+    }
+    if deadline.is_some_and(|deadline| deadline <= stdx::time::now()) {
+        return Err(Error::new(
+            Code::MAX_TIME_MS_EXPIRED,
+            "operation exceeded time limit",
+        ));
+    }
+    Ok(())
 }
 
 impl fmt::Debug for Op<'_> {

@@ -20,14 +20,13 @@ use crate::catalog::{Catalog, Named};
 use crate::collection::{Collection, Core, fold_counts};
 use crate::cursor::Cursors;
 use crate::error;
-use crate::op::Op;
+use crate::op::{Ends, Op};
+use crate::patience::LOOK;
 use crate::session::{Intents, Moments, Sessions};
+use crate::turn::{Turn, Turns, WAIT};
 use stdx::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 pub use tuning::Tuning;
-
-/// How often who waits looks whether it may go on waiting.
-const LOOK: Duration = Duration::from_millis(50);
 
 /// How a store is opened.
 #[derive(Clone, Debug)]
@@ -66,7 +65,8 @@ pub struct Store {
     catalog: ArcSwap<Catalog>,
     /// Held by whoever changes the catalog.
     changes: Mutex<()>,
-    /// Trees that were dropped while readers forbade it.
+    turns: Turns,
+    /// Trees that were dropped while readers or a writer forbade it.
     undropped: Mutex<Vec<String>>,
     /// Told of every commit to a capped collection.
     written: (Mutex<u64>, Condvar),
@@ -93,6 +93,12 @@ pub struct WorkFigures {
     pub transactions_started: AtomicU64,
     /// Those committed; those neither committed nor open were aborted.
     pub transactions_committed: AtomicU64,
+}
+
+/// The right to change the catalog, until dropped.
+pub(crate) struct Changes<'s> {
+    _guard: MutexGuard<'s, ()>,
+    _turn: Turn,
 }
 
 /// The trees that every store has.
@@ -206,17 +212,26 @@ impl Store {
         self.changes.try_lock_for(limit)
     }
 
-    /// Change the catalog, one at a time.
+    /// Change the catalog, one at a time, and have the turn meanwhile.
     ///
     /// # Errors
     /// That the operation must end while others change it.
-    pub(crate) fn changes(&self, op: &Op<'_>) -> Result<MutexGuard<'_, ()>> {
+    pub(crate) fn changes(&self, op: &Op<'_>) -> Result<Changes<'_>> {
+        let turn = self.turn(op)?;
         loop {
-            if let Some(changes) = self.changes_within(LOOK) {
-                return Ok(changes);
+            if let Some(guard) = self.changes_within(LOOK) {
+                return Ok(Changes {
+                    _guard: guard,
+                    _turn: turn,
+                });
             }
             self.check_open(op)?;
         }
+    }
+
+    /// The turns to write.
+    pub(crate) fn turns(&self) -> &Turns {
+        &self.turns
     }
 
     /// Whether an operation that waits may go on waiting.
@@ -224,11 +239,22 @@ impl Store {
     /// # Errors
     /// As [`Op::check`]; `InterruptedAtShutdown` when the store is closed.
     pub(crate) fn check_open(&self, op: &Op<'_>) -> Result<()> {
+        self.check_not_closed()?;
+        op.check()
+    }
+
+    /// As [`Store::check_open`], by what ends the operation.
+    pub(crate) fn check_ends(&self, ends: &Ends) -> Result<()> {
+        self.check_not_closed()?;
+        ends.check()
+    }
+
+    fn check_not_closed(&self) -> Result<()> {
         if self.is_closed() {
             let message = "the store is closed";
             return Err(Error::new(Code::INTERRUPTED_AT_SHUTDOWN, message));
         }
-        op.check()
+        Ok(())
     }
 
     pub(crate) fn set_catalog(&self, next: Catalog) {
@@ -242,26 +268,31 @@ impl Store {
             .map_err(error::engine)
     }
 
-    /// Drop a tree that the catalog does not know any more; later, if readers forbid it now.
-    pub(crate) fn drop_tree(&self, name: &str) {
-        match self.engine.drop_tree(name) {
-            Ok(()) => {}
-            Err(e) if e.kind() == ErrorKind::NotFound => {}
-            // What cannot be dropped now is tried again, at the latest at the next opening.
-            Err(_) => self.undropped.lock().push(name.to_owned()),
+    /// Drop trees that the catalog does not know any more, those of names; later, if readers or a
+    /// writer forbid it now.
+    pub(crate) fn drop_named(&self, names: impl IntoIterator<Item = String>) {
+        let turn = self.turns.take(Some(WAIT), &|| self.check_not_closed());
+        let mut left: Vec<String> = names.into_iter().collect();
+        if let Ok(Some(_turn)) = turn {
+            left.retain(|name| match self.engine.drop_tree(name) {
+                Ok(()) => false,
+                // What cannot be dropped now is tried again, at the latest at the next opening.
+                Err(e) => e.kind() != ErrorKind::NotFound,
+            });
         }
+        self.undropped.lock().append(&mut left);
     }
 
-    /// Try again to drop trees that readers kept.
+    /// Try again to drop trees that could not be dropped.
     pub(crate) fn drop_left_trees(&self) {
         let left = std::mem::take(&mut *self.undropped.lock());
-        for name in left {
-            self.drop_tree(&name);
+        if !left.is_empty() {
+            self.drop_named(left);
         }
     }
 
-    /// Fold the entries of a collection's counts. That another thread was first, or the engine is
-    /// full, does no harm: there are only more entries.
+    /// Fold the entries of a collection's counts, in the turn of whoever calls. That another thread
+    /// was first, or the engine is full, does no harm: there are only more entries.
     pub(crate) fn fold_counts(&self, core: &Core) {
         let folded = self
             .engine

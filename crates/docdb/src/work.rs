@@ -19,13 +19,12 @@ use crate::catalog::{Named, multikey_key, stored_key};
 use crate::collection::{Alone, Collection, Core, Delta, Shared};
 use crate::error;
 use crate::index::Index;
-use crate::op::Op;
+use crate::op::{Ends, Op};
 use crate::session::{Born, Executed, Intent, Names, Session};
 use crate::store::Store;
+use crate::turn::{self, Turn, WAIT};
 use crate::write::KeySets;
 
-/// How long a multi-document transaction waits for a latch.
-const LATCH_WAIT: Duration = Duration::from_millis(200);
 /// Attempts of a write that conflicts with others, before the client is told.
 const ATTEMPTS: u32 = 200;
 
@@ -33,6 +32,12 @@ const ATTEMPTS: u32 = 200;
 pub struct Work<'s> {
     pub(crate) store: &'s Store,
     txn: Option<Box<dyn Transaction + 's>>,
+    /// Given back after the engine transaction.
+    turn: Option<Turn>,
+    /// Whether the change around it has the turn.
+    in_change: bool,
+    /// What ends the operation that is done in it now.
+    ends: Option<Ends>,
     touched: Vec<Touched>,
     /// What names name for a multi-document transaction.
     names: Option<Rc<Names>>,
@@ -60,13 +65,36 @@ struct Touched {
 }
 
 impl<'s> Work<'s> {
-    /// `names` are those of a multi-document transaction.
-    pub(crate) fn new(store: &'s Store, names: Option<Rc<Names>>) -> Work<'s> {
+    /// Of one operation, which ends as these say.
+    pub(crate) fn new(store: &'s Store, ends: Ends) -> Work<'s> {
+        let mut work = Work::empty(store);
+        work.heed(ends);
+        work
+    }
+
+    /// Of a multi-document transaction, with its names.
+    pub(crate) fn of_many(store: &'s Store, names: Rc<Names>) -> Work<'s> {
+        let mut work = Work::empty(store);
+        work.names = Some(names);
+        work
+    }
+
+    /// Of a change of the catalog, which has the turn.
+    pub(crate) fn in_change(store: &'s Store) -> Work<'s> {
+        let mut work = Work::empty(store);
+        work.in_change = true;
+        work
+    }
+
+    fn empty(store: &'s Store) -> Work<'s> {
         Work {
             store,
             txn: None,
+            turn: None,
+            in_change: false,
+            ends: None,
             touched: Vec::new(),
-            names,
+            names: None,
             learned: Vec::new(),
             intents: Vec::new(),
             remembered: Vec::new(),
@@ -78,12 +106,19 @@ impl<'s> Work<'s> {
         }
     }
 
+    /// The operation that is done in it from now on ends as these say.
+    pub(crate) fn heed(&mut self, ends: Ends) {
+        self.ends = Some(ends);
+    }
+
     /// The engine transaction; it begins with the first call.
     ///
     /// # Errors
-    /// As the engine's.
+    /// As the engine's; where that has one writer, that the operation must end while others write,
+    /// and `LockTimeout` in a multi-document transaction.
     pub fn txn(&mut self) -> Result<&mut (dyn Transaction + 's)> {
         if self.txn.is_none() {
+            self.take_turn()?;
             if let Some(names) = &self.names {
                 names.begin(self.store.catalog());
             }
@@ -91,6 +126,20 @@ impl<'s> Work<'s> {
             self.txn = Some(txn);
         }
         Ok(self.txn.as_deref_mut().expect("it was begun above"))
+    }
+
+    fn take_turn(&mut self) -> Result<()> {
+        if self.in_change || self.turn.is_some() {
+            return Ok(());
+        }
+        let limit = self.is_many().then_some(WAIT);
+        let check = || match &self.ends {
+            Some(ends) => self.store.check_ends(ends),
+            None => Ok(()),
+        };
+        let taken = self.store.turns().take(limit, &check)?;
+        self.turn = Some(taken.ok_or_else(|| turn::busy("the engine's one writer"))?);
+        Ok(())
     }
 
     /// What the engine transaction sees.
@@ -140,14 +189,10 @@ impl<'s> Work<'s> {
         if self.touched.iter().any(|t| t.core.uuid == core.uuid) {
             return Ok(());
         }
-        let limit = (self.is_many() || self.txn.is_some()).then_some(LATCH_WAIT);
+        let limit = (self.is_many() || self.txn.is_some()).then_some(WAIT);
         let check = || self.store.check_open(op);
         let Some(latch) = core.latch.shared(false, limit, &check)? else {
-            let message = format!(
-                "Unable to acquire lock on '{}' within 200ms",
-                collection.ns()
-            );
-            return Err(Error::new(Code::LOCK_TIMEOUT, message));
+            return Err(turn::busy(&format!("lock on '{}'", collection.ns())));
         };
         self.touched.push(Touched {
             core: Arc::clone(core),
@@ -264,10 +309,10 @@ impl<'s> Work<'s> {
     /// catalog stays locked until it says so.
     fn put_created(&mut self, created: &[Born]) -> Result<MutexGuard<'s, ()>> {
         let store = self.store;
-        let Some(changes) = store.changes_within(LATCH_WAIT) else {
-            let message = "Unable to acquire the lock of the catalog within 200ms";
-            return Err(Error::new(Code::LOCK_TIMEOUT, message));
-        };
+        // The turn comes before the lock.
+        self.take_turn()?;
+        let changes = store.changes_within(WAIT);
+        let changes = changes.ok_or_else(|| turn::busy("the lock of the catalog"))?;
         for born in created {
             if store.lookup(&born.stored.ns).is_some() {
                 return Err(error::conflict());
@@ -340,6 +385,7 @@ impl Drop for Work<'_> {
     /// The trees of what was created in vain are dropped, after the engine's transaction.
     fn drop(&mut self) {
         self.txn = None;
+        self.turn = None;
         self.store.intents().give_back(&self.intents);
         let created = self
             .names
@@ -368,7 +414,9 @@ impl Store {
                 let snapshot = self.engine().begin_read().map_err(error::engine)?;
                 body(snapshot.as_ref())
             }
-            Some(transaction) => in_transaction(transaction, &mut |work| body(work.snapshot()?)),
+            Some(transaction) => {
+                in_transaction(op, transaction, &mut |work| body(work.snapshot()?))
+            }
         }
     }
 
@@ -381,11 +429,11 @@ impl Store {
     ) -> Result<R> {
         op.check()?;
         if let Some(transaction) = op.transaction {
-            return in_transaction(transaction, body);
+            return in_transaction(op, transaction, body);
         }
         let mut attempt = 0;
         loop {
-            let mut work = Work::new(self, None);
+            let mut work = Work::new(self, op.ends());
             let done = body(&mut work).and_then(|result| {
                 work.commit(op.durability)?;
                 Ok(result)
@@ -404,11 +452,13 @@ impl Store {
 }
 
 fn in_transaction<R>(
+    op: &Op<'_>,
     transaction: &dyn crate::op::InTransaction,
     body: &mut dyn FnMut(&mut Work<'_>) -> Result<R>,
 ) -> Result<R> {
     let mut result = None;
     transaction.with(&mut |work| {
+        work.heed(op.ends());
         result = Some(body(work)?);
         Ok(())
     })?;

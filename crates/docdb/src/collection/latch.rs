@@ -8,13 +8,12 @@
 //!   holds one of those waits for a latch only with a limit, or not at all.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use query::Result;
-use stdx::sync::{Condvar, Mutex, MutexGuard};
+use stdx::sync::{Condvar, Mutex};
 
-/// How often who waits looks whether it may go on waiting.
-const LOOK: Duration = Duration::from_millis(50);
+use crate::patience::{Check, Patience};
 
 /// The latch.
 #[derive(Default)]
@@ -36,9 +35,6 @@ pub(crate) struct Shared(Arc<Latch>);
 /// Held alone.
 pub(crate) struct Alone(Arc<Latch>);
 
-/// Whether who waits may go on waiting.
-pub(crate) type Check<'c> = &'c dyn Fn() -> Result<()>;
-
 impl Latch {
     /// Hold it together with others. `again` says that this thread's work holds it already. `None`
     /// after `limit`.
@@ -52,9 +48,9 @@ impl Latch {
         check: Check<'_>,
     ) -> Result<Option<Shared>> {
         let mut state = self.state.lock();
-        let mut deadline = None;
+        let mut patience = Patience::new(limit);
         while state.alone || (!again && 0 < state.waiting) {
-            if !self.wait(&mut state, limit, &mut deadline, check)? {
+            if !patience.wait(&self.changed, &mut state, check)? {
                 return Ok(None);
             }
         }
@@ -72,11 +68,11 @@ impl Latch {
         check: Check<'_>,
     ) -> Result<Option<Alone>> {
         let mut state = self.state.lock();
-        let mut deadline = None;
+        let mut patience = Patience::new(limit);
         state.waiting += 1;
         let mut waited = Ok(true);
         while (state.alone || 0 < state.shared) && matches!(waited, Ok(true)) {
-            waited = self.wait(&mut state, limit, &mut deadline, check);
+            waited = patience.wait(&self.changed, &mut state, check);
         }
         state.waiting -= 1;
         if let Ok(true) = waited {
@@ -86,28 +82,6 @@ impl Latch {
         drop(state);
         self.changed.notify_all();
         waited.map(|_| None)
-    }
-
-    /// Wait for a change, at most [`LOOK`]. False when `limit` has passed since the first call.
-    fn wait(
-        &self,
-        state: &mut MutexGuard<'_, State>,
-        limit: Option<Duration>,
-        deadline: &mut Option<Instant>,
-        check: Check<'_>,
-    ) -> Result<bool> {
-        check()?;
-        let now = stdx::time::now();
-        let mut until = now + LOOK;
-        if let Some(limit) = limit {
-            let deadline = *deadline.get_or_insert(now + limit);
-            if deadline <= now {
-                return Ok(false);
-            }
-            until = until.min(deadline);
-        }
-        self.changed.wait_until(state, until);
-        Ok(true)
     }
 }
 

@@ -16,6 +16,7 @@ use kv::{Direction, Durability, KeyRange};
 use query::{Code, Error, Namespace, Result};
 
 use super::indexes::compare;
+use crate::catalog::Stored;
 use crate::collection::Collection;
 use crate::error;
 use crate::index::{Index, IndexSpec, KeySet};
@@ -81,7 +82,7 @@ impl Store {
             op.check()?;
             let collection = self.building(ns, indexes)?;
             let _alone = self.hold(op, &collection)?;
-            let mut work = Work::new(self, None);
+            let mut work = Work::new(self, op.ends());
             let next = portion(&mut work, &collection, indexes, position.as_deref())?;
             work.commit(Durability::Interval)?;
             match next {
@@ -139,9 +140,8 @@ impl Store {
         indexes.retain(|i| !gone(i.number()));
         change.finish(indexes)?;
         drop(change);
-        for index in begun {
-            self.drop_tree(&crate::catalog::Stored::index_tree(&uuid, index.number()));
-        }
+        let tree = |index: &Arc<Index>| Stored::index_tree(&uuid, index.number());
+        self.drop_named(begun.iter().map(tree));
         Ok(())
     }
 
@@ -266,7 +266,7 @@ mod tests {
         {
             // One portion of two, and a writer who keeps the index up to date.
             let collection = store.collection(&ns).unwrap();
-            let mut work = Work::new(&store, None);
+            let mut work = Work::new(&store, op.ends());
             let next = portion(&mut work, &collection, &begun, None).unwrap();
             assert!(next.is_some());
             work.commit(Durability::Group).unwrap();

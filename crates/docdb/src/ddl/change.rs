@@ -5,14 +5,13 @@ use std::time::Duration;
 
 use kv::Durability;
 use query::{Code, Error, Namespace, Result};
-use stdx::sync::MutexGuard;
 
 use crate::catalog::{Named, Stored};
 use crate::collection::{Alone, Collection, CollectionOptions};
 use crate::error;
 use crate::index::Index;
 use crate::op::Op;
-use crate::store::Store;
+use crate::store::{Changes, Store};
 
 /// How long who holds one latch waits for another.
 const TURN: Duration = Duration::from_millis(50);
@@ -26,7 +25,7 @@ pub(super) struct Change<'s> {
     pub(super) collection: Arc<Collection>,
     pub(super) stored: Stored,
     _alone: Alone,
-    _changes: MutexGuard<'s, ()>,
+    _changes: Changes<'s>,
 }
 
 impl Store {
@@ -53,7 +52,7 @@ impl Store {
         ns: &Namespace,
         found: &Collection,
         alone: Alone,
-        changes: MutexGuard<'s, ()>,
+        changes: Changes<'s>,
     ) -> Result<Option<Change<'s>>> {
         let collection = self.existing(ns)?;
         if !is_same(&collection, found) {

@@ -89,7 +89,7 @@ impl Store {
         }
         check_new(ns)?;
         if let Some(transaction) = op.transaction {
-            return self.bear(transaction.names(), ns, CollectionOptions::default());
+            return self.bear(op, transaction.names(), ns, CollectionOptions::default());
         }
         let _changes = self.changes(op)?;
         if let Some(found) = self.lookup(ns) {

@@ -90,9 +90,8 @@ impl Store {
         change.finish(indexes)?;
         let uuid = change.stored.uuid.unwrap_or_default();
         drop(change);
-        for index in gone {
-            self.drop_tree(&Stored::index_tree(&uuid, index.number()));
-        }
+        let tree = |index: &Arc<Index>| Stored::index_tree(&uuid, index.number());
+        self.drop_named(gone.iter().map(tree));
         Ok(before)
     }
 
@@ -114,10 +113,9 @@ impl Store {
     /// Drop the trees of a collection that the catalog does not know (any more).
     pub(crate) fn drop_trees(&self, collection: &Collection) {
         let uuid = &collection.core().uuid;
-        for index in collection.indexes() {
-            self.drop_tree(&Stored::index_tree(uuid, index.number()));
-        }
-        self.drop_tree(&Stored::records_tree(uuid));
+        let indexes = collection.indexes().iter();
+        let trees = indexes.map(|index| Stored::index_tree(uuid, index.number()));
+        self.drop_named(trees.chain([Stored::records_tree(uuid)]));
         self.drop_left_trees();
     }
 }

@@ -71,9 +71,7 @@ impl Store {
         change.stored.options = parsed;
         change.finish(indexes)?;
         drop(change);
-        if let Some(tree) = left {
-            self.drop_tree(&tree);
-        }
+        self.drop_named(left);
         Ok(reply)
     }
 

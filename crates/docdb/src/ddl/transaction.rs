@@ -32,7 +32,7 @@ impl Store {
         }
         match self.named(op, ns)? {
             Some(_) => Err(exists(ns)),
-            None => self.bear(names, ns, options).map(|_| ()),
+            None => self.bear(op, names, ns, options).map(|_| ()),
         }
     }
 
@@ -40,14 +40,16 @@ impl Store {
     /// only before that writer has begun: then the transaction itself is the writer.
     ///
     /// # Errors
-    /// `OperationNotSupportedInTransaction` as said.
+    /// `OperationNotSupportedInTransaction` as said; `LockTimeout` while another is its writer.
     pub(super) fn bear(
         &self,
+        op: &Op<'_>,
         names: &Names,
         ns: &Namespace,
         options: CollectionOptions,
     ) -> Result<Arc<Collection>> {
         self.check_trees_can_be_made(names, ns)?;
+        let _turn = self.turn(op)?;
         let born = self.make(ns, options, bson::Uuid::new())?;
         let collection = Arc::clone(&born.collection);
         names.bear(born);
@@ -60,6 +62,7 @@ impl Store {
     /// `OperationNotSupportedInTransaction` for another collection, unless all indexes are there.
     pub(super) fn index_born(
         &self,
+        op: &Op<'_>,
         transaction: &dyn InTransaction,
         collection: &Arc<Collection>,
         wanted: &[IndexSpec],
@@ -90,6 +93,7 @@ impl Store {
                 )));
             }
             self.check_trees_can_be_made(names, ns)?;
+            let _turn = self.turn(op)?;
             *born = self.with_index(born, spec)?;
             names.bear(born.clone());
         }

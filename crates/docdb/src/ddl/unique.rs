@@ -51,7 +51,7 @@ pub(super) fn convert(
         let Some(last) = portion.last() else {
             break;
         };
-        let mut work = Work::new(change.store, None);
+        let mut work = Work::in_change(change.store);
         for old in &portion {
             let key = Key {
                 bytes: &old.key,
@@ -68,7 +68,7 @@ pub(super) fn convert(
     let new = indexes.pop().expect("it was noted last");
     let old = indexes.iter_mut().find(|i| i.number == index.number());
     *old.expect("the index that is converted is there") = new;
-    let mut work = Work::new(change.store, None);
+    let mut work = Work::in_change(change.store);
     work.learn(&change.collection, &made, &index.multikey())?;
     work.commit(Durability::Group)?;
     Ok(Some(made))

@@ -119,11 +119,14 @@ impl Store {
             return Ok(());
         };
         let (reply, result) = channel();
-        let (durability, now) = (op.durability, op.now);
+        let (durability, now, ends) = (op.durability, op.now, op.ends());
         let task: Task = Box::new(move |own| {
             let work = own.work.borrow_mut().take();
             let done = match work {
-                Some(work) => commit(work, &id, number, now, durability),
+                Some(mut work) => {
+                    work.heed(ends);
+                    commit(work, &id, number, now, durability)
+                }
                 None => Err(gone("has been aborted", None)),
             };
             drop(reply.send(done));
@@ -229,7 +232,7 @@ impl Drop for Counted {
 /// The life of a transaction's thread.
 fn serve(store: &Store, tasks: &Receiver<Task>, deadline: Instant) {
     let names = Rc::new(Names::default());
-    let work = Work::new(store, Some(Rc::clone(&names)));
+    let work = Work::of_many(store, Rc::clone(&names));
     let own = Own {
         work: RefCell::new(Some(work)),
         names,

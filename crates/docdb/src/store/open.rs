@@ -24,6 +24,7 @@ use crate::limits::{INDEX_FIELDS_MAX, INDEX_KEY_MAX, INDEX_KEY_SLACK};
 use crate::op::Op;
 use crate::session::{Intents, Moments, Sessions};
 use crate::ttl;
+use crate::turn::Turns;
 
 /// The tree of sessions.
 const SESSIONS: &str = "_sessions";
@@ -41,6 +42,7 @@ impl Store {
             sessions: ensure(engine.as_ref(), SESSIONS)?,
         };
         let store = Store {
+            turns: Turns::of(engine.as_ref()),
             engine,
             tuning: Tuning::new(&options),
             options,
@@ -103,12 +105,9 @@ impl Store {
             }
             self.set_catalog(catalog);
         }
-        for name in self.engine.trees().map_err(error::engine)? {
-            let ours = name.starts_with("c.") || name.starts_with("i.");
-            if ours && !known.contains(&name) {
-                self.drop_tree(&name);
-            }
-        }
+        let all = self.engine.trees().map_err(error::engine)?;
+        let ours = |name: &String| name.starts_with("c.") || name.starts_with("i.");
+        self.drop_named(all.into_iter().filter(|n| ours(n) && !known.contains(n)));
         Ok(())
     }
 

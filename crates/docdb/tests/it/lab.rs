@@ -18,7 +18,12 @@ pub(crate) struct Lab {
 
 /// Run a test on each engine.
 pub(crate) fn on_each(test: impl Fn(&mut Lab)) {
-    for factory in [kv::memory::factory(), kv_betree::factory()] {
+    let engines = [
+        kv::memory::factory(),
+        kv_betree::factory(),
+        kv_lmdb::factory(),
+    ];
+    for factory in engines {
         let mut lab = Lab::new(factory);
         test(&mut lab);
         lab.validate();
