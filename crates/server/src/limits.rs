@@ -30,6 +30,8 @@ pub(crate) const AWAIT_MAX: Duration = Duration::from_secs(60);
 pub(crate) const GRACE: Duration = Duration::from_millis(1_500);
 /// See [`GRACE`].
 pub(crate) const DROP: Duration = Duration::from_millis(2_000);
+/// When the end gives up a checkpoint, counted from its beginning.
+pub(crate) const END: Duration = Duration::from_millis(4_500);
 
 /// Lines of the log kept for `getLog`, as MongoDB keeps.
 pub(crate) const LOG_LINES: usize = 1_024;

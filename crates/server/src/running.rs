@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::sync::mpsc::channel;
 use std::time::Duration;
 
 use bson::doc;
@@ -11,7 +12,7 @@ use query::{Code, Error, Result};
 use tokio::runtime::{Builder, Runtime};
 
 use crate::config::Config;
-use crate::limits::{DROP, GRACE};
+use crate::limits::{DROP, END, GRACE};
 use crate::net;
 use crate::prometheus;
 use crate::server::Server;
@@ -131,6 +132,7 @@ impl Running {
             return;
         };
         let server = &self.server;
+        let begun = stdx::time::now();
         let attributes = doc! {"connections": server.connections.current()};
         server.log.info(
             "CONTROL",
@@ -150,7 +152,10 @@ impl Running {
         });
         server.pool.close();
         runtime.shutdown_background();
-        if let Err(error) = server.store.close() {
+        let closed = server.store.close();
+        if let Err(error) =
+            closed.and_then(|()| checkpoint(server, END.saturating_sub(begun.elapsed())))
+        {
             let attributes = doc! {"error": error.message};
             let message = "The storage did not close in order; the next start recovers";
             server
@@ -203,6 +208,28 @@ async fn gone(server: &Server, limit: Duration) -> bool {
         }
     };
     tokio::time::timeout(limit, wait).await.is_ok()
+}
+
+/// Make a checkpoint, so that the next start needs no log. What takes longer than `limit` is left:
+/// the log has it all.
+fn checkpoint(server: &Server, limit: Duration) -> Result<()> {
+    let store = Arc::clone(&server.store);
+    let (done, made) = channel();
+    let body = move || {
+        let result = store.checkpoint();
+        drop(store);
+        // Who waited may have given up.
+        drop(done.send(result));
+    };
+    stdx::sync::spawn("checkpoint", body).map_err(|error| system(&error))?;
+    made.recv_timeout(limit).unwrap_or_else(|_| {
+        let attributes = doc! {"limitMillis": i64::try_from(limit.as_millis()).unwrap_or(i64::MAX)};
+        let message = "The last checkpoint was not done in time; the next start reads the log";
+        server
+            .log
+            .info("STORAGE", 22_313, "SignalHandler", message, attributes);
+        Ok(())
+    })
 }
 
 /// Threads for the sockets: they parse and copy, the work is elsewhere.

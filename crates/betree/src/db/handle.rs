@@ -138,7 +138,16 @@ impl Db {
         self.core.write(batch, durability)
     }
 
-    /// Make a checkpoint now: opening the store needs next to no log after it.
+    /// Flush every buffer, as of a commit not older than the call.
+    ///
+    /// # Errors
+    /// As [`Db::checkpoint`]; `Corrupt`.
+    pub fn flush(&self) -> Result<()> {
+        self.core.flush()
+    }
+
+    /// Make a checkpoint now: opening the store reads the log of what is not flushed, which after
+    /// [`Db::flush`] is next to nothing.
     ///
     /// # Errors
     /// `Full`, `Closed`; `Io`: after a failed sync the store is closed for writes.

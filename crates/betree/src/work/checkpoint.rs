@@ -220,6 +220,16 @@ impl Core {
         }
     }
 
+    /// Flush what was committed before the call.
+    ///
+    /// # Errors
+    /// As the work.
+    pub(crate) fn flush(&self) -> Result<()> {
+        self.health.check_writable()?;
+        let _last = self.checkpoints.last.lock();
+        self.flush_cut().map(drop)
+    }
+
     /// Freeze everything at one moment and flush exactly that (I3). Under the checkpoint's lock.
     pub(crate) fn flush_cut(&self) -> Result<Cut<'_>> {
         let cut = {

@@ -133,7 +133,8 @@ impl Engine for Betree {
     }
 
     fn checkpoint(&self) -> Result<()> {
-        self.db.checkpoint().map_err(convert)
+        let flushed = self.db.flush();
+        flushed.and_then(|()| self.db.checkpoint()).map_err(convert)
     }
 
     fn sync_log(&self) -> Result<()> {

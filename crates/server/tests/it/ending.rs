@@ -40,6 +40,22 @@ fn write(number: u8) -> Document {
 }
 
 #[test]
+fn after_an_orderly_end_nothing_is_read_from_the_log() {
+    let site = Site::new();
+    let documents: Vec<Document> = (0..2_000).map(|id| doc! {"_id": id, "a": id}).collect();
+    let insert = doc! {"insert": "c", "documents": documents};
+    site.client().ok("test", insert);
+    let folder = site.stop();
+    let buffered = |engine: &dyn kv::Engine| engine.stats().unwrap().counters["buffered_bytes"];
+    let factory = kv_betree::factory();
+    let engine = factory.open(folder.path(), &kv::EngineOptions::default());
+    assert_eq!(buffered(engine.unwrap().as_ref()), 0);
+    let site = Site::try_in(folder, |_| {}).unwrap();
+    let counted = site.client().ok("test", doc! {"count": "c"});
+    assert_eq!(counted.get_i32("n").unwrap(), 2_000);
+}
+
+#[test]
 fn what_the_end_cuts_off_may_be_sent_again() {
     let site = Site::new();
     let mut client = site.client();
