@@ -11,6 +11,7 @@ mod cursor;
 mod ddl;
 mod document;
 mod error;
+mod examined;
 mod exec;
 mod explain;
 mod find;
@@ -38,6 +39,7 @@ pub use cursor::{
 };
 pub use ddl::{CreateIndexesReply, IndexNames};
 pub use document::check_document;
+pub use examined::Examined;
 pub use explain::Verbosity;
 pub use find::{CountRequest, DistinctRequest, FindRequest, Matched, Matching};
 pub use index::{Entry, Index, IndexSpec};

@@ -11,6 +11,7 @@ use query::settings::Settings;
 use query::{Code, Error, Result};
 use stdx::sync::atomic::{AtomicI32, Ordering};
 
+use crate::examined::{Examined, Leaf};
 use crate::session::{Held, Names};
 use crate::work::Work;
 
@@ -37,6 +38,8 @@ pub struct Op<'a> {
     pub user: Option<String>,
     /// What expressions read of the system beside `$$NOW`.
     pub system: Option<Arc<System>>,
+    /// Told what it reads, if anybody wants to know.
+    pub examined: Option<Arc<Examined>>,
 }
 
 /// What ends an operation.
@@ -94,6 +97,7 @@ impl Op<'static> {
             comment: self.comment,
             user: self.user,
             system: self.system,
+            examined: self.examined,
         }
     }
 }
@@ -108,6 +112,7 @@ pub(crate) struct Parts {
     comment: Option<Bson>,
     user: Option<String>,
     system: Option<Arc<System>>,
+    examined: Option<Arc<Examined>>,
 }
 
 impl Parts {
@@ -128,6 +133,7 @@ impl Parts {
             comment: self.comment,
             user: self.user,
             system: self.system,
+            examined: self.examined,
         }
     }
 }
@@ -148,6 +154,7 @@ impl Op<'_> {
             comment: None,
             user: None,
             system: None,
+            examined: None,
         }
     }
 
@@ -156,6 +163,13 @@ impl Op<'_> {
         let mut settings = Settings::at(self.now);
         settings.variables.set_system(self.system.clone());
         settings
+    }
+
+    /// It is done by a plan that has no execution to speak of.
+    pub(crate) fn plan(&self, name: &'static str) {
+        if let Some(examined) = &self.examined {
+            examined.plan(&[Leaf::plain(name)]);
+        }
     }
 
     /// Whether it reads what is there now, and no moment.

@@ -7,7 +7,7 @@ use query::execute::{Host, Listed, Rows, Spill, build};
 use query::filter::Filter;
 use query::pipeline::Pipeline;
 use query::settings::Settings;
-use query::stage::{Merge, Statistics};
+use query::stage::{Merge, Stage, Statistics};
 use query::{Code, Error, Namespace, Result, Row};
 
 use super::source::Sources;
@@ -53,15 +53,21 @@ impl PipelineHost<'_, '_> {
         }
         let (found, pipeline) = resolve(self.view, ns, pipeline)?;
         let Some(collection) = found else {
+            if first {
+                self.view.op().plan("EOF");
+            }
             return build(pipeline.optimize(), Box::new(Listed::new(Vec::new())));
         };
         let (query, rest) = planned(&collection, pipeline, self.allow_disk_use, self.view)?;
         let mut query = query;
         if first {
             query.set_hint(self.hint.as_ref())?;
+            self.sources.sorts = rest.stages().iter().any(Stage::sorts);
         }
         let executor = query.execute(&collection, self.view)?;
-        let input = self.sources.add(&collection, executor);
+        let input = self
+            .sources
+            .add(self.view.op(), (&collection, executor), first);
         build(rest, Box::new(input))
     }
 
@@ -183,7 +189,7 @@ impl Host for PipelineHost<'_, '_> {
             match source.executor.next(&mut cx)? {
                 Step::Row(document) => return Ok(Some(Row::from_raw(document))),
                 Step::End => {
-                    self.sources.remove(number);
+                    self.sources.remove(number, op);
                     return Ok(None);
                 }
                 Step::Pause => {}
@@ -195,6 +201,9 @@ impl Host for PipelineHost<'_, '_> {
     }
 
     fn spill(&mut self) -> Result<Box<dyn Spill>> {
+        if let Some(examined) = &self.view.op().examined {
+            examined.spills();
+        }
         let file = SpillFile::create(&self.view.store().options().temp_dir)?;
         Ok(Box::new(Spilled(file)))
     }

@@ -66,19 +66,26 @@ impl PipelineCursor {
             report,
             rng: &mut self.rng,
         };
-        let mut ended = false;
-        while collector.left() != 0 {
-            match self.rows.next(&mut host)? {
-                Some(row) => collector.push(row.into_raw()?)?,
-                None => {
-                    ended = true;
-                    break;
-                }
-            }
-        }
+        let ended = take(self.rows.as_mut(), &mut host, collector);
+        self.sources.report(view.op());
         self.sources.save();
-        Ok(ended)
+        ended
     }
+}
+
+/// Take rows until the batch is full; says whether there are no more.
+fn take(
+    rows: &mut dyn Rows,
+    host: &mut PipelineHost<'_, '_>,
+    collector: &mut Collector,
+) -> Result<bool> {
+    while collector.left() != 0 {
+        match rows.next(host)? {
+            Some(row) => collector.push(row.into_raw()?)?,
+            None => return Ok(true),
+        }
+    }
+    Ok(false)
 }
 
 impl Store {
@@ -115,7 +122,13 @@ impl Store {
             let mut cursor = open(ns, pipeline, request, view, report)?;
             // What is written is written by the command, whatever the size of its batch.
             let mut collector = Collector::new(if writes { FIRST_BATCH } else { wanted }, None);
-            let ended = collector.left() != 0 && cursor.fill(&mut collector, view, report)?;
+            let ended = match collector.left() {
+                0 => {
+                    cursor.sources.report(op);
+                    false
+                }
+                _ => cursor.fill(&mut collector, view, report)?,
+            };
             let (documents, pending) = collector.finish();
             let ended = ended && pending.is_none();
             cursor.set_pending(pending);

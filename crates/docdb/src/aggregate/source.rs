@@ -11,6 +11,7 @@ use query::{Result, Row};
 
 use crate::collection::Collection;
 use crate::exec::Executor;
+use crate::op::Op;
 
 /// Sources after which those that nobody can pull are looked for.
 const SWEEP: usize = 64;
@@ -33,6 +34,18 @@ pub(super) struct Source {
     wanted: Weak<()>,
     pub(super) collection: Arc<Collection>,
     pub(super) executor: Executor,
+    /// Whether it is what the pipeline of the command reads, and not one within.
+    first: bool,
+}
+
+impl Source {
+    /// Tell an operation what was read since the last report.
+    pub(super) fn report(&mut self, op: &Op<'_>) {
+        match self.first {
+            true => self.executor.report(op),
+            false => self.executor.report_counts(op),
+        }
+    }
 }
 
 /// All scans of a pipeline and of those within it.
@@ -41,12 +54,20 @@ pub(crate) struct Sources {
     next: u64,
     by_number: HashMap<u64, Source>,
     sweep_at: usize,
+    /// Whether the pipeline of the command sorts.
+    pub(super) sorts: bool,
 }
 
 impl Sources {
-    /// Keep a scan; gives what pulls it.
-    pub(super) fn add(&mut self, collection: &Arc<Collection>, executor: Executor) -> Hosted {
+    /// Keep a scan of an operation, which is the `first` or one within; gives what pulls it.
+    pub(super) fn add(
+        &mut self,
+        op: &Op<'_>,
+        (collection, executor): (&Arc<Collection>, Executor),
+        first: bool,
+    ) -> Hosted {
         if self.sweep_at.max(SWEEP) <= self.by_number.len() {
+            self.report(op);
             self.by_number
                 .retain(|_, source| source.wanted.strong_count() != 0);
             self.sweep_at = self.by_number.len() * 2;
@@ -57,6 +78,7 @@ impl Sources {
             wanted: Arc::downgrade(&wanted),
             collection: Arc::clone(collection),
             executor,
+            first,
         };
         self.by_number.insert(self.next, source);
         Hosted {
@@ -71,8 +93,23 @@ impl Sources {
     }
 
     /// A source has ended.
-    pub(super) fn remove(&mut self, number: u64) {
-        self.by_number.remove(&number);
+    pub(super) fn remove(&mut self, number: u64, op: &Op<'_>) {
+        if let Some(mut source) = self.by_number.remove(&number) {
+            source.report(op);
+        }
+    }
+
+    /// Tell an operation what was read since the last report.
+    pub(super) fn report(&mut self, op: &Op<'_>) {
+        let Some(examined) = &op.examined else {
+            return;
+        };
+        if self.sorts {
+            examined.sorts();
+        }
+        for source in self.by_number.values_mut() {
+            source.report(op);
+        }
     }
 
     /// All of them.

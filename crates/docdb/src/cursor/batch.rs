@@ -108,6 +108,12 @@ pub(crate) fn fill(
     collector: &mut Collector,
     view: &mut View<'_>,
 ) -> Result<bool> {
+    let filled = take(executor, collector, view);
+    executor.report(view.op());
+    filled
+}
+
+fn take(executor: &mut Executor, collector: &mut Collector, view: &mut View<'_>) -> Result<bool> {
     let op = view.op();
     loop {
         let mut check = || op.check();

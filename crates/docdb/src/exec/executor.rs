@@ -14,6 +14,7 @@ use super::item::{Counts, Item, Step};
 use super::output::carried_key;
 use super::sorter::Sorter;
 use crate::cursor::View;
+use crate::op::Op;
 use crate::record::RecordId;
 
 /// What follows reading.
@@ -40,6 +41,8 @@ pub(crate) struct Executor {
     tail: Tail,
     skipped: u64,
     returned: u64,
+    /// What operations were told of already.
+    reported: Counts,
 }
 
 impl Executor {
@@ -51,6 +54,7 @@ impl Executor {
             tail,
             skipped: 0,
             returned: 0,
+            reported: Counts::default(),
         }
     }
 
@@ -133,6 +137,34 @@ impl Executor {
         let mut counts = self.input.counts();
         counts.returned = self.returned;
         counts
+    }
+
+    /// Tell an operation what was read since the last report, and where.
+    pub(crate) fn report(&mut self, op: &Op<'_>) {
+        let Some(examined) = &op.examined else {
+            return;
+        };
+        self.input.report_plan(examined);
+        self.report_counts(op);
+    }
+
+    /// As [`Executor::report`] for what is only a part of the work: where it reads is not said.
+    pub(crate) fn report_counts(&mut self, op: &Op<'_>) {
+        let Some(examined) = &op.examined else {
+            return;
+        };
+        let (counts, before) = (self.counts(), self.reported);
+        examined.add(
+            counts.keys - before.keys,
+            counts.documents - before.documents,
+        );
+        self.reported = counts;
+        if let Some(sorter) = &self.sorter {
+            examined.sorts();
+            if sorter.usage().1 != 0 {
+                examined.spills();
+            }
+        }
     }
 
     /// Whether the place of a tailing scan is still there.

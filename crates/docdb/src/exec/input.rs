@@ -13,6 +13,7 @@ use super::item::{Counts, Item, Step};
 use super::output::Output;
 use super::point::Point;
 use super::scan::Scan;
+use crate::examined::{Examined, Leaf};
 use crate::index::Index;
 use crate::record::RecordId;
 
@@ -84,6 +85,35 @@ impl Input {
         match self {
             Input::Scan(scan) => scan.index().cloned().into_iter().collect(),
             other => other.inputs().iter().flat_map(Input::indexes).collect(),
+        }
+    }
+
+    /// Say where it reads.
+    pub(crate) fn report_plan(&self, examined: &Examined) {
+        match self.leaf() {
+            Some(leaf) => examined.plan(&[leaf]),
+            None => {
+                let mut leaves = Vec::new();
+                self.gather(&mut leaves);
+                examined.plan(&leaves);
+            }
+        }
+    }
+
+    /// What reads by itself.
+    fn leaf(&self) -> Option<Leaf> {
+        match self {
+            Input::Nothing => Some(Leaf::plain("EOF")),
+            Input::Point(_) => Some(Leaf::plain("IDHACK")),
+            Input::Scan(scan) => Some(scan.leaf()),
+            Input::Or(_) | Input::Merge(_) => None,
+        }
+    }
+
+    fn gather(&self, leaves: &mut Vec<Leaf>) {
+        match self.leaf() {
+            Some(leaf) => leaves.push(leaf),
+            None => self.inputs().iter().for_each(|input| input.gather(leaves)),
         }
     }
 

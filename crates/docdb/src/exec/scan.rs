@@ -14,8 +14,9 @@ use query::{Code, Error, Result};
 
 use super::cx::Cx;
 use super::item::{Counts, Item, Step};
-use super::output::Output;
+use super::output::{Output, Shape};
 use crate::error::{corrupt, engine};
+use crate::examined::Leaf;
 use crate::index::{CUT, Entry, Index};
 use crate::plan::{ByteRange, KeyRanges, Verdict};
 use crate::record::RecordId;
@@ -53,6 +54,8 @@ pub(crate) struct Scan {
     source: Source,
     tree: TreeId,
     ranges: Arc<KeyRanges>,
+    /// Whether the ranges leave anything out.
+    bounded: bool,
     backward: bool,
     output: Output,
     /// The key of the last item handed on, and whatever follows that is done with.
@@ -91,6 +94,7 @@ impl Scan {
         Scan {
             tree,
             source: parts.source,
+            bounded: parts.ranges.is_some(),
             ranges: parts.ranges.unwrap_or_else(everything),
             backward: parts.backward,
             output: parts.output,
@@ -116,6 +120,19 @@ impl Scan {
         match &self.source {
             Source::Records => None,
             Source::Index { index, .. } => Some(index),
+        }
+    }
+
+    /// What it is in a plan.
+    pub(crate) fn leaf(&self) -> Leaf {
+        let counts = matches!(self.output.shape, Shape::Record) && self.output.filter.is_none();
+        match &self.source {
+            Source::Records if self.bounded => Leaf::plain("CLUSTERED_IXSCAN"),
+            Source::Records => Leaf::plain("COLLSCAN"),
+            Source::Index { index, .. } => Leaf {
+                name: if counts { "COUNT_SCAN" } else { "IXSCAN" },
+                index: Some(Arc::clone(index)),
+            },
         }
     }
 

@@ -57,9 +57,13 @@ impl Store {
         let collection = match self.named(op, ns)? {
             Some(Named::Collection(collection)) => collection,
             Some(Named::View(_)) => return self.count_in_view(op, ns, request),
-            None => return Ok(0),
+            None => {
+                op.plan("EOF");
+                return Ok(0);
+            }
         };
         if request.filter.is_empty() && request.hint.is_none() && op.is_now() {
+            op.plan("RECORD_STORE_FAST_COUNT");
             let count = u64::try_from(collection.count()).unwrap_or(0);
             let count = count.saturating_sub(request.skip);
             return Ok(request.limit.map_or(count, |limit| count.min(limit)));
@@ -74,6 +78,16 @@ impl Store {
 
 /// Run a plan to its end, show each item to `visit`; says how many there were.
 pub(crate) fn drain(
+    executor: &mut Executor,
+    view: &mut View<'_>,
+    visit: &mut dyn FnMut(&Item) -> Result<()>,
+) -> Result<u64> {
+    let drained = visit_all(executor, view, visit);
+    executor.report(view.op());
+    drained
+}
+
+fn visit_all(
     executor: &mut Executor,
     view: &mut View<'_>,
     visit: &mut dyn FnMut(&Item) -> Result<()>,

@@ -131,7 +131,10 @@ impl Store {
         let collection = match self.named(op, ns)? {
             Some(Named::Collection(collection)) => collection,
             Some(Named::View(_)) => return self.distinct_in_view(op, ns, request),
-            None => return Ok(Vec::new()),
+            None => {
+                op.plan("EOF");
+                return Ok(Vec::new());
+            }
         };
         let query = request.query(op, &collection)?;
         let path = Path::parse(&request.key)?;
@@ -140,7 +143,9 @@ impl Store {
             let new = || Distinct::new(path.clone(), query.collated.collator.clone());
             if let Some(index) = &index {
                 let mut distinct = new();
-                if scan(op, view.snapshot()?, &collection, index, &mut distinct)?.is_some() {
+                let scanned = scan(op, view.snapshot()?, &collection, index, &mut distinct)?;
+                if let Some(scanned) = scanned {
+                    scanned.report(op, index);
                     index.usage().note();
                     return Ok(distinct.into_values());
                 }

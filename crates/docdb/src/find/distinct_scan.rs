@@ -16,6 +16,7 @@ use super::distinct::{Distinct, DistinctRequest};
 use super::prepare::Query;
 use crate::collection::Collection;
 use crate::error;
+use crate::examined::Leaf;
 use crate::index::{CUT, FieldKind, Index};
 use crate::key::{AFTER, component_length, decode};
 use crate::op::Op;
@@ -31,6 +32,19 @@ pub(crate) struct Scanned {
     pub(crate) keys: u64,
     pub(crate) documents: u64,
     pub(crate) seeks: u64,
+}
+
+impl Scanned {
+    /// Tell an operation what was read of an index.
+    pub(super) fn report(&self, op: &Op<'_>, index: &Arc<Index>) {
+        if let Some(examined) = &op.examined {
+            examined.add(self.keys, self.documents);
+            examined.plan(&[Leaf {
+                name: "DISTINCT_SCAN",
+                index: Some(Arc::clone(index)),
+            }]);
+        }
+    }
 }
 
 /// The index that serves a request, if there is one (D1).

@@ -101,6 +101,11 @@ impl Matched {
         }
     }
 
+    /// Tell an operation what was read, and by which plan.
+    pub(crate) fn report(&mut self, op: &Op<'_>) {
+        self.executor.report(op);
+    }
+
     /// Forget what was read ahead.
     pub fn leave(&mut self) {
         self.executor.save();

@@ -48,6 +48,7 @@ impl Store {
             None => {
                 // What is wrong with the request is wrong without a collection, too.
                 self.check_find(op, request)?;
+                op.plan("EOF");
                 Ok(Batch {
                     id: 0,
                     ns: ns.clone(),
@@ -85,7 +86,13 @@ impl Store {
         let (cursor, documents, over) = with_view(self, op, &mut |view| {
             let mut executor = query.execute(collection, view)?;
             let mut collector = Collector::new(wanted, None);
-            let over = wanted != 0 && fill(&mut executor, &mut collector, view)?;
+            let over = match wanted {
+                0 => {
+                    executor.report(op);
+                    false
+                }
+                _ => fill(&mut executor, &mut collector, view)?,
+            };
             let (documents, pending) = collector.finish();
             let over = over && pending.is_none();
             let cursor = FindCursor::new(collection, executor, pending, request);

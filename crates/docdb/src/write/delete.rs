@@ -114,6 +114,7 @@ impl Store {
             ));
         }
         if collection.is_none() {
+            op.plan("EOF");
             return Ok(0);
         }
         if statement.multi {

@@ -107,6 +107,7 @@ impl Store {
             )?),
         };
         if collection.is_none() {
+            op.plan("EOF");
             if !asked.upsert {
                 return Ok(FindAndModifyReply::default());
             }

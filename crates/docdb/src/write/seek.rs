@@ -89,7 +89,9 @@ impl Seek {
         let snapshot = work.snapshot()?;
         let matching = self.matching(Some(1));
         let mut matched = store.matching(op, collection, snapshot, &matching)?;
-        match matched.next(op, snapshot)? {
+        let first = matched.next(op, snapshot);
+        matched.report(op);
+        match first? {
             None => Ok(None),
             Some((record, document)) => self.details(record, document),
         }

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use bson::oid::ObjectId;
 use bson::{Bson, Document, RawBson, RawDocument, RawDocumentBuf};
+use kv::Snapshot;
 use query::update::{Position, Update, upsert_base};
 use query::{Code, Error, Namespace, Result};
 
@@ -17,6 +18,7 @@ use super::seek::{Found, Said, Seek};
 use super::validate::validate;
 use crate::collection::{Collection, Gathered};
 use crate::document;
+use crate::find::Matched;
 use crate::op::Op;
 use crate::record::RecordId;
 use crate::session::{Done, Retry};
@@ -190,6 +192,7 @@ impl One<'_> {
             ));
         }
         if collection.is_none() {
+            self.op.plan("EOF");
             if !statement.upsert {
                 return Ok(Done::default());
             }
@@ -299,22 +302,14 @@ pub(super) fn for_portions(
             work.hold_capped(op, &collection)?;
             // After a conflict the same portion is done again: the stream has gone on.
             if records.is_none() {
-                let mut found = Vec::new();
                 if stream.is_none() {
                     stream = Some(seek.all(op, work, &collection)?);
                 }
                 if let Some(stream) = stream.as_mut() {
-                    let snapshot = work.snapshot()?;
-                    while found.len() < PORTION {
-                        let rows = PORTION - found.len();
-                        match stream.next_of(op, snapshot, rows)? {
-                            None => break,
-                            Some((record, _)) => found.push(record),
-                        }
-                    }
-                    stream.leave();
+                    let found = portion(stream, op, work.snapshot()?);
+                    stream.report(op);
+                    records = Some(found?);
                 }
-                records = Some(found);
             }
             let records = records.as_deref().unwrap_or_default();
             let sum = body(work, &collection, records)?;
@@ -326,6 +321,20 @@ pub(super) fn for_portions(
             return Ok(total);
         }
     }
+}
+
+/// The records of the next portion.
+fn portion(stream: &mut Matched, op: &Op<'_>, snapshot: &dyn Snapshot) -> Result<Vec<RecordId>> {
+    let mut found = Vec::new();
+    while found.len() < PORTION {
+        let rows = PORTION - found.len();
+        match stream.next_of(op, snapshot, rows)? {
+            None => break,
+            Some((record, _)) => found.push(record),
+        }
+    }
+    stream.leave();
+    Ok(found)
 }
 
 /// An update as it acts on the documents of a collection.

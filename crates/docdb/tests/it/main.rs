@@ -8,6 +8,7 @@
 mod aggregate;
 mod cursor;
 mod ddl;
+mod examined;
 mod explain;
 mod index;
 mod insert;

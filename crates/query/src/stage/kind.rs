@@ -98,6 +98,12 @@ impl Stage {
         )
     }
 
+    /// Whether the stage sorts all documents.
+    #[must_use]
+    pub fn sorts(&self) -> bool {
+        matches!(self, Stage::Sort(..))
+    }
+
     /// Whether the stage writes, so that it must come last.
     #[must_use]
     pub fn writes(&self) -> bool {

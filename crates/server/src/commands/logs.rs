@@ -1,14 +1,13 @@
 //! The log and the profiler: `getLog`, `logRotate`, `profile`.
 
-use bson::{RawBsonRef, RawDocument};
-use query::filter::Filter;
-use query::settings::Settings;
+use bson::RawBsonRef;
 use query::{Code, Error, Result};
 use wire::Builder;
 
 use crate::dispatch::arguments::integer;
 use crate::dispatch::row::{ADMIN, Lane, Privilege, Row};
 use crate::dispatch::{Arguments, Call};
+use crate::state::profiler::Conditions;
 
 pub(super) const ROWS: &[Row] = &[
     Row {
@@ -31,23 +30,20 @@ pub(super) const ROWS: &[Row] = &[
 ];
 
 /// What is asked of the conditions on what is profiled.
-enum Conditions<'a> {
+enum Asked {
     /// Leave them.
     Keep,
     /// Have none.
     Unset,
     /// Have these.
-    Set(&'a RawDocument),
+    Set(Conditions),
 }
 
-fn conditions<'a>(arguments: &Arguments<'a>) -> Result<Conditions<'a>> {
+fn conditions(arguments: &Arguments<'_>) -> Result<Asked> {
     match arguments.get("filter") {
-        None => Ok(Conditions::Keep),
-        Some(RawBsonRef::String("unset")) => Ok(Conditions::Unset),
-        Some(RawBsonRef::Document(filter)) => {
-            Filter::parse(filter, &Settings::default())?;
-            Ok(Conditions::Set(filter))
-        }
+        None => Ok(Asked::Keep),
+        Some(RawBsonRef::String("unset")) => Ok(Asked::Unset),
+        Some(RawBsonRef::Document(filter)) => Ok(Asked::Set(Conditions::parse(filter)?)),
         Some(_) => {
             let message = "Expected an object, or the string 'unset'.";
             Err(Error::bad_value(message))
@@ -94,7 +90,7 @@ fn profile(request: &Call<'_>, reply: &mut Builder) -> Result<()> {
         .int("slowms", profiler.slow_ms());
     reply.double("sampleRate", profiler.rate());
     if let Some(filter) = profiler.filter(database) {
-        reply.document("filter", &filter);
+        reply.document("filter", &filter.given);
         let note = "When a filter expression is set, slowms and sampleRate are not used for \
              profiling and slow-query log lines.";
         reply.string("note", note);
@@ -109,9 +105,9 @@ fn profile(request: &Call<'_>, reply: &mut Builder) -> Result<()> {
         profiler.set_rate(rate);
     }
     match conditions {
-        Conditions::Keep => {}
-        Conditions::Unset => profiler.set_filter(database, None),
-        Conditions::Set(filter) => profiler.set_filter(database, Some(filter)),
+        Asked::Keep => {}
+        Asked::Unset => profiler.set_filter(database, None),
+        Asked::Set(filter) => profiler.set_filter(database, Some(filter)),
     }
     Ok(())
 }

@@ -87,6 +87,7 @@ pub(crate) fn prepare(
         operation: server.operations.number(),
         started: stdx::time::now(),
         killed: Arc::new(AtomicI32::new(0)),
+        examined: Arc::default(),
         more: AtomicBool::new(false),
         repeated: AtomicBool::new(false),
         message,

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 use std::time::{Duration, Instant};
 
 use bson::{Bson, RawBsonRef, RawDocument};
-use docdb::{Op, SessionId, SessionRef};
+use docdb::{Examined, Op, SessionId, SessionRef};
 use kv::Durability;
 use query::expr::System;
 use query::namespace::Namespace;
@@ -53,6 +53,8 @@ pub(crate) struct Request {
     pub(crate) repeated: AtomicBool,
     /// Zero, or the code of the error with which somebody interrupted it.
     pub(crate) killed: Arc<AtomicI32>,
+    /// What it has read.
+    pub(crate) examined: Arc<Examined>,
 }
 
 impl Request {
@@ -133,6 +135,7 @@ impl Request {
             comment: self.generic.comment.clone(),
             user: self.user(),
             system: Some(Arc::new(self.system())),
+            examined: Some(Arc::clone(&self.examined)),
             ..Op::new(self.durability())
         }
     }

@@ -78,6 +78,26 @@ pub(crate) fn namespace(request: &Request) -> String {
     }
 }
 
+/// What a command has read, by the names MongoDB has for it, if it was executed by a plan.
+fn read(request: &Request) -> Option<(String, Document)> {
+    let examined = &request.examined;
+    let plan = examined.plans()?;
+    let count = |n: u64| i64::try_from(n).unwrap_or(i64::MAX);
+    let mut read = doc! {
+        "keysExamined": count(examined.keys()),
+        "docsExamined": count(examined.documents()),
+    };
+    for (name, is) in [
+        ("hasSortStage", examined.sorted()),
+        ("usedDisk", examined.used_disk()),
+    ] {
+        if is {
+            read.insert(name, true);
+        }
+    }
+    Some((plan, read))
+}
+
 /// How much a command did, by the names MongoDB has for it, as its reply tells.
 fn figures(request: &Request, reply: &RawDocument) -> Document {
     let number = |name: &str| reply.get(name).ok().flatten().and_then(integer);
@@ -167,9 +187,12 @@ pub(crate) fn note(
         let told = || reply.look(|reply| figures(request, reply));
         seen.get_or_insert_with(told).clone()
     };
+    let mut made = None;
     let noted = profiler.note(request.database(), taken, || {
         let entry = entry(request, taken, failed, size, look());
-        RawDocumentBuf::try_from(&entry).unwrap_or_default()
+        let raw = RawDocumentBuf::try_from(&entry).unwrap_or_default();
+        made = Some(entry);
+        raw
     });
     if !noted.logged && !noted.kept {
         return None;
@@ -180,7 +203,7 @@ pub(crate) fn note(
     }
     let held_up = request.server.freeze.count() > 0;
     if noted.kept && !held_up && request.row.lane == Lane::Storage {
-        let entry = entry(request, taken, failed, size, figures);
+        let entry = made.unwrap_or_else(|| entry(request, taken, failed, size, figures));
         return keep(request, entry);
     }
     None
@@ -193,6 +216,10 @@ fn log(request: &Request, taken: Duration, failed: Option<&Error>, size: usize, 
         "appName": request.client.state.lock().application.clone(),
         "command": shown(request),
     };
+    if let Some((plan, read)) = read(request) {
+        attributes.insert("planSummary", plan);
+        attributes.extend(read);
+    }
     attributes.extend(figures);
     attributes.extend(doc! {
         "reslen": i64::try_from(size).unwrap_or(i64::MAX),
@@ -245,11 +272,18 @@ fn entry(
         "ns": namespace(request),
         "command": shown(request),
     };
+    let (plan, read) = read(request).unzip();
+    entry.extend(read.unwrap_or_default());
     entry.extend(figures);
     entry.extend(doc! {
         "responseLength": i32::try_from(size).unwrap_or(i32::MAX),
         "protocol": "op_msg",
         "millis": i32::try_from(taken.as_millis()).unwrap_or(i32::MAX),
+    });
+    if let Some(plan) = plan {
+        entry.insert("planSummary", plan);
+    }
+    entry.extend(doc! {
         "ts": clock::now(),
         "client": request.client.peer.ip().to_string(),
     });

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
 use std::time::Duration;
 
 use bson::{RawDocument, RawDocumentBuf};
+use query::Result;
 use query::filter::Filter;
 use query::settings::Settings;
 use stdx::Rng;
@@ -25,9 +26,30 @@ pub(crate) struct Profiler {
     default: i32,
     levels: Mutex<BTreeMap<String, i32>>,
     /// What decides instead of slowness, by database.
-    filters: Mutex<BTreeMap<String, Arc<RawDocumentBuf>>>,
+    filters: Mutex<BTreeMap<String, Arc<Conditions>>>,
     /// Whether there are any, so that commands need not wait for each other to see that.
     filtering: AtomicBool,
+}
+
+/// What entries of a profile must match.
+#[derive(Debug)]
+pub(crate) struct Conditions {
+    /// As they were given.
+    pub(crate) given: RawDocumentBuf,
+    parsed: Filter,
+}
+
+impl Conditions {
+    /// Parse conditions.
+    ///
+    /// # Errors
+    /// Those of filters.
+    pub(crate) fn parse(given: &RawDocument) -> Result<Conditions> {
+        Ok(Conditions {
+            given: given.to_owned(),
+            parsed: Filter::parse(given, &Settings::default())?,
+        })
+    }
 }
 
 /// What becomes of a command that ended.
@@ -86,18 +108,18 @@ impl Profiler {
     }
 
     /// The conditions of a database, if there are any.
-    pub(crate) fn filter(&self, database: &str) -> Option<Arc<RawDocumentBuf>> {
+    pub(crate) fn filter(&self, database: &str) -> Option<Arc<Conditions>> {
         if !self.filtering.load(Ordering::Relaxed) {
             return None;
         }
         self.filters.lock().get(database).map(Arc::clone)
     }
 
-    /// Change the conditions of a database; they were parsed once and can be again.
-    pub(crate) fn set_filter(&self, database: &str, filter: Option<&RawDocument>) {
+    /// Change the conditions of a database.
+    pub(crate) fn set_filter(&self, database: &str, filter: Option<Conditions>) {
         let mut filters = self.filters.lock();
         match filter {
-            Some(filter) => filters.insert(database.to_owned(), Arc::new(filter.to_owned())),
+            Some(filter) => filters.insert(database.to_owned(), Arc::new(filter)),
             None => filters.remove(database),
         };
         self.filtering.store(!filters.is_empty(), Ordering::Relaxed);
@@ -142,9 +164,7 @@ impl Profiler {
     ) -> Noted {
         let chosen = match self.filter(database) {
             // One that cannot be evaluated on an entry does not choose it.
-            Some(filter) => Filter::parse(&filter, &Settings::default())
-                .and_then(|filter| filter.matches(&entry()))
-                .unwrap_or(false),
+            Some(filter) => filter.parsed.matches(&entry()).unwrap_or(false),
             None => self.is_slow(taken) && self.is_sampled(),
         };
         Noted {
@@ -186,9 +206,13 @@ mod tests {
         let taken = (0..1_000).filter(|_| at(&profiler, 100)).count();
         assert!((300..700).contains(&taken), "{taken} of 1000");
         // Neither slowness nor samples matter beside a filter.
-        profiler.set_filter("test", Some(&raw(&doc! {"op": "insert"})));
+        let set = |filter: Document| {
+            let conditions = Conditions::parse(&raw(&filter)).unwrap();
+            profiler.set_filter("test", Some(conditions));
+        };
+        set(doc! {"op": "insert"});
         assert!(at(&profiler, 0));
-        profiler.set_filter("test", Some(&raw(&doc! {"op": "query"})));
+        set(doc! {"op": "query"});
         assert!(!at(&profiler, 1_000));
         profiler.set_filter("test", None);
         profiler.set_rate(1.0);

@@ -222,6 +222,45 @@ fn the_profile_says_what_commands_did_and_for_whom() {
     let more = profiled(&mut client, doc! {"op": "getmore", "ns": "test.p"});
     assert_eq!(more.get_i64("nreturned").unwrap(), 2);
     assert!(more.get_bool("cursorExhausted").unwrap());
+    let read = |entry: &Document| {
+        let figure = |name: &str| entry.get_i64(name).unwrap();
+        let plan = entry.get_str("planSummary").unwrap().to_owned();
+        (plan, figure("keysExamined"), figure("docsExamined"))
+    };
+    // What was upserted looks for its document, too.
+    let scan = || "COLLSCAN".to_owned();
+    assert_eq!(read(&update), (scan(), 0, 6));
+    assert_eq!(read(&delete), (scan(), 0, 4));
+    assert_eq!(read(&find), (scan(), 0, 1));
+    assert_eq!(read(&more), (scan(), 0, 2));
+    assert!(!insert.contains_key("planSummary"), "{insert}");
+    assert!(!find.contains_key("hasSortStage"), "{find}");
+}
+
+#[test]
+fn the_log_says_by_which_plan_a_command_was_done() {
+    let site = Site::new();
+    let mut client = site.client();
+    client.ok(
+        "test",
+        doc! {"insert": "c", "documents": [{"_id": 1, "a": 2}, {"_id": 2, "a": 2}]},
+    );
+    let index = doc! {"key": {"a": 1}, "name": "a_1"};
+    client.ok("test", doc! {"createIndexes": "c", "indexes": [index]});
+    // Everything is slow.
+    client.ok("test", doc! {"profile": 0, "slowms": 0});
+    let find = doc! {"find": "c", "filter": {"a": 2}, "sort": {"b": 1}, "comment": "looked for"};
+    client.ok("test", find);
+    let log = client.ok("admin", doc! {"getLog": "global"});
+    let lines = log.get_array("log").unwrap().iter();
+    let mut lines = lines.filter_map(bson::Bson::as_str);
+    let line = lines.find(|line| line.contains("looked for")).unwrap();
+    let line: serde_json::Value = serde_json::from_str(line).unwrap();
+    let said = &line["attr"];
+    assert_eq!(said["planSummary"], "IXSCAN { a: 1 }");
+    assert_eq!(said["keysExamined"], 2);
+    assert_eq!(said["docsExamined"], 2);
+    assert_eq!(said["hasSortStage"], true);
 }
 
 #[test]

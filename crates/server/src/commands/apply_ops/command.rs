@@ -291,6 +291,7 @@ fn run(
         more: AtomicBool::new(false),
         repeated: AtomicBool::new(false),
         killed: Arc::clone(&request.killed),
+        examined: Arc::clone(&request.examined),
     };
     request.within(&inner, &mut Builder::new())
 }

@@ -1,0 +1,140 @@
+//! What an operation has read to do its work, and by which plans: for the log of slow operations
+//! and the profiler.
+//!
+//! Counted are plans that are executed, not the trials of those that were not chosen, and what a
+//! transaction that met a conflict had read before.
+
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+use stdx::sync::Mutex;
+use stdx::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use crate::index::Index;
+
+/// Ends of plans that are named; more are not.
+const NAMED: usize = 100;
+
+/// What an operation has read.
+#[derive(Default)]
+pub struct Examined {
+    keys: AtomicU64,
+    documents: AtomicU64,
+    sorted: AtomicBool,
+    used_disk: AtomicBool,
+    plans: Mutex<Vec<Leaf>>,
+}
+
+/// Where a plan reads, by the name that MongoDB has for it.
+#[derive(Clone)]
+pub(crate) struct Leaf {
+    /// `COLLSCAN`, `IXSCAN` and so on.
+    pub(crate) name: &'static str,
+    /// The index that is read.
+    pub(crate) index: Option<Arc<Index>>,
+}
+
+impl Leaf {
+    /// One that reads no index.
+    pub(crate) fn plain(name: &'static str) -> Leaf {
+        Leaf { name, index: None }
+    }
+
+    fn is(&self, other: &Leaf) -> bool {
+        let index = |leaf: &Leaf| leaf.index.as_ref().map(|index| index.tree());
+        self.name == other.name && index(self) == index(other)
+    }
+}
+
+impl Examined {
+    /// The plans, as MongoDB's `planSummary` has them: `COLLSCAN`, `IXSCAN { a: 1 }`, several with
+    /// commas between them. `None` when no plan was executed.
+    #[must_use]
+    pub fn plans(&self) -> Option<String> {
+        let mut text = String::new();
+        for leaf in &*self.plans.lock() {
+            if !text.is_empty() {
+                text.push_str(", ");
+            }
+            text.push_str(leaf.name);
+            if let Some(index) = &leaf.index {
+                // Writing to a string cannot fail.
+                let _ = write!(text, " {}", query::show::document(&index.spec().key));
+            }
+        }
+        Some(text).filter(|text| !text.is_empty())
+    }
+
+    /// Keys of indexes that were read.
+    #[must_use]
+    pub fn keys(&self) -> u64 {
+        self.keys.load(Ordering::Relaxed)
+    }
+
+    /// Documents that were read.
+    #[must_use]
+    pub fn documents(&self) -> u64 {
+        self.documents.load(Ordering::Relaxed)
+    }
+
+    /// Whether documents were sorted because no plan gave them in order.
+    #[must_use]
+    pub fn sorted(&self) -> bool {
+        self.sorted.load(Ordering::Relaxed)
+    }
+
+    /// Whether temporary files were written.
+    #[must_use]
+    pub fn used_disk(&self) -> bool {
+        self.used_disk.load(Ordering::Relaxed)
+    }
+
+    /// So much was read.
+    pub(crate) fn add(&self, keys: u64, documents: u64) {
+        self.keys.fetch_add(keys, Ordering::Relaxed);
+        self.documents.fetch_add(documents, Ordering::Relaxed);
+    }
+
+    /// A sort is part of the work.
+    pub(crate) fn sorts(&self) {
+        self.sorted.store(true, Ordering::Relaxed);
+    }
+
+    /// Temporary files were written.
+    pub(crate) fn spills(&self) {
+        self.used_disk.store(true, Ordering::Relaxed);
+    }
+
+    /// A plan that reads at `leaves` was executed. Statements of one command often have the same
+    /// one, which is named once.
+    pub(crate) fn plan(&self, leaves: &[Leaf]) {
+        let mut plans = self.plans.lock();
+        let known = |leaf: &Leaf| plans.iter().any(|plan| plan.is(leaf));
+        if !leaves.iter().all(known) {
+            let room = NAMED.saturating_sub(plans.len());
+            plans.extend(leaves.iter().take(room).cloned());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn equal_plans_are_named_once() {
+        let examined = Examined::default();
+        assert_eq!(examined.plans(), None);
+        for name in ["IDHACK", "COLLSCAN", "IDHACK"] {
+            examined.plan(&[Leaf::plain(name)]);
+        }
+        assert_eq!(examined.plans().as_deref(), Some("IDHACK, COLLSCAN"));
+        for _ in 0..2 {
+            examined.plan(&[Leaf::plain("EOF"), Leaf::plain("EOF")]);
+        }
+        assert_eq!(
+            examined.plans().as_deref(),
+            Some("IDHACK, COLLSCAN, EOF, EOF")
+        );
+    }
+}
