@@ -1,9 +1,10 @@
 //! Values where a string is wanted: what `$toLower`, `$substrBytes` and their kin take for text.
 
-use bson::Bson;
+use bson::{Bson, Timestamp};
 
 use super::args::{fail, type_of};
-use super::date_format;
+use super::civil::Civil;
+use super::date_format::{self, MONTHS};
 use super::env::Value;
 use crate::Result;
 use crate::number::Number;
@@ -17,7 +18,7 @@ pub(super) fn to_text(value: &Value<'_>) -> Result<String> {
         Bson::Null | Bson::Undefined => Ok(String::new()),
         Bson::String(text) | Bson::Symbol(text) | Bson::JavaScriptCode(text) => Ok(text.clone()),
         Bson::DateTime(date) => Ok(date_format::iso(date.timestamp_millis())),
-        Bson::Timestamp(time) => Ok(format!("Timestamp({}, {})", time.time, time.increment)),
+        Bson::Timestamp(time) => Ok(timestamp(*time)),
         // `$toString` writes them `NaN` and `Infinity`; this is how C prints them.
         Bson::Double(n) if !n.is_finite() => Ok(n.to_string().to_lowercase()),
         other => match Number::from_bson(other) {
@@ -28,4 +29,21 @@ pub(super) fn to_text(value: &Value<'_>) -> Result<String> {
             ),
         },
     }
+}
+
+/// A timestamp as MongoDB shows it here: `Jan  1 00:00:02:1`, without its year. The time is that
+/// of UTC, where MongoDB takes the zone of its process.
+fn timestamp(time: Timestamp) -> String {
+    let civil = Civil::from_millis(i64::from(time.time) * 1000);
+    let month = usize::try_from(civil.month - 1).ok();
+    let month = month.and_then(|month| MONTHS.get(month)?.get(..3));
+    format!(
+        "{} {:>2} {:02}:{:02}:{:02}:{}",
+        month.unwrap_or_default(),
+        civil.day,
+        civil.hour,
+        civil.minute,
+        civil.second,
+        time.increment
+    )
 }

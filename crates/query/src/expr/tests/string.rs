@@ -23,6 +23,20 @@ fn whole_strings() {
         bson!("nan"),
     );
     check(doc! { "$toUpper": "$y" }, odd, bson!("-INF"));
+    let stamp = |time, increment| {
+        let stamp = bson::Timestamp { time, increment };
+        doc! { "t": stamp }
+    };
+    check(
+        doc! { "$substrCP": ["$t", 0, 99] },
+        stamp(2, 1),
+        bson!("Jan  1 00:00:02:1"),
+    );
+    check(
+        doc! { "$toLower": "$t" },
+        stamp(1_700_000_000, 3),
+        bson!("nov 14 22:13:20:3"),
+    );
     check(doc! { "$strLenBytes": "$s" }, d.clone(), Bson::Int32(5));
     check(doc! { "$strLenCP": "$s" }, d.clone(), Bson::Int32(4));
     check(
