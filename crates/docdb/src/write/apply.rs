@@ -153,7 +153,7 @@ impl One<'_> {
         if let Some(found) = found {
             return self.put(work, &found, &ready);
         }
-        validate(self.collection, None, &ready, self.bypass)?;
+        validate(self.op, self.collection, None, &ready, self.bypass)?;
         work.insert_one(self.collection, &ready, &mut Gathered::new())
     }
 
@@ -198,7 +198,8 @@ impl One<'_> {
             let message = "an entry must not change the _id of a document";
             return Err(Error::new(Code::IMMUTABLE_FIELD, message));
         }
-        validate(self.collection, Some(&found.document), next, self.bypass)?;
+        let old = Some(&*found.document);
+        validate(self.op, self.collection, old, next, self.bypass)?;
         work.replace(
             self.collection,
             &found.record,

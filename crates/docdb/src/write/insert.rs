@@ -182,7 +182,8 @@ impl Batch<'_> {
             let inserted = match document {
                 Err(error) => Err(error.clone()),
                 Ok(document) => {
-                    validate(collection, None, document, self.options.bypass_validation)
+                    let bypass = self.options.bypass_validation;
+                    validate(op, collection, None, document, bypass)
                         .and_then(|()| work.insert_one(collection, document, &mut gathered))
                 }
             };

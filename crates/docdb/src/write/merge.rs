@@ -146,7 +146,7 @@ impl One<'_> {
         let shape = document::check(&raw)?;
         let stamp = work.store.timestamp();
         let ready = document::normalise(&raw, shape, &mut || Some(stamp))?;
-        validate(collection, None, &ready, self.bypass)?;
+        validate(self.op, collection, None, &ready, self.bypass)?;
         work.insert_one(collection, &ready, &mut Gathered::new())
     }
 }

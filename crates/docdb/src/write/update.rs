@@ -368,7 +368,7 @@ impl<'u> Change<'u> {
         };
         let next = RawDocumentBuf::try_from(&next)?;
         document::check(&next).map_err(larger)?;
-        validate(collection, Some(&found.document), &next, self.bypass)?;
+        validate(op, collection, Some(&found.document), &next, self.bypass)?;
         work.replace(
             collection,
             &found.record,
@@ -412,7 +412,7 @@ pub(super) fn upsert(
     whole.extend(made);
     let raw = RawDocumentBuf::try_from(&whole)?;
     document::check(&raw)?;
-    validate(collection, None, &raw, bypass)?;
+    validate(op, collection, None, &raw, bypass)?;
     work.insert_one(collection, &raw, &mut Gathered::new())?;
     Ok(whole)
 }

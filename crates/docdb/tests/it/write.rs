@@ -171,6 +171,43 @@ fn validators_refuse_documents() {
 }
 
 #[test]
+fn validators_know_the_time_of_the_operation() {
+    on_each(|lab| {
+        let past = doc! { "$expr": { "$lte": ["$at", "$$NOW"] } };
+        let options = CollectionOptions::parse(&doc! { "validator": past });
+        lab.store.create(&op(), &ns("c"), options.unwrap()).unwrap();
+        let date = |millis| bson::DateTime::from_millis(millis);
+        let later = docdb::Op {
+            now: date(1_000_000),
+            ..op()
+        };
+        let insert = |document: Document| {
+            let documents = [&*raw(&document)];
+            let options = InsertOptions::default();
+            let reply = lab.store.insert(&later, &ns("c"), &documents, options);
+            reply.unwrap().errors.pop().map(|failed| failed.error)
+        };
+        assert_eq!(insert(doc! { "_id": 1, "at": date(999_999) }), None);
+        let future = insert(doc! { "_id": 2, "at": date(1_000_001) }).unwrap();
+        assert_eq!(future.code.0, 121);
+        let shown = future.details.unwrap().to_string();
+        assert!(shown.contains("expressionResult"), "{shown}");
+        // Another operation has another time.
+        let moved = |millis| set(doc! { "_id": 1 }, doc! { "$set": { "at": date(millis) } });
+        let now = later.now.timestamp_millis();
+        let changed = |statement| {
+            let updated = lab
+                .store
+                .update(&later, &ns("c"), &[statement], true, false);
+            updated.unwrap().errors.is_empty()
+        };
+        assert!(changed(moved(now)));
+        assert!(!changed(moved(now + 1)));
+        assert!(update(lab, "c", moved(now + 1)).errors.is_empty());
+    });
+}
+
+#[test]
 fn capped_collections_lose_their_oldest() {
     on_each(|lab| {
         let options = doc! { "capped": true, "size": 100_000, "max": 10 };

@@ -97,6 +97,22 @@ impl Filter {
         self.on(document).node(&self.root, document, &mut None)
     }
 
+    /// As [`Filter::matches`] with other variables: a filter that is kept has not those of the
+    /// operation that asks.
+    ///
+    /// # Errors
+    /// As [`Filter::matches`].
+    pub fn matches_with(&self, document: &RawDocument, variables: &Variables) -> Result<bool> {
+        self.with(document, variables)
+            .node(&self.root, document, &mut None)
+    }
+
+    /// Whether it has expressions, which may read variables.
+    #[must_use]
+    pub fn has_expressions(&self) -> bool {
+        self.root.has_expressions()
+    }
+
     /// As [`Filter::matches`], and `details` gets the position of the array element that matched.
     ///
     /// # Errors
@@ -125,9 +141,13 @@ impl Filter {
     }
 
     pub(super) fn on<'a>(&'a self, document: &'a RawDocument) -> Match<'a> {
+        self.with(document, &self.variables)
+    }
+
+    fn with<'a>(&'a self, document: &'a RawDocument, variables: &'a Variables) -> Match<'a> {
         Match {
             collator: self.collator.as_deref(),
-            variables: &self.variables,
+            variables,
             owned: OnceCell::new(),
             root: document,
         }

@@ -42,6 +42,20 @@ pub enum Node {
     Comment(Bson),
 }
 
+impl Node {
+    /// Whether there are expressions in it; they are about the whole document, and not below a
+    /// path.
+    pub(super) fn has_expressions(&self) -> bool {
+        match self {
+            Node::Expr { .. } => true,
+            Node::And(nodes) | Node::Or(nodes) | Node::Nor(nodes) => {
+                nodes.iter().any(Node::has_expressions)
+            }
+            _ => false,
+        }
+    }
+}
+
 /// What the values at a path are asked. All but the negations hold when one of the values, an
 /// array's elements included, passes.
 #[derive(Debug, Clone)]
