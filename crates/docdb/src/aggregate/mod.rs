@@ -4,26 +4,25 @@
 //! Views are pipelines too: theirs comes first. The scans that a pipeline reads, those of `$lookup`
 //! and its like included, are kept by its cursor (`source`), and read through the batch's view.
 
+mod explain;
 mod host;
 mod request;
 mod source;
 mod statistics;
 mod view;
 
-use bson::{Bson, Document, RawDocumentBuf, doc};
+use bson::RawDocumentBuf;
 use query::execute::Rows;
 use query::pipeline::Pipeline;
-use query::stage::Stage;
 use query::{Error, Namespace, Result};
 
 use crate::cursor::{Batch, Collector, Cursor, FIRST_BATCH, View, check_alive, with_view};
-use crate::explain::{Subject, UsedFor, Verbosity};
 use crate::op::Op;
 use crate::store::Store;
 
 pub use host::Report;
 pub(crate) use host::is_temporary;
-use host::{PipelineHost, planned, resolve, settings_of};
+use host::{PipelineHost, settings_of};
 pub use request::AggregateRequest;
 use source::Sources;
 
@@ -158,48 +157,6 @@ impl Store {
         }
         with_view(self, op, &mut |view| cursor.fill(collector, view, None))
     }
-
-    /// `explain` of `aggregate`.
-    ///
-    /// # Errors
-    /// As [`Store::aggregate`].
-    pub fn explain_aggregate(
-        &self,
-        op: &Op<'_>,
-        ns: &Namespace,
-        request: &AggregateRequest,
-        verbosity: Verbosity,
-    ) -> Result<Document> {
-        let subject = Subject {
-            ns,
-            used_for: UsedFor::Documents,
-            verbosity,
-        };
-        let (found, pipeline) = with_view(self, op, &mut |view| {
-            let pipeline = parse(ns, request, view)?;
-            resolve(view, ns, pipeline)
-        })?;
-        let Some(collection) = found.filter(|_| !pipeline.has_source()) else {
-            let stages: Vec<Bson> = std::iter::once("$cursor")
-                .filter(|_| !pipeline.has_source())
-                .chain(pipeline.stages().iter().map(Stage::name))
-                .map(view::named)
-                .collect();
-            return Ok(doc! { "explainVersion": "1", "stages": stages });
-        };
-        let (mut query, rest) = with_view(self, op, &mut |view| {
-            planned(&collection, pipeline.clone(), request.allow_disk_use, view)
-        })?;
-        query.set_hint(request.hint.as_ref())?;
-        let mut plan = self.explain_query(op, &collection, &query, &subject)?;
-        if rest.is_empty() {
-            return Ok(plan);
-        }
-        plan.remove("explainVersion");
-        let mut stages = vec![Bson::Document(doc! { "$cursor": plan })];
-        stages.extend(rest.stages().iter().map(|stage| view::named(stage.name())));
-        Ok(doc! { "explainVersion": "1", "stages": stages })
-    }
 }
 
 fn parse(ns: &Namespace, request: &AggregateRequest, view: &View<'_>) -> Result<Pipeline> {
@@ -220,6 +177,12 @@ fn parse(ns: &Namespace, request: &AggregateRequest, view: &View<'_>) -> Result<
     Ok(pipeline)
 }
 
+/// Random numbers for `$sample` and such.
+fn random() -> stdx::Rng {
+    let nanos = stdx::time::wall().as_nanos() & u128::from(u64::MAX);
+    stdx::Rng::new(u64::try_from(nanos).unwrap_or(0))
+}
+
 fn open(
     ns: &Namespace,
     pipeline: Pipeline,
@@ -227,8 +190,7 @@ fn open(
     view: &mut View<'_>,
     report: Option<Report<'_>>,
 ) -> Result<PipelineCursor> {
-    let nanos = stdx::time::wall().as_nanos() & u128::from(u64::MAX);
-    let mut rng = stdx::Rng::new(u64::try_from(nanos).unwrap_or(0));
+    let mut rng = random();
     let mut sources = Sources::default();
     let rows = PipelineHost {
         view,

@@ -56,6 +56,8 @@ pub(crate) struct Sources {
     sweep_at: usize,
     /// Whether the pipeline of the command sorts.
     pub(super) sorts: bool,
+    /// The scan that is given back in the end, and its number.
+    kept: Option<(u64, Option<Executor>)>,
 }
 
 impl Sources {
@@ -68,8 +70,10 @@ impl Sources {
     ) -> Hosted {
         if self.sweep_at.max(SWEEP) <= self.by_number.len() {
             self.report(op);
-            self.by_number
-                .retain(|_, source| source.wanted.strong_count() != 0);
+            let kept = self.kept.as_ref().map(|(number, _)| *number);
+            self.by_number.retain(|number, source| {
+                source.wanted.strong_count() != 0 || Some(*number) == kept
+            });
             self.sweep_at = self.by_number.len() * 2;
         }
         self.next += 1;
@@ -96,7 +100,24 @@ impl Sources {
     pub(super) fn remove(&mut self, number: u64, op: &Op<'_>) {
         if let Some(mut source) = self.by_number.remove(&number) {
             source.report(op);
+            if let Some((kept, executor)) = &mut self.kept
+                && *kept == number
+            {
+                *executor = Some(source.executor);
+            }
         }
+    }
+
+    /// Keep a scan beyond its end.
+    pub(super) fn keep(&mut self, hosted: &Hosted) {
+        self.kept = Some((hosted.number, None));
+    }
+
+    /// The scan that was kept.
+    pub(super) fn into_kept(mut self) -> Option<Executor> {
+        let (number, ended) = self.kept?;
+        let going_on = || Some(self.by_number.remove(&number)?.executor);
+        ended.or_else(going_on)
     }
 
     /// Tell an operation what was read since the last report.

@@ -16,6 +16,7 @@ use query::{Namespace, Result};
 use crate::catalog::Named;
 use crate::collection::Collection;
 use crate::cursor::{View, with_view};
+use crate::exec::Executor;
 use crate::find::{
     CountRequest, Distinct, DistinctRequest, FindRequest, Planned, Query, Scanned, build, describe,
     drain, index_for, scan, try_all,
@@ -230,6 +231,22 @@ impl Store {
         query: &Query,
         subject: &Subject<'_>,
     ) -> Result<Document> {
+        self.explain_run(op, collection, query, subject, &mut |mut executor, view| {
+            let began = stdx::time::now();
+            drain(&mut executor, view, &mut |_| Ok(()))?;
+            Ok((executor, stdx::time::now().saturating_duration_since(began)))
+        })
+    }
+
+    /// Explain a query of a collection that is executed by `run`.
+    pub(crate) fn explain_run(
+        &self,
+        op: &Op<'_>,
+        collection: &Arc<Collection>,
+        query: &Query,
+        subject: &Subject<'_>,
+        run: &mut Run<'_>,
+    ) -> Result<Document> {
         with_view(self, op, &mut |view| {
             let planned = query.plan(collection, view)?;
             let tree = |at: usize| {
@@ -254,7 +271,7 @@ impl Store {
                 "queryPlanner": planner(subject.ns, parsed, winner, rejected),
             };
             if Verbosity::QueryPlanner < subject.verbosity {
-                let mut stats = executed(collection, query, &planned, subject, view)?;
+                let mut stats = executed(collection, query, &planned, subject, (view, run))?;
                 if subject.verbosity == Verbosity::AllPlansExecution {
                     let all = all_plans(collection, query, &planned, view)?;
                     stats.insert("allPlansExecution", Bson::Array(all));
@@ -321,19 +338,19 @@ fn all_plans(
     Ok(shown.collect())
 }
 
-/// Run the plan to its end and say how it went.
+/// Runs a plan; gives it back, and the time it took.
+pub(crate) type Run<'r> = dyn FnMut(Executor, &mut View<'_>) -> Result<(Executor, Duration)> + 'r;
+
+/// Run the plan and say how it went.
 fn executed(
     collection: &Arc<Collection>,
     query: &Query,
     planned: &Planned,
     subject: &Subject<'_>,
-    view: &mut View<'_>,
+    (view, run): (&mut View<'_>, &mut Run<'_>),
 ) -> Result<Document> {
-    let began = stdx::time::now();
     let candidate = planned.candidate();
-    let mut executor = build(collection, candidate, &query.purpose)?;
-    drain(&mut executor, view, &mut |_| Ok(()))?;
-    let took: Duration = stdx::time::now().saturating_duration_since(began);
+    let (executor, took) = run(build(collection, candidate, &query.purpose)?, view)?;
     let counts = executor.counts();
     let tree = Tree {
         candidate,

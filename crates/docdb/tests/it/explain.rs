@@ -154,6 +154,69 @@ fn counts_and_pipelines_are_explained() {
     });
 }
 
+/// The name of each stage of a pipeline, and what it returned.
+fn returned(plan: &Document) -> Vec<(String, Option<i64>)> {
+    let stages = plan.get_array("stages").unwrap().iter();
+    let stages = stages.map(|stage| stage.as_document().unwrap());
+    stages
+        .map(|stage| {
+            let timed = stage.get_i64("executionTimeMillisEstimate").ok();
+            let rows = stage.get_i64("nReturned").ok();
+            assert_eq!(rows.is_some(), timed.is_some(), "{stage}");
+            (stage.keys().next().unwrap().clone(), rows)
+        })
+        .collect()
+}
+
+#[test]
+fn stages_of_pipelines_say_what_they_returned() {
+    on_each(|lab| {
+        setup(lab);
+        let explain = |pipeline: &[Document], verbosity| {
+            lab.store
+                .explain_aggregate(&op(), &ns("c"), &of(pipeline), verbosity)
+                .unwrap()
+        };
+        let matched = doc! { "$match": { "a": { "$in": [3, 4] } } };
+        let group = doc! { "$group": { "_id": "$a", "n": { "$sum": "$b" } } };
+        let unwind = doc! { "$unwind": "$none" };
+        let whole = [matched.clone(), group.clone(), unwind];
+        let stages = |counts: [Option<i64>; 3]| {
+            let names = ["$cursor", "$group", "$unwind"].map(str::to_owned);
+            Vec::from_iter(names.into_iter().zip(counts))
+        };
+        let plan = explain(&whole, Verbosity::QueryPlanner);
+        assert_eq!(returned(&plan), stages([None; 3]));
+        let plan = explain(&whole, Verbosity::ExecutionStats);
+        assert_eq!(returned(&plan), stages([Some(20), Some(2), Some(0)]));
+        let cursor = |plan: &Document| {
+            let first = plan.get_array("stages").unwrap()[0].as_document().unwrap();
+            let cursor = first.get_document("$cursor").unwrap();
+            cursor.get_document("executionStats").unwrap().clone()
+        };
+        let stats = cursor(&plan);
+        assert_eq!(stats.get_i32("nReturned").unwrap(), 20);
+        assert_eq!(stats.get_i32("totalDocsExamined").unwrap(), 20);
+        // Rows that nobody asks for are not read.
+        let first = [
+            doc! { "$unwind": "$a" },
+            doc! { "$limit": 3 },
+            doc! { "$count": "n" },
+        ];
+        let plan = explain(&first, Verbosity::ExecutionStats);
+        let counts: Vec<_> = returned(&plan).into_iter().map(|(_, n)| n).collect();
+        assert_eq!(counts, [Some(3), Some(3), Some(3), Some(1)]);
+        assert!(cursor(&plan).get_i32("totalDocsExamined").unwrap() < 100);
+        // Nothing is written.
+        let out = [matched, group, doc! { "$out": "target" }];
+        let plan = explain(&out, Verbosity::AllPlansExecution);
+        let counts: Vec<_> = returned(&plan).into_iter().map(|(_, n)| n).collect();
+        assert_eq!(counts, [Some(20), Some(2), Some(0)]);
+        assert!(cursor(&plan).contains_key("allPlansExecution"));
+        assert!(lab.store.collection(&ns("target")).is_none());
+    });
+}
+
 #[test]
 fn distinct_values_are_read_from_an_index() {
     on_each(|lab| {

@@ -1,6 +1,7 @@
 //! From stages to rows.
 
-use super::Rows;
+use std::sync::Arc;
+
 use super::bucket_auto::BucketAutoRows;
 use super::facet::FacetRows;
 use super::graph::GraphRows;
@@ -13,6 +14,7 @@ use super::union::UnionRows;
 use super::unwind::UnwindRows;
 use super::window::WindowRows;
 use super::write::{MergeRows, OutRows};
+use super::{Rows, Tally};
 use crate::pipeline::Pipeline;
 use crate::settings::Settings;
 use crate::stage::Stage;
@@ -28,6 +30,25 @@ pub fn build(pipeline: Pipeline, input: Box<dyn Rows>) -> Result<Box<dyn Rows>> 
     let mut rows = input;
     for stage in pipeline.into_stages() {
         rows = add(stage, rows, &settings)?;
+    }
+    Ok(rows)
+}
+
+/// As [`build`], and what each stage gives is counted: `tallies` gets one each.
+///
+/// # Errors
+/// As [`build`].
+pub fn build_counted(
+    pipeline: Pipeline,
+    input: Box<dyn Rows>,
+    tallies: &mut Vec<Arc<Tally>>,
+) -> Result<Box<dyn Rows>> {
+    let settings = pipeline.settings().clone();
+    let mut rows = input;
+    for stage in pipeline.into_stages() {
+        let (counted, tally) = Tally::of(add(stage, rows, &settings)?);
+        tallies.push(tally);
+        rows = counted;
     }
     Ok(rows)
 }

@@ -19,6 +19,7 @@ mod sample;
 mod simple;
 mod sort;
 mod spill;
+mod tally;
 #[cfg(test)]
 mod tests;
 mod union;
@@ -26,6 +27,7 @@ mod unwind;
 mod window;
 mod write;
 
-pub use build::build;
+pub use build::{build, build_counted};
 pub use host::{Host, Rows, Spill};
 pub use simple::Listed;
+pub use tally::Tally;
