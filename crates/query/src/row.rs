@@ -6,15 +6,20 @@
 
 use std::cell::OnceCell;
 
-use bson::{Document, RawDocument, RawDocumentBuf};
+use std::sync::Arc;
+
+use bson::{Bson, Document, RawDocument, RawDocumentBuf};
 
 use crate::Result;
+use crate::sort::SortKey;
 
 /// One document in one or both forms.
 #[derive(Debug, Clone)]
 pub struct Row {
     raw: OnceCell<RawDocumentBuf>,
     document: OnceCell<Document>,
+    /// What it was sorted by, where that is asked for.
+    sort_key: Option<Arc<[Bson]>>,
 }
 
 impl Row {
@@ -24,6 +29,7 @@ impl Row {
         Row {
             raw: OnceCell::from(raw),
             document: OnceCell::new(),
+            sort_key: None,
         }
     }
 
@@ -33,7 +39,26 @@ impl Row {
         Row {
             raw: OnceCell::new(),
             document: OnceCell::from(document),
+            sort_key: None,
         }
+    }
+
+    /// The same with the key it was sorted by.
+    #[must_use]
+    pub fn sorted_by(mut self, key: &SortKey) -> Row {
+        self.sort_key = Some(key.values().into());
+        self
+    }
+
+    /// The same with the key of another one that it was made of.
+    pub(crate) fn with_sort_key(mut self, key: Option<Arc<[Bson]>>) -> Row {
+        self.sort_key = key;
+        self
+    }
+
+    /// The values it was sorted by, if they were kept.
+    pub(crate) fn sort_key(&self) -> Option<Arc<[Bson]>> {
+        self.sort_key.clone()
     }
 
     /// The bytes.

@@ -11,7 +11,7 @@ use query::stage::Stage;
 use query::{Code, Error, Namespace, Result};
 
 use super::host::{PipelineHost, planned, resolve};
-use super::source::Sources;
+use super::source::{Read, Sources};
 use super::view::named;
 use super::{AggregateRequest, parse, random};
 use crate::collection::Collection;
@@ -95,6 +95,7 @@ impl Store {
             let whole = Whole {
                 ns: subject.ns,
                 collection,
+                query,
                 request,
             };
             let (executor, counted) = whole.run(view, executor, rest)?;
@@ -112,6 +113,7 @@ impl Store {
 struct Whole<'w> {
     ns: &'w Namespace,
     collection: &'w Arc<Collection>,
+    query: &'w Query,
     request: &'w AggregateRequest,
 }
 
@@ -124,7 +126,13 @@ impl Whole<'_> {
         rest: Pipeline,
     ) -> Result<(Executor, Tallies)> {
         let mut sources = Sources::default();
-        let input = sources.add(view.op(), (self.collection, executor), true);
+        let read = Read {
+            collection: Arc::clone(self.collection),
+            executor,
+            order: self.query.order().filter(|_| rest.reads_sort_key()),
+            first: true,
+        };
+        let input = sources.add(view.op(), read);
         sources.keep(&input);
         let (input, first) = Tally::of(Box::new(input));
         let mut tallies = vec![first];

@@ -10,7 +10,7 @@ use query::settings::Settings;
 use query::stage::{Merge, Stage, Statistics};
 use query::{Code, Error, Namespace, Result, Row};
 
-use super::source::Sources;
+use super::source::{Read, Sources};
 use crate::catalog::Named;
 use crate::collection::Collection;
 use crate::cursor::View;
@@ -65,9 +65,14 @@ impl PipelineHost<'_, '_> {
             self.sources.sorts = rest.stages().iter().any(Stage::sorts);
         }
         let executor = query.execute(&collection, self.view)?;
-        let input = self
-            .sources
-            .add(self.view.op(), (&collection, executor), first);
+        let order = query.order().filter(|_| rest.reads_sort_key());
+        let read = Read {
+            collection,
+            executor,
+            order,
+            first,
+        };
+        let input = self.sources.add(self.view.op(), read);
         build(rest, Box::new(input))
     }
 
@@ -157,7 +162,9 @@ pub(super) fn planned(
     query.purpose.tail.skip = pushdown.skip;
     query.purpose.tail.limit = pushdown.limit;
     query.purpose.records_only = pushdown.counts && query.purpose.sort.is_none();
-    query.set_needed(pushdown.fields.map(|fields| fields.into_iter().collect()));
+    // The key of a sort is made of whole documents.
+    let fields = pushdown.fields.filter(|_| !rest.reads_sort_key());
+    query.set_needed(fields.map(|fields| fields.into_iter().collect()));
     if allow_disk_use {
         query.purpose.spill = Some(view.store().options().temp_dir.clone());
     }
@@ -187,7 +194,7 @@ impl Host for PipelineHost<'_, '_> {
                 return Ok(None);
             };
             match source.executor.next(&mut cx)? {
-                Step::Row(document) => return Ok(Some(Row::from_raw(document))),
+                Step::Row(document) => return source.row(document).map(Some),
                 Step::End => {
                     self.sources.remove(number, op);
                     return Ok(None);

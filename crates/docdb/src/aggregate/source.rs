@@ -6,11 +6,12 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Weak};
 
+use bson::RawDocumentBuf;
 use query::execute::{Host, Rows};
 use query::{Result, Row};
 
 use crate::collection::Collection;
-use crate::exec::Executor;
+use crate::exec::{Executor, Order};
 use crate::op::Op;
 
 /// Sources after which those that nobody can pull are looked for.
@@ -29,16 +30,37 @@ impl Rows for Hosted {
     }
 }
 
+/// What a pipeline reads of a collection.
+pub(super) struct Read {
+    pub(super) collection: Arc<Collection>,
+    pub(super) executor: Executor,
+    /// The order, when the pipeline asks by which key documents were sorted.
+    pub(super) order: Option<Order>,
+    /// Whether it is what the pipeline of the command reads, and not one within.
+    pub(super) first: bool,
+}
+
 /// A scan of a collection.
 pub(super) struct Source {
     wanted: Weak<()>,
     pub(super) collection: Arc<Collection>,
     pub(super) executor: Executor,
-    /// Whether it is what the pipeline of the command reads, and not one within.
+    order: Option<Order>,
     first: bool,
 }
 
 impl Source {
+    /// A document that was read, as the pipeline takes it.
+    pub(super) fn row(&self, document: RawDocumentBuf) -> Result<Row> {
+        Ok(match &self.order {
+            None => Row::from_raw(document),
+            Some(order) => {
+                let key = order.key(&document)?;
+                Row::from_raw(document).sorted_by(&key)
+            }
+        })
+    }
+
     /// Tell an operation what was read since the last report.
     pub(super) fn report(&mut self, op: &Op<'_>) {
         match self.first {
@@ -61,13 +83,8 @@ pub(crate) struct Sources {
 }
 
 impl Sources {
-    /// Keep a scan of an operation, which is the `first` or one within; gives what pulls it.
-    pub(super) fn add(
-        &mut self,
-        op: &Op<'_>,
-        (collection, executor): (&Arc<Collection>, Executor),
-        first: bool,
-    ) -> Hosted {
+    /// Keep a scan of an operation; gives what pulls it.
+    pub(super) fn add(&mut self, op: &Op<'_>, read: Read) -> Hosted {
         if self.sweep_at.max(SWEEP) <= self.by_number.len() {
             self.report(op);
             let kept = self.kept.as_ref().map(|(number, _)| *number);
@@ -80,9 +97,10 @@ impl Sources {
         let wanted = Arc::new(());
         let source = Source {
             wanted: Arc::downgrade(&wanted),
-            collection: Arc::clone(collection),
-            executor,
-            first,
+            collection: read.collection,
+            executor: read.executor,
+            order: read.order,
+            first: read.first,
         };
         self.by_number.insert(self.next, source);
         Hosted {

@@ -3,10 +3,12 @@
 use std::sync::Arc;
 
 use bson::spec::BinarySubtype;
-use bson::{Binary, RawDocumentBuf, raw::cstr};
+use bson::{Binary, RawDocument, RawDocumentBuf, raw::cstr};
 use query::Result;
+use query::collation::Collator;
 use query::filter::{Details, Filter};
 use query::projection::Projection;
+use query::sort::{Sort, SortKey};
 
 use super::cx::Cx;
 use super::input::Input;
@@ -32,6 +34,24 @@ pub(crate) struct Tail {
     pub(crate) return_key: bool,
     /// Add the number of the record.
     pub(crate) record_id: bool,
+    /// The order, when the key is asked for that each document was sorted by.
+    pub(crate) order: Option<Order>,
+}
+
+/// An order of documents.
+#[derive(Clone)]
+pub(crate) struct Order {
+    /// By which fields.
+    pub(crate) sort: Arc<Sort>,
+    /// How strings compare.
+    pub(crate) collator: Option<Arc<Collator>>,
+}
+
+impl Order {
+    /// The key of a whole document.
+    pub(crate) fn key(&self, document: &RawDocument) -> Result<SortKey> {
+        self.sort.key(document, self.collator.as_deref())
+    }
 }
 
 /// A plan being executed.
@@ -113,12 +133,18 @@ impl Executor {
         let Some(projection) = self.tail.projection.as_ref().filter(|_| !item.projected) else {
             return Ok(item.document);
         };
-        let Some(filter) = &self.tail.positional else {
-            return projection.apply(&item.document, None);
-        };
-        let mut details = Details::default();
-        filter.matches_at(&item.document, &mut details)?;
-        projection.apply(&item.document, Some(&details))
+        let mut details = None;
+        if let Some(filter) = &self.tail.positional {
+            let found = details.insert(Details::default());
+            filter.matches_at(&item.document, found)?;
+        }
+        match &self.tail.order {
+            None => projection.apply(&item.document, details.as_ref()),
+            Some(order) => {
+                let key = order.key(&item.document)?;
+                projection.apply_sorted(&item.document, details.as_ref(), &key)
+            }
+        }
     }
 
     /// Whether it is known, without looking, that nothing more comes.

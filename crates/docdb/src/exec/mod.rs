@@ -14,7 +14,7 @@ mod sorter;
 mod spill;
 
 pub(crate) use cx::Cx;
-pub(crate) use executor::{Executor, Tail};
+pub(crate) use executor::{Executor, Order, Tail};
 pub(crate) use input::{Input, Merge, Or};
 pub(crate) use item::{Counts, Item, Step};
 pub(crate) use output::{Keyed, Output, Records, Shape};

@@ -63,7 +63,7 @@ impl Store {
         let settings = collated.settings(op, request.variables.as_ref())?;
         let filter = query::filter::Filter::parse(&request.filter, &settings)?;
         if let Some(projection) = &request.projection {
-            query::projection::Projection::parse(projection, &settings, Some(&filter))?;
+            prepare::parse_projection(projection, &settings, &filter, request)?;
         }
         Ok(())
     }

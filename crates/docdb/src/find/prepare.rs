@@ -15,7 +15,7 @@ use super::request::FindRequest;
 use super::settings::{Collated, hint, natural};
 use crate::collection::Collection;
 use crate::cursor::View;
-use crate::exec::{Executor, Tail};
+use crate::exec::{Executor, Order, Tail};
 use crate::op::Op;
 use crate::plan::{Candidate, Hint, Request, Space, candidates};
 
@@ -114,7 +114,9 @@ impl Query {
             query.set_sort(sort)?;
         }
         if let Some(projection) = request.projection.as_deref().filter(|p| !p.is_empty()) {
-            query.set_projection(projection, &settings)?;
+            let filter = &query.purpose.filter;
+            let parsed = parse_projection(projection, &settings, filter, request)?;
+            query.set_projection(parsed, projection)?;
         }
         if request.tailable && query.purpose.sort.is_some() {
             return Err(Error::bad_value(
@@ -165,15 +167,29 @@ impl Query {
         Ok(())
     }
 
+    /// The order asked for.
+    pub(crate) fn order(&self) -> Option<Order> {
+        let sort = self.purpose.sort.as_ref()?;
+        Some(Order {
+            sort: Arc::clone(sort),
+            collator: self.purpose.collator.clone(),
+        })
+    }
+
     /// Read no more than these paths.
     pub(crate) fn set_needed(&mut self, needed: Option<Vec<String>>) {
         self.needed = needed;
     }
 
-    fn set_projection(&mut self, spec: &RawDocument, settings: &Settings) -> Result<()> {
-        let projection = Projection::parse(spec, settings, Some(&self.purpose.filter))?;
+    fn set_projection(&mut self, projection: Projection, spec: &RawDocument) -> Result<()> {
+        let keyed = projection.reads_sort_key();
+        if keyed {
+            self.purpose.tail.order = self.order();
+        }
         if projection.needs_match() {
             self.purpose.tail.positional = Some(Arc::clone(&self.purpose.filter));
+        } else if keyed {
+            // The key is made of whole documents.
         } else if let Some(paths) = projection.required_fields() {
             let paths: Vec<String> = paths.iter().map(|path| path.as_str().to_owned()).collect();
             if projection.is_simple() && projection.is_inclusion() {
@@ -235,4 +251,24 @@ impl Query {
         let planned = self.plan(collection, view)?;
         build(collection, planned.candidate(), &self.purpose)
     }
+}
+
+/// The projection of a query, which may ask for the key of a sort where there is one.
+///
+/// # Errors
+/// Those of projections; `BadValue` without a sort.
+pub(super) fn parse_projection(
+    spec: &RawDocument,
+    settings: &Settings,
+    filter: &Filter,
+    request: &FindRequest,
+) -> Result<Projection> {
+    let projection = Projection::parse(spec, settings, Some(filter))?;
+    let sorts = request.sort.as_ref().is_some_and(|sort| !sort.is_empty());
+    if !sorts && projection.reads_sort_key() {
+        return Err(Error::bad_value(
+            "cannot use sortKey $meta projection without a sort",
+        ));
+    }
+    Ok(projection)
 }

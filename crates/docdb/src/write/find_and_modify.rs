@@ -106,6 +106,11 @@ impl Store {
                 Some(seek.filter.as_ref()),
             )?),
         };
+        if projection.as_ref().is_some_and(Projection::reads_sort_key) {
+            return Err(Error::bad_value(
+                "Cannot use a $meta sortKey projection in findAndModify commands.",
+            ));
+        }
         if collection.is_none() {
             op.plan("EOF");
             if !asked.upsert {

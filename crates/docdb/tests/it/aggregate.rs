@@ -7,7 +7,7 @@ use bson::{Document, doc};
 use docdb::{CollectionOptions, Namespace};
 use query::stage::Statistics;
 
-use crate::lab::{Lab, ns, of, on_each, op};
+use crate::lab::{Lab, ns, of, on_each, op, raw};
 
 fn sales(lab: &Lab) {
     let sales: Vec<Document> = (0..30)
@@ -373,5 +373,70 @@ fn operations_know_the_time_of_the_deployment_and_the_roles_of_the_user() {
         assert_eq!(updated.unwrap().n_modified, 1);
         let wanted = doc! { "_id": 1, "role": "read", "by": ["read"] };
         assert_eq!(lab.all(&ns("c")), [wanted]);
+    });
+}
+
+#[test]
+fn documents_say_by_which_key_they_were_sorted() {
+    on_each(|lab| {
+        let documents = [
+            doc! { "_id": 1, "a": 2 },
+            doc! { "_id": 2, "a": 1 },
+            doc! { "_id": 3, "a": [5, 0] },
+        ];
+        lab.insert(&ns("c"), &documents);
+        let key = doc! { "$meta": "sortKey" };
+        let shown = doc! { "_id": 1, "k": key.clone() };
+        let find = |sort: Document| docdb::FindRequest {
+            sort: Some(raw(&sort)),
+            projection: Some(raw(&shown)),
+            ..docdb::FindRequest::default()
+        };
+        let sorted = [
+            doc! { "_id": 3, "k": [0] },
+            doc! { "_id": 2, "k": [1] },
+            doc! { "_id": 1, "k": [2] },
+        ];
+        // By sorting, then by the order of an index.
+        for index in [false, true] {
+            if index {
+                lab.index("c", doc! { "key": { "a": 1 }, "name": "a" });
+            }
+            let batch = lab.store.find(&op(), &ns("c"), &find(doc! { "a": 1 }));
+            assert_eq!(lab.drain(batch.unwrap(), 2).unwrap(), sorted);
+            let pipeline = [
+                doc! { "$sort": { "a": 1 } },
+                doc! { "$project": shown.clone() },
+            ];
+            assert_eq!(lab.aggregate("c", &pipeline), sorted);
+        }
+        // A sort within the pipeline; what is between passes it on.
+        let pipeline = [
+            doc! { "$unwind": "$a" },
+            doc! { "$sort": { "a": -1, "_id": 1 } },
+            doc! { "$limit": 3 },
+            doc! { "$addFields": { "k": { "$concatArrays": [key.clone(), ["x"]] } } },
+            doc! { "$match": { "k": 2 } },
+            doc! { "$set": { "again": { "$first": key } } },
+        ];
+        let expected = doc! { "_id": 1, "a": 2, "k": [2, 1, "x"], "again": 2 };
+        let other = doc! { "_id": 2, "a": 1, "k": [1, 2, "x"], "again": 1 };
+        assert_eq!(lab.aggregate("c", &pipeline), [expected, other]);
+        // Without a sort there is none.
+        let pipeline = [
+            doc! { "$match": { "_id": 1 } },
+            doc! { "$project": shown.clone() },
+        ];
+        assert_eq!(lab.aggregate("c", &pipeline), [doc! { "_id": 1 }]);
+        for target in ["c", "none"] {
+            let refused = lab.store.find(&op(), &ns(target), &find(doc! {}));
+            assert_eq!(refused.unwrap_err().code.0, 2, "{target}");
+        }
+        let modify = docdb::FindAndModify {
+            fields: Some(raw(&shown)),
+            ..docdb::FindAndModify::default()
+        };
+        let refused = lab.store.find_and_modify(&op(), &ns("c"), &modify);
+        assert_eq!(refused.unwrap_err().code.0, 2);
     });
 }

@@ -27,9 +27,10 @@ use crate::{Error, Result};
 /// For `$changeStream`, which only storage can serve.
 pub fn build(pipeline: Pipeline, input: Box<dyn Rows>) -> Result<Box<dyn Rows>> {
     let settings = pipeline.settings().clone();
+    let keyed = pipeline.reads_sort_key();
     let mut rows = input;
     for stage in pipeline.into_stages() {
-        rows = add(stage, rows, &settings)?;
+        rows = add(stage, rows, &settings, keyed)?;
     }
     Ok(rows)
 }
@@ -44,16 +45,23 @@ pub fn build_counted(
     tallies: &mut Vec<Arc<Tally>>,
 ) -> Result<Box<dyn Rows>> {
     let settings = pipeline.settings().clone();
+    let keyed = pipeline.reads_sort_key();
     let mut rows = input;
     for stage in pipeline.into_stages() {
-        let (counted, tally) = Tally::of(add(stage, rows, &settings)?);
+        let (counted, tally) = Tally::of(add(stage, rows, &settings, keyed)?);
         tallies.push(tally);
         rows = counted;
     }
     Ok(rows)
 }
 
-fn add(stage: Stage, input: Box<dyn Rows>, settings: &Settings) -> Result<Box<dyn Rows>> {
+/// The rows of one stage; `keyed` says that sorts tell by which key.
+fn add(
+    stage: Stage,
+    input: Box<dyn Rows>,
+    settings: &Settings,
+    keyed: bool,
+) -> Result<Box<dyn Rows>> {
     Ok(match stage {
         Stage::Match(filter) => Box::new(Match { input, filter }),
         Stage::Limit(left) => Box::new(Limit { input, left }),
@@ -61,7 +69,8 @@ fn add(stage: Stage, input: Box<dyn Rows>, settings: &Settings) -> Result<Box<dy
         Stage::Transform(transform) => Box::new(Transformed::new(input, transform, settings)),
         Stage::Count(field) => Box::new(Count::new(input, field)),
         Stage::Sort(sort, limit) => {
-            Box::new(SortRows::new(input, sort, limit, settings.collator.clone()))
+            let rows = SortRows::new(input, sort, limit, settings.collator.clone());
+            Box::new(rows.keyed(keyed))
         }
         Stage::Group(group) => Box::new(GroupRows::new(input, group, settings)),
         Stage::BucketAuto(bucket) => Box::new(BucketAutoRows::new(input, bucket, settings)),

@@ -3,7 +3,7 @@
 use bson::{Bson, Document};
 
 use super::{Host, Rows};
-use crate::expr::{Env, Expr, Variables};
+use crate::expr::{Env, Expr, SORT_KEY, Variables};
 use crate::filter::Filter;
 use crate::settings::Settings;
 use crate::stage::{Statistics, Transform};
@@ -69,6 +69,8 @@ pub(super) struct Transformed {
     input: Box<dyn Rows>,
     transform: Transform,
     variables: Variables,
+    /// Whether it asks for the key that rows were sorted by.
+    keyed: bool,
 }
 
 impl Transformed {
@@ -79,6 +81,7 @@ impl Transformed {
     ) -> Transformed {
         Transformed {
             input,
+            keyed: transform.reads_sort_key(),
             transform,
             variables: settings.variables.clone(),
         }
@@ -88,15 +91,20 @@ impl Transformed {
 impl Rows for Transformed {
     fn next(&mut self, host: &mut dyn Host) -> Result<Option<Row>> {
         while let Some(row) = self.input.next(host)? {
+            let key = row.sort_key();
             if let Some(projection) = self.transform.projection()
                 && projection.is_simple()
             {
                 let raw = projection.apply(row.raw()?, None)?;
-                return Ok(Some(Row::from_raw(raw)));
+                return Ok(Some(Row::from_raw(raw).with_sort_key(key)));
             }
             let document = row.into_document()?;
+            if self.keyed {
+                let values = key.as_deref().map(|values| Bson::Array(values.to_vec()));
+                self.variables.set(SORT_KEY, values);
+            }
             if let Some(next) = self.transform.apply_or_drop(document, &self.variables)? {
-                return Ok(Some(Row::from_document(next)));
+                return Ok(Some(Row::from_document(next).with_sort_key(key)));
             }
             host.check()?;
         }

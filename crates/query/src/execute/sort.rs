@@ -21,6 +21,8 @@ pub(super) struct SortRows {
     collator: Option<Arc<Collator>>,
     state: State,
     total: u64,
+    /// Whether rows are told by which key they were sorted.
+    keyed: bool,
 }
 
 enum State {
@@ -71,7 +73,14 @@ impl SortRows {
             collator,
             state: State::Unread(input),
             total: 0,
+            keyed: false,
         }
+    }
+
+    /// The same; with `keyed` rows are told by which key they were sorted.
+    pub(super) fn keyed(mut self, keyed: bool) -> SortRows {
+        self.keyed = keyed;
+        self
     }
 
     /// How many rows there were, once the first has been given.
@@ -126,17 +135,20 @@ impl Rows for SortRows {
         {
             self.state = self.gather(input, host)?;
         }
-        let row = match &mut self.state {
-            State::Memory(entries) => entries.next().map(|entry| entry.row),
+        let entry = match &mut self.state {
+            State::Memory(entries) => entries.next(),
             State::Runs(merge) => merge.next(&self.sort, self.collator.as_deref())?,
             State::Unread(_) | State::Done => None,
         };
-        if row.is_some()
+        if entry.is_some()
             && let Some(left) = &mut self.limit
         {
             *left -= 1;
         }
-        Ok(row)
+        Ok(entry.map(|entry| match self.keyed {
+            true => entry.row.sorted_by(&entry.key),
+            false => entry.row,
+        }))
     }
 }
 
@@ -208,12 +220,12 @@ impl Merge {
         Ok(())
     }
 
-    fn next(&mut self, sort: &Sort, collator: Option<&Collator>) -> Result<Option<Row>> {
+    fn next(&mut self, sort: &Sort, collator: Option<&Collator>) -> Result<Option<Entry>> {
         let Some(Reverse(least)) = self.heads.pop() else {
             return Ok(None);
         };
         let run = usize::try_from(least.place).unwrap_or(usize::MAX);
         self.advance(run, sort, collator)?;
-        Ok(Some(least.row))
+        Ok(Some(least))
     }
 }

@@ -99,6 +99,13 @@ impl Pipeline {
         self.stages.first().is_some_and(Stage::is_source)
     }
 
+    /// Whether a stage asks for the key that documents were sorted by.
+    #[must_use]
+    pub fn reads_sort_key(&self) -> bool {
+        let reads = |stage: &Stage| matches!(stage, Stage::Transform(t) if t.reads_sort_key());
+        self.stages.iter().any(reads)
+    }
+
     /// Whether the last stage writes.
     #[must_use]
     pub fn writes(&self) -> bool {

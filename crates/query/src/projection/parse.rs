@@ -9,7 +9,7 @@ use super::tree::{Child, Fields};
 use crate::expr::{Expr, FieldPath, Scope};
 use crate::settings::Settings;
 use crate::value::truthy;
-use crate::{Error, Result, show};
+use crate::{Error, Result};
 
 /// Nesting that parsing accepts; documents on the wire nest to 200 already.
 const MAX_DEPTH: usize = 200;
@@ -207,8 +207,10 @@ impl<'a> Parser<'a> {
     }
 
     fn operator(&mut self, path: &str, inner: &Document, value: &Bson) -> Result<()> {
-        if let Some(kind) = inner.get("$meta") {
-            return Err(metadata(kind));
+        if inner.contains_key("$meta") {
+            // It says nothing of the other fields.
+            let expr = Expr::parse(value, &self.scope)?;
+            return self.fields.insert(path, Child::Computed(expr));
         }
         if !self.is_find() || inner.len() != 1 {
             return self.computed(path, value);
@@ -311,20 +313,6 @@ impl<'a> Parser<'a> {
             positional: self.positional.take(),
             variables: self.settings.variables.clone(),
         })
-    }
-}
-
-/// The error for `$meta`: only a text search would have something to say of a document.
-fn metadata(kind: &Bson) -> Error {
-    match kind.as_str() {
-        Some("textScore") => Error::location(
-            40_218,
-            "query requires text score metadata, but it is not available",
-        ),
-        _ => Error::location(
-            17_308,
-            format!("Unsupported argument to $meta: {}", show::value(kind)),
-        ),
     }
 }
 

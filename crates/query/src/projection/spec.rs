@@ -1,14 +1,15 @@
 //! A parsed projection.
 
-use bson::{Document, RawDocument, RawDocumentBuf};
+use bson::{Bson, Document, RawDocument, RawDocumentBuf};
 
 use super::extra;
 use super::tree::{Child, Fields};
 use super::{parse, raw};
-use crate::expr::{Dependencies, Variables};
+use crate::expr::{Dependencies, SORT_KEY, Variables};
 use crate::filter::{Details, Filter};
 use crate::path::Path;
 use crate::settings::Settings;
+use crate::sort::SortKey;
 use crate::{Error, Result};
 
 /// A parsed projection.
@@ -80,15 +81,39 @@ impl Projection {
         document: &RawDocument,
         details: Option<&Details>,
     ) -> Result<RawDocumentBuf> {
+        self.apply_with(document, details, &self.variables)
+    }
+
+    /// As [`Projection::apply`] of a document that was sorted by `key`.
+    ///
+    /// # Errors
+    /// As [`Projection::apply`].
+    pub fn apply_sorted(
+        &self,
+        document: &RawDocument,
+        details: Option<&Details>,
+        key: &SortKey,
+    ) -> Result<RawDocumentBuf> {
+        let mut variables = self.variables.clone();
+        variables.set(SORT_KEY, Some(Bson::Array(key.values().to_vec())));
+        self.apply_with(document, details, &variables)
+    }
+
+    fn apply_with(
+        &self,
+        document: &RawDocument,
+        details: Option<&Details>,
+        variables: &Variables,
+    ) -> Result<RawDocumentBuf> {
         if self.is_simple() {
             return raw::apply(self, document);
         }
         let before = Document::try_from(document)?;
         let Some(path) = &self.positional else {
-            let after = self.apply_document(before, &self.variables)?;
+            let after = self.apply_document(before, variables)?;
             return Ok(RawDocumentBuf::try_from(after)?);
         };
-        let mut after = self.apply_document(before.clone(), &self.variables)?;
+        let mut after = self.apply_document(before.clone(), variables)?;
         let index = details.and_then(|details| details.array_index);
         extra::positional(&mut after, &before, path, index)?;
         Ok(RawDocumentBuf::try_from(after)?)
@@ -104,6 +129,14 @@ impl Projection {
     #[must_use]
     pub fn needs_match(&self) -> bool {
         self.positional.is_some()
+    }
+
+    /// Whether it asks for the key that documents were sorted by (`{$meta: "sortKey"}`).
+    #[must_use]
+    pub fn reads_sort_key(&self) -> bool {
+        let mut found = Dependencies::default();
+        self.dependencies(&mut found);
+        found.reads_sort_key()
     }
 
     /// Whether it names the fields that stay.

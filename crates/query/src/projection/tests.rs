@@ -1,12 +1,13 @@
 //! Tests of projections, by tables.
 
-use bson::{Document, RawDocumentBuf, doc};
+use bson::{Bson, Document, RawDocumentBuf, doc};
 
 use super::Projection;
 use crate::expr::Variables;
 use crate::filter::{Details, Filter};
 use crate::path::Path;
 use crate::settings::Settings;
+use crate::sort::Sort;
 use crate::{Code, Result};
 
 fn raw(document: &Document) -> RawDocumentBuf {
@@ -262,6 +263,29 @@ fn contradictions_are_refused() {
     fails(doc! {"a": {"$foo": 1}}, 168);
     fails(doc! {"a": {"$meta": "textScore"}}, 40_218);
     fails(doc! {"a": {"$meta": "x"}}, 17_308);
+    // What is said of metadata says nothing of the other fields.
+    let sorted = |spec: &Document| {
+        let projection = parse(spec).unwrap();
+        assert!(projection.reads_sort_key());
+        let sort = Sort::parse(&raw(&doc! {"a": 1, "b": -1})).unwrap();
+        let document = raw(&doc! {"_id": 1, "a": [3, 2], "c": 4});
+        let key = sort.key(&document, None).unwrap();
+        let shown = projection.apply_sorted(&document, None, &key).unwrap();
+        Document::try_from(shown).unwrap()
+    };
+    let key = doc! {"$meta": "sortKey"};
+    assert_eq!(
+        sorted(&doc! {"k": key.clone()}),
+        doc! {"_id": 1, "a": [3, 2], "c": 4, "k": [2, Bson::Null]}
+    );
+    assert_eq!(
+        sorted(&doc! {"_id": 0, "c": 1, "k": key.clone()}),
+        doc! {"c": 4, "k": [2, Bson::Null]}
+    );
+    assert_eq!(
+        sorted(&doc! {"a": 0, "k": key}),
+        doc! {"_id": 1, "c": 4, "k": [2, Bson::Null]}
+    );
     let error = Projection::parse_stage(&doc! {"a": 1, "b": 0}, &Settings::default()).unwrap_err();
     assert_eq!(
         error.message,

@@ -149,6 +149,17 @@ impl Transform {
             .is_some_and(|projection| projection.preserves(path))
     }
 
+    /// Whether it asks for the key that documents were sorted by (`{$meta: "sortKey"}`).
+    #[must_use]
+    pub fn reads_sort_key(&self) -> bool {
+        let mut found = Dependencies::default();
+        match self {
+            Transform::Redact(expr) => expr.dependencies(&mut found),
+            other => other.dependencies(&mut found),
+        }
+        found.reads_sort_key()
+    }
+
     /// Adds what is read of the document, beside what passes through.
     pub fn dependencies(&self, found: &mut Dependencies) {
         match self {

@@ -1,0 +1,46 @@
+//! `$meta`: what is known of a document beside its fields. Of that there is the key it was sorted
+//! by, which whoever evaluates the expression binds as a variable no user can name.
+
+use bson::Bson;
+
+use super::args::Args;
+use super::env::Value;
+use super::field_path::FieldPath;
+use super::function::Function;
+use super::node::Base;
+use super::parse::path;
+use super::{Dependencies, Expr, Scope};
+use crate::{Error, Result, show};
+
+pub(super) const FUNCTIONS: &[Function] = &[Function::own("$meta", parse, never)];
+
+/// The variable with the values a document was sorted by, in an array; missing without a sort.
+pub const SORT_KEY: &str = "$sortKey";
+
+impl Dependencies {
+    /// Whether the key is read that a document was sorted by.
+    #[must_use]
+    pub fn reads_sort_key(&self) -> bool {
+        self.variables.contains(SORT_KEY)
+    }
+}
+
+fn parse(_function: &'static Function, operand: &Bson, _scope: &Scope) -> Result<Expr> {
+    match operand.as_str() {
+        Some("sortKey") => Ok(path(Base::Outer(SORT_KEY.into()), FieldPath::empty())),
+        // Only a text search would have something to say.
+        Some("textScore") => Err(Error::location(
+            40_218,
+            "query requires text score metadata, but it is not available",
+        )),
+        _ => Err(Error::location(
+            17_308,
+            format!("Unsupported argument to $meta: {}", show::value(operand)),
+        )),
+    }
+}
+
+/// The parser makes a variable, so no call is ever evaluated; a missing value is harmless.
+fn never<'e>(_args: &Args<'e>) -> Result<Value<'e>> {
+    Ok(None)
+}
