@@ -1,5 +1,7 @@
 //! The log and the profiler: `getLog`, `logRotate`, `profile`.
 
+use std::sync::Arc;
+
 use bson::RawBsonRef;
 use query::{Code, Error, Result};
 use wire::Builder;
@@ -36,14 +38,14 @@ enum Asked {
     /// Have none.
     Unset,
     /// Have these.
-    Set(Conditions),
+    Set(Arc<Conditions>),
 }
 
 fn conditions(arguments: &Arguments<'_>) -> Result<Asked> {
     match arguments.get("filter") {
         None => Ok(Asked::Keep),
         Some(RawBsonRef::String("unset")) => Ok(Asked::Unset),
-        Some(RawBsonRef::Document(filter)) => Ok(Asked::Set(Conditions::parse(filter)?)),
+        Some(RawBsonRef::Document(filter)) => Ok(Asked::Set(Arc::new(Conditions::parse(filter)?))),
         Some(_) => {
             let message = "Expected an object, or the string 'unset'.";
             Err(Error::bad_value(message))

@@ -116,10 +116,10 @@ impl Profiler {
     }
 
     /// Change the conditions of a database.
-    pub(crate) fn set_filter(&self, database: &str, filter: Option<Conditions>) {
+    pub(crate) fn set_filter(&self, database: &str, filter: Option<Arc<Conditions>>) {
         let mut filters = self.filters.lock();
         match filter {
-            Some(filter) => filters.insert(database.to_owned(), Arc::new(filter)),
+            Some(filter) => filters.insert(database.to_owned(), filter),
             None => filters.remove(database),
         };
         self.filtering.store(!filters.is_empty(), Ordering::Relaxed);
@@ -208,7 +208,7 @@ mod tests {
         // Neither slowness nor samples matter beside a filter.
         let set = |filter: Document| {
             let conditions = Conditions::parse(&raw(&filter)).unwrap();
-            profiler.set_filter("test", Some(conditions));
+            profiler.set_filter("test", Some(Arc::new(conditions)));
         };
         set(doc! {"op": "insert"});
         assert!(at(&profiler, 0));
