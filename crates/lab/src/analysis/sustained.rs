@@ -5,23 +5,33 @@
 use serde::{Deserialize, Serialize};
 
 use crate::record::{LoadKind, RunRecord, StepPlan, StepSummary};
+use crate::workload::iibench::Work;
 
 /// The p99 a sustained rate keeps, in milliseconds, unless told otherwise.
 pub const P99_LIMIT_MS: f64 = 100.0;
+
+/// Of fewer operations a second, one second may bring none by chance (a Poisson process of 10
+/// leaves one in 22 000 empty), and the p99 of so few has every real stall in it: theirs are not
+/// held against them.
+const STALLS_FROM: f64 = 10.0;
+
+/// Why a step has no sustained rate that nobody looked for one of.
+pub const NOT_REPEATED: &str = "no open loop repeats it";
 
 /// One rate that was tried.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Tried {
     /// The step.
     pub step: String,
-    /// Rows per second asked for: the least over the repeats.
+    /// Rows or operations per second asked for: the least over the repeats.
     pub rate: f64,
     /// The worst p99 over the repeats, in milliseconds.
     pub p99_ms: f64,
     /// The most seconds of stalls in a repeat.
     pub stall_seconds: u64,
-    /// Whether every repeat is valid, reached the rate, did not stall and kept the p99.
-    pub kept: bool,
+    /// Why it was not kept; `None` if every repeat is valid, reached the rate, did not stall and
+    /// kept the p99.
+    pub fault: Option<String>,
 }
 
 /// What a target sustains.
@@ -35,6 +45,46 @@ pub struct Sustained {
     pub tried: Vec<Tried>,
     /// The highest that was kept.
     pub best: Option<f64>,
+    /// Whether rates are those of operations, not of rows.
+    pub operations: bool,
+}
+
+impl Sustained {
+    /// Why there is no rate that is sustained; `None` if there is.
+    #[must_use]
+    pub fn reason(&self) -> Option<String> {
+        let lowest = self.tried.first().filter(|_| self.best.is_none())?;
+        let rate = crate::report::number(Some(lowest.rate));
+        let fault = lowest.fault.as_deref().unwrap_or_default();
+        Some(format!(
+            "no rate that was tried was kept, the lowest {rate}/s: {fault}"
+        ))
+    }
+}
+
+/// Why a target has no sustained rate in a step; `None` if it has.
+#[must_use]
+pub fn not_sustained(
+    run: &RunRecord,
+    found: &[Sustained],
+    target: &str,
+    step: &str,
+) -> Option<String> {
+    let mut tried = found.iter();
+    if let Some(tried) = tried.find(|s| s.target == target && s.of == step) {
+        return tried.reason();
+    }
+    let open = |s: &&StepPlan| s.setting.share.as_ref().is_some_and(|s| s.of == step);
+    let Some(open) = run.manifest.plan.steps.iter().find(open) else {
+        return Some(NOT_REPEATED.to_owned());
+    };
+    let summaries = run.steps.iter().filter_map(|s| s.summary.as_ref());
+    let mut own = summaries.filter(|s| s.target == target && s.step == open.name);
+    let why = own.find_map(|s| s.unsupported.as_ref());
+    Some(match why {
+        Some(why) => format!("its open loops are n/a: {why}"),
+        None => "its open loops were not done".to_owned(),
+    })
 }
 
 /// What each target sustains in each step that has an open loop; empty where none has.
@@ -57,13 +107,14 @@ pub fn sustained(run: &RunRecord, p99_limit_ms: f64) -> Vec<Sustained> {
                     of: of.clone(),
                     tried: vec![tried],
                     best: None,
+                    operations: !loads(step),
                 }),
             }
         }
     }
     for one in &mut all {
         one.tried.sort_by(|a, b| a.rate.total_cmp(&b.rate));
-        let kept = one.tried.iter().filter(|t| t.kept);
+        let kept = one.tried.iter().filter(|t| t.fault.is_none());
         one.best = kept.map(|t| t.rate).next_back();
     }
     all
@@ -82,14 +133,42 @@ fn tried(run: &RunRecord, target: &str, step: &StepPlan, p99_limit_ms: f64) -> O
     let rate = done.iter().filter_map(|s| s.rate_target).reduce(f64::min)?;
     let p99_ms = done.iter().map(|s| s.latency_ms.p99).fold(0.0, f64::max);
     let stall_seconds = done.iter().map(|s| s.stall_seconds).max().unwrap_or(0);
-    let reached = done.iter().all(|s| s.valid && s.rate_missed.is_none());
+    let missed = done.iter().filter_map(|s| s.rate_missed);
+    let stalls = STALLS_FROM <= rate / batch(step);
+    let fault = if done.iter().any(|s| !s.valid) {
+        Some("a result is not valid".to_owned())
+    } else if let Some(share) = missed.reduce(f64::min) {
+        Some(format!("{:.0} % of it was reached", share * 100.0))
+    } else if stalls && 0 < stall_seconds {
+        Some(format!("it stalled for {stall_seconds} s"))
+    } else if p99_limit_ms < p99_ms {
+        Some(format!("a p99 of {p99_ms:.0} ms, above {p99_limit_ms} ms"))
+    } else {
+        None
+    };
     Some(Tried {
         step: step.name.clone(),
         rate,
         p99_ms,
         stall_seconds,
-        kept: reached && stall_seconds == 0 && p99_ms <= p99_limit_ms,
+        fault,
     })
+}
+
+fn work(step: &StepPlan) -> Option<Work> {
+    serde_json::from_value(step.work.clone()).ok()
+}
+
+fn loads(step: &StepPlan) -> bool {
+    matches!(work(step), Some(Work::Load { .. }))
+}
+
+/// Rows of an operation; 1 where it is not counted in rows.
+fn batch(step: &StepPlan) -> f64 {
+    match work(step) {
+        Some(Work::Load { batch, .. }) => f64::from(batch.max(1)),
+        _ => 1.0,
+    }
 }
 
 #[cfg(test)]
@@ -98,37 +177,87 @@ mod tests {
     use crate::analysis::fixture;
     use crate::record::Share;
 
-    #[test]
-    fn the_highest_rate_that_was_kept_is_found() {
-        let step = |name: &str, rate: f64, p99: f64, stalls: u64| {
-            let mut s = fixture::step("lmdb", 1, rate);
-            name.clone_into(&mut s.step);
-            s.rate_target = Some(rate);
-            s.latency_ms.p99 = p99;
-            s.stall_seconds = stalls;
-            s
-        };
-        let steps = vec![
-            step("load-50", 500.0, 10.0, 0),
-            step("load-70", 700.0, 99.0, 0),
-            step("load-80", 800.0, 20.0, 2),
-            step("load-90", 900.0, 101.0, 0),
-        ];
+    /// A run of one step in a closed loop, and of those that repeat it.
+    fn repeated(steps: Vec<StepSummary>) -> RunRecord {
+        let names: Vec<String> = steps.iter().map(|s| s.step.clone()).collect();
         let mut run = fixture::run("run", &["lmdb"], 1, steps);
         let closed = run.manifest.plan.steps[0].clone();
-        for percent in [50, 70, 80, 90] {
+        for name in names {
             let mut open = closed.clone();
-            open.name = format!("load-{percent}");
             open.load = LoadKind::Open {
                 rate: 0.0,
                 poisson: true,
             };
             open.setting.share = Some(Share {
                 of: "load".to_owned(),
-                percent,
+                percent: name.rsplit('-').next().unwrap().parse().unwrap(),
             });
+            open.name = name;
             run.manifest.plan.steps.push(open);
         }
+        run
+    }
+
+    fn step(name: &str, rate: f64, p99: f64, stalls: u64) -> StepSummary {
+        let mut s = fixture::step("lmdb", 1, rate);
+        name.clone_into(&mut s.step);
+        s.rate_target = Some(rate);
+        s.latency_ms.p99 = p99;
+        s.stall_seconds = stalls;
+        s
+    }
+
+    #[test]
+    fn why_no_rate_is_sustained_is_told() {
+        let mut run = repeated(vec![
+            step("load-50", 500.0, 101.0, 0),
+            step("load-70", 700.0, 20.0, 3),
+        ]);
+        let why = |run: &RunRecord, step: &str| {
+            not_sustained(run, &sustained(run, 100.0), "lmdb", step).unwrap()
+        };
+        let said = why(&run, "load");
+        assert!(said.contains("a p99 of 101 ms, above 100 ms"), "{said}");
+        run.steps[0].summary.as_mut().unwrap().rate_missed = Some(0.824);
+        let said = why(&run, "load");
+        assert!(said.contains("500/s: 82 % of it was reached"), "{said}");
+        let found = sustained(&run, 100.0);
+        assert_eq!(
+            found[0].tried[1].fault.as_deref(),
+            Some("it stalled for 3 s")
+        );
+        assert_eq!(why(&run, "other"), NOT_REPEATED);
+        for step in &mut run.steps {
+            step.summary.as_mut().unwrap().unsupported = Some("no caps here".to_owned());
+        }
+        assert_eq!(why(&run, "load"), "its open loops are n/a: no caps here");
+        run.steps.clear();
+        assert_eq!(why(&run, "load"), "its open loops were not done");
+        let kept = repeated(vec![step("load-50", 500.0, 1.0, 0)]);
+        let found = sustained(&kept, 100.0);
+        assert_eq!(not_sustained(&kept, &found, "lmdb", "load"), None);
+    }
+
+    #[test]
+    fn a_second_that_is_empty_by_chance_is_no_stall() {
+        let run = repeated(vec![
+            step("load-50", 9.0, 90.0, 1),
+            step("load-90", 18.0, 90.0, 1),
+        ]);
+        assert_eq!(sustained(&run, 100.0)[0].best, Some(9.0));
+        // It is in the p99, where it was one.
+        assert_eq!(sustained(&run, 80.0)[0].best, None);
+    }
+
+    #[test]
+    fn the_highest_rate_that_was_kept_is_found() {
+        let steps = vec![
+            step("load-50", 500.0, 10.0, 0),
+            step("load-70", 700.0, 99.0, 0),
+            step("load-80", 800.0, 20.0, 2),
+            step("load-90", 900.0, 101.0, 0),
+        ];
+        let mut run = repeated(steps);
         let found = sustained(&run, 100.0);
         assert_eq!(found.len(), 1);
         assert_eq!((found[0].of.as_str(), found[0].best), ("load", Some(700.0)));

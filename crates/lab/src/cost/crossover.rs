@@ -149,6 +149,7 @@ mod tests {
             rate: 1.0,
             rate_interval: None,
             sustainable: None,
+            sustainable_reason: None,
             required: Some(Requirement {
                 gb: 1.0,
                 iops,

@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use super::crossover::{Leaders, leaders};
 use super::model::{Requirement, price};
 use super::prices::{Prices, Volume};
-use crate::analysis::{main_rates, median, quantile, sustained};
+use crate::analysis::{main_rates, median, not_sustained, quantile, sustained};
 use crate::record::{LoadKind, RunRecord, StepPlan, StepRecord, StepSummary, TargetStepSummary};
 
 /// Hours and seconds of a month.
@@ -93,6 +93,9 @@ pub struct CostLine {
     /// The highest open-loop rate with the latency kept and no stall; `None`: not measured, or not
     /// kept.
     pub sustainable: Option<f64>,
+    /// Why there is no sustainable rate.
+    #[serde(default)]
+    pub sustainable_reason: Option<String>,
     /// What is asked of the volume.
     pub required: Option<Requirement>,
     /// How many volumes.
@@ -154,7 +157,11 @@ pub fn estimate(run: &RunRecord, prices: &Prices, options: &CostOptions) -> Cost
         }
         let mut best = rates.iter();
         let best = best.find(|s| s.target == result.target && s.of == result.step);
-        let subject = Subject::new(run, result, best.and_then(|s| s.best), options);
+        let best = match not_sustained(run, &rates, &result.target, &result.step) {
+            None => best.and_then(|s| s.best).ok_or_else(String::new),
+            Some(reason) => Err(reason),
+        };
+        let subject = Subject::new(run, result, best, options);
         for volume in &prices.volumes {
             for mode in [Mode::Required, Mode::Provisioned] {
                 lines.push(subject.line(prices, volume, mode, options));
@@ -190,7 +197,8 @@ struct Subject<'a> {
     result: &'a TargetStepSummary,
     rate: f64,
     interval: Option<(f64, f64)>,
-    sustainable: Option<f64>,
+    /// Or why there is none.
+    sustainable: Result<f64, String>,
     gb: f64,
     used: Option<(f64, f64)>,
     caps: (Option<f64>, Option<f64>),
@@ -203,7 +211,7 @@ impl<'a> Subject<'a> {
     fn new(
         run: &'a RunRecord,
         result: &'a TargetStepSummary,
-        sustainable: Option<f64>,
+        sustainable: Result<f64, String>,
         options: &CostOptions,
     ) -> Subject<'a> {
         let records: Vec<(&StepRecord, &StepSummary)> = run
@@ -291,7 +299,8 @@ impl<'a> Subject<'a> {
             mode,
             rate: self.rate,
             rate_interval: self.interval,
-            sustainable: self.sustainable,
+            sustainable: self.sustainable.clone().ok(),
+            sustainable_reason: self.sustainable.clone().err(),
             required: required.ok(),
             volumes: priced.as_ref().ok().map(|p| p.volumes),
             gb: priced.as_ref().ok().map(|p| p.gb * copies),
@@ -299,7 +308,7 @@ impl<'a> Subject<'a> {
             total,
             rate_per_dollar: per(rate, total),
             rate_per_storage_dollar: per(rate, storage),
-            sustainable_per_dollar: per(self.sustainable, total),
+            sustainable_per_dollar: per(self.sustainable.clone().ok(), total),
             dollars_per_million: total
                 .filter(|_| self.rate > 0.0)
                 .map(|t| t / (self.rate * MONTH_SECONDS) * 1e6),
@@ -365,7 +374,7 @@ fn notes(run: &RunRecord, prices: &Prices, size: Option<u64>, p99_ms: f64) -> Ve
     if !run.manifest.plan.steps.iter().any(open) {
         notes.push(format!(
             "No step had an open loop: the rates are the highest of a closed loop, not ones that \
-             can be sustained at a p99 of {p99_ms} ms. Measure those with --rate."
+             can be sustained at a p99 of {p99_ms} ms. Measure those with --rate auto."
         ));
     }
     let shared = run

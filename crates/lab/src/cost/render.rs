@@ -4,8 +4,9 @@ use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 
 use super::crossover::Leaders;
 use super::estimate::{Cost, CostLine, Mode};
+use crate::analysis::NOT_REPEATED;
 
-const HEAD: [&str; 13] = [
+const HEAD: [&str; 14] = [
     "target",
     "step",
     "volume",
@@ -18,6 +19,7 @@ const HEAD: [&str; 13] = [
     "total $",
     "ops/s per $",
     "storage only",
+    "sustained per $",
     "$ per million",
 ];
 
@@ -48,15 +50,7 @@ pub fn render(cost: &Cost) -> String {
         prices.instance.dollars_per_hour,
         prices.instance.terms,
     );
-    let mut reasons: Vec<String> = Vec::new();
-    for line in &cost.lines {
-        if let Some(reason) = &line.reason {
-            let said = format!("n/a: {} on {}: {reason}", line.mode.name(), line.volume);
-            if !reasons.contains(&said) {
-                reasons.push(said);
-            }
-        }
-    }
+    let reasons = reasons(cost);
     let leaders: Vec<String> = cost.leaders.iter().map(Leaders::sentence).collect();
     for note in leaders.iter().chain(&cost.notes).chain(&reasons) {
         text.push_str("  ");
@@ -67,6 +61,32 @@ pub fn render(cost: &Cost) -> String {
         text.push_str("  Nothing to price: no target has a valid step with data on disk.\n");
     }
     text
+}
+
+/// What has no price and no sustained rate, and why: each once.
+fn reasons(cost: &Cost) -> Vec<String> {
+    let prices = cost.lines.iter().filter_map(|line| {
+        let reason = line.reason.as_ref()?;
+        let (mode, volume) = (line.mode.name(), &line.volume);
+        Some(format!("n/a: {mode} on {volume}: {reason}"))
+    });
+    // Where no step was repeated in open loops, a note says so for all.
+    let not_repeated = |l: &CostLine| l.sustainable_reason.as_deref() == Some(NOT_REPEATED);
+    let tried = !cost.lines.iter().all(not_repeated);
+    let rates = cost.lines.iter().filter(|_| tried).filter_map(|line| {
+        let reason = line.sustainable_reason.as_ref()?;
+        let (target, step) = (&line.target, &line.step);
+        Some(format!(
+            "n/a: sustained rate of {target} in {step}: {reason}"
+        ))
+    });
+    let mut said: Vec<String> = Vec::new();
+    for reason in prices.chain(rates) {
+        if !said.contains(&reason) {
+            said.push(reason);
+        }
+    }
+    said
 }
 
 fn row(line: &CostLine) -> Vec<String> {
@@ -92,6 +112,7 @@ fn row(line: &CostLine) -> Vec<String> {
         number(line.total),
         number(line.rate_per_dollar),
         number(line.rate_per_storage_dollar),
+        number(line.sustainable_per_dollar),
         number(line.dollars_per_million),
     ]
 }

@@ -203,6 +203,51 @@ fn a_sustained_rate_keeps_its_latency_and_does_not_stall() {
 }
 
 #[test]
+fn a_line_has_a_sustained_rate_for_a_dollar_or_the_reason_why_not() {
+    let mut run = run();
+    let cost = |run: &RunRecord| estimate(run, &prices("aws-2025"), &CostOptions::default());
+    let reason = |run: &RunRecord| line(&cost(run), "gp3", Mode::Required).sustainable_reason;
+    assert_eq!(reason(&run).as_deref(), Some("no open loop repeats it"));
+    let closed = run.manifest.plan.steps[0].clone();
+    let mut open = closed.clone();
+    open.name = format!("{}-50", closed.name);
+    open.load = crate::record::LoadKind::Open {
+        rate: 0.0,
+        poisson: true,
+    };
+    open.setting.share = Some(crate::record::Share {
+        of: closed.name,
+        percent: 50,
+    });
+    let mut step = run.steps[0].clone();
+    let summary = step.summary.as_mut().unwrap();
+    summary.step.clone_from(&open.name);
+    summary.rate_target = Some(450.0);
+    summary.latency_ms.p99 = 5.0;
+    run.manifest.plan.steps.push(open);
+    run.steps.push(step);
+    let kept = line(&cost(&run), "gp3", Mode::Required);
+    assert_eq!(
+        (kept.sustainable, kept.sustainable_reason),
+        (Some(450.0), None)
+    );
+    near(
+        kept.sustainable_per_dollar.unwrap(),
+        450.0 / kept.total.unwrap(),
+    );
+    run.steps[1].summary.as_mut().unwrap().stall_seconds = 2;
+    let said = reason(&run).unwrap();
+    assert!(said.contains("450/s: it stalled for 2 s"), "{said}");
+    // On the terminal as well.
+    let text = render(&cost(&run));
+    let why = "n/a: sustained rate of lmdb in load: no rate that was tried was kept";
+    assert!(
+        text.contains("sustained per $") && text.contains(why),
+        "{text}"
+    );
+}
+
+#[test]
 fn mistakes_in_a_price_file_are_named() {
     let text = Prices::text("local").unwrap();
     for (from, to, needle) in [

@@ -85,7 +85,11 @@ fn step_text(step: &StepPlan) -> String {
     let pace = match step.load {
         LoadKind::Closed => String::new(),
         LoadKind::Open { .. } if step.setting.share.is_some() => String::new(),
-        LoadKind::Open { rate, .. } => format!(", open loop at {} rows/s", count(rate)),
+        LoadKind::Open { rate, .. } => {
+            let mix = step.work.get("work").and_then(|w| w.as_str()) == Some("program");
+            let what = if mix { "operations/s" } else { "rows/s" };
+            format!(", open loop at {} {what}", count(rate))
+        }
     };
     let settle = if step.settle { ", then settle" } else { "" };
     let limit = seconds(step.seconds_max);

@@ -1,7 +1,7 @@
 //! `linkbench`: a social graph is loaded, then asked and changed by ten kinds of requests.
 
 use super::programmed::{NO_ROWS, no_steps, step};
-use super::{Experiment, Fixed, Programmed, Sizes};
+use super::{Experiment, Programmed, Sizes};
 use crate::record::{Preset, Setting, StepPlan};
 use crate::workload::linkbench::{Mix, Params};
 use crate::workload::program::{Spec, Task};
@@ -11,7 +11,7 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
     about: "load a social graph, then read and change it by ten kinds of requests",
     source: "LinkBench (Armstrong et al., SIGMOD 2013) and its published runs on InnoDB and TokuDB",
     params: NO_ROWS,
-    fixed: &[Fixed::Rate],
+    fixed: &[],
     sizes,
     steps: no_steps,
     program: Some(Programmed {

@@ -12,7 +12,7 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
     source: "Percona's article on encryption at rest (sysbench oltp_read_only, 20 tables of 10 M \
              rows, 1 to 2048 threads)",
     params: NO_ROWS,
-    fixed: &[Fixed::Rate, Fixed::Clients],
+    fixed: &[Fixed::Clients],
     sizes,
     steps: no_steps,
     program: Some(Programmed {

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use kv::{Codec, Durability};
 use stdx::ByteSize;
 
-use super::rate::{Rate, open_loops};
+use super::rate::{self, Rate, open_loops};
 use super::settings::Settings;
 use super::{Experiment, Fixed, Params, Sizes, programmed};
 use crate::analysis::P99_LIMIT_MS;
@@ -127,8 +127,11 @@ fn steps(
         Some(program) => (program.steps)(sizes, variant),
         None => (experiment.steps)(sizes, params),
     };
+    let measured = rate::mixes(&steps);
+    let measured: Vec<String> = measured.iter().map(|s| s.name.clone()).collect();
     for step in &mut steps {
-        pace(step, settings);
+        let mix = measured.contains(&step.name);
+        pace(step, mix, settings);
         // An experiment says what its rows look like, the run which of all such rows.
         if let Some(rows) = step.setting.params.as_mut().and_then(|p| p.as_object_mut()) {
             let seed = settings.seed.unwrap_or(SEED);
@@ -327,16 +330,19 @@ fn check_numbers(plan: &Plan) -> Result<()> {
             && step.setting.share.is_none()
             && !(rate > 0.0 && rate < 1e9)
         {
-            return fault(format!("--rate {rate}: rows per second, above 0"));
+            return fault(format!(
+                "--rate {rate}: rows or operations per second, above 0"
+            ));
         }
     }
     Ok(())
 }
 
-/// Load steps follow `--rate`; query steps are closed-loop by their definition.
-fn pace(step: &mut StepPlan, settings: &Settings) {
+/// Load steps and mixes that are measured follow `--rate`; query steps are closed-loop by their
+/// definition.
+fn pace(step: &mut StepPlan, mix: bool, settings: &Settings) {
     let loads = step.work.get("work").and_then(|w| w.as_str()) == Some("load");
-    if let Some(Rate::PerSecond(rate)) = settings.rate.filter(|_| loads) {
+    if let Some(Rate::PerSecond(rate)) = settings.rate.filter(|_| loads || mix) {
         step.load = LoadKind::Open {
             rate,
             poisson: settings.poisson.unwrap_or(true),

@@ -68,7 +68,6 @@ pub(super) fn check(name: &str, settings: &Settings) -> Result<()> {
         ("--index-shape", settings.shape.is_some()),
         ("--batch", settings.batch.is_some()),
         ("--queries", settings.queries.is_some()),
-        ("--rate", settings.rate.is_some()),
     ];
     match set.into_iter().find(|(_, set)| *set) {
         Some((flag, _)) => Err(Error::new(format!(

@@ -1,9 +1,13 @@
-//! How fast loads go: as fast as they can, at a rate, or at the highest rate that can be sustained.
+//! How fast loads and mixes go: as fast as they can, at a rate, or at the highest rate that can be
+//! sustained.
 //!
-//! `auto` has two phases, since a closed loop cannot tell what a rate costs in latency: the load in
+//! `auto` has two phases, since a closed loop cannot tell what a rate costs in latency: the step in
 //! a closed loop finds the most there is, then open loops at shares of it, one after the other on
 //! the same store, each with latency counted from the intended start. The highest that is kept
 //! with the p99 within its limit and no stall is the answer ([`crate::analysis::sustained`]).
+//!
+//! What is repeated is the last load of an experiment of rows, and each mix that is measured: of
+//! mixes with equal settings the last, since those before it warm.
 
 use std::str::FromStr;
 
@@ -11,11 +15,12 @@ use serde::Deserialize;
 
 use crate::record::{LoadKind, Preset, Setting, Share, StepPlan};
 use crate::workload::iibench::Work;
+use crate::workload::program::Task;
 
 /// The shares of the closed loop's rate that are tried, in per cent.
 const SHARES: [u8; 5] = [50, 70, 80, 90, 95];
 
-/// The pace of loads.
+/// The pace of loads and mixes.
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
 #[serde(try_from = "Written")]
 pub enum Rate {
@@ -23,7 +28,7 @@ pub enum Rate {
     Max,
     /// Closed loop, then open loops at shares of its rate.
     Auto,
-    /// Open loop: rows per second.
+    /// Open loop: rows of loads, operations of mixes, per second.
     PerSecond(f64),
 }
 
@@ -56,14 +61,14 @@ impl FromStr for Rate {
             _ => match text.parse() {
                 Ok(rate) if f64::is_finite(rate) => Ok(Rate::PerSecond(rate)),
                 _ => Err(format!(
-                    "not a rate: {text:?}; use rows per second, max, or auto"
+                    "not a rate: {text:?}; use rows or operations per second, max, or auto"
                 )),
             },
         }
     }
 }
 
-/// Seconds of each open loop.
+/// Seconds of each open loop of a load.
 fn seconds(preset: Preset) -> f64 {
     match preset {
         Preset::Smoke => 2.0,
@@ -73,43 +78,78 @@ fn seconds(preset: Preset) -> f64 {
     }
 }
 
-/// The open loops after the last load, each repeating its work; none where nothing is loaded.
+fn work(step: &StepPlan) -> Option<Work> {
+    serde_json::from_value(step.work.clone()).ok()
+}
+
+fn is_mix(step: &StepPlan) -> bool {
+    matches!(work(step), Some(Work::Program(Task::Mix)))
+}
+
+/// The mixes that are measured.
+pub(super) fn mixes(steps: &[StepPlan]) -> Vec<&StepPlan> {
+    let all: Vec<&StepPlan> = steps.iter().filter(|s| is_mix(s)).collect();
+    let last = |(place, step): &(usize, &&StepPlan)| {
+        let mut after = all.iter().skip(place + 1);
+        !after.any(|other| other.setting == step.setting)
+    };
+    all.iter()
+        .enumerate()
+        .filter(last)
+        .map(|(_, s)| *s)
+        .collect()
+}
+
+/// The open loops at shares of what these steps reach, in their order; none where nothing is
+/// repeated.
 pub(super) fn open_loops(
     steps: &[StepPlan],
     preset: Preset,
     time: Option<f64>,
     poisson: bool,
 ) -> Vec<StepPlan> {
-    let work = |s: &StepPlan| serde_json::from_value::<Work>(s.work.clone()).ok();
     let mut loads = steps.iter().rev();
-    let Some(base) = loads.find(|s| matches!(work(s), Some(Work::Load { .. }))) else {
-        return Vec::new();
-    };
-    let mut again = work(base);
-    if let Some(Work::Load { interval_rows, .. }) = &mut again {
-        *interval_rows = 0;
-    }
-    let one = |percent: u8| StepPlan {
-        name: format!("{}-{percent}", base.name),
+    let load = loads.find_map(|step| match work(step)? {
+        mut load @ Work::Load { .. } => {
+            if let Work::Load { interval_rows, .. } = &mut load {
+                *interval_rows = 0;
+            }
+            let again = StepPlan {
+                work: serde_json::to_value(&load).expect("plain data"),
+                seconds_max: time.unwrap_or_else(|| seconds(preset)),
+                setting: Setting::default(),
+                ..step.clone()
+            };
+            Some(again)
+        }
+        _ => None,
+    });
+    // A mix is repeated for as long as it was, with its clients and within its caps.
+    let repeated = load.into_iter().chain(mixes(steps).into_iter().cloned());
+    repeated.flat_map(|step| shares(&step, poisson)).collect()
+}
+
+/// The open loops at shares of a step's rate.
+fn shares(step: &StepPlan, poisson: bool) -> impl Iterator<Item = StepPlan> + use<> {
+    let step = step.clone();
+    SHARES.into_iter().map(move |percent| StepPlan {
+        name: format!("{}-{percent}", step.name),
         about: format!(
             "as {}, open loop at {percent} % of its rate, for the highest rate that is sustained",
-            base.name
+            step.name
         ),
-        work: serde_json::to_value(&again).expect("plain data"),
         operations: 0,
-        seconds_max: time.unwrap_or_else(|| seconds(preset)),
         // Known when the closed loop is done.
         load: LoadKind::Open { rate: 0.0, poisson },
-        settle: base.settle,
         setting: Setting {
             share: Some(Share {
-                of: base.name.clone(),
+                of: step.name.clone(),
                 percent,
             }),
-            ..Setting::default()
+            ..step.setting.clone()
         },
-    };
-    SHARES.iter().map(|percent| one(*percent)).collect()
+        ..step.clone()
+    })
 }
 
 #[cfg(test)]
@@ -142,5 +182,42 @@ mod tests {
             assert_eq!((share.of.as_str(), step.operations), ("l.i2", 0));
         }
         assert!(open_loops(&[], Preset::Smoke, None, true).is_empty());
+    }
+
+    #[test]
+    fn every_mix_that_is_measured_is_repeated_with_its_clients_and_caps() {
+        let of = |name: &str| {
+            let program = experiment(name).unwrap().program.unwrap();
+            let sizes = (experiment(name).unwrap().sizes)(Preset::Smoke);
+            let steps = (program.steps)(&sizes, program.variants[0]);
+            let open = open_loops(&steps, Preset::Smoke, None, true);
+            (steps, open)
+        };
+        for (name, repeated) in [
+            ("tpcc", &["no-cap", "iops-5000"][..]),
+            // What warms the caches is not.
+            ("linkbench", &["requests"]),
+            ("oltp-read-only", &["clients-1", "clients-4"]),
+            ("many-tables", &[]),
+        ] {
+            let (steps, open) = of(name);
+            let names: Vec<String> = repeated
+                .iter()
+                .flat_map(|base| SHARES.map(|percent| format!("{base}-{percent}")))
+                .collect();
+            assert_eq!(
+                open.iter().map(|s| s.name.clone()).collect::<Vec<_>>(),
+                names
+            );
+            for step in &open {
+                let share = step.setting.share.as_ref().unwrap();
+                let base = steps.iter().find(|s| s.name == share.of).unwrap();
+                assert_eq!((&step.work, step.settle), (&base.work, base.settle));
+                assert_eq!(step.setting.clients, base.setting.clients);
+                assert_eq!(step.setting.iops, base.setting.iops);
+                assert!((step.seconds_max - base.seconds_max).abs() < 1e-9);
+                assert!(matches!(step.load, LoadKind::Open { .. }));
+            }
+        }
     }
 }

@@ -39,7 +39,7 @@ pub struct Settings {
     pub clients: Option<u32>,
     /// Engine background threads.
     pub threads: Option<u32>,
-    /// How fast loads go (default max).
+    /// How fast loads and mixes go (default max).
     pub rate: Option<Rate>,
     /// Whether open-loop arrivals are a Poisson process.
     pub poisson: Option<bool>,

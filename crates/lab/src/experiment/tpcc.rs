@@ -1,7 +1,7 @@
 //! `tpcc`: TPC-C without waits, uncapped and then under lower and lower caps on I/O operations.
 
 use super::programmed::{NO_ROWS, no_steps, step};
-use super::{Experiment, Fixed, Programmed, Sizes};
+use super::{Experiment, Programmed, Sizes};
 use crate::record::{Preset, Setting, StepPlan};
 use crate::workload::program::{Spec, Task};
 use crate::workload::tpcc::{Params, Payload};
@@ -12,7 +12,7 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
     source: "Percona's articles on MyRocks and InnoDB under IOPS caps of 2018 (sysbench-tpcc, 5000 \
              warehouses); TPC-C specification 5.11",
     params: NO_ROWS,
-    fixed: &[Fixed::Rate],
+    fixed: &[],
     sizes,
     steps: no_steps,
     program: Some(Programmed {

@@ -59,6 +59,25 @@ impl Pace {
         };
         at
     }
+
+    /// How many operations were due by `now` and have not been asked for: on average, where gaps
+    /// are drawn. 0 in a closed loop.
+    #[must_use]
+    pub fn behind(&self, now: Instant) -> u64 {
+        let late = now.saturating_duration_since(self.start).as_secs_f64() - self.next;
+        match self.gap {
+            Some(gap) if 0.0 <= late => {
+                #[expect(
+                    clippy::cast_possible_truncation,
+                    clippy::cast_sign_loss,
+                    reason = "positive; saturates"
+                )]
+                let behind = (late / gap) as u64;
+                behind.saturating_add(1)
+            }
+            _ => 0,
+        }
+    }
 }
 
 #[cfg(test)]
@@ -70,6 +89,25 @@ mod tests {
         let now = stdx::time::now();
         let mut pace = Pace::new(LoadKind::Closed, 1000.0, 1, 1, now);
         assert_eq!(pace.next(now), now);
+    }
+
+    #[test]
+    fn what_was_due_and_not_asked_for_is_told() {
+        let start = stdx::time::now();
+        let load = LoadKind::Open {
+            rate: 100.0,
+            poisson: false,
+        };
+        let mut pace = Pace::new(load, 1.0, 2, 7, start);
+        // Due within the first gap of 20 ms, and every 20 ms from then on.
+        assert_eq!(pace.behind(start + Duration::from_secs(2)), 100);
+        for _ in 0..60 {
+            pace.next(start);
+        }
+        assert_eq!(pace.behind(start + Duration::from_secs(2)), 40);
+        assert_eq!(pace.behind(start + Duration::from_secs(1)), 0);
+        let closed = Pace::new(LoadKind::Closed, 1.0, 2, 7, start);
+        assert_eq!(closed.behind(start + Duration::from_secs(2)), 0);
     }
 
     #[test]

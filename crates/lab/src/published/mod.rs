@@ -20,7 +20,7 @@ pub use answer::answers;
 
 use serde::{Deserialize, Serialize};
 
-use crate::record::{RunRecord, TargetSpec, TargetStepSummary};
+use crate::record::{LoadKind, RunRecord, TargetSpec, TargetStepSummary};
 use crate::target::{Engine, storage};
 
 /// A value of a table.
@@ -279,6 +279,25 @@ pub struct Beside {
 /// What was published beside a run; `None` for experiments without such figures.
 #[must_use]
 pub fn beside(run: &RunRecord) -> Option<Beside> {
+    let mut beside = experiment(run)?;
+    if held(run) {
+        beside.shapes.clear();
+        beside.notes.push(
+            "Clients were held to a rate (--rate), which says nothing of what they could do: no \
+             published shape is looked for."
+                .to_owned(),
+        );
+    }
+    Some(beside)
+}
+
+/// Whether clients were held to a rate, other than to look for one that is sustained.
+fn held(run: &RunRecord) -> bool {
+    let mut steps = run.manifest.plan.steps.iter();
+    steps.any(|s| s.setting.share.is_none() && matches!(s.load, LoadKind::Open { .. }))
+}
+
+fn experiment(run: &RunRecord) -> Option<Beside> {
     match run.manifest.plan.experiment.as_str() {
         "iibench-classic" => Some(classic::beside(run)),
         "redo-log" => Some(redo_log::beside(run)),

@@ -4,10 +4,11 @@
 use super::{Curve, Grid, Line, Plot, Value, figure, result, targets, words};
 use crate::record::RunRecord;
 
-/// The names of the steps of a run that begin so.
+/// The names of the steps of a run that begin so, without those that repeat one in an open loop.
 pub(super) fn steps<'a>(run: &'a RunRecord, prefix: &str) -> Vec<&'a str> {
     let all = run.manifest.plan.steps.iter();
-    let names = all.map(|s| s.name.as_str());
+    let own = all.filter(|s| s.setting.share.is_none());
+    let names = own.map(|s| s.name.as_str());
     names.filter(|name| name.starts_with(prefix)).collect()
 }
 

@@ -107,7 +107,8 @@ pub enum LoadKind {
     /// Operations begin at this rate per second whether or not the last one ended; latency counts
     /// from the intended start.
     Open {
-        /// Rows per second, over all clients; 0 where it is a share of another step's rate.
+        /// Rows per second, operations of mixes, over all clients; 0 where it is a share of another
+        /// step's rate.
         rate: f64,
         /// Gaps are exponentially distributed (a Poisson process), not equal.
         poisson: bool,

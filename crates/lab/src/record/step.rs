@@ -77,11 +77,12 @@ pub struct StepSummary {
     pub median_second: f64,
     /// Seconds that were stalls ([`super::StallRule`]).
     pub stall_seconds: u64,
-    /// Rows per second asked for, in open-loop loads and in the background of query steps; below
-    /// 95 % of it the step missed its target.
+    /// Rows per second asked for, in open-loop loads and in the background of query steps, or
+    /// operations per second of open-loop mixes; below 95 % of it the step missed its target.
     pub rate_target: Option<f64>,
     /// The share of `rate_target` that was reached, where it was missed (below 95 %, rows of
-    /// transactions that were not yet due counted as written): the target did not keep up.
+    /// transactions that were not yet due counted as written; of mixes, the share of the operations
+    /// that were due): the target did not keep up.
     pub rate_missed: Option<f64>,
     /// Latency of the main operation, from its intended start.
     pub latency_ms: Latency,

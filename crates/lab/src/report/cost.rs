@@ -95,8 +95,10 @@ fn sustained(view: &View<'_>) -> Option<Table> {
         format!("Open loops: a rate is kept with a p99 of at most {limit} ms and no stall"),
     )
     .texts(&["target", "step"])
-    .numbers(&["rows/s asked", "p99 ms", "stalls s"])
-    .texts(&["kept"]);
+    .numbers(&["asked for"])
+    .texts(&["unit"])
+    .numbers(&["p99 ms", "stalls s"])
+    .texts(&["kept", "because"]);
     for one in analysis::sustained(view.run, limit) {
         let color = view.color_of(&one.target).unwrap_or(0);
         for tried in &one.tried {
@@ -104,9 +106,15 @@ fn sustained(view: &View<'_>) -> Option<Table> {
                 Cell::target(&one.target, color),
                 Cell::text(&tried.step),
                 Cell::number(tried.rate),
+                Cell::text(if one.operations {
+                    "operations/s"
+                } else {
+                    "rows/s"
+                }),
                 Cell::number(tried.p99_ms),
                 Cell::num(tried.stall_seconds.to_string()),
-                Cell::text(if tried.kept { "yes" } else { "no" }),
+                Cell::text(if tried.fault.is_none() { "yes" } else { "no" }),
+                Cell::text(tried.fault.clone().unwrap_or_default()),
             ]);
         }
     }
@@ -133,7 +141,7 @@ fn table(view: &View<'_>, cost: &Cost, step: &str) -> Table {
         "$ per million",
         "wear $",
     ])
-    .texts(&["not priced because"]);
+    .texts(&["not priced because", "no sustained rate because"]);
     for line in cost.lines.iter().filter(|l| l.step == step) {
         table.push(row(view, line));
     }
@@ -182,6 +190,7 @@ fn row(view: &View<'_>, line: &CostLine) -> Vec<Cell> {
         number(line.dollars_per_million),
         number(line.wear),
         Cell::text(line.reason.clone().unwrap_or_default()),
+        Cell::text(line.sustainable_reason.clone().unwrap_or_default()),
     ]
 }
 

@@ -311,7 +311,6 @@ impl Lap<'_, '_, '_> {
         if let Some(reason) = restart::unsupported(self.plan, self.target, step) {
             return self.pass_over(step, &reason);
         }
-        let step = &self.paced(step)?;
         let name = &self.target.name;
         self.cap(step.setting.iops)?;
         if step.setting.iops.is_some() && !self.envelope.status().caps_operations() {
@@ -320,6 +319,10 @@ impl Lap<'_, '_, '_> {
                 "the cap it is about is not in force here: see the limits",
             );
         }
+        let step = &match self.paced(step) {
+            Ok(step) => step,
+            Err(reason) => return self.pass_over(step, &reason),
+        };
         let mut dir = self
             .runner
             .run
@@ -368,14 +371,13 @@ impl Lap<'_, '_, '_> {
         Ok(())
     }
 
-    /// A step with the rate of its open loop, where that is a share of another step's.
-    fn paced(&self, step: &StepPlan) -> Result<StepPlan> {
+    /// A step with the rate of its open loop, where that is a share of another step's; why it has
+    /// none.
+    fn paced(&self, step: &StepPlan) -> std::result::Result<StepPlan, String> {
         let mut step = step.clone();
         if let (Some(share), LoadKind::Open { rate, .. }) = (&step.setting.share, &mut step.load) {
             let known = self.rates.get(&share.of).copied().filter(|r| 0.0 < *r);
-            let of = known.ok_or_else(|| {
-                Error::new(format!("step {}: {} has no rate", step.name, share.of))
-            })?;
+            let of = known.ok_or_else(|| format!("{} has no rate to take a share of", share.of))?;
             *rate = of * f64::from(share.percent) / 100.0;
         }
         Ok(step)
@@ -413,6 +415,7 @@ impl Lap<'_, '_, '_> {
             clients: step.setting.clients.unwrap_or(self.plan.clients),
             acknowledged: None,
             before: self.before,
+            salt: step.setting.share.as_ref().map_or(0, |s| s.percent),
         }))
     }
 

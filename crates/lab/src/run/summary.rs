@@ -221,10 +221,22 @@ fn rows_not_due(plan: &Plan, step: &StepPlan) -> f64 {
     f64::from(batch) * f64::from(plan.clients)
 }
 
+/// Whether the rate asked for is one of operations, not of rows.
+fn is_mix(m: &Measured, step: &StepPlan) -> bool {
+    matches!(m.main, Main::Queries) && matches!(step.load, LoadKind::Open { .. })
+}
+
 /// The share of the rate asked for that was reached, if that is too little.
 fn rate_missed(m: &Measured, ending: &Ending<'_>) -> Option<f64> {
     let f = &m.finished;
-    let asked = rate_target(ending.step)? * f.seconds;
+    let rate = rate_target(ending.step)?;
+    if is_mix(m, ending.step) {
+        // Of what was due: by chance, that is more or less than the rate says.
+        let done = f.queries as f64;
+        let share = done / (done + f.behind as f64).max(1.0);
+        return (share < RATE_SHARE_MIN).then_some(share);
+    }
+    let asked = rate * f.seconds;
     let most = f.rows as f64 + rows_not_due(ending.plan, ending.step);
     (most < asked * RATE_SHARE_MIN).then(|| f.rows as f64 / asked)
 }
@@ -266,9 +278,13 @@ fn warnings(m: &Measured, ending: &Ending<'_>, total: &OsDelta) -> Vec<String> {
         ));
     }
     if rate_missed(m, ending).is_some() {
-        let rate = f.rows as f64 / f.seconds.max(1e-9);
+        let (done, what) = match is_mix(m, ending.step) {
+            true => (f.queries, "operations/s done"),
+            false => (f.rows, "rows/s written"),
+        };
+        let rate = done as f64 / f.seconds.max(1e-9);
         let target = rate_target(ending.step).unwrap_or(0.0);
-        all.push(format!("{rate:.0} rows/s written of {target:.0} asked for"));
+        all.push(format!("{rate:.0} {what} of {target:.0} asked for"));
     }
     all.extend(client_share(m, ending, total));
     if let Some(kills) = ending

@@ -30,6 +30,7 @@ fn finished(wrong: &[&str]) -> Event {
         live_bytes: 2000 * 236,
         live_rows: 2000,
         wrong: wrong.iter().map(|&w| w.to_owned()).collect(),
+        behind: 0,
         extra: std::collections::BTreeMap::new(),
     }))
 }

@@ -109,6 +109,7 @@ pub(super) struct Counters {
     conflicts: AtomicU64,
     rolled_back: AtomicU64,
     deleted: AtomicU64,
+    behind: AtomicU64,
     live_rows: AtomicI64,
     live_bytes: AtomicI64,
     kinds: Mutex<Vec<Histogram<u64>>>,
@@ -185,6 +186,7 @@ pub(super) fn finished(
         live_bytes: live.bytes,
         live_rows: live.rows,
         rows_deleted: counters.deleted(),
+        behind: counters.behind.load(Ordering::Relaxed),
         extra,
         ..finished
     })
@@ -203,7 +205,9 @@ fn run(shared: &Shared<'_>, number: u32, task: Task) -> Result<(), String> {
     let seat = Seat {
         client: number,
         clients: shared.plan.clients,
-        salt: running.live.rows ^ u64::from(shared.plan.clients),
+        salt: running.live.rows
+            ^ u64::from(shared.plan.clients)
+            ^ (u64::from(shared.plan.salt) << 24),
         taken: &shared.counters.taken,
         operations: shared.plan.operations,
     };
@@ -240,6 +244,8 @@ fn run(shared: &Shared<'_>, number: u32, task: Task) -> Result<(), String> {
         }
         count(shared, &mut link, task);
     }
+    let behind = pace.behind(time::now());
+    shared.counters.behind.fetch_add(behind, Ordering::Relaxed);
     let mut all = shared.counters.kinds.lock();
     if all.is_empty() {
         *all = kinds;

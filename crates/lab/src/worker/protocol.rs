@@ -106,6 +106,10 @@ pub struct Step {
     /// What a workload with tables of its own left before this step.
     #[serde(default)]
     pub before: Before,
+    /// Other in steps that begin with the same rows and clients, so that their clients do not draw
+    /// the same numbers.
+    #[serde(default)]
+    pub salt: u8,
 }
 
 /// What a workload with tables of its own has in the target.
@@ -270,6 +274,10 @@ pub struct Finished {
     pub live_rows: u64,
     /// Wrong answers the clients got; the first few.
     pub wrong: Vec<String>,
+    /// Operations of an open loop that were due when its time was up and had not begun; counted
+    /// for mixes.
+    #[serde(default)]
+    pub behind: u64,
     /// The workload's own numbers.
     #[serde(default)]
     pub extra: BTreeMap<String, f64>,

@@ -378,6 +378,7 @@ fn outcome(shared: &Shared<'_>, marks: &Marks, seconds: f64) -> Finished {
         live_bytes: 0,
         live_rows: 0,
         wrong: shared.wrong.lock().clone(),
+        behind: 0,
         extra: std::collections::BTreeMap::new(),
     }
 }

@@ -30,14 +30,25 @@ fn open(engine: &str, directory: &Path, spec: &Spec) -> Session {
 }
 
 fn run(session: &mut Session, task: Task, operations: u64, before: Before) -> Finished {
+    run_at(session, task, operations, before, LoadKind::Closed)
+}
+
+fn run_at(
+    session: &mut Session,
+    task: Task,
+    operations: u64,
+    before: Before,
+    load: LoadKind,
+) -> Finished {
     let plan = Step {
         work: Work::Program(task),
         operations,
         seconds_max: 600.0,
-        load: LoadKind::Closed,
+        load,
         clients: 3,
         acknowledged: None,
         before,
+        salt: 0,
     };
     let finished = step::run(session, &plan, &|_| {}).unwrap();
     assert_eq!(finished.wrong, Vec::<String>::new());
@@ -92,6 +103,34 @@ fn linkbench_counts_every_link() {
             assert!(0.0 < mixed.extra["getlinklist_count"] && 0 < mixed.query_entries);
         }
     }
+}
+
+/// Clients that are asked for more than they can do are late, and all of the wait is latency.
+#[test]
+fn mixes_count_latency_from_the_intended_start() {
+    let spec = Spec::Oltp(oltp::Params {
+        seed: 42,
+        tables: 2,
+        rows: 800,
+    });
+    let dir = tempfile::tempdir().unwrap();
+    let mut session = open("memory", dir.path(), &spec);
+    let load = run(&mut session, Task::Fill { tables: 0 }, 0, Before::default());
+    let closed = run(&mut session, Task::Mix, 300, after(&load));
+    let open = LoadKind::Open {
+        rate: 1e8,
+        poisson: true,
+    };
+    let late = run_at(&mut session, Task::Mix, 300, after(&load), open);
+    assert_eq!(closed.behind, 0);
+    assert!(1000 < late.behind, "{} were due", late.behind);
+    let longest = |finished: &Finished| {
+        let histogram = crate::load::decode_histogram(&finished.histogram).unwrap();
+        crate::load::latency_of(&histogram).max / 1e3
+    };
+    // The last to begin was due at the beginning; beside what its own work took.
+    let (late_max, seconds) = (longest(&late), late.seconds);
+    assert!(seconds * 0.5 < late_max, "{late_max} of {seconds} s");
 }
 
 #[test]

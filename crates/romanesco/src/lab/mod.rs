@@ -125,9 +125,17 @@ fn findings(out: &Path) -> Result<()> {
     let limit = record.manifest.plan.p99_ms;
     for one in analysis::sustained(&record, limit) {
         let (target, of) = (&one.target, &one.of);
-        match one.best {
-            Some(rate) => note!("{target} sustains {} rows/s in {of}", count(rate)),
-            None => note!("{target} sustains none of the rates tried in {of} (p99 {limit} ms)"),
+        let unit = if one.operations {
+            "operations/s"
+        } else {
+            "rows/s"
+        };
+        match (one.best, one.reason()) {
+            (Some(rate), _) => note!("{target} sustains {} {unit} in {of}", count(rate)),
+            (None, why) => note!(
+                "{target} sustains none of the rates tried in {of} (p99 {limit} ms): {}",
+                why.unwrap_or_default()
+            ),
         }
     }
     let beside = lab::published::beside(&record);

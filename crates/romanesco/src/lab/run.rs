@@ -71,11 +71,12 @@ pub(crate) struct Args {
     /// Background threads given to the engine [default: 2]
     #[arg(long, env = "LAB_THREADS")]
     threads: Option<u32>,
-    /// Rows per second for loads, open loop; `max` for as fast as they go; `auto` to look for the
-    /// highest rate that is sustained [default: max]
+    /// Rows per second for loads, operations for mixes (tpcc, linkbench, oltp-read-only), open
+    /// loop; `max` for as fast as they go; `auto` to look for the highest rate that is sustained
+    /// [default: max]
     #[arg(long, env = "LAB_RATE")]
     rate: Option<Rate>,
-    /// Arrivals of open-loop loads: poisson or uniform [default: poisson]
+    /// Arrivals of open loops: poisson or uniform [default: poisson]
     #[arg(long, env = "LAB_ARRIVAL", value_parser = arrival)]
     arrival: Option<bool>,
     /// The p99 that a rate must keep to count as sustained, in milliseconds [default: 100]

@@ -58,6 +58,80 @@ fn the_highest_sustained_rate_is_looked_for_in_open_loops() {
 }
 
 #[test]
+fn mixes_have_their_highest_sustained_rate_and_its_price() {
+    let place = Place::new();
+    let line = "run linkbench -t lmdb --preset smoke --time 0.6 --settle 0 --rate auto --out run";
+    let said = place.lab(line).exits(0);
+    let summary = place.whole("run");
+    let steps = summary["steps"].as_array().unwrap();
+    let names: Vec<&str> = steps.iter().map(|s| s["step"].as_str().unwrap()).collect();
+    assert_eq!(
+        names,
+        [
+            "load",
+            "warm",
+            "requests",
+            "requests-50",
+            "requests-70",
+            "requests-80",
+            "requests-90",
+            "requests-95"
+        ]
+    );
+    let closed = steps[2]["rate_mean"].as_f64().unwrap();
+    for (step, share) in steps[3..].iter().zip([0.5, 0.7, 0.8, 0.9, 0.95]) {
+        let asked = step["rate_target"].as_f64().unwrap();
+        assert!((asked / closed - share).abs() < 1e-9, "{asked} of {closed}");
+        assert!(step["queries"]["queries"].as_u64().unwrap() > 0, "{step:#}");
+    }
+    let unit = said.err.contains("operations/s in requests");
+    assert!(unit || said.err.contains("sustains none"), "{}", said.err);
+    let cost = place.json("run/cost.json");
+    for line in cost["lines"].as_array().unwrap() {
+        let of = line["step"].as_str().unwrap();
+        assert!(["load", "warm", "requests"].contains(&of), "{line:#}");
+        // A rate or the reason why there is none.
+        let none = line["sustainable"].is_null();
+        assert_ne!(none, line["sustainable_reason"].is_null(), "{line:#}");
+        let priced = !line["total"].is_null() && !none;
+        assert_eq!(
+            line["sustainable_per_dollar"].is_number(),
+            priced,
+            "{line:#}"
+        );
+        assert!(of == "requests" || none, "{line:#}");
+    }
+    let terminal = place.lab("cost run").exits(0);
+    assert!(terminal.out.contains("sustained per $"), "{}", terminal.out);
+}
+
+#[test]
+fn mixes_go_at_a_rate() {
+    let place = Place::new();
+    let line = "run oltp-read-only -t memory --preset smoke --settle 0 --rate 40 --arrival uniform \
+                --out run";
+    let planned = place.lab(&format!("{line} --dry-run")).exits(0);
+    let said = planned.out + &planned.err;
+    assert_eq!(
+        said.matches("open loop at 40 operations/s").count(),
+        2,
+        "{said}"
+    );
+    place.lab(line).exits(0);
+    let summary = place.whole("run");
+    let steps = summary["steps"].as_array().unwrap();
+    assert_eq!(steps[0]["rate_target"], Value::Null, "loads are not mixes");
+    for step in &steps[1..] {
+        assert_eq!(step["rate_target"], 40.0);
+        // By the schedule of a second: no machine does more of it.
+        let done = step["queries"]["queries"].as_u64().unwrap();
+        assert!((1..=45).contains(&done), "{step:#}");
+    }
+    let report = place.text("run/report.html");
+    assert!(report.contains("no published shape is looked for"));
+}
+
+#[test]
 fn queries_run_beside_the_load() {
     let (_place, summary) = classic("-t memory,lmdb --queries 200 --rate 6000 --batch 20");
     for step in summary["steps"].as_array().unwrap() {
