@@ -17,7 +17,7 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
     sizes,
     steps: no_steps,
     program: Some(Programmed {
-        variants: &["thousand", "full"],
+        variants: &["thousand", "full", "disk"],
         clients: 1,
         direct: false,
         cut: true,
@@ -28,6 +28,10 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
 
 /// Numbers of tables.
 pub(crate) const TABLES: [u64; 5] = [1, 10, 100, 1000, 10_000];
+
+/// Reads, and writes, a second of a disk that seeks: what one of 2008 could do. Of such a disk's
+/// bandwidth nothing is taken: reads in a row are few and large.
+pub(crate) const SEEKS: u64 = 200;
 
 fn sizes(preset: Preset) -> Sizes {
     let of = |rows, memory_mib, cache_mib, load_seconds| {
@@ -54,7 +58,7 @@ fn steps(sizes: &Sizes, variant: &str) -> Vec<StepPlan> {
     let some = TABLES
         .into_iter()
         .filter(|n| *n <= most && n * 10 <= sizes.rows);
-    let pairs = some.flat_map(|tables| {
+    let each = some.flat_map(|tables| {
         let insert = step(
             &format!("insert-{tables}"),
             format!(
@@ -78,15 +82,26 @@ fn steps(sizes: &Sizes, variant: &str) -> Vec<StepPlan> {
                 ..Setting::default()
             },
         );
-        [
-            StepPlan {
-                operations: sizes.rows,
-                ..insert
+        let disk = StepPlan {
+            name: format!("disk-{tables}"),
+            about: format!("the same within {SEEKS} reads a second, as of a disk that seeks"),
+            setting: Setting {
+                iops: Some(SEEKS),
+                ..scan.setting.clone()
             },
-            scan,
+            ..scan.clone()
+        };
+        let insert = StepPlan {
+            operations: sizes.rows,
+            ..insert
+        };
+        [
+            Some(insert),
+            Some(scan),
+            (variant == "disk").then_some(disk),
         ]
     });
-    pairs.collect()
+    each.flatten().collect()
 }
 
 #[cfg(test)]
@@ -121,5 +136,19 @@ mod tests {
             _ => false,
         });
         assert!(alternate);
+    }
+
+    #[test]
+    fn a_disk_that_seeks_scans_once_more_and_cold_within_its_reads() {
+        let all = steps(&sizes(Preset::Quick), "disk");
+        assert_eq!(all.len(), 12);
+        for three in all.chunks(3) {
+            let [_, scan, disk] = three else {
+                panic!("{three:?}");
+            };
+            assert_eq!((scan.setting.iops, disk.setting.iops), (None, Some(SEEKS)));
+            assert!(disk.setting.cold && disk.name.starts_with("disk-"));
+            assert_eq!(disk.work, scan.work);
+        }
     }
 }

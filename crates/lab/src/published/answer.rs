@@ -6,6 +6,7 @@ use Unit::{Bytes, Number, Percent};
 use super::compression::load;
 use super::{figure, programs};
 use crate::experiment::compression::{COMPRESSORS, CONSTANT};
+use crate::experiment::many_tables::SEEKS;
 use crate::record::RunRecord;
 use crate::report;
 
@@ -205,6 +206,10 @@ fn tables(run: &RunRecord) -> Vec<Part> {
     });
     parts.extend(ends(run, "scan-", |step| {
         let words = format!("# scanned from {}", count(step));
+        part(step, "entries_per_second", Number, &words)
+    }));
+    parts.extend(ends(run, "disk-", |step| {
+        let words = format!("# from {} within {SEEKS} reads a second", count(step));
         part(step, "entries_per_second", Number, &words)
     }));
     parts

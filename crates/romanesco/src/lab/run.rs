@@ -110,7 +110,7 @@ pub(crate) struct Args {
     #[arg(long, env = "LAB_QUERIES")]
     queries: Option<f64>,
     /// The variant of the workload: spec or percona (tpcc), facebook or callaghan (linkbench),
-    /// thousand or full (many-tables)
+    /// thousand, full or disk (many-tables)
     #[arg(long, env = "LAB_VARIANT", value_name = "NAME")]
     variant: Option<String>,
     /// Prices of the report: those of `lab list prices`, or a TOML file [default: aws-2025]

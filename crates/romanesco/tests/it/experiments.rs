@@ -97,6 +97,27 @@ fn clients_read_more_and_more_at_once() {
 }
 
 #[test]
+fn many_tables_are_scanned_within_the_reads_of_a_disk_that_seeks() {
+    let place = Place::new();
+    let summary = smoke(
+        &place,
+        "many-tables",
+        "--rows 1000 --time 60 --variant disk",
+    );
+    for name in ["disk-1", "disk-10", "disk-100"] {
+        // What keeps nothing on disk has no cold scan, capped or not.
+        assert!(step(&summary, "memory", name)["unsupported"].is_string());
+        let disk = step(&summary, "betree", name);
+        match disk["unsupported"].as_str() {
+            Some(why) => assert!(why.contains("not in force"), "{why}"),
+            None => assert_eq!(disk["queries"]["entries"], 1000, "{disk:#}"),
+        }
+    }
+    let report = place.text("run/report.html");
+    assert!(report.contains("within 200 reads a second"));
+}
+
+#[test]
 fn ten_writers_insert_in_memory_and_beyond() {
     let place = Place::new();
     let summary = smoke(&place, "insert-vs-threads", "--rows 8000 --time 60");
