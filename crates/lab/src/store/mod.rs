@@ -3,10 +3,12 @@
 //! Small files are written atomically; series grow by whole lines; a step counts only when its
 //! `status.json` says `done`, which is written last. `docs/results.md` describes every file.
 
+mod base;
 mod histograms;
 mod load;
 mod step_dir;
 
+pub use base::{Base, load_base};
 pub use load::load;
 pub use step_dir::{StepDir, reason_name};
 

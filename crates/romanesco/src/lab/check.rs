@@ -11,13 +11,15 @@ const DEFAULT_RULES: [&str; 2] = ["rate_mean<-5%", "write_amplification>+5%"];
 #[derive(clap::Args)]
 #[command(
     after_help = "Exit code: 0 ok, 1 regression, 2 invalid run, 3 error.\n\nExample: romanesco \
-lab check out/after --base out/before --fail-if 'ips<-5%' --fail-if 'stall_seconds>0'"
+lab check out/after --base out/before --fail-if 'ips<-5%' --fail-if 'stall_seconds>0'\n  \
+(or --base before.json, kept by `romanesco lab export out/before --format json -o before.json`)"
 )]
 pub(crate) struct Args {
     /// The results directory
     run: PathBuf,
-    /// The results directory to compare with
-    #[arg(long, value_name = "RUN")]
+    /// What to compare with: a results directory, its summary.json, or what `lab export --format
+    /// json` wrote
+    #[arg(long, value_name = "RUN|FILE")]
     base: PathBuf,
     /// Fail if a metric moved too far: `METRIC<-5%`, `METRIC>+5%`, or beyond a value: `METRIC>0`,
     /// `METRIC<1000` [default: rate_mean<-5% and write_amplification>+5%]
@@ -29,7 +31,8 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args) -> Result<u8> {
-    let (run, base) = (store::load(&args.run)?, store::load(&args.base)?);
+    let run = store::load(&args.run)?;
+    let base = store::load_base(&args.base, &run)?;
     let mut rules = args.fail_if.clone();
     if rules.is_empty() {
         rules = DEFAULT_RULES
@@ -37,7 +40,8 @@ pub(crate) fn run(args: &Args) -> Result<u8> {
             .map(|r| r.parse())
             .collect::<Result<_, String>>()?;
     }
-    let check = analysis::check(&run, &base, &rules)?;
+    let mut check = analysis::check(&run, &base.record, &rules)?;
+    check.notes.extend(base.notes);
     if args.json {
         say!("{}", serde_json::json!(check));
     } else {

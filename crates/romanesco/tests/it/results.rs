@@ -132,6 +132,26 @@ fn every_command_reads_the_results() {
     let strict = "check run --base run --fail-if rows>5 --json";
     let verdict: Value = serde_json::from_str(&place.lab(strict).exits(1).out).unwrap();
     assert!(verdict.is_object());
+    // The base may be a file that was kept of a run.
+    place.lab("export run --format json -o base.json").exits(0);
+    std::fs::copy(place.path("run/summary.json"), place.path("alone.json")).unwrap();
+    for (base, note) in [
+        ("run/summary.json", ""),
+        ("base.json", ""),
+        ("alone.json", "alone.json has no plan"),
+    ] {
+        let said = place.lab(&format!("check run --base {base}")).exits(0).out;
+        assert!(said.contains(note), "{base}: {said}");
+    }
+    for (base, needle) in [
+        ("run/manifest.json", "it is the manifest of a run"),
+        ("run/cost.json", "it is the cost of a run"),
+        ("run/report.html", "is no base"),
+        ("gone.json", "gone.json"),
+    ] {
+        let ran = place.lab(&format!("check run --base {base}"));
+        ran.refuses(3, &[needle, "lab export --format json"]);
+    }
     let watched = place.lab("watch run --once").exits(0).out;
     assert!(watched.contains("steps 2/2  complete"), "{watched}");
     place.lab("report run -o first.html").exits(0);
