@@ -18,7 +18,7 @@ use super::observe::{Observer, envelope_record};
 use super::power::Power;
 use super::progress::Second;
 use super::restart;
-use super::server::Server;
+use super::server::{Server, room};
 use super::summary::{Ending, summarize};
 use crate::analysis;
 use crate::envelope::{Cgroups, Envelope, Limits, Mode, data_device};
@@ -180,7 +180,7 @@ pub(super) fn server(
         Kind::Embedded(_) | Kind::Foreign(_) => Ok(None),
     };
     started.map_err(|e| Error {
-        message: format!("{}: {}", spec.name, e.message),
+        message: format!("{}: {}{}", spec.name, e.message, room(&log, dir)),
         failure: e.failure,
     })
 }
@@ -296,11 +296,14 @@ impl Lap<'_, '_, '_> {
         let death = self.server.as_mut().and_then(|s| s.death_soon(envelope));
         let error = death.as_ref().unwrap_or(error);
         // Engines name themselves.
-        let message = if error.message.starts_with(&format!("{name}: ")) {
+        let mut message = if error.message.starts_with(&format!("{name}: ")) {
             error.message.clone()
         } else {
             format!("{name}: {}", error.message)
         };
+        if let Some(server) = &self.server {
+            message.push_str(&room(server.log(), &self.dir));
+        }
         Error {
             message,
             failure: error.failure,

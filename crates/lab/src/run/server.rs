@@ -152,6 +152,11 @@ impl Server {
         self.child.id()
     }
 
+    /// Its messages.
+    pub(super) fn log(&self) -> &Path {
+        &self.log
+    }
+
     /// Where the driver finds it.
     pub(super) fn uri(&self) -> &str {
         &self.uri
@@ -327,9 +332,56 @@ fn last_words(log: &Path) -> String {
     }
 }
 
+/// How servers say that their disk is full.
+const FULL: [&str; 2] = ["No space left on device", "failed with error 28"];
+
+/// What to add to a failure where the server's messages say that its disk is full: what its client
+/// was told may be anything.
+pub(super) fn room(log: &Path, directory: &Path) -> String {
+    let text = fs::read(log).unwrap_or_default();
+    let text = String::from_utf8_lossy(&text);
+    match FULL.iter().any(|words| text.contains(words)) {
+        true => format!(
+            "; no room left on the disk of {}: make room, or name another with --data-dir",
+            directory.display()
+        ),
+        false => String::new(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_full_disk_is_known_by_what_servers_say_of_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let log = dir.path().join("log");
+        let at = Path::new("/small/data");
+        assert_eq!(room(&log, at), "");
+        for (said, full) in [
+            (
+                "[ERROR] InnoDB: preallocating 9 bytes for file ./a failed with error 28",
+                true,
+            ),
+            (
+                "PANIC:  could not write to file \"pg_wal/x\": No space left on device",
+                true,
+            ),
+            (
+                "Disk is full writing 'a' (Errcode: 28 \"No space left on device\").",
+                true,
+            ),
+            ("[Note] InnoDB: writing the file full; please wait", false),
+            ("[ERROR] InnoDB: reading failed with error 2", false),
+        ] {
+            fs::write(&log, said).unwrap();
+            assert_eq!(
+                room(&log, at).contains("no room left on the disk of /small"),
+                full
+            );
+        }
+    }
 
     #[test]
     fn what_a_server_said_last_is_its_errors() {

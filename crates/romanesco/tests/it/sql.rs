@@ -30,7 +30,7 @@ fn there(files: &[&str]) -> bool {
     false
 }
 
-fn mariadb() -> bool {
+pub(crate) fn mariadb() -> bool {
     there(&["/usr/sbin/mariadbd", "/usr/lib/mysql/plugin/ha_rocksdb.so"])
 }
 

@@ -5,17 +5,22 @@ use std::process::Command;
 
 use crate::program::{Place, finish, is_root};
 
-/// A file system of 24 MiB, unmounted when dropped.
+/// A file system of 24 MiB, or another size, unmounted when dropped.
 struct SmallDisk(std::path::PathBuf);
 
 impl SmallDisk {
     /// `None`, said aloud, where this process may not mount.
     fn mount(place: &Place) -> Option<SmallDisk> {
+        SmallDisk::of(place, 24)
+    }
+
+    /// One of so many MiB.
+    fn of(place: &Place, mib: u32) -> Option<SmallDisk> {
         let dir = place.path("small");
         fs::create_dir(&dir).unwrap();
         let mut mount = Command::new("mount");
         mount
-            .args(["-t", "tmpfs", "-o", "size=24m", "tmpfs"])
+            .args(["-t", "tmpfs", "-o", &format!("size={mib}m"), "tmpfs"])
             .arg(&dir);
         let mounted = is_root() && mount.output().is_ok_and(|o| o.status.success());
         if !mounted {
@@ -72,6 +77,96 @@ fn a_full_disk_fails_its_target_only() {
     assert!(place.text("run/report.html").contains("no room left"));
     place.lab("export run").exits(0);
     place.lab("watch run --once").exits(2);
+}
+
+/// A database that is too large for its disk from the beginning, and one that grows beyond it.
+#[test]
+fn a_full_disk_fails_a_server_only() {
+    if !crate::sql::mariadb() {
+        return;
+    }
+    for (mib, met) in [(60, "could not be prepared"), (180, "is full")] {
+        let place = Place::new();
+        let Some(_disk) = SmallDisk::of(&place, mib) else {
+            return;
+        };
+        // What is on this disk is memory, and would be counted as the server's.
+        let ran = place
+            .lab(
+                "run iibench-classic -t mariadb,null --rows 400000 --settle 0 --mem 0 --data-dir \
+                 small --out run --force",
+            )
+            .exits(2);
+        let statuses = place.statuses("run");
+        assert_eq!(
+            (statuses[0].1.as_str(), statuses[1].1.as_str()),
+            ("failed", "done")
+        );
+        for needle in [met, "no room left on the disk of", "small", "--data-dir"] {
+            assert!(statuses[0].2.contains(needle), "{needle}: {statuses:?}");
+        }
+        assert!(ran.err.contains("no room left"), "{}", ran.err);
+        assert_eq!(place.names("small"), [""; 0], "data were left");
+        assert!(place.text("run/report.html").contains("no room left"));
+    }
+}
+
+/// Whether a program is on the path, and where.
+fn on_path(name: &str) -> Option<std::path::PathBuf> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let mut all = std::env::split_paths(&path).map(|directory| directory.join(name));
+    all.find(|file| file.is_file())
+}
+
+#[test]
+fn a_server_that_is_missing_names_its_package() {
+    let place = Place::new();
+    let line = |target: &str| format!("run iibench-classic -t {target} --preset smoke --out run");
+    let mut bare = place.command(&line("mariadb"));
+    bare.env("PATH", "");
+    finish(bare).refuses(3, &["setpriv is missing", "the package util-linux"]);
+    let Some(setpriv) = on_path("setpriv") else {
+        return;
+    };
+    // Servers are looked for beside the path as well, but not the program that makes a database.
+    fs::create_dir(place.path("bin")).unwrap();
+    std::os::unix::fs::symlink(setpriv, place.path("bin/setpriv")).unwrap();
+    let mut without = place.command(&line("mariadb"));
+    without.env("PATH", place.path("bin"));
+    finish(without).refuses(3, &["mariadb", "the package mariadb-server of Debian"]);
+    // Where the others are is hidden, by whoever may.
+    for (target, hidden, package) in [
+        ("postgres", "/usr/lib/postgresql", "postgresql"),
+        (
+            "mariadb:engine=myrocks",
+            "/usr/lib/mysql/plugin",
+            "mariadb-plugin-rocksdb",
+        ),
+    ] {
+        if !std::path::Path::new(hidden).exists() || !is_root() {
+            continue;
+        }
+        let path = std::env::var("PATH").unwrap();
+        let own = match target {
+            "postgres" => place.path("bin").display().to_string(),
+            _ => path,
+        };
+        let script = format!(
+            "mount -t tmpfs none {hidden} || exit 77; PATH={own} exec {} lab {}",
+            env!("CARGO_BIN_EXE_romanesco"),
+            line(target)
+        );
+        let mut hiding = place.outside("unshare");
+        hiding.args(["-m", "sh", "-c", &script]);
+        let ran = finish(hiding);
+        if ran.code == 77 || ran.err.contains("unshare") {
+            eprintln!("{hidden} cannot be hidden here: {}", ran.err);
+            continue;
+        }
+        let said = format!("the package {package} of Debian");
+        ran.refuses(3, &[target, "is missing", &said]);
+    }
+    assert_eq!(place.names("."), ["bin"], "something was written");
 }
 
 #[test]
