@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::address::{Address, Protocol, Way};
 use super::engine::Engine;
+use super::stats;
 use super::value::Value;
 use super::wire::Wire;
 use crate::target::database::{Configured, ServerFacts};
@@ -19,6 +20,7 @@ pub(super) fn gather(wire: &mut dyn Wire, address: &Address) -> Result<ServerFac
     };
     let engine = address.engine;
     facts.notes.push(engine.torn_writes().to_owned());
+    facts.notes.extend(stats::untold(wire, engine));
     if engine == Engine::MyRocks {
         let asked = wire.all("SHOW GLOBAL VARIABLES LIKE 'rocksdb_git_hash'", Vec::new());
         if let Some([_, Value::Text(hash)]) = asked

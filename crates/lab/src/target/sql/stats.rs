@@ -17,11 +17,7 @@ type Numbers = BTreeMap<String, u64>;
 /// What the engine says of itself now.
 pub(super) fn ask(wire: &mut dyn Wire, engine: Engine) -> Result<EngineStats, String> {
     Ok(match engine {
-        // Releases differ in where they keep these; the log's position they all tell.
-        Engine::Heap => {
-            let all = numbers(wire, POSTGRES, true);
-            postgres(&all.or_else(|_| numbers(wire, POSITION, true))?)
-        }
+        Engine::Heap => postgres(&postgres_numbers(wire)?.0),
         Engine::InnoDb => {
             let mut found = numbers(wire, "SHOW GLOBAL STATUS LIKE 'Innodb%'", false)?;
             // Only who is allowed to sees these.
@@ -48,23 +44,81 @@ const FAMILIES: &str = "SELECT STAT_TYPE, CAST(SUM(VALUE) AS UNSIGNED) FROM \
                         ('COMPACTION_PENDING', 'MEM_TABLE_FLUSH_PENDING', \
                         'CUR_SIZE_ALL_MEM_TABLES') GROUP BY STAT_TYPE";
 
-/// One row of columns named as they are used below.
-const POSTGRES: &str = "SELECT (pg_current_wal_lsn() - '0/0'::pg_lsn)::bigint AS wal, \
-     b.buffers_checkpoint AS checkpoint, b.buffers_clean + b.buffers_backend AS backend, \
-     b.checkpoints_timed + b.checkpoints_req AS checkpoints, d.blks_read AS misses, \
-     d.blks_hit AS hits, w.wal_sync AS syncs, w.wal_fpi AS images, w.wal_bytes::bigint AS bytes \
-     FROM pg_stat_bgwriter b, pg_stat_database d, pg_stat_wal w \
-     WHERE d.datname = current_database()";
+/// What a release of PostgreSQL is asked for (as in `server_version_num`): one row of columns,
+/// named as they are used below. From 17 on checkpoints have a view of their own, and what other
+/// processes write is in that of I/O; from 18 on that one has bytes, and the syncs of the log.
+fn question(release: u64) -> String {
+    let (checkpoints, others, view) = if release < 170_000 {
+        (
+            "b.buffers_checkpoint AS checkpoint, b.checkpoints_timed + b.checkpoints_req",
+            "b.buffers_backend".to_owned(),
+            "",
+        )
+    } else {
+        let pages = match release {
+            ..180_000 => "writes".to_owned(),
+            _ => format!("write_bytes / {BLOCK}"),
+        };
+        (
+            "c.buffers_written AS checkpoint, c.num_timed + c.num_requested",
+            format!(
+                "(SELECT COALESCE(SUM({pages}), 0)::bigint FROM pg_stat_io WHERE object = \
+                 'relation' AND backend_type NOT IN ('background writer', 'checkpointer'))"
+            ),
+            ", pg_stat_checkpointer c",
+        )
+    };
+    let syncs = match release {
+        ..180_000 => "w.wal_sync",
+        _ => "(SELECT COALESCE(SUM(fsyncs), 0)::bigint FROM pg_stat_io WHERE object = 'wal')",
+    };
+    format!(
+        "SELECT (pg_current_wal_lsn() - '0/0'::pg_lsn)::bigint AS wal, {checkpoints} AS \
+         checkpoints, b.buffers_clean + {others} AS backend, d.blks_read AS misses, d.blks_hit AS \
+         hits, {syncs} AS syncs, w.wal_fpi AS images, w.wal_bytes::bigint AS bytes FROM \
+         pg_stat_bgwriter b, pg_stat_database d, pg_stat_wal w{view} WHERE d.datname = \
+         current_database()"
+    )
+}
+
+/// The numbers of PostgreSQL, and why they are not all of them: the log's position all releases
+/// tell, and the rest is looked for where this one has it.
+fn postgres_numbers(wire: &mut dyn Wire) -> Result<(Numbers, Option<String>), String> {
+    let release = wire.number("SELECT current_setting('server_version_num')::bigint");
+    let all = release.and_then(|release| numbers(wire, &question(release), true));
+    match all {
+        Ok(all) => Ok((all, None)),
+        Err(why) => Ok((numbers(wire, POSITION, true)?, Some(why))),
+    }
+}
+
+/// What a server does not tell, and why: for people.
+pub(super) fn untold(wire: &mut dyn Wire, engine: Engine) -> Vec<String> {
+    let (what, why) = match engine {
+        Engine::Heap => (
+            "pages written and read, checkpoints, cache hits and syncs of its log",
+            postgres_numbers(wire).map_or_else(Some, |(_, why)| why),
+        ),
+        Engine::InnoDb => (
+            "splits and merges of its pages",
+            numbers(wire, METRICS, false).err(),
+        ),
+        Engine::MyRocks => ("what compaction owes", numbers(wire, FAMILIES, false).err()),
+        Engine::MyIsam | Engine::Aria => return Vec::new(),
+    };
+    let note = why.map(|why| format!("it does not tell {what}, which read n/a: {why}"));
+    note.into_iter().collect()
+}
 
 /// The first of these columns alone.
 const POSITION: &str = "SELECT (pg_current_wal_lsn() - '0/0'::pg_lsn)::bigint AS wal";
 
-/// The columns of [`POSTGRES`].
+/// The columns of [`question`], in their order.
 const COLUMNS: [&str; 9] = [
     "wal",
     "checkpoint",
-    "backend",
     "checkpoints",
+    "backend",
     "misses",
     "hits",
     "syncs",
@@ -312,30 +366,25 @@ fn aria(n: &Numbers) -> EngineStats {
 }
 
 fn postgres(n: &Numbers) -> EngineStats {
-    let get = |name: &str| of(n, name);
+    // What is not told is left out: a zero would be a figure.
+    let pages = |reason, name: &str| {
+        let pages = *n.get(name)?;
+        Some(count(reason, pages * BLOCK, Some(pages)))
+    };
+    let log = n.get("wal").map(|bytes| count(IoReason::Log, *bytes, None));
+    let written = [
+        log,
+        pages(IoReason::Checkpoint, "checkpoint"),
+        pages(IoReason::PageWrite, "backend"),
+    ];
+    let cache = n.get("hits").zip(n.get("misses"));
     EngineStats {
-        written: vec![
-            count(IoReason::Log, get("wal"), None),
-            count(
-                IoReason::Checkpoint,
-                get("checkpoint") * BLOCK,
-                Some(get("checkpoint")),
-            ),
-            count(
-                IoReason::PageWrite,
-                get("backend") * BLOCK,
-                Some(get("backend")),
-            ),
-        ],
+        written: written.into_iter().flatten().collect(),
         // From the kernel, whose page cache may have it.
-        read: vec![count(
-            IoReason::PageRead,
-            get("misses") * BLOCK,
-            Some(get("misses")),
-        )],
-        cache: Some(CacheStats {
-            hits: get("hits"),
-            misses: get("misses"),
+        read: pages(IoReason::PageRead, "misses").into_iter().collect(),
+        cache: cache.map(|(hits, misses)| CacheStats {
+            hits: *hits,
+            misses: *misses,
             ..CacheStats::default()
         }),
         // It does not say what is dirty.
@@ -356,12 +405,88 @@ fn postgres(n: &Numbers) -> EngineStats {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::target::sql::wire::{Answer, Cancel, Failure, Take};
 
     fn named(pairs: &[(&str, u64)]) -> Numbers {
         let owned = pairs
             .iter()
             .map(|(name, value)| ((*name).to_owned(), *value));
         owned.collect()
+    }
+
+    /// A server of PostgreSQL of a release, which knows the columns that one has.
+    struct Release(i64);
+
+    impl Wire for Release {
+        fn run(&mut self, _: &str) -> Answer<u64> {
+            Ok(0)
+        }
+
+        fn execute(&mut self, _: &str, _: Vec<Value>) -> Answer<u64> {
+            Ok(0)
+        }
+
+        fn rows(&mut self, text: &str, _: Vec<Value>, take: &mut Take<'_>) -> Answer<()> {
+            let from_17 = ["pg_stat_checkpointer", "pg_stat_io"];
+            let to_16 = ["b.buffers_checkpoint", "b.buffers_backend"];
+            let has = |names: &[&str]| names.iter().any(|name| text.contains(name));
+            let unknown = match self.0 {
+                ..140_000 => has(&["pg_stat_wal"]),
+                140_000..170_000 => has(&from_17),
+                170_000..180_000 => has(&to_16) || has(&["write_bytes"]),
+                _ => has(&to_16) || has(&["w.wal_sync", "SUM(writes)"]),
+            };
+            if unknown {
+                return Err(Failure {
+                    message: "column does not exist".to_owned(),
+                    conflict: false,
+                    duplicate: false,
+                });
+            }
+            let row = if text.contains("server_version_num") {
+                vec![Value::Int(self.0)]
+            } else if text == POSITION {
+                vec![Value::Int(1)]
+            } else {
+                (1..=9).map(Value::Int).collect()
+            };
+            take(row);
+            Ok(())
+        }
+
+        fn cancel(&self) -> Cancel {
+            Box::new(|| {})
+        }
+    }
+
+    #[test]
+    fn releases_of_postgresql_are_asked_where_they_keep_their_figures() {
+        for release in [140_005, 150_010, 160_000, 170_002, 180_001, 190_000] {
+            let mut wire = Release(release);
+            let stats = ask(&mut wire, Engine::Heap).unwrap();
+            assert_eq!(stats.written_bytes(IoReason::Checkpoint), 2 * BLOCK);
+            assert_eq!(stats.written_bytes(IoReason::PageWrite), 4 * BLOCK);
+            assert_eq!(stats.counters["checkpoints"], 3, "{release}");
+            assert_eq!(
+                (stats.cache.unwrap().misses, stats.counters["log_syncs"]),
+                (5, 7)
+            );
+            assert!(untold(&mut wire, Engine::Heap).is_empty(), "{release}");
+        }
+    }
+
+    #[test]
+    fn what_a_release_does_not_tell_is_left_out_and_named() {
+        let mut wire = Release(130_000);
+        let stats = ask(&mut wire, Engine::Heap).unwrap();
+        assert_eq!(stats.written_bytes(IoReason::Log), 1);
+        assert_eq!((stats.written.len(), stats.read.len()), (1, 0));
+        assert!(stats.cache.is_none() && !stats.counters.contains_key("checkpoints"));
+        let told = untold(&mut wire, Engine::Heap);
+        assert!(
+            told[0].contains("checkpoints") && told[0].contains("n/a: column does not exist"),
+            "{told:?}"
+        );
     }
 
     #[test]
