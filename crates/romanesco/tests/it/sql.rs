@@ -204,6 +204,21 @@ fn tables_without_transactions_are_filled_and_scanned_but_have_no_transactions()
 }
 
 #[test]
+fn postgres_fills_its_pages_as_it_is_told() {
+    if postgres() {
+        let place = open_place();
+        let line = "run fill-factor -t postgres --preset smoke --rows 2000 --settle 2 --out run";
+        place.lab(line).exits(0);
+        let summary = place.whole("run");
+        for name in ["load", "rebuild-75", "round3-75", "rebuild-100"] {
+            let step = find(&summary, "postgres", name);
+            assert!(step["unsupported"].is_null(), "{step:#}");
+            assert_eq!(step["integrity"]["rows_found"], 2000, "{step:#}");
+        }
+    }
+}
+
+#[test]
 fn data_are_encrypted_where_that_is_asked_for() {
     // Rows of this workload are groups of eleven digits with dashes between.
     let group = |bytes: &[u8]| bytes.iter().all(u8::is_ascii_digit);

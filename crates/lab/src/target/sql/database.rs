@@ -10,6 +10,7 @@ use stdx::time;
 use super::address::{Address, Protocol};
 use super::connection::Link;
 use super::engine::Engine;
+use super::private::FILL;
 use super::sales::{Sales, TABLE};
 use super::tables::SqlTables;
 use super::wire::{self, Wire};
@@ -95,7 +96,8 @@ pub(in crate::target) fn open(text: &str, request: &Open) -> Result<Box<dyn Data
     let dialect = address.dialect();
     let level = address.engine.level(request.durability);
     let logged = level != Durability::None;
-    let sales = Sales::new(dialect, Generator::new(request.rows), logged);
+    let fill = request.options.own.get(FILL).and_then(|f| f.parse().ok());
+    let sales = Sales::new(dialect, Generator::new(request.rows), logged).filled(fill);
     let mut wire = wire::connect(&address)?;
     let own = request.program.is_some();
     if !request.found {

@@ -163,7 +163,7 @@ impl Private {
     /// Whether pages can be made more or less full.
     #[must_use]
     pub fn fills(&self) -> bool {
-        self.engine == Engine::InnoDb
+        matches!(self.engine, Engine::InnoDb | Engine::Heap)
     }
 
     /// The storage engine.

@@ -31,6 +31,8 @@ pub(super) struct Sales {
     columns: Vec<(&'static str, Kind)>,
     /// Whether commits are logged.
     logged: bool,
+    /// Per cent to which pages of the table and its key are filled, where the table says so.
+    fill: Option<u8>,
 }
 
 impl Sales {
@@ -57,6 +59,17 @@ impl Sales {
             generator,
             columns,
             logged,
+            fill: None,
+        }
+    }
+
+    /// With pages filled to so many per cent, where that is a matter of the table: in InnoDB it is
+    /// one of the server.
+    pub(super) fn filled(self, fill: Option<u8>) -> Sales {
+        let here = self.dialect.protocol == Protocol::Postgres;
+        Sales {
+            fill: fill.filter(|_| here),
+            ..self
         }
     }
 
@@ -86,9 +99,11 @@ impl Sales {
         }
         let table = self.dialect.table(self.logged);
         let storage = self.dialect.storage(self.logged);
+        let fill = self.fill.map(|fill| format!(" WITH (fillfactor = {fill})"));
+        let fill = fill.unwrap_or_default();
         [
             format!("DROP TABLE IF EXISTS {TABLE}"),
-            format!("CREATE {table} {TABLE} ({columns}PRIMARY KEY ({KEY})){storage}"),
+            format!("CREATE {table} {TABLE} ({columns}PRIMARY KEY ({KEY}){fill}){storage}{fill}"),
         ]
     }
 
@@ -321,6 +336,19 @@ mod tests {
         assert!(post.insert(1).ends_with("($1,$2,$3,$4,$5,$6,$7,$8,$9,$10)"));
         assert!(post.create()[1].contains("data TEXT NOT NULL"));
         assert!(post.fields(3).is_err());
+    }
+
+    #[test]
+    fn pages_are_filled_as_a_step_asks_where_the_table_says_so() {
+        let post = sales(Protocol::Postgres, Engine::Heap, Shape::Hashed);
+        assert!(!post.create()[1].contains("fillfactor"));
+        let [_, create] = post.filled(Some(75)).create();
+        assert!(
+            create.ends_with("(transactionid) WITH (fillfactor = 75)) WITH (fillfactor = 75)"),
+            "{create}"
+        );
+        let maria = sales(Protocol::MySql, Engine::InnoDb, Shape::Hashed);
+        assert!(!maria.filled(Some(75)).create()[1].contains("fillfactor"));
     }
 
     #[test]
