@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use clap::Args;
 use kv::Engine;
-use server::{Config, Running};
+use server::{Config, Running, Signals};
 
 /// The line that starts it, as that of `romanesco serve`.
 #[derive(Args)]
@@ -38,8 +38,9 @@ pub fn host(line: &Host) -> Result<(), String> {
     config.cache_bytes = Some(setup.options.cache.bytes());
     let opened = factory.open(&line.dbpath, &setup.options);
     let engine: Arc<dyn Engine> = Arc::from(opened.map_err(|e| e.to_string())?);
+    let signals = Signals::catch().map_err(|e| e.to_string())?;
     let running = Running::start(config, engine).map_err(|e| e.message)?;
-    running.wait();
+    let waited = running.wait(signals);
     running.stop();
-    Ok(())
+    waited.map_err(|e| e.message)
 }
