@@ -269,10 +269,11 @@ impl Store {
     }
 
     /// Drop trees that the catalog does not know any more, those of names; later, if readers or a
-    /// writer forbid it now.
+    /// writer forbid it now. Those that were left before are tried again.
     pub(crate) fn drop_named(&self, names: impl IntoIterator<Item = String>) {
         let turn = self.turns.take(Some(WAIT), &|| self.check_not_closed());
-        let mut left: Vec<String> = names.into_iter().collect();
+        let before = std::mem::take(&mut *self.undropped.lock());
+        let mut left: Vec<String> = names.into_iter().chain(before).collect();
         if let Ok(Some(_turn)) = turn {
             left.retain(|name| match self.engine.drop_tree(name) {
                 Ok(()) => false,
@@ -285,9 +286,9 @@ impl Store {
 
     /// Try again to drop trees that could not be dropped.
     pub(crate) fn drop_left_trees(&self) {
-        let left = std::mem::take(&mut *self.undropped.lock());
-        if !left.is_empty() {
-            self.drop_named(left);
+        let some = !self.undropped.lock().is_empty();
+        if some {
+            self.drop_named([]);
         }
     }
 

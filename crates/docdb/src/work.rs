@@ -3,8 +3,9 @@
 //! - W1. Whoever writes documents of a collection shares the collection's latch until the commit:
 //!   its indexes stay the same.
 //! - W2. The counts of the collections change with the commit, in the same engine transaction.
-//! - W3. The latch of a collection comes before the engine transaction, except in a multi-document
-//!   transaction, which waits for a latch only so long: engines with one writer could not go on.
+//! - W3. The latch of a collection comes before the turn and the engine transaction, except in a
+//!   multi-document transaction, which waits for a latch only so long: engines with one writer
+//!   could not go on.
 
 use std::rc::Rc;
 use std::sync::Arc;

@@ -116,7 +116,6 @@ impl Store {
         let indexes = collection.indexes().iter();
         let trees = indexes.map(|index| Stored::index_tree(uuid, index.number()));
         self.drop_named(trees.chain([Stored::records_tree(uuid)]));
-        self.drop_left_trees();
     }
 }
 

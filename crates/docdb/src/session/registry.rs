@@ -12,6 +12,7 @@ use super::transaction::{Phase, give_up};
 use crate::error;
 use crate::op::{Op, SessionId};
 use crate::store::Store;
+use crate::turn::WAIT;
 
 /// Sessions that may be in use at once (MongoDB's default).
 const SESSIONS_MAX: usize = 1_000_000;
@@ -180,7 +181,8 @@ impl Store {
     }
 
     /// End sessions (`endSessions`, `killSessions`): open transactions are aborted, and what their
-    /// writes did is forgotten.
+    /// writes did is forgotten; of the stored part that is left to expiry when others write for
+    /// long to an engine of one writer.
     ///
     /// # Errors
     /// As the engine's.
@@ -195,6 +197,12 @@ impl Store {
                 batch.delete_range(tree, kv::KeyRange::half_open(&start, &end));
             }
         }
+        if ids.is_empty() {
+            return Ok(());
+        }
+        let Some(_turn) = self.turns().take(Some(WAIT), &|| Ok(()))? else {
+            return Ok(());
+        };
         self.engine()
             .write(&batch, kv::Durability::Interval)
             .map_err(error::engine)

@@ -36,9 +36,9 @@ pub fn host(line: &Host) -> Result<(), String> {
     };
     let setup = config.engine_setup(factory)?;
     config.cache_bytes = Some(setup.options.cache.bytes());
+    let signals = Signals::catch().map_err(|e| e.to_string())?;
     let opened = factory.open(&line.dbpath, &setup.options);
     let engine: Arc<dyn Engine> = Arc::from(opened.map_err(|e| e.to_string())?);
-    let signals = Signals::catch().map_err(|e| e.to_string())?;
     let running = Running::start(config, engine).map_err(|e| e.message)?;
     let waited = running.wait(signals);
     running.stop();
