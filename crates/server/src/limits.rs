@@ -6,6 +6,10 @@ use std::time::Duration;
 /// because most of them wait for a log to be synced together.
 pub(crate) const WORKERS: usize = 256;
 
+/// Of these, those that may be writes outside of transactions: when the engine holds writers up,
+/// others go on.
+pub(crate) const WRITERS: usize = 192;
+
 /// Threads beside [`WORKERS`] for commands that let others go on: commit, abort, kill, look.
 pub(crate) const RESERVED: usize = 32;
 

@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::mpsc::channel;
+use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
 
 use bson::doc;
@@ -222,14 +222,20 @@ fn checkpoint(server: &Server, limit: Duration) -> Result<()> {
         drop(done.send(result));
     };
     stdx::sync::spawn("checkpoint", body).map_err(|error| system(&error))?;
-    made.recv_timeout(limit).unwrap_or_else(|_| {
-        let attributes = doc! {"limitMillis": i64::try_from(limit.as_millis()).unwrap_or(i64::MAX)};
-        let message = "The last checkpoint was not done in time; the next start reads the log";
-        server
-            .log
-            .info("STORAGE", 22_313, "SignalHandler", message, attributes);
-        Ok(())
-    })
+    match made.recv_timeout(limit) {
+        Ok(result) => return result,
+        Err(RecvTimeoutError::Timeout) => {}
+        Err(RecvTimeoutError::Disconnected) => {
+            let message = "the thread of the checkpoint did not come to its end";
+            return Err(Error::new(Code::INTERNAL_ERROR, message));
+        }
+    }
+    let attributes = doc! {"limitMillis": i64::try_from(limit.as_millis()).unwrap_or(i64::MAX)};
+    let message = "The last checkpoint was not done in time; the next start reads the log";
+    server
+        .log
+        .info("STORAGE", 22_313, "SignalHandler", message, attributes);
+    Ok(())
 }
 
 /// Threads for the sockets: they parse and copy, the work is elsewhere.

@@ -14,7 +14,7 @@ use crate::auth::scram::Mechanism;
 use crate::auth::users::random;
 use crate::commands;
 use crate::config::{Config, TlsMode};
-use crate::limits::{RESERVED, WORKERS};
+use crate::limits::{RESERVED, WORKERS, WRITERS};
 use crate::net::Tls;
 use crate::state::clients::Clients;
 use crate::state::clock::{self, Clock};
@@ -66,6 +66,8 @@ pub(crate) struct Server {
     pub(crate) pool: Pool,
     /// Permits for them.
     pub(crate) admission: Semaphore,
+    /// Permits for writes, which come first.
+    pub(crate) writers: Semaphore,
     /// Permits for commands that are not held up.
     pub(crate) reserved: Semaphore,
     /// The encryption of connections, unless it is off.
@@ -123,6 +125,7 @@ impl Server {
             operations: Operations::default(),
             pool: Pool::default(),
             admission: Semaphore::new(WORKERS),
+            writers: Semaphore::new(WRITERS),
             reserved: Semaphore::new(RESERVED),
             clients: Clients::default(),
             connections: Arc::new(Connections::new(config.max_connections)),

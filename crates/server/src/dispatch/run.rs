@@ -115,6 +115,11 @@ async fn execute(request: &Arc<Request>) -> Result<Builder> {
         true => Some(allowed(request).await?),
         false => None,
     };
+    // What an open transaction writes lets go on who waits for it.
+    let _writer = match request.row.lane == Lane::Storage && held_up(request) {
+        true => Some(admit(request, &server.writers).await?),
+        false => None,
+    };
     let permit = admit(request, admission).await?;
     let (answer, done) = oneshot::channel();
     let job = Arc::clone(request);
@@ -137,6 +142,11 @@ async fn execute(request: &Arc<Request>) -> Result<Builder> {
 pub(crate) fn writes(request: &Request) -> bool {
     request.row.has(WRITES)
         || (request.row.name == "aggregate" && written(request.body()).is_some())
+}
+
+/// Whether the engine may hold a command up for long.
+fn held_up(request: &Request) -> bool {
+    writes(request) && !request.generic.in_transaction
 }
 
 /// Wait until writes are allowed (see `fsync`).

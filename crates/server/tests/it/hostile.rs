@@ -9,7 +9,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use bson::{Document, doc};
+use bson::spec::BinarySubtype;
+use bson::{Binary, Document, doc};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use stdx::Rng;
 use wire::{Header, OpCode};
@@ -58,6 +59,57 @@ fn resident() -> u64 {
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
     let number = line.unwrap().split_whitespace().next().unwrap();
     number.parse::<u64>().unwrap() * 1_024
+}
+
+#[test]
+fn writers_that_wait_leave_room_for_readers() {
+    let site = Site::new();
+    let mut client = site.client();
+    client.ok("test", doc! {"insert": "c", "documents": [{"_id": 0}]});
+    let id = Binary {
+        subtype: BinarySubtype::Uuid,
+        bytes: vec![7; 16],
+    };
+    let session = doc! {"lsid": {"id": id}, "txnNumber": 1_i64, "autocommit": false};
+    let mut begin = doc! {"insert": "c", "documents": [{"_id": 1}], "startTransaction": true};
+    begin.extend(session.clone());
+    client.ok("test", begin);
+    // It waits for the transaction, and whoever writes to the collection waits for it.
+    let mut drop = site.client();
+    drop.send("test", doc! {"drop": "c"}, 0);
+    let waiting: Vec<Client> = (0..300)
+        .map(|_| {
+            let mut writer = site.client();
+            writer.send("test", doc! {"insert": "c", "documents": [{"a": 1}]}, 0);
+            writer
+        })
+        .collect();
+    // There are more of them than workers.
+    let begun = stdx::time::now();
+    loop {
+        let status = client.ok("admin", doc! {"serverStatus": 1});
+        let queue = status.get_document("globalLock").unwrap();
+        let queue = queue.get_document("currentQueue").unwrap();
+        if 40 <= queue.get_i32("writers").unwrap() {
+            break;
+        }
+        assert!(
+            begun.elapsed() < Duration::from_secs(60),
+            "they do not wait"
+        );
+    }
+    let mut reader = site.client();
+    reader.ok("test", doc! {"find": "c"});
+    let mut go_on = doc! {"insert": "c", "documents": [{"_id": 2}]};
+    go_on.extend(session.clone());
+    client.ok("test", go_on);
+    let mut end = doc! {"commitTransaction": 1};
+    end.extend(session);
+    client.ok("admin", end);
+    for mut writer in waiting {
+        let (_, reply) = writer.receive().unwrap();
+        assert_eq!(reply.get_i32("n").unwrap(), 1, "{reply}");
+    }
 }
 
 #[test]
