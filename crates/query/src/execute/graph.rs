@@ -1,6 +1,7 @@
 //! `$graphLookup`: breadth first, so that every document is found at its least depth.
 
 use std::collections::HashSet;
+use std::sync::Arc;
 
 use bson::{Bson, Document};
 
@@ -21,7 +22,15 @@ const BATCH: usize = 1000;
 pub(super) struct GraphRows {
     input: Box<dyn Rows>,
     lookup: GraphLookup,
-    current: Option<(Document, std::iter::Enumerate<std::vec::IntoIter<Document>>)>,
+    current: Option<Current>,
+}
+
+/// A row whose array is unwound.
+struct Current {
+    document: Document,
+    /// What the row was sorted by.
+    key: Option<Arc<[Bson]>>,
+    found: std::iter::Enumerate<std::vec::IntoIter<Document>>,
 }
 
 /// One search.
@@ -124,28 +133,34 @@ impl GraphRows {
 
     fn unwound(&mut self, host: &mut dyn Host) -> Result<Option<Row>> {
         loop {
-            if let Some((document, found)) = &mut self.current {
-                if let Some((at, element)) = found.next() {
-                    let mut document = document.clone();
+            if let Some(current) = &mut self.current {
+                if let Some((at, element)) = current.found.next() {
+                    let mut document = current.document.clone();
+                    let key = current.key.clone();
                     put(&mut document, &self.lookup.r#as, element.into());
                     let at = i64::try_from(at).unwrap_or(i64::MAX);
                     self.index(&mut document, Bson::Int64(at));
-                    return Ok(Some(Row::from_document(document)));
+                    return Ok(Some(Row::from_document(document).with_sort_key(key)));
                 }
                 self.current = None;
             }
             let Some(row) = self.input.next(host)? else {
                 return Ok(None);
             };
+            let key = row.sort_key();
             let mut document = row.into_document()?;
             let found = self.search(&document, host)?;
             let preserve = self.lookup.unwind.as_ref().is_some_and(|u| u.preserve);
             if found.is_empty() && preserve {
                 remove(&mut document, &self.lookup.r#as);
                 self.index(&mut document, Bson::Null);
-                return Ok(Some(Row::from_document(document)));
+                return Ok(Some(Row::from_document(document).with_sort_key(key)));
             }
-            self.current = Some((document, found.into_iter().enumerate()));
+            self.current = Some(Current {
+                document,
+                key,
+                found: found.into_iter().enumerate(),
+            });
         }
     }
 }
@@ -172,11 +187,12 @@ impl Rows for GraphRows {
         let Some(row) = self.input.next(host)? else {
             return Ok(None);
         };
+        let key = row.sort_key();
         let mut document = row.into_document()?;
         let found = self.search(&document, host)?;
         let found = found.into_iter().map(Bson::Document).collect();
         put(&mut document, &self.lookup.r#as, Bson::Array(found));
-        Ok(Some(Row::from_document(document)))
+        Ok(Some(Row::from_document(document).with_sort_key(key)))
     }
 }
 

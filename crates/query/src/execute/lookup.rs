@@ -4,6 +4,8 @@
 //! With one, the pipeline is bound to the values of its variables and run for every row; when
 //! nothing of it depends on the row, it is run once.
 
+use std::sync::Arc;
+
 use bson::{Bson, Document};
 
 use super::host::equal_to_one;
@@ -28,6 +30,8 @@ pub(super) struct LookupRows {
 
 struct Current {
     document: Document,
+    /// What the row was sorted by.
+    key: Option<Arc<[Bson]>>,
     found: Box<dyn Rows>,
     next: i64,
 }
@@ -102,25 +106,29 @@ impl LookupRows {
                     );
                     self.index(&mut document, Bson::Int64(current.next));
                     current.next += 1;
+                    let row = Row::from_document(document).with_sort_key(current.key.clone());
                     self.current = Some(current);
-                    return Ok(Some(Row::from_document(document)));
+                    return Ok(Some(row));
                 }
                 let preserve = self.lookup.unwind.as_ref().is_some_and(|u| u.preserve);
                 if current.next == 0 && preserve {
                     let mut document = current.document;
                     super::unwind::remove(&mut document, &self.lookup.r#as);
                     self.index(&mut document, Bson::Null);
-                    return Ok(Some(Row::from_document(document)));
+                    let row = Row::from_document(document);
+                    return Ok(Some(row.with_sort_key(current.key)));
                 }
             }
             host.check()?;
             let Some(row) = self.input.next(host)? else {
                 return Ok(None);
             };
+            let key = row.sort_key();
             let document = row.into_document()?;
             let found = self.find(&document, host)?;
             self.current = Some(Current {
                 document,
+                key,
                 found,
                 next: 0,
             });
@@ -144,12 +152,13 @@ impl Rows for LookupRows {
             return Ok(None);
         };
         host.check()?;
+        let key = row.sort_key();
         let mut document = row.into_document()?;
         let mut rows = self.find(&document, host)?;
         let found = collect(rows.as_mut(), host)?.into_iter();
         let found = found.map(Bson::Document).collect();
         put(&mut document, &self.lookup.r#as, Bson::Array(found));
-        Ok(Some(Row::from_document(document)))
+        Ok(Some(Row::from_document(document).with_sort_key(key)))
     }
 }
 

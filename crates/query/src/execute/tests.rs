@@ -544,3 +544,81 @@ fn large_facets_spill() {
     assert_eq!(small.spills, 2);
     assert_eq!(found, expected);
 }
+
+#[test]
+fn what_takes_rows_apart_or_adds_to_them_keeps_the_key_of_the_sort() {
+    let mut memory = Memory::with(
+        "other",
+        vec![doc! {"_id": 7, "b": 1}, doc! {"_id": 8, "b": 1}],
+    );
+    let over = bson!([
+        {"_id": 1, "a": 2, "x": [1, 2]},
+        {"_id": 2, "a": 1, "x": 1},
+        {"_id": 3, "a": 3, "x": []},
+        {"_id": 4, "a": 4}
+    ]);
+    let key = || bson!({"$project": {"_id": 1, "k": {"$meta": "sortKey"}}});
+    let sort = || bson!({"$sort": {"a": 1}});
+    let whole = bson!([
+        {"_id": 2, "k": [1]}, {"_id": 1, "k": [2]}, {"_id": 3, "k": [3]}, {"_id": 4, "k": [4]}
+    ]);
+    // Of two elements, of one that is no array, and of none.
+    let parts = bson!([
+        {"_id": 2, "k": [1]}, {"_id": 1, "k": [2]}, {"_id": 1, "k": [2]}, {"_id": 3, "k": [3]},
+        {"_id": 4, "k": [4]}
+    ]);
+    let unwind =
+        |path: &str| bson!({"$unwind": {"path": path, "preserveNullAndEmptyArrays": true}});
+    let stages = bson!([sort(), unwind("$x"), key()]);
+    check_with(&mut memory, stages, over.clone(), parts);
+    let lookup = bson!({"$lookup": {
+        "from": "other", "localField": "x", "foreignField": "b", "as": "o"
+    }});
+    let graph = bson!({"$graphLookup": {
+        "from": "other", "startWith": "$x", "connectFromField": "none", "connectToField": "b",
+        "as": "o"
+    }});
+    let found = bson!([
+        {"_id": 2, "k": [1]}, {"_id": 2, "k": [1]}, {"_id": 1, "k": [2]}, {"_id": 1, "k": [2]},
+        {"_id": 3, "k": [3]}, {"_id": 4, "k": [4]}
+    ]);
+    for join in [lookup, graph] {
+        let stages = bson!([sort(), join.clone(), key()]);
+        check_with(&mut memory, stages, over.clone(), whole.clone());
+        let stages = bson!([sort(), join, unwind("$o"), key()]);
+        check_with(&mut memory, stages, over.clone(), found.clone());
+    }
+}
+
+#[test]
+fn the_key_of_a_sort_is_refused_where_it_is_not_known() {
+    let key = || bson!({"$meta": "sortKey"});
+    let sort = || bson!({"$sort": {"a": 1}});
+    for stage in [
+        bson!({"$group": {"_id": null, "k": {"$push": key()}}}),
+        bson!({"$group": {"_id": key()}}),
+        bson!({"$bucketAuto": {"groupBy": "$a", "buckets": 1, "output": {"k": {"$push": key()}}}}),
+        bson!({"$match": {"$expr": {"$eq": [key(), [1]]}}}),
+        bson!({"$lookup": {"from": "b", "let": {"k": key()}, "pipeline": [], "as": "o"}}),
+        bson!({"$merge": {"into": "b", "let": {"k": key()}}}),
+        bson!({"$setWindowFields": {"output": {"k": {"$push": key()}}}}),
+    ] {
+        fails(bson!([sort(), stage]), numbers(), 168);
+    }
+    let shown = || bson!({"$project": {"_id": 0, "a": 1, "k": key()}});
+    fails(
+        bson!([sort(), {"$facet": {"f": [shown(), sort()]}}]),
+        numbers(),
+        17_308,
+    );
+    let stages = bson!([{"$facet": {"f": [sort(), shown(), {"$limit": 1}]}}]);
+    check(stages, numbers(), bson!([{"f": [{"a": 1, "k": [1]}]}]));
+    for stage in [
+        bson!({"$set": {"k": key()}}),
+        bson!({"$replaceWith": {"k": key()}}),
+        bson!({"$replaceRoot": {"newRoot": {"k": key()}}}),
+    ] {
+        let stages = bson!([sort(), {"$limit": 1}, stage, {"$project": {"_id": 0, "k": 1}}]);
+        check(stages, numbers(), bson!([{"k": [1]}]));
+    }
+}

@@ -1,5 +1,7 @@
 //! `$unwind`.
 
+use std::sync::Arc;
+
 use bson::{Bson, Document};
 
 use super::{Host, Rows};
@@ -14,9 +16,13 @@ pub(super) struct UnwindRows {
     current: Option<Current>,
 }
 
+/// What a row was sorted by, which all that is made of it keep.
+type Key = Option<Arc<[Bson]>>;
+
 /// A document that is being taken apart.
 struct Current {
     document: Document,
+    key: Key,
     elements: std::iter::Enumerate<std::vec::IntoIter<Bson>>,
 }
 
@@ -29,39 +35,40 @@ impl UnwindRows {
         }
     }
 
-    fn begin(&mut self, mut document: Document) -> Option<Row> {
+    fn begin(&mut self, mut document: Document, key: Key) -> Option<Row> {
         match take(&mut document, &self.unwind.path) {
             Some(Bson::Array(elements)) if !elements.is_empty() => {
                 self.current = Some(Current {
                     document,
+                    key,
                     elements: elements.into_iter().enumerate(),
                 });
                 None
             }
             Some(Bson::Array(_)) => {
                 remove(&mut document, &self.unwind.path);
-                self.alone(document)
+                self.alone(document, key)
             }
             Some(Bson::Null | Bson::Undefined) => {
                 put(&mut document, &self.unwind.path, Bson::Null);
-                self.alone(document)
+                self.alone(document, key)
             }
-            None => self.alone(document),
+            None => self.alone(document, key),
             Some(value) => {
                 put(&mut document, &self.unwind.path, value);
                 self.index(&mut document, Bson::Null);
-                Some(Row::from_document(document))
+                Some(Row::from_document(document).with_sort_key(key))
             }
         }
     }
 
     /// A document without elements.
-    fn alone(&self, mut document: Document) -> Option<Row> {
+    fn alone(&self, mut document: Document, key: Key) -> Option<Row> {
         if !self.unwind.preserve {
             return None;
         }
         self.index(&mut document, Bson::Null);
-        Some(Row::from_document(document))
+        Some(Row::from_document(document).with_sort_key(key))
     }
 
     fn index(&self, document: &mut Document, index: Bson) {
@@ -82,9 +89,10 @@ impl Rows for UnwindRows {
                         current.document.clone()
                     };
                     put(&mut document, &self.unwind.path, element);
+                    let key = current.key.clone();
                     let index = i64::try_from(at).unwrap_or(i64::MAX);
                     self.index(&mut document, Bson::Int64(index));
-                    return Ok(Some(Row::from_document(document)));
+                    return Ok(Some(Row::from_document(document).with_sort_key(key)));
                 }
                 self.current = None;
             }
@@ -92,7 +100,8 @@ impl Rows for UnwindRows {
             let Some(row) = self.input.next(host)? else {
                 return Ok(None);
             };
-            if let Some(row) = self.begin(row.into_document()?) {
+            let key = row.sort_key();
+            if let Some(row) = self.begin(row.into_document()?, key) {
                 return Ok(Some(row));
             }
         }

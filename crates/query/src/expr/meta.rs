@@ -1,5 +1,6 @@
 //! `$meta`: what is known of a document beside its fields. Of that there is the key it was sorted
-//! by, which whoever evaluates the expression binds as a variable no user can name.
+//! by, which whoever evaluates the expression binds as a variable no user can name: projections and
+//! the stages that map documents. Elsewhere it is refused.
 
 use bson::Bson;
 
@@ -8,7 +9,7 @@ use super::env::Value;
 use super::field_path::FieldPath;
 use super::function::Function;
 use super::node::Base;
-use super::parse::path;
+use super::parse::{path, unknown};
 use super::{Dependencies, Expr, Scope};
 use crate::{Error, Result, show};
 
@@ -25,19 +26,29 @@ impl Dependencies {
     }
 }
 
-fn parse(_function: &'static Function, operand: &Bson, _scope: &Scope) -> Result<Expr> {
+fn parse(_function: &'static Function, operand: &Bson, scope: &Scope) -> Result<Expr> {
     match operand.as_str() {
+        Some("sortKey") if !scope.has_sort_key() => Err(unknown("$meta")),
         Some("sortKey") => Ok(path(Base::Outer(SORT_KEY.into()), FieldPath::empty())),
         // Only a text search would have something to say.
         Some("textScore") => Err(Error::location(
             40_218,
             "query requires text score metadata, but it is not available",
         )),
-        _ => Err(Error::location(
-            17_308,
-            format!("Unsupported argument to $meta: {}", show::value(operand)),
-        )),
+        _ => Err(unsupported(operand)),
     }
+}
+
+fn unsupported(operand: &Bson) -> Error {
+    Error::location(
+        17_308,
+        format!("Unsupported argument to $meta: {}", show::value(operand)),
+    )
+}
+
+/// The error for the key of a sort where documents come from none.
+pub(crate) fn no_sort_key() -> Error {
+    unsupported(&Bson::from("sortKey"))
 }
 
 /// The parser makes a variable, so no call is ever evaluated; a missing value is harmless.

@@ -60,6 +60,7 @@ pub use env::{Env, System, Variables};
 pub use field_path::FieldPath;
 pub(crate) use function::names;
 pub use meta::SORT_KEY;
+pub(crate) use meta::no_sort_key;
 pub use node::Expr;
 pub use scope::Scope;
 pub(crate) use unit::{Unit, add as add_units};

@@ -84,7 +84,7 @@ fn parse_call(spec: &Document, scope: &Scope) -> Result<Expr> {
     }
 }
 
-fn unknown(name: &str) -> Error {
+pub(super) fn unknown(name: &str) -> Error {
     match name {
         "$function" | "$accumulator" | "$where" => Error::new(
             Code::BAD_VALUE,

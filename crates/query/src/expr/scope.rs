@@ -20,6 +20,7 @@ pub struct Scope {
     declared: Vec<Arc<str>>,
     collator: Option<Arc<Collator>>,
     depth: u32,
+    sort_key: bool,
 }
 
 impl Scope {
@@ -49,6 +50,19 @@ impl Scope {
     pub fn with_collator(mut self, collator: Option<Arc<Collator>>) -> Scope {
         self.collator = collator;
         self
+    }
+
+    /// The same where the key is at hand that documents were sorted by: whoever evaluates the
+    /// expression binds it.
+    #[must_use]
+    pub(crate) fn with_sort_key(mut self) -> Scope {
+        self.sort_key = true;
+        self
+    }
+
+    /// Whether that key is at hand.
+    pub(super) fn has_sort_key(&self) -> bool {
+        self.sort_key
     }
 
     /// The collation of comparisons.

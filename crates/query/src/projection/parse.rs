@@ -97,7 +97,7 @@ struct Parser<'a> {
 
 impl<'a> Parser<'a> {
     fn new(settings: &'a Settings, form: Form) -> Parser<'a> {
-        let scope = settings.scope();
+        let scope = settings.scope().with_sort_key();
         Parser {
             settings,
             scope,

@@ -8,7 +8,7 @@ use bson::{Bson, Document};
 
 use super::out::Target;
 use super::{Stage, Unwind};
-use crate::expr::{Dependencies, Expr, FieldPath, Variables};
+use crate::expr::{Dependencies, Expr, FieldPath, Variables, no_sort_key};
 use crate::filter::Filter;
 use crate::number::Number;
 use crate::path::Path;
@@ -460,7 +460,7 @@ impl Facet {
     /// Parses the specification.
     ///
     /// # Errors
-    /// 40169, 40170 and 40600.
+    /// 40169, 40170 and 40600; 17308 for `{$meta: "sortKey"}` without a `$sort` in the same facet.
     pub fn parse(spec: &Bson, settings: &Settings) -> Result<Facet> {
         let spec = match spec {
             Bson::Document(spec) if !spec.is_empty() => spec,
@@ -506,10 +506,21 @@ impl Facet {
                     ),
                 ));
             }
+            if wants_sort_key(&pipeline) {
+                return Err(no_sort_key());
+            }
             facets.push((name.clone(), pipeline));
         }
         Ok(Facet { facets })
     }
+}
+
+/// Whether a stage asks for the key of a sort that is not in the pipeline: a facet's rows are kept
+/// without theirs.
+fn wants_sort_key(pipeline: &Pipeline) -> bool {
+    let stages = pipeline.stages().iter();
+    let mut unsorted = stages.take_while(|stage| !matches!(stage, Stage::Sort(..)));
+    unsorted.any(|stage| matches!(stage, Stage::Transform(transform) if transform.reads_sort_key()))
 }
 
 /// The values of `let` for one document.

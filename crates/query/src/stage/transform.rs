@@ -2,7 +2,7 @@
 
 use bson::{Bson, Document};
 
-use crate::expr::{Dependencies, Env, Expr, Variables};
+use crate::expr::{Dependencies, Env, Expr, Variables, no_sort_key};
 use crate::path::Path;
 use crate::projection::Projection;
 use crate::settings::Settings;
@@ -49,9 +49,9 @@ impl Transform {
             }
             "$unset" => Transform::Unset(unset(spec)?),
             "$replaceRoot" => Transform::ReplaceRoot(replace_root(spec, settings)?),
-            "$replaceWith" => Transform::ReplaceRoot(Expr::parse(spec, &settings.scope())?),
+            "$replaceWith" => Transform::ReplaceRoot(new_root(spec, settings)?),
             "$redact" => {
-                let mut scope = settings.scope();
+                let mut scope = settings.scope().with_sort_key();
                 for decision in DECISIONS {
                     scope = scope.with_declared(decision);
                 }
@@ -64,7 +64,7 @@ impl Transform {
     /// Parses a stage of a pipeline-style update.
     ///
     /// # Errors
-    /// `InvalidOptions` for stages that updates do not allow.
+    /// `InvalidOptions` for stages that updates do not allow; 17308 for `{$meta: "sortKey"}`.
     pub fn parse_for_update(stage: &Document, settings: &Settings) -> Result<Transform> {
         let mut entries = stage.iter();
         let (Some((name, spec)), None) = (entries.next(), entries.next()) else {
@@ -77,6 +77,7 @@ impl Transform {
             return Err(not_in_update(name));
         }
         match Transform::parse(name, spec, settings)? {
+            Some(transform) if transform.reads_sort_key() => Err(no_sort_key()),
             Some(transform) => Ok(transform),
             None if super::parse::is_known(name) => Err(not_in_update(name)),
             None => Err(super::parse::unknown(name)),
@@ -232,7 +233,11 @@ fn replace_root(spec: &Bson, settings: &Settings) -> Result<Expr> {
             "BSON field '$replaceRoot.newRoot' is missing but a required field",
         )
     })?;
-    Expr::parse(root, &settings.scope())
+    new_root(root, settings)
+}
+
+fn new_root(spec: &Bson, settings: &Settings) -> Result<Expr> {
+    Expr::parse(spec, &settings.scope().with_sort_key())
 }
 
 fn replaced(expr: &Expr, document: &Document, variables: &Variables) -> Result<Document> {

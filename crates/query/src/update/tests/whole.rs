@@ -106,6 +106,12 @@ fn pipelines_compute() {
         40_324,
         "Unrecognized pipeline stage name: '$foo'",
     );
+    // Nothing was sorted.
+    let key = || bson!({"k": {"$meta": "sortKey"}});
+    for stage in [bson!({"$set": key()}), bson!({"$replaceWith": key()})] {
+        let message = "Unsupported argument to $meta";
+        fails(bson!([stage]), doc! {}, 17_308, message);
+    }
 }
 
 #[test]
