@@ -105,14 +105,19 @@ impl Examined {
         self.used_disk.store(true, Ordering::Relaxed);
     }
 
-    /// A plan that reads at `leaves` was executed. Statements of one command often have the same
-    /// one, which is named once.
+    /// A plan that reads at `leaves` was executed. Statements of one command often read at the same
+    /// ones: each is named as often as the plan has it that has it most.
     pub(crate) fn plan(&self, leaves: &[Leaf]) {
         let mut plans = self.plans.lock();
-        let known = |leaf: &Leaf| plans.iter().any(|plan| plan.is(leaf));
-        if !leaves.iter().all(known) {
-            let room = NAMED.saturating_sub(plans.len());
-            plans.extend(leaves.iter().take(room).cloned());
+        for (at, leaf) in leaves.iter().enumerate() {
+            if NAMED <= plans.len() {
+                return;
+            }
+            let count = |of: &[Leaf]| of.iter().filter(|other| other.is(leaf)).count();
+            let before = leaves.get(..at).map_or(0, count);
+            if count(plans.as_slice()) <= before {
+                plans.push(leaf.clone());
+            }
         }
     }
 }
@@ -136,5 +141,20 @@ mod tests {
             examined.plans().as_deref(),
             Some("IDHACK, COLLSCAN, EOF, EOF")
         );
+    }
+
+    #[test]
+    fn of_a_plan_is_named_what_is_new() {
+        let examined = Examined::default();
+        let plan = |names: &[&'static str]| {
+            let leaves: Vec<Leaf> = names.iter().copied().map(Leaf::plain).collect();
+            examined.plan(&leaves);
+            examined.plans().unwrap()
+        };
+        assert_eq!(plan(&["EOF"]), "EOF");
+        assert_eq!(plan(&["EOF", "COLLSCAN"]), "EOF, COLLSCAN");
+        assert_eq!(plan(&["EOF", "EOF"]), "EOF, COLLSCAN, EOF");
+        assert_eq!(plan(&["COLLSCAN", "EOF", "EOF"]), "EOF, COLLSCAN, EOF");
+        assert_eq!(plan(&vec!["IDHACK"; NAMED]).matches(',').count(), NAMED - 1);
     }
 }

@@ -90,7 +90,10 @@ impl Store {
                 let query = Query::of_find(op, &collection, request, &self.options().temp_dir)?;
                 self.explain_query(op, &collection, &query, &subject)
             }
-            Some(Named::View(_)) => self.explain_find_in_view(op, ns, request, verbosity),
+            Some(Named::View(_)) => {
+                self.check_find(op, request)?;
+                self.explain_find_in_view(op, ns, request, verbosity)
+            }
             None => self.explain_nothing(op, request, &subject),
         }
     }
@@ -174,8 +177,14 @@ impl Store {
         let mut done = Scanned::default();
         with_view(self, op, &mut |view| {
             let mut distinct = Distinct::new(Path::parse(&request.key)?, None);
-            let scanned = scan(op, view.snapshot()?, collection, index, &mut distinct)?;
-            done = scanned.unwrap_or_default();
+            done = Scanned::default();
+            scan(
+                op,
+                view.snapshot()?,
+                (collection, index),
+                &mut distinct,
+                &mut done,
+            )?;
             Ok(())
         })?;
         let took = stdx::time::now().saturating_duration_since(began);

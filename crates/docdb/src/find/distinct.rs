@@ -11,7 +11,7 @@ use query::value::equivalence_key_raw;
 use query::{Error, Namespace, Result};
 
 use super::count::drain;
-use super::distinct_scan::{index_for, scan};
+use super::distinct_scan::{Scanned, index_for, scan};
 use super::prepare::Query;
 use crate::catalog::Named;
 use crate::collection::Collection;
@@ -142,10 +142,11 @@ impl Store {
         with_view(self, op, &mut |view| {
             let new = || Distinct::new(path.clone(), query.collated.collator.clone());
             if let Some(index) = &index {
-                let mut distinct = new();
-                let scanned = scan(op, view.snapshot()?, &collection, index, &mut distinct)?;
-                if let Some(scanned) = scanned {
-                    scanned.report(op, index);
+                let (mut distinct, mut done) = (new(), Scanned::default());
+                let of = (&*collection, &**index);
+                let whole = scan(op, view.snapshot()?, of, &mut distinct, &mut done)?;
+                done.report(op, index);
+                if whole {
                     index.usage().note();
                     return Ok(distinct.into_values());
                 }

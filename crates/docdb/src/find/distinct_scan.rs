@@ -75,19 +75,19 @@ pub(crate) fn index_for(
     found.filter(|_| plain).map(Arc::clone)
 }
 
-/// Gather the values. `None` when a key does not say its value: the documents must be read.
+/// Gather the values. `false` when a key does not say its value: the documents must be read.
+/// `done` is told what was read in either case.
 pub(crate) fn scan(
     op: &Op<'_>,
     snapshot: &dyn Snapshot,
-    collection: &Collection,
-    index: &Index,
+    (collection, index): (&Collection, &Index),
     distinct: &mut Distinct,
-) -> Result<Option<Scanned>> {
+    done: &mut Scanned,
+) -> Result<bool> {
     let descending = index.directions().next().unwrap_or(false);
     let null = byte_of_null(descending);
     let cursor = snapshot.cursor(index.tree(), KeyRange::ALL, Direction::Forward);
     let mut cursor = cursor.map_err(error::engine)?;
-    let mut done = Scanned::default();
     let (mut prefix, mut bytes) = (Vec::new(), Vec::new());
     let mut there = cursor.advance().map_err(error::engine)?;
     while there {
@@ -98,10 +98,10 @@ pub(crate) fn scan(
         let entry = index.read_entry(cursor.key(), cursor.value());
         let entry = entry.ok_or_else(|| collection.corrupt_index(index))?;
         if entry.type_bits.first() == Some(&CUT) {
-            return Ok(None);
+            return Ok(false);
         }
         let Some(length) = component_length(entry.key, descending) else {
-            return Ok(None);
+            return Ok(false);
         };
         let component = entry.key.get(..length).unwrap_or_default();
         prefix.clear();
@@ -116,17 +116,17 @@ pub(crate) fn scan(
                 .ok()
                 .and_then(|(values, _)| values.into_iter().next())
             else {
-                return Ok(None);
+                return Ok(false);
             };
             distinct.add_value(value.as_raw_bson_ref())?;
             true
         };
         there = match known {
-            true => skip(cursor.as_mut(), &mut prefix, &mut done)?,
+            true => skip(cursor.as_mut(), &mut prefix, done)?,
             false => cursor.advance().map_err(error::engine)?,
         };
     }
-    Ok(Some(done))
+    Ok(true)
 }
 
 /// The byte of null, in the direction of a field.

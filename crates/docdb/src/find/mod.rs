@@ -44,7 +44,10 @@ impl Store {
     pub fn find(&self, op: &Op<'_>, ns: &Namespace, request: &FindRequest) -> Result<Batch> {
         match self.named(op, ns)? {
             Some(Named::Collection(collection)) => self.find_in(op, ns, &collection, request),
-            Some(Named::View(_)) => self.find_in_view(op, ns, request),
+            Some(Named::View(_)) => {
+                self.check_find(op, request)?;
+                self.find_in_view(op, ns, request)
+            }
             None => {
                 // What is wrong with the request is wrong without a collection, too.
                 self.check_find(op, request)?;

@@ -264,7 +264,11 @@ pub(super) fn parse_projection(
     request: &FindRequest,
 ) -> Result<Projection> {
     let projection = Projection::parse(spec, settings, Some(filter))?;
-    let sorts = request.sort.as_ref().is_some_and(|sort| !sort.is_empty());
+    // The order of nature is no sort.
+    let sorts = match &request.sort {
+        Some(sort) => !sort.is_empty() && sort.get("$natural")?.is_none(),
+        None => false,
+    };
     if !sorts && projection.reads_sort_key() {
         return Err(Error::bad_value(
             "cannot use sortKey $meta projection without a sort",

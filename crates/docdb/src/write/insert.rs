@@ -16,7 +16,7 @@ use crate::record::RecordId;
 use crate::session::{Done, Retry};
 use crate::store::Store;
 use crate::work::Work;
-use crate::write::validate::validate;
+use crate::write::validate::Validator;
 
 /// How documents are inserted.
 #[derive(Clone, Copy, Debug)]
@@ -169,6 +169,7 @@ impl Batch<'_> {
     ) -> Result<()> {
         let mut gathered = Gathered::new();
         let mut runs = Vec::new();
+        let validator = Validator::of(op, collection, self.options.bypass_validation);
         for (at, document) in ready.iter().enumerate() {
             if at % 64 == 63 {
                 op.check()?;
@@ -181,11 +182,9 @@ impl Batch<'_> {
             }
             let inserted = match document {
                 Err(error) => Err(error.clone()),
-                Ok(document) => {
-                    let bypass = self.options.bypass_validation;
-                    validate(op, collection, None, document, bypass)
-                        .and_then(|()| work.insert_one(collection, document, &mut gathered))
-                }
+                Ok(document) => validator
+                    .check(None, document)
+                    .and_then(|()| work.insert_one(collection, document, &mut gathered)),
             };
             match inserted {
                 Ok(()) => {

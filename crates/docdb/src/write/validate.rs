@@ -3,15 +3,78 @@
 use std::borrow::Cow;
 
 use bson::{Bson, RawDocument, doc};
+use query::expr::Variables;
+use query::filter::Filter;
 use query::{Code, Error, Result};
 
 use crate::collection::{Action, Collection, Level};
 use crate::op::Op;
 
-/// Whether an operation may store a document; `old` is what it replaces.
+/// The validator of a collection for an operation; it is made once for many documents.
+pub(crate) struct Validator<'v> {
+    collection: &'v Collection,
+    /// None when nobody asks for it.
+    filter: Option<&'v Filter>,
+    /// The filter is kept with the collection, and its variables are those of the operation.
+    variables: Option<Variables>,
+}
+
+impl<'v> Validator<'v> {
+    /// The validator that `op` must ask, unless it may `bypass` it.
+    pub(crate) fn of(op: &Op<'_>, collection: &'v Collection, bypass: bool) -> Validator<'v> {
+        let options = collection.options();
+        let asked = !bypass
+            && options.validation_level != Level::Off
+            && options.validation_action == Action::Error;
+        let filter = collection.validator().filter(|_| asked);
+        let reads = filter.is_some_and(Filter::has_expressions);
+        Validator {
+            collection,
+            filter,
+            variables: reads.then(|| op.settings().variables),
+        }
+    }
+
+    /// Whether the operation may store `new`; `old` is what it replaces.
+    ///
+    /// # Errors
+    /// `DocumentValidationFailure`, with what failed.
+    pub(crate) fn check(&self, old: Option<&RawDocument>, new: &RawDocument) -> Result<()> {
+        let Some(filter) = self.filter else {
+            return Ok(());
+        };
+        let matches = |document: &RawDocument| match &self.variables {
+            Some(variables) => filter.matches_with(document, variables),
+            None => filter.matches(document),
+        };
+        if matches(new)? {
+            return Ok(());
+        }
+        if self.collection.options().validation_level == Level::Moderate
+            && let Some(old) = old
+            && !matches(old)?
+        {
+            return Ok(());
+        }
+        let id = new.get("_id")?.map(Bson::try_from).transpose()?;
+        let filter = match &self.variables {
+            Some(variables) => Cow::Owned(filter.with_variables(variables)),
+            None => Cow::Borrowed(filter),
+        };
+        let details = filter.explain_failure(new)?;
+        let info = doc! { "failingDocumentId": id.unwrap_or(Bson::Null), "details": details };
+        Err(Error::new(
+            Code::DOCUMENT_VALIDATION_FAILURE,
+            "Document failed validation",
+        )
+        .with_details(doc! { "errInfo": info }))
+    }
+}
+
+/// As [`Validator::check`] of one document.
 ///
 /// # Errors
-/// `DocumentValidationFailure`, with what failed.
+/// As [`Validator::check`].
 pub(crate) fn validate(
     op: &Op<'_>,
     collection: &Collection,
@@ -19,41 +82,5 @@ pub(crate) fn validate(
     new: &RawDocument,
     bypass: bool,
 ) -> Result<()> {
-    let options = collection.options();
-    let asked = !bypass
-        && options.validation_level != Level::Off
-        && options.validation_action == Action::Error;
-    let Some(validator) = collection.validator().filter(|_| asked) else {
-        return Ok(());
-    };
-    // It is kept with the collection, and the variables are those of the operation.
-    let variables = match validator.has_expressions() {
-        true => Some(op.settings().variables),
-        false => None,
-    };
-    let matches = |document: &RawDocument| match &variables {
-        Some(variables) => validator.matches_with(document, variables),
-        None => validator.matches(document),
-    };
-    if matches(new)? {
-        return Ok(());
-    }
-    if options.validation_level == Level::Moderate
-        && let Some(old) = old
-        && !matches(old)?
-    {
-        return Ok(());
-    }
-    let id = new.get("_id")?.map(Bson::try_from).transpose()?;
-    let validator = match &variables {
-        Some(variables) => Cow::Owned(validator.with_variables(variables)),
-        None => Cow::Borrowed(validator),
-    };
-    let details = validator.explain_failure(new)?;
-    let info = doc! { "failingDocumentId": id.unwrap_or(Bson::Null), "details": details };
-    Err(Error::new(
-        Code::DOCUMENT_VALIDATION_FAILURE,
-        "Document failed validation",
-    )
-    .with_details(doc! { "errInfo": info }))
+    Validator::of(op, collection, bypass).check(old, new)
 }

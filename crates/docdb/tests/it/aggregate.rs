@@ -428,9 +428,20 @@ fn documents_say_by_which_key_they_were_sorted() {
             doc! { "$project": shown.clone() },
         ];
         assert_eq!(lab.aggregate("c", &pipeline), [doc! { "_id": 1 }]);
-        for target in ["c", "none"] {
-            let refused = lab.store.find(&op(), &ns(target), &find(doc! {}));
-            assert_eq!(refused.unwrap_err().code.0, 2, "{target}");
+        let view = doc! { "viewOn": "c", "pipeline": [{ "$sort": { "a": 1 } }] };
+        let view = docdb::CollectionOptions::parse(&view).unwrap();
+        lab.store.create(&op(), &ns("v"), view).unwrap();
+        let batch = lab.store.find(&op(), &ns("v"), &find(doc! { "a": 1 }));
+        assert_eq!(lab.drain(batch.unwrap(), 2).unwrap(), sorted);
+        for target in ["c", "none", "v"] {
+            for sort in [doc! {}, doc! { "$natural": 1 }] {
+                let request = find(sort);
+                let refused = lab.store.find(&op(), &ns(target), &request).unwrap_err();
+                assert_eq!(refused.code.0, 2, "{target} {:?}", request.sort);
+                let plan = docdb::Verbosity::QueryPlanner;
+                let refused = lab.store.explain_find(&op(), &ns(target), &request, plan);
+                assert_eq!(refused.unwrap_err().code.0, 2, "{target}");
+            }
         }
         let modify = docdb::FindAndModify {
             fields: Some(raw(&shown)),
