@@ -7,10 +7,13 @@ use std::time::Duration;
 
 use bson::{RawDocument, RawDocumentBuf};
 use query::Result;
+use query::expr::Variables;
 use query::filter::Filter;
 use query::settings::Settings;
 use stdx::Rng;
 use stdx::sync::Mutex;
+
+use super::clock;
 
 /// What the rate of samples is counted in.
 const WHOLE: u64 = 1_000_000;
@@ -49,6 +52,18 @@ impl Conditions {
             given: given.to_owned(),
             parsed: Filter::parse(given, &Settings::default())?,
         })
+    }
+
+    /// Whether an entry is chosen; `$$NOW` is when it is made. One that they cannot be evaluated on
+    /// is not.
+    fn choose(&self, entry: &RawDocument) -> bool {
+        let chosen = match self.parsed.has_expressions() {
+            true => self
+                .parsed
+                .matches_with(entry, &Variables::at(clock::now())),
+            false => self.parsed.matches(entry),
+        };
+        chosen.unwrap_or(false)
     }
 }
 
@@ -163,8 +178,7 @@ impl Profiler {
         entry: impl FnOnce() -> RawDocumentBuf,
     ) -> Noted {
         let chosen = match self.filter(database) {
-            // One that cannot be evaluated on an entry does not choose it.
-            Some(filter) => filter.parsed.matches(&entry()).unwrap_or(false),
+            Some(filter) => filter.choose(&entry()),
             None => self.is_slow(taken) && self.is_sampled(),
         };
         Noted {
@@ -214,6 +228,9 @@ mod tests {
         assert!(at(&profiler, 0));
         set(doc! {"op": "query"});
         assert!(!at(&profiler, 1_000));
+        // The time is that of the entry, not that of the epoch.
+        set(doc! {"$expr": {"$lt": [bson::DateTime::from_millis(1), "$$NOW"]}});
+        assert!(at(&profiler, 0));
         profiler.set_filter("test", None);
         profiler.set_rate(1.0);
         assert!(at(&profiler, 1_000));
