@@ -101,7 +101,7 @@ fn fault(done: &[(&StepRecord, StepSummary)]) -> Option<String> {
 }
 
 /// A step that failed left no summary: it is known by the name of its directory.
-fn failed(run: &RunRecord, target: &str, step: &str) -> Option<String> {
+pub(super) fn failed(run: &RunRecord, target: &str, step: &str) -> Option<String> {
     (1..=run.manifest.plan.repeats).find_map(|repeat| {
         let name = format!("{}_r{repeat}_{}", file_name(target), file_name(step));
         let is_it = |s: &&StepRecord| {

@@ -4,6 +4,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::side::failed;
 use crate::record::{LoadKind, RunRecord, StepPlan, StepSummary};
 use crate::workload::iibench::Work;
 
@@ -29,8 +30,8 @@ pub struct Tried {
     pub p99_ms: f64,
     /// The most seconds of stalls in a repeat.
     pub stall_seconds: u64,
-    /// Why it was not kept; `None` if every repeat is valid, reached the rate, did not stall and
-    /// kept the p99.
+    /// Why it was not kept; `None` if no repeat failed, and every one is valid, reached the rate,
+    /// did not stall and kept the p99.
     pub fault: Option<String>,
 }
 
@@ -80,9 +81,14 @@ pub fn not_sustained(
     };
     let summaries = run.steps.iter().filter_map(|s| s.summary.as_ref());
     let mut own = summaries.filter(|s| s.target == target && s.step == open.name);
-    let why = own.find_map(|s| s.unsupported.as_ref());
+    if let Some(why) = own.find_map(|s| s.unsupported.as_ref()) {
+        return Some(format!("its open loops are n/a: {why}"));
+    }
+    let mut all = run.manifest.plan.steps.iter();
+    // The steps after one that failed were never begun.
+    let why = all.find_map(|s| failed(run, target, &s.name).map(|why| (s, why)));
     Some(match why {
-        Some(why) => format!("its open loops are n/a: {why}"),
+        Some((step, why)) => format!("its open loops were not done: {}: {why}", step.name),
         None => "its open loops were not done".to_owned(),
     })
 }
@@ -135,14 +141,16 @@ fn tried(run: &RunRecord, target: &str, step: &StepPlan, p99_limit_ms: f64) -> O
     let stall_seconds = done.iter().map(|s| s.stall_seconds).max().unwrap_or(0);
     let missed = done.iter().filter_map(|s| s.rate_missed);
     let stalls = STALLS_FROM <= rate / batch(step);
-    let fault = if done.iter().any(|s| !s.valid) {
+    let fault = if let Some(why) = failed(run, target, &step.name) {
+        Some(why)
+    } else if done.iter().any(|s| !s.valid) {
         Some("a result is not valid".to_owned())
     } else if let Some(share) = missed.reduce(f64::min) {
-        Some(format!("{:.0} % of it was reached", share * 100.0))
+        Some(format!("{:.1} % of it was reached", share * 100.0))
     } else if stalls && 0 < stall_seconds {
         Some(format!("it stalled for {stall_seconds} s"))
     } else if p99_limit_ms < p99_ms {
-        Some(format!("a p99 of {p99_ms:.0} ms, above {p99_limit_ms} ms"))
+        Some(format!("a p99 of {p99_ms:.1} ms, above {p99_limit_ms} ms"))
     } else {
         None
     };
@@ -210,17 +218,17 @@ mod tests {
     #[test]
     fn why_no_rate_is_sustained_is_told() {
         let mut run = repeated(vec![
-            step("load-50", 500.0, 101.0, 0),
+            step("load-50", 500.0, 100.3, 0),
             step("load-70", 700.0, 20.0, 3),
         ]);
         let why = |run: &RunRecord, step: &str| {
             not_sustained(run, &sustained(run, 100.0), "lmdb", step).unwrap()
         };
         let said = why(&run, "load");
-        assert!(said.contains("a p99 of 101 ms, above 100 ms"), "{said}");
-        run.steps[0].summary.as_mut().unwrap().rate_missed = Some(0.824);
+        assert!(said.contains("a p99 of 100.3 ms, above 100 ms"), "{said}");
+        run.steps[0].summary.as_mut().unwrap().rate_missed = Some(0.946);
         let said = why(&run, "load");
-        assert!(said.contains("500/s: 82 % of it was reached"), "{said}");
+        assert!(said.contains("500/s: 94.6 % of it was reached"), "{said}");
         let found = sustained(&run, 100.0);
         assert_eq!(
             found[0].tried[1].fault.as_deref(),
@@ -236,6 +244,29 @@ mod tests {
         let kept = repeated(vec![step("load-50", 500.0, 1.0, 0)]);
         let found = sustained(&kept, 100.0);
         assert_eq!(not_sustained(&kept, &found, "lmdb", "load"), None);
+    }
+
+    #[test]
+    fn a_rate_at_which_a_repeat_failed_is_not_sustained() {
+        let mut run = repeated(vec![
+            step("load-50", 500.0, 1.0, 0),
+            step("load-95", 950.0, 1.0, 0),
+        ]);
+        run.manifest.plan.repeats = 2;
+        assert_eq!(sustained(&run, 100.0)[0].best, Some(950.0));
+        let died = fixture::failed_step("003_lmdb_r2_load-95", "the server ended");
+        run.steps.push(died);
+        let found = sustained(&run, 100.0);
+        assert_eq!(found[0].best, Some(500.0));
+        let fault = found[0].tried[1].fault.as_deref();
+        assert_eq!(fault, Some("repeat 2 failed: the server ended"));
+        // None of the repeats was done.
+        run.steps.retain(|s| s.summary.is_none());
+        let why = not_sustained(&run, &sustained(&run, 100.0), "lmdb", "load").unwrap();
+        assert_eq!(
+            why,
+            "its open loops were not done: load-95: repeat 2 failed: the server ended"
+        );
     }
 
     #[test]
