@@ -221,10 +221,9 @@ impl<'a> Subject<'a> {
             .filter(|(_, s)| s.valid && s.target == result.target && s.step == result.step)
             .collect();
         let plan = &run.manifest.plan;
-        let limits = &plan.limits;
         // A step may have caps of its own.
         let step = plan.steps.iter().find(|s| s.name == result.step);
-        let own = step.and_then(|s| s.setting.iops);
+        let limits = plan.limits.within(step.and_then(|s| s.setting.iops));
         let both = |a: Option<u64>, b: Option<u64>| Some(a? as f64 + b? as f64);
         let per_repeat = |of: fn(&StepRecord, &StepSummary) -> Option<f64>| {
             let values: Vec<f64> = records.iter().filter_map(|(r, s)| of(r, s)).collect();
@@ -241,7 +240,7 @@ impl<'a> Subject<'a> {
             gb: gigabytes(result, &records, options.size),
             used: operations.zip(megabytes),
             caps: (
-                both(own.or(limits.read_iops), own.or(limits.write_iops)),
+                both(limits.read_iops, limits.write_iops),
                 both(limits.read_bps, limits.write_bps).map(|b| b / 1e6),
             ),
             enforced: records.iter().all(|(r, _)| r.envelope.enforced),

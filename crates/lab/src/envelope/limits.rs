@@ -32,6 +32,21 @@ pub struct Limits {
 }
 
 impl Limits {
+    /// The limits of a step with a cap of its own on operations, reads and writes each, per second:
+    /// of that and of these the lower.
+    #[must_use]
+    pub fn within(self, iops: Option<u64>) -> Limits {
+        let lower = |own: Option<u64>| match (own, iops) {
+            (Some(own), Some(iops)) => Some(own.min(iops)),
+            (own, iops) => own.or(iops),
+        };
+        Limits {
+            read_iops: lower(self.read_iops),
+            write_iops: lower(self.write_iops),
+            ..self
+        }
+    }
+
     /// Refuse limits no run can keep to.
     ///
     /// # Errors
@@ -131,5 +146,20 @@ mod tests {
                 .contains("read IOPS")
         );
         assert!(Limits::default().is_unlimited() && !limits.is_unlimited());
+    }
+
+    #[test]
+    fn the_cap_of_a_step_does_not_loosen_that_of_the_run() {
+        let run = Limits {
+            memory: Some(MEMORY_MIN),
+            read_iops: Some(100),
+            write_iops: Some(300),
+            ..Limits::default()
+        };
+        let step = run.within(Some(200));
+        assert_eq!((step.read_iops, step.write_iops), (Some(100), Some(200)));
+        assert_eq!((step.memory, run.within(None)), (run.memory, run));
+        let alone = Limits::default().within(Some(200));
+        assert_eq!((alone.read_iops, alone.write_iops), (Some(200), Some(200)));
     }
 }

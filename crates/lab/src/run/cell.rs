@@ -18,7 +18,7 @@ use super::observe::{Observer, envelope_record};
 use super::power::Power;
 use super::progress::Second;
 use super::restart;
-use super::server::{Server, room};
+use super::server::{Server, room, said_before};
 use super::summary::{Ending, summarize};
 use crate::analysis;
 use crate::envelope::{Cgroups, Envelope, Limits, Mode, data_device};
@@ -81,9 +81,14 @@ fn with_worker(
         runner.progress.warning(warning);
     }
     let log = runner.run.path().join("worker.log");
+    // Of one that begins its messages anew the old ones are gone.
+    let said = match &kind {
+        Kind::Private(_) => said_before(&server_log(runner, cell, spec)),
+        Kind::Embedded(_) | Kind::Managed(_) | Kind::Foreign(_) => 0,
+    };
     let first = restart::first(plan, spec).map(|step| &step.setting);
     let setting = first.cloned().unwrap_or_default();
-    let server = server(runner, plan, (cell, spec), &setting, (dir, &envelope))?;
+    let server = server(runner, plan, (cell, spec), &setting, (dir, &envelope, said))?;
     let uri = address(&kind, server.as_ref());
     // A worker that holds no engine stays outside of the limits.
     let (environment, around) = match &kind {
@@ -107,6 +112,7 @@ fn with_worker(
         record,
         worker,
         server,
+        said,
         uri,
         sampler,
         stats: EngineStats::default(),
@@ -148,16 +154,22 @@ fn envelope(
     Envelope::create(&runner.cgroups, &plan.limits, device).map_err(|e| Error::new(e.to_string()))
 }
 
-/// Start the server of a cell, where it has one, with what a step asks for.
+/// Where the server of a cell writes its messages.
+fn server_log(runner: &Runner<'_>, cell: Cell, spec: &TargetSpec) -> PathBuf {
+    let name = format!("server_{}_r{}.log", file_name(&spec.name), cell.repeat);
+    runner.run.path().join(name)
+}
+
+/// Start the server of a cell, where it has one, with what a step asks for; `said`: where its
+/// messages begin.
 pub(super) fn server(
     runner: &Runner<'_>,
     plan: &Plan,
     (cell, spec): (Cell, &TargetSpec),
     setting: &Setting,
-    (dir, envelope): (&Path, &Envelope),
+    (dir, envelope, said): (&Path, &Envelope, u64),
 ) -> Result<Option<Server>> {
-    let name = format!("server_{}_r{}.log", file_name(&spec.name), cell.repeat);
-    let log = runner.run.path().join(name);
+    let log = server_log(runner, cell, spec);
     let host = Host {
         program: &runner.program,
         directory: dir,
@@ -180,7 +192,7 @@ pub(super) fn server(
         Kind::Embedded(_) | Kind::Foreign(_) => Ok(None),
     };
     started.map_err(|e| Error {
-        message: format!("{}: {}{}", spec.name, e.message, room(&log, dir)),
+        message: format!("{}: {}{}", spec.name, e.message, room(&log, said, dir)),
         failure: e.failure,
     })
 }
@@ -197,6 +209,8 @@ pub(super) struct Lap<'r, 'p, 'a> {
     record: EnvelopeRecord,
     pub(super) worker: Worker,
     pub(super) server: Option<Server>,
+    /// Where its messages begin that are of this try.
+    pub(super) said: u64,
     /// Where the server of the target listens.
     pub(super) uri: Option<String>,
     pub(super) sampler: Sampler,
@@ -302,7 +316,7 @@ impl Lap<'_, '_, '_> {
             format!("{name}: {}", error.message)
         };
         if let Some(server) = &self.server {
-            message.push_str(&room(server.log(), &self.dir));
+            message.push_str(&room(server.log(), self.said, &self.dir));
         }
         Error {
             message,
@@ -324,7 +338,11 @@ impl Lap<'_, '_, '_> {
         }
         let step = &match self.paced(step) {
             Ok(step) => step,
-            Err(reason) => return self.pass_over(step, &reason),
+            Err(reason) => {
+                self.pass_over(step, &reason)?;
+                // The caps of a step that is not done are not those of what comes after it.
+                return self.cap(None);
+            }
         };
         let mut dir = self
             .runner
@@ -358,11 +376,7 @@ impl Lap<'_, '_, '_> {
             return Ok(());
         }
         let own = &self.plan.limits;
-        let limits = Limits {
-            read_iops: iops.or(own.read_iops),
-            write_iops: iops.or(own.write_iops),
-            ..*own
-        };
+        let limits = own.within(iops);
         self.iops = iops;
         recap(
             &mut self.envelope,

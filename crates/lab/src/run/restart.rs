@@ -57,8 +57,7 @@ pub fn unsupported(plan: &Plan, spec: &TargetSpec, step: &StepPlan) -> Option<St
             if setting.iops.is_some() {
                 return Some("the lab did not start it, so it cannot be capped".to_owned());
             }
-            // A workload that makes its tables anew needs no fresh store.
-            let needs = setting.kill || setting.cold || (setting.fresh && !owns_tables(step));
+            let needs = setting.kill || setting.cold || on_fresh(plan, step);
             let why = "it needs a store of its own, and this server runs already";
             return needs.then(|| why.to_owned());
         }
@@ -105,6 +104,15 @@ fn served(managed: &Managed, step: &StepPlan) -> Option<String> {
         _ => return None,
     };
     Some(why.to_owned())
+}
+
+/// Whether a step is about a store that was begun afresh, by itself or by a step before it. A
+/// workload that makes its tables anew needs no fresh store.
+fn on_fresh(plan: &Plan, step: &StepPlan) -> bool {
+    let place = plan.steps.iter().position(|s| s.name == step.name);
+    let mut until = plan.steps.iter().take(place.map_or(0, |place| place + 1));
+    let begun = until.rfind(|s| s.setting.fresh);
+    begun.is_some_and(|s| !owns_tables(s))
 }
 
 /// Whether a step has the rows written anew.
@@ -256,7 +264,7 @@ impl Lap<'_, '_, '_> {
             self.plan,
             (self.cell, self.target),
             &step.setting,
-            (&self.dir, &self.envelope),
+            (&self.dir, &self.envelope, self.said),
         )?;
         if let Some(server) = &self.server {
             self.uri = Some(server.uri().to_owned());

@@ -335,12 +335,22 @@ fn last_words(log: &Path) -> String {
 /// How servers say that their disk is full.
 const FULL: [&str; 2] = ["No space left on device", "failed with error 28"];
 
-/// What to add to a failure where the server's messages say that its disk is full: what its client
-/// was told may be anything.
-pub(super) fn room(log: &Path, directory: &Path) -> String {
+/// Where the messages of this try of a cell begin: some servers add theirs to those of earlier
+/// tries.
+pub(super) fn said_before(log: &Path) -> u64 {
+    fs::metadata(log).map_or(0, |file| file.len())
+}
+
+/// What to add to a failure where the server's messages from `begin` on say that its disk is full:
+/// what its client was told may be anything.
+pub(super) fn room(log: &Path, begin: u64, directory: &Path) -> String {
     let text = fs::read(log).unwrap_or_default();
-    let text = String::from_utf8_lossy(&text);
-    match FULL.iter().any(|words| text.contains(words)) {
+    // One that is shorter was begun anew.
+    let begin = usize::try_from(begin).unwrap_or(usize::MAX);
+    let text = String::from_utf8_lossy(text.get(begin..).unwrap_or(&text));
+    // Memory that is shared is not in the directory.
+    let mut lines = text.lines().filter(|l| !l.contains("shared memory"));
+    match lines.any(|l| FULL.iter().any(|words| l.contains(words))) {
         true => format!(
             "; no room left on the disk of {}: make room, or name another with --data-dir",
             directory.display()
@@ -358,7 +368,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let log = dir.path().join("log");
         let at = Path::new("/small/data");
-        assert_eq!(room(&log, at), "");
+        assert_eq!(room(&log, 0, at), "");
         for (said, full) in [
             (
                 "[ERROR] InnoDB: preallocating 9 bytes for file ./a failed with error 28",
@@ -374,13 +384,36 @@ mod tests {
             ),
             ("[Note] InnoDB: writing the file full; please wait", false),
             ("[ERROR] InnoDB: reading failed with error 2", false),
+            (
+                "ERROR:  could not resize shared memory segment \"/PostgreSQL.7\" to 9 bytes: No \
+                 space left on device",
+                false,
+            ),
         ] {
             fs::write(&log, said).unwrap();
             assert_eq!(
-                room(&log, at).contains("no room left on the disk of /small"),
+                room(&log, 0, at).contains("no room left on the disk of /small"),
                 full
             );
         }
+    }
+
+    #[test]
+    fn a_disk_that_was_full_in_an_earlier_try_is_not_told() {
+        let dir = tempfile::tempdir().unwrap();
+        let log = dir.path().join("log");
+        let full = "PANIC:  could not write: No space left on device\n";
+        let says = |begin| room(&log, begin, Path::new("/small")).contains("no room left");
+        assert_eq!(said_before(&log), 0);
+        fs::write(&log, full).unwrap();
+        let begin = said_before(&log);
+        fs::write(&log, format!("{full}FATAL:  killed\n")).unwrap();
+        assert!(says(0) && !says(begin));
+        fs::write(&log, format!("{full}{full}")).unwrap();
+        assert!(says(begin));
+        // It was begun anew.
+        fs::write(&log, full.trim_end()).unwrap();
+        assert!(says(begin));
     }
 
     #[test]

@@ -153,3 +153,28 @@ fn a_worker_that_fails_or_talks_nonsense_fails_the_step() {
         assert!(message.contains(needle), "{needle}: {message}");
     }
 }
+
+#[test]
+fn steps_upon_a_store_that_cannot_be_begun_afresh_are_not_done() {
+    let settings = Settings {
+        targets: Some(target::parse_targets("postgres://h/x,mysql://h/x").unwrap()),
+        ..Settings::default()
+    };
+    let unsupported = |name: &str| {
+        let experiment = experiment::experiment(name).unwrap();
+        let plan = experiment::plan(experiment, &settings, Path::new("run")).unwrap();
+        let of = |spec| {
+            let all = plan.steps.iter();
+            all.filter(|s| super::unsupported(&plan, spec, s).is_some())
+                .count()
+        };
+        let counts: Vec<usize> = plan.targets.iter().map(of).collect();
+        (counts, plan.steps.len())
+    };
+    let (counts, all) = unsupported("fill-factor");
+    assert_eq!(counts, [all, all]);
+    assert_eq!(unsupported("iibench-classic").0, [0, 0]);
+    // Its tables are made anew.
+    let (counts, all) = unsupported("many-tables");
+    assert_eq!(counts, [all / 2, all / 2]);
+}
