@@ -33,5 +33,6 @@ pub use second::{SecondStats, main_rates, second_stats};
 pub use stall::stalls;
 pub(crate) use statistic::{median, quantile};
 pub use summary::{summarize, summary_lines, summary_table};
+pub(crate) use sustained::STALLS_FROM;
 pub use sustained::{NOT_REPEATED, P99_LIMIT_MS, Sustained, Tried, not_sustained, sustained};
 pub use verdict::{DEFAULT_FLOOR, Verdict};

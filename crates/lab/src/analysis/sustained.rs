@@ -14,7 +14,7 @@ pub const P99_LIMIT_MS: f64 = 100.0;
 /// Of fewer operations a second, one second may bring none by chance (a Poisson process of 10
 /// leaves one in 22 000 empty), and the p99 of so few has every real stall in it: theirs are not
 /// held against them.
-const STALLS_FROM: f64 = 10.0;
+pub(crate) const STALLS_FROM: f64 = 10.0;
 
 /// Why a step has no sustained rate that nobody looked for one of.
 pub const NOT_REPEATED: &str = "no open loop repeats it";

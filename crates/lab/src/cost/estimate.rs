@@ -16,7 +16,8 @@ use serde::{Deserialize, Serialize};
 use super::crossover::{Leaders, leaders};
 use super::model::{Requirement, price};
 use super::prices::{Prices, Volume};
-use crate::analysis::{main_rates, median, not_sustained, quantile, sustained};
+use crate::analysis::{NOT_REPEATED, main_rates, median, not_sustained, quantile, sustained};
+use crate::experiment::repeatable;
 use crate::record::{LoadKind, RunRecord, StepPlan, StepRecord, StepSummary, TargetStepSummary};
 
 /// Hours and seconds of a month.
@@ -134,11 +135,20 @@ pub struct Cost {
     /// A line for each target, step, volume and mode; without targets that keep nothing on disk.
     pub lines: Vec<CostLine>,
     /// Who does the most for a dollar as more operations are paid for; empty without steps that
-    /// have caps of their own.
+    /// have caps of their own, and where clients were held to a rate.
     #[serde(default)]
     pub leaders: Vec<Leaders>,
     /// What a reader must know.
     pub notes: Vec<String>,
+}
+
+impl Cost {
+    /// Whether anything was repeated in open loops; where nothing was, a note says so for all.
+    #[must_use]
+    pub(crate) fn repeated(&self) -> bool {
+        let not = |l: &CostLine| l.sustainable_reason.as_deref() == Some(NOT_REPEATED);
+        !self.lines.iter().all(not)
+    }
 }
 
 /// Price a run.
@@ -177,7 +187,10 @@ pub fn estimate(run: &RunRecord, prices: &Prices, options: &CostOptions) -> Cost
             ..*options
         },
         notes: notes(run, prices, options.size, p99_ms),
-        leaders: leaders(&lines),
+        leaders: match run.manifest.plan.held() {
+            true => Vec::new(),
+            false => leaders(&lines),
+        },
         lines,
     }
 }
@@ -369,12 +382,25 @@ fn notes(run: &RunRecord, prices: &Prices, size: Option<u64>, p99_ms: f64) -> Ve
              those of the run."
         ));
     }
+    let plan = &run.manifest.plan;
     let open = |s: &StepPlan| matches!(s.load, LoadKind::Open { .. });
-    if !run.manifest.plan.steps.iter().any(open) {
+    if !plan.steps.iter().any(open) {
+        let advice = match repeatable(plan) {
+            true => " Measure those with --rate auto.",
+            false => "",
+        };
         notes.push(format!(
             "No step had an open loop: the rates are the highest of a closed loop, not ones that \
-             can be sustained at a p99 of {p99_ms} ms. Measure those with --rate auto."
+             can be sustained at a p99 of {p99_ms} ms.{advice}"
         ));
+    }
+    if plan.held() {
+        notes.push(
+            "Clients were held to a rate (--rate), which says nothing of what they could do: what \
+             a dollar or a million operations come to is of that rate, and who does the most for \
+             a dollar is not told by it."
+                .to_owned(),
+        );
     }
     let shared = run
         .summary

@@ -4,7 +4,6 @@ use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 
 use super::crossover::Leaders;
 use super::estimate::{Cost, CostLine, Mode};
-use crate::analysis::NOT_REPEATED;
 
 const HEAD: [&str; 14] = [
     "target",
@@ -70,10 +69,8 @@ fn reasons(cost: &Cost) -> Vec<String> {
         let (mode, volume) = (line.mode.name(), &line.volume);
         Some(format!("n/a: {mode} on {volume}: {reason}"))
     });
-    // Where no step was repeated in open loops, a note says so for all.
-    let not_repeated = |l: &CostLine| l.sustainable_reason.as_deref() == Some(NOT_REPEATED);
-    let tried = !cost.lines.iter().all(not_repeated);
-    let rates = cost.lines.iter().filter(|_| tried).filter_map(|line| {
+    let repeated = cost.repeated();
+    let rates = cost.lines.iter().filter(|_| repeated).filter_map(|line| {
         let reason = line.sustainable_reason.as_ref()?;
         let (target, step) = (&line.target, &line.step);
         Some(format!(

@@ -248,6 +248,73 @@ fn a_line_has_a_sustained_rate_for_a_dollar_or_the_reason_why_not() {
 }
 
 #[test]
+fn who_leads_is_not_told_where_clients_were_held_to_a_rate() {
+    let capped = |held: bool| {
+        let mut steps = Vec::new();
+        for (target, step, rate) in [
+            ("lmdb", "load", 500.0),
+            ("betree", "load", 900.0),
+            ("lmdb", "more", 900.0),
+            ("betree", "more", 500.0),
+        ] {
+            let mut summary = run().steps[0].summary.clone().unwrap();
+            target.clone_into(&mut summary.target);
+            step.clone_into(&mut summary.step);
+            summary.rate_mean = rate;
+            summary.rate_target = held.then_some(rate);
+            steps.push(summary);
+        }
+        let mut run = fixture::run("run", &["lmdb", "betree"], 1, steps.clone());
+        for step in &mut run.steps {
+            step.envelope.enforced = true;
+        }
+        let plans = &mut run.manifest.plan.steps;
+        plans.push(plans[0].clone());
+        plans[1].name = "more".to_owned();
+        for (step, iops) in plans.iter_mut().zip([3000, 6000]) {
+            step.setting.iops = Some(iops);
+            if held {
+                step.load = crate::record::LoadKind::Open {
+                    rate: 900.0,
+                    poisson: true,
+                };
+            }
+        }
+        let done: Vec<_> = steps.into_iter().map(|s| (s, Vec::new())).collect();
+        run.summary = crate::analysis::summarize(&run.manifest, &done, true);
+        estimate(&run, &prices("aws-2025"), &CostOptions::default())
+    };
+    let noted = |cost: &Cost| cost.notes.iter().any(|n| n.contains("held to a rate"));
+    let free = capped(false);
+    assert!(!free.leaders.is_empty() && !noted(&free));
+    let held = capped(true);
+    assert!(held.leaders.is_empty() && noted(&held));
+}
+
+#[test]
+fn rates_are_sought_only_where_an_experiment_takes_them() {
+    let advised = |name: &str| {
+        let targets = crate::target::parse_targets("memory").unwrap();
+        let settings = crate::experiment::Settings {
+            targets: Some(targets),
+            ..Default::default()
+        };
+        let experiment = crate::experiment::experiment(name).unwrap();
+        let out = std::path::Path::new("run");
+        let mut run = run();
+        run.manifest.plan = crate::experiment::plan(experiment, &settings, out).unwrap();
+        let cost = estimate(&run, &prices("local"), &CostOptions::default());
+        let mut notes = cost.notes.iter();
+        let note = notes.find(|n| n.starts_with("No step had an open loop"));
+        note.unwrap().contains("--rate auto")
+    };
+    assert!(advised("iibench-classic") && advised("tpcc"));
+    for name in ["fill-factor", "redo-log", "many-tables"] {
+        assert!(!advised(name), "{name}");
+    }
+}
+
+#[test]
 fn mistakes_in_a_price_file_are_named() {
     let text = Prices::text("local").unwrap();
     for (from, to, needle) in [

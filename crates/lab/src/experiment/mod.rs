@@ -26,7 +26,7 @@ pub use tour::tour;
 use serde::Serialize;
 
 use crate::error::unknown;
-use crate::record::{Preset, StepPlan};
+use crate::record::{Plan, Preset, StepPlan};
 use crate::workload::iibench::{Payload, Shape};
 
 /// The sizes a preset gives an experiment; every one can be overridden.
@@ -145,4 +145,11 @@ pub fn experiment(name: &str) -> Result<&'static Experiment, String> {
     let names: Vec<&str> = experiments().iter().map(|e| e.name).collect();
     let found = experiments().iter().find(|e| e.name == name);
     found.ok_or_else(|| unknown("experiment", name, &names))
+}
+
+/// Whether `--rate auto` has something to repeat in a plan.
+#[must_use]
+pub fn repeatable(plan: &Plan) -> bool {
+    let paced = experiment(&plan.experiment).is_ok_and(|e| !e.fixed.contains(&Fixed::Rate));
+    paced && !rate::open_loops(&plan.steps, plan.preset, None, false).is_empty()
 }

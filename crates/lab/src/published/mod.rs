@@ -20,7 +20,7 @@ pub use answer::answers;
 
 use serde::{Deserialize, Serialize};
 
-use crate::record::{LoadKind, RunRecord, TargetSpec, TargetStepSummary};
+use crate::record::{RunRecord, TargetSpec, TargetStepSummary};
 use crate::target::{Engine, storage};
 
 /// A value of a table.
@@ -280,7 +280,7 @@ pub struct Beside {
 #[must_use]
 pub fn beside(run: &RunRecord) -> Option<Beside> {
     let mut beside = experiment(run)?;
-    if held(run) {
+    if run.manifest.plan.held() {
         beside.shapes.clear();
         beside.notes.push(
             "Clients were held to a rate (--rate), which says nothing of what they could do: no \
@@ -289,12 +289,6 @@ pub fn beside(run: &RunRecord) -> Option<Beside> {
         );
     }
     Some(beside)
-}
-
-/// Whether clients were held to a rate, other than to look for one that is sustained.
-fn held(run: &RunRecord) -> bool {
-    let mut steps = run.manifest.plan.steps.iter();
-    steps.any(|s| s.setting.share.is_none() && matches!(s.load, LoadKind::Open { .. }))
 }
 
 fn experiment(run: &RunRecord) -> Option<Beside> {

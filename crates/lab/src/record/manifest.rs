@@ -201,6 +201,14 @@ pub struct StepPlan {
     pub setting: Setting,
 }
 
+impl StepPlan {
+    /// Whether clients are held to a rate, other than to look for one that is sustained.
+    #[must_use]
+    pub fn held(&self) -> bool {
+        self.setting.share.is_none() && matches!(self.load, LoadKind::Open { .. })
+    }
+}
+
 /// All steps of one target in one repeat, done in one worker process on one data directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Cell {
@@ -265,4 +273,12 @@ pub struct Plan {
     pub data_dir: PathBuf,
     /// Whether the engines' data stay after the run.
     pub keep_data: bool,
+}
+
+impl Plan {
+    /// Whether clients are held to a rate in any step: what they could do is not known then.
+    #[must_use]
+    pub fn held(&self) -> bool {
+        self.steps.iter().any(StepPlan::held)
+    }
 }

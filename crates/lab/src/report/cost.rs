@@ -46,7 +46,7 @@ pub(crate) fn part(view: &View<'_>) -> CostPart {
             prices.instance.terms
         ),
         headlines: steps()
-            .filter_map(|s| headline(&cost, s))
+            .filter_map(|s| headline(view, &cost, s))
             .chain(cost.leaders.iter().map(cost::Leaders::sentence))
             .collect(),
         sustained: sustained(view),
@@ -60,7 +60,7 @@ pub(crate) fn part(view: &View<'_>) -> CostPart {
 }
 
 /// The most operations for a dollar: sustainable ones where they were measured.
-fn headline(cost: &Cost, step: &str) -> Option<String> {
+fn headline(view: &View<'_>, cost: &Cost, step: &str) -> Option<String> {
     let lines = || {
         let all = cost.lines.iter();
         all.filter(move |l| l.step == step && l.mode == Mode::Required)
@@ -74,7 +74,11 @@ fn headline(cost: &Cost, step: &str) -> Option<String> {
         Some((value, line)) => (value, line, "sustained"),
         None => {
             let (value, line) = best(|l| l.rate_per_dollar)?;
-            (value, line, "at the highest rate of a closed loop")
+            let mut plans = view.run.manifest.plan.steps.iter();
+            match plans.any(|s| s.name == step && s.held()) {
+                true => (value, line, "at a rate that was asked for and not kept"),
+                false => (value, line, "at the highest rate of a closed loop"),
+            }
         }
     };
     Some(format!(
@@ -92,7 +96,11 @@ fn sustained(view: &View<'_>) -> Option<Table> {
     let limit = view.run.manifest.plan.p99_ms;
     let mut table = Table::new(
         "sustained",
-        format!("Open loops: a rate is kept with a p99 of at most {limit} ms and no stall"),
+        format!(
+            "Open loops: a rate is kept with a p99 of at most {limit} ms and no stall (below {} \
+             operations/s stalls are not held against it)",
+            analysis::STALLS_FROM
+        ),
     )
     .texts(&["target", "step"])
     .numbers(&["asked for"])
@@ -142,13 +150,15 @@ fn table(view: &View<'_>, cost: &Cost, step: &str) -> Table {
         "wear $",
     ])
     .texts(&["not priced because", "no sustained rate because"]);
+    // Where nothing was repeated in open loops, a note says so for all.
+    let repeated = cost.repeated();
     for line in cost.lines.iter().filter(|l| l.step == step) {
-        table.push(row(view, line));
+        table.push(row(view, line, repeated));
     }
     table
 }
 
-fn row(view: &View<'_>, line: &CostLine) -> Vec<Cell> {
+fn row(view: &View<'_>, line: &CostLine, repeated: bool) -> Vec<Cell> {
     let color = view.color_of(&line.target).unwrap_or(0);
     let volume = match line.volumes {
         Some(n) if n > 1 => format!("{n} x {}", line.volume),
@@ -173,6 +183,7 @@ fn row(view: &View<'_>, line: &CostLine) -> Vec<Cell> {
         )),
         None => per_dollar,
     };
+    let unsustained = line.sustainable_reason.clone().filter(|_| repeated);
     vec![
         Cell::target(&line.target, color),
         Cell::text(volume),
@@ -190,7 +201,7 @@ fn row(view: &View<'_>, line: &CostLine) -> Vec<Cell> {
         number(line.dollars_per_million),
         number(line.wear),
         Cell::text(line.reason.clone().unwrap_or_default()),
-        Cell::text(line.sustainable_reason.clone().unwrap_or_default()),
+        Cell::text(unsustained.unwrap_or_default()),
     ]
 }
 
@@ -226,8 +237,9 @@ fn figure(view: &View<'_>, cost: &Cost, step: &str) -> Option<Figure> {
     Some(Figure {
         id: format!("cost-plot-{}", super::model::anchor(step)),
         title: format!("{step}: total dollars against rate"),
-        note: "Required input and output. Hollow: the highest rate of a closed loop, not a \
-               sustained one. The line joins what nothing cheaper outdoes."
+        note: "Required input and output. Hollow: not a sustained rate, but the highest of a \
+               closed loop, or one that was asked for and not kept. The line joins what nothing \
+               cheaper outdoes."
             .to_owned(),
         kind: String::new(),
         panel: String::new(),

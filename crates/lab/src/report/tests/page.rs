@@ -1,7 +1,7 @@
 //! What the page says, without a browser.
 
 use crate::analysis::{main_rates, summarize};
-use crate::record::{Main, RunRecord, StepRecord, StepState};
+use crate::record::{LoadKind, Main, RunRecord, StepRecord, StepState};
 use crate::report::fixture::{Shape, run};
 use crate::report::{ReportError, render};
 
@@ -425,4 +425,45 @@ fn another_schema_is_refused() {
         render(&record),
         Err(ReportError::Schema { found: 99, .. })
     ));
+}
+
+#[test]
+fn what_a_rate_costs_that_was_asked_for_is_not_that_of_a_closed_loop() {
+    let cost = |held: bool| {
+        let mut record = run(&Shape::default());
+        if held {
+            for step in &mut record.manifest.plan.steps {
+                step.load = LoadKind::Open {
+                    rate: 5.0,
+                    poisson: true,
+                };
+            }
+            for step in &mut record.steps {
+                if let Some(summary) = &mut step.summary {
+                    summary.rate_target = Some(5.0);
+                    summary.latency_ms.p99 = 9000.0;
+                }
+            }
+        }
+        section(&render(&record).unwrap(), "cost").to_owned()
+    };
+    let (closed, open) = (cost(false), cost(true));
+    assert!(
+        closed.contains("at the highest rate of a closed loop for"),
+        "{closed}"
+    );
+    // A note says so for all.
+    assert!(!closed.contains("no open loop repeats it"), "{closed}");
+    assert!(
+        open.contains("at a rate that was asked for and not kept"),
+        "{open}"
+    );
+    assert!(
+        !open.contains("at the highest rate of a closed loop for"),
+        "{open}"
+    );
+    assert!(
+        open.contains("below 10 operations&#x2f;s stalls are not held against it"),
+        "{open}"
+    );
 }
