@@ -96,6 +96,19 @@ fn clients_read_more_and_more_at_once() {
     }
 }
 
+/// The caps on reads and writes that were in force in a step.
+fn caps(place: &Place, name: &str) -> [u64; 2] {
+    let names = place.names("run/steps");
+    let end = format!("_betree_r1_{name}");
+    let directory = names.iter().find(|n| n.ends_with(&end)).unwrap();
+    let envelope = place.json(format!("run/steps/{directory}/envelope.json"));
+    ["read IOPS", "write IOPS"].map(|limit| {
+        let mut lines = envelope["lines"].as_array().unwrap().iter();
+        let line = lines.find(|line| line["limit"] == limit).unwrap();
+        line["effective"].as_u64().unwrap()
+    })
+}
+
 #[test]
 fn many_tables_are_scanned_within_the_reads_of_a_disk_that_seeks() {
     let place = Place::new();
@@ -110,7 +123,10 @@ fn many_tables_are_scanned_within_the_reads_of_a_disk_that_seeks() {
         let disk = step(&summary, "betree", name);
         match disk["unsupported"].as_str() {
             Some(why) => assert!(why.contains("not in force"), "{why}"),
-            None => assert_eq!(disk["queries"]["entries"], 1000, "{disk:#}"),
+            None => {
+                assert_eq!(disk["queries"]["entries"], 1000, "{disk:#}");
+                assert_eq!(caps(&place, name), [200, 200], "{name}");
+            }
         }
     }
     let report = place.text("run/report.html");
