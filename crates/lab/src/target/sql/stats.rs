@@ -55,15 +55,18 @@ fn question(release: u64) -> String {
             "",
         )
     } else {
+        // Pages a file was extended by were among the written ones before.
         let pages = match release {
-            ..180_000 => "writes".to_owned(),
-            _ => format!("write_bytes / {BLOCK}"),
+            ..180_000 => "COALESCE(SUM(writes), 0) + COALESCE(SUM(extends), 0)".to_owned(),
+            _ => format!(
+                "(COALESCE(SUM(write_bytes), 0) + COALESCE(SUM(extend_bytes), 0)) / {BLOCK}"
+            ),
         };
         (
             "c.buffers_written AS checkpoint, c.num_timed + c.num_requested",
             format!(
-                "(SELECT COALESCE(SUM({pages}), 0)::bigint FROM pg_stat_io WHERE object = \
-                 'relation' AND backend_type NOT IN ('background writer', 'checkpointer'))"
+                "(SELECT ({pages})::bigint FROM pg_stat_io WHERE object = 'relation' AND \
+                 backend_type NOT IN ('background writer', 'checkpointer'))"
             ),
             ", pg_stat_checkpointer c",
         )
@@ -433,10 +436,11 @@ mod tests {
             let unknown = match self.0 {
                 ..140_000 => has(&["pg_stat_wal"]),
                 140_000..170_000 => has(&from_17),
-                170_000..180_000 => has(&to_16) || has(&["write_bytes"]),
-                _ => has(&to_16) || has(&["w.wal_sync", "SUM(writes)"]),
+                170_000..180_000 => has(&to_16) || has(&["write_bytes", "extend_bytes"]),
+                _ => has(&to_16) || has(&["w.wal_sync", "SUM(writes)", "SUM(extends)"]),
             };
-            if unknown {
+            let extended = text.contains("extends") || text.contains("extend_bytes");
+            if unknown || (has(&["pg_stat_io"]) && has(&["write"]) && !extended) {
                 return Err(Failure {
                     message: "column does not exist".to_owned(),
                     conflict: false,
