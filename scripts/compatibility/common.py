@@ -163,7 +163,7 @@ class Group:
         lines = [f"{self.suite}: {self.name}: {counts}, {self.skipped} skipped"]
         for test, message in self.failed.items():
             why = self.reasons.get(test)
-            lines.append(f"  {'known' if why else 'FAILED'}: {test}: {why or message}")
+            lines.append(f"  {'known' if why else 'FAILED'}: {test}: {why or message[:300]}")
         return "\n".join(lines)
 
 

@@ -71,8 +71,9 @@ def test(server, package, chosen, name_of):
             continue
         group = name_of(name)
         group = groups.setdefault(group, Group(f"Go driver {VERSION}", group))
-        told = [line for line in output.get(name, []) if ".go:" in line or "Error" in line]
-        group.add(name, outcome, " ".join(told)[:200])
+        # What the test says, without where its source is.
+        told = " ".join(output.get(name, [])).replace(f"{module()}/", "")
+        group.add(name, outcome, told[:1000])
     return list(groups.values())
 
 
