@@ -2,7 +2,6 @@
 
 use std::io;
 use std::sync::Arc;
-use std::thread;
 
 use bson::doc;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1};
@@ -48,9 +47,7 @@ impl Signals {
                 }
             }
         };
-        thread::Builder::new()
-            .name("signals".to_owned())
-            .spawn(heed)?;
+        stdx::sync::spawn("signals", heed)?;
         Ok((ended, handle))
     }
 }

@@ -187,6 +187,9 @@ impl Store {
     /// # Errors
     /// As the engine's.
     pub fn end_sessions(&self, ids: &[SessionId]) -> Result<()> {
+        if ids.is_empty() {
+            return Ok(());
+        }
         let mut batch = kv::Batch::new();
         let tree = self.trees().sessions;
         for id in ids {
@@ -196,9 +199,6 @@ impl Store {
                 let (start, end) = runs(id);
                 batch.delete_range(tree, kv::KeyRange::half_open(&start, &end));
             }
-        }
-        if ids.is_empty() {
-            return Ok(());
         }
         let Some(_turn) = self.turns().take(Some(WAIT), &|| Ok(()))? else {
             return Ok(());

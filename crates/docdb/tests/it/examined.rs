@@ -8,7 +8,7 @@ use docdb::{
     FindRequest, GetMore, Op, UpdateStatement,
 };
 
-use crate::lab::{Lab, ns, on_each, op, raw};
+use crate::lab::{Lab, find, ns, on_each, op, raw};
 
 fn setup(lab: &Lab) {
     let documents: Vec<Document> = (0..100)
@@ -31,13 +31,6 @@ fn check(what: &str, expected: (&str, u64, u64), body: impl FnOnce(&Op<'_>)) -> 
     let found = (plans.as_str(), examined.keys(), examined.documents());
     assert_eq!(found, expected, "{what}");
     examined
-}
-
-fn find(filter: Document) -> FindRequest {
-    FindRequest {
-        filter: raw(&filter),
-        ..FindRequest::default()
-    }
 }
 
 #[test]

@@ -6,7 +6,7 @@ use docdb::{
     Verbosity,
 };
 
-use crate::lab::{Lab, ns, of, on_each, op, raw};
+use crate::lab::{Lab, find, ns, of, on_each, op, raw};
 
 fn setup(lab: &Lab) {
     let documents: Vec<Document> = (0..100)
@@ -54,13 +54,6 @@ fn check(lab: &Lab, request: &FindRequest, stages: &str, counts: [i64; 3]) {
     };
     let found = ["nReturned", "totalKeysExamined", "totalDocsExamined"].map(number);
     assert_eq!(found, counts, "{} {stages}: {stats}", lab.engine());
-}
-
-fn find(filter: Document) -> FindRequest {
-    FindRequest {
-        filter: raw(&filter),
-        ..FindRequest::default()
-    }
 }
 
 #[test]

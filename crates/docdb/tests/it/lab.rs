@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use bson::{Bson, Document, RawDocument, RawDocumentBuf};
 use docdb::{
-    AggregateRequest, Batch, GetMore, InsertOptions, InsertReply, Namespace, Op, Options, Store,
+    AggregateRequest, Batch, FindRequest, GetMore, InsertOptions, InsertReply, Namespace, Op,
+    Options, Store,
 };
 use kv::{Durability, EngineOptions, Factory};
 use tempfile::TempDir;
@@ -184,6 +185,14 @@ pub(crate) fn ns(coll: &str) -> Namespace {
 
 pub(crate) fn raw(document: &Document) -> RawDocumentBuf {
     RawDocumentBuf::try_from(document).unwrap()
+}
+
+/// A `find` with nothing but a filter.
+pub(crate) fn find(filter: Document) -> FindRequest {
+    FindRequest {
+        filter: raw(&filter),
+        ..FindRequest::default()
+    }
 }
 
 /// A pipeline with nothing else said.

@@ -7,7 +7,7 @@ use std::time::Duration;
 use bson::{Document, doc};
 use docdb::{CollectionOptions, FindRequest, InsertOptions, Namespace, Op};
 
-use crate::lab::{Lab, ns, on_each, op, raw};
+use crate::lab::{Lab, find, ns, on_each, op, raw};
 use crate::session::session;
 use crate::write::set;
 
@@ -184,17 +184,12 @@ fn create(lab: &Lab, id: u8, coll: &'static str) {
         assert_eq!((reply.before, reply.after), (1, 2));
         let raw = raw(&doc! { "_id": 1, "a": 7 });
         store.insert(op, &ns(coll), &[&raw], InsertOptions::default())?;
-        let find = FindRequest {
-            filter: raw_filter(doc! { "a": 7 }),
-            ..FindRequest::default()
-        };
-        Ok(store.find(op, &ns(coll), &find)?.documents.len())
+        Ok(store
+            .find(op, &ns(coll), &find(doc! { "a": 7 }))?
+            .documents
+            .len())
     });
     assert_eq!(made, Ok(1), "the transaction sees what it has created");
-}
-
-fn raw_filter(filter: Document) -> bson::RawDocumentBuf {
-    bson::RawDocumentBuf::try_from(&filter).unwrap()
 }
 
 #[test]

@@ -111,12 +111,15 @@ async fn execute(request: &Arc<Request>) -> Result<Builder> {
         Lane::Storage => &server.admission,
         Lane::Reserved => &server.reserved,
     };
-    let _writing = match writes(request) {
+    let writes = writes(request);
+    let _writing = match writes {
         true => Some(allowed(request).await?),
         false => None,
     };
-    // What an open transaction writes lets go on who waits for it.
-    let _writer = match request.row.lane == Lane::Storage && held_up(request) {
+    // The engine may hold writes up for long. What an open transaction writes lets go on who waits
+    // for it.
+    let alone = !request.generic.in_transaction;
+    let _writer = match writes && alone && request.row.lane == Lane::Storage {
         true => Some(admit(request, &server.writers).await?),
         false => None,
     };
@@ -142,11 +145,6 @@ async fn execute(request: &Arc<Request>) -> Result<Builder> {
 pub(crate) fn writes(request: &Request) -> bool {
     request.row.has(WRITES)
         || (request.row.name == "aggregate" && written(request.body()).is_some())
-}
-
-/// Whether the engine may hold a command up for long.
-fn held_up(request: &Request) -> bool {
-    writes(request) && !request.generic.in_transaction
 }
 
 /// Wait until writes are allowed (see `fsync`).
