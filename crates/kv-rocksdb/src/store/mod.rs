@@ -6,7 +6,7 @@
 //! - `snapshot`, `transaction`, `cursor`, `write`: reading and writing; `gate` and `range_deletes`
 //!   keep batches and transactions from missing each other.
 //! - `pressure` bounds the memtables.
-//! - `syncer`, `compact`, `backup`, `stats`, `map`: upkeep and accounts.
+//! - `syncer`, `compact`, `backup`, `stats`, `map`, `info_log`: upkeep and accounts.
 //!
 //! Durability: `sync` and `group` are synced writes (RocksDB shares the syncs of concurrent ones by
 //! itself); `interval` is an unsynced write that `syncer` follows; `none` is an unsynced write to
@@ -21,6 +21,7 @@ mod cursor;
 mod engine;
 mod error;
 mod gate;
+mod info_log;
 mod map;
 mod pressure;
 mod range_deletes;
@@ -92,7 +93,7 @@ pub(crate) fn open(
     let lock = lock(directory)?;
     let path = directory.join(SUBDIRECTORY);
     vfs::ensure_dir(&path).map_err(|e| Error::io(&path, e).with_engine(NAME))?;
-    let tuning = Tuning::new(settings, options);
+    let tuning = Tuning::new(settings, options, info_log::logger(&path));
     let (db, catalog) = open_trees(&path, &tuning)?;
     let syncer = if options.log {
         let db = Arc::clone(&db);

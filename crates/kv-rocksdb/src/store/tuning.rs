@@ -52,7 +52,7 @@
 use kv::{Codec, EngineOptions, TreeOptions};
 use rocksdb::statistics::StatsLevel;
 use rocksdb::{
-    BlockBasedOptions, Cache, DBCompactionStyle, DBCompressionType, Options,
+    BlockBasedOptions, Cache, DBCompactionStyle, DBCompressionType, InfoLogger, Options,
     UniversalCompactOptions, WriteBufferManager,
 };
 
@@ -78,15 +78,16 @@ pub(super) struct Tuning {
 }
 
 impl Tuning {
-    /// Options for a store with `settings`.
-    pub(super) fn new(settings: Settings, options: &EngineOptions) -> Tuning {
+    /// Options for a store with `settings` that tells `log` of its work.
+    pub(super) fn new(settings: Settings, options: &EngineOptions, log: InfoLogger) -> Tuning {
         let cache = Cache::new_hyper_clock_cache(settings.cache, 0);
         let memtables = WriteBufferManager::new_write_buffer_manager_with_cache(
             settings.memtables,
             false,
             cache.clone(),
         );
-        let db = db_options(&settings, options, &memtables);
+        let mut db = db_options(&settings, options, &memtables);
+        db.set_info_logger(log);
         Tuning {
             db,
             cache,
@@ -182,8 +183,6 @@ fn db_options(
     db.set_use_direct_reads(options.direct_io);
     db.set_use_direct_io_for_flush_and_compaction(options.direct_io);
     db.set_avoid_unnecessary_blocking_io(true);
-    db.set_keep_log_file_num(4);
-    db.set_max_log_file_size(16 << 20);
     db.set_stats_dump_period_sec(0);
     db.set_stats_persist_period_sec(0);
     db.enable_statistics();

@@ -685,3 +685,20 @@ fn memtables_of_many_trees_do_not_outgrow_the_cache_by_far() {
         assert!(used < 2 * capacity, "{used} of {capacity}");
     }
 }
+
+#[test]
+fn what_rocksdb_tells_is_beside_its_files() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("store");
+    for _ in 0..2 {
+        let engine = open(&path);
+        let tree = engine.create_tree("t", &TreeOptions::default()).unwrap();
+        fill(engine.as_ref(), tree, 10);
+        engine.drop_tree("t").unwrap();
+        engine.close().unwrap();
+    }
+    let told = fs::read_to_string(path.join("db/LOG")).unwrap();
+    let times = |text: &str| told.matches(text).count();
+    // Both times the store was open are in one file.
+    assert_eq!(times("Dropped column family"), 2, "{told}");
+}

@@ -30,6 +30,8 @@ unsafe extern "C" {
 pub(crate) struct Db {
     transactional: NonNull<ffi::rocksdb_optimistictransactiondb_t>,
     base: NonNull<ffi::rocksdb_t>,
+    /// What it was opened with: it calls the logger of these until it is closed.
+    _options: Options,
 }
 
 // SAFETY: RocksDB's database objects may be used from any thread, and from several at once.
@@ -77,6 +79,7 @@ impl Db {
         let db = Arc::new(Db {
             transactional: NonNull::new(transactional).expect("opened without an error"),
             base: NonNull::new(base).expect("the base is allocated"),
+            _options: options.clone(),
         });
         let families = handles
             .into_iter()
