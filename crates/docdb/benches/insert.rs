@@ -6,11 +6,13 @@
 //! (structure, depth, UTF-8), and making the keys of all indexes; the rest of an insert is the
 //! engine's and the copying.
 
+mod purchases;
+
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bson::{RawDocument, RawDocumentBuf, doc, oid::ObjectId};
+use bson::{RawDocument, RawDocumentBuf};
 use docdb::{InsertOptions, Namespace, Op, Options, Store, index::KeySet};
 use kv::{Durability, EngineOptions};
 use stdx::{ByteSize, Rng, time};
@@ -39,19 +41,17 @@ fn main() {
         .expect("open");
     let store = Store::open(Arc::from(engine), Options::default()).expect("a store");
     let ns = Namespace::new("iibench", "purchases").expect("a name");
-    let specs = [
-        doc! { "key": { "price": 1, "customerid": 1 } },
-        doc! { "key": { "cashregisterid": 1, "price": 1, "customerid": 1 } },
-        doc! { "key": { "price": 1, "dateandtime": 1, "customerid": 1 } },
-    ];
     let op = Op::new(Durability::Interval);
-    store.create_indexes(&op, &ns, &specs).expect("indexes");
+    store
+        .create_indexes(&op, &ns, &purchases::indexes())
+        .expect("indexes");
     let mut rng = Rng::new(1);
     let (mut inserting, mut checking, mut keying) =
         (Duration::ZERO, Duration::ZERO, Duration::ZERO);
     let mut bytes = 0;
     for batch in 0..documents.div_ceil(BATCH) {
-        let owned: Vec<RawDocumentBuf> = (0..BATCH).map(|_| document(&mut rng)).collect();
+        let owned: Vec<RawDocumentBuf> =
+            (0..BATCH).map(|_| purchases::document(&mut rng)).collect();
         let raw: Vec<&RawDocument> = owned.iter().map(AsRef::as_ref).collect();
         bytes += raw.iter().map(|d| d.as_bytes().len()).sum::<usize>();
         let start = time::now();
@@ -79,23 +79,6 @@ fn main() {
         each(inserting) - each(checking) - each(keying)
     );
     println!("{:.0} documents/s", count as f64 / inserting.as_secs_f64());
-}
-
-fn document(rng: &mut Rng) -> RawDocumentBuf {
-    let text = "0123456789abcdef".repeat(4);
-    let millis = i64::try_from(time::wall().as_millis()).expect("before the year 292 million");
-    let below = |rng: &mut Rng, n: u64| i32::try_from(rng.below(n)).expect("below an i32");
-    let document = doc! {
-        "_id": ObjectId::new(),
-        "dateandtime": millis,
-        "cashregisterid": below(rng, 1000),
-        "customerid": below(rng, 100_000),
-        "productid": below(rng, 10_000),
-        "price": (rng.unit() * 500.0 * 100.0).round() / 100.0,
-        "cf1": text.as_str(),
-        "cf2": text.as_str(),
-    };
-    RawDocumentBuf::try_from(&document).expect("a document")
 }
 
 fn check(batch: &[&RawDocument]) -> Duration {

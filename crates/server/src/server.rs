@@ -149,6 +149,8 @@ impl Server {
         let lifetime = number("transactionLifetimeLimitSeconds");
         tuning.set_transaction_lifetime(Duration::from_secs(lifetime));
         tuning.set_ttl_period(Duration::from_secs(number("ttlMonitorSleepSecs")));
+        let megabytes = usize::try_from(number("maxIndexBuildMemoryUsageMegabytes"));
+        tuning.set_index_memory(megabytes.unwrap_or(0) << 20);
         tuning.set_ttl_on(self.parameters.is_on("ttlMonitorEnabled"));
         self.profiler.set_verbose(number("logLevel") > 0);
     }

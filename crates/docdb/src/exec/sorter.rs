@@ -16,6 +16,7 @@ use query::{Code, Error, Result};
 use super::cx::Cx;
 use super::input::Input;
 use super::item::{Item, Step};
+use super::runs::Runs;
 use super::spill::SpillFile;
 use crate::record::RecordId;
 
@@ -38,15 +39,10 @@ struct Keyed {
     item: Item,
 }
 
-struct Run {
-    file: SpillFile,
-    head: Option<Keyed>,
-}
-
 enum Phase {
     Taking,
     Giving(VecDeque<Keyed>),
-    Merging(Vec<Run>),
+    Merging(Runs<SortKey, Item>),
 }
 
 /// Sorts what an input gives.
@@ -133,11 +129,9 @@ impl Sorter {
             self.phase = Phase::Giving(std::mem::take(&mut self.rows).into());
         } else {
             self.write_run()?;
-            let mut runs = Vec::with_capacity(self.runs.len());
-            for mut file in std::mem::take(&mut self.runs) {
-                let head = self.read(&mut file)?;
-                runs.push(Run { file, head });
-            }
+            let files = std::mem::take(&mut self.runs);
+            let reader = self.reader();
+            let runs = Runs::new(files, &|bytes| reader.read(bytes))?;
             self.phase = Phase::Merging(runs);
         }
         Ok(true)
@@ -204,39 +198,41 @@ impl Sorter {
         Ok(())
     }
 
-    fn read(&self, file: &mut SpillFile) -> Result<Option<Keyed>> {
-        let mut bytes = Vec::new();
-        if !file.read(&mut bytes)? {
-            return Ok(None);
-        }
-        let item = parse(&bytes, self.limits.clustered).ok_or_else(|| {
-            Error::new(Code::INTERNAL_ERROR, "a temporary file holds wrong bytes")
-        })?;
-        let key = self.sort.key(&item.document, self.collator.as_deref())?;
-        Ok(Some(Keyed { key, item }))
+    /// The next of the runs.
+    fn merge(&mut self) -> Result<Option<Item>> {
+        let mut phase = std::mem::replace(&mut self.phase, Phase::Taking);
+        let reader = self.reader();
+        let next = match &mut phase {
+            Phase::Merging(runs) => runs.next(&|bytes| reader.read(bytes))?,
+            _ => None,
+        };
+        self.phase = phase;
+        Ok(next.map(|(_, item)| item))
     }
 
-    /// The least of the heads of the runs; of equal ones the oldest.
-    fn merge(&mut self) -> Result<Option<Item>> {
-        let Phase::Merging(mut runs) = std::mem::replace(&mut self.phase, Phase::Taking) else {
-            return Ok(None);
-        };
-        let mut least: Option<(usize, &SortKey)> = None;
-        for (at, run) in runs.iter().enumerate() {
-            if let Some(head) = &run.head
-                && least.is_none_or(|(_, key)| head.key < *key)
-            {
-                least = Some((at, &head.key));
-            }
+    fn reader(&self) -> Reader<'_> {
+        Reader {
+            sort: &self.sort,
+            collator: self.collator.as_deref(),
+            clustered: self.limits.clustered,
         }
-        let at = least.map(|(at, _)| at);
-        let mut next = None;
-        if let Some(run) = at.and_then(|at| runs.get_mut(at)) {
-            next = run.head.take();
-            run.head = self.read(&mut run.file)?;
-        }
-        self.phase = Phase::Merging(runs);
-        Ok(next.map(|row| row.item))
+    }
+}
+
+/// Reads items of runs.
+struct Reader<'a> {
+    sort: &'a Sort,
+    collator: Option<&'a Collator>,
+    clustered: bool,
+}
+
+impl Reader<'_> {
+    fn read(&self, bytes: &[u8]) -> Result<(SortKey, Item)> {
+        let item = parse(bytes, self.clustered).ok_or_else(|| {
+            Error::new(Code::INTERNAL_ERROR, "a temporary file holds wrong bytes")
+        })?;
+        let key = self.sort.key(&item.document, self.collator)?;
+        Ok((key, item))
     }
 }
 

@@ -5,6 +5,7 @@
 //! and record as its value: that two documents never have one key is then what the engine keeps,
 //! also for two transactions at once, without a search.
 
+mod changed;
 mod keys;
 mod spec;
 mod wildcard;
@@ -20,6 +21,7 @@ use stdx::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use crate::key::Collate;
 use crate::record::RecordId;
 
+use changed::Changed;
 pub(crate) use keys::cut;
 pub use keys::{CUT, Key, KeyMaker, KeySet, append_hash};
 pub use spec::{FieldKind, IndexSpec, kinds, name_of, options, same_pattern};
@@ -43,6 +45,8 @@ pub struct Index {
     stored: Vec<AtomicU32>,
     /// Whether reads may use it: a build ended.
     ready: AtomicBool,
+    /// Documents that have changed while it is built.
+    changed: Changed,
     usage: Usage,
 }
 
@@ -100,6 +104,7 @@ impl Index {
             multikey: (0..fields.len()).map(|i| AtomicU32::new(bits(i))).collect(),
             stored: (0..fields.len()).map(|i| AtomicU32::new(bits(i))).collect(),
             ready: AtomicBool::new(parts.ready),
+            changed: Changed::default(),
             usage: Usage {
                 since: parts.since,
                 count: AtomicU64::new(0),
@@ -216,6 +221,25 @@ impl Index {
     /// A build has ended.
     pub(crate) fn set_ready(&self) {
         self.ready.store(true, Ordering::Release);
+        self.changed.forget();
+    }
+
+    /// A document is changed or removed, by whoever shares the latch of the collection.
+    pub(crate) fn note_change(&self, record: &RecordId) {
+        if !self.is_ready() {
+            self.changed.note(record);
+        }
+    }
+
+    /// Too many documents have changed to know which.
+    #[cfg(test)]
+    pub(crate) fn lose_changes(&self) {
+        self.changed.lose();
+    }
+
+    /// Whether a document may have changed since the build began.
+    pub(crate) fn may_have_changed(&self, record: &RecordId) -> bool {
+        self.changed.may_hold(record)
     }
 
     /// All multikey bits.

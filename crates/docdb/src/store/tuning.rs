@@ -2,19 +2,23 @@
 
 use std::time::Duration;
 
-use stdx::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use stdx::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 use super::Options;
 use crate::cursor::IDLE_LIMIT;
 
-/// Times that whoever opened the store may change at any moment. They begin with the options.
+/// What whoever opened the store may change at any moment. Times begin with the options.
 #[derive(Debug)]
 pub struct Tuning {
     ttl_ms: AtomicU64,
     ttl_on: AtomicBool,
     transaction_ms: AtomicU64,
     cursor_ms: AtomicU64,
+    index_bytes: AtomicUsize,
 }
+
+/// What an index build may hold in memory before it goes to temporary files, as MongoDB's.
+const INDEX_MEMORY: usize = 200 << 20;
 
 fn millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
@@ -28,6 +32,7 @@ impl Tuning {
             ttl_on: AtomicBool::new(options.ttl_period.is_some()),
             transaction_ms: AtomicU64::new(millis(options.transaction_lifetime)),
             cursor_ms: AtomicU64::new(millis(IDLE_LIMIT)),
+            index_bytes: AtomicUsize::new(INDEX_MEMORY),
         }
     }
 
@@ -52,6 +57,12 @@ impl Tuning {
         self.cursor_ms.store(millis(limit), Ordering::Relaxed);
     }
 
+    /// Bytes of entries that the builds of one `createIndexes` hold in memory, all together, before
+    /// they go to temporary files (default 200 MiB).
+    pub fn set_index_memory(&self, bytes: usize) {
+        self.index_bytes.store(bytes, Ordering::Relaxed);
+    }
+
     pub(crate) fn ttl_period(&self) -> Duration {
         Duration::from_millis(self.ttl_ms.load(Ordering::Relaxed))
     }
@@ -62,6 +73,10 @@ impl Tuning {
 
     pub(crate) fn transaction_lifetime(&self) -> Duration {
         Duration::from_millis(self.transaction_ms.load(Ordering::Relaxed))
+    }
+
+    pub(crate) fn index_memory(&self) -> usize {
+        self.index_bytes.load(Ordering::Relaxed)
     }
 
     pub(crate) fn cursor_limit(&self) -> Duration {

@@ -110,6 +110,7 @@ impl Work<'_> {
         (old, new): (&RawDocument, &RawDocument),
         untouched: Untouched,
     ) -> Result<()> {
+        note_change(collection, record);
         let mut sets = std::mem::take(&mut self.new_keys);
         let mut old_sets = std::mem::take(&mut self.old_keys);
         let done = sets
@@ -139,6 +140,7 @@ impl Work<'_> {
         record: &RecordId,
         document: &RawDocument,
     ) -> Result<()> {
+        note_change(collection, record);
         let mut sets = std::mem::take(&mut self.old_keys);
         let made = sets.make(collection, document, &mut Gathered::new());
         let done = made.and_then(|()| self.delete_entries(collection, record, &sets, None));
@@ -310,9 +312,31 @@ impl Work<'_> {
     fn delete_entry(&mut self, index: &Index, key: Key<'_>, record: &RecordId) -> Result<()> {
         let (mut entry, mut value) = self.take_entry();
         index.append_entry(key, record, &mut entry, &mut value);
-        let deleted = self.txn()?.delete_blind(index.tree(), &entry);
+        let deleted = match index.unique() && !index.is_ready() {
+            true => self.delete_own(index, &entry, record),
+            false => {
+                let deleted = self.txn()?.delete_blind(index.tree(), &entry);
+                deleted.map_err(error::engine)
+            }
+        };
         self.give_entry(entry, value);
-        deleted.map_err(error::engine)
+        deleted
+    }
+
+    /// Remove an entry of a unique index that is built: until the build has put those of all
+    /// documents, another document may have put the same key.
+    fn delete_own(&mut self, index: &Index, entry: &[u8], record: &RecordId) -> Result<()> {
+        let txn = self.txn()?;
+        let found = txn.get(index.tree(), entry).map_err(error::engine)?;
+        let own = found.is_some_and(|value| {
+            let there = index.read_entry(entry, &value);
+            there.is_none_or(|there| there.record == *record)
+        });
+        if own {
+            txn.delete_blind(index.tree(), entry)
+                .map_err(error::engine)?;
+        }
+        Ok(())
     }
 
     /// Take back unique entries: pairs of an index and the place in its set.
@@ -380,6 +404,13 @@ impl Work<'_> {
         );
         let details = doc! { "keyPattern": { "_id": 1 }, "keyValue": { "_id": id } };
         Err(Error::new(Code::DUPLICATE_KEY, message).with_details(details))
+    }
+}
+
+/// Tell the builds of indexes that a document changes.
+fn note_change(collection: &Collection, record: &RecordId) {
+    for index in collection.indexes() {
+        index.note_change(record);
     }
 }
 

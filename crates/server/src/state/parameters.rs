@@ -56,6 +56,9 @@ const PARAMETERS: &[Parameter] = &[
         Bson::Int32(crate::limits::SESSION_MINUTES)
     }),
     row("logLevel", AtRuntime, || Bson::Int32(0)),
+    row("maxIndexBuildMemoryUsageMegabytes", AtRuntime, || {
+        Bson::Int32(200)
+    }),
     row("quiet", AtRuntime, || Bson::Boolean(false)),
     row("requireApiVersion", AtRuntime, || Bson::Boolean(false)),
     row("scramIterationCount", AtRuntime, || Bson::Int32(10_000)),
@@ -74,6 +77,7 @@ fn range(name: &str) -> (i64, i64) {
     match name {
         "scramIterationCount" | "scramSHA256IterationCount" => (5_000, 10_000_000),
         "logLevel" => (0, 5),
+        "maxIndexBuildMemoryUsageMegabytes" => (50, 1 << 20),
         _ => (1, i64::MAX),
     }
 }

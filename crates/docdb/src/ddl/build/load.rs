@@ -1,0 +1,162 @@
+//! Step 3 of a build: the sorted entries are put.
+//!
+//! - F1. Entries are put while nobody else has the latch: every change of a document there was is
+//!   committed or undone, and noted with the index before.
+//! - F2. An entry of a document that may have changed since it was read is put if the document
+//!   still has it. Whoever changed the document has put what it did not have before, and taken away
+//!   what it has no more.
+//! - F3. So no entry of the index is ever of what no document has, and a key of a unique index that
+//!   is there with another record is a duplicate.
+
+use std::sync::Arc;
+
+use bson::RawDocument;
+use kv::{Durability, ErrorKind};
+use query::{Namespace, Result};
+
+use super::scan::Found;
+use super::sorter::{Entry, Sorted};
+use crate::collection::Collection;
+use crate::error;
+use crate::index::{self, Index, Key, KeySet};
+use crate::op::Op;
+use crate::store::Store;
+use crate::work::Work;
+use crate::write::duplicate;
+
+/// Entries that are put at once: some milliseconds, for which writers wait.
+const PORTION: usize = 2_048;
+
+impl Store {
+    /// Put what was found for indexes.
+    ///
+    /// # Errors
+    /// `DuplicateKey`; that the operation must end or the collection is gone; as the engine's.
+    pub(super) fn put_found(
+        &self,
+        op: &Op<'_>,
+        ns: &Namespace,
+        indexes: &[Arc<Index>],
+        found: Vec<Found>,
+    ) -> Result<()> {
+        let mut portion = Vec::with_capacity(PORTION);
+        for (index, found) in indexes.iter().zip(found) {
+            let Found {
+                mut entries,
+                multikey,
+            } = found;
+            self.apart(op, ns, indexes, &mut |work, collection| {
+                work.learn(collection, index, &multikey)
+            })?;
+            while fill(&mut portion, &mut entries)? {
+                self.apart(op, ns, indexes, &mut |work, collection| {
+                    let mut load = Load {
+                        work,
+                        collection,
+                        index,
+                        document: Vec::new(),
+                        keys: KeySet::new(),
+                    };
+                    portion.iter().try_for_each(|entry| load.put(entry))
+                })?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Do and commit a part of the work while nobody else has the latch.
+    fn apart(
+        &self,
+        op: &Op<'_>,
+        ns: &Namespace,
+        indexes: &[Arc<Index>],
+        body: &mut dyn FnMut(&mut Work<'_>, &Collection) -> Result<()>,
+    ) -> Result<()> {
+        op.check()?;
+        let collection = self.building(ns, indexes)?;
+        let _alone = self.hold(op, &collection)?;
+        // It may have been dropped while the latch was awaited.
+        let collection = self.building(ns, indexes)?;
+        let mut work = Work::new(self, op.ends());
+        body(&mut work, &collection)?;
+        work.commit(Durability::Interval)
+    }
+}
+
+/// Take the next entries; false at the end.
+fn fill(portion: &mut Vec<Entry>, entries: &mut Sorted) -> Result<bool> {
+    portion.clear();
+    while portion.len() < PORTION
+        && let Some(entry) = entries.next()?
+    {
+        portion.push(entry);
+    }
+    Ok(!portion.is_empty())
+}
+
+struct Load<'a, 's> {
+    work: &'a mut Work<'s>,
+    collection: &'a Collection,
+    index: &'a Arc<Index>,
+    document: Vec<u8>,
+    keys: KeySet,
+}
+
+impl Load<'_, '_> {
+    fn put(&mut self, (key, value): &Entry) -> Result<()> {
+        let index = self.index;
+        let entry = self.read(key, value)?;
+        if index.may_have_changed(&entry.record) && !self.is_there(&entry)? {
+            return Ok(());
+        }
+        let txn = self.work.txn()?;
+        if !index.unique() {
+            return txn
+                .put_blind(index.tree(), key, value)
+                .map_err(error::engine);
+        }
+        match txn.insert(index.tree(), key, value) {
+            Err(e) if e.kind() == ErrorKind::Exists => self.check_same(&entry, key),
+            put => put.map_err(error::engine),
+        }
+    }
+
+    fn read<'e>(&self, key: &'e [u8], value: &'e [u8]) -> Result<index::Entry<'e>> {
+        let entry = self.index.read_entry(key, value);
+        entry.ok_or_else(|| self.collection.corrupt_index(self.index))
+    }
+
+    /// Whether the document has the entry now.
+    fn is_there(&mut self, entry: &index::Entry<'_>) -> Result<bool> {
+        let snapshot = self.work.snapshot()?;
+        let found = self
+            .collection
+            .fetch(snapshot, &entry.record, &mut self.document)?;
+        if !found {
+            return Ok(false);
+        }
+        let document = RawDocument::from_bytes(&self.document)?;
+        self.index.maker().keys(document, &mut self.keys)?;
+        let key = Key {
+            bytes: entry.key,
+            type_bits: entry.type_bits,
+        };
+        Ok(self.keys.keys().any(|there| there == key))
+    }
+
+    /// Check that a key that is there belongs to the same document: a writer has put it.
+    fn check_same(&mut self, entry: &index::Entry<'_>, key: &[u8]) -> Result<()> {
+        let mut value = Vec::new();
+        let snapshot = self.work.snapshot()?;
+        let found = snapshot.get_into(self.index.tree(), key, &mut value);
+        found.map_err(error::engine)?;
+        if self.read(key, &value)?.record == entry.record {
+            return Ok(());
+        }
+        let key = Key {
+            bytes: entry.key,
+            type_bits: entry.type_bits,
+        };
+        Err(duplicate(self.collection, self.index, key))
+    }
+}

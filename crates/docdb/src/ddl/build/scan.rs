@@ -1,0 +1,125 @@
+//! Step 2 of a build: the entries of all documents there are, sorted.
+//!
+//! Writers go on meanwhile, and documents are read as they are when it is their turn.
+
+use std::ops::Bound;
+use std::sync::Arc;
+
+use bson::RawDocument;
+use kv::{Direction, KeyRange};
+use query::{Namespace, Result};
+
+use super::sorter::{Sorted, Sorter};
+use crate::collection::Collection;
+use crate::error;
+use crate::index::{Index, KeySet};
+use crate::op::Op;
+use crate::store::Store;
+
+/// Documents that are read in one snapshot: an engine keeps what is old for readers.
+const PORTION: usize = 1_024;
+
+/// What was found for an index.
+pub(super) struct Found {
+    pub(super) entries: Sorted,
+    /// Per field, a bit for each part of its path that was an array.
+    pub(super) multikey: Vec<u32>,
+}
+
+struct Scan<'a> {
+    collection: &'a Collection,
+    indexes: &'a [Arc<Index>],
+    sorters: Vec<Sorter>,
+    multikey: Vec<Vec<u32>>,
+    keys: KeySet,
+    entry: (Vec<u8>, Vec<u8>),
+}
+
+impl Store {
+    /// Find the entries of indexes.
+    ///
+    /// # Errors
+    /// Documents that cannot be indexed; that the operation must end or the collection is gone; as
+    /// the engine's.
+    pub(super) fn find_entries(
+        &self,
+        op: &Op<'_>,
+        ns: &Namespace,
+        indexes: &[Arc<Index>],
+    ) -> Result<Vec<Found>> {
+        let collection = self.building(ns, indexes)?;
+        let memory = self.tuning().index_memory() / indexes.len().max(1);
+        let sorter = |_: &Arc<Index>| Sorter::new(memory, self.options().temp_dir.clone());
+        let mut scan = Scan {
+            collection: &collection,
+            indexes,
+            sorters: indexes.iter().map(sorter).collect(),
+            multikey: vec![Vec::new(); indexes.len()],
+            keys: KeySet::new(),
+            entry: Default::default(),
+        };
+        let mut after = None;
+        loop {
+            op.check()?;
+            self.building(ns, indexes)?;
+            after = scan.portion(self, after)?;
+            if after.is_none() {
+                return scan.finish();
+            }
+        }
+    }
+}
+
+impl Scan<'_> {
+    /// Read the documents behind a record, a portion of them; gives the key of the last one, or
+    /// `None` at the end.
+    fn portion(&mut self, store: &Store, after: Option<Vec<u8>>) -> Result<Option<Vec<u8>>> {
+        let range = KeyRange {
+            start: after.as_deref().map_or(Bound::Unbounded, Bound::Excluded),
+            end: Bound::Unbounded,
+        };
+        let snapshot = store.engine().begin_read().map_err(error::engine)?;
+        let cursor = snapshot.cursor(self.collection.records(), range, Direction::Forward);
+        let mut cursor = cursor.map_err(error::engine)?;
+        for _ in 0..PORTION {
+            if !cursor.advance().map_err(error::engine)? {
+                return Ok(None);
+            }
+            self.take(cursor.key(), cursor.value())?;
+        }
+        Ok(Some(cursor.key().to_vec()))
+    }
+
+    fn take(&mut self, key: &[u8], document: &[u8]) -> Result<()> {
+        let record = self.collection.record(key)?;
+        let document = RawDocument::from_bytes(document)?;
+        let each = self.indexes.iter().zip(&mut self.sorters);
+        for ((index, sorter), multikey) in each.zip(&mut self.multikey) {
+            index.maker().keys(document, &mut self.keys)?;
+            let arrays = self.keys.multikey();
+            multikey.resize(multikey.len().max(arrays.len()), 0);
+            multikey
+                .iter_mut()
+                .zip(arrays)
+                .for_each(|(all, new)| *all |= new);
+            let (entry, value) = &mut self.entry;
+            for key in self.keys.keys() {
+                entry.clear();
+                value.clear();
+                index.append_entry(key, &record, entry, value);
+                sorter.push(entry, value)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn finish(self) -> Result<Vec<Found>> {
+        let found = self.sorters.into_iter().zip(self.multikey);
+        found
+            .map(|(sorter, multikey)| {
+                let entries = sorter.finish()?;
+                Ok(Found { entries, multikey })
+            })
+            .collect()
+    }
+}

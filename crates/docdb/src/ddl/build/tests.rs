@@ -1,0 +1,256 @@
+//! Builds, with writers between their steps.
+
+use bson::{Document, RawDocumentBuf, doc};
+use kv::{EngineOptions, Factory};
+use stdx::Rng;
+use tempfile::TempDir;
+
+use super::*;
+use crate::collection::CollectionOptions;
+use crate::store::Options;
+use crate::write::{DeleteStatement, InsertOptions, UpdateStatement};
+
+/// A store whose builds are done step by step.
+struct Site {
+    store: Arc<Store>,
+    ns: Namespace,
+    op: Op<'static>,
+    directory: TempDir,
+    factory: &'static dyn Factory,
+}
+
+fn raw(document: &Document) -> RawDocumentBuf {
+    RawDocumentBuf::try_from(document).unwrap()
+}
+
+fn open(factory: &dyn Factory, directory: &TempDir) -> Arc<Store> {
+    let path = directory.path().join("store");
+    let engine = factory.open(&path, &EngineOptions::default()).unwrap();
+    Store::open(Arc::from(engine), Options::default()).unwrap()
+}
+
+impl Site {
+    fn new(factory: &'static dyn Factory) -> Site {
+        let directory = tempfile::tempdir().unwrap();
+        Site {
+            store: open(factory, &directory),
+            ns: Namespace::new("d", "c").unwrap(),
+            op: Op::new(Durability::Group),
+            directory,
+            factory,
+        }
+    }
+
+    fn clustered(self) -> Site {
+        let options = doc! { "clusteredIndex": { "key": { "_id": 1 }, "unique": true } };
+        let options = CollectionOptions::parse(&options).unwrap();
+        self.store.create(&self.op, &self.ns, options).unwrap();
+        self
+    }
+
+    fn insert(&self, id: i32, a: i32) {
+        let document = raw(&doc! { "_id": id, "a": a });
+        let options = InsertOptions::default();
+        let reply = self.store.insert(&self.op, &self.ns, &[&document], options);
+        assert_eq!(reply.unwrap().n, 1, "_id {id} is new");
+    }
+
+    fn set(&self, id: i32, a: i32) {
+        let change =
+            UpdateStatement::new(raw(&doc! { "_id": id }), raw(&doc! { "$set": { "a": a } }));
+        let store = &self.store;
+        store
+            .update(&self.op, &self.ns, &[change], true, false)
+            .unwrap();
+    }
+
+    fn remove(&self, id: i32) {
+        let gone = DeleteStatement::new(raw(&doc! { "_id": id }));
+        self.store
+            .delete(&self.op, &self.ns, &[gone], true)
+            .unwrap();
+    }
+
+    fn begin(&self, unique: bool) -> Vec<Arc<Index>> {
+        let spec = IndexSpec::parse(&doc! { "key": { "a": 1 }, "unique": unique }).unwrap();
+        self.store
+            .begin_builds(&self.op, &self.ns, &[spec])
+            .unwrap()
+    }
+
+    /// Build an index; `meanwhile` is done between reading the documents and putting the entries.
+    fn build(&self, unique: bool, meanwhile: impl FnOnce(&Index)) -> Result<()> {
+        let begun = self.begin(unique);
+        let found = self.store.find_entries(&self.op, &self.ns, &begun).unwrap();
+        meanwhile(begun.first().unwrap());
+        let loaded = self.store.put_found(&self.op, &self.ns, &begun, found);
+        let done = loaded.and_then(|()| self.store.end_builds(&self.ns, &begun));
+        if done.is_err() {
+            self.store.abort_builds(&self.ns, &begun).unwrap();
+        }
+        done
+    }
+
+    /// Check the index against the documents; gives how many entries it has.
+    fn entries(&self) -> i64 {
+        let index = self.store.collection(&self.ns).unwrap();
+        assert!(index.index("a_1").unwrap().usable());
+        let report = self.store.validate(&self.op, &self.ns).unwrap();
+        assert!(report.get_bool("valid").unwrap(), "{report}");
+        let keys = report.get_document("keysPerIndex").unwrap();
+        keys.get_i64("a_1").unwrap()
+    }
+}
+
+fn on_each(body: impl Fn(Site)) {
+    body(Site::new(kv_betree::factory()));
+    body(Site::new(kv::memory::factory()));
+    body(Site::new(kv_betree::factory()).clustered());
+}
+
+#[test]
+fn what_changes_between_reading_and_putting_counts() {
+    on_each(|site| {
+        (0..10).for_each(|id| site.insert(id, id));
+        let built = site.build(false, |_| {
+            site.set(1, 100);
+            site.set(1, 101);
+            site.remove(2);
+            site.remove(3);
+            site.insert(3, 103);
+            site.insert(10, 5);
+            // There and back: what was read is right again.
+            site.set(4, 104);
+            site.set(4, 4);
+        });
+        built.unwrap();
+        assert_eq!(site.entries(), 10);
+    });
+}
+
+#[test]
+fn unique_keys_move_between_documents_while_they_are_read_and_put() {
+    on_each(|site| {
+        (0..10).for_each(|id| site.insert(id, id));
+        let built = site.build(true, |_| {
+            // The key of a document that goes away later is put by another one first: its own
+            // entry is not there yet.
+            site.insert(10, 1);
+            site.remove(1);
+            site.set(2, 102);
+            site.insert(11, 2);
+        });
+        built.unwrap();
+        assert_eq!(site.entries(), 11);
+    });
+}
+
+#[test]
+fn duplicates_end_a_build_wherever_they_come_from() {
+    on_each(|site| {
+        (0..4).for_each(|id| site.insert(id, id));
+        let refused = |meanwhile: &dyn Fn()| site.build(true, |_| meanwhile()).unwrap_err();
+        let written = refused(&|| site.insert(4, 3));
+        assert_eq!(written.code, Code::DUPLICATE_KEY, "{written}");
+        let there = refused(&|| {});
+        assert_eq!(there.code, Code::DUPLICATE_KEY, "{there}");
+        assert!(there.message.contains("dup key: { a: 3 }"), "{there}");
+        site.build(true, |_| site.remove(3)).unwrap();
+        assert_eq!(site.entries(), 4);
+    });
+}
+
+#[test]
+fn any_changes_are_found_from_runs_and_when_they_are_too_many_to_remember() {
+    for lose in [false, true] {
+        on_each(|site| {
+            let seed = 11;
+            let mut rng = Rng::new(seed);
+            let mut number = |most: u64| i32::try_from(rng.below(most)).unwrap();
+            site.store.tuning().set_index_memory(4_000);
+            (0..500).for_each(|id| site.insert(id, id % 7));
+            let built = site.build(false, |index| {
+                for step in 0..300 {
+                    match step % 3 {
+                        0 => site.set(number(500), number(7)),
+                        1 => site.remove(number(500)),
+                        _ => site.insert(1_000 + step, number(7)),
+                    }
+                }
+                if lose {
+                    index.lose_changes();
+                }
+            });
+            built.unwrap();
+            let there = site
+                .store
+                .collection(&site.ns)
+                .unwrap()
+                .core()
+                .counts
+                .documents();
+            assert_eq!(site.entries(), there, "seed {seed}");
+        });
+    }
+}
+
+#[test]
+fn arrays_that_were_read_are_known_before_the_index_is_used() {
+    on_each(|site| {
+        let document = raw(&doc! { "_id": 0, "a": [1, 2] });
+        let options = InsertOptions::default();
+        site.store
+            .insert(&site.op, &site.ns, &[&document], options)
+            .unwrap();
+        site.build(false, |_| ()).unwrap();
+        let Site {
+            store,
+            ns,
+            directory,
+            factory,
+            ..
+        } = site;
+        let multikey = |store: &Store| {
+            let collection = store.collection(&ns).unwrap();
+            collection.index("a_1").unwrap().is_multikey()
+        };
+        assert!(multikey(&store));
+        let persistent = store.engine().capabilities().persistent;
+        drop(store);
+        if persistent {
+            assert!(multikey(&open(factory, &directory)));
+        }
+    });
+}
+
+#[test]
+fn a_build_that_a_crash_ended_is_done_at_the_next_opening() {
+    let site = Site::new(kv_betree::factory());
+    (0..3_000).for_each(|id| site.insert(id, id));
+    let begun = site.begin(true);
+    let found = site.store.find_entries(&site.op, &site.ns, &begun).unwrap();
+    site.store
+        .put_found(&site.op, &site.ns, &begun, found)
+        .unwrap();
+    site.insert(3_000, 3_000);
+    let unready = site.store.collection(&site.ns).unwrap();
+    assert!(!unready.index("a_1").unwrap().usable());
+    drop((unready, begun));
+    let Site {
+        store,
+        ns,
+        op,
+        directory,
+        factory,
+    } = site;
+    drop(store);
+    let store = open(factory, &directory);
+    let site = Site {
+        store,
+        ns,
+        op,
+        directory,
+        factory,
+    };
+    assert_eq!(site.entries(), 3_001);
+}
