@@ -23,7 +23,7 @@ use crate::error;
 use crate::op::{Ends, Op};
 use crate::patience::LOOK;
 use crate::session::{Intents, Moments, Sessions};
-use crate::turn::{Turn, Turns, WAIT};
+use crate::turn::{Turn, Turns};
 use stdx::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 pub use tuning::Tuning;
@@ -271,7 +271,7 @@ impl Store {
     /// Drop trees that the catalog does not know any more, those of names; later, if readers or a
     /// writer forbid it now. Those that were left before are tried again.
     pub(crate) fn drop_named(&self, names: impl IntoIterator<Item = String>) {
-        let turn = self.turns.take(Some(WAIT), &|| self.check_not_closed());
+        let turn = self.turns.take_soon(&|| self.check_not_closed());
         let before = std::mem::take(&mut *self.undropped.lock());
         let mut left: Vec<String> = names.into_iter().chain(before).collect();
         if let Ok(Some(_turn)) = turn {

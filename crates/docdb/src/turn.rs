@@ -8,12 +8,16 @@
 //!   a tree, has the turn. With others everybody has it.
 //! - U2. Latches come before the turn, except in a multi-document transaction (W3 of `work`); the
 //!   turn comes before the lock of the catalog's changes.
+//! - U3. Who is to have the turn next wishes for it, also while it waits for a latch that comes
+//!   before: a multi-document transaction that is forgotten between two statements gives way to
+//!   wishes after a while, and to nothing else.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use kv::Engine;
 use query::{Code, Error, Result};
+use stdx::sync::atomic::{AtomicUsize, Ordering};
 use stdx::sync::{Condvar, Mutex};
 
 use crate::op::Op;
@@ -23,6 +27,11 @@ use crate::store::Store;
 /// How long a multi-document transaction waits for what another holds.
 pub(crate) const WAIT: Duration = Duration::from_millis(200);
 
+/// How long a multi-document transaction that has the turn may do nothing while somebody wishes for
+/// it: what a program computes between two statements takes less, and clients' patience with a
+/// server (10 s and more) is longer.
+pub(crate) const IDLE: Duration = Duration::from_secs(5);
+
 /// Whose turn it is.
 pub(crate) struct Turns(Option<Arc<One>>);
 
@@ -30,6 +39,8 @@ pub(crate) struct Turns(Option<Arc<One>>);
 struct One {
     state: Mutex<State>,
     free: Condvar,
+    /// How many wish for it.
+    wishes: AtomicUsize,
 }
 
 #[derive(Default)]
@@ -42,6 +53,17 @@ struct State {
 /// The turn, until dropped.
 pub(crate) struct Turn(Option<Arc<One>>);
 
+/// A wish for the turn, until dropped (U3).
+pub(crate) struct Wish<'t>(Option<&'t One>);
+
+impl Drop for Wish<'_> {
+    fn drop(&mut self) {
+        if let Some(one) = self.0 {
+            one.wishes.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
+}
+
 impl Turns {
     /// The turns of an engine.
     pub(crate) fn of(engine: &dyn Engine) -> Turns {
@@ -49,15 +71,53 @@ impl Turns {
         Turns(one.then(Arc::default))
     }
 
+    /// Wish for the turn: whoever waits for something else before it takes the turn.
+    pub(crate) fn wish(&self) -> Wish<'_> {
+        let one = self.0.as_deref();
+        if let Some(one) = one {
+            one.wishes.fetch_add(1, Ordering::Relaxed);
+        }
+        Wish(one)
+    }
+
+    /// Whether there is one writer.
+    pub(crate) fn are_one(&self) -> bool {
+        self.0.is_some()
+    }
+
+    /// Whether somebody wishes for the turn.
+    pub(crate) fn is_wished_for(&self) -> bool {
+        let one = self.0.as_deref();
+        one.is_some_and(|one| 0 < one.wishes.load(Ordering::Relaxed))
+    }
+
     /// Wait for the turn. `None` when one has it for longer than `limit`.
     ///
     /// # Errors
     /// What `check` says while others have it.
     pub(crate) fn take(&self, limit: Option<Duration>, check: Check<'_>) -> Result<Option<Turn>> {
+        self.wait(limit, check, true)
+    }
+
+    /// Take the turn for what can as well be done later: no transaction gives way to it.
+    ///
+    /// # Errors
+    /// As [`Turns::take`].
+    pub(crate) fn take_soon(&self, check: Check<'_>) -> Result<Option<Turn>> {
+        self.wait(Some(WAIT), check, false)
+    }
+
+    fn wait(
+        &self,
+        limit: Option<Duration>,
+        check: Check<'_>,
+        wishes: bool,
+    ) -> Result<Option<Turn>> {
         let Some(one) = &self.0 else {
             return Ok(Some(Turn(None)));
         };
         let mut state = one.state.lock();
+        let _wish = (wishes && state.taken).then(|| self.wish());
         let mut patience = Patience::new(limit);
         let mut seen = state.count;
         while state.taken {
@@ -140,6 +200,26 @@ mod tests {
         };
         let refused = turns.take(None, &check).err().unwrap();
         assert_eq!(refused.code, Code::INTERRUPTED);
+    }
+
+    #[test]
+    fn who_waits_wishes_for_the_turn_unless_it_can_be_done_later() {
+        let turns = turns();
+        let first = turns.take(None, &|| Ok(())).unwrap();
+        let look = |expected| {
+            let turns = &turns;
+            move || {
+                assert_eq!(turns.is_wished_for(), expected);
+                Ok(())
+            }
+        };
+        assert!(!turns.is_wished_for());
+        assert!(turns.take(Some(WAIT), &look(true)).unwrap().is_none());
+        assert!(turns.take_soon(&look(false)).unwrap().is_none());
+        let wish = turns.wish();
+        assert!(turns.is_wished_for());
+        drop((wish, first));
+        assert!(!turns.is_wished_for());
     }
 
     #[test]

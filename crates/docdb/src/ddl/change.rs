@@ -74,6 +74,8 @@ impl Store {
     /// That the operation must end.
     pub(crate) fn hold(&self, op: &Op<'_>, collection: &Collection) -> Result<Alone> {
         let check = || self.check_open(op);
+        // It is the next thing that this waits for.
+        let _wish = self.turns().wish();
         loop {
             if let Some(alone) = collection.core().latch.alone(None, &check)? {
                 return Ok(alone);
@@ -92,6 +94,7 @@ impl Store {
         second: &Collection,
     ) -> Result<(Alone, Alone)> {
         let check = || self.check_open(op);
+        let _wish = self.turns().wish();
         loop {
             let one = self.hold(op, first)?;
             if let Some(two) = second.core().latch.alone(Some(TURN), &check)? {

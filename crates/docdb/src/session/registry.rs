@@ -12,7 +12,6 @@ use super::transaction::{Phase, give_up};
 use crate::error;
 use crate::op::{Op, SessionId};
 use crate::store::Store;
-use crate::turn::WAIT;
 
 /// Sessions that may be in use at once (MongoDB's default).
 const SESSIONS_MAX: usize = 1_000_000;
@@ -200,7 +199,7 @@ impl Store {
                 batch.delete_range(tree, kv::KeyRange::half_open(&start, &end));
             }
         }
-        let Some(_turn) = self.turns().take(Some(WAIT), &|| Ok(()))? else {
+        let Some(_turn) = self.turns().take_soon(&|| Ok(()))? else {
             return Ok(());
         };
         self.engine()

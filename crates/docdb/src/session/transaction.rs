@@ -2,7 +2,8 @@
 //!
 //! An engine's transaction belongs to the thread that began it, so every open transaction has a
 //! thread of its own, which lives as long as the transaction: statements are sent to it. It gives
-//! up when the transaction is older than the options allow, or when nobody holds it any more.
+//! up when the transaction is older than the options allow, when it was idle for long while others
+//! wait for the turn that it has, or when nobody holds it any more.
 //!
 //! - T1. A statement that fails aborts its transaction.
 //! - T2. Committing again what was committed is well, also after a restart: a commit writes its
@@ -11,7 +12,7 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::Instant;
 
 use kv::Durability;
@@ -24,6 +25,7 @@ use super::stored::{committed, key};
 use super::too_old;
 use crate::error;
 use crate::op::{InTransaction, Op, SessionId, SessionRef};
+use crate::patience::LOOK;
 use crate::store::Store;
 use crate::work::Work;
 
@@ -237,15 +239,33 @@ fn serve(store: &Store, tasks: &Receiver<Task>, deadline: Instant) {
         work: RefCell::new(Some(work)),
         names,
     };
-    loop {
-        let rest = deadline.saturating_duration_since(stdx::time::now());
-        let Ok(task) = tasks.recv_timeout(rest) else {
-            // Too old, or nobody holds it any more: what is dropped is rolled back.
-            return;
-        };
+    // What is dropped at the end is rolled back.
+    while let Some(task) = next(store, tasks, &own, deadline) {
         task(&own);
         if own.work.borrow().is_none() {
             return;
+        }
+    }
+}
+
+/// The next thing to do. `None` when the transaction is too old, is in the way of others for too
+/// long, or nobody holds it any more.
+fn next(store: &Store, tasks: &Receiver<Task>, own: &Own<'_>, deadline: Instant) -> Option<Task> {
+    let has_turn = own.work.borrow().as_ref().is_some_and(Work::is_begun);
+    let may_idle_until = stdx::time::now() + store.tuning().transaction_idle();
+    loop {
+        let now = stdx::time::now();
+        let mut until = deadline;
+        if has_turn && store.turns().are_one() {
+            if may_idle_until <= now && store.turns().is_wished_for() {
+                return None;
+            }
+            until = until.min(may_idle_until.max(now + LOOK));
+        }
+        match tasks.recv_timeout(until.saturating_duration_since(now)) {
+            Ok(task) => return Some(task),
+            Err(RecvTimeoutError::Timeout) if stdx::time::now() < deadline => {}
+            Err(_) => return None,
         }
     }
 }

@@ -6,6 +6,7 @@ use stdx::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 use super::Options;
 use crate::cursor::IDLE_LIMIT;
+use crate::turn::IDLE;
 
 /// What whoever opened the store may change at any moment. Times begin with the options.
 #[derive(Debug)]
@@ -13,6 +14,7 @@ pub struct Tuning {
     ttl_ms: AtomicU64,
     ttl_on: AtomicBool,
     transaction_ms: AtomicU64,
+    idle_ms: AtomicU64,
     cursor_ms: AtomicU64,
     index_bytes: AtomicUsize,
 }
@@ -31,6 +33,7 @@ impl Tuning {
             ttl_ms: AtomicU64::new(millis(period)),
             ttl_on: AtomicBool::new(options.ttl_period.is_some()),
             transaction_ms: AtomicU64::new(millis(options.transaction_lifetime)),
+            idle_ms: AtomicU64::new(millis(IDLE)),
             cursor_ms: AtomicU64::new(millis(IDLE_LIMIT)),
             index_bytes: AtomicUsize::new(INDEX_MEMORY),
         }
@@ -50,6 +53,12 @@ impl Tuning {
     pub fn set_transaction_lifetime(&self, lifetime: Duration) {
         self.transaction_ms
             .store(millis(lifetime), Ordering::Relaxed);
+    }
+
+    /// How long a multi-document transaction may do nothing while others wait to write, with an
+    /// engine that has one writer (default 5 s). What is open gives way then.
+    pub fn set_transaction_idle(&self, limit: Duration) {
+        self.idle_ms.store(millis(limit), Ordering::Relaxed);
     }
 
     /// How long a cursor may be idle (default [`IDLE_LIMIT`]).
@@ -73,6 +82,10 @@ impl Tuning {
 
     pub(crate) fn transaction_lifetime(&self) -> Duration {
         Duration::from_millis(self.transaction_ms.load(Ordering::Relaxed))
+    }
+
+    pub(crate) fn transaction_idle(&self) -> Duration {
+        Duration::from_millis(self.idle_ms.load(Ordering::Relaxed))
     }
 
     pub(crate) fn index_memory(&self) -> usize {

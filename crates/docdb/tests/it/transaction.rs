@@ -109,6 +109,38 @@ fn of_two_transactions_that_change_a_document_one_conflicts() {
     });
 }
 
+#[test]
+fn an_idle_transaction_gives_way_where_there_is_one_writer() {
+    on_each(|lab| {
+        lab.insert(&ns("c"), &[doc! { "_id": 0 }]);
+        lab.store.tuning().set_transaction_idle(Duration::ZERO);
+        for id in 1..3 {
+            // Nobody waits: it goes on.
+            assert_eq!(
+                insert(lab, session(1, 1), id == 1, doc! { "_id": id }),
+                Ok(1)
+            );
+        }
+        lab.store.commit_transaction(&session(1, 1)).unwrap();
+        assert_eq!(insert(lab, session(1, 2), true, doc! { "_id": 3 }), Ok(1));
+        lab.insert(&ns("c"), &[doc! { "_id": 4 }]);
+        if !one_writer(lab) {
+            lab.store.commit_transaction(&session(1, 2)).unwrap();
+            return;
+        }
+        let late = insert(lab, session(1, 2), false, doc! { "_id": 5 });
+        assert_eq!(late.unwrap_err().code.0, 251);
+        let late = lab.store.commit_transaction(&session(1, 2));
+        assert_eq!(late.unwrap_err().code.0, 251);
+        assert_eq!(lab.all(&ns("c")).len(), 4);
+        // What waits for the collection waits for the writer, too.
+        assert_eq!(insert(lab, session(1, 3), true, doc! { "_id": 3 }), Ok(1));
+        assert_eq!(lab.store.drop_collection(&op(), &ns("c")), Ok(true));
+        let late = lab.store.commit_transaction(&session(1, 3));
+        assert_eq!(late.unwrap_err().code.0, 251);
+    });
+}
+
 /// An operation that must have ended soon.
 fn brief() -> Op<'static> {
     let mut op = op();
