@@ -227,16 +227,7 @@ fn greet(request: &Request) -> Result<Vec<Compressor>> {
             let message = "The client metadata document must be less then or equal to 512 bytes";
             return Err(Error::location(210, message));
         }
-        let name = metadata
-            .get("application")?
-            .and_then(RawBsonRef::as_document);
-        let name = name
-            .map(|application| application.get("name"))
-            .transpose()?
-            .flatten();
-        name.and_then(RawBsonRef::as_str)
-            .unwrap_or_default()
-            .clone_into(&mut state.application);
+        application(metadata)?.clone_into(&mut state.application);
         state.metadata = Some(metadata.to_owned());
         log(request, metadata);
     }
@@ -255,6 +246,27 @@ fn greet(request: &Request) -> Result<Vec<Compressor>> {
         return Ok(state.compressors.clone());
     }
     Ok(Vec::new())
+}
+
+/// The name of the application in what a client says of itself; empty if there is none.
+fn application(metadata: &RawDocument) -> Result<&str> {
+    let application = metadata.get("application")?;
+    let application = application.and_then(RawBsonRef::as_document);
+    let name = application.map(|document| document.get("name"));
+    let name = name.transpose()?.flatten();
+    Ok(name.and_then(RawBsonRef::as_str).unwrap_or_default())
+}
+
+/// The application that a request comes from, also when it is the greeting that names it.
+pub(crate) fn application_of(request: &Request) -> String {
+    let known = request.client.state.lock().application.clone();
+    if !known.is_empty() || !ROWS.iter().any(|row| row.name == request.row.name) {
+        return known;
+    }
+    let metadata = request.body().get_document("client").ok();
+    // What is malformed is told by the greeting itself.
+    let named = metadata.and_then(|metadata| application(metadata).ok());
+    named.unwrap_or_default().to_owned()
 }
 
 fn log(request: &Request, metadata: &RawDocument) {

@@ -14,7 +14,7 @@ use super::failure::{self, Situation};
 use super::request::Request;
 use super::row::{Lane, RETRYABLE, WRITES};
 use super::slow;
-use crate::commands::written;
+use crate::commands::{hello, written};
 use crate::limits::{ADMISSION, WAITING};
 use crate::server::Server;
 use crate::state::failpoint::Fault;
@@ -38,8 +38,8 @@ pub(crate) async fn run(request: Arc<Request>) -> Answer {
     let fault = match request.row.name {
         "configureFailPoint" => None,
         _ => {
-            let application = request.client.state.lock().application.clone();
-            let failed = server.failpoints.hit(&request.name, &application);
+            let application = || hello::application_of(&request);
+            let failed = server.failpoints.hit(&request.name, application);
             let limited = request.generic.max_time.is_some();
             let failed = failed.or_else(|| server.failpoints.hit_limit(limited));
             failed.or_else(|| hit_write(&request, true))

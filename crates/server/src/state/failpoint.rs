@@ -107,12 +107,14 @@ impl FailPoints {
         Ok(entered)
     }
 
-    /// The fault that hits a command now, called by the name it came with.
-    pub(crate) fn hit(&self, command: &str, application: &str) -> Option<Fault> {
+    /// The fault that hits a command now, called by the name it came with. `application` is asked
+    /// only where there are faults.
+    pub(crate) fn hit(&self, command: &str, application: impl FnOnce() -> String) -> Option<Fault> {
         let mut state = self.0.lock();
         if state.points.is_empty() {
             return None;
         }
+        let application = application();
         let chance = state.rng.unit();
         let mut hit = None;
         for point in state.points.values_mut() {

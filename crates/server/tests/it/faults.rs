@@ -63,6 +63,19 @@ fn a_fault_can_be_for_one_application() {
 }
 
 #[test]
+fn a_fault_for_one_application_hits_the_greeting_that_names_it() {
+    let site = Site::new();
+    let mut client = site.client();
+    let data = doc! {"failCommands": ["hello"], "closeConnection": true, "appName": "other"};
+    order(&mut client, "alwaysOn", data);
+    client.ok("admin", doc! {"hello": 1});
+    let mut other = site.client();
+    let greeting = doc! {"hello": 1, "client": {"application": {"name": "other"}}};
+    other.send("admin", greeting, 0);
+    assert!(other.receive().is_none());
+}
+
+#[test]
 fn faults_are_for_tests_only() {
     let site = Site::with(|config| config.parameters.clear());
     let command = doc! {"configureFailPoint": "failCommand", "mode": "off"};
