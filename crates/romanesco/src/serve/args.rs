@@ -77,7 +77,7 @@ pub(crate) struct Args {
     /// Write a checkpoint of the engine at least so often, in seconds (default 60)
     #[arg(long)]
     syncdelay: Option<String>,
-    /// Keep each database in a folder of its own, where the engine can
+    /// Taken as mongod takes it; an engine keeps all its data in one folder
     #[arg(long, action = ArgAction::SetTrue)]
     directoryperdb: bool,
     /// Go on in the background; needs --logpath

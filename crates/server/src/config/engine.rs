@@ -24,6 +24,9 @@ const SECTIONS: &[(&str, &str)] = &[
 /// The section of files made for MongoDB. How much memory it gives is heeded for every engine.
 const MONGODB: &str = "wiredTiger";
 
+/// Why folders for databases or indexes are none: no engine keeps trees in files of their own.
+pub(super) const ONE_FOLDER: &str = "an engine keeps all its data in one folder";
+
 /// Codecs that any engine may have.
 const CODECS: &[&str] = &["none", "snappy", "lz4", "zlib", "zstd"];
 
@@ -72,7 +75,9 @@ impl Config {
             "engineConfig.cacheSizePct" => {
                 within(value, 1_u64, 100)?;
             }
-            "engineConfig.directoryForIndexes" => folders(value)?,
+            "engineConfig.directoryForIndexes" => {
+                boolean(value)?;
+            }
             "engineConfig.journalCompressor" | "collectionConfig.blockCompressor"
                 if !CODECS.contains(&value) =>
             {
@@ -158,7 +163,12 @@ fn apply(
             let percent = within(value, 1_u64, 100)?;
             setup.options.cache = ByteSize(memory.limit / 100 * percent);
         }
-        "engineConfig.directoryForIndexes" => {}
+        "engineConfig.directoryForIndexes" => {
+            if boolean(value)? {
+                let warning = format!("{} does nothing: {ONE_FOLDER}", setting.setting);
+                setup.warnings.push(warning);
+            }
+        }
         "collectionConfig.blockCompressor" => codec(value, factory, &mut setup.options)?,
         "engineConfig.journalCompressor"
         | "engineConfig.zstdCompressionLevel"
@@ -201,12 +211,4 @@ fn codec(name: &str, factory: &dyn Factory, options: &mut EngineOptions) -> Resu
         options.own.insert((*name).to_owned(), (*value).to_owned());
     }
     Ok(())
-}
-
-/// Folders for databases or indexes: no engine keeps trees in files of their own.
-pub(super) fn folders(value: &str) -> Result<(), String> {
-    match boolean(value)? {
-        false => Ok(()),
-        true => Err("is not supported: an engine keeps all its data in one folder".to_owned()),
-    }
 }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use bson::{Bson, Document};
 use wire::Compressor;
 
-use super::engine::folders;
+use super::engine::ONE_FOLDER;
 use super::{Config, file};
 
 type Set = fn(&mut Config, &str) -> Result<(), String>;
@@ -27,8 +27,12 @@ const SETTINGS: &[(&str, Set)] = &[
         config.cache_bytes = Some(gigabytes(value)?);
         Ok(())
     }),
-    ("storage.directoryPerDB", |_, value| folders(value)),
-    ("storage.directoryForIndexes", |_, value| folders(value)),
+    ("storage.directoryPerDB", |config, value| {
+        config.folders("storage.directoryPerDB", value)
+    }),
+    ("storage.directoryForIndexes", |config, value| {
+        config.folders("storage.directoryForIndexes", value)
+    }),
     ("storage.journal.commitIntervalMs", |config, value| {
         config.commit_interval_ms = within(value, 1, 500)?;
         Ok(())
@@ -359,6 +363,14 @@ impl Config {
         Ok(())
     }
 
+    /// Folders for databases or indexes.
+    fn folders(&mut self, name: &str, value: &str) -> Result<(), String> {
+        match boolean(value)? {
+            false => Ok(()),
+            true => self.idle(name, ONE_FOLDER),
+        }
+    }
+
     /// Take the settings of a file.
     ///
     /// # Errors
@@ -457,7 +469,7 @@ systemLog:
         assert!(error("security: {authorization: on_top}").contains("security.authorization"));
         assert!(error("just text").contains("no setting"));
         assert!(parse("").is_ok());
-        let folder = error("storage: {directoryPerDB: true}");
+        let folder = error("storage: {directoryPerDB: 3}");
         assert!(folder.contains("storage.directoryPerDB"), "{folder}");
         let codec = error("storage: {betree: {collectionConfig: {blockCompressor: lzma}}}");
         assert!(
@@ -514,6 +526,7 @@ processManagement: {timeZoneInfo: /usr/share/zoneinfo}
         let text = "\
 storage:
   oplogMinRetentionHours: 1.5
+  directoryPerDB: true
   wiredTiger: {engineConfig: {zstdCompressionLevel: 6, configString: 'cache_size=1G'}}
 operationProfiling: {slowOpSampleRate: 0.25}
 security: {javascriptEnabled: true}
@@ -528,6 +541,7 @@ systemLog:
         assert_eq!(config.verbosity, 1);
         let named = [
             "storage.oplogMinRetentionHours",
+            "storage.directoryPerDB",
             "security.javascriptEnabled",
             "systemLog.component.storage.journal.verbosity",
         ];
@@ -537,7 +551,7 @@ systemLog:
                 "{warning}"
             );
         }
-        assert_eq!(config.warnings.len(), 3, "{:?}", config.warnings);
+        assert_eq!(config.warnings.len(), 4, "{:?}", config.warnings);
         let setup = config.engine_setup(kv_betree::factory()).unwrap();
         let warnings = setup.warnings.join("\n");
         for name in ["zstdCompressionLevel", "configString"] {
@@ -561,6 +575,28 @@ systemLog:
                 .warnings
                 .is_empty()
         );
+    }
+
+    #[test]
+    fn folders_for_databases_and_indexes_do_nothing_and_the_log_says_why() {
+        let warnings = |text: &str| {
+            let setup = parse(text).unwrap().engine_setup(kv_betree::factory());
+            setup.unwrap().warnings
+        };
+        for name in ["directoryPerDB", "directoryForIndexes"] {
+            let told = warnings(&format!("storage: {{{name}: true}}"));
+            let expected =
+                format!("storage.{name} does nothing: an engine keeps all its data in one folder");
+            assert_eq!(told, [expected]);
+            assert!(warnings(&format!("storage: {{{name}: false}}")).is_empty());
+        }
+        let of_engine = |on| {
+            let text =
+                format!("storage: {{betree: {{engineConfig: {{directoryForIndexes: {on}}}}}}}");
+            warnings(&text)
+        };
+        assert!(of_engine(true).concat().contains("in one folder"));
+        assert!(of_engine(false).is_empty());
     }
 
     #[test]
