@@ -2,19 +2,13 @@
 
 use bson::{Bson, Document, doc};
 
-use super::link::{Link, Lost, is_ok};
+use super::builder;
+use super::link::{Link, is_ok};
 use super::model::{Model, Side};
 use super::operation::{COUNTS, DATABASE};
 
 /// Documents in a batch of a read.
 const BATCH: i32 = 1000;
-
-fn lost(error: Lost) -> String {
-    match error {
-        Lost::Gone => "the server went away while it was read".to_owned(),
-        Lost::Nonsense(what) => what,
-    }
-}
 
 /// Make the collections, their indexes and the counters, once.
 pub(super) fn prepare(link: &mut Link) -> Result<(), String> {
@@ -42,7 +36,9 @@ pub(super) fn prepare(link: &mut Link) -> Result<(), String> {
 }
 
 fn ask(link: &mut Link, command: &Document) -> Result<(), String> {
-    let reply = link.command(DATABASE, command).map_err(lost)?;
+    let reply = link
+        .command(DATABASE, command)
+        .map_err(|lost| lost.to_string())?;
     match is_ok(&reply) {
         true => Ok(()),
         false => Err(format!("{command} was answered {reply}")),
@@ -54,7 +50,7 @@ pub(super) fn whole(link: &mut Link, model: &Model) -> Result<u64, String> {
     let mut met = 0;
     for side in Side::BOTH {
         let find = doc! { "find": side.name(), "filter": {}, "batchSize": BATCH };
-        let found = link.all(DATABASE, &find).map_err(lost)?;
+        let found = link.all(DATABASE, &find).map_err(|lost| lost.to_string())?;
         let different = model.differences(side, &found);
         if !different.is_empty() {
             return Err(different.join("\n  "));
@@ -70,11 +66,11 @@ pub(super) fn whole(link: &mut Link, model: &Model) -> Result<u64, String> {
 
 /// Each index alone serves every document.
 fn by_index(link: &mut Link, model: &Model, side: Side) -> Result<(), String> {
-    for index in ["_id_", "tag", "tag_n", "v"] {
+    for index in builder::names(link, side)? {
         let find = doc! {
-            "find": side.name(), "filter": {}, "hint": index, "batchSize": BATCH,
+            "find": side.name(), "filter": {}, "hint": &index, "batchSize": BATCH,
         };
-        let found = link.all(DATABASE, &find).map_err(lost)?;
+        let found = link.all(DATABASE, &find).map_err(|lost| lost.to_string())?;
         let different = model.differences(side, &found);
         if !different.is_empty() {
             return Err(format!("by index {index}: {}", different.join("\n  ")));
@@ -85,7 +81,7 @@ fn by_index(link: &mut Link, model: &Model, side: Side) -> Result<(), String> {
 
 fn counter(link: &mut Link, model: &Model, side: Side) -> Result<(), String> {
     let find = doc! { "find": COUNTS, "filter": { "_id": side.name() } };
-    let found = link.all(DATABASE, &find).map_err(lost)?;
+    let found = link.all(DATABASE, &find).map_err(|lost| lost.to_string())?;
     let n = found.first().and_then(|d| d.get_i64("n").ok());
     let wanted = model.count(side);
     if n == Some(wanted) {
@@ -99,7 +95,9 @@ fn counter(link: &mut Link, model: &Model, side: Side) -> Result<(), String> {
 
 fn validate(link: &mut Link, collection: &str) -> Result<(), String> {
     let command = doc! { "validate": collection, "full": true };
-    let reply = link.command(DATABASE, &command).map_err(lost)?;
+    let reply = link
+        .command(DATABASE, &command)
+        .map_err(|lost| lost.to_string())?;
     if is_ok(&reply) && reply.get("valid") == Some(&Bson::Boolean(true)) {
         return Ok(());
     }

@@ -135,7 +135,8 @@ impl Client {
         }
         let mut done = None;
         for _ in 0..2 {
-            let reply = link.command(database, &command).map_err(|e| lost(&e))?;
+            let reply = link.command(database, &command);
+            let reply = reply.map_err(|lost| lost.to_string())?;
             let now = if is_ok(&reply) && expect.holds(&reply) {
                 true
             } else if operation.transaction && code(&reply) == 251 {
@@ -166,11 +167,9 @@ impl Client {
     }
 }
 
-fn lost(error: &Lost) -> String {
-    match error {
-        Lost::Gone => "the server went away while it was asked".to_owned(),
-        Lost::Nonsense(what) => what.clone(),
-    }
+/// Whether a server that is ending refuses with this code.
+pub(super) fn is_ending(code: i32) -> bool {
+    ENDING.contains(&code)
 }
 
 /// Send the commands of an operation.
@@ -190,7 +189,7 @@ fn perform(link: &mut Link, operation: &Operation) -> Result<End, String> {
         if is_ok(&reply) && expect.holds(&reply) {
             continue;
         }
-        if ENDING.contains(&code(&reply)) {
+        if is_ending(code(&reply)) {
             return Ok(unknown);
         }
         if operation.transaction && has_label(&reply, "TransientTransactionError") {

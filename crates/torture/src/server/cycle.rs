@@ -8,6 +8,7 @@ use std::time::Duration;
 use stdx::sync::atomic::{AtomicBool, Ordering};
 use stdx::{Rng, time};
 
+use super::builder::Builder;
 use super::check;
 use super::client::Client;
 use super::link::Link;
@@ -41,6 +42,8 @@ pub enum Lie {
     Skip,
     /// Send again under a new number, so that the server cannot know it again.
     Anew,
+    /// Take an index build that was never sent for acknowledged.
+    Unbuilt,
 }
 
 /// Shortest and longest time in which clients write, in milliseconds.
@@ -54,6 +57,7 @@ struct Run<'a> {
     config: &'a Config,
     rng: Rng,
     clients: Vec<Client>,
+    builder: Builder,
     prepared: bool,
     summary: Summary,
 }
@@ -75,6 +79,7 @@ pub fn run(config: &Config, note: &mut dyn FnMut(&str)) -> Result<Summary, Failu
         config,
         rng: Rng::new(config.seed),
         clients: clients.collect(),
+        builder: Builder::new(config.seed, config.lie),
         prepared: false,
         summary: Summary {
             engine: config.engine.clone(),
@@ -107,6 +112,8 @@ pub fn run(config: &Config, note: &mut dyn FnMut(&str)) -> Result<Summary, Failu
         run.summary.done_again += told.done_again;
         run.summary.never_done += told.never_done;
     }
+    run.summary.built = run.builder.built;
+    run.summary.builds_cut = run.builder.cut;
     run.summary.elapsed = begun.elapsed();
     Ok(run.summary)
 }
@@ -163,6 +170,7 @@ impl Run<'_> {
             client.resolve(&mut link)?;
             model.add(&client.model);
         }
+        self.builder.resolve(&mut link)?;
         let documents = check::whole(&mut link, &model)?;
         self.summary.checks += 1;
         self.summary.documents += documents;
@@ -178,7 +186,9 @@ impl Run<'_> {
         orderly: bool,
     ) -> Result<&'static str, String> {
         let stop = &AtomicBool::new(false);
+        let builder = &mut self.builder;
         thread::scope(|scope| {
+            let building = scope.spawn(move || builder.operate(port, stop));
             let writing: Vec<_> = self
                 .clients
                 .iter_mut()
@@ -198,6 +208,8 @@ impl Run<'_> {
                     .join()
                     .map_err(|_| "a client panicked".to_owned())??;
             }
+            let built = building.join();
+            built.map_err(|_| "the builder panicked".to_owned())??;
             ended?;
             match died {
                 Some(status) => Err(format!("the server ended by itself: {status}")),

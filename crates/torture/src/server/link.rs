@@ -19,6 +19,15 @@ pub(super) enum Lost {
     Nonsense(String),
 }
 
+impl std::fmt::Display for Lost {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Lost::Gone => "the server went away while it was asked",
+            Lost::Nonsense(what) => what,
+        })
+    }
+}
+
 /// What came back: the reply, be it an error.
 pub(super) type Reply = Result<Document, Lost>;
 

@@ -23,8 +23,11 @@
 //!   says which.
 //! - W4. `validate` finds every collection and index sound, and each index alone serves every
 //!   document.
+//! - W5. An index is there from when its build was acknowledged until it is dropped; a build that
+//!   was cut off has left a whole index or none.
 
 pub mod append;
+mod builder;
 mod check;
 mod client;
 mod cycle;

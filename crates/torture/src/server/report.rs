@@ -27,6 +27,10 @@ pub struct Summary {
     pub done_again: u64,
     /// Commits of unknown end that turned out not to have happened.
     pub never_done: u64,
+    /// Index builds acknowledged.
+    pub built: u64,
+    /// Index builds and drops that a kill cut off.
+    pub builds_cut: u64,
     /// Checks of everything.
     pub checks: u64,
     /// Documents met by them.
@@ -51,7 +55,7 @@ impl fmt::Display for Summary {
             "torture server on {}: seed {}, {} kills survived ({} writing, {} starting), {} ended \
              in order; {} writes acknowledged with j:true, {} of them transactions, lost: 0; {} \
              rolled back; sent again after a restart: {} done once, {} commits had not happened; \
-             {} checks of {} documents, all indexes, validate clean; {seconds:.1} s, {:.0} \
+             {} indexes built beneath them, {} builds and drops cut off; {} checks of {} documents, all indexes, validate clean; {seconds:.1} s, {:.0} \
              kills/min",
             self.engine,
             self.seed,
@@ -64,6 +68,8 @@ impl fmt::Display for Summary {
             self.rolled_back,
             self.done_again,
             self.never_done,
+            self.built,
+            self.builds_cut,
             self.checks,
             self.documents,
             self.kills() as f64 * 60.0 / seconds.max(1e-3)

@@ -27,6 +27,7 @@ fn acknowledged_writes_are_there_once() {
     assert!(8 <= summary.checks, "{summary}");
     assert!(50 <= summary.acked, "{summary}");
     assert!(5 <= summary.transactions, "{summary}");
+    assert!(3 <= summary.built, "{summary}");
 }
 
 #[test]
@@ -69,6 +70,13 @@ fn a_write_that_was_never_made_is_missed() {
     let story = caught(|config| config.lie = Some(Lie::Skip));
     let told = ["is lost", "should", "was answered", "is unknown"];
     assert!(told.iter().any(|part| story.contains(part)), "{story}");
+}
+
+#[test]
+fn an_index_that_was_never_built_is_missed() {
+    let story = caught(|config| config.lie = Some(Lie::Unbuilt));
+    let told = "acknowledged that it is built, and it is dropped";
+    assert!(story.contains(told), "{story}");
 }
 
 #[test]

@@ -1,0 +1,118 @@
+//! Builds and drops an index again and again while the clients write, and knows what it was told.
+
+use bson::{Document, doc};
+use stdx::Rng;
+use stdx::sync::atomic::{AtomicBool, Ordering};
+
+use super::client::is_ending;
+use super::cycle::Lie;
+use super::link::{Link, Lost, code, is_ok};
+use super::model::Side;
+use super::operation::DATABASE;
+
+/// The name of the index, whatever it is on.
+const NAME: &str = "passing";
+
+/// The builder, from server to server.
+pub(super) struct Builder {
+    rng: Rng,
+    side: Side,
+    /// Whether the index is there; `None` when the server went away before it answered.
+    there: Option<bool>,
+    /// Builds that were acknowledged.
+    pub(super) built: u64,
+    /// Builds and drops whose end nobody was told.
+    pub(super) cut: u64,
+    lie: Option<Lie>,
+}
+
+impl Builder {
+    /// The builder of a run.
+    pub(super) fn new(seed: u64, lie: Option<Lie>) -> Builder {
+        Builder {
+            rng: Rng::new(seed ^ 0xB1D5),
+            side: Side::Left,
+            there: Some(false),
+            built: 0,
+            cut: 0,
+            lie,
+        }
+    }
+
+    /// Build and drop until told to stop or the server goes away.
+    pub(super) fn operate(&mut self, port: u16, stop: &AtomicBool) -> Result<(), String> {
+        let Ok(mut link) = Link::to(port) else {
+            return Ok(());
+        };
+        while !stop.load(Ordering::Relaxed) {
+            let Some(there) = self.there else {
+                return Ok(());
+            };
+            let command = if there { self.drop() } else { self.create() };
+            if !there && self.lie == Some(Lie::Unbuilt) {
+                self.there = Some(true);
+                return Ok(());
+            }
+            self.there = None;
+            match link.command(DATABASE, &command) {
+                Ok(reply) if is_ok(&reply) => {
+                    self.there = Some(!there);
+                    self.built += u64::from(!there);
+                }
+                Ok(reply) if is_ending(code(&reply)) => self.cut += 1,
+                Ok(reply) => return Err(format!("{command} was answered {reply}")),
+                Err(Lost::Gone) => self.cut += 1,
+                Err(Lost::Nonsense(what)) => return Err(format!("{command}: {what}")),
+            }
+        }
+        Ok(())
+    }
+
+    fn create(&mut self) -> Document {
+        self.side = match self.rng.chance(0.5) {
+            true => Side::Left,
+            false => Side::Right,
+        };
+        let index = match self.rng.below(3) {
+            0 => doc! { "key": { "tag": 1, "v": -1 }, "name": NAME },
+            1 => doc! { "key": { "v": -1 }, "name": NAME, "unique": true },
+            _ => doc! { "key": { "n": "hashed" }, "name": NAME },
+        };
+        doc! { "createIndexes": self.side.name(), "indexes": [index] }
+    }
+
+    fn drop(&self) -> Document {
+        doc! { "dropIndexes": self.side.name(), "index": NAME }
+    }
+
+    /// After a restart: compare what is there with what was told.
+    pub(super) fn resolve(&mut self, link: &mut Link) -> Result<(), String> {
+        let side = self.side.name();
+        let there = names(link, self.side)?.iter().any(|name| name == NAME);
+        match self.there.replace(there) {
+            Some(told) if told != there => Err(format!(
+                "of index {NAME} of {side} was acknowledged that it is {}, and it is {}",
+                state(told),
+                state(there)
+            )),
+            _ => Ok(()),
+        }
+    }
+}
+
+fn state(there: bool) -> &'static str {
+    if there { "built" } else { "dropped" }
+}
+
+/// The indexes of a collection.
+pub(super) fn names(link: &mut Link, side: Side) -> Result<Vec<String>, String> {
+    let command = doc! { "listIndexes": side.name() };
+    let reply = link.command(DATABASE, &command);
+    let reply = reply.map_err(|lost| format!("{command}: {lost}"))?;
+    let batch = reply
+        .get_document("cursor")
+        .and_then(|c| c.get_array("firstBatch"));
+    let batch = batch.map_err(|_| format!("{command} was answered {reply}"))?;
+    let name = |index: &bson::Bson| index.as_document()?.get_str("name").ok().map(str::to_owned);
+    Ok(batch.iter().filter_map(name).collect())
+}
