@@ -1,6 +1,7 @@
 """PyMongo's own tests, mongomock's comparison with a server, and the check of scripts/smoke."""
 
 import os
+import pathlib
 import shutil
 import subprocess
 import sys
@@ -69,7 +70,7 @@ def pytest(server, suite, path, files, environment, more=()):
         stderr=subprocess.DEVNULL,
     )
     if not report.exists():
-        group = Group(suite, " ".join(files))
+        group = Group(suite, " ".join(pathlib.Path(file).stem for file in files))
         group.add("whole", "fail", "pytest ended without a report")
         return [group]
     groups = {}
