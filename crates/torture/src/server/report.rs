@@ -55,8 +55,8 @@ impl fmt::Display for Summary {
             "torture server on {}: seed {}, {} kills survived ({} writing, {} starting), {} ended \
              in order; {} writes acknowledged with j:true, {} of them transactions, lost: 0; {} \
              rolled back; sent again after a restart: {} done once, {} commits had not happened; \
-             {} indexes built beneath them, {} builds and drops cut off; {} checks of {} documents, all indexes, validate clean; {seconds:.1} s, {:.0} \
-             kills/min",
+             {} indexes built beneath them, {} builds and drops cut off; {} checks of {} \
+             documents, all indexes, validate clean; {seconds:.1} s, {:.0} kills/min",
             self.engine,
             self.seed,
             self.kills(),
