@@ -80,7 +80,10 @@ fn add(
         Stage::UnionWith(union) => Box::new(UnionRows::new(input, union)),
         Stage::Facet(facet) => Box::new(FacetRows::new(input, facet)),
         Stage::Sample(size) => Box::new(SampleRows::new(input, size)),
-        Stage::Window(stage) => Box::new(WindowRows::new(input, *stage, settings)),
+        Stage::Window(stage) => {
+            let rows = WindowRows::new(input, *stage, settings);
+            Box::new(rows.keyed(keyed))
+        }
         Stage::Documents(expr) => Box::new(Documents::new(expr, settings)),
         Stage::Statistics(statistics) => Box::new(Report::new(statistics)),
         Stage::Out(out) => Box::new(OutRows::new(input, out)),

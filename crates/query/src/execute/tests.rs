@@ -591,6 +591,50 @@ fn what_takes_rows_apart_or_adds_to_them_keeps_the_key_of_the_sort() {
 }
 
 #[test]
+fn what_is_parted_and_ordered_is_told_by_what() {
+    let key = || bson!({"$project": {"_id": 1, "k": {"$meta": "sortKey"}}});
+    let over = || {
+        bson!([
+            {"_id": 1, "p": "y", "a": 3}, {"_id": 2, "p": "x", "a": 1}, {"_id": 3, "p": "x", "a": 2}
+        ])
+    };
+    let sorted = |stage: Bson, expected: Bson| {
+        let sort = bson!({"$sort": {"_id": -1}});
+        check(bson!([sort, stage, key()]), over(), expected);
+    };
+    let n = || bson!({"n": {"$sum": 1}});
+    sorted(
+        bson!({"$setWindowFields": {"output": n()}}),
+        bson!([{"_id": 3, "k": [3]}, {"_id": 2, "k": [2]}, {"_id": 1, "k": [1]}]),
+    );
+    let parted = bson!([
+        {"_id": 2, "k": ["x", 1]}, {"_id": 3, "k": ["x", 2]}, {"_id": 1, "k": ["y", 3]}
+    ]);
+    // What is parted by orders nothing within.
+    for order in [bson!({"a": 1}), bson!({"p": -1, "a": 1})] {
+        let stage = bson!({"$setWindowFields": {
+            "partitionBy": "$p", "sortBy": order, "output": n()
+        }});
+        sorted(stage, parted.clone());
+    }
+    let fill = bson!({"$fill": {"sortBy": {"a": 1}, "output": {"z": {"method": "locf"}}}});
+    let by_a = bson!([{"_id": 2, "k": [1]}, {"_id": 3, "k": [2]}, {"_id": 1, "k": [3]}]);
+    sorted(fill, by_a);
+    let fill = bson!({"$fill": {"output": {"z": {"value": 1}}}});
+    sorted(
+        fill,
+        bson!([{"_id": 3, "k": [3]}, {"_id": 2, "k": [2]}, {"_id": 1, "k": [1]}]),
+    );
+    let densify = bson!({"$densify": {
+        "field": "a", "partitionByFields": ["p"], "range": {"step": 1, "bounds": [2, 4]}
+    }});
+    let made = bson!([
+        {"_id": 2, "k": ["x", 1]}, {"_id": 3, "k": ["x", 2]}, {}, {}, {"_id": 1, "k": ["y", 3]}
+    ]);
+    sorted(densify, made);
+}
+
+#[test]
 fn the_key_of_a_sort_is_refused_where_it_is_not_known() {
     let key = || bson!({"$meta": "sortKey"});
     let sort = || bson!({"$sort": {"a": 1}});

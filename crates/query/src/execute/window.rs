@@ -10,7 +10,9 @@ pub(super) struct WindowRows {
     input: Option<Box<dyn Rows>>,
     stage: WindowStage,
     settings: Settings,
-    result: std::vec::IntoIter<bson::Document>,
+    /// Whether rows are told what they are sorted by.
+    keyed: bool,
+    result: std::vec::IntoIter<Row>,
 }
 
 impl WindowRows {
@@ -19,8 +21,15 @@ impl WindowRows {
             input: Some(input),
             stage,
             settings: settings.clone(),
+            keyed: false,
             result: Vec::new().into_iter(),
         }
+    }
+
+    /// The same; with `keyed` rows are told what they are sorted by.
+    pub(super) fn keyed(mut self, keyed: bool) -> WindowRows {
+        self.keyed = keyed;
+        self
     }
 }
 
@@ -36,8 +45,9 @@ impl Rows for WindowRows {
                 }
                 rows.push(row);
             }
-            self.result = self.stage.apply(rows, &self.settings)?.into_iter();
+            let result = self.stage.apply(rows, &self.settings, self.keyed)?;
+            self.result = result.into_iter();
         }
-        Ok(self.result.next().map(Row::from_document))
+        Ok(self.result.next())
     }
 }

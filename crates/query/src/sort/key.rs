@@ -118,7 +118,7 @@ impl PartialEq for SortKey {
 impl Eq for SortKey {}
 
 /// `value` with its strings replaced by their sort keys, as text that sorts like them.
-fn collated(value: Bson, collator: &Collator) -> Bson {
+pub(crate) fn collated(value: Bson, collator: &Collator) -> Bson {
     match value {
         Bson::String(text) | Bson::Symbol(text) => {
             Bson::String(hexadecimal(&collator.sort_key(&text)))

@@ -5,6 +5,7 @@ mod key;
 mod spec;
 
 pub use key::SortKey;
+pub(crate) use key::collated;
 pub use spec::{Direction, Sort};
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use std::cmp::Ordering;
 use bson::{Bson, DateTime, Document, doc};
 
 use super::fill::{field_names, fields_key};
-use super::partition::Partitioning;
+use super::partition::{Partition, Partitioning};
 use super::place::place;
 use crate::expr::{FieldPath, Scope, Unit, Variables, Zone, add_units};
 use crate::number::Number;
@@ -71,7 +71,8 @@ impl Densify {
         let bounds = bounds(range, unit, !partition.is_empty())?;
         Ok(Densify {
             field,
-            by: Partitioning::parse(Some(&key), Some(&sort), "$densify", scope)?,
+            by: Partitioning::parse(Some(&key), Some(&sort), "$densify", scope)?
+                .by_fields(partition.len()),
             partition,
             step,
             unit,
@@ -79,12 +80,13 @@ impl Densify {
         })
     }
 
-    /// The rows in the order of partitions and of the field, with those between them.
-    pub fn apply(&self, rows: Vec<Row>) -> Result<Vec<Document>> {
-        let partitions = self.by.part(rows, &Variables::default())?;
+    /// The rows in the order of partitions and of the field, with those between them; `keyed` says
+    /// that they are told what they are sorted by. What is made was not sorted.
+    pub fn apply(&self, rows: Vec<Row>, keyed: bool) -> Result<Vec<Row>> {
+        let partitions = self.by.part(rows, &Variables::default(), keyed)?;
         let full = match &self.bounds {
             Bounds::Full => {
-                let all = partitions.iter().flatten();
+                let all = partitions.iter().flat_map(|p| &p.documents);
                 self.extent(all)?
             }
             _ => None,
@@ -93,14 +95,14 @@ impl Densify {
         for partition in partitions {
             let (limits, inclusive) = match &self.bounds {
                 Bounds::Full => (full.clone(), true),
-                Bounds::Partition => (self.extent(partition.iter())?, true),
+                Bounds::Partition => (self.extent(partition.documents.iter())?, true),
                 Bounds::Explicit(limits) => (Some((**limits).clone()), false),
             };
             match limits {
                 Some((from, to)) => {
                     self.fill(partition, &from, (&to, inclusive), &mut result, &mut made)?;
                 }
-                None => result.extend(partition),
+                None => result.extend(partition.into_rows()),
             }
         }
         Ok(result)
@@ -153,30 +155,30 @@ impl Densify {
     /// Gives a partition, and what is made, in the order of the field.
     fn fill(
         &self,
-        partition: Vec<Document>,
+        partition: Partition,
         from: &Bson,
         (to, inclusive): (&Bson, bool),
-        result: &mut Vec<Document>,
+        result: &mut Vec<Row>,
         made: &mut usize,
     ) -> Result<()> {
-        let example = partition.first().cloned().unwrap_or_default();
+        let example = partition.documents.first().cloned().unwrap_or_default();
         let within = |value: &Bson| match compare(value, to) {
             Ordering::Less => true,
             Ordering::Equal => inclusive,
             Ordering::Greater => false,
         };
         let mut count = 0;
-        let most = partition.len() + MAX_MADE;
+        let most = partition.documents.len() + MAX_MADE;
         let mut next = Some(from.clone());
-        for document in partition {
-            if let Some(value) = self.value(&document)? {
+        for row in partition.into_rows() {
+            if let Some(value) = self.value(row.document()?)? {
                 while let Some(step) = next.clone().filter(|step| within(step)) {
                     let order = compare(&step, &value);
                     if order.is_gt() {
                         break;
                     }
                     if order.is_lt() {
-                        result.push(self.made(&example, step, made)?);
+                        result.push(self.made(&example, step, made)?.into());
                     }
                     count += 1;
                     // Steps too small to change the value would go on for ever.
@@ -186,10 +188,10 @@ impl Densify {
                     next = self.step_from(from, count);
                 }
             }
-            result.push(document);
+            result.push(row);
         }
         while let Some(step) = next.filter(|step| within(step)) {
-            result.push(self.made(&example, step, made)?);
+            result.push(self.made(&example, step, made)?.into());
             count += 1;
             next = self.step_from(from, count);
         }

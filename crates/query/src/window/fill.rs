@@ -61,28 +61,29 @@ impl Fill {
         Ok(Fill { windows, values })
     }
 
-    /// The rows with their gaps filled.
-    pub fn apply(&self, rows: Vec<Row>, vars: &Variables) -> Result<Vec<Document>> {
-        let mut documents = match &self.windows {
-            Some(windows) => windows.apply(rows, vars)?,
-            None => rows
-                .into_iter()
-                .map(Row::into_document)
-                .collect::<Result<_>>()?,
+    /// The rows with their gaps filled; `keyed` says that they are told what they are sorted by.
+    pub fn apply(&self, rows: Vec<Row>, vars: &Variables, keyed: bool) -> Result<Vec<Row>> {
+        let rows = match &self.windows {
+            Some(windows) => windows.apply(rows, vars, keyed)?,
+            None => rows,
         };
-        for document in &mut documents {
-            for (path, expr) in &self.values {
-                let held = path.in_document(document);
-                if !matches!(held.as_deref(), None | Some(Bson::Null | Bson::Undefined)) {
-                    continue;
-                }
-                let value = expr.evaluate(&Env::new(document, vars))?;
-                if let Some(value) = value {
-                    place(document, path, value);
-                }
+        rows.into_iter().map(|row| self.fill(row, vars)).collect()
+    }
+
+    fn fill(&self, row: Row, vars: &Variables) -> Result<Row> {
+        let told = row.sort_key();
+        let mut document = row.into_document()?;
+        for (path, expr) in &self.values {
+            let held = path.in_document(&document);
+            if !matches!(held.as_deref(), None | Some(Bson::Null | Bson::Undefined)) {
+                continue;
+            }
+            let value = expr.evaluate(&Env::new(&document, vars))?;
+            if let Some(value) = value {
+                place(&mut document, path, value);
             }
         }
-        Ok(documents)
+        Ok(Row::from_document(document).with_sort_key(told))
     }
 }
 
@@ -149,7 +150,12 @@ pub(super) fn fields_key(names: &[FieldPath]) -> Bson {
     let fields: Document = names
         .iter()
         .enumerate()
-        .map(|(at, path)| (format!("f{at}"), Bson::String(format!("${path}"))))
+        .map(|(at, path)| (fields_name(at), Bson::String(format!("${path}"))))
         .collect();
     Bson::Document(fields)
+}
+
+/// What [`fields_key`] calls a field.
+pub(super) fn fields_name(at: usize) -> String {
+    format!("f{at}")
 }

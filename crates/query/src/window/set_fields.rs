@@ -1,9 +1,9 @@
 //! `$setWindowFields`.
 
-use bson::{Bson, Document};
+use bson::Bson;
 
 use super::function::Function;
-use super::partition::Partitioning;
+use super::partition::{Partition, Partitioning};
 use super::place::place;
 use super::series::Series;
 use crate::expr::{FieldPath, Scope, Variables};
@@ -65,20 +65,21 @@ impl SetWindowFields {
         Ok(SetWindowFields { by, outputs })
     }
 
-    /// The rows in order, with the outputs set.
-    pub fn apply(&self, rows: Vec<Row>, vars: &Variables) -> Result<Vec<Document>> {
+    /// The rows in order, with the outputs set; `keyed` says that they are told what they are
+    /// sorted by.
+    pub fn apply(&self, rows: Vec<Row>, vars: &Variables, keyed: bool) -> Result<Vec<Row>> {
         let mut result = Vec::with_capacity(rows.len());
-        for partition in self.by.part(rows, vars)? {
-            result.extend(self.compute(partition, vars)?);
+        for partition in self.by.part(rows, vars, keyed)? {
+            result.extend(self.compute(partition, vars)?.into_rows());
         }
         Ok(result)
     }
 
     /// Every function sees the documents as they came, whatever the others put into them.
-    fn compute(&self, mut partition: Vec<Document>, vars: &Variables) -> Result<Vec<Document>> {
+    fn compute(&self, mut partition: Partition, vars: &Variables) -> Result<Partition> {
         let mut columns = Vec::with_capacity(self.outputs.len());
         let series = Series {
-            documents: &partition,
+            documents: &partition.documents,
             by: &self.by,
             vars,
         };
@@ -86,7 +87,7 @@ impl SetWindowFields {
             columns.push((path, series.values(function)?));
         }
         for (path, values) in columns {
-            for (document, value) in partition.iter_mut().zip(values) {
+            for (document, value) in partition.documents.iter_mut().zip(values) {
                 place(document, path, value);
             }
         }

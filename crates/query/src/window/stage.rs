@@ -1,6 +1,6 @@
 //! The three stages as one.
 
-use bson::{Bson, Document};
+use bson::Bson;
 
 use super::{Densify, Fill, SetWindowFields};
 use crate::settings::Settings;
@@ -40,12 +40,13 @@ impl WindowStage {
         }
     }
 
-    /// The result over all rows of the input.
-    pub fn apply(&self, rows: Vec<Row>, settings: &Settings) -> Result<Vec<Document>> {
+    /// The result over all rows of the input; `keyed` says that rows are told what they are sorted
+    /// by.
+    pub fn apply(&self, rows: Vec<Row>, settings: &Settings, keyed: bool) -> Result<Vec<Row>> {
         match self {
-            WindowStage::SetFields(stage) => stage.apply(rows, &settings.variables),
-            WindowStage::Fill(stage) => stage.apply(rows, &settings.variables),
-            WindowStage::Densify(stage) => stage.apply(rows),
+            WindowStage::SetFields(stage) => stage.apply(rows, &settings.variables, keyed),
+            WindowStage::Fill(stage) => stage.apply(rows, &settings.variables, keyed),
+            WindowStage::Densify(stage) => stage.apply(rows, keyed),
         }
     }
 }

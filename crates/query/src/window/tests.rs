@@ -10,7 +10,8 @@ fn apply(stage: &str, spec: Document, input: &[Document]) -> Result<Vec<Document
     let settings = Settings::default();
     let stage = WindowStage::parse(stage, &Bson::Document(spec), &settings)?.unwrap();
     let rows = input.iter().cloned().map(Row::from_document).collect();
-    stage.apply(rows, &settings)
+    let rows = stage.apply(rows, &settings, false)?;
+    rows.into_iter().map(Row::into_document).collect()
 }
 
 /// The values of field `f`, null when missing, after computing it over documents in order of `x`.
