@@ -35,7 +35,8 @@ pub use aggregate::{AggregateRequest, Report};
 pub use catalog::{Catalog, Named};
 pub use collection::{Action, Capped, Collection, CollectionOptions, Level, View};
 pub use cursor::{
-    BATCH_BYTES, Batch, FIRST_BATCH, Figures, GetMore, IDLE_LIMIT, IdleCursor, Killed, Owner,
+    BATCH_BYTES, Batch, FIRST_BATCH, Figures, GetMore, IDLE_LIMIT, IdleCursor, Killed, Origin,
+    Owner,
 };
 pub use ddl::{CreateIndexesReply, IndexNames};
 pub use document::check_document;

@@ -65,6 +65,7 @@ impl PipelineCursor {
             report,
             rng: &mut self.rng,
         };
+        host.sources.announce(host.view.op());
         let ended = take(self.rows.as_mut(), &mut host, collector);
         self.sources.report(view.op());
         self.sources.save();
@@ -123,6 +124,7 @@ impl Store {
             let mut collector = Collector::new(if writes { FIRST_BATCH } else { wanted }, None);
             let ended = match collector.left() {
                 0 => {
+                    cursor.sources.announce(op);
                     cursor.sources.report(op);
                     false
                 }

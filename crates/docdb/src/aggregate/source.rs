@@ -63,10 +63,7 @@ impl Source {
 
     /// Tell an operation what was read since the last report.
     pub(super) fn report(&mut self, op: &Op<'_>) {
-        match self.first {
-            true => self.executor.report(op),
-            false => self.executor.report_counts(op),
-        }
+        self.executor.report_counts(op);
     }
 }
 
@@ -136,6 +133,14 @@ impl Sources {
         let (number, ended) = self.kept?;
         let going_on = || Some(self.by_number.remove(&number)?.executor);
         ended.or_else(going_on)
+    }
+
+    /// Tell an operation where it reads, before it does: that of the pipeline of the command, and
+    /// not of those within.
+    pub(super) fn announce(&self, op: &Op<'_>) {
+        for source in self.by_number.values().filter(|source| source.first) {
+            source.executor.announce(op);
+        }
     }
 
     /// Tell an operation what was read since the last report.

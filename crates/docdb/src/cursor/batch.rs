@@ -108,8 +108,9 @@ pub(crate) fn fill(
     collector: &mut Collector,
     view: &mut View<'_>,
 ) -> Result<bool> {
+    executor.announce(view.op());
     let filled = take(executor, collector, view);
-    executor.report(view.op());
+    executor.report_counts(view.op());
     filled
 }
 

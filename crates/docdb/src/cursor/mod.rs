@@ -16,5 +16,5 @@ pub use batch::{BATCH_BYTES, Batch, FIRST_BATCH};
 pub(crate) use batch::{Collector, fill};
 pub use get_more::GetMore;
 pub(crate) use open::{Cursor, Cursors, FindCursor, check_alive};
-pub use registry::{Figures, IDLE_LIMIT, IdleCursor, Killed, Owner};
+pub use registry::{Figures, IDLE_LIMIT, IdleCursor, Killed, Origin, Owner};
 pub(crate) use view::{View, with_view};

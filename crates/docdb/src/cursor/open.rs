@@ -8,7 +8,7 @@ use query::{Code, Error, Namespace, Result};
 use stdx::rng::mix64;
 
 use super::list::ListCursor;
-use super::registry::{Figures, IdleCursor, Killed, Owner, Registration, Registry};
+use super::registry::{Figures, IdleCursor, Killed, Origin, Owner, Registration, Registry};
 use crate::aggregate::PipelineCursor;
 use crate::collection::Collection;
 use crate::exec::Executor;
@@ -133,6 +133,7 @@ impl Cursors {
             at: op.held.map(|held| held.time),
             no_timeout,
             left: if waits { None } else { op.left() },
+            origin: None,
         };
         self.registry
             .insert(registration, cursor, stdx::time::now())
@@ -157,6 +158,17 @@ impl Store {
     #[must_use]
     pub fn cursor_left(&self, id: i64) -> Option<Duration> {
         self.cursors().registry.left(id)
+    }
+
+    /// Tell what opened a cursor that is open.
+    pub fn set_cursor_origin(&self, id: i64, origin: Origin) {
+        self.cursors().registry.set_origin(id, Arc::new(origin));
+    }
+
+    /// What opened a cursor, if it is the operation's to use and that was told.
+    #[must_use]
+    pub fn cursor_origin(&self, op: &Op<'_>, id: i64) -> Option<Arc<Origin>> {
+        self.cursors().registry.origin(id, &owner(op))
     }
 
     /// End the cursors that `chosen` accepts, given their namespace and owner: those of a session

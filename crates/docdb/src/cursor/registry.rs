@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use bson::Timestamp;
+use bson::{Document, Timestamp};
 use query::{Code, Error, Namespace, Result};
 use stdx::Rng;
 use stdx::sync::Mutex;
@@ -30,6 +30,15 @@ pub struct Owner {
     pub user: Option<String>,
 }
 
+/// What a cursor was opened by, for whoever wants to know what goes on.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Origin {
+    /// The command, as it may be shown.
+    pub command: Document,
+    /// Its plan, as [`crate::Examined::plans`] has it.
+    pub plan: Option<String>,
+}
+
 /// What a cursor is registered with.
 #[derive(Debug, Clone)]
 pub(crate) struct Registration {
@@ -43,6 +52,8 @@ pub(crate) struct Registration {
     pub no_timeout: bool,
     /// What is left of the time its operations may take.
     pub left: Option<Duration>,
+    /// What opened it, once that is told.
+    pub origin: Option<Arc<Origin>>,
 }
 
 enum Slot<T> {
@@ -74,7 +85,7 @@ pub struct Killed {
 }
 
 /// A cursor that no operation uses, for `$currentOp`.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct IdleCursor {
     /// Its number.
     pub id: i64,
@@ -86,6 +97,8 @@ pub struct IdleCursor {
     pub no_timeout: bool,
     /// How long it has been idle.
     pub unused: Duration,
+    /// What opened it.
+    pub origin: Option<Arc<Origin>>,
 }
 
 /// Figures for `serverStatus`.
@@ -191,6 +204,23 @@ impl<T> Registry<T> {
         self.state.lock().entries.get(&id)?.registration.left
     }
 
+    /// Tell what opened a cursor.
+    pub(crate) fn set_origin(&self, id: i64, origin: Arc<Origin>) {
+        if let Some(entry) = self.state.lock().entries.get_mut(&id) {
+            entry.registration.origin = Some(origin);
+        }
+    }
+
+    /// What opened a cursor of `owner`.
+    pub(crate) fn origin(&self, id: i64, owner: &Owner) -> Option<Arc<Origin>> {
+        let state = self.state.lock();
+        let registration = &state.entries.get(&id)?.registration;
+        registration
+            .origin
+            .clone()
+            .filter(|_| registration.owner == *owner)
+    }
+
     /// End the cursors `ids` of `namespace`.
     pub(crate) fn kill(&self, namespace: &Namespace, user: Option<&str>, ids: &[i64]) -> Killed {
         let mut answer = Killed::default();
@@ -268,6 +298,7 @@ impl<T> Registry<T> {
             owner: entry.registration.owner.clone(),
             no_timeout: entry.registration.no_timeout,
             unused: now.saturating_duration_since(entry.used),
+            origin: entry.registration.origin.clone(),
         })
         .collect()
     }
@@ -402,6 +433,7 @@ mod tests {
             at: None,
             no_timeout: false,
             left: None,
+            origin: None,
         }
     }
 
@@ -474,6 +506,26 @@ mod tests {
         assert_eq!(refused("db.c", with(Some(1), None, None)), Some(50740));
         assert_eq!(refused("db.c", with(Some(1), Some(5), None)), Some(50741));
         assert_eq!(refused("db.c", owner), None);
+    }
+
+    #[test]
+    fn what_opened_a_cursor_is_told_to_its_owner() {
+        let (registry, _token, id, now) = setup();
+        let owner = Owner::default();
+        assert_eq!(registry.origin(id, &owner), None);
+        let origin = Arc::new(Origin {
+            command: bson::doc! { "find": "c" },
+            plan: None,
+        });
+        registry.set_origin(id, Arc::clone(&origin));
+        assert_eq!(registry.idle(now)[0].origin.as_ref(), Some(&origin));
+        assert_eq!(registry.origin(id, &owner), Some(origin));
+        let other = Owner {
+            user: Some("eve".to_owned()),
+            ..Owner::default()
+        };
+        assert_eq!(registry.origin(id, &other), None);
+        assert_eq!(registry.origin(id + 1, &owner), None);
     }
 
     #[test]

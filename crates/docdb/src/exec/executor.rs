@@ -165,16 +165,14 @@ impl Executor {
         counts
     }
 
-    /// Tell an operation what was read since the last report, and where.
-    pub(crate) fn report(&mut self, op: &Op<'_>) {
-        let Some(examined) = &op.examined else {
-            return;
-        };
-        self.input.report_plan(examined);
-        self.report_counts(op);
+    /// Tell an operation where it reads, before it does: whoever looks at it sees so.
+    pub(crate) fn announce(&self, op: &Op<'_>) {
+        if let Some(examined) = &op.examined {
+            self.input.report_plan(examined);
+        }
     }
 
-    /// As [`Executor::report`] for what is only a part of the work: where it reads is not said.
+    /// Tell an operation what was read since the last report.
     pub(crate) fn report_counts(&mut self, op: &Op<'_>) {
         let Some(examined) = &op.examined else {
             return;

@@ -82,8 +82,9 @@ pub(crate) fn drain(
     view: &mut View<'_>,
     visit: &mut dyn FnMut(&Item) -> Result<()>,
 ) -> Result<u64> {
+    executor.announce(view.op());
     let drained = visit_all(executor, view, visit);
-    executor.report(view.op());
+    executor.report_counts(view.op());
     drained
 }
 

@@ -62,9 +62,9 @@ impl Store {
         query.purpose.once = true;
         query.purpose.spill = Some(self.options().temp_dir.clone());
         let mut view = View::borrowed(self, op, snapshot);
-        Ok(Matched {
-            executor: query.execute(collection, &mut view)?,
-        })
+        let executor = query.execute(collection, &mut view)?;
+        executor.announce(op);
+        Ok(Matched { executor })
     }
 }
 
@@ -101,9 +101,9 @@ impl Matched {
         }
     }
 
-    /// Tell an operation what was read, and by which plan.
+    /// Tell an operation what was read.
     pub(crate) fn report(&mut self, op: &Op<'_>) {
-        self.executor.report(op);
+        self.executor.report_counts(op);
     }
 
     /// Forget what was read ahead.

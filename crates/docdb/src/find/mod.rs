@@ -91,7 +91,8 @@ impl Store {
             let mut collector = Collector::new(wanted, None);
             let over = match wanted {
                 0 => {
-                    executor.report(op);
+                    executor.announce(op);
+                    executor.report_counts(op);
                     false
                 }
                 _ => fill(&mut executor, &mut collector, view)?,

@@ -6,7 +6,7 @@
 
 use bson::spec::BinarySubtype;
 use bson::{Binary, Bson, DateTime, Document, RawBsonRef, RawDocumentBuf, doc};
-use docdb::{IdleCursor, SessionId};
+use docdb::{IdleCursor, Origin, SessionId};
 use query::filter::Filter;
 use query::settings::Settings;
 use query::{Error, Result};
@@ -155,6 +155,17 @@ fn describe(request: &Request) -> Document {
         "waitingForLock": false,
         "killPending": request.is_killed(),
     });
+    if let Some(plan) = request.examined.plans() {
+        operation.insert("planSummary", plan);
+    }
+    if let Some(origin) = request.origin.get() {
+        let mut cursor = doc! {"operationUsingCursorId": i64::from(request.operation)};
+        if let Some(id) = request.target().ok().and_then(super::find::cursor_id) {
+            cursor.insert("cursorId", id);
+        }
+        opened_by(&mut cursor, origin);
+        operation.insert("cursor", cursor);
+    }
     if let Some(id) = request.generic.lsid {
         let uid = request.owner();
         operation.insert("lsid", lsid(&SessionId { id, uid }));
@@ -183,6 +194,9 @@ fn idle_cursor(request: &Request, cursor: &IdleCursor) -> Document {
             "noCursorTimeout": cursor.no_timeout,
         },
     };
+    if let (Some(origin), Ok(cursor)) = (&cursor.origin, shown.get_document_mut("cursor")) {
+        opened_by(cursor, origin);
+    }
     if let Some((name, database)) = cursor.owner.user.as_ref().and_then(|u| u.rsplit_once('@')) {
         let user = doc! {"user": name, "db": database};
         shown.insert("effectiveUsers", vec![Bson::from(user)]);
@@ -192,6 +206,14 @@ fn idle_cursor(request: &Request, cursor: &IdleCursor) -> Document {
         shown.insert("lsid", lsid(&id));
     }
     shown
+}
+
+/// What opened a cursor.
+fn opened_by(cursor: &mut Document, origin: &Origin) {
+    cursor.insert("originatingCommand", origin.command.clone());
+    if let Some(plan) = &origin.plan {
+        cursor.insert("planSummary", plan.clone());
+    }
 }
 
 fn idle_session(request: &Request, id: &SessionId, number: i64) -> Document {

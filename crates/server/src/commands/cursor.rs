@@ -2,14 +2,14 @@
 
 use std::sync::atomic::Ordering;
 
-use docdb::{Batch, GetMore, Op};
+use docdb::{Batch, GetMore, Op, Origin};
 use query::{Code, Error, Namespace, Result};
 use wire::Builder;
 
 use super::find::cursor_id;
 use crate::dispatch::arguments::type_name;
 use crate::dispatch::row::{ABANDON, API, Lane, Privilege, Row, TRANSACTION};
-use crate::dispatch::{Call, Request};
+use crate::dispatch::{Call, Request, slow};
 use crate::state::metrics::Class;
 
 pub(super) const ROWS: &[Row] = &[
@@ -47,6 +47,7 @@ pub(super) fn answer(request: &Call<'_>, reply: &mut Builder, name: &str, batch:
     reply.documents(name, batch.documents.iter().map(|document| &**document));
     if name == "firstBatch" {
         at_time(request, reply);
+        opened(request, batch);
     }
     reply
         .long("id", batch.id)
@@ -57,8 +58,20 @@ pub(super) fn answer(request: &Call<'_>, reply: &mut Builder, name: &str, batch:
         .store(batch.id != 0 && name == "nextBatch", Ordering::Relaxed);
 }
 
+/// If a cursor stays open, tell those who will ask what opened it.
+fn opened(request: &Call<'_>, batch: &Batch) {
+    if batch.id != 0 {
+        let origin = Origin {
+            command: slow::shown(request),
+            plan: request.examined.plans(),
+        };
+        request.server.store.set_cursor_origin(batch.id, origin);
+    }
+}
+
 /// Append the first batch of a list, with the fields in the order lists have them.
-pub(super) fn answer_list(reply: &mut Builder, batch: &Batch) {
+pub(super) fn answer_list(request: &Call<'_>, reply: &mut Builder, batch: &Batch) {
+    opened(request, batch);
     reply.open_document("cursor").long("id", batch.id);
     reply.string("ns", &batch.ns.to_string());
     let documents = batch.documents.iter().map(|document| &**document);
@@ -103,6 +116,9 @@ fn get_more(request: &Call<'_>, reply: &mut Builder) -> Result<()> {
         // Its own limit of time says how long to wait for data; when to have ended was said when
         // the cursor was opened.
         let left = store.cursor_left(id);
+        if let Some(origin) = store.cursor_origin(op, id) {
+            request.origin.get_or_init(|| origin);
+        }
         if request
             .server
             .failpoints

@@ -195,6 +195,6 @@ fn answer(
     };
     let open = |store: &Store, op: &Op<'_>| Ok(store.open_list(op, &ns, listed, batch_size));
     let batch = request.with_store(open)?;
-    cursor::answer_list(reply, &batch);
+    cursor::answer_list(request, reply, &batch);
     Ok(())
 }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI32};
 
 use query::{Code, Error};
+use stdx::sync::OnceLock;
 use wire::{Builder, Message};
 
 use super::arguments::Arguments;
@@ -88,6 +89,7 @@ pub(crate) fn prepare(
         started: stdx::time::now(),
         killed: Arc::new(AtomicI32::new(0)),
         examined: Arc::default(),
+        origin: OnceLock::new(),
         more: AtomicBool::new(false),
         repeated: AtomicBool::new(false),
         message,

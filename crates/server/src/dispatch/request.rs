@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 use std::time::{Duration, Instant};
 
 use bson::{Bson, RawBsonRef, RawDocument};
-use docdb::{Examined, Op, SessionId, SessionRef};
+use docdb::{Examined, Op, Origin, SessionId, SessionRef};
 use kv::Durability;
 use query::expr::System;
 use query::namespace::Namespace;
@@ -55,6 +55,8 @@ pub(crate) struct Request {
     pub(crate) killed: Arc<AtomicI32>,
     /// What it has read.
     pub(crate) examined: Arc<Examined>,
+    /// What opened the cursor that it goes on with.
+    pub(crate) origin: OnceLock<Arc<Origin>>,
 }
 
 impl Request {

@@ -216,6 +216,7 @@ fn log(request: &Request, taken: Duration, failed: Option<&Error>, size: usize, 
         "appName": request.client.state.lock().application.clone(),
         "command": shown(request),
     };
+    originating(&mut attributes, request);
     if let Some((plan, read)) = read(request) {
         attributes.insert("planSummary", plan);
         attributes.extend(read);
@@ -236,6 +237,13 @@ fn log(request: &Request, taken: Duration, failed: Option<&Error>, size: usize, 
         .server
         .log
         .info("COMMAND", 51_803, &name, "Slow query", attributes);
+}
+
+/// What opened the cursor that a command goes on with.
+fn originating(entry: &mut Document, request: &Request) {
+    if let Some(origin) = request.origin.get() {
+        entry.insert("originatingCommand", origin.command.clone());
+    }
 }
 
 fn tell(entry: &mut Document, error: &Error) {
@@ -272,6 +280,7 @@ fn entry(
         "ns": namespace(request),
         "command": shown(request),
     };
+    originating(&mut entry, request);
     let (plan, read) = read(request).unzip();
     entry.extend(read.unwrap_or_default());
     entry.extend(figures);

@@ -125,3 +125,74 @@ fn everybody_sees_what_is_theirs() {
         assert_eq!(root.fails("admin", stage(wrong)).0, FAILED_TO_PARSE);
     }
 }
+
+/// What is in work and meets `conditions`, once it says `field`.
+fn once_it_says(client: &mut Client, conditions: &Document, field: &str) -> Document {
+    let begun = stdx::time::now();
+    loop {
+        let found = in_progress(client, conditions.clone()).pop();
+        if let Some(found) = found.filter(|one| one.contains_key(field)) {
+            return found;
+        }
+        assert!(begun.elapsed().as_secs() < 60, "{field} of {conditions}");
+    }
+}
+
+#[test]
+fn a_command_in_work_says_how_it_reads() {
+    let site = Site::new();
+    let mut client = site.client();
+    let documents: Vec<Document> = (0..3000).map(|id| doc! {"_id": id}).collect();
+    client.ok("test", doc! {"insert": "c", "documents": documents});
+    let mut busy = site.client();
+    // Each document with each, which takes long enough to be seen.
+    let lookup = doc! {"$lookup": {
+        "from": "c", "as": "x", "let": {"id": "$_id"},
+        "pipeline": [{"$match": {"$expr": {"$ne": ["$_id", "$$id"]}}}],
+    }};
+    let pipeline = [lookup, doc! {"$project": {"x": 0}}, doc! {"$count": "n"}];
+    let command = doc! {"aggregate": "c", "cursor": {}, "pipeline": &pipeline[..]};
+    busy.send("test", command, 0);
+    let conditions = doc! {"command.aggregate": "c"};
+    let shown = once_it_says(&mut client, &conditions, "planSummary");
+    assert_eq!(shown.get_str("planSummary").unwrap(), "COLLSCAN");
+    client.ok(
+        "admin",
+        doc! {"killOp": 1, "op": shown.get_i32("opid").unwrap()},
+    );
+    let (_, ended) = busy.receive().unwrap();
+    assert_eq!(ended.get_i32("code").unwrap(), 11_601);
+}
+
+#[test]
+fn what_opened_a_cursor_is_shown() {
+    let site = Site::new();
+    let mut client = site.client();
+    client.ok("test", doc! {"create": "t", "capped": true, "size": 4096});
+    client.ok("test", doc! {"insert": "t", "documents": [{"_id": 1}]});
+    let mut reader = site.client();
+    let find = doc! {"find": "t", "tailable": true, "awaitData": true};
+    let reply = reader.ok("test", find);
+    let id = reply.get_document("cursor").unwrap().get_i64("id").unwrap();
+    let opened_by = |of: &Document| {
+        let cursor = of.get_document("cursor").unwrap();
+        assert_eq!(cursor.get_i64("cursorId").unwrap(), id);
+        assert_eq!(cursor.get_str("planSummary").unwrap(), "COLLSCAN");
+        let command = cursor.get_document("originatingCommand").unwrap();
+        assert_eq!(command.get_str("find").unwrap(), "t");
+    };
+    let reply = client.ok("admin", stage(doc! {"idleCursors": true}));
+    let shown = batch(&reply);
+    let idle = shown
+        .iter()
+        .find(|one| one.get_str("type").unwrap() == "idleCursor");
+    opened_by(idle.unwrap());
+    let more = doc! {"getMore": id, "collection": "t", "maxTimeMS": 60_000};
+    reader.send("test", more, 0);
+    let shown = once_it_says(&mut client, &doc! {"op": "getmore"}, "cursor");
+    opened_by(&shown);
+    client.ok("test", doc! {"insert": "t", "documents": [{"_id": 2}]});
+    let (_, reply) = reader.receive().unwrap();
+    let cursor = reply.get_document("cursor").unwrap();
+    assert_eq!(cursor.get_array("nextBatch").unwrap().len(), 1);
+}

@@ -215,6 +215,12 @@ fn the_profile_says_what_commands_did_and_for_whom() {
     assert_eq!(delete.get_i64("ndeleted").unwrap(), 1);
     let reply = client.ok("test", doc! {"find": "p", "batchSize": 1});
     let id = reply.get_document("cursor").unwrap().get_i64("id").unwrap();
+    client.ok("test", doc! {"getMore": id, "collection": "p"});
+    let more = profiled(&mut client, doc! {"op": "getmore", "ns": "test.p"});
+    let command = more.get_document("originatingCommand").unwrap();
+    assert_eq!(command.get_i32("batchSize").unwrap(), 1);
+    let reply = client.ok("test", doc! {"find": "p", "batchSize": 1});
+    let id = reply.get_document("cursor").unwrap().get_i64("id").unwrap();
     let find = profiled(&mut client, doc! {"op": "query", "ns": "test.p"});
     assert_eq!(find.get_i64("nreturned").unwrap(), 1);
     assert_eq!(find.get_i64("cursorid").unwrap(), id);

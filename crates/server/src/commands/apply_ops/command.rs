@@ -6,6 +6,7 @@ use std::sync::atomic::AtomicBool;
 use bson::{Bson, Document, RawArray, RawDocument, RawDocumentBuf, doc};
 use docdb::{AppliedEntry, CollectionOptions};
 use query::{Code, Error, Namespace, Result};
+use stdx::sync::OnceLock;
 use wire::{Builder, Decoder, Message, Parts};
 
 use super::DEPTH_MAX;
@@ -292,6 +293,7 @@ fn run(
         repeated: AtomicBool::new(false),
         killed: Arc::clone(&request.killed),
         examined: Arc::clone(&request.examined),
+        origin: OnceLock::new(),
     };
     request.within(&inner, &mut Builder::new())
 }

@@ -300,7 +300,7 @@ fn bulk_write(call: &Call<'_>, reply: &mut Builder) -> Result<()> {
         Ok((outcome, store.open_list(op, &ns, items, batch_size)))
     })?;
     call.server.metrics.user_errors.size(outcome.failed);
-    cursor::answer_list(reply, &batch);
+    cursor::answer_list(call, reply, &batch);
     outcome.sums(reply);
     retried(call, reply, &outcome.retried);
     Ok(())
