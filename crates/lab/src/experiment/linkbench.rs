@@ -21,6 +21,7 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
         cut: false,
         spec,
         steps,
+        capped: None,
     }),
 };
 

@@ -23,6 +23,7 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
         cut: true,
         spec,
         steps,
+        capped: None,
     }),
 };
 

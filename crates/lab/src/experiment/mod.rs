@@ -18,9 +18,9 @@ mod tour;
 pub(crate) mod tpcc;
 
 pub use plan::plan;
-pub use programmed::Programmed;
+pub use programmed::{Capped, Programmed};
 pub use rate::Rate;
-pub use settings::Settings;
+pub use settings::{Settings, pair};
 pub use tour::tour;
 
 use serde::Serialize;

@@ -7,7 +7,7 @@ use stdx::ByteSize;
 
 use super::rate::{self, Rate, open_loops};
 use super::settings::Settings;
-use super::{Experiment, Fixed, Params, Sizes, programmed};
+use super::{Experiment, Fixed, Params, Programmed, Sizes, programmed};
 use crate::analysis::P99_LIMIT_MS;
 use crate::envelope::Limits;
 use crate::error::{Error, Result};
@@ -43,12 +43,12 @@ pub fn plan(experiment: &Experiment, settings: &Settings, out: &Path) -> Result<
     apply(&mut sizes, experiment, settings)?;
     let params = params(experiment, settings)?;
     let targets = targets(settings)?;
-    let limits = limits(&sizes, settings);
+    let limits = limits(experiment, &sizes, settings)?;
     limits.check().map_err(|e| Error::new(e.to_string()))?;
     let cache = cache(&sizes, settings);
     check_cache(cache, &limits)?;
     let variant = programmed::variant(experiment.name, experiment.program.as_ref(), settings)?;
-    let steps = steps(experiment, (preset, &sizes), (&params, variant), settings);
+    let steps = steps(experiment, (preset, &sizes), (&params, variant), settings)?;
     let repeats = settings.repeats.unwrap_or(sizes.repeats);
     let seed = settings.seed.unwrap_or(SEED);
     let rows = RowParams {
@@ -122,8 +122,15 @@ fn steps(
     (preset, sizes): (Preset, &Sizes),
     (params, variant): (&Params, &str),
     settings: &Settings,
-) -> Vec<StepPlan> {
+) -> Result<Vec<StepPlan>> {
     let mut steps = match &experiment.program {
+        Some(Programmed {
+            capped: Some(within),
+            ..
+        }) if settings.iops.is_some() => {
+            let asked = settings.iops.as_deref().unwrap_or_default();
+            within(sizes, variant, &programmed::caps(experiment.name, asked)?)
+        }
         Some(program) => (program.steps)(sizes, variant),
         None => (experiment.steps)(sizes, params),
     };
@@ -143,7 +150,7 @@ fn steps(
         let open = open_loops(&steps, preset, settings.time, poisson);
         steps.extend(open);
     }
-    steps
+    Ok(steps)
 }
 
 /// Refuse settings that the experiment makes itself: they would say something else than is done.
@@ -261,16 +268,33 @@ fn data_dir(settings: &Settings, out: &Path) -> Result<PathBuf> {
         .map_err(|e| Error::new(format!("--data-dir {:?}: {e}", dir.display().to_string())))
 }
 
-fn limits(sizes: &Sizes, settings: &Settings) -> Limits {
+fn limits(experiment: &Experiment, sizes: &Sizes, settings: &Settings) -> Result<Limits> {
     let memory = settings.mem.unwrap_or(ByteSize::mib(sizes.memory_mib));
-    let (read_iops, write_iops) = settings.iops.unzip();
+    let (read_iops, write_iops) = cap(experiment, settings)?.unzip();
     let (read_bps, write_bps) = settings.bandwidth.unzip();
-    Limits {
+    Ok(Limits {
         memory: (memory.bytes() > 0).then_some(memory),
         read_iops,
         write_iops,
         read_bps: read_bps.map(ByteSize::bytes),
         write_bps: write_bps.map(ByteSize::bytes),
+    })
+}
+
+/// The cap on operations that is on everything; none where steps have caps of their own.
+fn cap(experiment: &Experiment, settings: &Settings) -> Result<Option<(u64, u64)>> {
+    let of_steps = |program: &Programmed| program.capped.is_some();
+    if experiment.program.as_ref().is_some_and(of_steps) {
+        return Ok(None);
+    }
+    match settings.iops.as_deref().unwrap_or_default() {
+        [] => Ok(None),
+        [one] => Ok(Some(*one)),
+        several => Err(Error::new(format!(
+            "--iops: {} takes one cap, and {} are there: a list is for the steps of tpcc",
+            experiment.name,
+            several.len()
+        ))),
     }
 }
 
@@ -485,10 +509,40 @@ mod tests {
     }
 
     #[test]
+    fn steps_are_named_after_the_caps_asked_for() {
+        let of = |name: &str, iops: &[(u64, u64)]| {
+            let settings = Settings {
+                iops: Some(iops.to_vec()),
+                preset: Some(Preset::Smoke),
+                ..settings()
+            };
+            plan(experiment(name).unwrap(), &settings, Path::new("out"))
+        };
+        let plan = of("tpcc", &[(300, 300), (1000, 1000)]).unwrap();
+        let steps = plan.steps.iter().map(|s| (s.name.as_str(), s.setting.iops));
+        let wanted = [
+            ("load", None),
+            ("no-cap", None),
+            ("iops-1000", Some(1000)),
+            ("iops-300", Some(300)),
+        ];
+        assert_eq!(steps.collect::<Vec<_>>(), wanted);
+        assert_eq!(
+            (plan.limits.read_iops, plan.limits.write_iops),
+            (None, None)
+        );
+        let fault = |name: &str, iops: &[(u64, u64)]| of(name, iops).unwrap_err().to_string();
+        assert!(fault("tpcc", &[(300, 200)]).contains("300/200"));
+        assert!(fault("tpcc", &[(300, 300), (300, 300)]).contains("300 is there twice"));
+        assert!(fault("tpcc", &[(0, 0)]).contains("limit of 0"));
+        assert!(fault("iibench-classic", &[(300, 300), (200, 200)]).contains("one cap"));
+    }
+
+    #[test]
     fn settings_reach_the_plan() {
         let settings = Settings {
             rows: Some(5000),
-            iops: Some((100, 200)),
+            iops: Some(vec![(100, 200)]),
             rate: Some(Rate::PerSecond(1000.0)),
             settle: Some(0.0),
             ..settings()

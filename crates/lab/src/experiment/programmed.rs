@@ -1,6 +1,7 @@
 //! Experiments whose workload has tables of its own: what they share.
 
 use super::{Params, Settings, Sizes};
+use crate::envelope::Limits;
 use crate::error::{Error, Result};
 use crate::record::{LoadKind, Setting, StepPlan};
 use crate::workload::iibench::{Payload, Shape, Work};
@@ -22,7 +23,16 @@ pub struct Programmed {
     pub spec: fn(&Sizes, &str, u64) -> Spec,
     /// The steps of a variant.
     pub steps: fn(&Sizes, &str) -> Vec<StepPlan>,
+    /// What `--iops` gives where caps are what the steps differ in: those within these caps, the
+    /// loosest first. Without it `--iops` is one cap, on everything.
+    pub capped: Option<Capped>,
 }
+
+/// The steps of a variant within caps that were asked for.
+pub type Capped = fn(&Sizes, &str, &[u64]) -> Vec<StepPlan>;
+
+/// The most caps of one run.
+const CAPS_MAX: usize = 32;
 
 /// Stands where the insert benchmark has its parameters.
 pub(super) const NO_ROWS: Params = Params {
@@ -76,6 +86,31 @@ pub(super) fn check(name: &str, settings: &Settings) -> Result<()> {
         ))),
         None => Ok(()),
     }
+}
+
+/// The caps that steps are to have, the loosest first, from what `--iops` says.
+pub(super) fn caps(name: &str, asked: &[(u64, u64)]) -> Result<Vec<u64>> {
+    let fault = |text: String| Err(Error::new(format!("--iops: {text}")));
+    if let Some((reads, writes)) = asked.iter().find(|(reads, writes)| reads != writes) {
+        return fault(format!(
+            "a step of {name} allows as many writes as reads: say {reads} or {writes} in place of \
+             {reads}/{writes}"
+        ));
+    }
+    let mut caps: Vec<u64> = asked.iter().map(|(reads, _)| *reads).collect();
+    caps.sort_unstable_by(|a, b| b.cmp(a));
+    if let Some(twice) = caps.windows(2).find(|pair| pair.first() == pair.last()) {
+        return fault(format!("{} is there twice", twice.first().unwrap_or(&0)));
+    }
+    if CAPS_MAX < caps.len() {
+        return fault(format!("{} caps; at most {CAPS_MAX}", caps.len()));
+    }
+    for cap in &caps {
+        // Every cap is in force in its turn.
+        let limits = Limits::default().within(Some(*cap));
+        limits.check().map_err(|e| Error::new(e.to_string()))?;
+    }
+    Ok(caps)
 }
 
 /// A step of a task, closed loop.

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::str::FromStr;
 
 use kv::{Codec, Durability};
 use serde::{Deserialize, Deserializer};
@@ -25,8 +26,8 @@ pub struct Settings {
     pub mem: Option<ByteSize>,
     /// Memory for the engine's cache and write buffers.
     pub cache: Option<ByteSize>,
-    /// Read and write IOPS caps.
-    pub iops: Option<(u64, u64)>,
+    /// Caps on reads and writes a second: one, or several where steps differ in them.
+    pub iops: Option<Vec<(u64, u64)>>,
     /// Read and write bandwidth caps in bytes per second.
     pub bandwidth: Option<(ByteSize, ByteSize)>,
     /// Direct I/O.
@@ -156,7 +157,7 @@ impl Settings {
             rows: run.rows,
             mem: limits.mem,
             cache: limits.cache,
-            iops: limits.iops.map(|[r, w]| (r, w)),
+            iops: limits.iops.map(|caps| caps.0),
             bandwidth: limits.bw.map(|[r, w]| (r, w)),
             direct: run.direct,
             durability: run.durability.map(|d| d.0),
@@ -252,12 +253,47 @@ struct Run {
     keep_data: Option<bool>,
 }
 
+/// Caps on operations: reads and writes a second, or what `--iops` takes.
+struct Caps(Vec<(u64, u64)>);
+
+impl<'de> Deserialize<'de> for Caps {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Caps, D::Error> {
+        #[derive(Deserialize)]
+        #[serde(
+            untagged,
+            expecting = "expected [reads, writes], or a text such as \"2000,500\""
+        )]
+        enum Written {
+            Pair([u64; 2]),
+            List(String),
+        }
+        Ok(Caps(match Written::deserialize(deserializer)? {
+            Written::Pair([reads, writes]) => vec![(reads, writes)],
+            Written::List(text) => {
+                let caps = text.split(',').map(|cap| pair(cap.trim()));
+                caps.collect::<Result<_, _>>()
+                    .map_err(serde::de::Error::custom)?
+            }
+        }))
+    }
+}
+
+/// `READS/WRITES`, or one value for both.
+///
+/// # Errors
+/// A sentence with what is no such value.
+pub fn pair<T: FromStr + Clone>(text: &str) -> Result<(T, T), String> {
+    let (read, write) = text.split_once('/').unwrap_or((text, text));
+    let one = |part: &str| part.parse().map_err(|_| format!("not a number: {part:?}"));
+    Ok((one(read)?, one(write)?))
+}
+
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 struct Limits {
     mem: Option<ByteSize>,
     cache: Option<ByteSize>,
-    iops: Option<[u64; 2]>,
+    iops: Option<Caps>,
     bw: Option<[ByteSize; 2]>,
 }
 
@@ -324,9 +360,21 @@ mod tests {
         let both = flags.or(file);
         assert_eq!((both.seed, both.preset), (Some(8), Some(Preset::Smoke)));
         assert_eq!(both.mem, Some(ByteSize::mib(384)));
-        assert_eq!(both.iops, Some((250, 500)));
+        assert_eq!(both.iops, Some(vec![(250, 500)]));
         assert_eq!(both.durability, Some(Durability::Sync));
         assert_eq!(both.targets.unwrap()[0].name, "ram");
+    }
+
+    #[test]
+    fn caps_are_a_pair_or_a_list() {
+        let of = |text: &str| Settings::from_toml(&format!("[limits]\niops = {text}"));
+        assert_eq!(of("[250, 500]").unwrap().iops, Some(vec![(250, 500)]));
+        let list = of("\"2000, 500/250\"").unwrap().iops;
+        assert_eq!(list, Some(vec![(2000, 2000), (500, 250)]));
+        for wrong in ["\"fast\"", "[1, 2, 3]", "7"] {
+            let error = of(wrong).unwrap_err();
+            assert!(error.starts_with("line 2: "), "{error}");
+        }
     }
 
     #[test]

@@ -22,6 +22,7 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
         cut: false,
         spec,
         steps,
+        capped: Some(within),
     }),
 };
 
@@ -50,6 +51,17 @@ fn spec(sizes: &Sizes, variant: &str, seed: u64) -> Spec {
 }
 
 fn steps(sizes: &Sizes, variant: &str) -> Vec<StepPlan> {
+    // Two caps show that everything works; five make a curve.
+    let caps = if sizes.rows < WAREHOUSE {
+        &CAPS[..1]
+    } else {
+        &CAPS[..]
+    };
+    within(sizes, variant, caps)
+}
+
+/// The load, the mix as fast as it goes, and the mix within each of the caps.
+fn within(sizes: &Sizes, variant: &str, caps: &[u64]) -> Vec<StepPlan> {
     let warehouses = (sizes.rows / WAREHOUSE).max(1);
     let load = step(
         "load",
@@ -67,12 +79,6 @@ fn steps(sizes: &Sizes, variant: &str) -> Vec<StepPlan> {
     };
     let about = "the five transactions, I/O as fast as it goes".to_owned();
     let mut steps = vec![load, mix("no-cap", about, None)];
-    // Two caps show that everything works; five make a curve.
-    let caps = if sizes.rows < WAREHOUSE {
-        &CAPS[..1]
-    } else {
-        &CAPS[..]
-    };
     steps.extend(caps.iter().map(|cap| {
         let about = format!("the five transactions at {cap} I/O operations a second");
         mix(&format!("iops-{cap}"), about, Some(*cap))

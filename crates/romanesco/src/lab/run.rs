@@ -50,11 +50,13 @@ pub(crate) struct Args {
     /// Memory for the engine's cache and write buffers
     #[arg(long, env = "LAB_CACHE", value_name = "SIZE")]
     cache: Option<ByteSize>,
-    /// I/O operations per second, reads/writes: 1000 or 1000/500
-    #[arg(long, env = "LAB_IOPS", value_name = "R[/W]", value_parser = pair::<u64>)]
-    iops: Option<(u64, u64)>,
+    /// I/O operations per second, reads/writes: 1000 or 1000/500; for tpcc the caps of its steps:
+    /// 2000,500
+    #[arg(long, env = "LAB_IOPS", value_name = "R[/W]", value_delimiter = ',',
+          value_parser = experiment::pair::<u64>)]
+    iops: Option<Vec<(u64, u64)>>,
     /// Bytes per second, reads/writes: 125M or 125M/60M
-    #[arg(long, env = "LAB_BW", value_name = "R[/W]", value_parser = pair::<ByteSize>)]
+    #[arg(long, env = "LAB_BW", value_name = "R[/W]", value_parser = experiment::pair::<ByteSize>)]
     bw: Option<(ByteSize, ByteSize)>,
     /// Bypass the page cache where the engine can
     #[arg(long, env = "LAB_DIRECT")]
@@ -249,12 +251,6 @@ fn default_out(experiment: &str) -> PathBuf {
     let time = lab::store::now_text().replace([':', '-'], "");
     let process = std::process::id() & 0xFFFF;
     Path::new("results").join(format!("{time}_{experiment}_{process:04x}"))
-}
-
-fn pair<T: std::str::FromStr + Clone>(text: &str) -> Result<(T, T), String> {
-    let (read, write) = text.split_once('/').unwrap_or((text, text));
-    let one = |part: &str| part.parse().map_err(|_| format!("not a number: {part:?}"));
-    Ok((one(read)?, one(write)?))
 }
 
 fn settle(text: &str) -> Result<f64, String> {
