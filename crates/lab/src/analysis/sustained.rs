@@ -5,7 +5,8 @@
 use serde::{Deserialize, Serialize};
 
 use super::side::failed;
-use crate::record::{LoadKind, RunRecord, StepPlan, StepSummary};
+use crate::experiment::Operation;
+use crate::record::{LoadKind, Plan, RunRecord, StepPlan, StepSummary};
 use crate::workload::iibench::Work;
 
 /// The p99 a sustained rate keeps, in milliseconds, unless told otherwise.
@@ -46,11 +47,17 @@ pub struct Sustained {
     pub tried: Vec<Tried>,
     /// The highest that was kept.
     pub best: Option<f64>,
-    /// Whether rates are those of operations, not of rows.
-    pub operations: bool,
+    /// What rates count, as `transactions`.
+    pub operation: String,
 }
 
 impl Sustained {
+    /// The unit of its rates.
+    #[must_use]
+    pub fn unit(&self) -> String {
+        format!("{}/s", self.operation)
+    }
+
     /// Why there is no rate that is sustained; `None` if there is.
     #[must_use]
     pub fn reason(&self) -> Option<String> {
@@ -113,7 +120,7 @@ pub fn sustained(run: &RunRecord, p99_limit_ms: f64) -> Vec<Sustained> {
                     of: of.clone(),
                     tried: vec![tried],
                     best: None,
-                    operations: !loads(step),
+                    operation: counted(plan, step).many.to_owned(),
                 }),
             }
         }
@@ -167,8 +174,8 @@ fn work(step: &StepPlan) -> Option<Work> {
     serde_json::from_value(step.work.clone()).ok()
 }
 
-fn loads(step: &StepPlan) -> bool {
-    matches!(work(step), Some(Work::Load { .. }))
+fn counted(plan: &Plan, step: &StepPlan) -> Operation {
+    Operation::of_mix(&plan.experiment, step).unwrap_or(Operation::ROW)
 }
 
 /// Rows of an operation; 1 where it is not counted in rows.

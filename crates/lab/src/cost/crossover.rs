@@ -116,7 +116,7 @@ impl Leaders {
     pub fn sentence(&self) -> String {
         let number = |value: f64| crate::report::number(Some(value));
         let mut text = format!(
-            "On {}, with {} to {} operations/s paid for: ",
+            "On {}, with {} to {} I/O operations/s paid for: ",
             self.volume,
             number(self.tried.0),
             number(self.tried.1)
@@ -126,7 +126,9 @@ impl Leaders {
             match span.until {
                 Some(iops) => {
                     let iops = number(iops);
-                    text.push_str(&format!(" up to about {iops} operations/s, from there on "));
+                    text.push_str(&format!(
+                        " up to about {iops} I/O operations/s, from there on "
+                    ));
                 }
                 None => text.push_str(" does the most for a dollar."),
             }
@@ -144,6 +146,7 @@ mod tests {
         CostLine {
             target: target.to_owned(),
             step: step.to_owned(),
+            operation: "transactions".to_owned(),
             volume: "gp3".to_owned(),
             mode: Mode::Provisioned,
             rate: 1.0,
@@ -184,7 +187,10 @@ mod tests {
         assert_eq!(names, ["a", "b"]);
         assert!((found[0].spans[0].until.unwrap() - 2000.0).abs() < 1e-6);
         let said = found[0].sentence();
-        assert!(said.contains("a up to about 2,000 operations/s"), "{said}");
+        assert!(
+            said.contains("a up to about 2,000 I/O operations/s"),
+            "{said}"
+        );
         assert!(said.ends_with("b does the most for a dollar."), "{said}");
     }
 

@@ -17,8 +17,10 @@ use super::crossover::{Leaders, leaders};
 use super::model::{Requirement, price};
 use super::prices::{Prices, Volume};
 use crate::analysis::{NOT_REPEATED, main_rates, median, not_sustained, quantile, sustained};
-use crate::experiment::repeatable;
-use crate::record::{LoadKind, RunRecord, StepPlan, StepRecord, StepSummary, TargetStepSummary};
+use crate::experiment::{Operation, repeatable};
+use crate::record::{
+    LoadKind, Main, RunRecord, StepPlan, StepRecord, StepSummary, TargetStepSummary,
+};
 
 /// Hours and seconds of a month.
 const MONTH_HOURS: f64 = 730.0;
@@ -83,6 +85,9 @@ pub struct CostLine {
     pub target: String,
     /// The step.
     pub step: String,
+    /// What its rates count, as `transactions`; empty in records of older programs.
+    #[serde(default)]
+    pub operation: String,
     /// The kind of volume.
     pub volume: String,
     /// Which input and output is paid for.
@@ -208,6 +213,7 @@ fn metric(result: &TargetStepSummary, name: &str) -> Option<f64> {
 /// One target in one step: what all its lines have in common.
 struct Subject<'a> {
     result: &'a TargetStepSummary,
+    operation: Operation,
     rate: f64,
     interval: Option<(f64, f64)>,
     /// Or why there is none.
@@ -245,8 +251,10 @@ impl<'a> Subject<'a> {
         let operations = per_repeat(|r, s| Some(used(r, s)?.0));
         let megabytes = per_repeat(|r, s| Some(used(r, s)?.1));
         let estimate = result.estimates.get("rate_mean");
+        let main = records.first().map_or(Main::Rows, |(_, s)| s.main);
         Subject {
             result,
+            operation: step.map_or(Operation::ROW, |s| Operation::of(&plan.experiment, s, main)),
             rate: metric(result, "rate_mean").unwrap_or(0.0),
             interval: estimate.map(|e| (e.low, e.high)),
             sustainable,
@@ -307,6 +315,7 @@ impl<'a> Subject<'a> {
         CostLine {
             target: self.result.target.clone(),
             step: self.result.step.clone(),
+            operation: self.operation.many.to_owned(),
             volume: volume.name.clone(),
             mode,
             rate: self.rate,

@@ -5,18 +5,19 @@ use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 use super::crossover::Leaders;
 use super::estimate::{Cost, CostLine, Mode};
 
-const HEAD: [&str; 14] = [
+const HEAD: [&str; 15] = [
     "target",
     "step",
     "volume",
     "I/O",
-    "ops/s",
+    "unit",
+    "rate",
     "sustained",
     "GB",
     "IOPS",
     "storage $",
     "total $",
-    "ops/s per $",
+    "rate per $",
     "storage only",
     "sustained per $",
     "$ per million",
@@ -34,7 +35,7 @@ pub fn render(cost: &Cost) -> String {
     for line in &cost.lines {
         table.add_row(row(line));
     }
-    for place in 4..HEAD.len() {
+    for place in 5..HEAD.len() {
         if let Some(column) = table.column_mut(place) {
             column.set_cell_alignment(CellAlignment::Right);
         }
@@ -101,6 +102,7 @@ fn row(line: &CostLine) -> Vec<String> {
         line.step.clone(),
         volume,
         mode.to_owned(),
+        format!("{}/s", line.operation),
         number(Some(line.rate)),
         number(line.sustainable),
         number(line.gb),

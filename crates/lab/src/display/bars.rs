@@ -123,9 +123,9 @@ impl Progress for Bars {
         self.step.set_message("checking the data");
     }
 
-    fn step_end(&mut self, summary: &StepSummary) {
+    fn step_end(&mut self, plan: &Plan, summary: &StepSummary) {
         self.run.inc(1);
-        self.print(&step_line(summary));
+        self.print(&step_line(plan, summary));
         for warning in &summary.warnings {
             self.print(&format!("  warning: {warning}"));
         }

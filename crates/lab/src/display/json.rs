@@ -46,7 +46,7 @@ impl Progress for Json {
         print(&json!({ "event": "verifying" }));
     }
 
-    fn step_end(&mut self, summary: &StepSummary) {
+    fn step_end(&mut self, _plan: &Plan, summary: &StepSummary) {
         print(&json!({ "event": "step_end", "summary": summary }));
     }
 

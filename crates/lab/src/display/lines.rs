@@ -68,8 +68,8 @@ impl Progress for Lines {
         note(&format!("{}: checking the data", self.prefix));
     }
 
-    fn step_end(&mut self, summary: &StepSummary) {
-        note(&step_line(summary));
+    fn step_end(&mut self, plan: &Plan, summary: &StepSummary) {
+        note(&step_line(plan, summary));
         for warning in &summary.warnings {
             note(&format!("  warning: {warning}"));
         }

@@ -3,6 +3,7 @@
 use stdx::ByteSize;
 use stdx::units::{count, seconds};
 
+use crate::experiment::Operation;
 use crate::record::{LoadKind, Main, Plan, StepPlan, StepSummary, TargetSpec};
 use crate::run::{Second, unsupported};
 use crate::target::{self, Kind};
@@ -54,7 +55,8 @@ pub fn plan_text(plan: &Plan) -> String {
     ));
     lines.push(format!("  clients    {}", plan.clients));
     lines.push("  steps".to_owned());
-    lines.extend(plan.steps.iter().map(step_text));
+    let steps = plan.steps.iter();
+    lines.extend(steps.map(|step| step_text(&plan.experiment, step)));
     lines.join("\n")
 }
 
@@ -81,13 +83,13 @@ fn unsupported_text(plan: &Plan, target: &TargetSpec) -> Vec<String> {
 }
 
 /// What a plan says of a step.
-fn step_text(step: &StepPlan) -> String {
+fn step_text(experiment: &str, step: &StepPlan) -> String {
     let pace = match step.load {
         LoadKind::Closed => String::new(),
         LoadKind::Open { .. } if step.setting.share.is_some() => String::new(),
         LoadKind::Open { rate, .. } => {
-            let mix = step.work.get("work").and_then(|w| w.as_str()) == Some("program");
-            let what = if mix { "operations/s" } else { "rows/s" };
+            let what = Operation::of_mix(experiment, step).unwrap_or(Operation::ROW);
+            let what = what.per_second;
             format!(", open loop at {} {what}", count(rate))
         }
     };
@@ -141,20 +143,24 @@ fn limits(plan: &Plan) -> String {
 
 /// The line of a step's result.
 #[must_use]
-pub fn step_line(s: &StepSummary) -> String {
+pub fn step_line(plan: &Plan, s: &StepSummary) -> String {
     if let Some(why) = &s.unsupported {
         return format!("{} r{} {:<6} n/a: {why}", s.target, s.repeat, s.step);
     }
-    let (what, done) = match s.main {
-        Main::Rows => ("rows/s", s.rows),
-        Main::Queries => ("q/s", s.queries.as_ref().map_or(0, |q| q.queries)),
+    let done = match s.main {
+        Main::Rows => s.rows,
+        Main::Queries => s.queries.as_ref().map_or(0, |q| q.queries),
     };
+    let step = plan.steps.iter().find(|step| step.name == s.step);
+    let operation = step.map(|step| Operation::of(&plan.experiment, step, s.main));
+    let what = operation.map_or("1/s", |o| o.per_second);
+    let one = operation.map_or("operation", |o| o.one);
     let per = |bytes: Option<u64>| match bytes {
         Some(bytes) => format!("{:.0} B", bytes as f64 / done.max(1) as f64),
         None => "n/a".to_owned(),
     };
     let cpu = s.cpu_seconds.map_or("n/a".to_owned(), |cpu| {
-        format!("{:.1} us/op", cpu * 1e6 / done.max(1) as f64)
+        format!("{:.1} us/{one}", cpu * 1e6 / done.max(1) as f64)
     });
     let settle = if s.settle_unknown {
         "n/a".to_owned()
@@ -167,7 +173,7 @@ pub fn step_line(s: &StepSummary) -> String {
     };
     format!(
         "{} r{} {:<6} {:>8} {what}, first tenth {}, last tenth {}, worst second {}, p99 {:.1} ms, \
-         max {:.0} ms, stalls {} s, written {}/op, cpu {cpu}, files {}, settle {settle}{validity}",
+         max {:.0} ms, stalls {} s, written {}/{one}, cpu {cpu}, files {}, settle {settle}{validity}",
         s.target,
         s.repeat,
         s.step,

@@ -1,7 +1,7 @@
 //! `linkbench`: a social graph is loaded, then asked and changed by ten kinds of requests.
 
 use super::programmed::{NO_ROWS, no_steps, step};
-use super::{Experiment, Programmed, Sizes};
+use super::{Experiment, Operation, Programmed, Sizes};
 use crate::record::{Preset, Setting, StepPlan};
 use crate::workload::linkbench::{Mix, Params};
 use crate::workload::program::{Spec, Task};
@@ -21,6 +21,7 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
         cut: false,
         spec,
         steps,
+        operation: Operation::REQUEST,
         capped: None,
     }),
 };

@@ -2,7 +2,7 @@
 //! one, then all of them scanned cold.
 
 use super::programmed::{NO_ROWS, no_steps, step};
-use super::{Experiment, Fixed, Programmed, Sizes};
+use super::{Experiment, Fixed, Operation, Programmed, Sizes};
 use crate::record::{Preset, Setting, StepPlan};
 use crate::workload::many_tables::Params;
 use crate::workload::program::{Spec, Task};
@@ -23,6 +23,7 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
         cut: true,
         spec,
         steps,
+        operation: Operation::QUERY,
         capped: None,
     }),
 };

@@ -7,6 +7,7 @@ pub(crate) mod insert_threads;
 mod linkbench;
 pub(crate) mod many_tables;
 pub(crate) mod oltp;
+mod operation;
 mod plan;
 mod programmed;
 mod rate;
@@ -17,6 +18,7 @@ mod steps;
 mod tour;
 pub(crate) mod tpcc;
 
+pub use operation::Operation;
 pub use plan::plan;
 pub use programmed::{Capped, Programmed};
 pub use rate::Rate;

@@ -1,7 +1,7 @@
 //! `oltp-read-only`: the read-only transactions of sysbench by more and more clients.
 
 use super::programmed::{NO_ROWS, no_steps, step};
-use super::{Experiment, Fixed, Programmed, Sizes};
+use super::{Experiment, Fixed, Operation, Programmed, Sizes};
 use crate::record::{Preset, Setting, StepPlan};
 use crate::workload::oltp::Params;
 use crate::workload::program::{Spec, Task};
@@ -22,6 +22,7 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
         cut: false,
         spec,
         steps,
+        operation: Operation::TRANSACTION,
         capped: None,
     }),
 };

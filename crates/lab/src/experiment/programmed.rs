@@ -1,6 +1,6 @@
 //! Experiments whose workload has tables of its own: what they share.
 
-use super::{Params, Settings, Sizes};
+use super::{Operation, Params, Settings, Sizes};
 use crate::envelope::Limits;
 use crate::error::{Error, Result};
 use crate::record::{LoadKind, Setting, StepPlan};
@@ -23,6 +23,8 @@ pub struct Programmed {
     pub spec: fn(&Sizes, &str, u64) -> Spec,
     /// The steps of a variant.
     pub steps: fn(&Sizes, &str) -> Vec<StepPlan>,
+    /// What its mix counts.
+    pub operation: Operation,
     /// What `--iops` gives where caps are what the steps differ in: those within these caps, the
     /// loosest first. Without it `--iops` is one cap, on everything.
     pub capped: Option<Capped>,

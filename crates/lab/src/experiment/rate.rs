@@ -82,7 +82,7 @@ fn work(step: &StepPlan) -> Option<Work> {
     serde_json::from_value(step.work.clone()).ok()
 }
 
-fn is_mix(step: &StepPlan) -> bool {
+pub(super) fn is_mix(step: &StepPlan) -> bool {
     matches!(work(step), Some(Work::Program(Task::Mix)))
 }
 

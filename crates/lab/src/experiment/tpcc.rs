@@ -1,7 +1,7 @@
 //! `tpcc`: TPC-C without waits, uncapped and then under lower and lower caps on I/O operations.
 
 use super::programmed::{NO_ROWS, no_steps, step};
-use super::{Experiment, Programmed, Sizes};
+use super::{Experiment, Operation, Programmed, Sizes};
 use crate::record::{Preset, Setting, StepPlan};
 use crate::workload::program::{Spec, Task};
 use crate::workload::tpcc::{Params, Payload};
@@ -22,6 +22,7 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
         cut: false,
         spec,
         steps,
+        operation: Operation::TRANSACTION,
         capped: Some(within),
     }),
 };

@@ -84,7 +84,7 @@ pub fn export(run: &RunRecord, format: Format) -> Result<String> {
             .map_err(|e| Error::new(format!("cannot export {}: {e}", run.manifest.run)))?,
         Format::Csv => table::separated(&summary(run), b','),
         Format::Tsv => table::separated(&summary(run), b'\t'),
-        Format::Markdown => table::markdown(&summary(run)),
+        Format::Markdown => table::markdown(&run.manifest.plan, &summary(run)),
         Format::Hgrm => percentiles::text(run)?,
         Format::Otava => otava::text(run)?,
     };

@@ -1,7 +1,8 @@
 //! The summary as a table.
 
 use crate::analysis::{METRICS, summary_lines};
-use crate::record::{RunSummary, TargetStepSummary};
+use crate::experiment::Operation;
+use crate::record::{Plan, RunSummary, TargetStepSummary};
 
 /// A line for each target and step, separated by `delimiter`, quoted where needed.
 pub(super) fn separated(summary: &RunSummary, delimiter: u8) -> String {
@@ -20,8 +21,8 @@ pub(super) fn separated(summary: &RunSummary, delimiter: u8) -> String {
 }
 
 /// A table for each step: a line for each metric measured on any target, a column for each target.
-/// Intervals stand behind the median: `101 [100, 102]`.
-pub(super) fn markdown(summary: &RunSummary) -> String {
+/// The head of a mix says what its rates and costs count. Intervals stand behind the median: `101 [100, 102]`.
+pub(super) fn markdown(plan: &Plan, summary: &RunSummary) -> String {
     let mut steps: Vec<&str> = Vec::new();
     for entry in &summary.results {
         if !steps.contains(&entry.step.as_str()) {
@@ -30,17 +31,26 @@ pub(super) fn markdown(summary: &RunSummary) -> String {
     }
     let tables = steps.iter().map(|step| {
         let of = |entry: &&TargetStepSummary| entry.step == *step;
-        step_table(step, &summary.results.iter().filter(of).collect::<Vec<_>>())
+        let mix = plan.steps.iter().find(|s| s.name == *step);
+        let mix = mix.and_then(|s| Operation::of_mix(&plan.experiment, s));
+        let head = match mix {
+            Some(operation) => format!("{step} ({})", operation.many),
+            None => (*step).to_owned(),
+        };
+        step_table(
+            &head,
+            &summary.results.iter().filter(of).collect::<Vec<_>>(),
+        )
     });
     tables.collect::<Vec<_>>().join("\n")
 }
 
-fn step_table(step: &str, entries: &[&TargetStepSummary]) -> String {
+fn step_table(head: &str, entries: &[&TargetStepSummary]) -> String {
     let names = entries.iter().map(|entry| {
         let note = if entry.valid { "" } else { " (invalid)" };
         escape(&format!("{}{note}", entry.target))
     });
-    let mut text = format!("### {}\n\n| metric | unit |", escape(step));
+    let mut text = format!("### {}\n\n| metric | unit |", escape(head));
     for name in names {
         text.push_str(&format!(" {name} |"));
     }

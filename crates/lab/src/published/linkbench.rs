@@ -30,11 +30,11 @@ pub(super) fn beside(run: &RunRecord) -> Beside {
     let columns = [
         ("requests/s", "rate_mean", 1.0),
         ("p99 ms", "latency_p99_ms", 1.0),
-        ("reads/req", "device_read_ios_per_row", 1.0),
-        ("KB read/req", "device_read_bytes_per_row", 1e-3),
-        ("KB written/req", "device_write_bytes_per_row", 1e-3),
-        ("CPU us/req", "cpu_us_per_row", 1.0),
-        ("switches/req", "switches_per_row", 1.0),
+        ("reads/request", "device_read_ios_per_row", 1.0),
+        ("KB read/request", "device_read_bytes_per_row", 1e-3),
+        ("KB written/request", "device_write_bytes_per_row", 1e-3),
+        ("CPU us/request", "cpu_us_per_row", 1.0),
+        ("switches/request", "switches_per_row", 1.0),
         ("conflicts", "conflicts", 1.0),
         ("files GB", "file_bytes", 1e-9),
     ];

@@ -25,14 +25,14 @@ const REPEATS: u32 = 3;
 pub(super) fn beside(run: &RunRecord) -> Beside {
     let all = steps(run, "clients-");
     let columns = [
-        ("tps", "rate_mean", 1.0),
+        ("transactions/s", "rate_mean", 1.0),
         ("p50 ms", "latency_p50_ms", 1.0),
         ("p99 ms", "latency_p99_ms", 1.0),
         ("max ms", "latency_max_ms", 1.0),
-        ("reads/trx", "device_read_ios_per_row", 1.0),
-        ("KB read/trx", "device_read_bytes_per_row", 1e-3),
-        ("CPU us/trx", "cpu_us_per_row", 1.0),
-        ("switches/trx", "switches_per_row", 1.0),
+        ("reads/transaction", "device_read_ios_per_row", 1.0),
+        ("KB read/transaction", "device_read_bytes_per_row", 1e-3),
+        ("CPU us/transaction", "cpu_us_per_row", 1.0),
+        ("switches/transaction", "switches_per_row", 1.0),
     ];
     Beside {
         source: SOURCE.to_owned(),
@@ -81,11 +81,13 @@ fn costs(run: &RunRecord, steps: &[&str]) -> Vec<Shape> {
     for (plain, encrypted, what) in pairs(run) {
         let share = |step: &str| ratio(rate(encrypted, step), rate(plain, step)).filter(|_| told);
         let (low, high) = (share(few), share(many));
-        let claim = format!("at one client {what} costs (tps with it by tps without)");
+        let claim = format!("at one client {what} costs (transactions/s with it by those without)");
         let cost = Shape::new(encrypted, &claim, 389.0 / 423.0, low);
         shapes.push(cost.judged(|share| share < 1.0 - COST));
         let most = number(many).unwrap_or(0.0);
-        let claim = format!("at {most} clients {what} is not seen (tps with it by tps without)");
+        let claim = format!(
+            "at {most} clients {what} is not seen (transactions/s with it by those without)"
+        );
         shapes.push(Shape::new(encrypted, &claim, 1.0, high).judged(|share| 1.0 - UNSEEN <= share));
     }
     shapes
@@ -131,7 +133,7 @@ fn shape(run: &RunRecord, target: &str, steps: &[&str]) -> Option<Shape> {
     let most = number(last)?;
     Some(Shape::new(
         target,
-        &format!("more clients do more (tps of {most} by that of one; 64 by one then)"),
+        &format!("more clients do more (transactions/s of {most} by that of one; 64 by one then)"),
         8570.0 / 423.0,
         ratio(rate(last), rate(first)),
     ))

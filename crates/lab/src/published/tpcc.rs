@@ -37,15 +37,15 @@ const UNBOUND: f64 = 0.5;
 
 /// The columns of the caps, and of the five transactions.
 const COLUMNS: [Column; 12] = [
-    ("tps median", "median_second", 1.0),
-    ("tps mean", "rate_mean", 1.0),
+    ("transactions/s, median", "median_second", 1.0),
+    ("transactions/s, mean", "rate_mean", 1.0),
     ("worst s", "worst_second", 1.0),
     ("p99 ms", "latency_p99_ms", 1.0),
-    ("reads/trx", "device_read_ios_per_row", 1.0),
-    ("writes/trx", "device_write_ios_per_row", 1.0),
-    ("KB read/trx", "device_read_bytes_per_row", 1e-3),
-    ("KB written/trx", "device_write_bytes_per_row", 1e-3),
-    ("CPU us/trx", "cpu_us_per_row", 1.0),
+    ("reads/transaction", "device_read_ios_per_row", 1.0),
+    ("writes/transaction", "device_write_ios_per_row", 1.0),
+    ("KB read/transaction", "device_read_bytes_per_row", 1e-3),
+    ("KB written/transaction", "device_write_bytes_per_row", 1e-3),
+    ("CPU us/transaction", "cpu_us_per_row", 1.0),
     ("conflicts", "conflicts", 1.0),
     ("files MB", "file_bytes", 1e-6),
     ("stalls s", "stall_seconds", 1.0),
@@ -69,7 +69,7 @@ pub(super) fn beside(run: &RunRecord) -> Beside {
         run,
         [
             "Transactions/s by cap",
-            "I/O operations/s",
+            "I/O operations/s allowed",
             "transactions/s",
         ],
         &capped,
@@ -116,7 +116,7 @@ fn then() -> Grid {
     let rows: Vec<(&str, [f64; 2])> = rows.iter().map(|(n, v)| (n.as_str(), *v)).collect();
     published(
         "Published in 2018, on other machines: transactions/s, shapes only",
-        &["InnoDB tps", "MyRocks tps"],
+        &["InnoDB", "MyRocks"],
         &rows,
     )
 }
@@ -203,8 +203,8 @@ fn shapes(run: &RunRecord, capped: &[&str]) -> Vec<Shape> {
             _ => ("is no longer bound by", "MyRocks", false),
         };
         let claim = format!(
-            "the rate {claim} the operations allowed (exponent of tps by cap, {from} to {loose}; \
-             {who} then)"
+            "the rate {claim} the operations allowed (exponent of transactions/s by cap, {from} \
+             to {loose}; {who} then)"
         );
         let shape = Shape::new(target, &claim, then, now);
         shapes.push(shape.judged(|exponent| match pages {

@@ -4,9 +4,10 @@ use serde::Serialize;
 
 use crate::analysis;
 use crate::cost::{self, Cost, CostLine, CostOptions, Mode, Prices};
+use crate::experiment::Operation;
 
 use super::format;
-use super::model::View;
+use super::model::{StepView, View};
 use super::plots::Figure;
 use super::svg;
 use super::tables::{Cell, Table};
@@ -82,11 +83,12 @@ fn headline(view: &View<'_>, cost: &Cost, step: &str) -> Option<String> {
         }
     };
     Some(format!(
-        "{step}: {} on {} does the most for its money, {} operations/s {word} for a dollar a month \
+        "{step}: {} on {} does the most for its money, {} {}/s {word} for a dollar a month \
          ({} for a dollar of storage alone).",
         line.target,
         line.volume,
         format::number(value),
+        line.operation,
         format::maybe(line.rate_per_storage_dollar),
     ))
 }
@@ -97,8 +99,8 @@ fn sustained(view: &View<'_>) -> Option<Table> {
     let mut table = Table::new(
         "sustained",
         format!(
-            "Open loops: a rate is kept with a p99 of at most {limit} ms and no stall (below {} \
-             operations/s stalls are not held against it)",
+            "Open loops: a rate is kept with a p99 of at most {limit} ms and no stall (below {} a \
+             second stalls are not held against it)",
             analysis::STALLS_FROM
         ),
     )
@@ -114,11 +116,7 @@ fn sustained(view: &View<'_>) -> Option<Table> {
                 Cell::target(&one.target, color),
                 Cell::text(&tried.step),
                 Cell::number(tried.rate),
-                Cell::text(if one.operations {
-                    "operations/s"
-                } else {
-                    "rows/s"
-                }),
+                Cell::text(one.unit()),
                 Cell::number(tried.p99_ms),
                 Cell::num(tried.stall_seconds.to_string()),
                 Cell::text(if tried.fault.is_none() { "yes" } else { "no" }),
@@ -129,21 +127,28 @@ fn sustained(view: &View<'_>) -> Option<Table> {
     (!table.rows.is_empty()).then_some(table)
 }
 
+/// The unit of the rates of a step.
+fn unit(view: &View<'_>, step: &str) -> &'static str {
+    let found = view.steps.iter().find(|s| s.plan.name == step);
+    found.map_or(Operation::ROW.per_second, StepView::unit)
+}
+
 fn table(view: &View<'_>, cost: &Cost, step: &str) -> Table {
+    let unit = unit(view, step);
     let mut table = Table::new(
         format!("cost-{}", super::model::anchor(step)),
         format!("{step}: dollars a month"),
     )
     .texts(&["target", "volume", "I/O paid for"])
     .numbers(&[
-        "ops/s",
-        "sustained ops/s",
+        unit,
+        &format!("sustained {unit}"),
         "GB",
         "IOPS",
         "MB/s",
         "storage $",
         "total $",
-        "ops/s per $",
+        &format!("{unit} per $"),
         "per storage $",
         "sustained per $",
         "$ per million",
@@ -229,7 +234,7 @@ fn figure(view: &View<'_>, cost: &Cost, step: &str) -> Option<Figure> {
     let chart = svg::Scatter {
         label: format!("dollars a month against rate, step {step}"),
         x_label: "dollars a month".to_owned(),
-        y_label: "operations/s".to_owned(),
+        y_label: unit(view, step).to_owned(),
         x_log: false,
         front: true,
         points,

@@ -79,10 +79,10 @@ pub(crate) fn matrix(view: &View<'_>, step: &StepView<'_>) -> Matrix {
         if optional && (!known || step.queries()) {
             continue;
         }
-        let own = metric.group(step.queries());
+        let own = metric.group(step.operation);
         rows.push(Row {
-            label: metric.label(step.queries()),
-            unit: metric.unit(step.queries()),
+            label: metric.label(step.operation),
+            unit: metric.unit(step.operation),
             about: metric.about().to_owned(),
             note: row_note(view, metric),
             group: if own == group {

@@ -2,6 +2,7 @@
 //! is said in one place, [`crate::analysis::METRICS`].
 
 use crate::analysis::{Better, Metric};
+use crate::experiment::Operation;
 
 use super::format;
 
@@ -82,19 +83,19 @@ impl Shown {
         Metric::named(self.name).map_or("", |m| m.doc)
     }
 
-    /// What it is called. In steps of `queries` the main operation is a query.
-    pub(crate) fn label(&self, queries: bool) -> String {
-        of_queries(self.label, queries)
+    /// What it is called, where a step counts these operations.
+    pub(crate) fn label(&self, operation: Operation) -> String {
+        spoken(self.label, operation)
     }
 
     /// Its unit as shown.
-    pub(crate) fn unit(&self, queries: bool) -> String {
-        of_queries(self.unit, queries)
+    pub(crate) fn unit(&self, operation: Operation) -> String {
+        spoken(self.unit, operation)
     }
 
     /// The group it stands in.
-    pub(crate) fn group(&self, queries: bool) -> String {
-        of_queries(self.group, queries)
+    pub(crate) fn group(&self, operation: Operation) -> String {
+        spoken(self.group, operation)
     }
 
     /// The number as text, without its unit.
@@ -103,16 +104,14 @@ impl Shown {
     }
 }
 
-/// A text about rows and commits as one about queries.
-fn of_queries(text: &str, queries: bool) -> String {
-    if !queries {
-        return text.to_owned();
-    }
-    let text = text.replace("Commit", "Query");
-    match text.as_str() {
-        "rows/s" => "queries/s".to_owned(),
-        COST => "Cost per query".to_owned(),
-        _ => text.replace("/row", "/query"),
+/// A text about rows and commits as one about other operations.
+fn spoken(text: &str, operation: Operation) -> String {
+    match text {
+        "rows/s" => operation.per_second.to_owned(),
+        COST => format!("Cost per {}", operation.one),
+        _ => text
+            .replace("Commit", operation.latency)
+            .replace("/row", &format!("/{}", operation.one)),
     }
 }
 
@@ -129,15 +128,16 @@ mod tests {
     }
 
     #[test]
-    fn query_steps_speak_of_queries() {
+    fn steps_speak_of_what_they_count() {
         let all = |name| Shown::named(name).unwrap();
-        assert_eq!(all("rate_mean").unit(true), "queries/s");
-        assert_eq!(all("latency_p99_ms").label(true), "Query p99");
+        let (query, request) = (Operation::QUERY, Operation::REQUEST);
+        assert_eq!(all("rate_mean").unit(query), "queries/s");
+        assert_eq!(all("rate_mean").unit(request), "requests/s");
+        assert_eq!(all("latency_p99_ms").label(query), "Query p99");
+        assert_eq!(all("latency_p99_ms").label(Operation::ROW), "Commit p99");
         let cost = all("device_read_bytes_per_row");
-        let said = (cost.group(true), cost.unit(true), cost.unit(false));
-        assert_eq!(
-            said,
-            ("Cost per query".into(), "KB/query".into(), "KB/row".into())
-        );
+        assert_eq!(cost.group(request), "Cost per request");
+        assert_eq!(cost.unit(request), "KB/request");
+        assert_eq!(cost.unit(Operation::ROW), "KB/row");
     }
 }

@@ -5,6 +5,7 @@
 use hdrhistogram::Histogram;
 
 use crate::analysis::{ComparisonRow, main_rates};
+use crate::experiment::Operation;
 use crate::record::{
     Main, RunRecord, SeriesRow, StepPlan, StepRecord, StepState, StepSummary, TargetRecord,
     TargetStepSummary,
@@ -50,6 +51,8 @@ pub(crate) struct StepView<'a> {
     pub(crate) plan: &'a StepPlan,
     /// The anchor of its section.
     pub(crate) id: String,
+    /// What it counts, in the words of its experiment.
+    pub(crate) operation: Operation,
     /// In the order they were done.
     pub(crate) cells: Vec<CellView<'a>>,
     /// By target.
@@ -222,9 +225,12 @@ impl<'a> StepView<'a> {
                     .find(|r| r.target == t.name && r.step == plan.name)
             })
             .collect();
+        let queries = cells.iter().any(|c| c.summary.main == Main::Queries);
+        let main = if queries { Main::Queries } else { Main::Rows };
         StepView {
             plan,
             id: format!("step-{}", anchor(&plan.name)),
+            operation: Operation::of(&run.manifest.plan.experiment, plan, main),
             cells,
             results,
         }
@@ -255,11 +261,7 @@ impl<'a> StepView<'a> {
 
     /// The unit of its rates.
     pub(crate) fn unit(&self) -> &'static str {
-        if self.queries() {
-            "queries/s"
-        } else {
-            "rows/s"
-        }
+        self.operation.per_second
     }
 
     /// The rate of a second, of what the step measures.

@@ -4,6 +4,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::analysis::second_stats;
+use crate::experiment::Operation;
 use crate::record::{EnvelopeRecord, Plan, StepPlan, StepSummary};
 
 use super::format;
@@ -484,7 +485,7 @@ fn floors(view: &View<'_>) -> Table {
         swatch: None,
     });
     for (name, floor) in &view.run.noise {
-        let label = Shown::named(name).map_or(name.clone(), |m| m.label(false));
+        let label = Shown::named(name).map_or(name.clone(), |m| m.label(Operation::ROW));
         table.push(vec![Cell::text(label), Cell::num(format::percent(*floor))]);
     }
     table

@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 
+use crate::experiment::Operation;
 use crate::record::{Ended, IntervalRow, LoadKind};
 
 use super::data::StepData;
@@ -68,7 +69,7 @@ pub(crate) fn part(view: &View<'_>, step: &StepView<'_>, index: usize) -> (StepP
         name: step.plan.name.clone(),
         about: step.plan.about.clone(),
         asked: asked(step),
-        operation: if step.queries() { "query" } else { "row" },
+        operation: step.operation.one,
         repeats: repeats(step),
         intervals: shown
             .iter()
@@ -135,7 +136,11 @@ fn asked(step: &StepView<'_>) -> String {
         ),
     };
     let operations = if plan.operations > 0 {
-        format!("{} operations or ", format::count(plan.operations))
+        format!(
+            "{} {} or ",
+            format::count(plan.operations),
+            step.operation.many
+        )
     } else {
         String::new()
     };
@@ -251,7 +256,11 @@ const BUCKETS: [(&str, u64); 9] = [
 
 /// Response times in the buckets of the insert benchmark: shares per target, shaded.
 fn buckets(view: &View<'_>, step: &StepView<'_>, queries: bool) -> Option<Table> {
-    let what = if queries { "query" } else { "commit" };
+    let what = match step.operation {
+        _ if queries => Operation::QUERY.one,
+        Operation::ROW => "commit",
+        operation => operation.one,
+    };
     let mut table = Table::new(
         format!("{}-buckets-{what}", step.id),
         format!("Response times of a {what}: share in each bucket (upper ends)"),

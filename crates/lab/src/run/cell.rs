@@ -416,7 +416,7 @@ impl Lap<'_, '_, '_> {
         };
         dir.finish(&summary, &[], None, None)?;
         self.runner.progress.step(self.plan, self.cell, step);
-        self.runner.progress.step_end(&summary);
+        self.runner.progress.step_end(self.plan, &summary);
         Ok(())
     }
 
@@ -718,7 +718,7 @@ impl Measured {
             bytes: self.finished.live_bytes,
         };
         lap.rates.insert(step.name.clone(), summary.rate_mean);
-        lap.runner.progress.step_end(&summary);
+        lap.runner.progress.step_end(lap.plan, &summary);
         Ok(())
     }
 }

@@ -48,7 +48,7 @@ pub trait Progress {
     /// The step's result is being checked.
     fn verifying(&mut self);
     /// A step ended.
-    fn step_end(&mut self, summary: &StepSummary);
+    fn step_end(&mut self, plan: &Plan, summary: &StepSummary);
     /// Something a person should know.
     fn warning(&mut self, text: &str);
     /// The run ended.
@@ -66,7 +66,7 @@ impl Progress for Silent {
     fn step(&mut self, _: &Plan, _: Cell, _: &StepPlan) {}
     fn second(&mut self, _: &Second) {}
     fn verifying(&mut self) {}
-    fn step_end(&mut self, _: &StepSummary) {}
+    fn step_end(&mut self, _: &Plan, _: &StepSummary) {}
     fn warning(&mut self, _: &str) {}
     fn end(&mut self, _: &RunSummary) {}
 }

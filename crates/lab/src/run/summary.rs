@@ -9,6 +9,7 @@ use super::cell::Measured;
 use super::observe::source_name;
 use crate::analysis;
 use crate::envelope::MemoryEvents;
+use crate::experiment::Operation;
 use crate::load::latency_of;
 use crate::record::{
     Ended, EnvelopeLine, EnvelopeRecord, Integrity, LoadKind, Main, Plan, QuerySummary, SCHEMA,
@@ -33,6 +34,13 @@ pub(super) struct Ending<'a> {
     pub repeat: u32,
     pub envelope: &'a EnvelopeRecord,
     pub events: Option<MemoryEvents>,
+}
+
+impl Ending<'_> {
+    /// The unit of the rate of its main operation.
+    fn counts(&self, main: Main) -> &'static str {
+        Operation::of(&self.plan.experiment, self.step, main).per_second
+    }
 }
 
 /// The summary of a step.
@@ -279,12 +287,12 @@ fn warnings(m: &Measured, ending: &Ending<'_>, total: &OsDelta) -> Vec<String> {
     }
     if rate_missed(m, ending).is_some() {
         let (done, what) = match is_mix(m, ending.step) {
-            true => (f.queries, "operations/s done"),
-            false => (f.rows, "rows/s written"),
+            true => (f.queries, ending.counts(Main::Queries)),
+            false => (f.rows, ending.counts(Main::Rows)),
         };
         let rate = done as f64 / f.seconds.max(1e-9);
         let target = rate_target(ending.step).unwrap_or(0.0);
-        all.push(format!("{rate:.0} {what} of {target:.0} asked for"));
+        all.push(format!("{rate:.0} {what} done of {target:.0} asked for"));
     }
     all.extend(client_share(m, ending, total));
     if let Some(kills) = ending

@@ -125,11 +125,7 @@ fn findings(out: &Path) -> Result<()> {
     let limit = record.manifest.plan.p99_ms;
     for one in analysis::sustained(&record, limit) {
         let (target, of) = (&one.target, &one.of);
-        let unit = if one.operations {
-            "operations/s"
-        } else {
-            "rows/s"
-        };
+        let unit = one.unit();
         match (one.best, one.reason()) {
             (Some(rate), _) => note!("{target} sustains {} {unit} in {of}", count(rate)),
             (None, why) => note!(

@@ -73,8 +73,8 @@ pub(crate) struct Args {
     /// Background threads given to the engine [default: 2]
     #[arg(long, env = "LAB_THREADS")]
     threads: Option<u32>,
-    /// Rows per second for loads, operations for mixes (tpcc, linkbench, oltp-read-only), open
-    /// loop; `max` for as fast as they go; `auto` to look for the highest rate that is sustained
+    /// Rows per second for loads, transactions (tpcc, oltp-read-only) or requests (linkbench) for
+    /// mixes, open loop; `max` for as fast as they go; `auto` to look for the highest rate that is sustained
     /// [default: max]
     #[arg(long, env = "LAB_RATE")]
     rate: Option<Rate>,

@@ -28,7 +28,9 @@ pub(crate) fn run(args: &Args) -> Result<u8> {
         let in_use = store::in_use(&args.run);
         for step in record.steps.iter().skip(told) {
             match (&step.summary, step.status.state) {
-                (Some(summary), _) => say!("{}", display::step_line(summary)),
+                (Some(summary), _) => {
+                    say!("{}", display::step_line(&record.manifest.plan, summary))
+                }
                 (None, StepState::Failed) => {
                     let why = step
                         .status

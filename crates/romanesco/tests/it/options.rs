@@ -84,7 +84,7 @@ fn mixes_have_their_highest_sustained_rate_and_its_price() {
         assert!((asked / closed - share).abs() < 1e-9, "{asked} of {closed}");
         assert!(step["queries"]["queries"].as_u64().unwrap() > 0, "{step:#}");
     }
-    let unit = said.err.contains("operations/s in requests");
+    let unit = said.err.contains("requests/s in requests");
     assert!(unit || said.err.contains("sustains none"), "{}", said.err);
     let cost = place.json("run/cost.json");
     for line in cost["lines"].as_array().unwrap() {
@@ -113,7 +113,7 @@ fn mixes_go_at_a_rate() {
     let planned = place.lab(&format!("{line} --dry-run")).exits(0);
     let said = planned.out + &planned.err;
     assert_eq!(
-        said.matches("open loop at 40 operations/s").count(),
+        said.matches("open loop at 40 transactions/s").count(),
         2,
         "{said}"
     );

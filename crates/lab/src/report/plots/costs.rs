@@ -10,7 +10,7 @@ use crate::report::svg;
 /// Bars of one metric.
 pub(crate) fn bars(view: &View<'_>, step: &StepView<'_>, name: &str) -> Option<Figure> {
     let metric = Shown::named(name)?;
-    let unit = metric.unit(step.queries());
+    let unit = metric.unit(step.operation);
     let bars: Vec<svg::Bar> = (0..view.targets.len())
         .map(|t| {
             let value = step.metric(t, name).map(|v| v / metric.divisor);
@@ -36,7 +36,7 @@ pub(crate) fn bars(view: &View<'_>, step: &StepView<'_>, name: &str) -> Option<F
         return None;
     }
     let beside = if unit == "x" { "" } else { &unit };
-    let title = format!("{} {beside}", metric.label(step.queries()));
+    let title = format!("{} {beside}", metric.label(step.operation));
     Some(Figure {
         id: format!("{}-{}", step.id, name.replace('_', "-")),
         title: title.trim().to_owned(),

@@ -102,7 +102,7 @@ pub(crate) const PANELS: [Panel; 9] = [
     .load_only(),
     panel(
         "latency",
-        "Commit latency",
+        "Latency",
         "ms",
         ("p99_ms", "p99"),
         ("max_ms", "max"),
@@ -223,8 +223,13 @@ pub(crate) fn panels(step: &StepView<'_>) -> Vec<Panel> {
             log: p.log || (p.id == main && far_apart(step)),
             title: match p.id {
                 "rate" if p.id == beside => "Rows in the background",
-                "queries" if p.id == main => "Query rate, 1-second resolution",
+                "queries" if p.id == main => "Rate, 1-second resolution",
                 _ => p.title,
+            },
+            unit: if p.id == main { step.unit() } else { p.unit },
+            solid: match p.id {
+                "queries" if p.id == main => (p.solid.0, step.operation.many),
+                _ => p.solid,
             },
             ..p
         })

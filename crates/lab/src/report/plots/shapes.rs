@@ -3,6 +3,7 @@
 use hdrhistogram::Histogram;
 
 use super::{Figure, far_apart};
+use crate::experiment::Operation;
 use crate::report::clock::Clock;
 use crate::report::format;
 use crate::report::model::{CellView, StepView, View};
@@ -174,12 +175,12 @@ pub(crate) fn spectrum_figure(
     if spectra.is_empty() {
         return None;
     }
-    // The main operation of a step of queries is a query, not a commit.
-    let what = if queries || step.queries() {
-        "Query"
+    let operation = if queries {
+        Operation::QUERY
     } else {
-        "Commit"
+        step.operation
     };
+    let what = operation.latency;
     let kind = if queries { "queryspectrum" } else { "spectrum" };
     let chart = svg::LineChart {
         label: format!("{what} latency by quantile, step {}", step.plan.name),

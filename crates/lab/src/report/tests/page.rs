@@ -182,13 +182,45 @@ fn query_steps_show_their_queries() {
     let step = section(&page, "step-qr100");
     let (rate, queries) = (
         step.find("Rows in the background"),
-        step.find("Query rate, 1-sec"),
+        step.find("Rate, 1-sec"),
     );
     assert!(
         queries.unwrap() < rate.unwrap(),
         "what is measured comes first"
     );
     assert!(!step.contains("the knee"));
+}
+
+#[test]
+fn a_mix_is_spoken_of_in_one_word() {
+    let mut record = run(&Shape {
+        steps: vec!["requests"],
+        ..Shape::default()
+    });
+    record.manifest.plan.experiment = "linkbench".to_owned();
+    for step in &mut record.manifest.plan.steps {
+        step.work = serde_json::json!({ "work": "program", "task": "mix" });
+    }
+    for step in &mut record.steps {
+        step.summary.as_mut().unwrap().main = Main::Queries;
+    }
+    let page = render(&record).unwrap();
+    for (place, said) in [
+        ("verdict", " requests&#x2f;s, "),
+        ("summary", "Request p99"),
+        ("summary", "Cost per request"),
+        ("step-requests", "Response times of a request"),
+        ("cost", "requests&#x2f;s per $"),
+        ("cost", " requests&#x2f;s at the highest rate"),
+    ] {
+        let part = section(&page, place);
+        assert!(part.contains(said), "{said}: {part}");
+        for other in ["queries&#x2f;s", "operations&#x2f;s", "ops&#x2f;s"] {
+            assert!(!part.contains(other), "{place} has {other}: {part}");
+        }
+    }
+    let text = crate::export::export(&record, crate::export::Format::Markdown).unwrap();
+    assert!(text.contains("### requests (requests)"), "{text}");
 }
 
 #[test]
@@ -463,7 +495,7 @@ fn what_a_rate_costs_that_was_asked_for_is_not_that_of_a_closed_loop() {
         "{open}"
     );
     assert!(
-        open.contains("below 10 operations&#x2f;s stalls are not held against it"),
+        open.contains("below 10 a second stalls are not held against it"),
         "{open}"
     );
 }

@@ -50,7 +50,7 @@ fn of(step: &StepView<'_>, cell: &CellView<'_>) -> Option<Cut> {
 
 /// What a reader must know of a target that was cut off.
 pub(crate) fn sentence(view: &View<'_>, step: &StepView<'_>, cut: &Cut) -> String {
-    let what = if step.queries() { "queries" } else { "rows" };
+    let what = step.operation.many;
     let mut text = format!(
         "{} was stopped by its time in {} after {} of {} {what} ({}): its numbers, first and last \
          tenth included, are of those {what} only.",

@@ -236,7 +236,7 @@ fn explanation(view: &View<'_>, step: &StepView<'_>) -> Option<Finding> {
         if cheaper { &mut less } else { &mut more }.push(said);
     }
     let (a, b) = (view.name(contest.first), view.name(next));
-    let what = if step.queries() { "query" } else { "row" };
+    let what = step.operation.one;
     let at = &step.plan.name;
     if less.is_empty() {
         let text = format!(

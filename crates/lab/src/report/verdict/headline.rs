@@ -108,7 +108,7 @@ fn stopped(view: &View<'_>, target: usize) -> Option<String> {
         Some(cut.share())
     };
     if let [step] = view.steps.as_slice() {
-        let what = if step.queries() { "queries" } else { "rows" };
+        let what = step.operation.many;
         let share = format::percent(share(step)?);
         return Some(format!("was stopped by its time at {share} of the {what}"));
     }
