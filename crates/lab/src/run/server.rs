@@ -56,6 +56,8 @@ pub(super) struct Wanted<'a> {
 pub(super) struct Server {
     child: Child,
     log: PathBuf,
+    /// Where its own messages begin in the log.
+    said: u64,
     uri: String,
     stop: Signal,
 }
@@ -79,6 +81,7 @@ pub(super) fn waiting(line: &Line, directory: &Path, log: &Path) -> Result<Comma
 
 /// Run a program to its end, not within the limits.
 pub(super) fn run(mut command: Command, log: &Path, interrupt: &Interrupt) -> Result<()> {
+    let said = said_before(log);
     let child = command.stdin(Stdio::piped()).spawn();
     let mut child = child.map_err(|e| Error::io("start", log, &e))?;
     // If it is gone already, that shows below.
@@ -89,6 +92,7 @@ pub(super) fn run(mut command: Command, log: &Path, interrupt: &Interrupt) -> Re
     let mut running = Server {
         child,
         log: log.to_owned(),
+        said,
         uri: String::new(),
         stop: Signal::TERM,
     };
@@ -99,7 +103,7 @@ pub(super) fn run(mut command: Command, log: &Path, interrupt: &Interrupt) -> Re
             Ok(Some(status)) => {
                 return Err(Error::new(format!(
                     "its directory could not be prepared ({status}){}; see {}",
-                    last_words(log),
+                    last_words(log, said),
                     log.display()
                 )));
             }
@@ -127,6 +131,7 @@ impl Server {
         envelope: &Envelope,
         interrupt: &Interrupt,
     ) -> Result<Server> {
+        let said = said_before(wanted.log);
         let child = wanted.command.stdin(Stdio::piped()).spawn();
         let mut child = child.map_err(|e| {
             let program = Path::new(wanted.command.get_program());
@@ -136,6 +141,7 @@ impl Server {
         let mut server = Server {
             child,
             log: wanted.log.to_owned(),
+            said,
             uri: String::new(),
             stop: wanted.stop,
         };
@@ -171,8 +177,7 @@ impl Server {
     ) -> Result<String> {
         let end = time::now() + START_MAX;
         loop {
-            let messages = fs::read(&self.log).unwrap_or_default();
-            if let Some(uri) = place(&String::from_utf8_lossy(&messages), self.pid()) {
+            if let Some(uri) = place(&messages(&self.log, self.said), self.pid()) {
                 return Ok(uri);
             }
             if let Some(error) = self.death(envelope) {
@@ -207,7 +212,7 @@ impl Server {
         let errors = self.log.with_extension("err");
         let said = fs::read_to_string(&errors).unwrap_or_default();
         let said = match said.trim() {
-            "" => last_words(&self.log),
+            "" => last_words(&self.log, self.said),
             text => format!(": {text}"),
         };
         Some(Error::new(format!(
@@ -312,10 +317,17 @@ fn children(pid: u32) -> Vec<i32> {
         .collect()
 }
 
-/// What a server that failed said: its errors, or else its last lines.
-fn last_words(log: &Path) -> String {
+/// What a log holds from `begin` on, where its server began; all of a shorter one, which was begun
+/// anew.
+fn messages(log: &Path, begin: u64) -> String {
     let text = fs::read(log).unwrap_or_default();
-    let text = String::from_utf8_lossy(&text);
+    let begin = usize::try_from(begin).unwrap_or(usize::MAX);
+    String::from_utf8_lossy(text.get(begin..).unwrap_or(&text)).into_owned()
+}
+
+/// What a server that failed said from `begin` on: its errors, or else its last lines.
+fn last_words(log: &Path, begin: u64) -> String {
+    let text = messages(log, begin);
     let grave = |line: &&str| {
         ["ERROR", "FATAL", "PANIC", "error:"]
             .iter()
@@ -344,10 +356,7 @@ pub(super) fn said_before(log: &Path) -> u64 {
 /// What to add to a failure where the server's messages from `begin` on say that its disk is full:
 /// what its client was told may be anything.
 pub(super) fn room(log: &Path, begin: u64, directory: &Path) -> String {
-    let text = fs::read(log).unwrap_or_default();
-    // One that is shorter was begun anew.
-    let begin = usize::try_from(begin).unwrap_or(usize::MAX);
-    let text = String::from_utf8_lossy(text.get(begin..).unwrap_or(&text));
+    let text = messages(log, begin);
     // Memory that is shared is not in the directory.
     let mut lines = text.lines().filter(|l| !l.contains("shared memory"));
     match lines.any(|l| FULL.iter().any(|words| l.contains(words))) {
@@ -420,11 +429,33 @@ mod tests {
     fn what_a_server_said_last_is_its_errors() {
         let dir = tempfile::tempdir().unwrap();
         let log = dir.path().join("log");
+        let last_words = |log| last_words(log, 0);
         assert_eq!(last_words(&log), "");
         fs::write(&log, "a\nb\nc\nd\n").unwrap();
         assert_eq!(last_words(&log), ": b / c / d");
         fs::write(&log, "Note\n[ERROR] unknown variable\nshutdown\n").unwrap();
         assert_eq!(last_words(&log), ": [ERROR] unknown variable");
+    }
+
+    #[test]
+    fn what_an_earlier_server_said_is_not_told() {
+        let dir = tempfile::tempdir().unwrap();
+        let log = dir.path().join("log");
+        fs::write(&log, "[ERROR] of the one before\n").unwrap();
+        let begin = said_before(&log);
+        assert_eq!(last_words(&log, begin), "");
+        let line = Line(vec![
+            "/bin/sh".into(),
+            "-c".into(),
+            "echo one; echo two; exit 3".into(),
+        ]);
+        let command = waiting(&line, dir.path(), &log).unwrap();
+        let error = run(command, &log, &Interrupt::default()).unwrap_err();
+        assert!(error.message.contains(": one / two; see"), "{error}");
+        assert!(!error.message.contains("one before"), "{error}");
+        // It was begun anew.
+        fs::write(&log, "[ERROR] new\n").unwrap();
+        assert_eq!(last_words(&log, begin), ": [ERROR] new");
     }
 
     #[test]
