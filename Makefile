@@ -60,6 +60,7 @@ test: ## all a change must pass: format, tidy, lints, documentation, tests
 	$(call banner,clients)
 	cargo build --workspace --bins --features $(engines)
 	python3 -m unittest discover --quiet --start-directory scripts/compatibility
+	python3 -m unittest discover --quiet --start-directory scripts/cross-checks
 	scripts/compatibility/run --binary "$(CARGO_TARGET_DIR)/debug/romanesco" smoke node
 	$(call banner,tests)
 	cargo test --workspace --doc --features $(engines)

@@ -5,7 +5,6 @@ import shutil
 
 import common
 
-TURNS = 2
 MIB = 1 << 20
 
 # Rows and their size in both.
@@ -20,7 +19,6 @@ MEMTABLES = CACHE // 4
 
 FLAGS = {
     "benchmarks": "filluniquerandom,waitforcompaction,stats",
-    "num": ROWS,
     "key_size": KEY,
     "value_size": VALUE,
     "batch_size": BATCH,
@@ -55,10 +53,11 @@ FLAGS = {
 }
 
 
-def theirs(program, folder):
+def theirs(program, folder, rows):
     """Bytes by reason of db_bench, by RocksDB's own counters."""
     store = folder / "db_bench"
     words = [f"--{name}={value}" for name, value in FLAGS.items()]
+    words.append(f"--num={rows}")
     told = common.run([program, f"--db={store}", *words])
     shutil.rmtree(store, ignore_errors=True)
 
@@ -75,10 +74,10 @@ def theirs(program, folder):
     }
 
 
-def ours(lab):
+def ours(lab, rows):
     """The same of the load of `fill-factor`: rows by a hashed key, no secondary index."""
     steps = lab.run(
-        *("fill-factor", "-t", "rocksdb", "--preset", "smoke", "--rows", str(ROWS)),
+        *("fill-factor", "-t", "rocksdb", "--preset", "smoke", "--rows", str(rows)),
         *("--payload", f"{VALUE - 28}:50", "--batch", str(BATCH)),
         *("--time", "300", "--cache", str(CACHE), "--mem", "512M"),
         *("--codec", "none", "--threads", "2"),
@@ -90,10 +89,11 @@ def check(lab):
     """RocksDB's write amplification of random inserts against db_bench of rocksdb-tools."""
     program = common.tool("db_bench", "rocksdb-tools")
     mine, foreign = [], []
-    for _ in range(TURNS):
-        mine.append(ours(lab))
-        foreign.append(theirs(program, lab.folder))
-    logical = ROWS * (KEY + VALUE)
+    rows = lab.size(ROWS, 50_000)
+    for _ in range(lab.turns):
+        mine.append(ours(lab, rows))
+        foreign.append(theirs(program, lab.folder, rows))
+    logical = rows * (KEY + VALUE)
 
     def row(what, reasons, *bound):
         def each(side):
@@ -109,7 +109,7 @@ def check(lab):
             row("of these, the log", ["log"]),
         ],
         [
-            f"{ROWS:,} rows of {KEY} and {VALUE} bytes by unique random keys, {BATCH} a batch, in "
+            f"{rows:,} rows of {KEY} and {VALUE} bytes by unique random keys, {BATCH} a batch, in "
             f"a closed loop, into {CACHE // MIB} MiB of cache with memtables of {BUFFER // MIB} "
             "MiB, not compressed. Ours is the step `load` of `lab "
             "run fill-factor -t rocksdb`, theirs `filluniquerandom` with the options that the "

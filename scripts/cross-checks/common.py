@@ -22,11 +22,19 @@ class Missing(Exception):
     """The check cannot be made here; the text says what is missing."""
 
 
+# Fewer repeats tell nothing of how far the next one would come out.
+REPEATS = 3
+
+# The verdicts.
+WITHIN, OUTSIDE, NOISY, FEW = "within", "OUTSIDE", "too noisy to say", "too few to say"
+
+
 @dataclasses.dataclass
 class Row:
     """A line of the table. A row without a bound is printed and judges nothing."""
 
     what: str
+    # Medians over the repeats.
     ours: float
     theirs: float
     unit: str
@@ -34,6 +42,7 @@ class Row:
     high: float | None = None
     # Least and largest ratio over the repeats.
     spread: tuple[float, float] | None = None
+    repeats: int = 1
 
     @property
     def ratio(self):
@@ -45,9 +54,18 @@ class Row:
 
     @property
     def verdict(self):
+        """What the interval of the repeats says: where it lies on both sides of an end of the
+        bound, the next repeat may fall on either."""
         if self.low is None:
             return "-"
-        return "kept" if self.low <= self.ratio <= self.high else "BROKEN"
+        if self.spread is None or self.repeats < REPEATS:
+            return FEW
+        least, most = self.spread
+        if self.low <= least and most <= self.high:
+            return WITHIN
+        if most < self.low or self.high < least:
+            return OUTSIDE
+        return NOISY
 
 
 @dataclasses.dataclass
@@ -58,11 +76,12 @@ class Made:
     notes: list
 
 
-def paired(what, unit, ours, theirs, low=None, high=None, middle=statistics.median):
+def paired(what, unit, ours, theirs, low=None, high=None):
     """The row of repeats that were made in turns: medians, and how far the ratios lie apart."""
     ratios = [a / b for a, b in zip(ours, theirs) if b]
-    row = Row(what, middle(ours), middle(theirs), unit, low, high)
-    row.spread = (min(ratios), max(ratios)) if len(ratios) > 1 else None
+    row = Row(what, statistics.median(ours), statistics.median(theirs), unit, low, high)
+    row.spread = (min(ratios), max(ratios)) if ratios else None
+    row.repeats = len(ratios)
     return row
 
 
@@ -165,8 +184,11 @@ def wait_for(condition, seconds, what):
 class Lab:
     """Runs of the laboratory below a folder."""
 
-    def __init__(self, binary, folder):
+    def __init__(self, binary, folder, smallest=False):
         self.binary, self.folder, self.runs = str(binary), folder, 0
+        # Everything once and short, to see that it works.
+        self.smallest = smallest
+        self.turns = 1 if smallest else REPEATS
         # The stored calibration of the host is neither used nor replaced.
         self.environment = dict(os.environ, XDG_STATE_HOME=str(folder / "state"))
         for name in [name for name in self.environment if name.startswith("LAB_")]:
@@ -190,6 +212,10 @@ class Lab:
             steps[step["step"]] = step
         shutil.rmtree(out, ignore_errors=True)
         return steps
+
+    def size(self, full, smallest):
+        """Rows or seconds of a check: all of them, or as few as show that it works."""
+        return smallest if self.smallest else full
 
     def version(self):
         return run([self.binary, "--version"]).strip()

@@ -5,7 +5,6 @@ import socket
 
 import common
 
-TURNS = 3
 SECONDS = 6
 TABLES, ROWS = 4, 100_000
 THREADS = [1, 16]
@@ -83,15 +82,15 @@ class Server:
 class Sysbench:
     """Runs of sysbench on tables of its own."""
 
-    def __init__(self, program, server):
-        self.program, self.server = program, server
+    def __init__(self, program, server, seconds):
+        self.program, self.server, self.seconds = program, server, seconds
 
     def call(self, script, verb, threads):
         return common.run([
             *(self.program, script, "--db-driver=mysql", "--mysql-host=127.0.0.1"),
             *(f"--mysql-port={self.server.port}", "--mysql-user=root", "--mysql-db=sbtest"),
             *(f"--tables={TABLES}", f"--table-size={ROWS}", "--rand-type=uniform"),
-            *("--rand-seed=42", f"--threads={threads}", f"--time={SECONDS}", verb),
+            *("--rand-seed=42", f"--threads={threads}", f"--time={self.seconds}", verb),
         ])
 
     def run(self, script, threads):
@@ -109,7 +108,7 @@ def ours(lab, server):
     """The steps of the laboratory, which makes and drops its own tables of the same rows."""
     steps = lab.run(
         *("oltp-read-only", "-t", f"mysql://root@127.0.0.1:{server.port}/romanesco_lab"),
-        *("--preset", "smoke", "--rows", str(TABLES * ROWS), "--time", str(SECONDS)),
+        *("--preset", "smoke", "--rows", str(TABLES * ROWS), "--time", str(lab.size(SECONDS, 1))),
         *("--cache", str(POOL), "--mem", "1G"),
     )
 
@@ -127,9 +126,9 @@ def check(lab):
     mine = {threads: [] for threads in THREADS}
     foreign = {(name, threads): [] for name in scripts for threads in THREADS}
     with Server(lab.folder) as server:
-        sysbench = Sysbench(program, server)
+        sysbench = Sysbench(program, server, lab.size(SECONDS, 1))
         sysbench.call("oltp_read_only", "prepare", TABLES)
-        for _ in range(TURNS):
+        for _ in range(lab.turns):
             for threads, found in ours(lab, server).items():
                 mine[threads].append(found)
             for (name, threads), found in foreign.items():

@@ -17,6 +17,8 @@ HEAD = """# Cross-checks
 
 The laboratory against tools that others trust: the same work, on the same machine, in turns. A
 *ratio* is ours by theirs, of medians; *between* are the least and the largest ratio of the repeats.
+A row is *within* or *OUTSIDE* its bound only if all of that interval is; if an end of the bound is
+in it, the row is *too noisy to say*, and with fewer than three repeats there are *too few to say*.
 A row without a bound is there to be looked at. Made by
 
 ```sh
@@ -24,7 +26,9 @@ make cross-check               # all of them; installs the tools, builds with ev
 scripts/cross-check fio        # one of them; --list names all
 ```
 
-which writes this page from `cross-check.json` and ends with code 1 if a bound is broken.
+which write this page from `cross-check.json`: the rows of a check replace all of its old ones, with
+the day and the program they were made with. The code at the end is 1 if a row is outside of its
+bound, else 3 if one cannot be told.
 """
 
 
@@ -41,13 +45,13 @@ def number(value):
 
 def table(rows):
     lines = [
-        "| what | ours | theirs | unit | ratio | between | bound | verdict |",
-        "|---|---:|---:|---|---:|---|---|---|",
+        "| what | ours | theirs | unit | ratio | between | repeats | bound | verdict |",
+        "|---|---:|---:|---|---:|---|---:|---|---|",
     ]
     for row in rows:
         spread = "-" if row.spread is None else f"{row.spread[0]:.3f} to {row.spread[1]:.3f}"
         figures = f"{number(row.ours)} | {number(row.theirs)} | {row.unit} | {row.ratio:.3f}"
-        lines.append(f"| {row.what} | {figures} | {spread} | {row.bound} | {row.verdict} |")
+        lines.append(f"| {row.what} | {figures} | {spread} | {row.repeats} | {row.bound} | {row.verdict} |")
     return "\n".join(lines)
 
 

@@ -22,7 +22,7 @@ use clap::{Parser, Subcommand};
 #[derive(Parser)]
 #[command(
     name = "romanesco",
-    version,
+    version = concat!(env!("CARGO_PKG_VERSION"), " (", env!("ROMANESCO_COMMIT"), ")"),
     about = "Romanesco: a document database over swappable storage engines, and a laboratory",
     after_help = "Example: romanesco lab run iibench-classic -t betree --preset smoke --out \
 out/first"
