@@ -4,6 +4,10 @@
 use std::io;
 use std::path::Path;
 
+/// The exit code where the command line does not parse: `EX_USAGE` of BSD's `sysexits.h`. 2, as
+/// parsers have it, would say that a run is invalid.
+pub const USAGE: u8 = 64;
+
 /// What an error means for the exit code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Failure {
@@ -11,7 +15,7 @@ pub enum Failure {
     Regression,
     /// The run is invalid or incomplete. Exit code 2.
     Invalid,
-    /// Anything else: wrong use, no room, no rights. Exit code 3.
+    /// Anything else: a name or a setting that makes no sense, no room, no rights. Exit code 3.
     Tool,
     /// Stopped by a signal or by `lab stop`. Exit code 130.
     Interrupted,

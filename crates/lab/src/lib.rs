@@ -32,4 +32,4 @@ pub mod target;
 pub mod worker;
 pub mod workload;
 
-pub use error::{Error, Failure, Result};
+pub use error::{Error, Failure, Result, USAGE};

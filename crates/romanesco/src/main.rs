@@ -51,7 +51,11 @@ enum Command {
 
 fn main() -> ExitCode {
     stdx::memory::few_arenas();
-    match Cli::parse().command {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => return misused(&error),
+    };
+    match cli.command {
         Command::Lab { command } => match command.run() {
             Ok(code) => ExitCode::from(code),
             Err(error) => {
@@ -74,6 +78,20 @@ fn main() -> ExitCode {
             }
         },
     }
+}
+
+/// Help and versions that were asked for, or what is wrong with the command line.
+fn misused(error: &clap::Error) -> ExitCode {
+    // A reader that is gone is no error.
+    let _ = error.print();
+    let serve = std::env::args_os()
+        .nth(1)
+        .is_some_and(|word| word == "serve");
+    ExitCode::from(match error.use_stderr() {
+        false => 0,
+        true if serve => serve::MISUSED,
+        true => ::lab::USAGE,
+    })
 }
 
 fn compatibility(page: Option<&Path>) -> Result<(), String> {

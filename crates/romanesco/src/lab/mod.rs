@@ -24,7 +24,8 @@ use lab::run::{Interrupt, Progress};
 use lab::{Error, Result, analysis};
 use stdx::units::count;
 
-/// Exit codes: 0 done, 1 regression (`check`), 2 invalid or incomplete run, 3 error, 130 stopped.
+/// Exit codes: 0 done, 1 regression (`check`), 2 invalid or incomplete run, 3 error, 64 a command
+/// line that does not parse, 130 stopped.
 #[derive(Subcommand)]
 pub(crate) enum Command {
     /// Say what works on this machine, what does not, and why

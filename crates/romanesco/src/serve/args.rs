@@ -10,8 +10,8 @@ use server::Config;
 #[derive(clap::Args)]
 #[command(
     rename_all = "verbatim",
-    after_help = "Exit code: 0 after an orderly end, 48 when the server cannot start.\n\nExample: \
-romanesco serve --dbpath /var/lib/romanesco --storageEngine betree --port 27017"
+    after_help = "Exit code: 0 after an orderly end, 2 wrong use, 48 when the server cannot \
+start.\n\nExample: romanesco serve --dbpath /var/lib/romanesco --storageEngine betree --port 27017"
 )]
 pub(crate) struct Args {
     /// Read settings from a YAML file, as mongod's

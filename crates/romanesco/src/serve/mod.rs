@@ -13,6 +13,9 @@ use server::{Config, Running, Signals};
 
 pub(crate) use args::Args;
 
+/// The exit code where the command line does not parse, as that of `mongod`.
+pub(crate) const MISUSED: u8 = 2;
+
 /// The exit code when the server cannot start, as that of `mongod`.
 pub(crate) const FAILED: u8 = 48;
 

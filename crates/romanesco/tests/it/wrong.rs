@@ -59,7 +59,7 @@ fn numbers_that_make_no_sense_are_named() {
 }
 
 #[test]
-fn the_grammar_refuses_with_two() {
+fn the_grammar_refuses_with_a_code_of_its_own() {
     for (option, needle) in [
         ("--mem lots", "lots"),
         ("--preset fast", "smoke"),
@@ -70,10 +70,38 @@ fn the_grammar_refuses_with_two() {
     ] {
         let place = Place::new();
         let ran = place.lab(&format!("run iibench-classic -t null --out o {option}"));
-        let ran = ran.exits(2);
+        let ran = ran.exits(64);
         assert!(ran.err.contains(needle), "{option}: {}", ran.err);
         assert_eq!(place.names("."), [""; 0]);
     }
+}
+
+#[test]
+fn no_command_takes_wrong_use_for_an_invalid_run() {
+    let place = Place::new();
+    for (line, needle) in [
+        ("check", "<RUN>"),
+        ("check run", "--base"),
+        ("check run --base base --fail-if ips<", "--fail-if"),
+        ("check run --base base --fial-if ips<-5%", "--fial-if"),
+        ("calibrate --aa lots", "lots"),
+        ("doctor here", "here"),
+        ("watch", "<RUN>"),
+        ("resume", "<RUN>"),
+        ("export run --format best", "best"),
+        ("nonsense", "nonsense"),
+    ] {
+        let ran = place.lab(line).exits(64);
+        assert!(ran.err.contains(needle), "{line}: {}", ran.err);
+    }
+    // What was asked for is no error.
+    assert!(
+        place
+            .lab("check --help")
+            .exits(0)
+            .out
+            .contains("64 wrong use")
+    );
 }
 
 #[test]
