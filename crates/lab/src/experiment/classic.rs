@@ -37,6 +37,7 @@ fn sizes(preset: Preset) -> Sizes {
             load_seconds: 12.0,
             query_seconds: 0.0,
             repeats: 1,
+            exchanged: 0.0,
         },
         Preset::Quick => Sizes {
             rows: 4_800_000,
@@ -45,6 +46,7 @@ fn sizes(preset: Preset) -> Sizes {
             load_seconds: 240.0,
             query_seconds: 0.0,
             repeats: 1,
+            exchanged: 0.0,
         },
         Preset::Standard => Sizes {
             rows: 30_000_000,
@@ -53,6 +55,7 @@ fn sizes(preset: Preset) -> Sizes {
             load_seconds: 1200.0,
             query_seconds: 0.0,
             repeats: 1,
+            exchanged: 0.0,
         },
         Preset::Published => Sizes {
             rows: 2_000_000_000,
@@ -61,6 +64,7 @@ fn sizes(preset: Preset) -> Sizes {
             load_seconds: 20.0 * 86_400.0,
             query_seconds: 0.0,
             repeats: 1,
+            exchanged: 0.0,
         },
     }
 }

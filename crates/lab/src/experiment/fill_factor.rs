@@ -41,12 +41,18 @@ const FEW: u64 = 100_000;
 /// Rounds in which rows are exchanged.
 pub(crate) const ROUNDS: u32 = 3;
 
-/// The share of the rows that a round exchanges: one in so many.
-const SHARE: u64 = 10;
+/// What the rounds exchange for each row: of the published procedure 4 M rows of 2 M, else as much
+/// as shows the rise of splits.
+pub(crate) const EXCHANGED: f64 = 2.0;
+const EXCHANGED_SCALED: f64 = 0.3;
 
 fn sizes(preset: Preset) -> Sizes {
-    let of = |rows, memory_mib, cache_mib, load_seconds| {
-        Sizes::once(rows, memory_mib, cache_mib, load_seconds, 0.0)
+    let of = |rows, memory_mib, cache_mib, load_seconds| Sizes {
+        exchanged: match preset {
+            Preset::Published => EXCHANGED,
+            _ => EXCHANGED_SCALED,
+        },
+        ..Sizes::once(rows, memory_mib, cache_mib, load_seconds, 0.0)
     };
     match preset {
         Preset::Smoke => of(20_000, 128, 32, 5.0),
@@ -61,6 +67,17 @@ fn steps(sizes: &Sizes, params: &Params) -> Vec<StepPlan> {
     // First as it is made without a word, which every engine can do.
     let all = std::iter::once(None).chain(fills.iter().copied().map(Some));
     all.flat_map(|fill| of_fill(fill, sizes, params)).collect()
+}
+
+/// Rows that a round exchanges.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "a share of the rows; saturates"
+)]
+fn share(sizes: &Sizes) -> u64 {
+    let all = sizes.rows as f64 * sizes.exchanged;
+    ((all / f64::from(ROUNDS)).round() as u64).max(1)
 }
 
 /// The name of a step at a fill factor.
@@ -98,7 +115,7 @@ fn of_fill(fill: Option<u8>, sizes: &Sizes, params: &Params) -> Vec<StepPlan> {
     let mut steps = vec![step("load", about, &load(false), rows, fill.is_none())];
     let about = format!("write the rows anew into their best form{at}");
     steps.push(step("rebuild", about, &Work::Rebuild, rows, true));
-    let share = (rows / SHARE).max(1);
+    let share = share(sizes);
     for round in 1..=ROUNDS {
         let about = format!("insert {share} rows at random and delete as many{at}");
         let name = format!("round{round}");
@@ -132,5 +149,21 @@ mod tests {
         assert!(steps.iter().step_by(5).all(|s| s.setting.fresh));
         assert_eq!(steps.iter().filter(|s| s.setting.map).count(), 15);
         assert!(steps.iter().take(5).all(|s| s.setting.fill.is_none()));
+    }
+
+    #[test]
+    fn the_published_preset_exchanges_as_many_rows_as_the_article() {
+        let exchanged = |preset| {
+            let steps = steps(&sizes(preset), &EXPERIMENT.params);
+            let rounds = steps.iter().take(5).skip(2);
+            (
+                steps[0].operations,
+                rounds.map(|s| s.operations).sum::<u64>(),
+            )
+        };
+        assert_eq!(exchanged(Preset::Quick), (400_000, 120_000));
+        let (rows, rounds) = exchanged(Preset::Published);
+        assert_eq!(rows, 2_000_000);
+        assert!((3_999_990..=4_000_010).contains(&rounds), "{rounds}");
     }
 }

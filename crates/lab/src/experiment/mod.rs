@@ -46,6 +46,8 @@ pub struct Sizes {
     pub query_seconds: f64,
     /// Repeats.
     pub repeats: u32,
+    /// Rows that the rounds of `fill-factor` exchange for each row loaded; 0 elsewhere.
+    pub exchanged: f64,
 }
 
 impl Sizes {
@@ -64,6 +66,7 @@ impl Sizes {
             load_seconds,
             query_seconds,
             repeats: 1,
+            exchanged: 0.0,
         }
     }
 }

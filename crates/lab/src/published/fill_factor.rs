@@ -18,6 +18,11 @@ const PUBLISHED: [(u8, [f64; 3]); 6] = [
     (100, [44_771.0, 15_527.0, 2323.0]),
 ];
 
+/// Rows of the article, rows it exchanged, and how many at a time.
+const ROWS: f64 = 2e6;
+const EXCHANGED: f64 = 4e6;
+const AT_A_TIME: u64 = 10_000;
+
 /// What the article says of the rise.
 const RISE: f64 = 44_771.0 / 2063.0;
 
@@ -32,7 +37,7 @@ pub(super) fn beside(run: &RunRecord) -> Beside {
         published: published(),
         plots: vec![bars(run, &targets)],
         shapes: targets.iter().flat_map(|t| shapes(run, t)).collect(),
-        notes: words(&[
+        notes: std::iter::once(scaled(run)).chain(words(&[
             "before: after the rebuild (after the load, where the engine cannot rebuild); after: \
              when the last round had settled. The maps of both \
              are below.",
@@ -43,20 +48,57 @@ pub(super) fn beside(run: &RunRecord) -> Beside {
              Engines that copy pages or merge runs have no fill factor to set.",
             "The article judges InnoDB: the rise from 83 to 100 per cent is looked for in targets \
              whose fill factor can be set and which count splits.",
-        ]),
+        ])).collect(),
     }
 }
 
 fn published() -> Grid {
     let line = |(fill, values): &(u8, [f64; 3])| Line {
         name: format!("InnoDB, {fill} %"),
-        values: values.iter().map(|v| Value::Number(Some(*v))).collect(),
+        values: values
+            .iter()
+            .copied()
+            .chain(values.first().map(|splits| splits / EXCHANGED * 1e3))
+            .map(|v| Value::Number(Some(v)))
+            .collect(),
     };
     Grid {
         caption: "Published, over 4 M inserts and as many deletes: shapes only".to_owned(),
-        columns: words(&["splits", "merge attempts", "merges"]),
+        columns: words(&["splits", "merge attempts", "merges", "splits/1000 inserts"]),
         lines: PUBLISHED.iter().map(line).collect(),
     }
+}
+
+/// How far the run follows the procedure of the article.
+fn scaled(run: &RunRecord) -> String {
+    let steps = &run.manifest.plan.steps;
+    let asked = |name: &str| {
+        let step = steps.iter().find(|s| s.name == name);
+        step.map_or(0.0, |s| s.operations as f64)
+    };
+    let rows = asked("load");
+    let exchanged: f64 = (1..=ROUNDS).map(|n| asked(&round(n, None))).sum();
+    let batch = steps.iter().find(|s| s.name == "load");
+    let batch = batch.and_then(|s| s.work.get("batch")?.as_u64());
+    let number = |value: f64| crate::report::number(Some(value.round()));
+    let of = |now: f64, then: f64| match now / then {
+        share if share < 0.999 => format!("1/{}", crate::report::number(Some(then / now))),
+        _ => "all".to_owned(),
+    };
+    format!(
+        "Scaled: of the article's {} rows {} are loaded ({}), and of the {} it exchanges, {} at a \
+         time, {} are ({}), {} at a time; that is {} rows exchanged for each that is there, and 2 \
+         in the article. Splits for 1000 inserts compare with its own, their number does not.",
+        number(ROWS),
+        number(rows),
+        of(rows, ROWS),
+        number(EXCHANGED),
+        number(AT_A_TIME as f64),
+        number(exchanged),
+        of(exchanged, EXCHANGED),
+        batch.map_or("some".to_owned(), |batch| number(batch as f64)),
+        crate::report::number(ratio(Some(exchanged), Some(rows))),
+    )
 }
 
 /// The fill factors of the run; none first.
@@ -79,7 +121,7 @@ fn over_rounds(run: &RunRecord, target: &str, fill: Option<u8>, counter: &str) -
     (1..=ROUNDS).map(of).sum()
 }
 
-const FILL_COLUMNS: [&str; 15] = [
+const FILL_COLUMNS: [&str; 16] = [
     "fill %",
     "MB before",
     "MB after",
@@ -92,6 +134,7 @@ const FILL_COLUMNS: [&str; 15] = [
     "merge attempts",
     "merges",
     "reorganizations",
+    "splits/1000 inserts",
     "device kB/insert",
     "extents after",
     "n/a because",
@@ -126,6 +169,11 @@ fn fills(run: &RunRecord, targets: &[&str]) -> Grid {
                 over_rounds(run, target, fill, "merge_attempts"),
                 over_rounds(run, target, fill, "merges"),
                 over_rounds(run, target, fill, "reorganizations"),
+                ratio(
+                    over_rounds(run, target, fill, "splits"),
+                    over_rounds(run, target, fill, "rows"),
+                )
+                .map(|splits| splits * 1e3),
                 written.map(|bytes| bytes / f64::from(ROUNDS) / 1e3),
                 after("map_extents"),
             ];
@@ -157,6 +205,7 @@ fn rounds(run: &RunRecord, targets: &[&str]) -> Grid {
                 let fill = fill.map_or("-".to_owned(), |f| f.to_string());
                 let mut values = vec![Value::Text(fill), Value::Text(number.to_string())];
                 let numbers = [
+                    of("rows"),
                     of("rate_mean"),
                     of("splits"),
                     of("merge_attempts"),
@@ -172,10 +221,11 @@ fn rounds(run: &RunRecord, targets: &[&str]) -> Grid {
         }
     }
     Grid {
-        caption: "Round by round: a tenth of the rows inserted, as many deleted".to_owned(),
+        caption: "Round by round: rows inserted, and as many deleted".to_owned(),
         columns: words(&[
             "fill %",
             "round",
+            "rows inserted",
             "rows/s",
             "splits",
             "merge attempts",

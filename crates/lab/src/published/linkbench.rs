@@ -1,9 +1,10 @@
 //! Published runs of LinkBench.
 
 use super::programs::{grid, published, steps};
-use super::{Beside, Plot, figure, targets, words};
+use super::{Beside, Grid, Line, Plot, Value, figure, ratio, targets, words};
 use crate::record::RunRecord;
 use crate::workload::linkbench::KINDS;
+use crate::workload::program::Spec;
 
 const SOURCE: &str = "Percona's runs of LinkBench on InnoDB and TokuDB (115 GiB, cache 12 GiB): \
                       link adds in 10 seconds";
@@ -45,7 +46,7 @@ pub(super) fn beside(run: &RunRecord) -> Beside {
     });
     Beside {
         source: SOURCE.to_owned(),
-        measured: vec![grid(run, "Requests", &all, &columns), kinds(run)],
+        measured: vec![grid(run, "Requests", &all, &columns), adds(run), kinds(run)],
         published: published(
             "Published, on other machines: adds in 10 s, of which 9 in 100 requests are; shapes \
                       only",
@@ -60,32 +61,132 @@ pub(super) fn beside(run: &RunRecord) -> Beside {
         notes: words(&[
             "After every step each node's count is compared with its visible links, and the links \
              with their index: a difference makes the step invalid.",
+            "Adds are requests of kind addlink, counted over all of the step `requests`. The figures \
+             published are of graphs of 115 GiB on other machines: what compares is how engines \
+             stand to each other, not sizes.",
+            "Shares of the mix facebook are those of the paper (FBWorkload.properties); of the mix \
+             callaghan four are those of its configuration, and the other six those of the paper \
+             among each other.",
             "Out-degrees follow a Pareto distribution of the mean of the original's own table.",
         ]),
     }
 }
 
-/// A line for each target and request.
-fn kinds(run: &RunRecord) -> super::Grid {
+/// The requests that the published runs count.
+const ADD: &str = "addlink";
+
+/// What was published, as lines below what was measured.
+fn adds(run: &RunRecord) -> Grid {
+    let here = |target: &str| {
+        let of = |name: &str| figure(run, target, "requests", name);
+        let adds = ratio(of(&format!("{ADD}_count")), of("seconds")).map(|rate| rate * 10.0);
+        let device = Value::Text("this machine, this run".to_owned());
+        Line {
+            name: target.to_owned(),
+            values: vec![Value::Number(adds), device],
+        }
+    };
+    let then = |(name, values): &(&str, [f64; 2])| {
+        let devices = ["SATA SSD", "PCIe SSD"];
+        let lines = values.iter().zip(devices).map(|(value, device)| Line {
+            name: format!("{name}, published"),
+            values: vec![
+                Value::Number(Some(*value)),
+                Value::Text(format!("{device}, 115 GiB, cache 12 GiB")),
+            ],
+        });
+        lines.collect::<Vec<_>>()
+    };
+    let own = targets(run).into_iter().map(here);
+    Grid {
+        caption: "Links added in 10 s, beside those published (shapes only)".to_owned(),
+        columns: words(&["adds in 10 s", "where"]),
+        lines: own.chain(PUBLISHED.iter().flat_map(then)).collect(),
+    }
+}
+
+/// The shares of requests in the mix of the run, in per cent; `None` where it is not known.
+fn shares(run: &RunRecord) -> Option<[f64; 10]> {
+    match Spec::of(&run.manifest.plan.params) {
+        Ok(Some(Spec::Linkbench(params))) => Some(params.mix.weights()),
+        _ => None,
+    }
+}
+
+/// A line for each target and request, with the share it has and that of the mix.
+fn kinds(run: &RunRecord) -> Grid {
     let mut lines = Vec::new();
+    let mix = shares(run);
     for target in targets(run) {
-        for kind in KINDS {
-            let mut values = vec![super::Value::Text(kind.to_owned())];
+        let count = |kind: &str| figure(run, target, "requests", &format!("{kind}_count"));
+        let all: Option<f64> = KINDS.iter().map(|kind| count(kind)).sum();
+        for (place, kind) in KINDS.into_iter().enumerate() {
+            let mut values = vec![Value::Text(kind.to_owned())];
+            values.push(Value::Number(
+                ratio(count(kind), all).map(|share| share * 100.0),
+            ));
+            let published = mix.and_then(|shares| shares.get(place).copied());
+            values.push(Value::Number(published));
             values.extend(NUMBERS.map(|(_, number)| {
                 let name = format!("{kind}_{number}");
-                super::Value::Number(figure(run, target, "requests", &name))
+                Value::Number(figure(run, target, "requests", &name))
             }));
-            lines.push(super::Line {
+            lines.push(Line {
                 name: target.to_owned(),
                 values,
             });
         }
     }
-    let mut columns = vec!["request".to_owned()];
+    let mut columns = words(&["request", "share %", "share %, published"]);
     columns.extend(NUMBERS.map(|(head, _)| head.to_owned()));
-    super::Grid {
+    Grid {
         caption: "Each kind of request".to_owned(),
         columns,
         lines,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+    use crate::analysis::{fixture, summarize};
+    use crate::record::StepSummary;
+
+    #[test]
+    fn what_was_published_stands_beside_what_was_measured() {
+        let counts = KINDS.map(|kind| (format!("{kind}_count"), 100.0));
+        let step = StepSummary {
+            step: "requests".to_owned(),
+            extra: BTreeMap::from(counts),
+            seconds: 20.0,
+            ..fixture::step("lmdb", 1, 50.0)
+        };
+        let mut run = fixture::run("run", &["lmdb"], 1, vec![step.clone()]);
+        run.manifest.plan.experiment = "linkbench".to_owned();
+        run.manifest.plan.params = serde_json::json!({
+            "workload": "linkbench", "seed": 1, "nodes": 1000, "mix": "facebook",
+        });
+        run.manifest.plan.steps[0].name = "requests".to_owned();
+        run.summary = summarize(&run.manifest, &[(step, Vec::new())], true);
+        let beside = beside(&run);
+        let adds = &beside.measured[1];
+        assert_eq!(adds.lines[0].values[0], Value::Number(Some(50.0)));
+        let then: Vec<&str> = adds.lines[1..].iter().map(|l| l.name.as_str()).collect();
+        assert_eq!(then.len(), 6);
+        assert!(
+            then.iter().all(|name| name.ends_with(", published")),
+            "{then:?}"
+        );
+        assert_eq!(adds.lines[1].values[0], Value::Number(Some(6029.0)));
+        let kinds = &beside.measured[2];
+        let list = &kinds.lines[0].values;
+        assert_eq!(list[1], Value::Number(Some(10.0)));
+        assert_eq!(list[2], Value::Number(Some(50.71)));
+        for grid in &beside.measured {
+            let fits = |l: &Line| l.values.len() == grid.columns.len();
+            assert!(grid.lines.iter().all(fits), "{}", grid.caption);
+        }
     }
 }
