@@ -8,9 +8,9 @@ use stdx::ByteSize;
 
 use crate::envelope::Limits;
 use crate::record::{
-    Cell, Ended, EnvelopeRecord, Integrity, Latency, LoadKind, Main, Manifest, Plan, Preset,
-    RunRecord, SCHEMA, SeriesRow, Setting, StepPlan, StepRecord, StepState, StepStatus,
-    StepSummary, TargetSpec,
+    Cell, Ended, EnvelopeLine, EnvelopeRecord, Integrity, Latency, LoadKind, Main, Manifest, Plan,
+    Preset, RunRecord, SCHEMA, SeriesRow, Setting, StepPlan, StepRecord, StepState, StepStatus,
+    StepSummary, TargetRecord, TargetSpec,
 };
 
 /// A series of whole seconds of load with these row rates.
@@ -172,6 +172,39 @@ pub(crate) fn run(
         noise: Vec::new(),
         prices: None,
         host_warnings: Vec::new(),
+    }
+}
+
+/// A cap of 500 that is in force.
+pub(crate) fn envelope(mode: &str, limit: &str) -> EnvelopeRecord {
+    EnvelopeRecord {
+        mode: mode.to_owned(),
+        enforced: true,
+        lines: vec![EnvelopeLine {
+            limit: limit.to_owned(),
+            requested: Some(500),
+            effective: Some(500),
+            note: String::new(),
+        }],
+        warnings: Vec::new(),
+    }
+}
+
+/// What was written down about a target.
+pub(crate) fn target_record(name: &str, direct_io: bool) -> TargetRecord {
+    TargetRecord {
+        name: name.to_owned(),
+        engine: name.to_owned(),
+        version: String::new(),
+        license: String::new(),
+        ours: false,
+        options: Vec::new(),
+        changed: Vec::new(),
+        cache_bytes: 0,
+        durability: String::new(),
+        compression: String::new(),
+        direct_io,
+        notes: Vec::new(),
     }
 }
 

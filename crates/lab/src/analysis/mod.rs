@@ -6,6 +6,7 @@
 mod check;
 mod compare;
 mod difference;
+mod escape;
 mod metric;
 mod noise;
 mod rank;
@@ -26,6 +27,7 @@ pub(crate) mod fixture;
 
 pub use check::{Check, CheckLine, CheckVerdict, Outcome, check};
 pub use compare::{Comparison, ComparisonRow, Pair, compare};
+pub use escape::{escaped, limits_of_caps, writes_escape};
 pub use metric::{Better, METRICS, Metric, metrics};
 pub use noise::noise_floor;
 pub use rule::{Rule, Threshold};

@@ -52,6 +52,7 @@ pub use events::MemoryEvents;
 pub use limits::{IOPS_MAX, Limits, MEMORY_MIN};
 pub use stale::remove_stale;
 pub use status::{EnvelopeStatus, LimitKind, LimitStatus, Mode, Outcome};
+pub(crate) use v1::BUFFERED_WRITES;
 
 use group::Group;
 

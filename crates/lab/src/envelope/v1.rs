@@ -11,7 +11,7 @@ use super::status::{LimitKind, LimitStatus};
 use super::within_tolerance;
 
 /// What every report of an I/O cap in version 1 must say.
-pub(super) const BUFFERED_WRITES: &str = "cgroup v1 caps what the process itself submits: reads, \
+pub(crate) const BUFFERED_WRITES: &str = "cgroup v1 caps what the process itself submits: reads, \
     direct writes and the writes of its own syncs; buffered writes that the kernel writes out \
     later are not capped; a fair comparison needs direct I/O on every target";
 

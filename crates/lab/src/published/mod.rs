@@ -108,6 +108,8 @@ pub enum Reproduced {
     No,
     /// A figure is missing.
     NotMeasured,
+    /// It depends on caps that did not hold for the target.
+    NotJudged,
 }
 
 impl Reproduced {
@@ -118,6 +120,7 @@ impl Reproduced {
             Reproduced::Yes => "reproduced",
             Reproduced::No => "not reproduced",
             Reproduced::NotMeasured => "not measured",
+            Reproduced::NotJudged => "not judged",
         }
     }
 }
@@ -241,6 +244,14 @@ impl Shape {
                 Some(_) => Reproduced::No,
                 None => Reproduced::NotMeasured,
             },
+            ..self
+        }
+    }
+
+    /// A shape of which nothing can be told, whatever its ratio is.
+    fn unjudged(self) -> Shape {
+        Shape {
+            verdict: Reproduced::NotJudged,
             ..self
         }
     }

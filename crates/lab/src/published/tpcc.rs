@@ -2,6 +2,7 @@
 
 use super::programs::{Column, curve, curves, grid, number, published, steps};
 use super::{Beside, Curve, Family, Grid, Plot, Shape, family, figure, ratio, targets, words};
+use crate::analysis::escaped;
 use crate::cost::{self, CostOptions, Mode, Prices};
 use crate::record::RunRecord;
 
@@ -89,7 +90,7 @@ pub(super) fn beside(run: &RunRecord) -> Beside {
         published: then(),
         plots,
         shapes: shapes(run, &capped),
-        notes: words(&[
+        notes: unjudged(run).into_iter().chain(words(&[
             "A cap of N allows N reads and N writes a second each; volumes in the cloud count both \
              together.",
             "A transaction that was in conflict with another is done again, and its latency counts \
@@ -98,8 +99,29 @@ pub(super) fn beside(run: &RunRecord) -> Beside {
              one that is broken makes the step invalid.",
             "Texts of variant percona are one character repeated, which flatters engines that \
              compress; those of variant spec are random.",
-        ]),
+        ])).collect(),
     }
+}
+
+/// A shape of targets under caps: not judged where the writes of one of them pass by the caps.
+fn held(run: &RunRecord, of: &[&str], shape: Shape) -> Shape {
+    match of.iter().any(|target| escaped(run, target)) {
+        true => shape.unjudged(),
+        false => shape,
+    }
+}
+
+/// Why shapes are not judged.
+fn unjudged(run: &RunRecord) -> Option<String> {
+    let targets = targets(run).into_iter();
+    let names: Vec<&str> = targets.filter(|target| escaped(run, target)).collect();
+    (!names.is_empty()).then(|| {
+        format!(
+            "Not judged: {}. Control groups v1 do not cap what is written through the page cache, \
+             so what these did within a cap is not what the cap allows; version 2 caps it.",
+            names.join(", ")
+        )
+    })
 }
 
 /// The table of the articles.
@@ -207,10 +229,11 @@ fn shapes(run: &RunRecord, capped: &[&str]) -> Vec<Shape> {
              to {loose}; {who} then)"
         );
         let shape = Shape::new(target, &claim, then, now);
-        shapes.push(shape.judged(|exponent| match pages {
+        let shape = shape.judged(|exponent| match pages {
             true => PROPORTIONAL <= exponent,
             false => exponent <= UNBOUND,
-        }));
+        });
+        shapes.push(held(run, &[target], shape));
     }
     let of = |wanted: Family| -> Vec<&str> {
         let all = families.iter().filter(|(_, f)| *f == Some(wanted));
@@ -218,12 +241,13 @@ fn shapes(run: &RunRecord, capped: &[&str]) -> Vec<Shape> {
     };
     for write in of(Family::Changes) {
         for page in of(Family::Pages) {
-            shapes.push(Shape::new(
+            let shape = Shape::new(
                 write,
                 &format!("at {tight} it does more than {page} (MyRocks by InnoDB then)"),
                 481.0 / 133.0,
                 ratio(rate(write, tight), rate(page, tight)),
-            ));
+            );
+            shapes.push(held(run, &[write, page], shape));
         }
     }
     shapes
@@ -276,5 +300,39 @@ mod tests {
         assert!((shapes[0].measured.unwrap() - 1.0).abs() < 0.01);
         assert!(shapes[1].measured.unwrap() < 0.1);
         assert!(shapes[2].measured.unwrap() > 9.0);
+        judged_where_caps_hold(&mut run);
+    }
+
+    /// On a machine with control groups v1 a target that writes through the page cache is not
+    /// judged, nor what is held against it.
+    fn judged_where_caps_hold(run: &mut RunRecord) {
+        use crate::analysis::fixture::{envelope, target_record};
+        let names: Vec<String> = super::targets(run)
+            .iter()
+            .map(|n| (*n).to_owned())
+            .collect();
+        let mut verdicts = |mode: &str, direct: [bool; 2]| {
+            run.targets = names
+                .iter()
+                .zip(direct)
+                .map(|(name, direct_io)| target_record(name, direct_io))
+                .collect();
+            for step in &mut run.steps {
+                step.envelope = envelope(mode, "write IOPS");
+            }
+            let beside = beside(run);
+            let said = beside
+                .notes
+                .iter()
+                .any(|note| note.starts_with("Not judged"));
+            let all: Vec<Reproduced> = beside.shapes.iter().map(|s| s.verdict).collect();
+            assert_eq!(said, all.contains(&Reproduced::NotJudged));
+            all
+        };
+        let (yes, not) = (Reproduced::Yes, Reproduced::NotJudged);
+        assert_eq!(verdicts("cgroup v1", [true, false]), [yes, not, not]);
+        assert_eq!(verdicts("cgroup v1", [false, true]), [not, yes, not]);
+        assert_eq!(verdicts("cgroup v1", [true, true]), [yes; 3]);
+        assert_eq!(verdicts("cgroup v2", [false, false]), [yes; 3]);
     }
 }

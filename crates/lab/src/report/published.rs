@@ -83,7 +83,7 @@ fn shapes(view: &View<'_>, beside: &Beside) -> Table {
             Cell::number(shape.published),
             Cell::num(format::maybe(shape.measured)),
             match shape.verdict {
-                Reproduced::NotMeasured => verdict.class("na"),
+                Reproduced::NotMeasured | Reproduced::NotJudged => verdict.class("na"),
                 Reproduced::Yes | Reproduced::No => verdict,
             },
         ]);

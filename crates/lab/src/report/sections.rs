@@ -3,7 +3,7 @@
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::analysis::second_stats;
+use crate::analysis::{escaped, limits_of_caps, second_stats};
 use crate::experiment::Operation;
 use crate::record::{EnvelopeRecord, Plan, StepPlan, StepSummary};
 
@@ -96,6 +96,9 @@ fn durability(plan: &Plan) -> String {
 
 fn warnings(view: &View<'_>) -> Vec<String> {
     let mut warnings = view.run.host_warnings.clone();
+    if view.targets.iter().any(|t| escaped(view.run, t.name)) {
+        warnings.extend(limits_of_caps(view.run));
+    }
     for warning in view.run.steps.iter().flat_map(|s| &s.envelope.warnings) {
         if !warnings.contains(warning) {
             warnings.push(warning.clone());
@@ -395,6 +398,8 @@ pub(crate) struct Method {
     pub(crate) floors: Table,
     pub(crate) grouping: usize,
     pub(crate) closed: bool,
+    /// What caps do not hold for on this machine; empty where they hold for all.
+    pub(crate) caps: String,
 }
 
 /// What the measuring cost, where device numbers come from, noise floors.
@@ -453,6 +458,7 @@ pub(crate) fn method(view: &View<'_>, grouping: usize) -> Method {
             .steps
             .iter()
             .any(|s| matches!(s.plan.load, crate::record::LoadKind::Closed)),
+        caps: limits_of_caps(view.run).unwrap_or_default(),
     }
 }
 
