@@ -11,6 +11,7 @@ use stdx::sync::Mutex;
 use stdx::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use crate::index::Index;
+use crate::progress::{Progress, Stage};
 
 /// Ends of plans that are named; more are not.
 const NAMED: usize = 100;
@@ -23,6 +24,7 @@ pub struct Examined {
     sorted: AtomicBool,
     used_disk: AtomicBool,
     plans: Mutex<Vec<Leaf>>,
+    progress: Progress,
 }
 
 /// Where a plan reads, by the name that MongoDB has for it.
@@ -87,6 +89,16 @@ impl Examined {
     #[must_use]
     pub fn used_disk(&self) -> bool {
         self.used_disk.load(Ordering::Relaxed)
+    }
+
+    /// How far it is, if it is in a stage of known length.
+    #[must_use]
+    pub fn stage(&self) -> Option<Stage> {
+        self.progress.stage()
+    }
+
+    pub(crate) fn progress(&self) -> &Progress {
+        &self.progress
     }
 
     /// So much was read.

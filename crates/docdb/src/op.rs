@@ -172,6 +172,27 @@ impl Op<'_> {
         }
     }
 
+    /// A stage of known length begins.
+    pub(crate) fn begin_stage(&self, what: &'static str, total: u64) {
+        if let Some(examined) = &self.examined {
+            examined.progress().begin(what, total);
+        }
+    }
+
+    /// So much more of the stage is done.
+    pub(crate) fn advance_stage(&self, by: usize) {
+        if let Some(examined) = &self.examined {
+            examined.progress().advance(by as u64);
+        }
+    }
+
+    /// The last stage is over.
+    pub(crate) fn end_stages(&self) {
+        if let Some(examined) = &self.examined {
+            examined.progress().end();
+        }
+    }
+
     /// Whether it reads what is there now, and no moment.
     pub(crate) fn is_now(&self) -> bool {
         self.transaction.is_none() && self.held.is_none()

@@ -204,15 +204,20 @@ impl Work<'_> {
                 self.learn(collection, index, set.multikey())?;
                 for (place, key) in set.keys().enumerate().filter(|(_, k)| is_new(at, k)) {
                     // A key that stays and has other type bits is put over the old one.
-                    if !unique || was_there(at, &key) {
-                        self.put_entry(index, key, record)?;
-                        continue;
-                    }
-                    if let Err(refused) = self.insert_unique(collection, index, key, record) {
+                    let stays = was_there(at, &key);
+                    let put = match unique {
+                        false => self.put_entry(index, key, record),
+                        true if !stays => self.insert_unique(collection, index, key, record),
+                        true if index.is_ready() => self.put_entry(index, key, record),
+                        true => self.put_own(collection, index, key, record),
+                    };
+                    if let Err(refused) = put {
                         self.undo(indexes, sets, &undo)?;
                         return Err(refused);
                     }
-                    undo.push((at, place));
+                    if unique && !stays {
+                        undo.push((at, place));
+                    }
                 }
             }
         }
@@ -323,20 +328,46 @@ impl Work<'_> {
         deleted
     }
 
-    /// Remove an entry of a unique index that is built: until the build has put those of all
-    /// documents, another document may have put the same key.
-    fn delete_own(&mut self, index: &Index, entry: &[u8], record: &RecordId) -> Result<()> {
-        let txn = self.txn()?;
-        let found = txn.get(index.tree(), entry).map_err(error::engine)?;
-        let own = found.is_some_and(|value| {
-            let there = index.read_entry(entry, &value);
-            there.is_none_or(|there| there.record == *record)
-        });
-        if own {
-            txn.delete_blind(index.tree(), entry)
-                .map_err(error::engine)?;
+    /// Put an entry of a unique index that is built over the document's own: until the build has
+    /// put those of all documents, another document may have put the same key.
+    fn put_own(
+        &mut self,
+        collection: &Collection,
+        index: &Index,
+        key: Key<'_>,
+        record: &RecordId,
+    ) -> Result<()> {
+        if self.is_anothers(index, key.bytes, record)? {
+            return Err(duplicate(collection, index, key));
         }
+        let (mut entry, mut value) = self.take_entry();
+        index.append_entry(key, record, &mut entry, &mut value);
+        let put = self.txn()?.put(index.tree(), &entry, &value);
+        self.give_entry(entry, value);
+        put.map_err(error::engine)
+    }
+
+    /// Remove an entry of a unique index that is built, unless another document has put the same
+    /// key. One that a transaction does not see may have come since it began: then it must conflict
+    /// with whoever put it, and to remove what is not there conflicts with nobody.
+    fn delete_own(&mut self, index: &Index, entry: &[u8], record: &RecordId) -> Result<()> {
+        if self.is_anothers(index, entry, record)? {
+            return Ok(());
+        }
+        let txn = self.txn()?;
+        txn.put(index.tree(), entry, &[]).map_err(error::engine)?;
+        txn.delete(index.tree(), entry).map_err(error::engine)?;
         Ok(())
+    }
+
+    /// Whether a key of a unique index is there with another document.
+    fn is_anothers(&mut self, index: &Index, entry: &[u8], record: &RecordId) -> Result<bool> {
+        let found = self.txn()?.get(index.tree(), entry);
+        let found = found.map_err(error::engine)?;
+        let there = found
+            .as_deref()
+            .and_then(|value| index.read_entry(entry, value));
+        Ok(there.is_some_and(|there| there.record != *record))
     }
 
     /// Take back unique entries: pairs of an index and the place in its set.

@@ -6,7 +6,7 @@
 
 use bson::spec::BinarySubtype;
 use bson::{Binary, Bson, DateTime, Document, RawBsonRef, RawDocumentBuf, doc};
-use docdb::{IdleCursor, Origin, SessionId};
+use docdb::{IdleCursor, Origin, SessionId, Stage};
 use query::filter::Filter;
 use query::settings::Settings;
 use query::{Error, Result};
@@ -158,6 +158,9 @@ fn describe(request: &Request) -> Document {
     if let Some(plan) = request.examined.plans() {
         operation.insert("planSummary", plan);
     }
+    if let Some(stage) = request.examined.stage() {
+        operation.extend(progress(stage));
+    }
     if let Some(origin) = request.origin.get() {
         let mut cursor = doc! {"operationUsingCursorId": i64::from(request.operation)};
         if let Some(id) = request.target().ok().and_then(super::find::cursor_id) {
@@ -171,6 +174,19 @@ fn describe(request: &Request) -> Document {
         operation.insert("lsid", lsid(&SessionId { id, uid }));
     }
     operation
+}
+
+/// How far a command is.
+fn progress(stage: Stage) -> Document {
+    let Stage { what, done, total } = stage;
+    // Documents that came meanwhile are no part of what there was.
+    let total = total.max(done);
+    let percent = done.saturating_mul(100).checked_div(total).unwrap_or(100);
+    let number = |n: u64| i64::try_from(n).unwrap_or(i64::MAX);
+    doc! {
+        "msg": format!("{what} {what}: {done}/{total} {percent}%"),
+        "progress": {"done": number(done), "total": number(total)},
+    }
 }
 
 fn idle_connection(request: &Request, client: &Client) -> Document {
@@ -301,4 +317,31 @@ fn current_op(request: &Call<'_>, reply: &mut Builder) -> Result<()> {
         );
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn progress_is_told_in_figures_and_words() {
+        let stage = |done, total| {
+            progress(Stage {
+                what: "Index Build: scanning collection",
+                done,
+                total,
+            })
+        };
+        let told = stage(1_024, 4_096);
+        assert_eq!(
+            told.get_str("msg").unwrap(),
+            "Index Build: scanning collection Index Build: scanning collection: 1024/4096 25%"
+        );
+        assert_eq!(
+            told.get_document("progress").unwrap(),
+            &doc! {"done": 1_024_i64, "total": 4_096_i64}
+        );
+        assert!(stage(0, 0).get_str("msg").unwrap().ends_with(": 0/0 100%"));
+        assert!(stage(7, 5).get_str("msg").unwrap().ends_with(": 7/7 100%"));
+    }
 }

@@ -39,11 +39,17 @@ impl Store {
         indexes: &[Arc<Index>],
         found: Vec<Found>,
     ) -> Result<()> {
+        let entries = found.iter().map(|found| found.count).sum();
+        op.begin_stage(
+            "Index Build: inserting keys from external sorter into index",
+            entries,
+        );
         let mut portion = Vec::with_capacity(PORTION);
         for (index, found) in indexes.iter().zip(found) {
             let Found {
                 mut entries,
                 multikey,
+                ..
             } = found;
             self.apart(op, ns, indexes, &mut |work, collection| {
                 work.learn(collection, index, &multikey)
@@ -59,6 +65,7 @@ impl Store {
                     };
                     portion.iter().try_for_each(|entry| load.put(entry))
                 })?;
+                op.advance_stage(portion.len());
             }
         }
         Ok(())

@@ -80,6 +80,7 @@ impl Store {
     fn fill(&self, op: &Op<'_>, ns: &Namespace, indexes: &[Arc<Index>]) -> Result<()> {
         let found = self.find_entries(op, ns, indexes);
         let filled = found.and_then(|found| self.put_found(op, ns, indexes, found));
+        op.end_stages();
         match filled {
             // Trees that were dropped while they were read.
             Err(e) => self.building(ns, indexes).and(Err(e)),

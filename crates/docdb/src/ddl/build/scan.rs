@@ -22,6 +22,7 @@ const PORTION: usize = 1_024;
 /// What was found for an index.
 pub(super) struct Found {
     pub(super) entries: Sorted,
+    pub(super) count: u64,
     /// Per field, a bit for each part of its path that was an array.
     pub(super) multikey: Vec<u32>,
 }
@@ -33,6 +34,8 @@ struct Scan<'a> {
     multikey: Vec<Vec<u32>>,
     keys: KeySet,
     entry: (Vec<u8>, Vec<u8>),
+    /// Documents since this was asked last.
+    taken: usize,
 }
 
 impl Store {
@@ -57,12 +60,19 @@ impl Store {
             multikey: vec![Vec::new(); indexes.len()],
             keys: KeySet::new(),
             entry: Default::default(),
+            taken: 0,
         };
+        let documents = collection.core().counts.documents();
+        op.begin_stage(
+            "Index Build: scanning collection",
+            u64::try_from(documents).unwrap_or(0),
+        );
         let mut after = None;
         loop {
             op.check()?;
             self.building(ns, indexes)?;
             after = scan.portion(self, after)?;
+            op.advance_stage(std::mem::take(&mut scan.taken));
             if after.is_none() {
                 return scan.finish();
             }
@@ -86,6 +96,7 @@ impl Scan<'_> {
                 return Ok(None);
             }
             self.take(cursor.key(), cursor.value())?;
+            self.taken += 1;
         }
         Ok(Some(cursor.key().to_vec()))
     }
@@ -117,8 +128,13 @@ impl Scan<'_> {
         let found = self.sorters.into_iter().zip(self.multikey);
         found
             .map(|(sorter, multikey)| {
+                let count = sorter.count();
                 let entries = sorter.finish()?;
-                Ok(Found { entries, multikey })
+                Ok(Found {
+                    entries,
+                    count,
+                    multikey,
+                })
             })
             .collect()
     }

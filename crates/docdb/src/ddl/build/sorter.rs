@@ -20,6 +20,7 @@ pub(super) struct Sorter {
     memory: usize,
     directory: PathBuf,
     runs: Vec<SpillFile>,
+    count: u64,
 }
 
 /// Where an entry is in the bytes.
@@ -70,7 +71,13 @@ impl Sorter {
             memory,
             directory,
             runs: Vec::new(),
+            count: 0,
         }
+    }
+
+    /// Entries that were taken.
+    pub(super) fn count(&self) -> u64 {
+        self.count
     }
 
     /// Take an entry.
@@ -92,6 +99,7 @@ impl Sorter {
         });
         self.bytes.extend_from_slice(key);
         self.bytes.extend_from_slice(value);
+        self.count += 1;
         let held = self.bytes.len() + self.places.len() * size_of::<Place>();
         if self.memory < held {
             self.write_run()?;

@@ -7,6 +7,8 @@ use tempfile::TempDir;
 
 use super::*;
 use crate::collection::CollectionOptions;
+use crate::examined::Examined;
+use crate::op::{SessionId, SessionRef};
 use crate::store::Options;
 use crate::write::{DeleteStatement, InsertOptions, UpdateStatement};
 
@@ -253,4 +255,93 @@ fn a_build_that_a_crash_ended_is_done_at_the_next_opening() {
         factory,
     };
     assert_eq!(site.entries(), 3_001);
+}
+
+/// What a transaction that began before entries were put may change after it.
+#[test]
+fn a_transaction_conflicts_with_entries_that_came_since_it_began() {
+    for factory in [kv_betree::factory(), kv::memory::factory()] {
+        let site = Site::new(factory);
+        (0..10).for_each(|id| site.insert(id, id));
+        let begun = site.begin(true);
+        let found = site.store.find_entries(&site.op, &site.ns, &begun).unwrap();
+        let session = || Op {
+            session: Some(SessionRef {
+                id: SessionId {
+                    id: [1; 16],
+                    uid: [0; 32],
+                },
+                txn_number: Some(1),
+                stmt_id: 0,
+                stmt_ids: None,
+            }),
+            ..Op::new(Durability::Group)
+        };
+        let other = Namespace::new("d", "other").unwrap();
+        site.store.ensure_collection(&site.op, &other).unwrap();
+        let store = Arc::clone(&site.store);
+        let before = site.store.in_transaction(session(), true, move |op| {
+            let document = raw(&doc! { "_id": 1 });
+            store.insert(op, &other, &[&document], InsertOptions::default())
+        });
+        assert_eq!(before.unwrap().n, 1);
+        site.store
+            .put_found(&site.op, &site.ns, &begun, found)
+            .unwrap();
+        let (store, ns) = (Arc::clone(&site.store), site.ns.clone());
+        let after = site.store.in_transaction(session(), false, move |op| {
+            let gone = DeleteStatement::new(raw(&doc! { "_id": 3 }));
+            store.delete(op, &ns, &[gone], true)
+        });
+        let ended = after.and_then(|_| site.store.commit_transaction(&session()));
+        assert_eq!(ended.unwrap_err().code, Code::WRITE_CONFLICT);
+        site.store.end_builds(&site.ns, &begun).unwrap();
+        assert_eq!(site.entries(), 10);
+    }
+}
+
+#[test]
+fn a_key_that_stays_is_not_put_over_anothers() {
+    on_each(|site| {
+        (0..4).for_each(|id| site.insert(id, id));
+        let refused = site.build(true, |_| {
+            site.insert(4, 3);
+            // The same key, of another type.
+            let change = doc! { "$set": { "a": 3.0 } };
+            let change = UpdateStatement::new(raw(&doc! { "_id": 3 }), raw(&change));
+            let done = site
+                .store
+                .update(&site.op, &site.ns, &[change], true, false)
+                .unwrap();
+            let error = &done.errors.first().unwrap().error;
+            assert_eq!(error.code, Code::DUPLICATE_KEY, "{error}");
+        });
+        assert_eq!(refused.unwrap_err().code, Code::DUPLICATE_KEY);
+    });
+}
+
+#[test]
+fn a_build_tells_how_far_it_is() {
+    let mut site = Site::new(kv_betree::factory());
+    (0..3_000).for_each(|id| site.insert(id, id));
+    let told = Arc::new(Examined::default());
+    site.op.examined = Some(Arc::clone(&told));
+    let stage = |what: &str| {
+        let stage = told.stage().unwrap();
+        assert!(stage.what.contains(what), "{stage:?}");
+        (stage.done, stage.total)
+    };
+    let begun = site.begin(false);
+    let found = site.store.find_entries(&site.op, &site.ns, &begun).unwrap();
+    assert_eq!(stage("scanning"), (3_000, 3_000));
+    site.store
+        .put_found(&site.op, &site.ns, &begun, found)
+        .unwrap();
+    assert_eq!(stage("inserting"), (3_000, 3_000));
+    site.store.end_builds(&site.ns, &begun).unwrap();
+    let spec = IndexSpec::parse(&doc! { "key": { "b": 1 } }).unwrap();
+    site.store
+        .build_indexes(&site.op, &site.ns, &[spec])
+        .unwrap();
+    assert_eq!(told.stage(), None);
 }
