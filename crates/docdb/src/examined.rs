@@ -34,17 +34,31 @@ pub(crate) struct Leaf {
     pub(crate) name: &'static str,
     /// The index that is read.
     pub(crate) index: Option<Arc<Index>>,
+    /// The stage that writes what is read, where that belongs to the name.
+    pub(crate) write: Option<&'static str>,
 }
 
 impl Leaf {
     /// One that reads no index.
     pub(crate) fn plain(name: &'static str) -> Leaf {
-        Leaf { name, index: None }
+        Leaf {
+            name,
+            index: None,
+            write: None,
+        }
+    }
+
+    /// One that reads an index.
+    pub(crate) fn of_index(name: &'static str, index: &Arc<Index>) -> Leaf {
+        Leaf {
+            index: Some(Arc::clone(index)),
+            ..Leaf::plain(name)
+        }
     }
 
     fn is(&self, other: &Leaf) -> bool {
         let index = |leaf: &Leaf| leaf.index.as_ref().map(|index| index.tree());
-        self.name == other.name && index(self) == index(other)
+        (self.name, self.write) == (other.name, other.write) && index(self) == index(other)
     }
 }
 
@@ -62,6 +76,10 @@ impl Examined {
             if let Some(index) = &leaf.index {
                 // Writing to a string cannot fail.
                 let _ = write!(text, " {}", query::show::document(&index.spec().key));
+            }
+            if let Some(write) = leaf.write {
+                text.push(',');
+                text.push_str(write);
             }
         }
         Some(text).filter(|text| !text.is_empty())

@@ -16,7 +16,7 @@ use crate::collection::Collection;
 use crate::cursor::View;
 use crate::ddl::too_deep;
 use crate::exec::{Cx, SpillFile, Step};
-use crate::find::{Collated, Query};
+use crate::find::{Collated, Express, Query};
 use crate::limits::VIEW_DEPTH;
 use crate::write::InsertOptions;
 
@@ -162,6 +162,7 @@ pub(super) fn planned(
     query.purpose.tail.skip = pushdown.skip;
     query.purpose.tail.limit = pushdown.limit;
     query.purpose.records_only = pushdown.counts && query.purpose.sort.is_none();
+    query.purpose.express = Some(Express::read(collection));
     // The key of a sort is made of whole documents.
     let fields = pushdown.fields.filter(|_| !rest.reads_sort_key());
     query.set_needed(fields.map(|fields| fields.into_iter().collect()));

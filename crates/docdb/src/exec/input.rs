@@ -104,7 +104,7 @@ impl Input {
     fn leaf(&self) -> Option<Leaf> {
         match self {
             Input::Nothing => Some(Leaf::plain("EOF")),
-            Input::Point(_) => Some(Leaf::plain("IDHACK")),
+            Input::Point(point) => Some(point.leaf().clone()),
             Input::Scan(scan) => Some(scan.leaf()),
             Input::Or(_) | Input::Merge(_) => None,
         }

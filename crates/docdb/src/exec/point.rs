@@ -9,26 +9,39 @@ use super::cx::Cx;
 use super::item::{Counts, Item, Step};
 use super::output::Output;
 use crate::collection::Collection;
+use crate::examined::Leaf;
 
 /// The lookup of one `_id`.
 pub(crate) struct Point {
     id: RawBson,
     collection: Arc<Collection>,
     output: Output,
+    leaf: Leaf,
     done: bool,
     counts: Counts,
 }
 
 impl Point {
-    /// Before the lookup.
-    pub(crate) fn new(id: RawBson, collection: Arc<Collection>, output: Output) -> Point {
+    /// Before the lookup; `leaf` is what it is in a plan.
+    pub(crate) fn new(
+        id: RawBson,
+        collection: Arc<Collection>,
+        output: Output,
+        leaf: Leaf,
+    ) -> Point {
         Point {
             id,
             collection,
             output,
+            leaf,
             done: false,
             counts: Counts::default(),
         }
+    }
+
+    /// What it is in a plan.
+    pub(crate) fn leaf(&self) -> &Leaf {
+        &self.leaf
     }
 
     /// What was done so far.

@@ -129,10 +129,9 @@ impl Scan {
         match &self.source {
             Source::Records if self.bounded => Leaf::plain("CLUSTERED_IXSCAN"),
             Source::Records => Leaf::plain("COLLSCAN"),
-            Source::Index { index, .. } => Leaf {
-                name: if counts { "COUNT_SCAN" } else { "IXSCAN" },
-                index: Some(Arc::clone(index)),
-            },
+            Source::Index { index, .. } => {
+                Leaf::of_index(if counts { "COUNT_SCAN" } else { "IXSCAN" }, index)
+            }
         }
     }
 

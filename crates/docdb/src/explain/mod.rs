@@ -18,8 +18,8 @@ use crate::collection::Collection;
 use crate::cursor::{View, with_view};
 use crate::exec::Executor;
 use crate::find::{
-    CountRequest, Distinct, DistinctRequest, FindRequest, Planned, Query, Scanned, build, describe,
-    drain, index_for, scan, try_all,
+    CountRequest, Distinct, DistinctRequest, Express, FindRequest, Planned, Query, Scanned, Write,
+    build, describe, drain, index_for, scan, try_all,
 };
 use crate::index::Index;
 use crate::op::Op;
@@ -80,6 +80,17 @@ impl Store {
         request: &FindRequest,
         verbosity: Verbosity,
     ) -> Result<Document> {
+        self.explain_find_for(op, ns, (request, None), verbosity)
+    }
+
+    /// As [`Store::explain_find`]; for a write, by what it is where MongoDB does not plan it.
+    fn explain_find_for(
+        &self,
+        op: &Op<'_>,
+        ns: &Namespace,
+        (request, write): (&FindRequest, Option<Option<Write>>),
+        verbosity: Verbosity,
+    ) -> Result<Document> {
         let subject = Subject {
             ns,
             used_for: UsedFor::Documents,
@@ -87,7 +98,12 @@ impl Store {
         };
         match self.named(op, ns)? {
             Some(Named::Collection(collection)) => {
-                let query = Query::of_find(op, &collection, request, &self.options().temp_dir)?;
+                let temp_dir = &self.options().temp_dir;
+                let mut query = Query::of_find(op, &collection, request, temp_dir)?;
+                if let Some(write) = write {
+                    let express = write.map(|write| Express::write(&collection, write));
+                    query.purpose.express = express;
+                }
                 self.explain_query(op, &collection, &query, &subject)
             }
             Some(Named::View(_)) => {

@@ -3,7 +3,7 @@
 use bson::{Bson, Document, doc};
 
 use crate::exec::{Counts, Executor, Input};
-use crate::find::Purpose;
+use crate::find::{Express, Purpose};
 use crate::plan::{Access, Candidate, IndexScan, Intervals};
 
 /// What is counted at the end of the tree.
@@ -27,6 +27,12 @@ pub(crate) struct Tree<'a> {
 impl Tree<'_> {
     /// The whole tree.
     pub(crate) fn document(&self) -> Document {
+        if let Access::Id(_) = self.candidate.access
+            && self.used_for == Use::Find
+            && let Some(express) = self.purpose.express()
+        {
+            return self.express(express);
+        }
         let mut stage = self.access(&self.candidate.access, self.executor.map(Executor::input));
         let returned = self.executor.map(|executor| executor.counts().returned);
         if let Some(sort) = &self.purpose.sort
@@ -74,6 +80,26 @@ impl Tree<'_> {
             }
             outer.insert("inputStage", stage);
             stage = outer;
+        }
+        stage
+    }
+
+    /// The one stage of a lookup that is not planned, with the fields that MongoDB gives it.
+    fn express(&self, express: Express) -> Document {
+        let name = express.write.unwrap_or(express.scan());
+        let mut stage = doc! { "isCached": false, "stage": name };
+        if !express.clustered {
+            stage.insert("keyPattern", "{ _id: 1 }");
+            stage.insert("indexName", "_id_");
+        }
+        if let Some(projection) = &self.purpose.projection {
+            stage.insert("projection", projection.clone());
+            stage.insert("projectionCovered", false);
+        }
+        if let Some(counts) = self.executor.map(Executor::counts) {
+            stage.insert("keysExamined", number(counts.keys));
+            stage.insert("docsExamined", number(counts.documents));
+            stage.insert("nReturned", number(counts.returned));
         }
         stage
     }

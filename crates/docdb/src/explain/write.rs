@@ -108,7 +108,8 @@ impl Store {
     ) -> Result<Document> {
         self.check_writable(op, ns)?;
         let would = self.would(op, ns, subject, Verbosity::QueryPlanner < verbosity)?;
-        let mut all = self.explain_find(op, ns, &subject.find(), verbosity)?;
+        let write = Some(subject.said.write);
+        let mut all = self.explain_find_for(op, ns, (&subject.find(), write), verbosity)?;
         if let Ok(planner) = all.get_document_mut("queryPlanner") {
             if let Some(Bson::Document(plan)) = planner.remove("winningPlan") {
                 planner.insert("winningPlan", subject.stage(plan, None));
@@ -202,6 +203,11 @@ impl Subject<'_> {
         {
             input = inner;
         }
+        if let Some(write) = self.said.write
+            && input.get_str("stage").is_ok_and(|name| name == write)
+        {
+            return self.express(input, would);
+        }
         let mut stage = Document::new();
         let name = match self.update {
             Some(_) => "UPDATE",
@@ -221,6 +227,18 @@ impl Subject<'_> {
             }
         }
         stage.insert("inputStage", input);
+        stage
+    }
+
+    /// The one stage that finds and writes.
+    fn express(&self, mut stage: Document, would: Option<Would>) -> Document {
+        if let Some(would) = would {
+            let changed = |is: bool| number(if is { would.changed } else { 0 });
+            stage.insert("nReturned", number(self.returned(would)));
+            stage.insert("nWouldModify", changed(self.update.is_some()));
+            stage.insert("nWouldUpsert", number(0));
+            stage.insert("nWouldDelete", changed(self.update.is_none()));
+        }
         stage
     }
 }

@@ -9,6 +9,7 @@ use query::collation::Collator;
 use query::filter::Filter;
 use query::sort::Sort;
 
+use super::express::Express;
 use crate::collection::Collection;
 use crate::exec::{
     Executor, Input, Keyed, Merge, Or, Output, Parts, Point, Records, Scan, Shape, SortLimits,
@@ -44,6 +45,8 @@ pub(crate) struct Purpose {
     pub(crate) tailable: bool,
     /// Documents may change between two items, and must not be met again for that.
     pub(crate) once: bool,
+    /// What a lookup of one `_id` is to MongoDB, when it may be more to it than `IDHACK`.
+    pub(crate) express: Option<Express>,
 }
 
 /// The execution of `candidate`.
@@ -97,11 +100,9 @@ impl Builder<'_> {
             Access::Id(id) => {
                 let id = RawBson::try_from(id.clone())?;
                 let collection = Arc::clone(self.collection);
-                Input::Point(Point::new(
-                    id,
-                    collection,
-                    self.output(self.plain(Keyed::Id)),
-                ))
+                let output = self.output(self.plain(Keyed::Id));
+                let leaf = self.purpose.point(&collection);
+                Input::Point(Point::new(id, collection, output, leaf))
             }
             Access::Collection { backward, ranges } => {
                 let output = self.output(self.plain(Keyed::Nothing));

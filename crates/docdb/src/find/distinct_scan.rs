@@ -39,10 +39,7 @@ impl Scanned {
     pub(super) fn report(&self, op: &Op<'_>, index: &Arc<Index>) {
         if let Some(examined) = &op.examined {
             examined.add(self.keys, self.documents);
-            examined.plan(&[Leaf {
-                name: "DISTINCT_SCAN",
-                index: Some(Arc::clone(index)),
-            }]);
+            examined.plan(&[Leaf::of_index("DISTINCT_SCAN", index)]);
         }
     }
 }

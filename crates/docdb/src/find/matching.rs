@@ -8,6 +8,7 @@ use query::Result;
 use query::filter::Filter;
 use query::sort::Sort;
 
+use super::express::{Express, Write};
 use super::prepare::Query;
 use super::settings::Collated;
 use crate::collection::Collection;
@@ -30,6 +31,8 @@ pub struct Matching {
     pub collation: Option<RawDocumentBuf>,
     /// Documents wanted, when not all are.
     pub limit: Option<u64>,
+    /// The stage that writes what one `_id` names, where MongoDB has one for it.
+    pub(crate) write: Option<Write>,
 }
 
 /// A stream of documents that match, read from the write's own transaction.
@@ -60,6 +63,9 @@ impl Store {
         query.set_hint(matching.hint.as_ref())?;
         query.purpose.tail.limit = matching.limit;
         query.purpose.once = true;
+        query.purpose.express = matching
+            .write
+            .map(|write| Express::write(collection, write));
         query.purpose.spill = Some(self.options().temp_dir.clone());
         let mut view = View::borrowed(self, op, snapshot);
         let executor = query.execute(collection, &mut view)?;

@@ -5,6 +5,7 @@ mod choose;
 mod count;
 mod distinct;
 mod distinct_scan;
+mod express;
 #[cfg(test)]
 mod law;
 mod matching;
@@ -31,6 +32,7 @@ pub(crate) use count::drain;
 pub(crate) use distinct::Distinct;
 pub use distinct::DistinctRequest;
 pub(crate) use distinct_scan::{Scanned, describe, index_for, scan};
+pub(crate) use express::{DELETE, Express, UPDATE, Write};
 pub use matching::{Matched, Matching};
 pub(crate) use prepare::{Planned, Query};
 pub use request::FindRequest;

@@ -11,6 +11,7 @@ use query::{Error, Result};
 
 use super::build::{Purpose, SORT_MEMORY, build};
 use super::choose::choose;
+use super::express::Express;
 use super::request::FindRequest;
 use super::settings::{Collated, hint, natural};
 use crate::collection::Collection;
@@ -82,6 +83,7 @@ impl Query {
                 memory: SORT_MEMORY,
                 tailable: false,
                 once: false,
+                express: None,
             },
             space,
             collated,
@@ -124,6 +126,9 @@ impl Query {
             ));
         }
         query.purpose.tailable = request.tailable;
+        if request.batch_size.is_none() {
+            query.purpose.express = Some(Express::read(collection));
+        }
         query.purpose.tail.skip = request.skip;
         query.purpose.tail.limit = request.limit;
         // A key is all that is returned then.

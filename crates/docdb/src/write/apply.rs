@@ -123,6 +123,7 @@ impl One<'_> {
             hint: None,
             collation: None,
             variables: None,
+            write: None,
         };
         Seek::parse(self.op, &said, Some(self.collection))
     }

@@ -6,6 +6,7 @@ use query::{Code, Error, Namespace, Result};
 use super::insert::{WriteError, is_fatal};
 use super::seek::{Said, Seek};
 use super::update::for_portions;
+use crate::find::DELETE;
 use crate::op::Op;
 use crate::session::{Done, Retry};
 use crate::store::Store;
@@ -46,6 +47,7 @@ impl DeleteStatement {
             hint: self.hint.as_ref(),
             collation: self.collation.as_deref(),
             variables: self.variables.as_ref(),
+            write: Some(DELETE),
         }
     }
 }

@@ -7,6 +7,7 @@ use query::{Code, Error, Namespace, Result};
 
 use super::seek::{Found, Said, Seek};
 use super::update::{Change, upsert};
+use crate::find::{DELETE, UPDATE};
 use crate::op::Op;
 use crate::session::{Done, Retry};
 use crate::store::Store;
@@ -48,6 +49,11 @@ impl FindAndModify {
             hint: self.hint.as_ref(),
             collation: self.collation.as_deref(),
             variables: self.variables.as_ref(),
+            write: match (&self.update, &self.fields) {
+                (_, Some(_)) => None,
+                (Some(_), None) => Some(UPDATE).filter(|_| !self.upsert),
+                (None, None) => Some(DELETE),
+            },
         }
     }
 }

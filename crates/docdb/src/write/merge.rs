@@ -118,6 +118,7 @@ impl One<'_> {
             hint: None,
             collation: None,
             variables: None,
+            write: None,
         };
         Seek::parse(self.op, &said, Some(collection))?.first(self.op, work, collection)
     }

@@ -13,6 +13,7 @@ use query::sort::Sort;
 
 use crate::collate;
 use crate::collection::Collection;
+use crate::find::Write;
 use crate::op::Op;
 use crate::record::RecordId;
 use crate::work::Work;
@@ -25,6 +26,7 @@ pub(crate) struct Seek {
     sort: Option<Sort>,
     hint: Option<Bson>,
     collation: Option<RawDocumentBuf>,
+    write: Option<Write>,
 }
 
 /// What a statement says of the documents it is about.
@@ -35,6 +37,8 @@ pub(crate) struct Said<'s> {
     pub(crate) hint: Option<&'s Bson>,
     pub(crate) collation: Option<&'s RawDocument>,
     pub(crate) variables: Option<&'s Document>,
+    /// The stage that writes what one `_id` names, where MongoDB has one for it.
+    pub(crate) write: Option<Write>,
 }
 
 /// A document that was found.
@@ -63,6 +67,7 @@ impl Seek {
             sort: sort.map(Sort::parse).transpose()?,
             hint: said.hint.cloned(),
             collation: said.collation.map(ToOwned::to_owned),
+            write: said.write,
             settings,
         })
     }
@@ -75,6 +80,7 @@ impl Seek {
             hint: self.hint.clone(),
             collation: self.collation.clone(),
             limit,
+            write: self.write,
         }
     }
 

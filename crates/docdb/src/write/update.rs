@@ -18,7 +18,7 @@ use super::seek::{Found, Said, Seek};
 use super::validate::validate;
 use crate::collection::{Collection, Gathered};
 use crate::document;
-use crate::find::Matched;
+use crate::find::{Matched, UPDATE};
 use crate::op::Op;
 use crate::record::RecordId;
 use crate::session::{Done, Retry};
@@ -78,6 +78,7 @@ impl UpdateStatement {
             hint: self.hint.as_ref(),
             collation: self.collation.as_deref(),
             variables: self.variables.as_ref(),
+            write: Some(UPDATE).filter(|_| !self.upsert),
         }
     }
 }

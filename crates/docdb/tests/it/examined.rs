@@ -44,7 +44,15 @@ fn queries_say_what_they_have_read() {
         };
         let plain = run(&find(doc! { "c": 1 }), ("COLLSCAN", 0, 100));
         assert!(!plain.sorted() && !plain.used_disk());
-        run(&find(doc! { "_id": 7 }), ("IDHACK", 1, 1));
+        run(
+            &find(doc! { "_id": 7 }),
+            ("EXPRESS_IXSCAN { _id: 1 }", 1, 1),
+        );
+        let batch = FindRequest {
+            batch_size: Some(5),
+            ..find(doc! { "_id": 7 })
+        };
+        run(&batch, ("IDHACK", 1, 1));
         run(&find(doc! { "a": 3 }), ("IXSCAN { a: 1 }", 10, 10));
         let either = doc! { "$or": [{ "a": 3 }, { "b": { "$lt": 5 } }] };
         let both = "IXSCAN { a: 1 }, IXSCAN { b: -1, a: 1 }";
@@ -178,7 +186,8 @@ fn writes_say_what_they_have_read() {
             multi,
             ..UpdateStatement::new(raw(&filter), raw(&doc! { "$set": { "x": 1 } }))
         };
-        check("updates", ("IDHACK, IXSCAN { a: 1 }", 12, 12), |op| {
+        let plans = "EXPRESS_IXSCAN { _id: 1 },EXPRESS_UPDATE, IXSCAN { a: 1 }";
+        check("updates", (plans, 12, 12), |op| {
             let statements = [
                 update(doc! { "_id": 1 }, false),
                 update(doc! { "_id": 2 }, false),

@@ -62,7 +62,29 @@ fn plans_have_the_stages_and_counts_of_mongodb() {
         setup(lab);
         check(lab, &find(doc! {}), "COLLSCAN", [100, 0, 100]);
         check(lab, &find(doc! { "x": 1 }), "COLLSCAN", [0, 0, 100]);
-        check(lab, &find(doc! { "_id": 5 }), "IDHACK", [1, 1, 1]);
+        check(lab, &find(doc! { "_id": 5 }), "EXPRESS_IXSCAN", [1, 1, 1]);
+        let batch = FindRequest {
+            batch_size: Some(5),
+            ..find(doc! { "_id": 5 })
+        };
+        check(lab, &batch, "IDHACK", [1, 1, 1]);
+        let options = doc! { "clusteredIndex": { "key": { "_id": 1 }, "unique": true } };
+        let options = docdb::CollectionOptions::parse(&options).unwrap();
+        lab.store.create(&op(), &ns("by_id"), options).unwrap();
+        lab.insert(&ns("by_id"), &[doc! { "_id": 5 }]);
+        let request = find(doc! { "_id": 5 });
+        let plan = lab
+            .store
+            .explain_find(&op(), &ns("by_id"), &request, Verbosity::QueryPlanner)
+            .unwrap();
+        let winner = plan.get_document("queryPlanner").unwrap();
+        let winner = winner.get_document("winningPlan").unwrap();
+        assert_eq!(names(winner), "EXPRESS_CLUSTERED_IXSCAN");
+        let computed = FindRequest {
+            projection: Some(raw(&doc! { "x": { "$add": ["$a", 1] } })),
+            ..find(doc! { "_id": 5 })
+        };
+        check(lab, &computed, "PROJECTION_DEFAULT IDHACK", [1, 1, 1]);
         check(lab, &find(doc! { "a": 5 }), "FETCH IXSCAN", [10, 10, 10]);
         let filtered = find(doc! { "a": 5, "x": { "$exists": true } });
         check(lab, &filtered, "FETCH IXSCAN", [0, 10, 10]);
@@ -333,6 +355,22 @@ fn writes_are_explained_and_not_done() {
         let store = &lab.store;
         let plan = store.explain_find_and_modify(&op(), &ns("c"), &modify, all);
         assert_eq!(stats(&plan.unwrap()).1, 1);
+        // One `_id` is found and written without planning, but for upserts.
+        let set = bson::RawBson::Document(raw(&doc! { "$set": { "b": 7000 } }));
+        let mut one = UpdateStatement::new(raw(&doc! { "_id": 5 }), set);
+        let plan = store.explain_update(&op(), &ns("c"), &one, all);
+        let (winner, returned, stages) = stats(&plan.unwrap());
+        assert_eq!((winner.as_str(), returned), ("EXPRESS_UPDATE", 0));
+        assert_eq!(stages.get_i32("nWouldModify").unwrap(), 1);
+        assert_eq!(stages.get_str("indexName").unwrap(), "_id_");
+        one.upsert = true;
+        let plan = store.explain_update(&op(), &ns("c"), &one, all);
+        assert_eq!(stats(&plan.unwrap()).0, "UPDATE IDHACK");
+        let delete = DeleteStatement::new(raw(&doc! { "_id": 5 }));
+        let plan = store.explain_delete(&op(), &ns("c"), &delete, all);
+        let (winner, _, stages) = stats(&plan.unwrap());
+        assert_eq!(winner, "EXPRESS_DELETE");
+        assert_eq!(stages.get_i32("nWouldDelete").unwrap(), 1);
         // A collection that is not there.
         update.upsert = true;
         let plan = store
