@@ -41,6 +41,8 @@ pub(super) fn beside(run: &RunRecord) -> Beside {
             "before: after the rebuild (after the load, where the engine cannot rebuild); after: \
              when the last round had settled. The maps of both \
              are below.",
+            "Sizes (MB) are of all files of a store, the log and what belongs to the server itself \
+             included; of PostgreSQL of the table and its key alone (pg_total_relation_size).",
             "Leaf fill is read from the files, page by page: of betree it is the share of its \
              extents in use, of WiredTiger the size of pages before compression against the \
              largest.",
@@ -158,8 +160,12 @@ fn fills(run: &RunRecord, targets: &[&str]) -> Grid {
                 .map(|n| figure(run, target, &round(n, fill), "device_write_bytes_per_row"))
                 .sum();
             let numbers = [
-                before("file_bytes").map(|b| b / 1e6),
-                after("file_bytes").map(|b| b / 1e6),
+                before("table_bytes")
+                    .or_else(|| before("file_bytes"))
+                    .map(|b| b / 1e6),
+                after("table_bytes")
+                    .or_else(|| after("file_bytes"))
+                    .map(|b| b / 1e6),
                 before("map_leaves"),
                 after("map_leaves"),
                 share(before("map_leaf_fill")),
@@ -210,7 +216,9 @@ fn rounds(run: &RunRecord, targets: &[&str]) -> Grid {
                     of("splits"),
                     of("merge_attempts"),
                     of("merges"),
-                    of("file_bytes").map(|b| b / 1e6),
+                    of("table_bytes")
+                        .or_else(|| of("file_bytes"))
+                        .map(|b| b / 1e6),
                 ];
                 values.extend(numbers.map(Value::Number));
                 lines.push(Line {
@@ -307,6 +315,56 @@ mod tests {
         let with_rates: Vec<_> = steps.into_iter().map(|s| (s, Vec::new())).collect();
         run.summary = summarize(&run.manifest, &with_rates, true);
         run
+    }
+
+    #[test]
+    fn sizes_are_of_the_table_where_the_server_tells_it() {
+        let mut told = run([10.0, 200.0]);
+        for result in &mut told.summary.results {
+            result.extra.insert("table_bytes".to_owned(), 3e6);
+        }
+        let size = |run: &RunRecord| {
+            let grid = &beside(run).measured[0];
+            let column = grid.columns.iter().position(|c| c == "MB after").unwrap();
+            grid.lines[0].values[column].clone()
+        };
+        assert_eq!(size(&told), Value::Number(Some(3.0)));
+        assert_ne!(size(&run([10.0, 200.0])), Value::Number(Some(3.0)));
+    }
+
+    #[test]
+    fn the_report_says_by_how_much_it_is_scaled() {
+        let mut run = run([10.0, 200.0]);
+        let step = run.manifest.plan.steps[0].clone();
+        let asked = [
+            ("load", 400_000),
+            ("round1", 40_000),
+            ("round2", 40_000),
+            ("round3", 40_000),
+        ];
+        run.manifest
+            .plan
+            .steps
+            .extend(asked.map(|(name, operations)| {
+                let mut step = step.clone();
+                step.name = name.to_owned();
+                step.operations = operations;
+                step.work = serde_json::json!({ "work": "load", "batch": 100 });
+                step
+            }));
+        let said = beside(&run).notes.remove(0);
+        assert!(
+            said.contains("2,000,000 rows 400,000 are loaded (1/5.00)"),
+            "{said}"
+        );
+        assert!(
+            said.contains("120,000 are (1/33.3), 100 at a time"),
+            "{said}"
+        );
+        assert!(
+            said.contains("that is 0.300 rows exchanged for each"),
+            "{said}"
+        );
     }
 
     #[test]

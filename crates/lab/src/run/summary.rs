@@ -197,6 +197,9 @@ fn extra(m: &Measured) -> BTreeMap<String, f64> {
             all.insert(name.to_owned(), after.saturating_sub(before) as f64);
         }
     }
+    if let Some(bytes) = of(&m.stats_after, target::TABLE_BYTES) {
+        all.insert(target::TABLE_BYTES.to_owned(), bytes as f64);
+    }
     all
 }
 

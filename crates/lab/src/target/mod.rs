@@ -20,7 +20,7 @@ pub mod tables;
 pub use database::{Configured, Connection, Database, Live, Meter, ServerFacts, Settled, State};
 pub use managed::Managed;
 pub use spec::parse_targets;
-pub(crate) use sql::{Engine, FILL, storage};
+pub(crate) use sql::{Engine, FILL, TABLE_BYTES, storage};
 pub use sql::{Line, Place, Private};
 
 use std::path::PathBuf;

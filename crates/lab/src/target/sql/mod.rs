@@ -28,6 +28,7 @@ mod value;
 mod verify;
 mod wire;
 
+pub(crate) use database::TABLE_BYTES;
 pub(super) use database::{answers, directory, open};
 pub(crate) use engine::Engine;
 pub(crate) use private::FILL;
