@@ -121,6 +121,7 @@ fn with_worker(
         iops: None,
         untouched: true,
         lost: false,
+        codecs: None,
         power: None,
     };
     lap.go()
@@ -226,6 +227,8 @@ pub(super) struct Lap<'r, 'p, 'a> {
     pub(super) untouched: bool,
     /// Whether the worker has no store that could be closed.
     pub(super) lost: bool,
+    /// The codecs its server tells of, once it was asked.
+    pub(super) codecs: Option<Vec<String>>,
     /// The file system of a store that is to lose power.
     pub(super) power: Option<Power>,
 }
@@ -325,7 +328,8 @@ impl Lap<'_, '_, '_> {
     }
 
     fn step(&mut self, step: &StepPlan) -> Result<()> {
-        if let Some(reason) = restart::unsupported(self.plan, self.target, step) {
+        let lacks = restart::unsupported(self.plan, self.target, step);
+        if let Some(reason) = lacks.or_else(|| self.lacks_codec(step)) {
             return self.pass_over(step, &reason);
         }
         let name = &self.target.name;

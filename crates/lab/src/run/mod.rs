@@ -7,6 +7,7 @@
 pub mod caps;
 mod cell;
 mod child;
+mod codecs;
 mod drawn;
 mod host;
 mod interrupt;

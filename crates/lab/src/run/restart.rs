@@ -21,7 +21,7 @@ use crate::load::{encode_histogram, no_latencies};
 use crate::record::{Ended, Integrity, Main, Plan, Setting, StepPlan, TargetSpec};
 use crate::sample::{Sampler, self_usage};
 use crate::store::StepDir;
-use crate::target::{self, FILL, Kind, Managed, Private};
+use crate::target::{self, CODEC, FILL, Kind, Managed, Private};
 use crate::worker::protocol::{Audit, Before, Event, Finished, Request};
 use crate::workload::iibench::Work;
 use crate::workload::program::Spec;
@@ -157,6 +157,7 @@ fn server_pages(private: &Private, setting: &Setting) -> Option<String> {
         return Some("it has no fill factor; see the steps without one".to_owned());
     }
     let named = setting.compressor.as_deref().filter(|name| *name != "none");
+    let named = named.filter(|name| private.codec(name).is_none());
     named.map(|name| format!("its codec cannot be chosen by name here ({name})"))
 }
 
@@ -186,8 +187,9 @@ pub(super) fn page_options(spec: &TargetSpec, setting: &Setting, options: &mut E
         Ok(Kind::Private(_)) => {
             let fill = setting.fill.map(|fill| (FILL.to_owned(), fill.to_string()));
             options.own.extend(fill);
-            if setting.compressor.is_some() {
+            if let Some(named) = &setting.compressor {
                 options.codec = Codec::None;
+                options.own.insert(CODEC.to_owned(), named.clone());
             }
             return;
         }

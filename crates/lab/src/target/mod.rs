@@ -20,7 +20,7 @@ pub mod tables;
 pub use database::{Configured, Connection, Database, Live, Meter, ServerFacts, Settled, State};
 pub use managed::Managed;
 pub use spec::parse_targets;
-pub(crate) use sql::{Engine, FILL, TABLE_BYTES, storage};
+pub(crate) use sql::{CODEC, Engine, FILL, TABLE_BYTES, storage};
 pub use sql::{Line, Place, Private};
 
 use std::path::PathBuf;
@@ -106,6 +106,14 @@ pub fn answers(uri: &str) -> Result<(), String> {
         return sql::answers(uri);
     }
     mongodb::answers(uri)
+}
+
+/// The codecs that a server tells of: MyRocks alone does.
+///
+/// # Errors
+/// What it answered instead.
+pub(crate) fn codecs(uri: &str) -> Result<Vec<String>, String> {
+    sql::codecs(uri)
 }
 
 /// The directory of the data of a server, which must be on this machine.

@@ -20,6 +20,7 @@ use crate::target::database::{Connection, Database, Live, Meter, ServerFacts, Se
 use crate::target::tables::Tables;
 use crate::worker::protocol::{Audit, Open};
 use crate::workload::iibench::Generator;
+use crate::workload::table::Value;
 
 /// A look at the server's state may take this share of the time.
 const LOOK_SHARE: u32 = 20;
@@ -65,6 +66,23 @@ pub(in crate::target) fn answers(text: &str) -> Result<(), String> {
         has_engine(wire.as_mut(), &address)?;
     }
     Ok(())
+}
+
+/// The codecs that MyRocks was built with, by RocksDB's names.
+///
+/// # Errors
+/// What it answered instead.
+pub(in crate::target) fn codecs(text: &str) -> Result<Vec<String>, String> {
+    let address: Address = text.parse()?;
+    let mut wire = wire::connect(&address)?;
+    let asked = "SELECT @@rocksdb_supported_compression_types";
+    let rows = wire.all(asked, Vec::new())?;
+    match rows.first().and_then(|row| row.first()) {
+        Some(Value::Text(list)) => Ok(list.split(',').map(str::to_owned).collect()),
+        other => Err(format!(
+            "the server does not list its codecs, but {other:?}"
+        )),
+    }
 }
 
 /// Where the data of a server's engine lie, if they lie on this machine.

@@ -29,9 +29,9 @@ mod verify;
 mod wire;
 
 pub(crate) use database::TABLE_BYTES;
-pub(super) use database::{answers, directory, open};
+pub(super) use database::{answers, codecs, directory, open};
 pub(crate) use engine::Engine;
-pub(crate) use private::FILL;
+pub(crate) use private::{CODEC, FILL};
 pub use private::{Line, Place, Private};
 
 use super::URI;

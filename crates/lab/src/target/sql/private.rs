@@ -35,6 +35,9 @@ use crate::target::{TLS, switch};
 /// What a step asks of the pages of an engine, among the options of [`Place`]: per cent.
 pub(crate) const FILL: &str = "fill_factor";
 
+/// What a step asks of the codec of pages, by name.
+pub(crate) const CODEC: &str = "codec_name";
+
 /// The option that names the storage engine.
 const ENGINE: &str = "engine";
 
@@ -212,6 +215,15 @@ impl Private {
         match (self.engine, place.options.codec) {
             (Engine::MyRocks, kv::Codec::Fast) => "fast",
             _ => "none",
+        }
+    }
+
+    /// The server's own word for a codec of pages; `None` where none can be chosen by that name.
+    #[must_use]
+    pub fn codec(&self, name: &str) -> Option<&'static str> {
+        match self.engine {
+            Engine::MyRocks => mariadb::codec(name),
+            _ => None,
         }
     }
 
@@ -516,6 +528,23 @@ mod tests {
             "{rocks}"
         );
         assert!(rocks.contains("--rocksdb_flush_log_at_trx_commit=1"));
+        let mut named = options.clone();
+        named.codec = kv::Codec::None;
+        for (name, word) in [("none", "kNoCompression"), ("zstd", "kZSTD")] {
+            named.own.insert(CODEC.to_owned(), name.to_owned());
+            let place = Place {
+                options: &named,
+                ..place
+            };
+            let rocks = words(&mariadb::settings(&place, Engine::MyRocks));
+            assert!(rocks.contains(&format!(";compression={word};")), "{rocks}");
+        }
+        let mine = private("mariadb:engine=myrocks");
+        assert_eq!(
+            (mine.codec("lz4"), mine.codec("zlib-6")),
+            (Some("kLZ4Compression"), None)
+        );
+        assert_eq!(private("mariadb").codec("none"), None);
         assert!(of(Engine::MyIsam).contains("--key_buffer_size=268435456"));
         assert!(of(Engine::Aria).contains("--aria_pagecache_buffer_size=268435456"));
         let post = words(&postgres::settings(&place));

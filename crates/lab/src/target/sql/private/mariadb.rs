@@ -8,7 +8,7 @@ use kv::{Codec, Durability};
 use rustix::process::geteuid;
 
 use super::super::engine::Engine;
-use super::{FILL, Place};
+use super::{CODEC, FILL, Place};
 use crate::programs::found;
 
 /// The socket, in the directory of the data.
@@ -215,14 +215,26 @@ fn innodb(place: &Place<'_>) -> Vec<OsString> {
     all
 }
 
+/// RocksDB's word for a codec; zstd is at its default level, 3.
+pub(super) fn codec(name: &str) -> Option<&'static str> {
+    match name {
+        "none" => Some("kNoCompression"),
+        "snappy" => Some("kSnappyCompression"),
+        "lz4" => Some("kLZ4Compression"),
+        "zstd" => Some("kZSTD"),
+        _ => None,
+    }
+}
+
 /// As the embedded RocksDB has it: a quarter of the cache for memtables, an eighth for one.
 fn myrocks(place: &Place<'_>) -> Vec<OsString> {
     let cache = place.options.cache.bytes();
     let direct = u8::from(place.direct());
-    let codec = match place.options.codec {
+    let named = place.options.own.get(CODEC).and_then(|name| codec(name));
+    let codec = named.unwrap_or(match place.options.codec {
         Codec::Fast => "kLZ4Compression",
         Codec::None => "kNoCompression",
-    };
+    });
     let family = [
         format!("write_buffer_size={}", cache / 8),
         format!("target_file_size_base={}", (cache / 4).max(8 << 20)),

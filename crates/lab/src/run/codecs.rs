@@ -1,0 +1,61 @@
+//! The codecs of a server that tells which it was built with: asked before the first step that
+//! names one, while the server of an earlier step is there.
+
+use super::cell::Lap;
+use crate::record::StepPlan;
+use crate::target::{self, Kind};
+
+impl Lap<'_, '_, '_> {
+    /// Why the server of this cell cannot do a step with the codec it asks for; `None` where it
+    /// can, and where nothing is asked.
+    pub(super) fn lacks_codec(&mut self, step: &StepPlan) -> Option<String> {
+        let named = step
+            .setting
+            .compressor
+            .as_deref()
+            .filter(|n| *n != "none")?;
+        match target::kind(self.target) {
+            Ok(Kind::Private(private)) if private.codec(named).is_some() => {}
+            _ => return None,
+        }
+        if self.codecs.is_none() {
+            let uri = self.uri.as_deref().filter(|_| self.server.is_some())?;
+            // One that does not tell is tried: a codec that it lacks keeps it from starting.
+            self.codecs = target::codecs(uri).ok();
+        }
+        missing(self.codecs.as_deref()?, named)
+    }
+}
+
+/// Why a codec is not among those a server tells of.
+fn missing(known: &[String], named: &str) -> Option<String> {
+    // RocksDB lists zstd under the name it had before its format was final.
+    let own = |name: &&String| {
+        let name = name.to_ascii_lowercase();
+        name.strip_suffix("notfinal").unwrap_or(&name) == named
+    };
+    let none = !known.iter().any(|name| own(&name));
+    none.then(|| format!("it was built without {named}: it has {}", known.join(", ")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn codecs_are_known_by_the_names_servers_list() {
+        let of = |list: &str, named| {
+            let known: Vec<String> = list.split(',').map(str::to_owned).collect();
+            missing(&known, named)
+        };
+        for named in ["snappy", "lz4", "zstd"] {
+            assert_eq!(of("Snappy,Zlib,LZ4,LZ4HC,ZSTDNotFinal", named), None);
+            assert_eq!(of("Snappy,LZ4,ZSTD", named), None);
+        }
+        let why = of("Snappy,Zlib,LZ4HC", "lz4").unwrap();
+        assert!(
+            why.contains("without lz4") && why.contains("LZ4HC"),
+            "{why}"
+        );
+    }
+}
