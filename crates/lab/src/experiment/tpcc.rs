@@ -66,7 +66,10 @@ fn within(sizes: &Sizes, variant: &str, caps: &[u64]) -> Vec<StepPlan> {
     let warehouses = (sizes.rows / WAREHOUSE).max(1);
     let load = step(
         "load",
-        format!("load {warehouses} warehouses, texts as by {variant}"),
+        match warehouses {
+            1 => format!("load one warehouse, texts as by {variant}"),
+            n => format!("load {n} warehouses, texts as by {variant}"),
+        },
         Task::Fill { tables: 0 },
         sizes.load_seconds,
         Setting::default(),

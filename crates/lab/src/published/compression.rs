@@ -31,6 +31,9 @@ pub(super) fn beside(run: &RunRecord) -> Beside {
             "Inside the engines bytes and CPU are those of the whole load with its settling; \
              points are read from a store that was closed, dropped from the page cache and opened \
              again.",
+            "Sizes are of all files of a store. Those of a server have its system tables and logs \
+             in them, which do not compress: with little data they are the most of it, and what a \
+             codec saves is hidden behind them.",
         ]),
     }
 }

@@ -1,7 +1,7 @@
 //! What the page says, without a browser.
 
 use crate::analysis::{main_rates, summarize};
-use crate::record::{LoadKind, Main, RunRecord, StepRecord, StepState};
+use crate::record::{LoadKind, Main, Preset, RunRecord, StepRecord, StepState};
 use crate::report::fixture::{Shape, run};
 use crate::report::{ReportError, render};
 
@@ -221,6 +221,26 @@ fn a_mix_is_spoken_of_in_one_word() {
     }
     let text = crate::export::export(&record, crate::export::Format::Markdown).unwrap();
     assert!(text.contains("### requests (requests)"), "{text}");
+}
+
+#[test]
+fn a_smoke_run_says_so_first_and_a_short_step_has_no_cliff() {
+    let mut record = run(&Shape::default());
+    let said = |record: &RunRecord| section(&render(record).unwrap(), "verdict").to_owned();
+    let quick = said(&record);
+    assert!(quick.contains("falls off the cliff") && !quick.contains("A smoke run"));
+    record.manifest.plan.preset = Preset::Smoke;
+    let smoke = said(&record);
+    assert!(
+        smoke.contains("A smoke run shows that everything works"),
+        "{smoke}"
+    );
+    for step in &mut record.steps {
+        step.series.truncate(4);
+    }
+    let short = said(&record);
+    assert!(!short.contains("falls off the cliff"), "{short}");
+    assert!(!short.contains("Last tenth against first tenth"), "{short}");
 }
 
 #[test]

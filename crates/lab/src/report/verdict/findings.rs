@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::analysis::{ComparisonRow, Verdict};
+use crate::analysis::{ComparisonRow, Verdict, escaped, limits_of_caps};
 use crate::report::compare::{self, times};
 use crate::report::format;
 use crate::report::model::{StepView, View};
@@ -12,6 +12,8 @@ use super::cut;
 
 /// A last tenth below this share of the first tenth is called a cliff.
 const CLIFF: f64 = 0.5;
+/// Of fewer whole seconds a first and a last tenth are too short for a cliff.
+const CLIFF_SECONDS: usize = 5;
 /// A worst second below this share of the median second is called a stop.
 const STOP: f64 = 0.1;
 /// Without intervals (a single repeat) a cost explains a difference when it is this many times as
@@ -65,8 +67,17 @@ pub(crate) fn findings(view: &View<'_>) -> Vec<Finding> {
     found.extend(view.steps.iter().flat_map(|s| cliffs(view, s)));
     found.extend(view.steps.iter().flat_map(|s| stops(view, s)));
     found.extend(amplification(view));
+    found.extend(escapes(view));
     found.extend(limits_of_validity(view));
     found
+}
+
+/// Whose writes passed by the caps of the run.
+fn escapes(view: &View<'_>) -> Option<Finding> {
+    let mut targets = view.targets.iter();
+    let text = targets.any(|t| escaped(view.run, t.name));
+    let text = limits_of_caps(view.run).filter(|_| text)?;
+    Some(Finding::new("warning", "warn", text, "tested"))
 }
 
 fn unusable(view: &View<'_>) -> Vec<Finding> {
@@ -296,11 +307,17 @@ fn ceiling(view: &View<'_>, step: &StepView<'_>) -> Option<Finding> {
 
 /// First and last tenth of a target that fell below half of its first rate.
 pub(crate) fn fallen(view: &View<'_>, step: &StepView<'_>, target: usize) -> Option<(f64, f64)> {
-    if !step.usable(target) || view.ceiling(target) {
+    if !step.usable(target) || view.ceiling(target) || brief(step, target) {
         return None;
     }
     let (first, last) = tenths(step, target)?;
     (last / first < CLIFF).then_some((first, last))
+}
+
+/// Whether every repeat of a target was too short for its tenths to say anything.
+fn brief(step: &StepView<'_>, target: usize) -> bool {
+    let mut own = step.cells.iter().filter(|c| c.target == target);
+    own.all(|cell| cell.whole_seconds().count() < CLIFF_SECONDS)
 }
 
 fn tenths(step: &StepView<'_>, target: usize) -> Option<(f64, f64)> {
@@ -328,7 +345,10 @@ fn cliffs(view: &View<'_>, step: &StepView<'_>) -> Vec<Finding> {
                 format::number(first)
             );
             found.push(Finding::new("cliff", "bad", text, &href));
-        } else if let Some(share) = step.metric(target, "flatness") {
+        } else if let Some(share) = step
+            .metric(target, "flatness")
+            .filter(|_| !brief(step, target))
+        {
             // The repeats' own shares: the tenths' medians may be of different repeats.
             holds.push(format!("{name} {}", format::percent(share)));
         }

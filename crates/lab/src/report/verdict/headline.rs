@@ -1,6 +1,7 @@
 //! The headline of a report, and the line below it: the one thing to take away, and what happened
 //! to the targets that did not do well.
 
+use crate::record::Preset;
 use crate::report::compare::times;
 use crate::report::format;
 use crate::report::model::{StepView, View};
@@ -8,6 +9,10 @@ use crate::report::model::{StepView, View};
 use super::contest::Contest;
 use super::cut::cuts;
 use super::findings::fallen;
+
+/// What a reader must know of a run at the preset `smoke` before anything else.
+const SMOKE: &str = "A smoke run shows that everything works; its figures are of too little data \
+                     and time to say which target is faster";
 
 /// The headline.
 pub(crate) fn headline(view: &View<'_>) -> String {
@@ -97,7 +102,9 @@ pub(crate) fn beside(view: &View<'_>) -> String {
         let said: Vec<&str> = said.iter().map(String::as_str).collect();
         (!said.is_empty()).then(|| format!("{} {}", view.name(target), listed(&said)))
     };
-    let all: Vec<String> = (0..view.targets.len()).filter_map(of).collect();
+    let all = (0..view.targets.len()).filter_map(of);
+    let smoke = (view.run.manifest.plan.preset == Preset::Smoke).then(|| SMOKE.to_owned());
+    let all: Vec<String> = smoke.into_iter().chain(all).collect();
     all.join("; ")
 }
 
