@@ -42,7 +42,7 @@ pub(super) fn beside(run: &RunRecord) -> Beside {
              when the last round had settled. The maps of both \
              are below.",
             "Sizes (MB) are of all files of a store, the log and what belongs to the server itself \
-             included; of PostgreSQL of the table and its key alone (pg_total_relation_size).",
+             included; of InnoDB and PostgreSQL of the files of the table and its key alone.",
             "Leaf fill is read from the files, page by page: of betree it is the share of its \
              extents in use, of WiredTiger the size of pages before compression against the \
              largest.",

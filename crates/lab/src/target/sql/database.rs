@@ -29,6 +29,14 @@ const LOOK_SHARE: u32 = 20;
 /// what there is.
 pub(crate) const TABLE_BYTES: &str = "table_bytes";
 
+/// The question for the size of the table's file in InnoDB.
+fn tablespace() -> String {
+    format!(
+        "SELECT CAST(FILE_SIZE AS UNSIGNED) FROM information_schema.INNODB_SYS_TABLESPACES WHERE \
+         NAME = CONCAT(DATABASE(), '/{TABLE}')"
+    )
+}
+
 /// An open server.
 pub(super) struct Server {
     address: Address,
@@ -205,6 +213,15 @@ impl Server {
         wire.number(&asked).ok()
     }
 
+    /// Bytes of the files of the table with its indexes, of engines that tell them at no cost.
+    fn own_size(&self, wire: &mut dyn Wire) -> Option<u64> {
+        match self.address.engine {
+            Engine::Heap => self.size(wire),
+            Engine::InnoDb => wire.number(&tablespace()).ok(),
+            Engine::MyRocks | Engine::MyIsam | Engine::Aria => None,
+        }
+    }
+
     /// What it says now; what it does not say stays as it was in `last`.
     fn look(&self, wire: &mut dyn Wire, last: &State) -> State {
         // The files of a server of ours are seen.
@@ -213,9 +230,11 @@ impl Server {
         let told = stats::ask(wire, self.address.engine);
         let mut stats = told.map_or_else(|_| last.stats.clone(), |s| stats::since(s, &self.base));
         // Its directory has a log and system tables in it, of more bytes than a small table.
-        if seen && !self.own && self.address.engine == Engine::Heap {
-            let size = self.size(wire).map(|bytes| (TABLE_BYTES.to_owned(), bytes));
-            stats.counters.extend(size);
+        if seen && !self.own {
+            let size = self.own_size(wire);
+            stats
+                .counters
+                .extend(size.map(|bytes| (TABLE_BYTES.to_owned(), bytes)));
         }
         State { stats, file_bytes }
     }
