@@ -51,7 +51,8 @@ def table(rows):
     for row in rows:
         spread = "-" if row.spread is None else f"{row.spread[0]:.3f} to {row.spread[1]:.3f}"
         figures = f"{number(row.ours)} | {number(row.theirs)} | {row.unit} | {row.ratio:.3f}"
-        lines.append(f"| {row.what} | {figures} | {spread} | {row.repeats} | {row.bound} | {row.verdict} |")
+        judged = f"{row.repeats} | {row.bound} | {row.verdict}"
+        lines.append(f"| {row.what} | {figures} | {spread} | {judged} |")
     return "\n".join(lines)
 
 

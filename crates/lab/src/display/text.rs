@@ -173,7 +173,8 @@ pub fn step_line(plan: &Plan, s: &StepSummary) -> String {
     };
     format!(
         "{} r{} {:<6} {:>8} {what}, first tenth {}, last tenth {}, worst second {}, p99 {:.1} ms, \
-         max {:.0} ms, stalls {} s, written {}/{one}, cpu {cpu}, files {}, settle {settle}{validity}",
+         max {:.0} ms, stalls {} s, written {}/{one}, cpu {cpu}, files {}, settle \
+         {settle}{validity}",
         s.target,
         s.repeat,
         s.step,

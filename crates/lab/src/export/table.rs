@@ -21,7 +21,8 @@ pub(super) fn separated(summary: &RunSummary, delimiter: u8) -> String {
 }
 
 /// A table for each step: a line for each metric measured on any target, a column for each target.
-/// The head of a mix says what its rates and costs count. Intervals stand behind the median: `101 [100, 102]`.
+/// The head of a mix says what its rates and costs count. Intervals stand behind the median:
+/// `101 [100, 102]`.
 pub(super) fn markdown(plan: &Plan, summary: &RunSummary) -> String {
     let mut steps: Vec<&str> = Vec::new();
     for entry in &summary.results {

@@ -199,13 +199,8 @@ fn shapes(run: &RunRecord, capped: &[&str]) -> Vec<Shape> {
         return Vec::new();
     };
     let rate = |target: &str, step: &str| figure(run, target, step, "median_second");
-    let families: Vec<(&str, Option<Family>)> = run
-        .manifest
-        .plan
-        .targets
-        .iter()
-        .map(|t| (t.name.as_str(), family(t)))
-        .collect();
+    let all = run.manifest.plan.targets.iter();
+    let families: Vec<(&str, Option<Family>)> = all.map(|t| (t.name.as_str(), family(t))).collect();
     let mut shapes = Vec::new();
     for (target, family) in families.iter().filter(|_| tight != loose) {
         // Over all caps, or between the two loosest.

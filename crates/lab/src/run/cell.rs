@@ -86,8 +86,7 @@ fn with_worker(
         Kind::Private(_) => said_before(&server_log(runner, cell, spec)),
         Kind::Embedded(_) | Kind::Managed(_) | Kind::Foreign(_) => 0,
     };
-    let first = restart::first(plan, spec).map(|step| &step.setting);
-    let setting = first.cloned().unwrap_or_default();
+    let setting = restart::first(plan, spec).map_or_else(Setting::default, |s| s.setting.clone());
     let server = server(runner, plan, (cell, spec), &setting, (dir, &envelope, said))?;
     let uri = address(&kind, server.as_ref());
     // A worker that holds no engine stays outside of the limits.

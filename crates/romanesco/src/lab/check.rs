@@ -10,9 +10,10 @@ const DEFAULT_RULES: [&str; 2] = ["rate_mean<-5%", "write_amplification>+5%"];
 
 #[derive(clap::Args)]
 #[command(
-    after_help = "Exit code: 0 ok, 1 regression, 2 invalid run, 3 error, 64 wrong use.\n\nExample: romanesco \
-lab check out/after --base out/before --fail-if 'ips<-5%' --fail-if 'stall_seconds>0'\n  \
-(or --base before.json, kept by `romanesco lab export out/before --format json -o before.json`)"
+    after_help = "Exit code: 0 ok, 1 regression, 2 invalid run, 3 error, 64 wrong use.\n\nExample: \
+romanesco lab check out/after --base out/before --fail-if 'ips<-5%' --fail-if \
+'stall_seconds>0'\n  (or --base before.json, kept by `romanesco lab export out/before --format \
+json -o before.json`)"
 )]
 pub(crate) struct Args {
     /// The results directory

@@ -74,8 +74,8 @@ pub(crate) struct Args {
     #[arg(long, env = "LAB_THREADS")]
     threads: Option<u32>,
     /// Rows per second for loads, transactions (tpcc, oltp-read-only) or requests (linkbench) for
-    /// mixes, open loop; `max` for as fast as they go; `auto` to look for the highest rate that is sustained
-    /// [default: max]
+    /// mixes, open loop; `max` for as fast as they go; `auto` to look for the highest rate that is
+    /// sustained [default: max]
     #[arg(long, env = "LAB_RATE")]
     rate: Option<Rate>,
     /// Arrivals of open loops: poisson or uniform [default: poisson]
