@@ -61,7 +61,7 @@ def pytest(server, suite, path, files, environment, more=()):
     command = [python(), "-m", "pytest", "-q", "-o", "addopts=", "-o", "filterwarnings="]
     for plugin in ("cacheprovider", "threadexception", "unraisableexception"):
         command += ["-p", f"no:{plugin}"]
-    command += ["--timeout=60", "--timeout-method=thread", f"--junitxml={report}", *more, *files]
+    command += ["--timeout=120", "--timeout-method=thread", f"--junitxml={report}", *more, *files]
     subprocess.run(
         command,
         cwd=path,
