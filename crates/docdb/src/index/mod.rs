@@ -77,6 +77,16 @@ pub struct Entry<'a> {
     pub record: RecordId,
 }
 
+impl<'a> Entry<'a> {
+    /// The key with its type bits.
+    pub(crate) fn key(&self) -> Key<'a> {
+        Key {
+            bytes: self.key,
+            type_bits: self.type_bits,
+        }
+    }
+}
+
 /// What makes an [`Index`] beside its specification.
 pub(crate) struct Parts {
     pub(crate) number: u32,

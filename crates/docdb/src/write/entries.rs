@@ -10,7 +10,7 @@ use std::ops::Bound;
 use std::sync::Arc;
 
 use bson::{Bson, RawBsonRef, RawDocument, doc};
-use kv::{Direction, KeyRange};
+use kv::{Direction, KeyRange, TreeId};
 use query::update::Update;
 use query::{Code, Error, Result};
 
@@ -250,11 +250,10 @@ impl Work<'_> {
         key: Key<'_>,
         record: &RecordId,
     ) -> Result<()> {
-        let (mut entry, mut value) = self.take_entry();
-        index.append_entry(key, record, &mut entry, &mut value);
-        let put = self.txn()?.put_blind(index.tree(), &entry, &value);
-        self.give_entry(entry, value);
-        put.map_err(error::engine)
+        self.with_entry(index, key, record, |work, entry, value| {
+            let put = work.txn()?.put_blind(index.tree(), entry, value);
+            put.map_err(error::engine)
+        })
     }
 
     /// Put a new entry of a unique index.
@@ -265,21 +264,22 @@ impl Work<'_> {
         key: Key<'_>,
         record: &RecordId,
     ) -> Result<()> {
-        let (mut entry, mut value) = self.take_entry();
-        index.append_entry(key, record, &mut entry, &mut value);
-        self.intend(index.tree(), &entry)?;
-        let fresh = index.spec().is_id() && is_highest(collection, &entry);
-        let txn = self.txn()?;
-        let put = if fresh {
-            txn.put(index.tree(), &entry, &value)
-        } else {
-            txn.insert(index.tree(), &entry, &value)
-        };
-        self.give_entry(entry, value);
-        match put {
-            Err(e) if e.kind() == kv::ErrorKind::Exists => Err(duplicate(collection, index, key)),
-            other => other.map_err(error::engine),
-        }
+        self.with_entry(index, key, record, |work, entry, value| {
+            work.intend(index.tree(), entry)?;
+            let fresh = index.spec().is_id() && is_highest(collection, entry);
+            let txn = work.txn()?;
+            let put = if fresh {
+                txn.put(index.tree(), entry, value)
+            } else {
+                txn.insert(index.tree(), entry, value)
+            };
+            match put {
+                Err(e) if e.kind() == kv::ErrorKind::Exists => {
+                    Err(duplicate(collection, index, key))
+                }
+                other => other.map_err(error::engine),
+            }
+        })
     }
 
     /// Check that no other document has this key, of an index that is to become unique. Whoever
@@ -291,11 +291,10 @@ impl Work<'_> {
         key: Key<'_>,
         record: &RecordId,
     ) -> Result<()> {
-        let txn = self.txn()?;
-        // No entry is the key alone: it is there for the conflict, and gone with it.
+        // No entry is the key alone.
         let tree = index.tree();
-        txn.put(tree, key.bytes, &[]).map_err(error::engine)?;
-        txn.delete(tree, key.bytes).map_err(error::engine)?;
+        self.clear(tree, key.bytes)?;
+        let txn = self.txn()?;
         let range = KeyRange {
             start: Bound::Included(key.bytes),
             end: Bound::Unbounded,
@@ -315,17 +314,13 @@ impl Work<'_> {
     /// Remove an entry. The document's record is written in the same transaction, so that two
     /// transactions that do this conflict there.
     fn delete_entry(&mut self, index: &Index, key: Key<'_>, record: &RecordId) -> Result<()> {
-        let (mut entry, mut value) = self.take_entry();
-        index.append_entry(key, record, &mut entry, &mut value);
-        let deleted = match index.unique() && !index.is_ready() {
-            true => self.delete_own(index, &entry, record),
-            false => {
-                let deleted = self.txn()?.delete_blind(index.tree(), &entry);
-                deleted.map_err(error::engine)
-            }
-        };
-        self.give_entry(entry, value);
-        deleted
+        if index.unique() && !index.is_ready() {
+            return self.delete_own(index, key, record);
+        }
+        self.with_entry(index, key, record, |work, entry, _| {
+            let deleted = work.txn()?.delete_blind(index.tree(), entry);
+            deleted.map_err(error::engine)
+        })
     }
 
     /// Put an entry of a unique index that is built over the document's own: until the build has
@@ -340,23 +335,28 @@ impl Work<'_> {
         if self.is_anothers(index, key.bytes, record)? {
             return Err(duplicate(collection, index, key));
         }
-        let (mut entry, mut value) = self.take_entry();
-        index.append_entry(key, record, &mut entry, &mut value);
-        let put = self.txn()?.put(index.tree(), &entry, &value);
-        self.give_entry(entry, value);
-        put.map_err(error::engine)
+        self.with_entry(index, key, record, |work, entry, value| {
+            let put = work.txn()?.put(index.tree(), entry, value);
+            put.map_err(error::engine)
+        })
     }
 
     /// Remove an entry of a unique index that is built, unless another document has put the same
     /// key. One that a transaction does not see may have come since it began: then it must conflict
-    /// with whoever put it, and to remove what is not there conflicts with nobody.
-    fn delete_own(&mut self, index: &Index, entry: &[u8], record: &RecordId) -> Result<()> {
-        if self.is_anothers(index, entry, record)? {
+    /// with whoever put it.
+    fn delete_own(&mut self, index: &Index, key: Key<'_>, record: &RecordId) -> Result<()> {
+        if self.is_anothers(index, key.bytes, record)? {
             return Ok(());
         }
+        self.clear(index.tree(), key.bytes)
+    }
+
+    /// See to it that a key is not there, in conflict with whoever puts it at the same time: to
+    /// remove what is not there conflicts with nobody, so it is put before.
+    fn clear(&mut self, tree: TreeId, key: &[u8]) -> Result<()> {
         let txn = self.txn()?;
-        txn.put(index.tree(), entry, &[]).map_err(error::engine)?;
-        txn.delete(index.tree(), entry).map_err(error::engine)?;
+        txn.put(tree, key, &[]).map_err(error::engine)?;
+        txn.delete(tree, key).map_err(error::engine)?;
         Ok(())
     }
 
@@ -388,17 +388,23 @@ impl Work<'_> {
         Ok(())
     }
 
-    fn take_entry(&mut self) -> (Vec<u8>, Vec<u8>) {
+    /// Do something with the key and the value of an entry, made in buffers that are kept.
+    fn with_entry<R>(
+        &mut self,
+        index: &Index,
+        key: Key<'_>,
+        record: &RecordId,
+        body: impl FnOnce(&mut Self, &[u8], &[u8]) -> R,
+    ) -> R {
         let mut entry = std::mem::take(&mut self.entry_key);
         let mut value = std::mem::take(&mut self.entry_value);
         entry.clear();
         value.clear();
-        (entry, value)
-    }
-
-    fn give_entry(&mut self, entry: Vec<u8>, value: Vec<u8>) {
+        index.append_entry(key, record, &mut entry, &mut value);
+        let done = body(self, &entry, &value);
         self.entry_key = entry;
         self.entry_value = value;
+        done
     }
 
     /// The record of a document that is new in a clustered collection.

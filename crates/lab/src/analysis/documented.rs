@@ -6,10 +6,10 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::METRICS;
-use super::fixture::{manifest, run, step};
+use super::fixture::{manifest, run, step, target_record};
 use crate::record::{
     EngineCounter, EnvelopeLine, EnvelopeRecord, Estimate, IntervalRow, QuerySummary, SeriesRow,
-    Stall, StepState, StepStatus, TargetRecord,
+    Stall, StepState, StepStatus,
 };
 
 const PAGE: &str = include_str!("../../../../docs/results.md");
@@ -73,7 +73,7 @@ fn every_field_of_every_record_is_explained() {
         at: String::new(),
         message: None,
     }));
-    add(value(&target()));
+    add(value(&target_record("", false)));
     assert!(100 < fields.len(), "{}", fields.len());
     for field in fields {
         assert!(
@@ -100,22 +100,5 @@ fn keys(record: &Value, into: &mut BTreeSet<String>) {
         }
         Value::Array(items) => items.iter().for_each(|item| keys(item, into)),
         _ => {}
-    }
-}
-
-fn target() -> TargetRecord {
-    TargetRecord {
-        name: String::new(),
-        engine: String::new(),
-        version: String::new(),
-        license: String::new(),
-        ours: false,
-        options: Vec::new(),
-        changed: Vec::new(),
-        cache_bytes: 0,
-        durability: String::new(),
-        compression: String::new(),
-        direct_io: false,
-        notes: Vec::new(),
     }
 }

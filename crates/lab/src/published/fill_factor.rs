@@ -123,6 +123,12 @@ fn over_rounds(run: &RunRecord, target: &str, fill: Option<u8>, counter: &str) -
     (1..=ROUNDS).map(of).sum()
 }
 
+/// The size of the table, or of all files where the server does not tell it, in MB.
+fn megabytes(of: impl Fn(&str) -> Option<f64>) -> Option<f64> {
+    let bytes = of("table_bytes").or_else(|| of("file_bytes"));
+    bytes.map(|bytes| bytes / 1e6)
+}
+
 const FILL_COLUMNS: [&str; 16] = [
     "fill %",
     "MB before",
@@ -160,12 +166,8 @@ fn fills(run: &RunRecord, targets: &[&str]) -> Grid {
                 .map(|n| figure(run, target, &round(n, fill), "device_write_bytes_per_row"))
                 .sum();
             let numbers = [
-                before("table_bytes")
-                    .or_else(|| before("file_bytes"))
-                    .map(|b| b / 1e6),
-                after("table_bytes")
-                    .or_else(|| after("file_bytes"))
-                    .map(|b| b / 1e6),
+                megabytes(before),
+                megabytes(after),
                 before("map_leaves"),
                 after("map_leaves"),
                 share(before("map_leaf_fill")),
@@ -216,9 +218,7 @@ fn rounds(run: &RunRecord, targets: &[&str]) -> Grid {
                     of("splits"),
                     of("merge_attempts"),
                     of("merges"),
-                    of("table_bytes")
-                        .or_else(|| of("file_bytes"))
-                        .map(|b| b / 1e6),
+                    megabytes(of),
                 ];
                 values.extend(numbers.map(Value::Number));
                 lines.push(Line {

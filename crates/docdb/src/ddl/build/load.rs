@@ -18,7 +18,7 @@ use super::scan::Found;
 use super::sorter::{Entry, Sorted};
 use crate::collection::Collection;
 use crate::error;
-use crate::index::{self, Index, Key, KeySet};
+use crate::index::{self, Index, KeySet};
 use crate::op::Op;
 use crate::store::Store;
 use crate::work::Work;
@@ -144,11 +144,7 @@ impl Load<'_, '_> {
         }
         let document = RawDocument::from_bytes(&self.document)?;
         self.index.maker().keys(document, &mut self.keys)?;
-        let key = Key {
-            bytes: entry.key,
-            type_bits: entry.type_bits,
-        };
-        Ok(self.keys.keys().any(|there| there == key))
+        Ok(self.keys.keys().any(|there| there == entry.key()))
     }
 
     /// Check that a key that is there belongs to the same document: a writer has put it.
@@ -160,10 +156,6 @@ impl Load<'_, '_> {
         if self.read(key, &value)?.record == entry.record {
             return Ok(());
         }
-        let key = Key {
-            bytes: entry.key,
-            type_bits: entry.type_bits,
-        };
-        Err(duplicate(self.collection, self.index, key))
+        Err(duplicate(self.collection, self.index, entry.key()))
     }
 }
