@@ -3,6 +3,7 @@
 //! Each way the worker process is replaced by a new one in the same envelope, so that nothing of
 //! the old store is left in memory.
 
+use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::mem;
 use std::path::{Path, PathBuf};
@@ -325,6 +326,11 @@ impl Lap<'_, '_, '_> {
                 other => return Err(unexpected(&other)),
             }
         };
+        // What is acknowledged while the power is being cut may be lost (P2).
+        let before_cut = match self.power {
+            Some(_) => Some(acknowledged.sizes()?),
+            None => None,
+        };
         crash(self.power.as_ref(), self.server.take(), &mut self.worker)?;
         let end = observer.sample();
         watch.progress.verifying();
@@ -348,7 +354,11 @@ impl Lap<'_, '_, '_> {
             Integrity::default(),
             (lab_before, self_usage()),
         );
-        self.reopen(step, &acknowledged, &mut measured)?;
+        let request = Request::Audit {
+            acknowledged: acknowledged.0.clone(),
+            before_cut,
+        };
+        self.reopen(step, &request, &mut measured)?;
         Ok(measured)
     }
 
@@ -356,7 +366,7 @@ impl Lap<'_, '_, '_> {
     fn reopen(
         &mut self,
         step: &StepPlan,
-        acknowledged: &Acknowledged,
+        request: &Request,
         measured: &mut Measured,
     ) -> Result<()> {
         self.lost = true;
@@ -396,10 +406,7 @@ impl Lap<'_, '_, '_> {
             Err(e) => return Err(e),
         }
         self.lost = false;
-        let request = Request::Audit {
-            acknowledged: acknowledged.0.clone(),
-        };
-        let audit = match self.ask(&request)? {
+        let audit = match self.ask(request)? {
             Event::Audited(audit) => audit,
             other => return Err(unexpected(&other)),
         };
@@ -468,6 +475,18 @@ impl Acknowledged {
         clear(&path)?;
         vfs::ensure_dir(&path).map_err(|e| Error::io("create", &path, &e))?;
         Ok(Acknowledged(path))
+    }
+
+    /// How much of each file there is by now.
+    fn sizes(&self) -> Result<BTreeMap<String, u64>> {
+        let failed = |e| Error::io("read", &self.0, &e);
+        let mut sizes = BTreeMap::new();
+        for entry in fs::read_dir(&self.0).map_err(failed)? {
+            let entry = entry.map_err(failed)?;
+            let size = entry.metadata().map_err(failed)?.len();
+            sizes.insert(entry.file_name().to_string_lossy().into_owned(), size);
+        }
+        Ok(sizes)
     }
 }
 

@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 
 use super::tables::Tables;
 use crate::record::Integrity;
-use crate::worker::protocol::Audit;
+use crate::worker::protocol::{Audit, Told};
 
 /// Which rows are there: those numbered `low..high`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -154,12 +154,11 @@ pub trait Database: Send + Sync {
     /// What it says of itself now.
     fn state(&self) -> State;
 
-    /// Compare what a killed process left with the rows acknowledged to each client, in the order
-    /// of its commits.
+    /// Compare what a killed process left with what each client had been told.
     ///
     /// # Errors
     /// A sentence; so too for a target whose process is not the lab's to end.
-    fn audit(&mut self, told: &[Vec<u64>]) -> Result<Audit, String> {
+    fn audit(&mut self, told: &[Told]) -> Result<Audit, String> {
         let clients = told.len();
         Err(format!(
             "what was acknowledged to {clients} clients cannot be looked for in a server"

@@ -4,10 +4,13 @@
 //! I1: a row is in a file only after its commit returned. I2: the files of a client are in the
 //! order of its commits. What was written survives the process, since it is in the page cache.
 
+use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::ops::Range;
 use std::path::Path;
+
+use super::protocol::Told;
 
 /// The file of one client.
 pub(super) struct Acknowledged(File);
@@ -33,14 +36,24 @@ impl Acknowledged {
     }
 }
 
-/// The rows acknowledged to each client, in the order of the commits. A number cut off at the end
-/// of a file is passed over.
-pub(super) fn read(directory: &Path) -> io::Result<Vec<Vec<u64>>> {
+/// What each client was told; due is what the files held at the sizes `before_cut`, where there was
+/// a cut. A number cut off at the end of a file, or at its size before, is passed over.
+pub(super) fn read(
+    directory: &Path,
+    before_cut: Option<&BTreeMap<String, u64>>,
+) -> io::Result<Vec<Told>> {
     let mut clients = Vec::new();
     for entry in fs::read_dir(directory)? {
-        let bytes = fs::read(entry?.path())?;
+        let entry = entry?;
+        let bytes = fs::read(entry.path())?;
         let (numbers, _) = bytes.as_chunks::<8>();
-        clients.push(numbers.iter().map(|n| u64::from_be_bytes(*n)).collect());
+        let rows: Vec<u64> = numbers.iter().map(|n| u64::from_be_bytes(*n)).collect();
+        let due = before_cut.map_or(rows.len(), |sizes| {
+            let size = entry.file_name().to_str().and_then(|name| sizes.get(name));
+            let held = size.map_or(0, |bytes| bytes / 8);
+            usize::try_from(held).map_or(rows.len(), |held| held.min(rows.len()))
+        });
+        clients.push(Told { rows, due });
     }
     Ok(clients)
 }
@@ -57,8 +70,21 @@ mod tests {
         one.note(11..12).unwrap();
         one.0.write_all(&[0, 0, 0]).unwrap();
         Acknowledged::create(dir.path(), 1).unwrap();
-        let mut read = read(dir.path()).unwrap();
-        read.sort();
-        assert_eq!(read, [vec![], vec![5, 6, 7, 11]]);
+        let told = |before: Option<&BTreeMap<String, u64>>| {
+            let mut read = read(dir.path(), before).unwrap();
+            read.sort_by_key(|told| told.rows.len());
+            read
+        };
+        let client = |rows: &[u64], due| Told {
+            rows: rows.to_vec(),
+            due,
+        };
+        let all = client(&[5, 6, 7, 11], 4);
+        assert_eq!(told(None), [client(&[], 0), all]);
+        let cut = BTreeMap::from([("0".to_owned(), 3 * 8 + 5)]);
+        assert_eq!(
+            told(Some(&cut)),
+            [client(&[], 0), client(&[5, 6, 7, 11], 3)]
+        );
     }
 }

@@ -44,6 +44,8 @@ pub enum Request {
     Audit {
         /// Where the clients wrote it down.
         acknowledged: PathBuf,
+        /// The sizes, by name, that its files had when the power was about to be cut.
+        before_cut: Option<BTreeMap<String, u64>>,
     },
     /// Try codecs on what the files below a directory hold. Ends with `codecs`.
     Codecs {
@@ -121,10 +123,20 @@ pub struct Before {
     pub bytes: u64,
 }
 
+/// What one client was told.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Told {
+    /// The rows acknowledged to it, in the order of its commits.
+    pub rows: Vec<u64>,
+    /// So many of the first must be there. Those behind were acknowledged while the power was being
+    /// cut.
+    pub due: usize,
+}
+
 /// What a killed store holds, against what was acknowledged before.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Audit {
-    /// Rows whose commit had returned.
+    /// Rows whose commit had returned, before the power began to be cut if it was.
     pub acknowledged: u64,
     /// Rows in the store.
     pub found: u64,

@@ -94,8 +94,11 @@ fn answer(
     match request {
         Request::Step(plan) => step::run(open, &plan, &emit).map(|f| Event::Finished(Box::new(f))),
         Request::Settle { seconds_max } => settle(open, seconds_max, emit),
-        Request::Audit { acknowledged } => {
-            let told = acknowledged::read(&acknowledged)
+        Request::Audit {
+            acknowledged,
+            before_cut,
+        } => {
+            let told = acknowledged::read(&acknowledged, before_cut.as_ref())
                 .map_err(|e| format!("cannot read {}: {e}", acknowledged.display()))?;
             open.database.audit(&told).map(Event::Audited)
         }

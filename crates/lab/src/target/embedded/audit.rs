@@ -9,11 +9,11 @@ use stdx::{hash, time};
 
 use super::{Embedded, text};
 use crate::target::findings::Findings;
-use crate::worker::protocol::Audit;
+use crate::worker::protocol::{Audit, Told};
 use crate::workload::iibench::Row;
 
-/// Compare the store with the rows acknowledged to each client, in the order of its commits.
-pub(super) fn audit(database: &Embedded, told: &[Vec<u64>]) -> Result<Audit, String> {
+/// Compare the store with what each client was told.
+pub(super) fn audit(database: &Embedded, told: &[Told]) -> Result<Audit, String> {
     let start = time::now();
     let mut scan = Scan::default();
     scan.rows(database)?;
@@ -25,25 +25,20 @@ pub(super) fn audit(database: &Embedded, told: &[Vec<u64>]) -> Result<Audit, Str
 }
 
 /// The rows found, in ascending order, against those acknowledged to each client.
-pub(in crate::target) fn reconcile(told: &[Vec<u64>], found: &[u64]) -> Audit {
+pub(in crate::target) fn reconcile(told: &[Told], found: &[u64]) -> Audit {
     let there = |id: &u64| found.binary_search(id).is_ok();
     let mut audit = Audit {
         found: found.len() as u64,
         ..Audit::default()
     };
-    for client in told {
-        let survivors = client.iter().filter(|id| there(id)).count() as u64;
-        let outlived = match client.iter().rposition(&there) {
-            Some(last) => {
-                let before = client.iter().take(last);
-                before.filter(|id| !there(id)).count() as u64
-            }
-            None => 0,
-        };
-        audit.acknowledged += client.len() as u64;
-        audit.lost += client.len() as u64 - survivors;
-        audit.gaps += outlived;
-        audit.unacknowledged += survivors;
+    for Told { rows, due } in told {
+        let lost_of = |first| rows.iter().take(first).filter(|id| !there(id)).count();
+        let outlived = rows.iter().rposition(&there).map_or(0, lost_of);
+        let due = rows.len().min(*due);
+        audit.acknowledged += due as u64;
+        audit.lost += lost_of(due) as u64;
+        audit.gaps += outlived as u64;
+        audit.unacknowledged += (rows.len() - lost_of(rows.len())) as u64;
     }
     audit.unacknowledged = audit.found.saturating_sub(audit.unacknowledged);
     // Each client has at most one commit under way.
@@ -124,11 +119,16 @@ mod tests {
 
     #[test]
     fn losses_gaps_and_commits_under_way_are_told_apart() {
-        let told = [vec![0, 2, 4, 6], vec![1, 3, 5]];
-        let audit = |found: &[u64]| {
-            let a = reconcile(&told, found);
+        let client = |rows: &[u64], due| Told {
+            rows: rows.to_vec(),
+            due,
+        };
+        let figures = |told: &[Told], found: &[u64]| {
+            let a = reconcile(told, found);
             (a.acknowledged, a.lost, a.gaps, a.unacknowledged)
         };
+        let told = [client(&[0, 2, 4, 6], 4), client(&[1, 3, 5], 3)];
+        let audit = |found: &[u64]| figures(&told, found);
         assert_eq!(audit(&[0, 1, 2, 3, 4, 5, 6]), (7, 0, 0, 0));
         assert_eq!(audit(&[0, 1, 2, 3, 4, 5, 6, 7, 8]), (7, 0, 0, 2));
         // The last commit of each client is gone: nothing outlived it.
@@ -136,5 +136,12 @@ mod tests {
         // Row 2 is gone, and 4 and 6 of the same client are there.
         assert_eq!(audit(&[0, 1, 3, 4, 5, 6]), (7, 1, 1, 0));
         assert_eq!(audit(&[]), (7, 7, 0, 0));
+
+        // Rows 6, 3 and 5 were acknowledged while the power was being cut.
+        let told = [client(&[0, 2, 4, 6], 3), client(&[1, 3, 5], 1)];
+        assert_eq!(figures(&told, &[0, 1, 2, 4]), (4, 0, 0, 0));
+        assert_eq!(figures(&told, &[0, 1, 2, 3, 4, 5, 6]), (4, 0, 0, 0));
+        assert_eq!(figures(&told, &[0, 2]), (4, 2, 0, 0));
+        assert_eq!(figures(&told, &[0, 1, 2, 4, 5]), (4, 0, 1, 0));
     }
 }

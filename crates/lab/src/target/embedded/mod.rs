@@ -22,7 +22,7 @@ use super::database::{Connection, Database, Live, Meter, Settled, State};
 use super::factory;
 use super::tables::Tables;
 use crate::record::Integrity;
-use crate::worker::protocol::{Audit, Open};
+use crate::worker::protocol::{Audit, Open, Told};
 use crate::workload::iibench::{Generator, TREES};
 
 /// An engine that is open in this process.
@@ -124,7 +124,7 @@ impl Database for Embedded {
         }
     }
 
-    fn audit(&mut self, told: &[Vec<u64>]) -> Result<Audit, String> {
+    fn audit(&mut self, told: &[Told]) -> Result<Audit, String> {
         self.create_indexes()?;
         audit::audit(self, told)
     }

@@ -8,7 +8,7 @@ use kv::{Batch, Durability, EngineOptions};
 use super::verify::verify;
 use super::{Embedded, open};
 use crate::target::database::{Database, Live, Meter};
-use crate::worker::protocol::Open;
+use crate::worker::protocol::{self, Open};
 use crate::workload::iibench::{Payload, Row, RowParams, Shape};
 
 const LIVE: Live = Live {
@@ -151,10 +151,14 @@ fn an_audit_finds_lost_rows_torn_commits_and_rows_nobody_wrote() {
     let dir = tempfile::tempdir().unwrap();
     let mut database = loaded(dir.path());
     let all: Vec<u64> = (0..500).collect();
-    let whole = database.audit(std::slice::from_ref(&all)).unwrap();
+    let told = |rows: &[u64], due| {
+        let rows = rows.to_vec();
+        [protocol::Told { rows, due }]
+    };
+    let whole = database.audit(&told(&all, 500)).unwrap();
     assert_eq!((whole.found, whole.lost, whole.unacknowledged), (500, 0, 0));
     assert_eq!(whole.faults, Vec::<String>::new());
-    let fewer = database.audit(&[(0..498).collect()]).unwrap();
+    let fewer = database.audit(&told(&all[..498], 498)).unwrap();
     assert_eq!(fewer.unacknowledged, 2);
     assert!(fewer.faults[0].contains("no more than one"), "{fewer:?}");
 
@@ -163,7 +167,7 @@ fn an_audit_finds_lost_rows_torn_commits_and_rows_nobody_wrote() {
     let mut batch = Batch::new();
     batch.delete(database.rows, &row.key);
     database.engine.write(&batch, Durability::None).unwrap();
-    let torn = database.audit(std::slice::from_ref(&all)).unwrap();
+    let torn = database.audit(&told(&all, 500)).unwrap();
     assert_eq!((torn.found, torn.lost, torn.gaps), (499, 1, 0));
     assert!(
         torn.faults[0].contains("index 1 has 500 entries"),

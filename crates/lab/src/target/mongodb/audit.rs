@@ -10,10 +10,10 @@ use super::document;
 use super::verify::count;
 use crate::target::embedded::reconcile;
 use crate::target::findings::FAULTS_MAX;
-use crate::worker::protocol::Audit;
+use crate::worker::protocol::{Audit, Told};
 
 /// Compare the collection with the rows acknowledged to each client, in the order of its commits.
-pub(super) fn audit(server: &Server, told: &[Vec<u64>]) -> Result<Audit, String> {
+pub(super) fn audit(server: &Server, told: &[Told]) -> Result<Audit, String> {
     let start = time::now();
     let (mut found, mut faults, mut text) = (Vec::new(), Vec::new(), String::new());
     let all = server.rows.find(doc! {}).sort(doc! { "_id": 1 }).run();

@@ -17,7 +17,7 @@ use super::{address, audit, document, facts, failure, tables, verify};
 use crate::record::Integrity;
 use crate::target::database::{Connection, Database, Live, Meter, ServerFacts, Settled, State};
 use crate::target::tables::Tables;
-use crate::worker::protocol::{Audit, Open};
+use crate::worker::protocol::{Audit, Open, Told};
 use crate::workload::iibench::Generator;
 
 /// The collection of the rows: a name nobody else would choose, since it is dropped.
@@ -260,7 +260,7 @@ impl Database for Server {
         last.state.clone()
     }
 
-    fn audit(&mut self, told: &[Vec<u64>]) -> Result<Audit, String> {
+    fn audit(&mut self, told: &[Told]) -> Result<Audit, String> {
         audit::audit(self, told)
     }
 

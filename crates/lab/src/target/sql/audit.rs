@@ -9,10 +9,10 @@ use super::value::whole;
 use super::verify::count;
 use crate::target::embedded::reconcile;
 use crate::target::findings::FAULTS_MAX;
-use crate::worker::protocol::Audit;
+use crate::worker::protocol::{Audit, Told};
 
 /// Compare the table with the rows acknowledged to each client, in the order of its commits.
-pub(super) fn audit(server: &Server, told: &[Vec<u64>]) -> Result<Audit, String> {
+pub(super) fn audit(server: &Server, told: &[Told]) -> Result<Audit, String> {
     let start = time::now();
     let mut wire = server.connection()?;
     let (mut found, mut faults) = (Vec::new(), Vec::new());

@@ -18,7 +18,7 @@ use super::{audit, facts, settle, stats, verify};
 use crate::record::Integrity;
 use crate::target::database::{Connection, Database, Live, Meter, ServerFacts, Settled, State};
 use crate::target::tables::Tables;
-use crate::worker::protocol::{Audit, Open};
+use crate::worker::protocol::{Audit, Open, Told};
 use crate::workload::iibench::Generator;
 use crate::workload::table::Value;
 
@@ -290,7 +290,7 @@ impl Database for Server {
         last.state.clone()
     }
 
-    fn audit(&mut self, told: &[Vec<u64>]) -> Result<Audit, String> {
+    fn audit(&mut self, told: &[Told]) -> Result<Audit, String> {
         audit::audit(self, told)
     }
 
