@@ -138,7 +138,7 @@ fn repair_page(bytes: &[u8]) -> Vec<u8> {
 
 fn page_seeds() -> Vec<Vec<u8>> {
     let mut seeds = Vec::new();
-    for codec in [Codec::None, Codec::Lz4] {
+    for codec in [Codec::None, Codec::Lz4, Codec::Snappy, Codec::Zlib(1)] {
         for shape in 0..8_u32 {
             let mut builder = PageBuilder::new(codec);
             for number in 0..60_u32 {

@@ -20,7 +20,18 @@ pub(crate) const NAME: &str = "betree";
 /// The codecs of its data.
 const CODECS: &[CodecDoc] = &[
     CodecDoc::NONE,
+    CodecDoc {
+        name: "snappy",
+        class: Codec::Fast,
+        own: &[("codec", "snappy"), ("delta_codec", "snappy")],
+    },
     CodecDoc::fast("lz4"),
+    // Deltas are soon rewritten: stronger codecs are for bases alone.
+    CodecDoc {
+        name: "zlib",
+        class: Codec::Fast,
+        own: &[("codec", "zlib:6")],
+    },
     CodecDoc {
         name: "zstd",
         class: Codec::Fast,

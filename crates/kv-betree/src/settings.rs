@@ -60,14 +60,14 @@ pub(crate) const OPTIONS: &[OptionDoc] = &[
     },
     OptionDoc {
         name: "codec",
-        values: "none|lz4|zstd:1-9",
+        values: "none|lz4|snappy|zlib:1-9|zstd:1-9",
         default: "lz4",
         about: "the codec of bases (of the codec class when not given); a stronger one trades \
                 processor time of merges for space",
     },
     OptionDoc {
         name: "delta_codec",
-        values: "none|lz4|zstd:1-9",
+        values: "none|lz4|snappy|zlib:1-9|zstd:1-9",
         default: "lz4",
         about: "the codec of deltas, which are soon rewritten (of the codec class when not given); \
                 none writes more, a stronger one slows flushes",

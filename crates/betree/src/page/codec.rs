@@ -1,6 +1,7 @@
 //! The names of the codecs.
 
 use std::fmt;
+use std::ops::RangeInclusive;
 use std::str::FromStr;
 
 /// How the values of a page, and keys of unequal lengths, are compressed. Keys of one length are
@@ -13,17 +14,25 @@ pub enum Codec {
     /// LZ4: about 1 ns per byte to compress, a third of that to decompress.
     #[default]
     Lz4,
+    /// Snappy: of LZ4's class.
+    Snappy,
+    /// Zlib (deflate) at a level from 1 to 9: smaller than LZ4, and many times slower.
+    Zlib(i8),
     /// Zstandard at a level from 1 to 9: smaller, and several times slower than LZ4.
     Zstd(i8),
 }
+
+/// The levels of the codecs that have levels.
+const LEVELS: RangeInclusive<i8> = 1..=9;
 
 impl Codec {
     /// True if this build can use it (zstd is a feature of the crate) and its level is in range.
     #[must_use]
     pub fn available(self) -> bool {
         match self {
-            Codec::None | Codec::Lz4 => true,
-            Codec::Zstd(level) => cfg!(feature = "zstd") && (1..=9).contains(&level),
+            Codec::None | Codec::Lz4 | Codec::Snappy => true,
+            Codec::Zlib(level) => LEVELS.contains(&level),
+            Codec::Zstd(level) => cfg!(feature = "zstd") && LEVELS.contains(&level),
         }
     }
 }
@@ -33,6 +42,8 @@ impl fmt::Display for Codec {
         match self {
             Codec::None => f.write_str("none"),
             Codec::Lz4 => f.write_str("lz4"),
+            Codec::Snappy => f.write_str("snappy"),
+            Codec::Zlib(level) => write!(f, "zlib:{level}"),
             Codec::Zstd(level) => write!(f, "zstd:{level}"),
         }
     }
@@ -42,18 +53,21 @@ impl FromStr for Codec {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Codec, String> {
-        let codec = match text {
-            "none" => Codec::None,
-            "lz4" => Codec::Lz4,
-            _ => text
-                .strip_prefix("zstd:")
-                .and_then(|level| level.parse().ok())
-                .filter(|level| (1..=9).contains(level))
-                .map(Codec::Zstd)
-                .ok_or_else(|| {
-                    format!("codec {text:?} is unknown: use none, lz4, or zstd:1 to zstd:9")
-                })?,
+        let level = |text: &str| text.parse().ok().filter(|level| LEVELS.contains(level));
+        let codec = match text.split_once(':') {
+            None if text == "none" => Some(Codec::None),
+            None if text == "lz4" => Some(Codec::Lz4),
+            None if text == "snappy" => Some(Codec::Snappy),
+            Some(("zlib", text)) => level(text).map(Codec::Zlib),
+            Some(("zstd", text)) => level(text).map(Codec::Zstd),
+            _ => None,
         };
+        let codec = codec.ok_or_else(|| {
+            format!(
+                "codec {text:?} is unknown: use none, lz4, snappy, zlib:1 to zlib:9, or zstd:1 to \
+                 zstd:9"
+            )
+        })?;
         if codec.available() {
             Ok(codec)
         } else {

@@ -1,29 +1,65 @@
 //! The codecs at work, with the memory they keep.
 //!
-//! A builder keeps its own tables. Readers share a small pool of zstd contexts, because pages are
-//! too many to keep one each; the pool's lock is held to take or return one, not while it works.
+//! A builder keeps its own tables. Readers share small pools of the contexts that zlib and zstd
+//! need, because pages are too many to keep one each; a pool's lock is held to take or return one,
+//! not while it works.
 
+use flate2::{Compress, Compression, Decompress, FlushCompress, FlushDecompress, Status};
 use lz4_flex::block::{
     CompressTable, compress_into, compress_into_with_table, decompress_into,
     get_maximum_output_size,
 };
+use stdx::sync::Mutex;
 
 use super::{Codec, PageError};
 
 pub(super) const NONE: u8 = 0;
 pub(super) const LZ4: u8 = 1;
 pub(super) const ZSTD: u8 = 2;
+pub(super) const SNAPPY: u8 = 3;
+pub(super) const ZLIB: u8 = 4;
 
 /// Shorter input is compressed with the table of 16-bit positions that is kept.
 const LZ4_SHORT: usize = 65_535;
 
+/// Contexts of a codec kept for readers, some tens of KiB each; more readers at once than this make
+/// their own and throw it away.
+const POOL: usize = 8;
+
 /// A codec and its memory.
 pub(super) struct Compressor {
-    codec: Codec,
-    lz4: CompressTable,
-    #[cfg(feature = "zstd")]
-    zstd: Option<zstd::bulk::Compressor<'static>>,
+    work: Work,
     output: Vec<u8>,
+}
+
+/// What a codec keeps from one page to the next.
+enum Work {
+    None,
+    Lz4(CompressTable),
+    Snappy(Box<snap::raw::Encoder>),
+    Zlib(Box<Compress>),
+    #[cfg(feature = "zstd")]
+    Zstd(zstd::bulk::Compressor<'static>),
+}
+
+impl Work {
+    fn new(codec: Codec) -> Work {
+        match codec {
+            Codec::Lz4 => Work::Lz4(CompressTable::small()),
+            Codec::Snappy => Work::Snappy(Box::new(snap::raw::Encoder::new())),
+            Codec::Zlib(level) => {
+                let level = Compression::new(u32::from(level.unsigned_abs()));
+                Work::Zlib(Box::new(Compress::new(level, true)))
+            }
+            #[cfg(feature = "zstd")]
+            Codec::Zstd(level) => {
+                zstd::bulk::Compressor::new(level.into()).map_or(Work::None, Work::Zstd)
+            }
+            #[cfg(not(feature = "zstd"))]
+            Codec::Zstd(_) => Work::None,
+            Codec::None => Work::None,
+        }
+    }
 }
 
 impl Compressor {
@@ -35,13 +71,7 @@ impl Compressor {
             "the codec {codec} is not available in this build"
         );
         Compressor {
-            codec,
-            lz4: CompressTable::small(),
-            #[cfg(feature = "zstd")]
-            zstd: match codec {
-                Codec::Zstd(level) => zstd::bulk::Compressor::new(level.into()).ok(),
-                Codec::None | Codec::Lz4 => None,
-            },
+            work: Work::new(codec),
             output: Vec::new(),
         }
     }
@@ -50,13 +80,21 @@ impl Compressor {
     /// undoes it.
     pub(super) fn append(&mut self, input: &[u8], out: &mut Vec<u8>) -> u8 {
         let limit = input.len() - input.len() / 16;
-        let (codec, stored) = self.compress(input, limit);
-        if codec == NONE || limit <= stored {
-            out.extend_from_slice(input);
-            return NONE;
+        let done = if input.len() < 32 {
+            None
+        } else {
+            self.compress(input, limit)
+        };
+        match done.filter(|(_, stored)| *stored < limit) {
+            Some((codec, stored)) => {
+                out.extend_from_slice(self.output.get(..stored).unwrap_or_default());
+                codec
+            }
+            None => {
+                out.extend_from_slice(input);
+                NONE
+            }
         }
-        out.extend_from_slice(self.output.get(..stored).unwrap_or_default());
-        codec
     }
 
     /// Give back what a huge value took.
@@ -65,53 +103,51 @@ impl Compressor {
         self.output.shrink_to(most);
     }
 
-    /// Compress into `self.output`; what cannot be done or would be too long is [`NONE`].
-    fn compress(&mut self, input: &[u8], limit: usize) -> (u8, usize) {
-        match self.codec {
-            _ if input.len() < 32 => (NONE, 0),
-            Codec::None => (NONE, 0),
-            Codec::Lz4 => {
-                let room = get_maximum_output_size(input.len());
-                if self.output.len() < room {
-                    self.output.resize(room, 0);
-                }
+    /// Compress into `self.output`: the codec, and how much was stored. `None` for what cannot be
+    /// done or would be longer than `limit`, where the codec sees that.
+    fn compress(&mut self, input: &[u8], limit: usize) -> Option<(u8, usize)> {
+        let output = &mut self.output;
+        match &mut self.work {
+            Work::None => None,
+            Work::Lz4(table) => {
+                let room = room(output, get_maximum_output_size(input.len()));
                 // Long input would exchange the table for another, and short input that comes
                 // later would depend on it (I2).
                 let done = if input.len() < LZ4_SHORT {
-                    compress_into_with_table(input, &mut self.output, &mut self.lz4)
+                    compress_into_with_table(input, room, table)
                 } else {
-                    compress_into(input, &mut self.output)
+                    compress_into(input, room)
                 };
-                match done {
-                    Ok(stored) => (LZ4, stored),
-                    Err(_) => (NONE, 0),
-                }
+                done.ok().map(|stored| (LZ4, stored))
             }
-            Codec::Zstd(_) => self.compress_zstd(input, limit),
+            Work::Snappy(encoder) => {
+                let room = room(output, snap::raw::max_compress_len(input.len()));
+                let done = encoder.compress(input, room);
+                done.ok().map(|stored| (SNAPPY, stored))
+            }
+            Work::Zlib(encoder) => {
+                encoder.reset();
+                let done = encoder.compress(input, room(output, limit), FlushCompress::Finish);
+                let ended = matches!(done, Ok(Status::StreamEnd));
+                let stored = usize::try_from(encoder.total_out()).ok()?;
+                ended.then_some((ZLIB, stored))
+            }
+            #[cfg(feature = "zstd")]
+            Work::Zstd(encoder) => {
+                // An error says that the room does not suffice.
+                let done = encoder.compress_to_buffer(input, room(output, limit));
+                done.ok().map(|stored| (ZSTD, stored))
+            }
         }
     }
+}
 
-    #[cfg(feature = "zstd")]
-    fn compress_zstd(&mut self, input: &[u8], limit: usize) -> (u8, usize) {
-        if self.output.len() < limit {
-            self.output.resize(limit, 0);
-        }
-        let room = self.output.get_mut(..limit).unwrap_or_default();
-        // An error says that the room does not suffice.
-        match self
-            .zstd
-            .as_mut()
-            .map(|zstd| zstd.compress_to_buffer(input, room))
-        {
-            Some(Ok(stored)) => (ZSTD, stored),
-            Some(Err(_)) | None => (NONE, 0),
-        }
+/// The first `length` bytes of `output`, which grows to them.
+fn room(output: &mut Vec<u8>, length: usize) -> &mut [u8] {
+    if output.len() < length {
+        output.resize(length, 0);
     }
-
-    #[cfg(not(feature = "zstd"))]
-    fn compress_zstd(&mut self, _: &[u8], _: usize) -> (u8, usize) {
-        (NONE, 0)
-    }
+    output.get_mut(..length).unwrap_or_default()
 }
 
 /// Fill `output` from `input`, both of which have the lengths that were stored.
@@ -124,6 +160,10 @@ pub(super) fn decompress(codec: u8, input: &[u8], output: &mut [u8]) -> Result<(
         NONE => return Err(PageError::Content("its packed part has two lengths")),
         LZ4 => decompress_into(input, output)
             .map_err(|_| PageError::Content("its packed part is not LZ4"))?,
+        SNAPPY => snap::raw::Decoder::new()
+            .decompress(input, output)
+            .map_err(|_| PageError::Content("its packed part is not Snappy"))?,
+        ZLIB => decompress_zlib(input, output)?,
         ZSTD => decompress_zstd(input, output)?,
         found => return Err(PageError::Codec { found }),
     };
@@ -135,13 +175,26 @@ pub(super) fn decompress(codec: u8, input: &[u8], output: &mut [u8]) -> Result<(
     Ok(())
 }
 
+fn decompress_zlib(input: &[u8], output: &mut [u8]) -> Result<usize, PageError> {
+    static CONTEXTS: Mutex<Vec<Decompress>> = Mutex::new(Vec::new());
+
+    let wrong = PageError::Content("its packed part is not zlib");
+    let pooled = CONTEXTS.lock().pop();
+    let mut context = pooled.unwrap_or_else(|| Decompress::new(true));
+    context.reset(true);
+    let done = context.decompress(input, output, FlushDecompress::Finish);
+    let written = match done {
+        Ok(Status::StreamEnd) => usize::try_from(context.total_out()).map_err(|_| wrong),
+        _ => Err(wrong),
+    };
+    give_back(&CONTEXTS, context);
+    written
+}
+
 #[cfg(feature = "zstd")]
 fn decompress_zstd(input: &[u8], output: &mut [u8]) -> Result<usize, PageError> {
-    use stdx::sync::Mutex;
     use zstd::bulk::Decompressor;
 
-    /// About 100 KiB each; more readers at once than this make their own and throw it away.
-    const POOL: usize = 8;
     static CONTEXTS: Mutex<Vec<Decompressor<'static>>> = Mutex::new(Vec::new());
 
     let wrong = PageError::Content("its packed part is not zstd");
@@ -153,14 +206,19 @@ fn decompress_zstd(input: &[u8], output: &mut [u8]) -> Result<usize, PageError> 
     let written = context
         .decompress_to_buffer(input, output)
         .map_err(|_| wrong);
-    let mut contexts = CONTEXTS.lock();
-    if contexts.len() < POOL {
-        contexts.push(context);
-    }
+    give_back(&CONTEXTS, context);
     written
 }
 
 #[cfg(not(feature = "zstd"))]
 fn decompress_zstd(_: &[u8], _: &mut [u8]) -> Result<usize, PageError> {
     Err(PageError::NoZstd)
+}
+
+/// Keep a context for the next reader, if there are not enough.
+fn give_back<T>(contexts: &Mutex<Vec<T>>, context: T) {
+    let mut contexts = contexts.lock();
+    if contexts.len() < POOL {
+        contexts.push(context);
+    }
 }

@@ -14,10 +14,14 @@ const IDENT: PageIdent = PageIdent {
 };
 
 fn codecs() -> Vec<Codec> {
-    [Codec::None, Codec::Lz4, Codec::Zstd(1)]
-        .into_iter()
-        .filter(|codec| codec.available())
-        .collect()
+    let all = [
+        Codec::None,
+        Codec::Lz4,
+        Codec::Snappy,
+        Codec::Zlib(1),
+        Codec::Zstd(1),
+    ];
+    all.into_iter().filter(|codec| codec.available()).collect()
 }
 
 fn encode(codec: Codec, entries: &[Owned]) -> Vec<u8> {

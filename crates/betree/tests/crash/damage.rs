@@ -150,7 +150,13 @@ impl Victim {
 #[test]
 fn damage_to_each_byte_is_found() {
     let stride = setting("BETREE_SIM_EVERY").unwrap_or(STRIDE);
-    for codec in [Codec::None, Codec::Lz4, Codec::Zstd(1)] {
+    for codec in [
+        Codec::None,
+        Codec::Lz4,
+        Codec::Snappy,
+        Codec::Zlib(1),
+        Codec::Zstd(1),
+    ] {
         let victim = victim(codec);
         let mut sum = Sum::default();
         for (path, _) in victim.files() {

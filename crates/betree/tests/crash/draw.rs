@@ -19,7 +19,13 @@ pub(crate) fn pick<T: Copy>(rng: &mut Rng, all: &[T]) -> T {
 
 /// Tiny options, so that everything happens often.
 pub(crate) fn options(rng: &mut Rng) -> Options {
-    let codecs = [Codec::None, Codec::Lz4, Codec::Zstd(1)];
+    let codecs = [
+        Codec::None,
+        Codec::Lz4,
+        Codec::Zstd(1),
+        Codec::Snappy,
+        Codec::Zlib(1),
+    ];
     Options::default()
         .with_threads(0)
         .with_memory(pick(rng, &[1 << 20, 1 << 20, 2 << 20]))

@@ -26,7 +26,13 @@ fn configurations() -> Vec<Options> {
     for (memory, share) in [(1 << 20, 0.5), (2 << 20, 0.95), (16 << 20, 0.5)] {
         all.push(small().with_memory(memory).with_buffer_share(share));
     }
-    for codec in [Codec::None, Codec::Lz4, Codec::Zstd(3)] {
+    for codec in [
+        Codec::None,
+        Codec::Lz4,
+        Codec::Snappy,
+        Codec::Zlib(6),
+        Codec::Zstd(3),
+    ] {
         all.push(
             small()
                 .with_codec(codec)

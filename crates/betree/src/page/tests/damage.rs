@@ -187,13 +187,17 @@ fn zstd_is_named_where_it_lacks() {
 
 #[test]
 fn codecs_have_names() {
-    for name in ["none", "lz4", "zstd:1", "zstd:9"] {
+    for name in [
+        "none", "lz4", "snappy", "zlib:1", "zlib:9", "zstd:1", "zstd:9",
+    ] {
         match name.parse::<Codec>() {
             Ok(codec) => assert_eq!(codec.to_string(), name),
             Err(error) => assert!(error.contains("feature zstd"), "{error}"),
         }
     }
-    for name in ["", "zstd", "zstd:0", "zstd:10", "LZ4"] {
+    for name in [
+        "", "zstd", "zstd:0", "zstd:10", "zlib", "zlib:0", "snappy:1", "LZ4",
+    ] {
         assert!(name.parse::<Codec>().unwrap_err().contains("use none, lz4"));
     }
 }

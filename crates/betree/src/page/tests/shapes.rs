@@ -62,19 +62,22 @@ fn a_page_that_shrinks_to_nothing_is_filled_up_and_comes_back() {
 
 #[test]
 fn the_bytes_depend_on_the_entries_alone() {
-    let mut one = PageBuilder::new(Codec::Lz4);
-    let mut all = Vec::new();
-    for seed in 0..40 {
-        let entries = model::entries(&mut Tape::from_seed(seed, 50_000));
-        entries.iter().for_each(|entry| one.push(entry.borrow()));
-        assert_eq!(one.len(), entries.len());
-        assert_eq!(one.first_key(), entries[0].key);
-        assert_eq!(one.last_key(), entries[entries.len() - 1].key);
-        let begin = all.len();
-        one.finish(IDENT, &mut all);
-        assert!(one.is_empty());
-        assert_eq!(one.raw_len(), 0);
-        assert_eq!(all[begin..], encode(Codec::Lz4, &entries), "seed {seed}");
+    for codec in codecs() {
+        let mut one = PageBuilder::new(codec);
+        let mut all = Vec::new();
+        for seed in 0..40 {
+            let entries = model::entries(&mut Tape::from_seed(seed, 50_000));
+            entries.iter().for_each(|entry| one.push(entry.borrow()));
+            assert_eq!(one.len(), entries.len());
+            assert_eq!(one.first_key(), entries[0].key);
+            assert_eq!(one.last_key(), entries[entries.len() - 1].key);
+            let begin = all.len();
+            one.finish(IDENT, &mut all);
+            assert!(one.is_empty());
+            assert_eq!(one.raw_len(), 0);
+            let alone = encode(codec, &entries);
+            assert_eq!(all[begin..], alone, "{codec}, seed {seed}");
+        }
     }
 }
 
