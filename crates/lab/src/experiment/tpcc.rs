@@ -37,7 +37,7 @@ fn sizes(preset: Preset) -> Sizes {
     let of = Sizes::once;
     match preset {
         Preset::Smoke => of(1000, 128, 32, 300.0, 1.0),
-        Preset::Quick => of(3 * WAREHOUSE, 128, 48, 900.0, 12.0),
+        Preset::Quick => of(4 * WAREHOUSE, 192, 48, 900.0, 12.0),
         Preset::Standard => of(12 * WAREHOUSE, 384, 128, 7200.0, 120.0),
         Preset::Published => of(5000 * WAREHOUSE, 72 << 10, 54 << 10, 10.0 * 86_400.0, 900.0),
     }
@@ -114,6 +114,6 @@ mod tests {
         let Spec::Tpcc(params) = spec(&sizes(Preset::Quick), "percona", 1) else {
             unreachable!("it is TPC-C");
         };
-        assert_eq!((params.warehouses, params.payload), (3, Payload::Percona));
+        assert_eq!((params.warehouses, params.payload), (4, Payload::Percona));
     }
 }
