@@ -1,12 +1,17 @@
-//! Finds the system's libwiredtiger and makes the bindings, when the feature asks for them.
+//! Finds the system's libwiredtiger, makes the bindings and compiles the extension that is embedded
+//! in the crate, when the feature asks for them.
 //!
 //! Without the feature `wiredtiger` this program does nothing, so a default build needs neither
 //! the library nor libclang.
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");
+    println!("cargo::rerun-if-changed=trampoline/trampoline.c");
     #[cfg(feature = "wiredtiger")]
-    linked::bind();
+    {
+        linked::bind();
+        linked::compile_trampoline();
+    }
 }
 
 #[cfg(feature = "wiredtiger")]
@@ -16,13 +21,15 @@ mod linked {
     use std::process;
 
     /// What the adapter uses of `wiredtiger.h`; everything these refer to comes along.
-    const FUNCTIONS: &str = "wiredtiger_(open|strerror|version)";
-    const TYPES: &str = "WT_(CONNECTION|SESSION|CURSOR|ITEM|EVENT_HANDLER)";
+    const FUNCTIONS: &str = "wiredtiger_(open|strerror|version)|dl(open|sym|error)";
+    const TYPES: &str = "WT_(CONNECTION|SESSION|CURSOR|ITEM|EVENT_HANDLER|COMPRESSOR)";
     const CONSTANTS: &str =
         "WT_(ROLLBACK|DUPLICATE_KEY|ERROR|NOTFOUND|PANIC|RUN_RECOVERY|CACHE_FULL|TRY_SALVAGE)";
     const STATISTICS: &str = "WT_STAT_(CONN|DSRC)_.*";
 
-    const ERRNO: &str = "E(BUSY|TIMEDOUT|NOENT|INVAL|EXIST|NOSPC|DQUOT|NOMEM)";
+    const ERRNO: &str = "E(BUSY|TIMEDOUT|NOENT|INVAL|EXIST|NOSPC|DQUOT|NOMEM)|RTLD_NOW";
+
+    const HEADERS: &str = "#include <dlfcn.h>\n#include <errno.h>\n#include <wiredtiger.h>\n";
 
     pub(super) fn bind() {
         // 3.2 is the oldest release with the configuration strings in src/linked/config.rs.
@@ -44,7 +51,7 @@ mod linked {
             .iter()
             .map(|p| format!("-I{}", p.display()));
         let bindings = bindgen::Builder::default()
-            .header_contents("use.h", "#include <errno.h>\n#include <wiredtiger.h>\n")
+            .header_contents("use.h", HEADERS)
             .clang_args(include)
             .allowlist_function(FUNCTIONS)
             .allowlist_type(TYPES)
@@ -61,13 +68,32 @@ mod linked {
                      libclang-dev clang.\n{error}"
                 ))
             });
-        let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets OUT_DIR"));
+        let out = out_dir();
         if let Err(error) = bindings.write_to_file(out.join("wiredtiger.rs")) {
             fail(&format!(
                 "could not write the bindings to {}: {error}",
                 out.display()
             ));
         }
+    }
+
+    /// The trampoline as a shared object, which `src/linked/trampoline.rs` embeds.
+    pub(super) fn compile_trampoline() {
+        let compiler = cc::Build::new().pic(true).opt_level(2).get_compiler();
+        let built = compiler
+            .to_command()
+            .args(["-shared", "trampoline/trampoline.c", "-o"])
+            .arg(out_dir().join("trampoline.so"))
+            .status();
+        match built {
+            Ok(status) if status.success() => {}
+            Ok(status) => fail(&format!("compiling trampoline/trampoline.c: {status}")),
+            Err(error) => fail(&format!("the C compiler could not be run: {error}")),
+        }
+    }
+
+    fn out_dir() -> PathBuf {
+        PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets OUT_DIR"))
     }
 
     fn fail(message: &str) -> ! {

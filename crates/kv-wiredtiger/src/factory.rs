@@ -2,7 +2,9 @@
 
 use std::path::Path;
 
-use kv::{Capabilities, CodecDoc, Engine, EngineOptions, Factory, Limits, OptionDoc, Result};
+use kv::{
+    Capabilities, Codec, CodecDoc, Engine, EngineOptions, Factory, Limits, OptionDoc, Result,
+};
 
 use crate::library;
 
@@ -20,7 +22,7 @@ const KEY_MAX: usize = 65_535;
 /// as a whole, and so does every older version of it that a snapshot can still see.
 const VALUE_MAX: usize = 64 << 20;
 
-static OPTIONS: [OptionDoc; 6] = [
+static OPTIONS: [OptionDoc; 7] = [
     OptionDoc {
         name: "type",
         values: "btree|lsm",
@@ -60,12 +62,34 @@ static OPTIONS: [OptionDoc; 6] = [
         name: "extension_dir",
         values: "path",
         default: "the library's directory",
-        about: "where libwiredtiger_snappy.so lies, which codec=fast needs",
+        about: "where libwiredtiger_snappy.so and libwiredtiger_zlib.so lie, which the codecs \
+                snappy and zlib need",
+    },
+    OptionDoc {
+        name: "codec",
+        values: "none|snappy|lz4|zlib|zstd",
+        default: "snappy",
+        about: "the codec of trees created from now on (of the codec class when not given); a \
+                stronger one (zlib, zstd: both at level 6) trades processor time for space",
     },
 ];
 
 /// The codecs of its data.
-const CODECS: &[CodecDoc] = &[CodecDoc::NONE, CodecDoc::fast("snappy")];
+const CODECS: &[CodecDoc] = &[
+    codec("none", Codec::None, &[("codec", "none")]),
+    codec("snappy", Codec::Fast, &[("codec", "snappy")]),
+    codec("lz4", Codec::Fast, &[("codec", "lz4")]),
+    codec("zlib", Codec::Fast, &[("codec", "zlib")]),
+    codec("zstd", Codec::Fast, &[("codec", "zstd")]),
+];
+
+const fn codec(
+    name: &'static str,
+    class: Codec,
+    own: &'static [(&'static str, &'static str)],
+) -> CodecDoc {
+    CodecDoc { name, class, own }
+}
 
 struct Wiredtiger;
 

@@ -9,6 +9,7 @@
 //! Layers, lowest first; `unsafe` ends where the thin layer does:
 //!
 //! - the bindings (`sys`), made by `build.rs`;
+//! - `compressors`, which the library calls, and `trampoline`, which hands them over at an open;
 //! - the thin safe layer: `connection`, `session`, `cursor`, `handler` (owned handles, errors with
 //!   the library's own message);
 //! - the adapter: `catalog` (names), `pool` (sessions), `engine`, `view` and `walk` (snapshots and

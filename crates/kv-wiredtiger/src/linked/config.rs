@@ -1,12 +1,16 @@
 //! From this API's options to WiredTiger's configuration strings.
 
-use std::path::{Path, PathBuf};
+use std::borrow::Cow;
+use std::path::Path;
 use std::str::FromStr;
 use std::time::Duration;
 
-use kv::{Codec, EngineOptions, Error, ErrorKind, Result};
+use kv::{EngineOptions, Error, ErrorKind, Result};
 use stdx::ByteSize;
 
+use super::codec::Codec;
+use super::compressors::{LOG, LOG_PLAIN};
+use super::trampoline;
 use crate::factory::{LSM, NAME};
 
 /// Sessions for the engine's own work (checkpoints, statistics, batches) beside those that callers
@@ -47,7 +51,10 @@ pub(super) struct Config {
     internal_page: u64,
     split_pct: usize,
     codec: Codec,
-    snappy: Option<PathBuf>,
+    /// Files of the library's own extensions.
+    extensions: Vec<String>,
+    /// The file of our compressors, where it could be loaded.
+    pub(super) own_compressors: Option<&'static str>,
     checkpoint_seconds: u64,
     threads: u32,
     direct_io: bool,
@@ -85,6 +92,7 @@ impl Config {
             return Err(bad("split_pct", &split_pct.to_string(), form));
         }
         let seconds = options.checkpoint.as_secs_f64().ceil();
+        let codec = codec(options)?;
         #[expect(
             clippy::cast_possible_truncation,
             clippy::cast_sign_loss,
@@ -100,8 +108,9 @@ impl Config {
             leaf_page,
             internal_page,
             split_pct,
-            codec: options.codec,
-            snappy: snappy(options)?,
+            codec,
+            extensions: extensions(options, codec)?,
+            own_compressors: own_compressors(codec)?,
             checkpoint_seconds,
             threads: options.threads,
             direct_io: options.direct_io,
@@ -110,7 +119,6 @@ impl Config {
 
     /// The configuration of the connection.
     pub(super) fn connection(&self) -> String {
-        let compressor = self.compressor();
         let mut text = format!(
             "create,config_base=false,use_environment=false,statistics=(all),\
              cache_size={},session_max={},eviction=(threads_min=1,threads_max={}),\
@@ -123,9 +131,10 @@ impl Config {
         if self.log {
             // `enabled=false` makes syncing a choice of each commit; `fsync` is how it is done.
             text += &format!(
-                ",log=(enabled,compressor={compressor}),\
+                ",log=(enabled,compressor={}),\
                  transaction_sync=(enabled=false,method=fsync),\
                  checkpoint=(wait={},log_size={CHECKPOINT_LOG_SIZE})",
+                self.log_compressor(),
                 self.checkpoint_seconds
             );
         } else {
@@ -134,10 +143,12 @@ impl Config {
         if self.direct_io {
             text += ",direct_io=[data,checkpoint]";
         }
-        if let Some(path) = &self.snappy {
-            text += &format!(",extensions=[\"{}\"]", path.display());
-        }
-        text
+        let files = self.extensions.iter().map(String::as_str);
+        let files: Vec<String> = files
+            .chain(self.own_compressors)
+            .map(|file| format!("\"{file}\""))
+            .collect();
+        text + &format!(",extensions=[{}]", files.join(","))
     }
 
     /// The configuration of a new table for the tree `name`.
@@ -149,7 +160,7 @@ impl Config {
             self.leaf_page,
             self.internal_page,
             self.split_pct,
-            self.compressor(),
+            self.codec.name(),
         );
         if self.tree_type == TreeType::Lsm {
             // Several chunks must fit in the cache: the one being filled, those being written.
@@ -159,17 +170,24 @@ impl Config {
         text
     }
 
-    fn compressor(&self) -> &'static str {
-        match self.codec {
-            Codec::None => "none",
-            Codec::Fast => "snappy",
+    /// The compressor of the log. Ours read what either of them wrote, and what the library's
+    /// Snappy did; without them the log can be read with the same codec only.
+    fn log_compressor(&self) -> Cow<'_, str> {
+        match (self.own_compressors, self.codec) {
+            (Some(_), Codec::None) => LOG_PLAIN.to_string_lossy(),
+            (Some(_), _) => LOG.to_string_lossy(),
+            (None, codec) => codec.name().into(),
         }
     }
 }
 
-/// Where the Snappy extension lies. Without compression it is still loaded if it is there, for
-/// trees that were created with it.
-fn snappy(options: &EngineOptions) -> Result<Option<PathBuf>> {
+fn codec(options: &EngineOptions) -> Result<Codec> {
+    Codec::of(options).map_err(|other| bad("codec", other, "none, snappy, lz4, zlib or zstd"))
+}
+
+/// The files of the library's own extensions. All that are there are loaded, for trees that were
+/// created with them.
+fn extensions(options: &EngineOptions, codec: Codec) -> Result<Vec<String>> {
     let directory = options.own.get("extension_dir").map(String::as_str);
     let directory = directory.unwrap_or(env!("WIREDTIGER_LIBDIR"));
     if directory.contains(['"', '\\', '\n']) {
@@ -179,19 +197,40 @@ fn snappy(options: &EngineOptions) -> Result<Option<PathBuf>> {
             "a path without quotes and backslashes",
         ));
     }
-    let path = Path::new(directory).join("libwiredtiger_snappy.so");
-    if path.is_file() {
-        return Ok(Some(path));
-    }
-    match options.codec {
-        Codec::None => Ok(None),
-        Codec::Fast => {
-            let message = "the Snappy extension is missing; install libwiredtiger0, name its \
-                           directory with extension_dir, or open with codec=none";
-            Err(Error::new(ErrorKind::Unsupported, message)
+    let mut files = Vec::new();
+    for (of, file) in [
+        (Codec::Snappy, "libwiredtiger_snappy.so"),
+        (Codec::Zlib, "libwiredtiger_zlib.so"),
+    ] {
+        let path = Path::new(directory).join(file);
+        if path.is_file() {
+            files.push(path.display().to_string());
+        } else if codec == of {
+            let message = format!(
+                "the extension for codec={} is missing; install libwiredtiger0, name its \
+                 directory with extension_dir, or open with codec=lz4 or codec=none",
+                codec.name()
+            );
+            return Err(Error::new(ErrorKind::Unsupported, message)
                 .with_engine(NAME)
-                .with_path(path))
+                .with_path(path));
         }
+    }
+    Ok(files)
+}
+
+/// The file of our compressors, without which `codec` may do.
+fn own_compressors(codec: Codec) -> Result<Option<&'static str>> {
+    match (trampoline::path(), codec) {
+        (Ok(path), _) => Ok(Some(path)),
+        (Err(why), Codec::Lz4 | Codec::Zstd) => {
+            let message = format!(
+                "codec={} cannot be loaded here ({why}); open with codec=snappy or codec=none",
+                codec.name()
+            );
+            Err(Error::new(ErrorKind::Unsupported, message).with_engine(NAME))
+        }
+        (Err(_), _) => Ok(None),
     }
 }
 
@@ -240,6 +279,7 @@ mod tests {
             ("sessions", "many"),
             ("split_pct", "49"),
             ("extension_dir", "/a\"b"),
+            ("codec", "lzma"),
         ] {
             let error = with(name, value).unwrap_err();
             assert_eq!(error.kind(), ErrorKind::Invalid);
@@ -249,9 +289,42 @@ mod tests {
 
     #[test]
     fn a_missing_compressor_names_the_way_out() {
-        let error = with("extension_dir", "/nowhere").unwrap_err();
-        assert_eq!(error.kind(), ErrorKind::Unsupported);
-        assert!(error.to_string().contains("codec=none"), "{error}");
+        for codec in ["snappy", "zlib"] {
+            let own = [("extension_dir", "/nowhere"), ("codec", codec)];
+            let own = own.map(|(k, v)| (k.to_owned(), v.to_owned())).into();
+            let options = EngineOptions {
+                own,
+                ..EngineOptions::default()
+            };
+            let error = Config::new(&options).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::Unsupported);
+            let text = error.to_string();
+            assert!(text.contains("codec=none"), "{text}");
+            let file = format!("/nowhere/libwiredtiger_{codec}.so");
+            assert!(text.contains(&file), "{text}");
+        }
+    }
+
+    #[test]
+    fn the_own_codec_wins_over_the_class_and_the_log_is_read_by_any() {
+        let compressors = |codec: &str, class| {
+            let options = EngineOptions {
+                codec: class,
+                own: [("codec".to_owned(), codec.to_owned())].into(),
+                ..EngineOptions::default()
+            };
+            let config = Config::new(&options).unwrap();
+            let table = config.table("t");
+            let block = format!("block_compressor={codec}");
+            assert!(table.contains(&block), "{block} in {table}");
+            config.connection()
+        };
+        for codec in ["snappy", "lz4", "zlib", "zstd"] {
+            let text = compressors(codec, kv::Codec::None);
+            assert!(text.contains("compressor=romanesco_log)"), "{text}");
+        }
+        let text = compressors("none", kv::Codec::Fast);
+        assert!(text.contains("compressor=romanesco_log_plain)"), "{text}");
     }
 
     #[test]
@@ -260,7 +333,7 @@ mod tests {
             cache: ByteSize::mib(64),
             checkpoint: Duration::from_millis(2500),
             direct_io: true,
-            codec: Codec::None,
+            codec: kv::Codec::None,
             ..EngineOptions::default()
         };
         let config = Config::new(&options).unwrap();
@@ -269,7 +342,8 @@ mod tests {
             "cache_size=67108864",
             "wait=3",
             "direct_io=[data,checkpoint]",
-            "compressor=none",
+            "compressor=romanesco_log_plain",
+            "/proc/self/fd/",
         ] {
             assert!(text.contains(part), "{part} in {text}");
         }

@@ -2,6 +2,8 @@
 
 mod backup;
 mod catalog;
+mod codec;
+mod compressors;
 mod config;
 mod connection;
 mod cursor;
@@ -17,6 +19,7 @@ mod session;
 mod shared;
 mod stats;
 mod sys;
+mod trampoline;
 mod transaction;
 mod view;
 mod walk;

@@ -11,7 +11,7 @@ use super::{count, create, get, open, open_with, own, put};
 
 /// Copy a store, but not the empty log files that the library keeps in reserve: a thread of its own
 /// makes and renames them, and they may be missing.
-fn copy_all(from: &Path, to: &Path) {
+pub(super) fn copy_all(from: &Path, to: &Path) {
     const SPARE: [&str; 2] = ["WiredTigerTmplog.", "WiredTigerPreplog."];
     fs::create_dir_all(to).unwrap();
     for entry in from.read_dir().unwrap() {

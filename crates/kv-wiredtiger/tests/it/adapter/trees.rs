@@ -142,7 +142,12 @@ fn compressed_trees_open_without_the_codec_and_compression_compresses() {
 #[test]
 fn unknown_and_bad_options_are_refused() {
     let dir = tempfile::tempdir().unwrap();
-    for pair in [("typo", "1"), ("type", "heap"), ("leaf_page", "1")] {
+    for pair in [
+        ("typo", "1"),
+        ("type", "heap"),
+        ("leaf_page", "1"),
+        ("codec", "lzma"),
+    ] {
         let error = kv_wiredtiger::factory()
             .open(dir.path(), &own(&[pair]))
             .err()
