@@ -3,7 +3,9 @@
 
 use std::path::Path;
 
-use kv::{Capabilities, CodecDoc, Engine, EngineOptions, Factory, Limits, OptionDoc, Result};
+use kv::{
+    Capabilities, Codec, CodecDoc, Engine, EngineOptions, Factory, Limits, OptionDoc, Result,
+};
 
 use crate::store;
 
@@ -50,6 +52,14 @@ pub(crate) const OPTIONS: &[OptionDoc] = &[
                 index, smaller reads less for one key",
     },
     OptionDoc {
+        name: "codec",
+        values: "none|snappy|lz4|zlib|zstd",
+        default: "lz4",
+        about: "the codec of what is written from now on (of the codec class when not given); a \
+                stronger one (zlib at level 6, zstd at level 3) trades processor time of merges \
+                for space",
+    },
+    OptionDoc {
         name: "bloom",
         values: "0-30",
         default: "10",
@@ -93,7 +103,21 @@ pub fn factory() -> &'static dyn Factory {
 }
 
 /// The codecs of its data.
-const CODECS: &[CodecDoc] = &[CodecDoc::NONE, CodecDoc::fast("lz4")];
+const CODECS: &[CodecDoc] = &[
+    codec("none", Codec::None, &[("codec", "none")]),
+    codec("snappy", Codec::Fast, &[("codec", "snappy")]),
+    codec("lz4", Codec::Fast, &[("codec", "lz4")]),
+    codec("zlib", Codec::Fast, &[("codec", "zlib")]),
+    codec("zstd", Codec::Fast, &[("codec", "zstd")]),
+];
+
+const fn codec(
+    name: &'static str,
+    class: Codec,
+    own: &'static [(&'static str, &'static str)],
+) -> CodecDoc {
+    CodecDoc { name, class, own }
+}
 
 struct RocksDb;
 

@@ -6,6 +6,7 @@ use std::str::FromStr;
 use kv::{EngineOptions, Error, ErrorKind, Result};
 use stdx::ByteSize;
 
+use super::codec::Codec;
 use crate::factory::NAME;
 
 /// How runs are merged.
@@ -30,6 +31,8 @@ pub(super) struct Settings {
     pub(super) write_buffer: usize,
     /// A data block.
     pub(super) block: usize,
+    /// How data blocks are compressed.
+    pub(super) codec: Codec,
     /// Filter bits per key.
     pub(super) bloom: u8,
     /// Threads of one compaction.
@@ -113,6 +116,7 @@ impl Settings {
             Some(name) => Compaction::parse(name)
                 .ok_or_else(|| bad("compaction", name, "leveled|universal"))?,
         };
+        let codec = Codec::of(options).map_err(|other| bad("codec", other, Codec::NAMES))?;
         let open_files = number(options, "open_files", -1, 1_000_000)?.unwrap_or(800);
         if (0..16).contains(&open_files) {
             return Err(bad("open_files", open_files, "-1 or 16-1000000"));
@@ -123,6 +127,7 @@ impl Settings {
             memtables: to_usize(memtables),
             write_buffer: to_usize(write_buffer),
             block: to_usize(size(options, "block", KIB, MIB)?.unwrap_or(16 * KIB)),
+            codec,
             bloom: number(options, "bloom", 0, 30)?.unwrap_or(10),
             subcompactions: number(options, "subcompactions", 1, 32)?.unwrap_or(1),
             l0_trigger: number(options, "l0_trigger", 1, 64)?,
@@ -204,6 +209,7 @@ mod tests {
             ("compaction", "fifo"),
             ("write_buffer", "1"),
             ("block", "much"),
+            ("codec", "lzma"),
             ("bloom", "31"),
             ("subcompactions", "0"),
             ("pipelined", "yes"),
@@ -212,6 +218,22 @@ mod tests {
             let error = with(&[(name, value)]).unwrap_err();
             assert_eq!(error.kind(), kv::ErrorKind::Invalid);
             assert!(error.to_string().contains(name), "{error}");
+        }
+    }
+
+    #[test]
+    fn the_own_codec_wins_over_the_class() {
+        for (class, found) in [
+            (kv::Codec::None, Codec::None),
+            (kv::Codec::Fast, Codec::Lz4),
+        ] {
+            let mut options = EngineOptions {
+                codec: class,
+                ..EngineOptions::default()
+            };
+            assert_eq!(Settings::parse(&options).unwrap().codec, found);
+            options.own.insert("codec".to_owned(), "zstd".to_owned());
+            assert_eq!(Settings::parse(&options).unwrap().codec, Codec::Zstd);
         }
     }
 

@@ -29,10 +29,10 @@
 //! write buffers a tree may have, four, all charged to the cache. A transaction that lives through
 //! a flush and that much writing in a tree it has written in itself gets a conflict.
 //!
-//! **Compression.** Codec `fast` is LZ4. Leveled: level 0 and the first level below it are not
-//! compressed, for they are rewritten soon and hold little of the data; but the last level always
-//! is (`bottommost_compression`), so a small store is compressed as well.
-//! Universal: everything is, since any run may stay for long.
+//! **Compression.** The class `fast` is LZ4; the own option `codec` names another. Leveled: level 0
+//! and the first level below it are not compressed, for they are rewritten soon and hold little of
+//! the data; but the last level always is (`bottommost_compression`), so a small store is
+//! compressed as well. Universal: everything is, since any run may stay for long.
 //!
 //! **Shape.** Leveled with `level_compaction_dynamic_level_bytes`, which keeps the space
 //! amplification near 1.1, four write buffers in level 0 and as much in the first level below it.
@@ -49,13 +49,14 @@
 //! **Statistics** are on at the level `ExceptDetailedTimers`: the bytes by reason are wanted, and
 //! the counters are per core; what costs, the times of locks and of compression, is left out.
 
-use kv::{Codec, EngineOptions, TreeOptions};
+use kv::{EngineOptions, TreeOptions};
 use rocksdb::statistics::StatsLevel;
 use rocksdb::{
     BlockBasedOptions, Cache, DBCompactionStyle, DBCompressionType, InfoLogger, Options,
     UniversalCompactOptions, WriteBufferManager,
 };
 
+use super::codec::Codec;
 use super::settings::{Compaction, Settings};
 
 /// How much is written between two early syncs of a file, in bytes.
@@ -74,7 +75,6 @@ pub(super) struct Tuning {
     pub(super) memtables: WriteBufferManager,
     /// What they were made from.
     pub(super) settings: Settings,
-    codec: Codec,
 }
 
 impl Tuning {
@@ -93,7 +93,6 @@ impl Tuning {
             cache,
             memtables,
             settings,
-            codec: options.codec,
         }
     }
 
@@ -126,16 +125,17 @@ impl Tuning {
         let runs = u64::try_from(self.settings.l0_trigger()).unwrap_or(1);
         options.set_target_file_size_base(buffer.clamp(2 << 20, 64 << 20));
         options.set_max_bytes_for_level_base(buffer.saturating_mul(runs).max(8 << 20));
-        if self.codec == Codec::Fast {
-            let mut levels = [DBCompressionType::Lz4; LEVELS];
-            for top in levels.iter_mut().take(2) {
-                *top = DBCompressionType::None;
-            }
-            options.set_compression_per_level(&levels);
-            options.set_bottommost_compression_type(DBCompressionType::Lz4);
-        } else {
+        let codec = self.settings.codec;
+        if codec == Codec::None {
             options.set_compression_type(DBCompressionType::None);
+            return;
         }
+        let mut levels = [codec.kind(); LEVELS];
+        for top in levels.iter_mut().take(2) {
+            *top = DBCompressionType::None;
+        }
+        options.set_compression_per_level(&levels);
+        options.set_bottommost_compression_type(codec.kind());
     }
 
     fn universal(&self, options: &mut Options) {
@@ -143,10 +143,7 @@ impl Tuning {
         options.set_universal_compaction_options(&UniversalCompactOptions::default());
         let buffer = u64::try_from(self.settings.write_buffer).unwrap_or(u64::MAX);
         options.set_target_file_size_base(buffer.clamp(2 << 20, 64 << 20));
-        options.set_compression_type(match self.codec {
-            Codec::Fast => DBCompressionType::Lz4,
-            Codec::None => DBCompressionType::None,
-        });
+        options.set_compression_type(self.settings.codec.kind());
     }
 
     fn table(&self, tree: &TreeOptions) -> BlockBasedOptions {

@@ -73,7 +73,12 @@ fn another_engines_directory_is_refused_naming_both() {
 #[test]
 fn unknown_and_bad_options_are_refused_before_anything_is_created() {
     let directory = tempfile::tempdir().unwrap();
-    for (name, value) in [("colour", "blue"), ("compaction", "fifo"), ("block", "1T")] {
+    for (name, value) in [
+        ("colour", "blue"),
+        ("compaction", "fifo"),
+        ("block", "1T"),
+        ("codec", "lzma"),
+    ] {
         let error = refusal(directory.path(), &options(&[(name, value)]));
         assert_eq!(error.kind(), ErrorKind::Invalid);
         assert!(error.to_string().contains(name), "{error}");
