@@ -30,7 +30,7 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
 pub(crate) const CONSTANT: [u8; 3] = [50, 75, 90];
 
 /// Codecs by the names that engines give them.
-pub(crate) const COMPRESSORS: [&str; 4] = ["none", "snappy", "lz4", "zstd"];
+pub(crate) const COMPRESSORS: [&str; 5] = ["none", "snappy", "lz4", "zlib", "zstd"];
 
 /// Runs with fewer rows have one payload only.
 const FEW: u64 = 50_000;
@@ -143,7 +143,7 @@ mod tests {
     #[test]
     fn each_codec_has_a_fresh_store_and_is_read_cold() {
         let steps = steps(&sizes(Preset::Quick), &EXPERIMENT.params);
-        assert_eq!(steps.len(), 24);
+        assert_eq!(steps.len(), 30);
         for pair in steps.chunks(2) {
             assert!(pair[0].setting.fresh && pair[1].setting.cold);
             assert_eq!(pair[0].setting.compressor, pair[1].setting.compressor);

@@ -530,7 +530,11 @@ mod tests {
         assert!(rocks.contains("--rocksdb_flush_log_at_trx_commit=1"));
         let mut named = options.clone();
         named.codec = kv::Codec::None;
-        for (name, word) in [("none", "kNoCompression"), ("zstd", "kZSTD")] {
+        for (name, word) in [
+            ("none", "kNoCompression"),
+            ("zlib", "kZlibCompression"),
+            ("zstd", "kZSTD"),
+        ] {
             named.own.insert(CODEC.to_owned(), name.to_owned());
             let place = Place {
                 options: &named,

@@ -221,12 +221,13 @@ fn innodb(place: &Place<'_>) -> Vec<OsString> {
     all
 }
 
-/// RocksDB's word for a codec; zstd is at its default level, 3.
+/// RocksDB's word for a codec; zlib and zstd are at their default levels, 6 and 3.
 pub(super) fn codec(name: &str) -> Option<&'static str> {
     match name {
         "none" => Some("kNoCompression"),
         "snappy" => Some("kSnappyCompression"),
         "lz4" => Some("kLZ4Compression"),
+        "zlib" => Some("kZlibCompression"),
         "zstd" => Some("kZSTD"),
         _ => None,
     }
