@@ -10,7 +10,7 @@ use rustix::fs::{FlockOperation, flock};
 /// The kernel releases it when the process ends, however it ends.
 #[derive(Debug)]
 pub struct DirLock {
-    _file: File,
+    file: File,
 }
 
 impl DirLock {
@@ -27,7 +27,17 @@ impl DirLock {
             .truncate(false)
             .open(path)?;
         flock(&file, FlockOperation::NonBlockingLockExclusive)?;
-        Ok(DirLock { _file: file })
+        Ok(DirLock { file })
+    }
+}
+
+impl Drop for DirLock {
+    /// The lock is of the open file, not of the descriptor: a process that another thread is just
+    /// starting has a copy of the descriptor until it becomes its program, and would hold the lock
+    /// for that long if the descriptor were only closed.
+    fn drop(&mut self) {
+        // Where it fails, closing releases it all the same, a moment later.
+        let _ = flock(&self.file, FlockOperation::Unlock);
     }
 }
 
@@ -43,5 +53,15 @@ mod tests {
         assert_eq!(error.kind(), io::ErrorKind::WouldBlock);
         drop(first);
         DirLock::acquire(dir.path()).unwrap();
+    }
+
+    #[test]
+    fn a_copy_of_the_descriptor_in_a_process_that_is_being_started_does_not_keep_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let first = DirLock::acquire(dir.path()).unwrap();
+        let copy = first.file.try_clone().unwrap();
+        drop(first);
+        DirLock::acquire(dir.path()).unwrap();
+        drop(copy);
     }
 }
