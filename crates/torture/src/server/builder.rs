@@ -2,7 +2,7 @@
 
 use bson::{Document, doc};
 use stdx::Rng;
-use stdx::sync::atomic::{AtomicBool, Ordering};
+use stdx::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use super::client::is_ending;
 use super::cycle::Lie;
@@ -39,8 +39,14 @@ impl Builder {
         }
     }
 
-    /// Build and drop until told to stop or the server goes away.
-    pub(super) fn operate(&mut self, port: u16, stop: &AtomicBool) -> Result<(), String> {
+    /// Build and drop until told to stop or the server goes away; `answers` counts what is
+    /// acknowledged.
+    pub(super) fn operate(
+        &mut self,
+        port: u16,
+        stop: &AtomicBool,
+        answers: &AtomicU64,
+    ) -> Result<(), String> {
         let Ok(mut link) = Link::to(port) else {
             return Ok(());
         };
@@ -58,6 +64,7 @@ impl Builder {
                 Ok(reply) if is_ok(&reply) => {
                     self.there = Some(!there);
                     self.built += u64::from(!there);
+                    answers.fetch_add(1, Ordering::Relaxed);
                 }
                 Ok(reply) if is_ending(code(&reply)) => self.cut += 1,
                 Ok(reply) => return Err(format!("{command} was answered {reply}")),

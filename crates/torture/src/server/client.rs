@@ -3,7 +3,7 @@
 
 use bson::{Binary, Document, doc, spec::BinarySubtype};
 use stdx::Rng;
-use stdx::sync::atomic::{AtomicBool, Ordering};
+use stdx::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use super::cycle::Lie;
 use super::link::{Link, Lost, code, has_label, is_ok};
@@ -75,8 +75,13 @@ impl Client {
         }
     }
 
-    /// Operate until told to stop or the server goes away.
-    pub(super) fn operate(&mut self, port: u16, stop: &AtomicBool) -> Result<(), String> {
+    /// Operate until told to stop or the server goes away; `answers` counts what is acknowledged.
+    pub(super) fn operate(
+        &mut self,
+        port: u16,
+        stop: &AtomicBool,
+        answers: &AtomicU64,
+    ) -> Result<(), String> {
         let Ok(mut link) = Link::to(port) else {
             return Ok(());
         };
@@ -97,8 +102,12 @@ impl Client {
                 false => perform(&mut link, &operation)?,
             };
             self.note(operation, end);
-            if matches!(end, End::Unknown | End::CutShort) {
-                break;
+            match end {
+                End::Acked => {
+                    answers.fetch_add(1, Ordering::Relaxed);
+                }
+                End::RolledBack => {}
+                End::Unknown | End::CutShort => break,
             }
         }
         Ok(())

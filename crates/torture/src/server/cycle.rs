@@ -2,10 +2,10 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::thread;
+use std::thread::{self, ScopedJoinHandle};
 use std::time::Duration;
 
-use stdx::sync::atomic::{AtomicBool, Ordering};
+use stdx::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use stdx::{Rng, time};
 
 use super::builder::Builder;
@@ -48,6 +48,18 @@ pub enum Lie {
 
 /// Shortest and longest time in which clients write, in milliseconds.
 const WRITES_MS: (u64, u64) = (30, 700);
+
+/// For so many of these milliseconds one operation of a client, and one build or drop of an index,
+/// must have been acknowledged before a server is ended under them: where syncs take long a life
+/// is as much longer, and shows as much.
+const MS_PER_ANSWER: u64 = 40;
+const MS_PER_BUILD: u64 = 200;
+
+/// The longest that is waited for these answers.
+const ANSWERS_MAX: Duration = Duration::from_secs(120);
+
+/// How often it is looked whether they are there.
+const LOOK: Duration = Duration::from_millis(5);
 
 /// The longest a server that is to be killed while it starts may live, in milliseconds.
 const START_MS: u64 = 150;
@@ -186,15 +198,18 @@ impl Run<'_> {
         orderly: bool,
     ) -> Result<&'static str, String> {
         let stop = &AtomicBool::new(false);
+        let (answers, builds) = &(AtomicU64::new(0), AtomicU64::new(0));
         let builder = &mut self.builder;
         thread::scope(|scope| {
-            let building = scope.spawn(move || builder.operate(port, stop));
+            let building = [scope.spawn(move || builder.operate(port, stop, builds))];
             let writing: Vec<_> = self
                 .clients
                 .iter_mut()
-                .map(|client| scope.spawn(move || client.operate(port, stop)))
+                .map(|client| scope.spawn(move || client.operate(port, stop, answers)))
                 .collect();
             time::sleep(Duration::from_millis(ms));
+            await_answers(answers, ms / MS_PER_ANSWER, &writing);
+            await_answers(builds, ms / MS_PER_BUILD, &building);
             let died = server.ended();
             let ended = if orderly {
                 server.stop()
@@ -203,13 +218,11 @@ impl Run<'_> {
                 Ok(())
             };
             stop.store(true, Ordering::Relaxed);
-            for client in writing {
+            for client in writing.into_iter().chain(building) {
                 client
                     .join()
                     .map_err(|_| "a client panicked".to_owned())??;
             }
-            let built = building.join();
-            built.map_err(|_| "the builder panicked".to_owned())??;
             ended?;
             match died {
                 Some(status) => Err(format!("the server ended by itself: {status}")),
@@ -223,5 +236,16 @@ impl Run<'_> {
             self.summary.killed += 1;
             "killed"
         })
+    }
+}
+
+/// Wait until so many answers came; not when no more can come, and not for ever.
+fn await_answers<T>(came: &AtomicU64, wanted: u64, from: &[ScopedJoinHandle<'_, T>]) {
+    let end = time::now() + ANSWERS_MAX;
+    while came.load(Ordering::Relaxed) < wanted
+        && from.iter().any(|thread| !thread.is_finished())
+        && time::now() < end
+    {
+        time::sleep(LOOK);
     }
 }

@@ -43,10 +43,10 @@ fn transactions_on_lists_keep_snapshot_isolation_over_kills() {
     assert!(1 <= lists.kills && 200 <= lists.edges, "{lists}");
 }
 
-/// What a run says that must not pass.
+/// What a run says that must not pass. It ends when the cheat is caught.
 fn caught(change: impl FnOnce(&mut Config)) -> String {
     let directory = tempfile::tempdir().unwrap();
-    let mut config = config("betree", 13, 40, directory.path());
+    let mut config = config("betree", 13, 400, directory.path());
     change(&mut config);
     match server::run(&config, &mut |_| ()) {
         Ok(summary) => panic!("a cheat was not caught: {config:?}: {summary}"),
