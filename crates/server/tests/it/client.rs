@@ -10,6 +10,20 @@ use server::{Config, Running};
 use wire::message::Flags;
 use wire::{Decoder, Frame, Message, OpCode, Parts};
 
+/// How long anything may take before a test gives up. Never reached when all is well, on however
+/// slow and busy a machine.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(300);
+
+/// Look again and again until it is so.
+#[track_caller]
+pub(crate) fn await_so(what: &str, mut so: impl FnMut() -> bool) {
+    let begun = stdx::time::now();
+    while !so() {
+        assert!(begun.elapsed() < PATIENCE, "waited too long for {what}");
+        std::thread::yield_now();
+    }
+}
+
 /// A server of a test, and the folder of its data.
 pub(crate) struct Site {
     pub(crate) server: Running,
@@ -61,9 +75,13 @@ impl Site {
         Ok(Site { server, folder })
     }
 
-    /// End the server in order; the folder of its data.
+    /// End the server in order; the folder of its data, which nobody holds any more.
     pub(crate) fn stop(self) -> tempfile::TempDir {
         self.server.stop();
+        // In a process that goes on the last of its threads lets go of the store, perhaps later.
+        await_so("the store to be closed", || {
+            vfs::DirLock::acquire(self.folder.path()).is_ok()
+        });
         self.folder
     }
 
@@ -80,9 +98,7 @@ impl Client {
     pub(crate) fn to(address: SocketAddr) -> Client {
         let stream = TcpStream::connect(address).unwrap();
         // A reply that never comes fails the test instead of hanging it.
-        stream
-            .set_read_timeout(Some(Duration::from_secs(60)))
-            .unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
         Client::over(stream)
     }
 }

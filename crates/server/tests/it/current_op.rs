@@ -4,7 +4,7 @@ use bson::spec::BinarySubtype;
 use bson::{Binary, Bson, Document, doc};
 
 use crate::auth::{as_user, guarded};
-use crate::client::{Client, Site, batch};
+use crate::client::{Client, Site, await_so, batch};
 
 const UNAUTHORIZED: i32 = 13;
 const FAILED_TO_PARSE: i32 = 9;
@@ -128,14 +128,12 @@ fn everybody_sees_what_is_theirs() {
 
 /// What is in work and meets `conditions`, once it says `field`.
 fn once_it_says(client: &mut Client, conditions: &Document, field: &str) -> Document {
-    let begun = stdx::time::now();
-    loop {
-        let found = in_progress(client, conditions.clone()).pop();
-        if let Some(found) = found.filter(|one| one.contains_key(field)) {
-            return found;
-        }
-        assert!(begun.elapsed().as_secs() < 60, "{field} of {conditions}");
-    }
+    let mut found = None;
+    await_so(&format!("{field} of {conditions}"), || {
+        found = in_progress(client, conditions.clone()).pop();
+        found.as_ref().is_some_and(|one| one.contains_key(field))
+    });
+    found.unwrap()
 }
 
 #[test]

@@ -7,12 +7,11 @@ use bson::spec::BinarySubtype;
 use bson::{Binary, Document, doc};
 use wire::Message;
 
-use crate::client::{Client, Site, all};
+use crate::client::{Client, Site, all, await_so};
 
 /// Wait until so many commands of a name are in work.
 fn await_running(client: &mut Client, command: &str, count: usize) {
-    let begun = stdx::time::now();
-    loop {
+    await_so("commands to begin", || {
         let shown = client.ok("admin", doc! {"currentOp": 1});
         let operations = shown.get_array("inprog").unwrap().iter();
         let running = operations.filter(|operation| {
@@ -20,11 +19,8 @@ fn await_running(client: &mut Client, command: &str, count: usize) {
             let shown = operation.get_document("command").unwrap();
             shown.contains_key(command)
         });
-        if running.count() == count {
-            return;
-        }
-        assert!(begun.elapsed().as_secs() < 60, "they do not begin");
-    }
+        running.count() == count
+    });
 }
 
 fn write(number: u8) -> Document {

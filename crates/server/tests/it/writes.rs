@@ -2,7 +2,7 @@
 
 use bson::{Binary, Bson, Document, doc};
 
-use crate::client::{Site, all, batch};
+use crate::client::{Site, all, await_so, batch};
 
 pub(crate) fn lsid(byte: u8) -> Document {
     let id = Binary {
@@ -166,10 +166,7 @@ fn the_profile_of_a_database_is_kept() {
         );
         !found.is_empty()
     };
-    assert!(
-        (0..10_000).any(|_| seen(&mut client)),
-        "an entry of the profile"
-    );
+    await_so("an entry of the profile", || seen(&mut client));
     let was = client.ok("test", doc! {"profile": 0, "slowms": 50});
     assert_eq!(was.get_i32("was").unwrap(), 2);
 }
@@ -177,13 +174,12 @@ fn the_profile_of_a_database_is_kept() {
 /// The entries of the profile of `test` that match, once there are any: they are written behind
 /// the reply.
 fn profiled(client: &mut crate::client::Client, filter: Document) -> Document {
-    let begun = stdx::time::now();
-    loop {
-        if let Some(entry) = all(client, "system.profile", filter.clone()).pop() {
-            return entry;
-        }
-        assert!(begun.elapsed().as_secs() < 60, "no entry for {filter}");
-    }
+    let mut entry = None;
+    await_so("an entry of the profile", || {
+        entry = all(client, "system.profile", filter.clone()).pop();
+        entry.is_some()
+    });
+    entry.unwrap()
 }
 
 #[test]
