@@ -16,8 +16,9 @@ use super::mounts;
 pub(super) const PREFIX: &str = "romanesco-";
 
 /// How often a group is tried to be removed, and how long between: a killed process leaves its
-/// group only when the kernel has torn it down, which takes as long as freeing its memory.
-const REMOVE_TRIES: u32 = 200;
+/// group only when the kernel has torn it down, which takes as long as freeing its memory, and as
+/// long as the disk that it waits for.
+const REMOVE_TRIES: u32 = 1000;
 const REMOVE_PAUSE: Duration = Duration::from_millis(10);
 
 /// A group made by us, removed when dropped.

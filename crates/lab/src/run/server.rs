@@ -33,6 +33,10 @@ const STOP_MAX: Duration = Duration::from_secs(300);
 /// How long a process whose sockets are closed may take to be gone: its memory is freed between.
 const DYING_MAX: Duration = Duration::from_secs(3);
 
+/// How long processes that were killed may take to be gone: one that waits for a disk ends when
+/// that has answered.
+const KILLED_MAX: Duration = Duration::from_secs(60);
+
 /// Lines of a server's messages that are told when it fails.
 const LAST_LINES: usize = 3;
 
@@ -290,7 +294,7 @@ impl Drop for Server {
         for pid in began.iter().filter_map(|pid| Pid::from_raw(*pid)) {
             let _ = kill_process(pid, Signal::KILL);
         }
-        let end = time::now() + DYING_MAX;
+        let end = time::now() + KILLED_MAX;
         began.retain(|pid| lives(*pid));
         while !began.is_empty() && time::now() < end {
             time::sleep(LOOK);
