@@ -13,6 +13,9 @@ from pymongo import DeleteOne, InsertOne, MongoClient, ReplaceOne, UpdateOne, er
 
 CHECKS = []
 
+# Seconds that a server may take to end. Only one that hangs takes as long.
+END_MAX = 120
+
 
 def check(function):
     CHECKS.append(function)
@@ -152,7 +155,7 @@ def free_port():
 def run(address):
     """Try everything on a server; the number of failures."""
     failed = 0
-    client = MongoClient(address, serverSelectionTimeoutMS=20_000, timeoutMS=60_000)
+    client = MongoClient(address, serverSelectionTimeoutMS=60_000, timeoutMS=120_000)
     print(f"PyMongo {pymongo.version}")
     for act in CHECKS:
         try:
@@ -214,20 +217,20 @@ def encrypted(binary):
             outcome, failed = f"FAILED {type(error).__name__}: {error}", 1
         finally:
             server.terminate()
-            server.wait(30)
+            server.wait(END_MAX)
     print(f"  {'encrypted connections':<24}{outcome}")
     return failed
 
 
 def with_certificates(port, folder):
-    def client(authority="ca", key="client", wait=3_000, **more):
+    def client(authority="ca", key="client", wait=60_000, **more):
         if authority:
             more.update(tls=True, tlsCAFile=str(folder / f"{authority}.pem"))
         if key:
             more.update(tlsCertificateKeyFile=str(folder / f"{key}.pem"))
         return MongoClient("127.0.0.1", port, serverSelectionTimeoutMS=wait, **more)
 
-    with client(wait=20_000) as first:
+    with client() as first:
         first.admin.command("createUser", "root", pwd="secret", roles=["root"])
     with client(username="root", password="secret") as root:
         roles = [{"role": "root", "db": "admin"}]
@@ -250,7 +253,7 @@ def main(binary):
             failed = run(f"mongodb://127.0.0.1:{port}/")
         finally:
             server.terminate()
-            server.wait(30)
+            server.wait(END_MAX)
     failed += encrypted(binary)
     return 1 if failed else 0
 

@@ -16,6 +16,8 @@ CACHE = pathlib.Path(os.environ.get("XDG_CACHE_HOME", pathlib.Path.home() / ".ca
 CACHE = CACHE / "romanesco"
 # Where clients are installed.
 CLIENTS = CACHE / "compatibility"
+# Seconds that a server may take to listen, and to end. Only one that hangs takes as long.
+START_MAX, END_MAX = 120, 120
 
 
 class Skip(Exception):
@@ -81,7 +83,8 @@ class Server:
         self.uri = f"mongodb://127.0.0.1:{self.port}/?replicaSet=rs0"
 
     def __enter__(self):
-        for _ in range(200):
+        end = time.monotonic() + START_MAX
+        while time.monotonic() < end:
             if self.process.poll() is not None:
                 raise self._broken(f"did not start with {self.engine}")
             with socket.socket() as probe:
@@ -90,19 +93,19 @@ class Server:
             time.sleep(0.1)
         self.process.kill()
         self.process.wait()
-        raise self._broken("did not listen within 20 s")
+        raise self._broken(f"did not listen within {START_MAX} s")
 
     def __exit__(self, *_):
         wrong = None
         self.process.send_signal(signal.SIGTERM)
         try:
-            code = self.process.wait(30)
+            code = self.process.wait(END_MAX)
             if code != 0:
                 wrong = f"ended with exit code {code}"
         except subprocess.TimeoutExpired:
             self.process.kill()
             self.process.wait()
-            wrong = "did not end within 30 s of SIGTERM"
+            wrong = f"did not end within {END_MAX} s of SIGTERM"
         if b"panicked" in self.log.read_bytes():
             wrong = "panicked"
         if wrong:

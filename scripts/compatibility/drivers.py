@@ -1,5 +1,6 @@
 """Small programs of drivers: the same operations in each language."""
 
+import json
 import os
 import shutil
 import subprocess
@@ -13,9 +14,24 @@ def npm(path, *packages):
     need("node", "npm")
     if not (path / "package.json").exists():
         (path / "package.json").write_text('{"private": true}\n')
-    if not all((path / "node_modules" / p.rpartition("@")[0]).exists() for p in packages):
+    if not installed(path / "node_modules", packages):
+        # What an install left that was cut short is taken for whole by the next.
+        shutil.rmtree(path / "node_modules", ignore_errors=True)
         command = ["npm", "install", "--no-audit", "--no-fund", *packages]
         install("packages of npm", command, cwd=path)
+
+
+def installed(modules, packages):
+    """Whether npm came to its end with packages of these versions: it writes its list last."""
+    try:
+        there = json.loads((modules / ".package-lock.json").read_text())["packages"]
+    except (OSError, ValueError, KeyError):
+        return False
+    asked = [package.rpartition("@") for package in packages]
+    return all(
+        there.get(f"node_modules/{name}", {}).get("version") == version
+        for name, _, version in asked
+    )
 
 
 def node(server):

@@ -15,17 +15,17 @@ import tempfile
 import unittest
 
 import common
+import drivers
 
-# Listens as a server does, until it is told to end.
+# Listens as a server does, until it is told to end. That may be at once, so the signal is kept
+# until it is waited for: one that a handler takes just before a pause would be slept through.
 LISTEN = """
 import signal, socket, sys
-def end(*_):
-    {end}
-signal.signal(signal.SIGTERM, end)
+signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM])
 with socket.create_server(("127.0.0.1", int(sys.argv[sys.argv.index("--port") + 1]))) as listener:
     {begin}
-    while True:
-        signal.pause()
+    signal.sigwait([signal.SIGTERM])
+    {end}
 """
 
 
@@ -95,6 +95,21 @@ class ExitCode(unittest.TestCase):
 
     def test_a_client_that_is_missing(self):
         self.check(0, "skipped: no client", suite=missing)
+
+
+class Installed(unittest.TestCase):
+    def test_what_an_install_left_that_was_cut_short_is_not_taken_for_whole(self):
+        with tempfile.TemporaryDirectory() as folder:
+            modules = pathlib.Path(folder)
+            (modules / "one").mkdir()
+            listed = modules / ".package-lock.json"
+            self.assertFalse(drivers.installed(modules, ["one@1.2.3"]))
+            listed.write_text("{")
+            self.assertFalse(drivers.installed(modules, ["one@1.2.3"]))
+            listed.write_text('{"packages": {"node_modules/one": {"version": "1.2.3"}}}')
+            self.assertTrue(drivers.installed(modules, ["one@1.2.3"]))
+            self.assertFalse(drivers.installed(modules, ["one@1.2.4"]))
+            self.assertFalse(drivers.installed(modules, ["one@1.2.3", "other@1.0.0"]))
 
 
 if __name__ == "__main__":
