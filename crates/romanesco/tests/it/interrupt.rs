@@ -14,10 +14,12 @@ const STEPS: &str = "run iibench-steps -t lmdb --rows 2000 --time 0.35 --settle 
 const SLOW: &str = "run iibench-classic -t lmdb,memory --rows 20000 --rate 2000 --batch 20 \
                     --time 2 --settle 0.2 --out run";
 
-/// A run of [`STEPS`] in its fifth step.
+/// A run of [`STEPS`] in its fifth step. Its worker stands still, so that the run is in that step
+/// however long what follows takes.
 fn stopped_half_way(place: &Place) -> Running {
     let running = place.start(STEPS);
     place.await_step("run", "_qr100");
+    send(running.worker(), Signal::STOP);
     running
 }
 

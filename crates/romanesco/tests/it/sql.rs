@@ -340,6 +340,8 @@ fn a_lab_that_ends_takes_its_database_along() {
             ));
             place.await_step("run", "_load");
             let (lab, mut all) = (running.pid(), children(&running));
+            // With a worker that stands still the run is there, however late the signal comes.
+            send(all[1], Signal::STOP);
             for pid in all.clone() {
                 let path = format!("/proc/{pid}/task/{pid}/children");
                 let text = fs::read_to_string(path).unwrap_or_default();
