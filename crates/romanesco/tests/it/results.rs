@@ -93,6 +93,9 @@ fn the_steps_keep_the_size_constant() {
         "l.i0", "l.x", "l.i1", "l.i2", "qr100", "qp100", "qr500", "qp500", "qr1000", "qp1000",
     ];
     assert_eq!(names, expected);
+    // A slow machine loads fewer in that time; what was loaded is what stays.
+    let loaded = &steps[0]["rows"];
+    assert!(loaded.as_u64() > Some(0), "{loaded}");
     for step in steps {
         assert_eq!(step["valid"], true, "{step:#}");
         assert_eq!(step["integrity"]["checked"], true);
@@ -100,7 +103,7 @@ fn the_steps_keep_the_size_constant() {
             continue;
         }
         assert_eq!(step["rows"], step["rows_deleted"], "{step:#}");
-        assert_eq!(step["integrity"]["rows_found"], 4000, "{step:#}");
+        assert_eq!(&step["integrity"]["rows_found"], loaded, "{step:#}");
     }
     for step in &steps[4..] {
         assert_eq!(step["main"], "queries");

@@ -70,10 +70,12 @@ fn a_server_of_the_run_goes_through_every_step() {
     );
     let load = place.json("run/steps/001_serve_r1_l.i0/summary.json");
     assert!(load["cpu_seconds"].as_f64().is_some() && load["file_bytes"].as_u64() > Some(0));
+    // As many as its time allowed.
     assert!(
-        load["integrity"]["checked"] == true && load["rows"] == 2000,
+        load["integrity"]["checked"] == true && load["rows"].as_u64() > Some(0),
         "{load:#}"
     );
+    assert_eq!(load["integrity"]["rows_found"], load["rows"], "{load:#}");
     place.lab("report run -o again.html").exits(0);
     place.lab("export run --format csv").exits(0);
 }
