@@ -71,7 +71,7 @@ fn linkbench_counts_its_links_in_both_mixes() {
 #[test]
 fn tables_are_filled_fresh_and_scanned_cold() {
     let place = Place::new();
-    let summary = smoke(&place, "many-tables", "--rows 1000 --time 60");
+    let summary = smoke(&place, "many-tables", "--rows 1000 --time 600");
     for tables in [1, 10, 100] {
         let insert = step(&summary, "betree", &format!("insert-{tables}"));
         assert_eq!(insert["rows"], 1000);
@@ -115,7 +115,7 @@ fn many_tables_are_scanned_within_the_reads_of_a_disk_that_seeks() {
     let summary = smoke(
         &place,
         "many-tables",
-        "--rows 1000 --time 60 --variant disk",
+        "--rows 1000 --time 600 --variant disk",
     );
     for name in ["disk-1", "disk-10", "disk-100"] {
         // What keeps nothing on disk has no cold scan, capped or not.
@@ -136,7 +136,7 @@ fn many_tables_are_scanned_within_the_reads_of_a_disk_that_seeks() {
 #[test]
 fn ten_writers_insert_in_memory_and_beyond() {
     let place = Place::new();
-    let summary = smoke(&place, "insert-vs-threads", "--rows 8000 --time 60");
+    let summary = smoke(&place, "insert-vs-threads", "--rows 8000 --time 600");
     let both = ["memory", "beyond"].map(|name| {
         let rows = &step(&summary, "betree", name)["rows"];
         rows.as_u64().unwrap()

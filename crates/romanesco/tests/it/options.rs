@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::program::{Place, finish};
 
-const TINY: &str = "--rows 3000 --time 60 --settle 0 --out run";
+const TINY: &str = "--rows 3000 --time 600 --settle 0 --out run";
 
 fn classic(options: &str) -> (Place, Value) {
     let place = Place::new();

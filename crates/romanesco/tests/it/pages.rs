@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::program::Place;
 
 /// A run whose stores stay.
-const KEPT: &str = "run iibench-classic -t betree,lmdb --rows 5000 --time 5 --mem 0 --cache 16M \
+const KEPT: &str = "run iibench-classic -t betree,lmdb --rows 5000 --time 600 --mem 0 --cache 16M \
                     --settle 5 --keep-data --quiet --out run";
 
 #[test]

@@ -30,7 +30,7 @@ const FIGURES: [&str; 18] = [
 fn a_classic_run_leaves_every_figure() {
     let place = Place::new();
     place
-        .lab("run iibench-classic -t memory,lmdb,null --rows 12000 --time 60 --settle 1 --out run")
+        .lab("run iibench-classic -t memory,lmdb,null --rows 12000 --time 600 --settle 1 --out run")
         .exits(0);
     let summary = place.whole("run");
     let results = summary["results"].as_array().unwrap();

@@ -188,7 +188,7 @@ fn tables_without_transactions_are_filled_and_scanned_but_have_no_transactions()
     if mariadb() {
         let place = Place::new();
         let target = "mariadb:engine=myisam";
-        let line = format!("many-tables -t {target} --rows 1000 --time 60");
+        let line = format!("many-tables -t {target} --rows 1000 --time 600");
         let summary = program(&place, &line);
         for tables in [1, 10, 100] {
             let insert = find(&summary, target, &format!("insert-{tables}"));

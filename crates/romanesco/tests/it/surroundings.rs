@@ -61,8 +61,8 @@ fn a_full_disk_fails_its_target_only() {
     };
     let ran = place
         .lab(
-            "run iibench-classic -t lmdb,null --rows 100000 --settle 0 --data-dir small --out run \
-             --force",
+            "run iibench-classic -t lmdb,null --rows 100000 --time 3600 --settle 0 --data-dir \
+             small --out run --force",
         )
         .exits(2);
     assert!(ran.err.contains("no room left on the disk"), "{}", ran.err);
@@ -93,8 +93,8 @@ fn a_full_disk_fails_a_server_only() {
         // What is on this disk is memory, and would be counted as the server's.
         let ran = place
             .lab(
-                "run iibench-classic -t mariadb,null --rows 400000 --settle 0 --mem 0 --data-dir \
-                 small --out run --force",
+                "run iibench-classic -t mariadb,null --rows 400000 --time 3600 --settle 0 --mem 0 \
+                 --data-dir small --out run --force",
             )
             .exits(2);
         let statuses = place.statuses("run");
