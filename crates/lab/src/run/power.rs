@@ -45,8 +45,9 @@ const MAKE: [&str; 7] = [
 /// Says that this process has its mounts for itself.
 const OWN: &str = "ROMANESCO_LAB_OWN_MOUNTS";
 
-/// How often and how long it is waited for files that are still being closed.
-const PATIENCE: (u32, Duration) = (50, Duration::from_millis(100));
+/// How often and how long it is waited for files that are still being closed: a killed process
+/// that waits for the disk holds them until that has answered.
+const PATIENCE: (u32, Duration) = (600, Duration::from_millis(100));
 
 /// What is used of the system, and the packages of Debian.
 const PROGRAMS: [(&str, &str); 6] = [

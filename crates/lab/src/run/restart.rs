@@ -327,10 +327,8 @@ impl Lap<'_, '_, '_> {
             }
         };
         // What is acknowledged while the power is being cut may be lost (P2).
-        let before_cut = match self.power {
-            Some(_) => Some(acknowledged.sizes()?),
-            None => None,
-        };
+        let sizes = self.power.as_ref().map(|_| acknowledged.sizes());
+        let before_cut = sizes.transpose()?;
         crash(self.power.as_ref(), self.server.take(), &mut self.worker)?;
         let end = observer.sample();
         watch.progress.verifying();
