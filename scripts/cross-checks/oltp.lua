@@ -1,5 +1,6 @@
 -- The read-only transaction as the laboratory does it, for sysbench: whole rows, and what to add
--- up, sort or make distinct is left to the client. One table a transaction.
+-- up, sort or make distinct is left to the client. One table a transaction, of those that the
+-- laboratory made.
 
 require("oltp_common")
 
@@ -8,7 +9,7 @@ function prepare_statements()
    commit_statement = con:prepare("COMMIT")
    points, ranges = {}, {}
    for t = 1, sysbench.opt.tables do
-      local columns = "SELECT id, k, c, pad FROM sbtest" .. t
+      local columns = "SELECT id, k, c, pad FROM romanesco_lab_sbtest" .. t
       local get = con:prepare(columns .. " WHERE id = ?")
       local range = con:prepare(columns .. " WHERE id >= ? AND id <= ? ORDER BY id")
       local int = sysbench.sql.type.INT

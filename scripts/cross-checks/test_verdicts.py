@@ -27,6 +27,16 @@ class Verdicts(unittest.TestCase):
         self.assertEqual(verdict(0.95, 1.2, 1.3), common.NOISY)
         self.assertEqual(verdict(0.5, 1.0, 1.5), common.NOISY)
 
+    def test_the_interval_is_that_of_the_median(self):
+        one = [0.5] + [1.0] * 6
+        self.assertEqual(common.interval(one), (0.5, 1.0))
+        # 2 * (1 + 8) of 256 ways to fall leave the median outside: 7 %.
+        self.assertEqual(common.interval([*one, 2.0]), (1.0, 1.0))
+        self.assertEqual(common.interval([*one[1:], 2.0, 2.0]), (1.0, 2.0))
+        # 2 * (1 + 11 + 55) of 2048: 6.5 %; with three left out it were 22 %.
+        self.assertEqual(common.interval(list(range(11))), (2, 8))
+        self.assertEqual(verdict(0.5, 0.6, *[1.0] * 7, 1.5, 2.0), common.WITHIN)
+
     def test_two_repeats_tell_nothing(self):
         self.assertEqual(verdict(1.0, 1.0), common.FEW)
         self.assertEqual(verdict(2.0), common.FEW)
