@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use kv::{
-    Capabilities, Codec, CodecDoc, Engine, EngineOptions, Factory, Limits, OptionDoc, Result,
+    Capabilities, CodecDoc, Engine, EngineOptions, Factory, Limits, NamedCodec, OptionDoc, Result,
 };
 
 use crate::store;
@@ -53,7 +53,7 @@ pub(crate) const OPTIONS: &[OptionDoc] = &[
     },
     OptionDoc {
         name: "codec",
-        values: "none|snappy|lz4|zlib|zstd",
+        values: NamedCodec::NAMES,
         default: "lz4",
         about: "the codec of what is written from now on (of the codec class when not given); a \
                 stronger one (zlib at level 6, zstd at level 3) trades processor time of merges \
@@ -102,23 +102,6 @@ pub fn factory() -> &'static dyn Factory {
     &RocksDb
 }
 
-/// The codecs of its data.
-const CODECS: &[CodecDoc] = &[
-    codec("none", Codec::None, &[("codec", "none")]),
-    codec("snappy", Codec::Fast, &[("codec", "snappy")]),
-    codec("lz4", Codec::Fast, &[("codec", "lz4")]),
-    codec("zlib", Codec::Fast, &[("codec", "zlib")]),
-    codec("zstd", Codec::Fast, &[("codec", "zstd")]),
-];
-
-const fn codec(
-    name: &'static str,
-    class: Codec,
-    own: &'static [(&'static str, &'static str)],
-) -> CodecDoc {
-    CodecDoc { name, class, own }
-}
-
 struct RocksDb;
 
 impl Factory for RocksDb {
@@ -155,7 +138,7 @@ impl Factory for RocksDb {
     }
 
     fn codecs(&self) -> &'static [CodecDoc] {
-        CODECS
+        NamedCodec::DOCS
     }
 
     fn check(&self, options: &EngineOptions) -> Result<()> {

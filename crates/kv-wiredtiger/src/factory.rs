@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use kv::{
-    Capabilities, Codec, CodecDoc, Engine, EngineOptions, Factory, Limits, OptionDoc, Result,
+    Capabilities, CodecDoc, Engine, EngineOptions, Factory, Limits, NamedCodec, OptionDoc, Result,
 };
 
 use crate::library;
@@ -67,29 +67,12 @@ static OPTIONS: [OptionDoc; 7] = [
     },
     OptionDoc {
         name: "codec",
-        values: "none|snappy|lz4|zlib|zstd",
+        values: NamedCodec::NAMES,
         default: "snappy",
         about: "the codec of trees created from now on (of the codec class when not given); a \
                 stronger one (zlib, zstd: both at level 6) trades processor time for space",
     },
 ];
-
-/// The codecs of its data.
-const CODECS: &[CodecDoc] = &[
-    codec("none", Codec::None, &[("codec", "none")]),
-    codec("snappy", Codec::Fast, &[("codec", "snappy")]),
-    codec("lz4", Codec::Fast, &[("codec", "lz4")]),
-    codec("zlib", Codec::Fast, &[("codec", "zlib")]),
-    codec("zstd", Codec::Fast, &[("codec", "zstd")]),
-];
-
-const fn codec(
-    name: &'static str,
-    class: Codec,
-    own: &'static [(&'static str, &'static str)],
-) -> CodecDoc {
-    CodecDoc { name, class, own }
-}
 
 struct Wiredtiger;
 
@@ -148,7 +131,7 @@ impl Factory for Wiredtiger {
     }
 
     fn codecs(&self) -> &'static [CodecDoc] {
-        CODECS
+        NamedCodec::DOCS
     }
 
     fn check(&self, options: &EngineOptions) -> Result<()> {

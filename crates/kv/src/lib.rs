@@ -19,6 +19,7 @@
 
 mod batch;
 mod capabilities;
+mod codec;
 mod compact;
 mod durability;
 mod engine;
@@ -34,6 +35,7 @@ mod tree;
 
 pub use batch::{Batch, Op};
 pub use capabilities::{Capabilities, Limits};
+pub use codec::NamedCodec;
 pub use compact::{Compaction, Flow, Progress};
 pub use durability::Durability;
 pub use engine::{Cursor, Engine, Snapshot, Transaction};

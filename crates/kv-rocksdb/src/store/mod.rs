@@ -1,7 +1,7 @@
 //! The engine: RocksDB behind the persistence API.
 //!
 //! - `raw`: RocksDB's C interface and our shim, made safe.
-//! - `settings`, `codec`, `tuning`: options in, RocksDB's options out.
+//! - `settings`, `tuning`: options in, RocksDB's options out.
 //! - `engine`: the open store; `catalog`: its trees.
 //! - `snapshot`, `transaction`, `cursor`, `write`: reading and writing; `gate` and `range_deletes`
 //!   keep batches and transactions from missing each other.
@@ -16,7 +16,6 @@
 mod backup;
 mod bounds;
 mod catalog;
-mod codec;
 mod compact;
 mod cursor;
 mod engine;

@@ -3,10 +3,9 @@
 use std::fmt::Display;
 use std::str::FromStr;
 
-use kv::{EngineOptions, Error, ErrorKind, Result};
+use kv::{EngineOptions, Error, ErrorKind, NamedCodec, Result};
 use stdx::ByteSize;
 
-use super::codec::Codec;
 use crate::factory::NAME;
 
 /// How runs are merged.
@@ -31,8 +30,8 @@ pub(super) struct Settings {
     pub(super) write_buffer: usize,
     /// A data block.
     pub(super) block: usize,
-    /// How data blocks are compressed.
-    pub(super) codec: Codec,
+    /// How data blocks are compressed from now on; each says what it was written with.
+    pub(super) codec: NamedCodec,
     /// Filter bits per key.
     pub(super) bloom: u8,
     /// Threads of one compaction.
@@ -116,7 +115,8 @@ impl Settings {
             Some(name) => Compaction::parse(name)
                 .ok_or_else(|| bad("compaction", name, "leveled|universal"))?,
         };
-        let codec = Codec::of(options).map_err(|other| bad("codec", other, Codec::NAMES))?;
+        let codec = NamedCodec::of(options, NamedCodec::Lz4)
+            .map_err(|other| bad("codec", other, NamedCodec::NAMES))?;
         let open_files = number(options, "open_files", -1, 1_000_000)?.unwrap_or(800);
         if (0..16).contains(&open_files) {
             return Err(bad("open_files", open_files, "-1 or 16-1000000"));
@@ -224,8 +224,8 @@ mod tests {
     #[test]
     fn the_own_codec_wins_over_the_class() {
         for (class, found) in [
-            (kv::Codec::None, Codec::None),
-            (kv::Codec::Fast, Codec::Lz4),
+            (kv::Codec::None, NamedCodec::None),
+            (kv::Codec::Fast, NamedCodec::Lz4),
         ] {
             let mut options = EngineOptions {
                 codec: class,
@@ -233,7 +233,7 @@ mod tests {
             };
             assert_eq!(Settings::parse(&options).unwrap().codec, found);
             options.own.insert("codec".to_owned(), "zstd".to_owned());
-            assert_eq!(Settings::parse(&options).unwrap().codec, Codec::Zstd);
+            assert_eq!(Settings::parse(&options).unwrap().codec, NamedCodec::Zstd);
         }
     }
 

@@ -49,14 +49,13 @@
 //! **Statistics** are on at the level `ExceptDetailedTimers`: the bytes by reason are wanted, and
 //! the counters are per core; what costs, the times of locks and of compression, is left out.
 
-use kv::{EngineOptions, TreeOptions};
+use kv::{EngineOptions, NamedCodec, TreeOptions};
 use rocksdb::statistics::StatsLevel;
 use rocksdb::{
     BlockBasedOptions, Cache, DBCompactionStyle, DBCompressionType, InfoLogger, Options,
     UniversalCompactOptions, WriteBufferManager,
 };
 
-use super::codec::Codec;
 use super::settings::{Compaction, Settings};
 
 /// How much is written between two early syncs of a file, in bytes.
@@ -126,16 +125,16 @@ impl Tuning {
         options.set_target_file_size_base(buffer.clamp(2 << 20, 64 << 20));
         options.set_max_bytes_for_level_base(buffer.saturating_mul(runs).max(8 << 20));
         let codec = self.settings.codec;
-        if codec == Codec::None {
+        if codec == NamedCodec::None {
             options.set_compression_type(DBCompressionType::None);
             return;
         }
-        let mut levels = [codec.kind(); LEVELS];
+        let mut levels = [kind(codec); LEVELS];
         for top in levels.iter_mut().take(2) {
             *top = DBCompressionType::None;
         }
         options.set_compression_per_level(&levels);
-        options.set_bottommost_compression_type(codec.kind());
+        options.set_bottommost_compression_type(kind(codec));
     }
 
     fn universal(&self, options: &mut Options) {
@@ -143,7 +142,7 @@ impl Tuning {
         options.set_universal_compaction_options(&UniversalCompactOptions::default());
         let buffer = u64::try_from(self.settings.write_buffer).unwrap_or(u64::MAX);
         options.set_target_file_size_base(buffer.clamp(2 << 20, 64 << 20));
-        options.set_compression_type(self.settings.codec.kind());
+        options.set_compression_type(kind(self.settings.codec));
     }
 
     fn table(&self, tree: &TreeOptions) -> BlockBasedOptions {
@@ -158,6 +157,17 @@ impl Tuning {
             table.set_optimize_filters_for_memory(true);
         }
         table
+    }
+}
+
+/// RocksDB's word for a codec; zlib and Zstandard are at its default levels, 6 and 3.
+fn kind(codec: NamedCodec) -> DBCompressionType {
+    match codec {
+        NamedCodec::None => DBCompressionType::None,
+        NamedCodec::Snappy => DBCompressionType::Snappy,
+        NamedCodec::Lz4 => DBCompressionType::Lz4,
+        NamedCodec::Zlib => DBCompressionType::Zlib,
+        NamedCodec::Zstd => DBCompressionType::Zstd,
     }
 }
 

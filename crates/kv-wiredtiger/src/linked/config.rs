@@ -5,10 +5,9 @@ use std::path::Path;
 use std::str::FromStr;
 use std::time::Duration;
 
-use kv::{EngineOptions, Error, ErrorKind, Result};
+use kv::{EngineOptions, Error, ErrorKind, NamedCodec, Result};
 use stdx::ByteSize;
 
-use super::codec::Codec;
 use super::compressors::{LOG, LOG_PLAIN};
 use super::trampoline;
 use crate::factory::{LSM, NAME};
@@ -50,7 +49,7 @@ pub(super) struct Config {
     leaf_page: u64,
     internal_page: u64,
     split_pct: usize,
-    codec: Codec,
+    codec: NamedCodec,
     /// Files of the library's own extensions.
     extensions: Vec<String>,
     /// The file of our compressors, where it could be loaded.
@@ -174,20 +173,21 @@ impl Config {
     /// Snappy did; without them the log can be read with the same codec only.
     fn log_compressor(&self) -> Cow<'_, str> {
         match (self.own_compressors, self.codec) {
-            (Some(_), Codec::None) => LOG_PLAIN.to_string_lossy(),
+            (Some(_), NamedCodec::None) => LOG_PLAIN.to_string_lossy(),
             (Some(_), _) => LOG.to_string_lossy(),
             (None, codec) => codec.name().into(),
         }
     }
 }
 
-fn codec(options: &EngineOptions) -> Result<Codec> {
-    Codec::of(options).map_err(|other| bad("codec", other, "none, snappy, lz4, zlib or zstd"))
+fn codec(options: &EngineOptions) -> Result<NamedCodec> {
+    NamedCodec::of(options, NamedCodec::Snappy)
+        .map_err(|other| bad("codec", other, "none, snappy, lz4, zlib or zstd"))
 }
 
 /// The files of the library's own extensions. All that are there are loaded, for trees that were
 /// created with them.
-fn extensions(options: &EngineOptions, codec: Codec) -> Result<Vec<String>> {
+fn extensions(options: &EngineOptions, codec: NamedCodec) -> Result<Vec<String>> {
     let directory = options.own.get("extension_dir").map(String::as_str);
     let directory = directory.unwrap_or(env!("WIREDTIGER_LIBDIR"));
     if directory.contains(['"', '\\', '\n']) {
@@ -199,8 +199,8 @@ fn extensions(options: &EngineOptions, codec: Codec) -> Result<Vec<String>> {
     }
     let mut files = Vec::new();
     for (of, file) in [
-        (Codec::Snappy, "libwiredtiger_snappy.so"),
-        (Codec::Zlib, "libwiredtiger_zlib.so"),
+        (NamedCodec::Snappy, "libwiredtiger_snappy.so"),
+        (NamedCodec::Zlib, "libwiredtiger_zlib.so"),
     ] {
         let path = Path::new(directory).join(file);
         if path.is_file() {
@@ -220,10 +220,10 @@ fn extensions(options: &EngineOptions, codec: Codec) -> Result<Vec<String>> {
 }
 
 /// The file of our compressors, without which `codec` may do.
-fn own_compressors(codec: Codec) -> Result<Option<&'static str>> {
+fn own_compressors(codec: NamedCodec) -> Result<Option<&'static str>> {
     match (trampoline::path(), codec) {
         (Ok(path), _) => Ok(Some(path)),
-        (Err(why), Codec::Lz4 | Codec::Zstd) => {
+        (Err(why), NamedCodec::Lz4 | NamedCodec::Zstd) => {
             let message = format!(
                 "codec={} cannot be loaded here ({why}); open with codec=snappy or codec=none",
                 codec.name()

@@ -2,7 +2,6 @@
 
 mod backup;
 mod catalog;
-mod codec;
 mod compressors;
 mod config;
 mod connection;
