@@ -17,6 +17,7 @@ use sim::checker::{Change, History, State};
 use sim::{SimOptions, SimVfs};
 use stdx::Rng;
 
+use crate::draw::CODECS;
 use crate::look::everything;
 use crate::rig::{DIRECTORY, Step, World};
 use crate::scripts::small;
@@ -150,13 +151,7 @@ impl Victim {
 #[test]
 fn damage_to_each_byte_is_found() {
     let stride = setting("BETREE_SIM_EVERY").unwrap_or(STRIDE);
-    for codec in [
-        Codec::None,
-        Codec::Lz4,
-        Codec::Snappy,
-        Codec::Zlib(1),
-        Codec::Zstd(1),
-    ] {
+    for codec in CODECS {
         let victim = victim(codec);
         let mut sum = Sum::default();
         for (path, _) in victim.files() {

@@ -17,15 +17,17 @@ pub(crate) fn pick<T: Copy>(rng: &mut Rng, all: &[T]) -> T {
         .expect("an index below the length")
 }
 
+/// Each codec, those with levels at the fastest.
+pub(crate) const CODECS: [Codec; 5] = [
+    Codec::None,
+    Codec::Lz4,
+    Codec::Zstd(1),
+    Codec::Snappy,
+    Codec::Zlib(1),
+];
+
 /// Tiny options, so that everything happens often.
 pub(crate) fn options(rng: &mut Rng) -> Options {
-    let codecs = [
-        Codec::None,
-        Codec::Lz4,
-        Codec::Zstd(1),
-        Codec::Snappy,
-        Codec::Zlib(1),
-    ];
     Options::default()
         .with_threads(0)
         .with_memory(pick(rng, &[1 << 20, 1 << 20, 2 << 20]))
@@ -34,8 +36,8 @@ pub(crate) fn options(rng: &mut Rng) -> Options {
         .with_bucket(pick(rng, &[4 << 10, 8 << 10, 16 << 10, 64 << 10]))
         .with_rho(pick(rng, &[0.05, 0.5, 2.0, 16.0]))
         .with_k_cap(pick(rng, &[1, 2, 4, 16]))
-        .with_codec(pick(rng, &codecs))
-        .with_delta_codec(pick(rng, &codecs))
+        .with_codec(pick(rng, &CODECS))
+        .with_delta_codec(pick(rng, &CODECS))
         .with_filter(pick(rng, &[Filter::None, Filter::Auto, Filter::All]))
         .with_log(!rng.chance(0.15))
         .with_log_segment(pick(rng, &[64 << 10, 64 << 10, 128 << 10]))

@@ -240,6 +240,20 @@ mod tests {
     /// What is appended at a time, in bytes.
     const PAGE: usize = 3000;
 
+    /// A directory for everything, the place in it, and what is mounted there; `None` where that is
+    /// not possible.
+    fn mounted() -> Option<(tempfile::TempDir, PathBuf, Power)> {
+        if let Some(why) = lacks() {
+            eprintln!("not tested: {why}");
+            return None;
+        }
+        let dir = tempfile::tempdir().unwrap();
+        let place = dir.path().join("store");
+        fs::create_dir(&place).unwrap();
+        let power = Power::on(&place).unwrap();
+        Some((dir, place, power))
+    }
+
     /// Append to a file and sync it until that fails, and count what was synced.
     fn synced(path: &Path, pages: &AtomicU64) {
         let mut file = File::create(path).unwrap();
@@ -255,14 +269,9 @@ mod tests {
 
     #[test]
     fn what_was_synced_before_the_cut_began_is_there() {
-        if let Some(why) = lacks() {
-            eprintln!("not tested: {why}");
+        let Some((_dir, place, power)) = mounted() else {
             return;
-        }
-        let dir = tempfile::tempdir().unwrap();
-        let place = dir.path().join("store");
-        fs::create_dir(&place).unwrap();
-        let power = Power::on(&place).unwrap();
+        };
         let counts: [AtomicU64; 4] = Default::default();
         let files: Vec<PathBuf> = (0..4).map(|n| place.join(n.to_string())).collect();
         files.iter().for_each(|path| drop(File::create(path)));
@@ -290,14 +299,9 @@ mod tests {
 
     #[test]
     fn what_was_synced_is_there_after_the_cut_and_the_rest_is_not() {
-        if let Some(why) = lacks() {
-            eprintln!("not tested: {why}");
+        let Some((dir, place, power)) = mounted() else {
             return;
-        }
-        let dir = tempfile::tempdir().unwrap();
-        let place = dir.path().join("store");
-        fs::create_dir(&place).unwrap();
-        let power = Power::on(&place).unwrap();
+        };
         assert_eq!(
             fs::read_dir(dir.path()).unwrap().count(),
             1,

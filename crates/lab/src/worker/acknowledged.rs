@@ -75,10 +75,7 @@ mod tests {
             read.sort_by_key(|told| told.rows.len());
             read
         };
-        let client = |rows: &[u64], due| Told {
-            rows: rows.to_vec(),
-            due,
-        };
+        let client = Told::of;
         let all = client(&[5, 6, 7, 11], 4);
         assert_eq!(told(None), [client(&[], 0), all]);
         let cut = BTreeMap::from([("0".to_owned(), 3 * 8 + 5)]);

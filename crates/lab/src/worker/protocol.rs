@@ -133,6 +133,15 @@ pub struct Told {
     pub due: usize,
 }
 
+#[cfg(test)]
+impl Told {
+    /// A client that was told these rows.
+    pub(crate) fn of(rows: &[u64], due: usize) -> Told {
+        let rows = rows.to_vec();
+        Told { rows, due }
+    }
+}
+
 /// What a killed store holds, against what was acknowledged before.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Audit {

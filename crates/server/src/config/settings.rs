@@ -499,7 +499,7 @@ processManagement: {timeZoneInfo: /usr/share/zoneinfo}
         let setup = parse(text).unwrap().engine_setup(factory).unwrap();
         assert_eq!(setup.options.cache.bytes(), 1 << 30);
         assert_eq!(setup.options.own.get("rho").unwrap(), "4");
-        assert!(setup.options.own.get("codec").unwrap().starts_with("zstd"));
+        assert_eq!(setup.options.own.get("codec").unwrap(), "zstd:3");
         let warnings = setup.warnings.join("\n");
         assert!(
             warnings.contains("storage.rocksdb.bloom does nothing"),

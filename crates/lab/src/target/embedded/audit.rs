@@ -119,10 +119,7 @@ mod tests {
 
     #[test]
     fn losses_gaps_and_commits_under_way_are_told_apart() {
-        let client = |rows: &[u64], due| Told {
-            rows: rows.to_vec(),
-            due,
-        };
+        let client = Told::of;
         let figures = |told: &[Told], found: &[u64]| {
             let a = reconcile(told, found);
             (a.acknowledged, a.lost, a.gaps, a.unacknowledged)

@@ -151,10 +151,7 @@ fn an_audit_finds_lost_rows_torn_commits_and_rows_nobody_wrote() {
     let dir = tempfile::tempdir().unwrap();
     let mut database = loaded(dir.path());
     let all: Vec<u64> = (0..500).collect();
-    let told = |rows: &[u64], due| {
-        let rows = rows.to_vec();
-        [protocol::Told { rows, due }]
-    };
+    let told = |rows, due| [protocol::Told::of(rows, due)];
     let whole = database.audit(&told(&all, 500)).unwrap();
     assert_eq!((whole.found, whole.lost, whole.unacknowledged), (500, 0, 0));
     assert_eq!(whole.faults, Vec::<String>::new());
