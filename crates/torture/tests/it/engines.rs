@@ -41,11 +41,12 @@ fn nothing_acknowledged_is_lost() {
         let summary = summary.unwrap_or_else(|failure| panic!("{failure}"));
         println!("{summary}");
         assert_eq!(told, CYCLES + 1, "{summary}");
-        // Floors, so that a run that does nothing does not pass. An engine may have closed before
-        // the kill comes, or opened: which of them is late is up to the machine.
+        // Floors, so that a run that does nothing does not pass. LMDB has closed within a
+        // millisecond, mostly before the kill comes.
         let ended = summary.kills() + summary.closed;
-        assert!(1 <= summary.killed_closing + summary.closed, "{summary}");
-        assert!(1 <= summary.killed_opening + summary.aborted, "{summary}");
+        let over = if *engine == "lmdb" { summary.closed } else { 0 };
+        assert!(1 <= summary.killed_closing + over, "{summary}");
+        assert!(5 <= summary.killed_opening + summary.aborted, "{summary}");
         assert!(3 <= summary.aborted || *engine != "betree", "{summary}");
         assert_eq!(ended, u64::from(CYCLES) + 1, "{summary}");
         assert!(20 <= summary.kills(), "{summary}");
