@@ -33,7 +33,7 @@ pub use noise::noise_floor;
 pub use rule::{Rule, Threshold};
 pub use second::{SecondStats, main_rates, second_stats};
 pub use stall::stalls;
-pub(crate) use statistic::{median, quantile};
+pub(crate) use statistic::{median, median_between, quantile};
 pub use summary::{summarize, summary_lines, summary_table};
 pub(crate) use sustained::STALLS_FROM;
 pub use sustained::{NOT_REPEATED, P99_LIMIT_MS, Sustained, Tried, not_sustained, sustained};

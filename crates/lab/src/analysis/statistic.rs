@@ -9,6 +9,8 @@ pub(super) const RESAMPLES: usize = 2000;
 /// The share of resamples between the ends of an interval.
 const CONFIDENCE: f64 = 0.95;
 const SEED: u64 = 42;
+/// Repeats without which a second of noise would be taken for a difference.
+const REPEATS: usize = 3;
 
 /// Two ends of a 95 % interval.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -81,6 +83,12 @@ pub(super) fn slope(values: &[f64]) -> Option<f64> {
 /// Percentile-bootstrap interval of the median. `None` for fewer than 2 values.
 pub(super) fn median_interval(values: &[f64]) -> Option<Interval> {
     central(&resampled_medians(values, 0))
+}
+
+/// The ends of that interval, of repeats that are enough to tell noise: three or more.
+pub(crate) fn median_between(values: &[f64]) -> Option<[f64; 2]> {
+    let interval = median_interval(values).filter(|_| REPEATS <= values.len())?;
+    Some([interval.low, interval.high])
 }
 
 /// [`RESAMPLES`] medians of as many values drawn with replacement. Empty for fewer than 2 values.

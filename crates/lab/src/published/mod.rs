@@ -20,6 +20,7 @@ pub use answer::answers;
 
 use serde::{Deserialize, Serialize};
 
+use crate::analysis;
 use crate::record::{RunRecord, TargetSpec, TargetStepSummary};
 use crate::target::{Engine, storage};
 
@@ -110,6 +111,8 @@ pub enum Reproduced {
     NotMeasured,
     /// It depends on caps that did not hold for the target.
     NotJudged,
+    /// Repeats differ by more than what is looked for.
+    TooNoisy,
 }
 
 impl Reproduced {
@@ -121,6 +124,7 @@ impl Reproduced {
             Reproduced::No => "not reproduced",
             Reproduced::NotMeasured => "not measured",
             Reproduced::NotJudged => "not judged",
+            Reproduced::TooNoisy => "too noisy to say",
         }
     }
 }
@@ -136,6 +140,9 @@ pub struct Shape {
     pub published: f64,
     /// The ratio now.
     pub measured: Option<f64>,
+    /// The ends of its 95 % interval, where it is judged by repeats.
+    #[serde(default)]
+    pub between: Option<[f64; 2]>,
     /// Whether it came out.
     pub verdict: Reproduced,
 }
@@ -228,11 +235,35 @@ impl Shape {
             claim: claim.to_owned(),
             published,
             measured,
+            between: None,
             verdict: match measured {
                 Some(ratio) if clear(ratio) => Reproduced::Yes,
                 Some(_) => Reproduced::No,
                 None => Reproduced::NotMeasured,
             },
+        }
+    }
+
+    /// A shape of which each repeat gives a ratio: their median counts, and what holds must hold
+    /// for both ends of its interval.
+    fn repeated(
+        target: &str,
+        claim: &str,
+        published: f64,
+        ratios: &[f64],
+        holds: impl Fn(f64) -> bool,
+    ) -> Shape {
+        let between = analysis::median_between(ratios);
+        let measured = between.and_then(|_| analysis::median(ratios));
+        Shape {
+            between,
+            verdict: match between.map(|ends| ends.map(&holds)) {
+                Some([true, true]) => Reproduced::Yes,
+                Some([false, false]) => Reproduced::No,
+                Some(_) => Reproduced::TooNoisy,
+                None => Reproduced::NotMeasured,
+            },
+            ..Shape::new(target, claim, published, measured)
         }
     }
 
@@ -256,10 +287,23 @@ impl Shape {
         }
     }
 
+    /// The ratio now, with its interval if it has one.
+    #[must_use]
+    pub fn measured_text(&self) -> String {
+        let measured = crate::report::number(self.measured);
+        match self
+            .between
+            .map(|ends| ends.map(|end| crate::report::number(Some(end))))
+        {
+            Some([low, high]) => format!("{measured} [{low} to {high}]"),
+            None => measured,
+        }
+    }
+
     /// The shape in a line for the terminal.
     #[must_use]
     pub fn text(&self) -> String {
-        let measured = crate::report::number(self.measured);
+        let measured = self.measured_text();
         format!(
             "{}: {}: {}, {measured} (published {})",
             self.target,
@@ -359,6 +403,26 @@ mod tests {
         }
         assert_eq!(of("mariadb:engine=myisam"), None);
         assert_eq!(of("memory"), None);
+    }
+
+    #[test]
+    fn a_shape_of_repeats_holds_at_both_ends_of_its_interval() {
+        let of = |ratios: &[f64]| Shape::repeated("t", "c", 0.9, ratios, |share| share < 0.98);
+        let told = of(&[0.95, 0.93, 0.97]);
+        assert_eq!(
+            (told.measured, told.between),
+            (Some(0.95), Some([0.93, 0.97]))
+        );
+        assert_eq!(told.verdict, Reproduced::Yes);
+        assert!(
+            told.text().contains("reproduced, 0.950 [0.930 to 0.970]"),
+            "{}",
+            told.text()
+        );
+        assert_eq!(of(&[0.99, 1.0, 1.01]).verdict, Reproduced::No);
+        assert_eq!(of(&[0.9, 0.95, 1.1]).verdict, Reproduced::TooNoisy);
+        let few = of(&[0.5, 0.5]);
+        assert_eq!((few.measured, few.verdict), (None, Reproduced::NotMeasured));
     }
 
     #[test]

@@ -81,9 +81,11 @@ fn shapes(view: &View<'_>, beside: &Beside) -> Table {
             name(view, &shape.target),
             Cell::text(&shape.claim),
             Cell::number(shape.published),
-            Cell::num(format::maybe(shape.measured)),
+            Cell::num(shape.measured_text()),
             match shape.verdict {
-                Reproduced::NotMeasured | Reproduced::NotJudged => verdict.class("na"),
+                Reproduced::NotMeasured | Reproduced::NotJudged | Reproduced::TooNoisy => {
+                    verdict.class("na")
+                }
                 Reproduced::Yes | Reproduced::No => verdict,
             },
         ]);
