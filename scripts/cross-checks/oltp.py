@@ -115,6 +115,7 @@ def ours(lab, server):
     steps = lab.run(
         *("oltp-read-only", "-t", f"mysql://root@127.0.0.1:{server.port}/{DATABASE}"),
         *("--preset", "smoke", "--rows", str(TABLES * ROWS), "--time", str(lab.size(SECONDS, 1))),
+        *("--clients", ",".join(map(str, THREADS))),
         *("--cache", str(POOL), "--mem", "1G", "--keep-data"),
     )
 

@@ -23,6 +23,7 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
         steps,
         operation: Operation::REQUEST,
         capped: None,
+        crowded: None,
     }),
 };
 

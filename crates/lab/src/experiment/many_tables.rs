@@ -25,6 +25,7 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
         steps,
         operation: Operation::QUERY,
         capped: None,
+        crowded: None,
     }),
 };
 

@@ -20,7 +20,7 @@ pub(crate) mod tpcc;
 
 pub use operation::Operation;
 pub use plan::plan;
-pub use programmed::{Capped, Programmed};
+pub use programmed::{Capped, Crowded, Programmed};
 pub use rate::Rate;
 pub use settings::{Settings, pair};
 pub use tour::tour;

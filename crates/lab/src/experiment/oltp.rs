@@ -1,7 +1,7 @@
 //! `oltp-read-only`: the read-only transactions of sysbench by more and more clients.
 
 use super::programmed::{NO_ROWS, no_steps, step};
-use super::{Experiment, Fixed, Operation, Programmed, Sizes};
+use super::{Experiment, Operation, Programmed, Sizes};
 use crate::record::{Preset, Setting, StepPlan};
 use crate::workload::oltp::Params;
 use crate::workload::program::{Spec, Task};
@@ -12,7 +12,7 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
     source: "Percona's article on encryption at rest (sysbench oltp_read_only, 20 tables of 10 M \
              rows, 1 to 2048 threads)",
     params: NO_ROWS,
-    fixed: &[Fixed::Clients],
+    fixed: &[],
     sizes,
     steps: no_steps,
     program: Some(Programmed {
@@ -24,6 +24,7 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
         steps,
         operation: Operation::TRANSACTION,
         capped: None,
+        crowded: Some(by),
     }),
 };
 
@@ -54,7 +55,19 @@ fn spec(sizes: &Sizes, _variant: &str, seed: u64) -> Spec {
     })
 }
 
-fn steps(sizes: &Sizes, _variant: &str) -> Vec<StepPlan> {
+fn steps(sizes: &Sizes, variant: &str) -> Vec<StepPlan> {
+    // As many as say something of so few rows.
+    let most = match sizes.rows {
+        ..100_000 => 4,
+        100_000..5_000_000 => 256,
+        _ => 2048,
+    };
+    let few: Vec<u32> = CLIENTS.into_iter().filter(|n| *n <= most).collect();
+    by(sizes, variant, &few)
+}
+
+/// The load, and the transactions by each of these numbers of clients.
+fn by(sizes: &Sizes, _variant: &str, clients: &[u32]) -> Vec<StepPlan> {
     let tables = tables(sizes);
     let about = format!("load {tables} tables of {} rows", sizes.rows / tables);
     let fill = Task::Fill { tables: 0 };
@@ -63,18 +76,15 @@ fn steps(sizes: &Sizes, _variant: &str) -> Vec<StepPlan> {
         ..Setting::default()
     };
     let mut steps = vec![step("load", about, fill, sizes.load_seconds, load)];
-    // As many as say something of so few rows.
-    let most = match sizes.rows {
-        ..100_000 => 4,
-        100_000..5_000_000 => 256,
-        _ => 2048,
-    };
-    for clients in CLIENTS.into_iter().filter(|n| *n <= most) {
+    for clients in clients {
         let setting = Setting {
-            clients: Some(clients),
+            clients: Some(*clients),
             ..Setting::default()
         };
-        let about = format!("read-only transactions by {clients} clients");
+        let about = match clients {
+            1 => "read-only transactions by one client".to_owned(),
+            many => format!("read-only transactions by {many} clients"),
+        };
         let name = format!("clients-{clients}");
         steps.push(step(&name, about, Task::Mix, sizes.query_seconds, setting));
     }

@@ -67,7 +67,7 @@ pub fn plan(experiment: &Experiment, settings: &Settings, out: &Path) -> Result<
         targets,
         seed,
         repeats,
-        clients: settings.clients.or(program.map(|p| p.clients)).unwrap_or(1),
+        clients: clients(experiment, settings)?,
         limits,
         cache,
         durability: settings.durability.unwrap_or(Durability::Interval),
@@ -124,14 +124,7 @@ fn steps(
     settings: &Settings,
 ) -> Result<Vec<StepPlan>> {
     let mut steps = match &experiment.program {
-        Some(Programmed {
-            capped: Some(within),
-            ..
-        }) if settings.iops.is_some() => {
-            let asked = settings.iops.as_deref().unwrap_or_default();
-            within(sizes, variant, &programmed::caps(experiment.name, asked)?)
-        }
-        Some(program) => (program.steps)(sizes, variant),
+        Some(program) => asked(experiment.name, program, (sizes, variant), settings)?,
         None => (experiment.steps)(sizes, params),
     };
     let measured = rate::mixes(&steps);
@@ -151,6 +144,52 @@ fn steps(
         steps.extend(open);
     }
     Ok(steps)
+}
+
+/// The steps of a workload with tables of its own, within the caps or by the clients asked for
+/// where it is those that steps differ in.
+fn asked(
+    name: &str,
+    program: &Programmed,
+    (sizes, variant): (&Sizes, &str),
+    settings: &Settings,
+) -> Result<Vec<StepPlan>> {
+    Ok(match (program, &settings.iops, &settings.clients) {
+        (
+            Programmed {
+                capped: Some(within),
+                ..
+            },
+            Some(caps),
+            _,
+        ) => within(sizes, variant, &programmed::caps(name, caps)?),
+        (
+            Programmed {
+                crowded: Some(by), ..
+            },
+            _,
+            Some(clients),
+        ) => by(sizes, variant, &programmed::crowds(clients)?),
+        _ => (program.steps)(sizes, variant),
+    })
+}
+
+/// The clients of everything; the experiment's own where steps differ in them.
+fn clients(experiment: &Experiment, settings: &Settings) -> Result<u32> {
+    let program = experiment.program.as_ref();
+    let usual = program.map_or(1, |p| p.clients);
+    if program.is_some_and(|p| p.crowded.is_some()) {
+        return Ok(usual);
+    }
+    match settings.clients.as_deref().unwrap_or(&[usual]) {
+        [one] => Ok(*one),
+        several => Err(Error::new(format!(
+            "--clients: {} takes one number, and {} are there: a list is for the steps of \
+             oltp-read-only",
+            experiment.name,
+            several.len()
+        ))),
+    }
 }
 
 /// Refuse settings that the experiment makes itself: they would say something else than is done.
@@ -506,6 +545,33 @@ mod tests {
         assert_eq!(with(Some(ByteSize(0)), None), ByteSize::mib(128));
         let small = Some(ByteSize::mib(16));
         assert_eq!(with(Some(ByteSize::mib(100)), small), ByteSize::mib(16));
+    }
+
+    #[test]
+    fn steps_are_those_of_the_clients_asked_for() {
+        let of = |name: &str, clients: &[u32]| {
+            let settings = Settings {
+                clients: Some(clients.to_vec()),
+                ..settings()
+            };
+            let made = plan(experiment(name).unwrap(), &settings, Path::new("out"));
+            made.map_err(|e| e.to_string())
+        };
+        let oltp = of("oltp-read-only", &[16, 1]).unwrap();
+        let names: Vec<&str> = oltp.steps.iter().map(|s| s.name.as_str()).collect();
+        assert_eq!(names, ["load", "clients-1", "clients-16"]);
+        let usual = plan(
+            experiment("oltp-read-only").unwrap(),
+            &settings(),
+            Path::new("out"),
+        );
+        assert_eq!(oltp.clients, usual.unwrap().clients);
+        let refused = |name: &str, clients: &[u32]| of(name, clients).unwrap_err();
+        assert!(refused("oltp-read-only", &[4, 4]).contains("4 is there twice"));
+        assert!(refused("oltp-read-only", &[0]).contains("use 1 to 2048"));
+        assert!(refused("tpcc", &[1, 2]).contains("tpcc takes one number"));
+        assert!(refused("redo-log", &[1]).contains("sets --clients itself"));
+        assert_eq!(of("linkbench", &[3]).unwrap().clients, 3);
     }
 
     #[test]

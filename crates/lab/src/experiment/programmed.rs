@@ -28,10 +28,19 @@ pub struct Programmed {
     /// What `--iops` gives where caps are what the steps differ in: those within these caps, the
     /// loosest first. Without it `--iops` is one cap, on everything.
     pub capped: Option<Capped>,
+    /// What `--clients` gives where clients are what the steps differ in: those of these numbers,
+    /// the least first. Without it `--clients` is one number, for everything.
+    pub crowded: Option<Crowded>,
 }
 
 /// The steps of a variant within caps that were asked for.
 pub type Capped = fn(&Sizes, &str, &[u64]) -> Vec<StepPlan>;
+
+/// The steps of a variant by numbers of clients that were asked for.
+pub type Crowded = fn(&Sizes, &str, &[u32]) -> Vec<StepPlan>;
+
+/// The most clients of a step.
+const CLIENTS_MAX: u32 = 2048;
 
 /// The most caps of one run.
 const CAPS_MAX: usize = 32;
@@ -113,6 +122,21 @@ pub(super) fn caps(name: &str, asked: &[(u64, u64)]) -> Result<Vec<u64>> {
         limits.check().map_err(|e| Error::new(e.to_string()))?;
     }
     Ok(caps)
+}
+
+/// The numbers of clients that steps are to have, the least first, from what `--clients` says.
+pub(super) fn crowds(asked: &[u32]) -> Result<Vec<u32>> {
+    let mut crowds = asked.to_vec();
+    crowds.sort_unstable();
+    if let Some(wrong) = crowds.iter().find(|n| !(1..=CLIENTS_MAX).contains(*n)) {
+        return Err(Error::new(format!(
+            "--clients {wrong}: use 1 to {CLIENTS_MAX}"
+        )));
+    }
+    if let Some([twice, _]) = crowds.array_windows().find(|[a, b]| a == b) {
+        return Err(Error::new(format!("--clients: {twice} is there twice")));
+    }
+    Ok(crowds)
 }
 
 /// A step of a task, closed loop.

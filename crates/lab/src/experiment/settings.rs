@@ -36,8 +36,8 @@ pub struct Settings {
     pub durability: Option<Durability>,
     /// Log sync interval in milliseconds.
     pub interval_ms: Option<u64>,
-    /// Load threads.
-    pub clients: Option<u32>,
+    /// Load threads: one number, or several where steps differ in them.
+    pub clients: Option<Vec<u32>>,
     /// Engine background threads.
     pub threads: Option<u32>,
     /// How fast loads and mixes go (default max).
@@ -162,7 +162,7 @@ impl Settings {
             direct: run.direct,
             durability: run.durability.map(|d| d.0),
             interval_ms: run.interval_ms,
-            clients: run.clients,
+            clients: run.clients.map(|clients| clients.0),
             threads: run.threads,
             rate: run.rate,
             poisson: run.poisson,
@@ -233,7 +233,7 @@ struct Run {
     direct: Option<bool>,
     durability: Option<Text<Durability>>,
     interval_ms: Option<u64>,
-    clients: Option<u32>,
+    clients: Option<Clients>,
     threads: Option<u32>,
     rate: Option<Rate>,
     poisson: Option<bool>,
@@ -274,6 +274,24 @@ impl<'de> Deserialize<'de> for Caps {
                 caps.collect::<Result<_, _>>()
                     .map_err(serde::de::Error::custom)?
             }
+        }))
+    }
+}
+
+/// Numbers of clients: one, or what `--clients` takes.
+struct Clients(Vec<u32>);
+
+impl<'de> Deserialize<'de> for Clients {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Clients, D::Error> {
+        #[derive(Deserialize)]
+        #[serde(untagged, expecting = "expected a number, or a list such as [1, 16]")]
+        enum Written {
+            One(u32),
+            List(Vec<u32>),
+        }
+        Ok(Clients(match Written::deserialize(deserializer)? {
+            Written::One(one) => vec![one],
+            Written::List(list) => list,
         }))
     }
 }
@@ -375,6 +393,18 @@ mod tests {
             let error = of(wrong).unwrap_err();
             assert!(error.starts_with("line 2: "), "{error}");
         }
+    }
+
+    #[test]
+    fn clients_are_a_number_or_a_list() {
+        let of = |text: &str| Settings::from_toml(&format!("[run]\nclients = {text}"));
+        assert_eq!(of("4").unwrap().clients, Some(vec![4]));
+        assert_eq!(of("[1, 16]").unwrap().clients, Some(vec![1, 16]));
+        let error = of("\"many\"").unwrap_err();
+        assert!(
+            error.starts_with("line 2: ") && error.contains("a list such as"),
+            "{error}"
+        );
     }
 
     #[test]

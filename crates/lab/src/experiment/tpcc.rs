@@ -24,6 +24,7 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
         steps,
         operation: Operation::TRANSACTION,
         capped: Some(within),
+        crowded: None,
     }),
 };
 

@@ -190,8 +190,11 @@ fn parts(run: &RunRecord) -> Vec<Part> {
         "tpcc" => caps(run),
         "linkbench" => told(&LINKBENCH),
         "oltp-read-only" => ends(run, "clients-", |step| {
-            let clients = report::plain(programs::number(step));
-            rate(step, &format!("# transactions/s by {clients} clients"))
+            let by = match programs::number(step) {
+                Some(1.0) => "one client".to_owned(),
+                number => format!("{} clients", report::plain(number)),
+            };
+            rate(step, &format!("# transactions/s by {by}"))
         }),
         "fill-factor" => told(&FILL_FACTOR),
         "compression" => codecs(),

@@ -67,9 +67,9 @@ pub(crate) struct Args {
     /// Milliseconds between log syncs at durability interval [default: 100]
     #[arg(long, env = "LAB_INTERVAL_MS", value_name = "MS")]
     interval_ms: Option<u64>,
-    /// Load threads [default: 1]
-    #[arg(long, env = "LAB_CLIENTS")]
-    clients: Option<u32>,
+    /// Load threads; of oltp-read-only a list of them, a step for each [default: 1]
+    #[arg(long, env = "LAB_CLIENTS", value_name = "N", value_delimiter = ',')]
+    clients: Option<Vec<u32>>,
     /// Background threads given to the engine [default: 2]
     #[arg(long, env = "LAB_THREADS")]
     threads: Option<u32>,
