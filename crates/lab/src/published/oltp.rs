@@ -13,9 +13,6 @@ const PUBLISHED: [(&str, [f64; 2]); 2] = [
     ("64 threads and more", [8570.0, 8570.0]),
 ];
 
-/// A cost this small may be noise.
-const COST: f64 = 0.02;
-
 /// A cost up to this is not seen among many clients.
 const UNSEEN: f64 = 0.05;
 
@@ -84,7 +81,7 @@ fn costs(run: &RunRecord, steps: &[&str]) -> Vec<Shape> {
             &claim,
             then,
             &shares(few),
-            |share| share < 1.0 - COST,
+            |share| share < 1.0,
         ));
         let most = number(many).unwrap_or(0.0);
         let claim = format!("at {most} clients {what} is not seen {with}");
@@ -156,4 +153,70 @@ fn shape(run: &RunRecord, target: &str, steps: &[&str]) -> Option<Shape> {
         8570.0 / 423.0,
         ratio(rate(last), rate(first)),
     ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::analysis::{fixture, summarize};
+    use crate::published::Reproduced;
+    use crate::record::{StepPlan, StepSummary};
+    use crate::target::parse_targets;
+
+    /// A run whose repeats have these rates at one client, and 500 transactions/s at 256.
+    fn run(rates: &[[f64; 2]]) -> RunRecord {
+        let targets = parse_targets("mariadb,mariadb:encrypt=1").unwrap();
+        let mut steps = Vec::new();
+        for (repeat, rates) in (1..).zip(rates) {
+            for (target, rate) in targets.iter().zip(rates) {
+                for (step, rate) in [("clients-1", *rate), ("clients-256", 500.0)] {
+                    steps.push(StepSummary {
+                        step: step.to_owned(),
+                        ..fixture::step(&target.name, repeat, rate)
+                    });
+                }
+            }
+        }
+        let names: Vec<&str> = targets.iter().map(|t| t.name.as_str()).collect();
+        let repeats = u32::try_from(rates.len()).unwrap();
+        let mut run = fixture::run("run", &names, repeats, steps.clone());
+        let first = run.manifest.plan.steps[0].clone();
+        let planned = |name: &str| StepPlan {
+            name: name.to_owned(),
+            ..first.clone()
+        };
+        run.manifest.plan.steps = ["clients-1", "clients-256"].map(planned).to_vec();
+        run.manifest.plan.targets = targets;
+        let all: Vec<_> = steps.into_iter().map(|s| (s, Vec::new())).collect();
+        run.summary = summarize(&run.manifest, &all, true);
+        run
+    }
+
+    #[test]
+    fn a_cost_is_told_by_the_ratios_of_repeats() {
+        let costs = |rates: &[[f64; 2]]| {
+            let run = run(rates);
+            costs(&run, &["clients-1", "clients-256"])
+        };
+        // The pace of the machine changes more than encryption costs, for both alike.
+        let told = costs(&[[400.0, 360.0], [200.0, 184.0], [300.0, 273.0]]);
+        assert_eq!(
+            (told[0].measured, told[0].between),
+            (Some(0.91), Some([0.9, 0.92]))
+        );
+        assert_eq!(told[0].verdict, Reproduced::Yes);
+        assert_eq!(
+            (told[1].measured, told[1].verdict),
+            (Some(1.0), Reproduced::Yes)
+        );
+        let noisy = costs(&[[400.0, 360.0], [200.0, 230.0], [300.0, 273.0]]);
+        assert_eq!(noisy[0].verdict, Reproduced::TooNoisy);
+        let free = costs(&[[400.0, 404.0], [200.0, 200.0], [300.0, 303.0]]);
+        assert_eq!(free[0].verdict, Reproduced::No);
+        let few = costs(&[[400.0, 100.0], [200.0, 50.0]]);
+        assert_eq!(
+            (few[0].measured, few[0].verdict),
+            (None, Reproduced::NotMeasured)
+        );
+    }
 }

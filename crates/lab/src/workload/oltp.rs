@@ -4,8 +4,6 @@
 //! sysbench has the server add, sort and make distinct three of the four ranges; here the client
 //! gets all rows and does so itself, so that every target does the same work.
 
-use std::collections::BTreeSet;
-
 use serde::{Deserialize, Serialize};
 use stdx::Rng;
 use stdx::rng::mix64;
@@ -217,7 +215,10 @@ impl Client for Reader<'_> {
             })?;
             match which {
                 2 => texts.sort_unstable(),
-                3 => sum += texts.drain(..).collect::<BTreeSet<_>>().len().cast_signed() as i64,
+                3 => {
+                    texts.sort_unstable();
+                    texts.dedup();
+                }
                 _ => {}
             }
             std::hint::black_box((sum, texts));

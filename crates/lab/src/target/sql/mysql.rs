@@ -110,7 +110,8 @@ fn positional(values: Vec<Value>) -> Params {
 }
 
 fn values_of(row: Row) -> Vec<Value> {
-    row.unwrap().into_iter().map(Value::from).collect()
+    let values = row.unwrap_raw().into_iter();
+    values.map(|v| v.map_or(Value::Null, Value::from)).collect()
 }
 
 /// Errors that go away when the transaction is done again: a duplicate key, a lock that took too
