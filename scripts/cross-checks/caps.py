@@ -60,6 +60,11 @@ def group_of(pid):
     return None
 
 
+def entering(group):
+    """What a process does first to be in a control group."""
+    return lambda: (group / "cgroup.procs").write_text(str(os.getpid()))
+
+
 def fio(program, group, folder, job, seconds):
     """Run one job in the group; operations or bytes per second."""
     name, direction, block, _, field = job
@@ -81,23 +86,17 @@ def fio(program, group, folder, job, seconds):
         "--output-format=json",
     ]
 
-    def enter():
-        (group / "cgroup.procs").write_text(str(os.getpid()))
-
-    told = common.run(command, preexec_fn=enter)
+    told = common.run(command, preexec_fn=entering(group))
     jobs = json.loads(told[told.index("{") : told.rindex("}") + 1])["jobs"]
     return jobs[0]["read" if direction == "randread" else "write"][field]
 
 
-def under_caps(lab, work):
+def under_caps(lab, caps, work):
     """Call `work(group)` while a worker of the laboratory idles under the caps."""
-    reads, writes = CAPS[0][3], CAPS[1][3]
-    bytes_read, bytes_written = CAPS[2][3] >> 20, CAPS[3][3] >> 20
     # `null` keeps nothing, so the worker itself does no I/O.
     _, command = lab.command(
-        *("iibench-classic", "-t", "null", "--preset", "smoke", "--rate", "1000"),
-        *("--rows", "1000000", "--time", "600", "--mem", "1G"),
-        *("--iops", f"{reads}/{writes}", "--bw", f"{bytes_read}M/{bytes_written}M"),
+        *("iibench-classic", "-t", "null", "--preset", "smoke", "--rate", "100"),
+        *("--rows", "1000000", "--time", "3600", "--mem", "1G", *caps),
     )
     log = lab.folder / "capped.log"
     with common.Started(command, log, env=lab.environment, cwd=lab.folder) as process:
@@ -137,7 +136,9 @@ def check(lab):
         return {job[0]: [fio(program, group, lab.folder, job, seconds) for _ in range(lab.turns)]
                 for job in CAPS}
 
-    measured = under_caps(lab, all_jobs)
+    reads, writes, bytes_read, bytes_written = [job[3] for job in CAPS]
+    caps = ["--iops", f"{reads}/{writes}", "--bw", f"{bytes_read >> 20}M/{bytes_written >> 20}M"]
+    measured = under_caps(lab, caps, all_jobs)
     rows = []
     for name, _, _, cap, _ in CAPS:
         unit, scale = ("1/s", 1) if name.endswith("iops") else ("MiB/s", 1 << 20)
