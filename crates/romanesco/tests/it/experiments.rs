@@ -167,7 +167,8 @@ fn what_makes_no_sense_is_refused() {
             "oltp-read-only --variant x",
             vec!["--variant", "no variants"],
         ),
-        ("oltp-read-only --clients 3", vec!["--clients"]),
+        ("oltp-read-only --clients 4,4", vec!["--clients", "twice"]),
+        ("tpcc --clients 1,2", vec!["--clients", "one number"]),
         ("iibench-classic --variant spec", vec!["--variant"]),
         ("many-tables --rate 100", vec!["--rate"]),
     ] {
