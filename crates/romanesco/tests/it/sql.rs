@@ -4,7 +4,7 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
-use std::process::{Child, Stdio};
+use std::process::{Child, Command, Stdio};
 
 use rustix::process::Signal;
 use serde_json::Value;
@@ -36,6 +36,12 @@ pub(crate) fn mariadb() -> bool {
 
 fn postgres() -> bool {
     there(&["/usr/lib/postgresql"])
+}
+
+/// Whether a program may be given shared memory of its own here.
+fn may_unshare() -> bool {
+    let trial = Command::new("unshare").args(["--ipc", "true"]).status();
+    trial.is_ok_and(|status| status.success())
 }
 
 /// A place that others than its owner may enter: PostgreSQL runs as somebody else if we are root.
@@ -340,6 +346,10 @@ fn a_lab_that_ends_takes_its_database_along() {
             ));
             place.await_step("run", "_load");
             let (lab, mut all) = (running.pid(), children(&running));
+            if target == "postgres" && may_unshare() {
+                let memory = |pid: &str| fs::read_link(format!("/proc/{pid}/ns/ipc")).unwrap();
+                assert_ne!(memory(&all[0].to_string()), memory("self"));
+            }
             // With a worker that stands still the run is there, however late the signal comes.
             send(all[1], Signal::STOP);
             for pid in all.clone() {

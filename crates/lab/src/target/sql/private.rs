@@ -335,7 +335,7 @@ impl Private {
             Engine::Heap => postgres::make(place)?,
             _ => mariadb::make(place)?,
         };
-        Ok(vec![guarded(make, self.user()?.as_ref())?])
+        Ok(vec![self.guarded(make)?])
     }
 
     /// A free port for its connections, if they go over TCP.
@@ -380,7 +380,18 @@ impl Private {
                 line.push(format!("--{name}={value}").into());
             }
         }
-        guarded(line, self.user()?.as_ref())
+        self.guarded(line)
+    }
+
+    /// A program of the server's that leaves nothing behind, whatever it or the laboratory dies of.
+    fn guarded(&self, line: Vec<OsString>) -> Result<Line, String> {
+        let Line(guarded) = guarded(line, self.user()?.as_ref())?;
+        let mut all = match self.engine {
+            Engine::Heap => postgres::apart().unwrap_or_default(),
+            _ => Vec::new(),
+        };
+        all.extend(guarded);
+        Ok(Line(all))
     }
 
     /// Its address, once it runs as process `pid`: its socket is in its working directory, which

@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 
 use super::Place;
 use crate::programs::found;
@@ -91,7 +92,22 @@ pub(super) fn serve(place: &Place<'_>) -> Result<Vec<OsString>, String> {
     let (server, _) = programs()?;
     let mut all: Vec<OsString> = vec![server.into(), "-D".into(), place.data().into()];
     all.extend(settings(place));
+    if apart().is_some() {
+        all.extend(words([("dynamic_shared_memory_type", "sysv".into())]));
+    }
     Ok(all)
+}
+
+/// What gives a program System V shared memory of its own, which ends with its last process: a
+/// server that is killed would leave its segments behind. `None` where that is not allowed, as for
+/// most users but root.
+pub(super) fn apart() -> Option<Vec<OsString>> {
+    let unshare = found("unshare", &[])?;
+    let mut trial = Command::new(&unshare);
+    trial.args(["--ipc", "true"]).current_dir("/");
+    let trial = trial.stdin(Stdio::null()).stderr(Stdio::null()).status();
+    let allowed = trial.is_ok_and(|status| status.success());
+    allowed.then(|| vec![unshare.into(), "--ipc".into(), "--".into()])
 }
 
 /// Its settings.
