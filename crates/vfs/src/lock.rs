@@ -6,7 +6,7 @@ use std::path::Path;
 
 use rustix::fs::{FlockOperation, flock};
 
-/// Holds a directory for this handle alone (`flock` on a file named `LOCK` in it), until dropped.
+/// Holds a directory for this handle alone (`flock` on [`DirLock::FILE`] in it), until dropped.
 /// The kernel releases it when the process ends, however it ends.
 #[derive(Debug)]
 pub struct DirLock {
@@ -14,13 +14,16 @@ pub struct DirLock {
 }
 
 impl DirLock {
+    /// The name of the file that is locked.
+    pub const FILE: &str = "LOCK";
+
     /// Take the lock, or say at once that it is taken.
     ///
     /// # Errors
     /// `WouldBlock` when another handle, of this process or another, holds it; else the operating
     /// system's.
     pub fn acquire(directory: &Path) -> io::Result<DirLock> {
-        let path = directory.join("LOCK");
+        let path = directory.join(DirLock::FILE);
         let file = OpenOptions::new()
             .create(true)
             .write(true)

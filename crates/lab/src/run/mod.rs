@@ -245,8 +245,6 @@ impl Runner<'_> {
 
     fn cells(&mut self) -> Result<RunSummary> {
         remove_stale(&self.cgroups);
-        self.run
-            .write_text("pid", &std::process::id().to_string())?;
         let cells = self.manifest.plan.cells.clone();
         self.progress.begin(&self.manifest);
         let mut outcome = Ok(());

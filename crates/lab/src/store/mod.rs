@@ -5,23 +5,24 @@
 
 mod base;
 mod histograms;
+mod hold;
 mod load;
 mod step_dir;
 
 pub use base::{Base, load_base};
+pub use hold::{holder, in_use};
 pub use load::load;
 pub use step_dir::{StepDir, reason_name};
 
 use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use vfs::DirLock;
 
 use crate::error::{Error, Failure, Result};
 use crate::record::{Manifest, RunSummary, SCHEMA, StepState, StepStatus};
+use hold::Hold;
 
 /// The manifest's file.
 pub const MANIFEST: &str = "manifest.json";
@@ -29,8 +30,6 @@ pub const MANIFEST: &str = "manifest.json";
 pub const SUMMARY: &str = "summary.json";
 /// The report.
 pub const REPORT: &str = "report.html";
-/// The process that works on the run.
-pub const PID: &str = "pid";
 /// The prices of the run, as they were when it was made.
 pub const PRICES: &str = "prices.toml";
 /// What the run would cost at those prices.
@@ -45,7 +44,7 @@ const RESTORE: &str = "restore it from a copy, or run the experiment again";
 #[derive(Debug)]
 pub struct RunDir {
     path: PathBuf,
-    _lock: DirLock,
+    _hold: Hold,
 }
 
 impl RunDir {
@@ -61,7 +60,7 @@ impl RunDir {
         vfs::ensure_dir(&env).map_err(|e| Error::io("create", &env, &e))?;
         let run = RunDir {
             path: path.to_owned(),
-            _lock: lock(path)?,
+            _hold: Hold::take(path)?,
         };
         run.write_json(MANIFEST, manifest)?;
         Ok(run)
@@ -76,7 +75,7 @@ impl RunDir {
         Ok((
             RunDir {
                 path: path.to_owned(),
-                _lock: lock(path)?,
+                _hold: Hold::take(path)?,
             },
             manifest,
         ))
@@ -169,17 +168,6 @@ pub fn check_new(path: &Path) -> Result<()> {
         Ok(false) => cannot("it is not empty and holds no run: name another --out"),
         Err(e) => Err(Error::io("create", path, &e)),
     }
-}
-
-fn lock(path: &Path) -> Result<DirLock> {
-    DirLock::acquire(path).map_err(|e| match e.kind() {
-        io::ErrorKind::WouldBlock => Error::new(format!(
-            "{} is in use by another romanesco; watch it with `romanesco lab watch`, stop it with \
-             `romanesco lab stop`",
-            path.display()
-        )),
-        _ => Error::io("lock", path, &e),
-    })
 }
 
 /// The manifest of a run.
@@ -299,10 +287,4 @@ pub fn file_name(text: &str) -> String {
 #[must_use]
 pub fn pretty(record: &impl Serialize) -> String {
     serde_json::to_string_pretty(record).expect("records are plain data")
-}
-
-/// Whether a process works on the run in `path` right now.
-#[must_use]
-pub fn in_use(path: &Path) -> bool {
-    DirLock::acquire(path).is_err_and(|e| e.kind() == io::ErrorKind::WouldBlock)
 }
