@@ -9,6 +9,7 @@ mod cell;
 mod child;
 mod codecs;
 mod drawn;
+mod halt;
 mod host;
 mod interrupt;
 mod observe;

@@ -10,7 +10,8 @@
 //! - P2. What was synced before the cut began is there. A sync under way at the cut may say that it
 //!   succeeded though it did not: ext4 asks no more whether its journal was aborted once the
 //!   transaction it wanted has come to its end (`jbd2_complete_transaction`). So what is
-//!   acknowledged from then on says nothing.
+//!   acknowledged from then on says nothing. Cutting takes tens of milliseconds: whoever works on
+//!   the store is halted before ([`halt`](super::halt)), or would go on syncing for as long.
 
 use std::env;
 use std::ffi::{OsStr, OsString};

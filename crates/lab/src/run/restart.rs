@@ -14,6 +14,7 @@ use stdx::time;
 
 use super::cell::{self, Lap, Measured, Settling, Watch, clear, unexpected};
 use super::child::Worker;
+use super::halt::halt;
 use super::observe::Observer;
 use super::power::{self, Power};
 use super::server::Server;
@@ -23,7 +24,7 @@ use crate::record::{Ended, Integrity, Main, Plan, Setting, StepPlan, TargetSpec}
 use crate::sample::{Sampler, self_usage};
 use crate::store::StepDir;
 use crate::target::{self, CODEC, FILL, Kind, Managed, Private};
-use crate::worker::protocol::{Audit, Before, Event, Finished, Request};
+use crate::worker::protocol::{Audit, Before, Event, Finished, Request, Tick};
 use crate::workload::iibench::Work;
 use crate::workload::program::Spec;
 
@@ -312,7 +313,7 @@ impl Lap<'_, '_, '_> {
         let progress = &mut *self.runner.progress;
         let mut watch = Watch::new(step, dir, progress);
         self.worker.ask(&request, &self.envelope)?;
-        let mut last = loop {
+        let last = loop {
             match self.worker.event(self.runner.interrupt, &self.envelope)? {
                 Event::Tick(tick) => {
                     let done = tick.t >= step.seconds_max && 0 < tick.rows;
@@ -326,28 +327,15 @@ impl Lap<'_, '_, '_> {
                 other => return Err(unexpected(&other)),
             }
         };
-        // What is acknowledged while the power is being cut may be lost (P2).
-        let sizes = self.power.as_ref().map(|_| acknowledged.sizes());
-        let before_cut = sizes.transpose()?;
-        crash(self.power.as_ref(), self.server.take(), &mut self.worker)?;
+        let (power, server) = (self.power.as_ref(), self.server.take());
+        let before_cut = crash(&acknowledged, power, server, &mut self.worker)?;
         let end = observer.sample();
         watch.progress.verifying();
-        last.t = last.t.max(1e-3);
-        let finished = Finished {
-            ended: Ended::Time,
-            rows: last.rows,
-            seconds: last.t,
-            rate_first_tenth: last.rows as f64 / last.t,
-            rate_last_tenth: last.rows as f64 / last.t,
-            histogram: encode_histogram(&no_latencies()),
-            client_cpu_seconds: last.client_cpu_seconds,
-            ..Finished::default()
-        };
         let mut measured = Measured::new(
             Main::Rows,
             observer,
             (end.clone(), end),
-            finished,
+            ended(&last),
             Settling::default(),
             Integrity::default(),
             (lab_before, self_usage()),
@@ -414,14 +402,45 @@ impl Lap<'_, '_, '_> {
     }
 }
 
-/// Cut the power, if that is what ends the step, and kill whoever holds the store.
-fn crash(power: Option<&Power>, server: Option<Server>, worker: &mut Worker) -> Result<()> {
-    power.map_or(Ok(()), Power::cut)?;
+/// What is known of a load whose clients were killed: its last second.
+fn ended(last: &Tick) -> Finished {
+    let seconds = last.t.max(1e-3);
+    let rate = last.rows as f64 / seconds;
+    Finished {
+        ended: Ended::Time,
+        rows: last.rows,
+        seconds,
+        rate_first_tenth: rate,
+        rate_last_tenth: rate,
+        histogram: encode_histogram(&no_latencies()),
+        client_cpu_seconds: last.client_cpu_seconds,
+        ..Finished::default()
+    }
+}
+
+/// Cut the power, if that is what ends the step, and kill whoever holds the store: how much had
+/// been acknowledged before the cut. Cutting takes a while, in which nothing may be brought out;
+/// so all are halted first (P2).
+fn crash(
+    acknowledged: &Acknowledged,
+    power: Option<&Power>,
+    server: Option<Server>,
+    worker: &mut Worker,
+) -> Result<Option<BTreeMap<String, u64>>> {
+    let mut before_cut = None;
+    if let Some(power) = power {
+        let mut working = server.as_ref().map_or_else(Vec::new, Server::processes);
+        working.push(worker.pid());
+        halt(&working);
+        before_cut = Some(acknowledged.sizes()?);
+        power.cut()?;
+    }
     if let Some(server) = server {
         server.kill();
     }
     worker.kill();
-    power.map_or(Ok(()), Power::back)
+    power.map_or(Ok(()), Power::back)?;
+    Ok(before_cut)
 }
 
 /// Put the findings of an audit where they belong.

@@ -16,6 +16,7 @@ use std::time::Duration;
 use rustix::process::{Pid, Signal, kill_process};
 use stdx::time;
 
+use super::halt::state;
 use super::interrupt::Interrupt;
 use crate::envelope::Envelope;
 use crate::error::{Error, Failure, Result};
@@ -162,6 +163,13 @@ impl Server {
         self.child.id()
     }
 
+    /// It, and the processes it began.
+    pub(super) fn processes(&self) -> Vec<u32> {
+        let began = children(self.pid()).into_iter();
+        let began = began.filter_map(|pid| u32::try_from(pid).ok());
+        std::iter::once(self.pid()).chain(began).collect()
+    }
+
     /// Its messages.
     pub(super) fn log(&self) -> &Path {
         &self.log
@@ -306,10 +314,7 @@ impl Drop for Server {
 /// Whether a process lives; one that only waits to be reaped does not.
 fn lives(pid: i32) -> bool {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    let state = stat
-        .rsplit_once(')')
-        .and_then(|(_, rest)| rest.trim_start().chars().next());
-    state.is_some_and(|state| state != 'Z' && state != 'X')
+    state(&stat).is_some_and(|state| state != 'Z' && state != 'X')
 }
 
 /// The processes a process began, while it lives.

@@ -1,0 +1,71 @@
+//! Processes that stand still.
+
+use std::fs;
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, kill_process};
+use stdx::time;
+
+/// How often a wait looks.
+const LOOK: Duration = Duration::from_millis(1);
+
+/// How long it is waited for threads that are still about to stand still.
+const MOVING_MAX: Duration = Duration::from_secs(5);
+
+/// Halt processes, as the end of power does, in one moment. A thread that waits for the disk stands
+/// still when that has answered, before its program hears of it.
+pub(super) fn halt(processes: &[u32]) {
+    let ids = || processes.iter().filter_map(|id| i32::try_from(*id).ok());
+    for pid in ids().filter_map(Pid::from_raw) {
+        // It may have ended by itself.
+        let _ = kill_process(pid, Signal::STOP);
+    }
+    let end = time::now() + MOVING_MAX;
+    while ids().any(moves) && time::now() < end {
+        time::sleep(LOOK);
+    }
+}
+
+/// The state of a process or thread, as in the text of its `stat`; see proc(5).
+pub(super) fn state(stat: &str) -> Option<char> {
+    let (_, rest) = stat.rsplit_once(')')?;
+    rest.trim_start().chars().next()
+}
+
+/// Whether any thread of a process runs, or may at any moment.
+fn moves(process: i32) -> bool {
+    let threads = fs::read_dir(format!("/proc/{process}/task"));
+    threads.into_iter().flatten().flatten().any(|thread| {
+        let stat = fs::read_to_string(thread.path().join("stat")).unwrap_or_default();
+        matches!(state(&stat), Some('R' | 'S'))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::Command;
+
+    use super::*;
+
+    #[test]
+    fn a_process_that_was_halted_moves_no_more() {
+        let mut busy = Command::new("sh")
+            .args(["-c", "while :; do :; done"])
+            .spawn()
+            .unwrap();
+        let id = i32::try_from(busy.id()).unwrap();
+        assert!(moves(id));
+        halt(&[busy.id()]);
+        assert!(!moves(id));
+        busy.kill().unwrap();
+        busy.wait().unwrap();
+        // One that is gone is no hindrance.
+        halt(&[busy.id()]);
+    }
+
+    #[test]
+    fn states_are_read_behind_any_name() {
+        assert_eq!(state("7 (a) b) T 1 7"), Some('T'));
+        assert_eq!(state(""), None);
+    }
+}
