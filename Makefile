@@ -1,6 +1,8 @@
 # Thin: every target is a few commands one could type. Needs GNU make and a POSIX shell.
 
 .DEFAULT_GOAL := help
+# Targets share one build directory, and packages one lock.
+.NOTPARALLEL:
 .PHONY: help demo test bench cross-check all-engines fmt clean-results
 SHELL := /bin/sh
 
@@ -11,7 +13,8 @@ export PATH := $(PATH):$(HOME)/.cargo/bin
 release = $(CARGO_TARGET_DIR)/release/romanesco
 
 # With ccache the C and C++ engines are compiled once per machine, across profiles and clones. Not
-# expanded before use: the first target of a new machine installs ccache.
+# expanded before a target's first command: what the target requires has installed ccache by then.
+# The engines would be compiled anew if the next call named another compiler.
 ccache = $(if $(shell command -v ccache 2>/dev/null),ccache )
 ifeq ($(origin CC),default)
 export CC = $(ccache)cc
@@ -41,14 +44,17 @@ endef
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 24
 
-demo: ## build with betree and LMDB (no C++), run a short experiment, print its report's path
-	@scripts/packages demo
+packages := $(addprefix packages-,demo test cross-check all-engines)
+.PHONY: $(packages)
+$(packages): packages-%:
+	$(call banner,packages)
+	@scripts/packages $*
+
+demo: packages-demo ## build with betree and LMDB (no C++), run a short experiment
 	cargo build --release -p romanesco
 	$(call lab_run,demo,iibench-classic --preset quick)
 
-test: ## all a change must pass: format, tidy, lints, documentation, tests
-	$(call banner,packages)
-	@scripts/packages test
+test: packages-test ## all a change must pass: format, tidy, lints, documentation, tests
 	$(call banner,format)
 	cargo fmt --all --check
 	$(call banner,tidy)
@@ -71,12 +77,10 @@ test: ## all a change must pass: format, tidy, lints, documentation, tests
 bench: all-engines ## run the insert benchmark on every engine (long), print its report's path
 	$(call lab_run,bench,iibench-classic --preset standard -t $(bench_targets))
 
-cross-check: all-engines ## compare the laboratory with sysbench, fio, db_bench, pg_test_fsync
-	@scripts/packages cross-check
+cross-check: packages-cross-check all-engines ## compare with sysbench, fio, db_bench, pg_test_fsync
 	scripts/cross-check --binary "$(release)"
 
-all-engines: ## build with every engine (RocksDB takes a quarter of an hour the first time)
-	@scripts/packages all-engines
+all-engines: packages-all-engines ## build with every engine (RocksDB takes a quarter of an hour)
 	cargo build --release -p romanesco --features all-engines
 
 fmt: ## format the source
