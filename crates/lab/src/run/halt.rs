@@ -54,7 +54,11 @@ mod tests {
             .spawn()
             .unwrap();
         let id = i32::try_from(busy.id()).unwrap();
-        assert!(moves(id));
+        // Until its program is read from the disk it neither runs nor sleeps.
+        while !moves(id) {
+            assert!(busy.try_wait().unwrap().is_none(), "it ended by itself");
+            time::sleep(LOOK);
+        }
         halt(&[busy.id()]);
         assert!(!moves(id));
         busy.kill().unwrap();
