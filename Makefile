@@ -3,7 +3,7 @@
 .DEFAULT_GOAL := help
 # Targets share one build directory, and packages one lock.
 .NOTPARALLEL:
-.PHONY: help demo test bench cross-check all-engines fmt clean-results
+.PHONY: help demo test all-tests bench cross-check all-engines fmt clean-results
 SHELL := /bin/sh
 
 # Build output lives outside the source: clones share it, and copies of the source stay small.
@@ -59,16 +59,21 @@ test: packages-test ## all a change must pass: format, tidy, lints, documentatio
 	cargo fmt --all --check
 	$(call banner,tidy)
 	cargo xtask tidy
-	$(call banner,lints)
+	$(call banner,lints: on a new machine RocksDB is compiled first$(comma) 10 to 30 minutes)
 	cargo clippy --workspace --all-targets --features $(engines) -- -D warnings
 	$(call banner,documentation)
 	RUSTDOCFLAGS=-Dwarnings cargo doc --no-deps --workspace --features $(engines)
 	$(call banner,clients)
 	cargo build --workspace --bins --features $(engines)
+	python3 -m unittest discover --quiet --start-directory scripts
 	python3 -m unittest discover --quiet --start-directory scripts/compatibility
 	python3 -m unittest discover --quiet --start-directory scripts/cross-checks
 	scripts/compatibility/run --binary "$(CARGO_TARGET_DIR)/debug/romanesco" smoke node
 	$(call banner,tests)
+	@scripts/count-tests $(MAKE) --no-print-directory all-tests
+
+# The tests alone. Those that cannot run here are counted by scripts/count-tests, which `test` uses.
+all-tests:
 	cargo test --workspace --doc --features $(engines)
 	cargo test -p betree --features shuttle,plants --test shuttle
 	cargo test -p betree --features plants --test crash every_planted_bug -- --nocapture

@@ -7,6 +7,7 @@
 pub mod hash;
 pub mod memory;
 pub mod rng;
+pub mod skip;
 pub mod sync;
 pub mod tape;
 pub mod time;

@@ -282,6 +282,10 @@ fn real(controller: Controller) -> Option<Cgroups> {
     let envelope = Envelope::create(&cgroups, &asked, None).unwrap();
     assert!(envelope.status().to_string().contains(access.reason()));
     assert!(!envelope.status().fully_enforced());
+    stdx::skip::test(&format!(
+        "no control group for {controller:?}: {}",
+        access.reason()
+    ));
     None
 }
 
@@ -382,6 +386,7 @@ fn real_io_limits_are_in_force_on_the_device_of_the_data() {
     let Ok(device) = data_device(dir.path()) else {
         let envelope = Envelope::create(&cgroups, &limits(), None).unwrap();
         assert!(!envelope.status().fully_enforced());
+        stdx::skip::test("the folder for temporary files is on no device of its own");
         return;
     };
     let asked = Limits {
@@ -419,6 +424,7 @@ fn a_worker_cannot_exceed_its_real_io_caps() {
     let Ok(device) = data_device(dir.path()) else {
         let envelope = Envelope::create(&cgroups, &limits(), None).unwrap();
         assert!(!envelope.status().fully_enforced(), "I2: no device, no cap");
+        stdx::skip::test("the folder for temporary files is on no device of its own");
         return;
     };
     let asked = Limits {

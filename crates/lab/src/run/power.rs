@@ -245,7 +245,7 @@ mod tests {
     /// not possible.
     fn mounted() -> Option<(tempfile::TempDir, PathBuf, Power)> {
         if let Some(why) = lacks() {
-            eprintln!("not tested: {why}");
+            stdx::skip::test(why);
             return None;
         }
         let dir = tempfile::tempdir().unwrap();

@@ -114,6 +114,7 @@ fn the_group_of_a_worker_is_sampled() {
     child.wait().unwrap();
     let Some(memory) = memory else {
         assert_eq!(envelope.memory_group(), None, "a group has memory counters");
+        stdx::skip::test("memory is not counted by control groups here");
         return;
     };
     assert!(memory.page_cache_bytes.unwrap() >= 4_000_000, "{memory:?}");

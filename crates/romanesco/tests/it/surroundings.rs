@@ -24,7 +24,7 @@ impl SmallDisk {
             .arg(&dir);
         let mounted = is_root() && mount.output().is_ok_and(|o| o.status.success());
         if !mounted {
-            eprintln!("cannot mount a small disk here: only the check of free space is tested");
+            stdx::skip::test("a small disk cannot be mounted here");
         }
         mounted.then_some(SmallDisk(dir))
     }
@@ -126,6 +126,7 @@ fn a_server_that_is_missing_names_its_package() {
     bare.env("PATH", "");
     finish(bare).refuses(3, &["setpriv is missing", "the package util-linux"]);
     let Some(setpriv) = on_path("setpriv") else {
+        stdx::skip::test("setpriv is not on this machine");
         return;
     };
     // Servers are looked for beside the path as well, but not the program that makes a database.
@@ -144,6 +145,9 @@ fn a_server_that_is_missing_names_its_package() {
         ),
     ] {
         if !std::path::Path::new(hidden).exists() || !is_root() {
+            stdx::skip::test(&format!(
+                "{hidden} is missing, or cannot be hidden without root"
+            ));
             continue;
         }
         let path = std::env::var("PATH").unwrap();
@@ -180,12 +184,12 @@ fn without_control_groups_the_run_says_that_nothing_was_capped() {
     );
     hidden.args(["-m", "sh", "-c", &script]);
     if !is_root() {
-        eprintln!("control groups cannot be hidden here: nothing is tested");
+        stdx::skip::test("only root can hide the control groups");
         return;
     }
     let ran = finish(hidden);
     if ran.code == 77 || ran.err.contains("unshare") {
-        eprintln!("control groups cannot be hidden here: {}", ran.err);
+        stdx::skip::test(&format!("the control groups cannot be hidden: {}", ran.err));
         return;
     }
     let ran = ran.exits(0);

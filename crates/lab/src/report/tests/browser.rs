@@ -32,7 +32,9 @@ fn chromium() -> Option<String> {
         return Some(name);
     }
     if env::var("ROMANESCO_NO_CHROMIUM").as_deref() == Ok("1") {
-        println!("skipped: there is no {name}, and ROMANESCO_NO_CHROMIUM=1 allows that");
+        stdx::skip::test(&format!(
+            "there is no {name}, and ROMANESCO_NO_CHROMIUM=1 allows that"
+        ));
         return None;
     }
     panic!(
