@@ -7,7 +7,7 @@ use std::sync::Arc;
 use bson::{Bson, Document, RawBsonRef, RawDocument, RawDocumentBuf};
 use query::collation::Collator;
 use query::path::{Leaves, Path, walk_leaves};
-use query::value::equivalence_key_raw;
+use query::value::{compare_with, equivalence_key_raw};
 use query::{Error, Namespace, Result};
 
 use super::count::drain;
@@ -95,8 +95,11 @@ impl Distinct {
         Ok(())
     }
 
-    /// The values, in the order they were met.
-    pub(crate) fn into_values(self) -> Vec<Bson> {
+    /// The values in ascending order, strings as the collation orders them.
+    pub(crate) fn into_values(mut self) -> Vec<Bson> {
+        let collator = self.collator.as_deref();
+        self.values
+            .sort_by(|left, right| compare_with(left, right, collator));
         self.values
     }
 }
@@ -118,7 +121,7 @@ impl DistinctRequest {
 }
 
 impl Store {
-    /// `distinct`: the values of a path among the documents that match.
+    /// `distinct`: the values of a path among the documents that match, in ascending order.
     ///
     /// # Errors
     /// What is wrong with the request; of execution; 17217 beyond 16 MiB of values.

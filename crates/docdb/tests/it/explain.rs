@@ -245,11 +245,7 @@ fn distinct_values_are_read_from_an_index() {
             key: "a".to_owned(),
             ..DistinctRequest::default()
         };
-        let distinct = || {
-            let mut values = lab.store.distinct(&op(), &target, &request).unwrap();
-            values.sort_by(query::value::compare);
-            values
-        };
+        let distinct = || lab.store.distinct(&op(), &target, &request).unwrap();
         let plain = distinct();
         assert_eq!(plain.len(), 7);
         lab.index("c", doc! { "key": { "a": -1, "b": 1 }, "name": "ab" });
@@ -385,5 +381,52 @@ fn writes_are_explained_and_not_done() {
         assert_eq!(refused.unwrap_err().code.0, 9);
         assert_eq!(lab.all(&ns("c")), before);
         assert_eq!(lab.all(&ns("none")), []);
+    });
+}
+
+#[test]
+fn distinct_returns_values_in_ascending_order() {
+    use bson::{Bson, bson};
+    on_each(|lab| {
+        let target = ns("c");
+        lab.insert(
+            &target,
+            &[
+                doc! { "_id": 1, "a": "b" },
+                doc! { "_id": 2, "a": [7, true, "A"] },
+                doc! { "_id": 3, "a": { "x": 1 } },
+                doc! { "_id": 4, "a": 2.5 },
+                doc! { "_id": 5, "a": null },
+                doc! { "_id": 6, "a": 7_i64 },
+                doc! { "_id": 7, "a": "C" },
+            ],
+        );
+        let distinct = |key: &str, collation: Option<Document>| {
+            let request = DistinctRequest {
+                key: key.to_owned(),
+                collation: collation.map(|collation| raw(&collation)),
+                ..DistinctRequest::default()
+            };
+            lab.store.distinct(&op(), &target, &request).unwrap()
+        };
+        let wanted: Vec<Bson> = vec![
+            Bson::Null,
+            2.5.into(),
+            7.into(),
+            "A".into(),
+            "C".into(),
+            "b".into(),
+            bson!({ "x": 1 }),
+            true.into(),
+        ];
+        assert_eq!(distinct("a", None), wanted);
+        // Under a collation strings are in its order.
+        let letters: Vec<Bson> = vec!["A".into(), "b".into(), "C".into()];
+        let collated = distinct("a", Some(doc! { "locale": "en" }));
+        assert_eq!(collated[3..6], letters[..]);
+        // From a descending index the order is the same.
+        lab.index("c", doc! { "key": { "_id": -1 }, "name": "down" });
+        let ids: Vec<Bson> = (1..=7).map(Bson::Int32).collect();
+        assert_eq!(distinct("_id", None), ids);
     });
 }

@@ -128,7 +128,7 @@ fn documents_are_found_in_batches() {
     let distinct = client.ok("test", doc! {"distinct": "c", "key": "even"});
     assert_eq!(
         distinct.get_array("values").unwrap(),
-        &[Bson::Boolean(true), Bson::Boolean(false)]
+        &[Bson::Boolean(false), Bson::Boolean(true)]
     );
 }
 
