@@ -68,6 +68,7 @@ codes! {
     DOLLAR_PREFIXED_FIELD_NAME = 52, "DollarPrefixedFieldName";
     INVALID_ID_FIELD = 53, "InvalidIdField";
     NOT_SINGLE_VALUE_FIELD = 54, "NotSingleValueField";
+    INVALID_DB_REF = 55, "InvalidDBRef";
     EMPTY_FIELD_NAME = 56, "EmptyFieldName";
     DOTTED_FIELD_NAME = 57, "DottedFieldName";
     COMMAND_NOT_FOUND = 59, "CommandNotFound";
@@ -113,6 +114,7 @@ codes! {
     INVALID_UUID = 207, "InvalidUUID";
     UPDATE_OPERATION_FAILED = 218, "UpdateOperationFailed";
     ILLEGAL_OP_MSG_FLAG = 223, "IllegalOpMsgFlag";
+    QUERY_FEATURE_NOT_ALLOWED = 224, "QueryFeatureNotAllowed";
     TRANSACTION_TOO_OLD = 225, "TransactionTooOld";
     CURSOR_KILLED = 237, "CursorKilled";
     SNAPSHOT_TOO_OLD = 239, "SnapshotTooOld";

@@ -42,6 +42,19 @@ impl Filter {
         })
     }
 
+    /// Reads a filter that may use neither `$expr` nor `$where` nor `$text`, as those of `$pull`
+    /// and of `arrayFilters`.
+    ///
+    /// # Errors
+    /// As [`Filter::parse`]; `QueryFeatureNotAllowed` for `$expr`.
+    pub(crate) fn parse_plain(filter: &RawDocument, settings: &Settings) -> Result<Filter> {
+        Ok(Filter {
+            root: Parser::new(settings).without_special().document(filter)?,
+            collator: settings.collator.clone(),
+            variables: settings.variables.clone(),
+        })
+    }
+
     /// The filter that every document matches.
     #[must_use]
     pub fn everything() -> Filter {

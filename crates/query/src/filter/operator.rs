@@ -22,6 +22,9 @@ const LOGICAL: [&str; 10] = [
     "$alwaysFalse",
 ];
 
+/// The fields of a reference to a document of another collection.
+const REFERENCE: [&str; 3] = ["$ref", "$id", "$db"];
+
 /// Operators on a field.
 const OF_FIELDS: [&str; 19] = [
     "$all",
@@ -51,14 +54,41 @@ pub(crate) fn names() -> impl Iterator<Item = &'static str> {
     logical.chain(OF_FIELDS).chain(["$options", "$type"])
 }
 
-/// Whether `document` is made of operators: its first field is one. References to documents of
-/// other collections (`$ref`, `$id`, `$db`) are values.
+/// Whether an operator of this name takes the place of a value: `$gt`, not `$and`.
+pub(crate) fn is_of_fields(name: &str) -> bool {
+    OF_FIELDS.contains(&name)
+        || matches!(
+            name,
+            "$options" | "$type" | "$near" | "$nearSphere" | "$geoNear"
+        )
+}
+
+/// Whether `document` is made of operators: the name of its first field begins with `$`, and it is
+/// not a reference to a document of another collection, which has both `$ref` and `$id`.
 pub(super) fn is_operators(document: &RawDocument) -> Result<bool> {
-    let first = document.iter_elements().next().transpose()?;
-    Ok(first.is_some_and(|first| {
-        let name = first.key().as_str();
-        name.starts_with('$') && !matches!(name, "$ref" | "$id" | "$db")
-    }))
+    let (mut reference, mut id) = (false, false);
+    for (at, element) in document.iter_elements().enumerate() {
+        let element = element?;
+        let name = element.key().as_str();
+        if at == 0 && !name.starts_with('$') {
+            return Ok(false);
+        }
+        reference |= name == "$ref";
+        id |= name == "$id";
+        if reference && id {
+            return Ok(false);
+        }
+    }
+    Ok(!document.is_empty())
+}
+
+/// Whether the operand of `$elemMatch` with this first name is about the element itself, not about
+/// the fields of a document: it begins with an operator on a value.
+pub(crate) fn is_about_element(first: &str) -> bool {
+    first.starts_with('$')
+        && first != "$text"
+        && !LOGICAL.contains(&first)
+        && !REFERENCE.contains(&first)
 }
 
 impl Parser<'_> {
@@ -183,9 +213,9 @@ impl Parser<'_> {
             return Err(Error::bad_value("$elemMatch needs an Object"));
         };
         let first = inner.iter_elements().next().transpose()?;
-        let logical = first.is_some_and(|first| LOGICAL.contains(&first.key().as_str()));
+        let of_element = first.is_some_and(|first| is_about_element(first.key().as_str()));
         let inside = self.deeper()?.below_top();
-        if !logical && is_operators(inner)? {
+        if of_element && !mentions_reference(inner)? {
             return Ok(Test::ElemMatchValue(inside.tests(inner)?));
         }
         Ok(Test::ElemMatchObject(Box::new(inside.document(inner)?)))
@@ -230,6 +260,16 @@ impl Parser<'_> {
         }
         Ok(())
     }
+}
+
+/// Whether a document has any field of a reference.
+fn mentions_reference(document: &RawDocument) -> Result<bool> {
+    for element in document.iter_elements() {
+        if REFERENCE.contains(&element?.key().as_str()) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 fn exists(value: RawBsonRef<'_>) -> bool {

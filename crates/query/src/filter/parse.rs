@@ -21,6 +21,8 @@ pub(super) struct Parser<'s> {
     depth: usize,
     /// Not inside an `$elemMatch`.
     top: bool,
+    /// Whether `$expr`, `$where` and `$text` may be used at all.
+    special: bool,
     /// The field whose operators are read, for messages.
     field: &'s str,
 }
@@ -31,7 +33,16 @@ impl<'s> Parser<'s> {
             settings,
             depth: 0,
             top: true,
+            special: true,
             field: "",
+        }
+    }
+
+    /// The same without `$expr`, `$where` and `$text`.
+    pub(super) fn without_special(self) -> Parser<'s> {
+        Parser {
+            special: false,
+            ..self
         }
     }
 
@@ -112,6 +123,19 @@ impl<'s> Parser<'s> {
             "or" => nodes.push(Node::Or(self.clauses(name, value)?)),
             "nor" => nodes.push(Node::Nor(self.clauses(name, value)?)),
             "comment" => nodes.push(Node::Comment(Bson::try_from(value)?)),
+            "id" | "ref" | "db" => {
+                // The parts of a reference to a document of another collection are plain fields.
+                let value = Bson::try_from(value)?;
+                nodes.push(field(&Path::parse(name)?, Test::Eq(value)));
+            }
+            "expr" if !self.special => {
+                let message = "$expr is not allowed in this context";
+                return Err(Error::new(Code::QUERY_FEATURE_NOT_ALLOWED, message));
+            }
+            "where" | "text" if !self.special => {
+                let message = format!("{name} is not allowed in this context");
+                return Err(Error::bad_value(message));
+            }
             "expr" => {
                 self.check_top(name)?;
                 let spec = Bson::try_from(value)?;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bson::{Bson, Document, RawDocumentBuf};
 
-use crate::filter::Filter;
+use crate::filter::{Filter, is_about_element};
 use crate::number::Number;
 use crate::settings::Settings;
 use crate::value::type_name;
@@ -115,11 +115,7 @@ impl ElemMatch {
                 ),
             ));
         };
-        let combined = ["$and", "$or", "$nor", "$expr"];
-        let of_value = condition
-            .keys()
-            .next()
-            .is_some_and(|name| name.starts_with('$') && !combined.contains(&name.as_str()));
+        let of_value = condition.keys().next().is_some_and(|name| is_about_element(name));
         let mut holder = Document::new();
         let spec = if of_value {
             holder.insert(HOLDER, condition.clone());

@@ -19,9 +19,9 @@ impl ArrayFilters {
     pub(super) fn parse(specs: &[RawDocumentBuf], settings: &Settings) -> Result<ArrayFilters> {
         let mut filters: Vec<(Box<str>, Arc<Filter>)> = Vec::with_capacity(specs.len());
         for spec in specs {
-            let id = identifier_of(&Document::try_from(spec)?)?;
-            let filter = Filter::parse(spec, settings)
+            let filter = Filter::parse_plain(spec, settings)
                 .map_err(|error| in_filter(error.code, &error.message))?;
+            let id = identifier_of(&Document::try_from(spec)?)?;
             if filters.iter().any(|(known, _)| **known == *id) {
                 return Err(Error::parse(format!(
                     "Found multiple array filters with the same top-level field name {id}"

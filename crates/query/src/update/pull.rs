@@ -11,7 +11,7 @@ use bson::{Bson, Document, RawDocumentBuf};
 use super::array::remove;
 use super::modifier::{Context, Outcome};
 use crate::Result;
-use crate::filter::Filter;
+use crate::filter::{Filter, is_of_fields};
 use crate::settings::Settings;
 use crate::value::compare_with;
 
@@ -29,27 +29,12 @@ pub(super) enum Pull {
 /// The field that holds an element while it is tested.
 const HOLDER: &str = "e";
 
-/// Operators that combine filters and so speak of a whole document.
-const OF_DOCUMENTS: &[&str] = &[
-    "$and",
-    "$or",
-    "$nor",
-    "$expr",
-    "$jsonSchema",
-    "$sampleRate",
-    "$where",
-    "$text",
-    "$comment",
-    "$alwaysTrue",
-    "$alwaysFalse",
-];
-
 impl Pull {
     pub(super) fn parse(operand: &Bson, settings: &Settings) -> Result<Pull> {
         match operand {
             Bson::Document(condition) if of_value(condition) => Pull::value(operand, settings),
             Bson::Document(condition) => {
-                let filter = Filter::parse(&RawDocumentBuf::try_from(condition)?, settings)?;
+                let filter = Filter::parse_plain(&RawDocumentBuf::try_from(condition)?, settings)?;
                 Ok(Pull::Document(Arc::new(filter)))
             }
             Bson::RegularExpression(_) => Pull::value(operand, settings),
@@ -59,7 +44,7 @@ impl Pull {
 
     fn value(operand: &Bson, settings: &Settings) -> Result<Pull> {
         let holder = hold(operand.clone());
-        let filter = Filter::parse(&RawDocumentBuf::try_from(&holder)?, settings)?;
+        let filter = Filter::parse_plain(&RawDocumentBuf::try_from(&holder)?, settings)?;
         Ok(Pull::Value(Arc::new(filter)))
     }
 
@@ -79,9 +64,9 @@ impl Pull {
     }
 }
 
+/// Whether a condition begins with an operator on the element itself.
 fn of_value(condition: &Document) -> bool {
-    let first = condition.keys().next();
-    first.is_some_and(|name| name.starts_with('$') && !OF_DOCUMENTS.contains(&name.as_str()))
+    condition.keys().next().is_some_and(|name| is_of_fields(name))
 }
 
 fn hold(value: Bson) -> Document {

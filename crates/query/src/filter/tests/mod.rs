@@ -534,3 +534,51 @@ fn samples_take_their_share() {
         assert!(Filter::parse(&filter, &Settings::default()).is_err());
     }
 }
+
+#[test]
+fn fields_of_references_are_compared_without_a_path() {
+    let reference = |id: i32, db: &str| doc! {"$ref": "c", "$id": id, "$db": db};
+    let list = |reference: Document| doc! {"a": [reference]};
+    let (one, two) = (reference(1, "x"), reference(2, "y"));
+    for (condition, finds_one) in [
+        (doc! {"$id": 1}, true),
+        (doc! {"$db": "y"}, false),
+        (doc! {"$ref": "c", "$id": 2}, false),
+        (doc! {"$id": 1, "$db": "x"}, true),
+        (doc! {"$or": [{"$id": 1}, {"$db": "z"}]}, true),
+    ] {
+        let (yes, no) = match finds_one {
+            true => (list(one.clone()), list(two.clone())),
+            false => (list(two.clone()), list(one.clone())),
+        };
+        check(doc! {"a": {"$elemMatch": condition}}, &[yes], &[no]);
+    }
+    check(doc! {"$id": 1}, &[doc! {"$id": 1}], &[doc! {"$id": 2}]);
+    // The operand is a value, whatever it looks like.
+    check(
+        doc! {"$id": {"$gt": 0}},
+        &[doc! {"$id": {"$gt": 0}}],
+        &[doc! {"$id": 1}],
+    );
+}
+
+#[test]
+fn a_reference_has_a_collection_and_an_id() {
+    for (filter, name) in [
+        (doc! {"a": {"$ref": "c"}}, "$ref"),
+        (doc! {"a": {"$id": 1}}, "$id"),
+        (doc! {"a": {"$db": "d"}}, "$db"),
+    ] {
+        let error = refused(&filter);
+        assert_eq!(error.code.0, 2, "{filter}");
+        assert_eq!(error.message, format!("unknown operator: {name}"));
+    }
+    let reference = doc! {"$ref": "c", "$id": 1};
+    let matching = doc! {"a": reference.clone()};
+    for operator in ["$in", "$all"] {
+        let filter = doc! {"a": {operator: [reference.clone()]}};
+        check(filter, std::slice::from_ref(&matching), &[doc! {"a": 1}]);
+        refused(&doc! {"a": {operator: [{"$ref": "c"}]}});
+    }
+    check(doc! {"a": {"$id": 1, "$ref": "c"}}, &[], &[matching]);
+}
