@@ -6,7 +6,7 @@ use bson::{Bson, Document};
 
 use super::Position;
 use super::modifier::{Context, Modifier, Outcome};
-use super::replacement;
+use super::{dollar, replacement};
 use super::spec::Operators;
 use super::tree::{Fields, Name, Node, conflict};
 use crate::settings::Settings;
@@ -33,10 +33,15 @@ pub(super) fn operators(
         operators,
         path: String::new(),
         changed: false,
+        dollars: Vec::new(),
     };
     apply.document(&operators.fields, &mut next)?;
     if !apply.changed {
         return Ok(None);
+    }
+    let written = apply.dollars;
+    if !at.inserting {
+        dollar::check(&next, |name| written.iter().any(|known| known == name))?;
     }
     check_id(current, &mut next)?;
     Ok(Some(next))
@@ -72,6 +77,8 @@ struct Apply<'a> {
     /// The path down to where the walk is.
     path: String,
     changed: bool,
+    /// Top-level fields written so far whose names begin with `$`.
+    dollars: Vec<String>,
 }
 
 impl Apply<'_> {
@@ -128,6 +135,7 @@ impl Apply<'_> {
                     Outcome::Keep => {}
                     Outcome::Set(value) => {
                         self.changed = true;
+                        self.note_dollar(name);
                         document.insert(name, value);
                     }
                     Outcome::Remove => {
@@ -141,11 +149,19 @@ impl Apply<'_> {
                 Some(value) => self.value(node, value, name),
                 None => {
                     if let Some(value) = self.create(node)? {
+                        self.note_dollar(name);
                         document.insert(name, value);
                     }
                     Ok(())
                 }
             },
+        }
+    }
+
+    /// Records that the field at the current path is written, if MongoDB checks its name.
+    fn note_dollar(&mut self, name: &str) {
+        if name.starts_with('$') && self.path == name {
+            self.dollars.push(name.to_owned());
         }
     }
 

@@ -7,6 +7,7 @@ mod apply;
 mod array;
 mod array_filter;
 mod delta;
+mod dollar;
 mod identical;
 mod modifier;
 mod number;

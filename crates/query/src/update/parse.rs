@@ -138,15 +138,9 @@ fn check_dollar(path: &str, at: usize, name: &str, filters: &ArrayFilters) -> Re
     if name == "$" {
         return Ok(());
     }
+    // Other names are fields; `dollar` checks those of the first level when they are written.
     let Some(id) = identifier(name) else {
-        return Err(Error::new(
-            Code::DOLLAR_PREFIXED_FIELD_NAME,
-            format!(
-                "The dollar ($) prefixed field '{name}' in '{path}' is not allowed in the context \
-                 of an update's replacement document. Consider using an aggregation pipeline with \
-                 $replaceWith."
-            ),
-        ));
+        return Ok(());
     };
     if at == 0 {
         return Err(Error::bad_value(format!(

@@ -4,6 +4,7 @@
 use bson::{Bson, Document};
 
 use super::modifier::{Context, Outcome, set};
+use super::tree::identifier;
 use crate::{Code, Error, Result, show};
 
 /// Checks the two paths of one rename.
@@ -30,7 +31,8 @@ pub(super) fn parse(source: &str, target: &Bson) -> Result<String> {
             "The source and target field for $rename must not be on the same path: {shown}"
         )));
     }
-    let dynamic = |path: &str| path.split('.').any(|name| name.starts_with('$'));
+    let placeholder = |name: &str| name == "$" || identifier(name).is_some();
+    let dynamic = |path: &str| path.split('.').any(placeholder);
     if dynamic(source) {
         return Err(Error::bad_value(format!(
             "The source field for $rename may not be dynamic: {source}"

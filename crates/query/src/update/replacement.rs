@@ -4,34 +4,28 @@ use std::cmp::Ordering;
 
 use bson::{Bson, Document, Timestamp};
 
-use super::Position;
+use super::{Position, dollar, identical};
 use crate::value::compare;
 use crate::{Code, Error, Result, show};
 
-/// Checks a replacement.
-pub(super) fn parse(document: Document) -> Result<Document> {
-    match document.keys().find(|name| name.starts_with('$')) {
-        None => Ok(document),
-        Some(name) => Err(Error::new(
-            Code::DOLLAR_PREFIXED_FIELD_NAME,
-            format!(
-                "The dollar ($) prefixed field '{name}' in '{name}' is not allowed in the context \
-                 of an update's replacement document. Consider using an aggregation pipeline with \
-                 $replaceWith."
-            ),
-        )),
-    }
-}
-
-/// What `current` becomes when `next` replaces it. `stamps`: whether empty timestamps are filled.
+/// What `current` becomes when `next` replaces it; none when `next` is identical to `current`, with
+/// its `_id`: a replacement without an `_id` counts as a change, as in MongoDB. `literal`: `next`
+/// is the client's document, not the result of a pipeline, so that zero timestamps in it are filled
+/// and top-level names in it may not begin with `$` unless the document is being inserted.
 pub(super) fn apply(
     mut next: Document,
     current: &Document,
     at: &Position,
-    stamps: bool,
-) -> Result<Document> {
-    if stamps {
+    literal: bool,
+) -> Result<Option<Document>> {
+    if literal {
         fill_timestamps(&mut next, at);
+    }
+    if identical(&next, current) {
+        return Ok(None);
+    }
+    if literal && !at.inserting {
+        dollar::check(&next, |_| true)?;
     }
     if let (Some(before), Some(after)) = (current.get("_id"), next.get("_id"))
         && compare(before, after) != Ordering::Equal
@@ -46,12 +40,12 @@ pub(super) fn apply(
         None => next.remove("_id"),
     };
     let Some(id) = id else {
-        return Ok(next);
+        return Ok(Some(next));
     };
     let mut whole = Document::new();
     whole.insert("_id", id);
     whole.extend(next);
-    Ok(whole)
+    Ok(Some(whole))
 }
 
 /// The error for an `_id` that became another.

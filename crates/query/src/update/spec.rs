@@ -132,7 +132,7 @@ impl Update {
                     "Cannot specify arrayFilters for a replacement-style update",
                 ));
             }
-            Kind::Replacement(replacement::parse(document)?)
+            Kind::Replacement(document)
         };
         Ok(Update {
             kind,
@@ -184,29 +184,28 @@ impl Update {
         }
     }
 
-    /// What `current` becomes; none when it stays as it is, to the last bit.
+    /// What `current` becomes; none when nothing changes. A replacement changes something unless
+    /// it is identical to the document, `_id` included.
     ///
     /// # Errors
-    /// `ImmutableField` when `_id` would change, `PathNotViable`, `TypeMismatch`, `BadValue` and
+    /// `ImmutableField` when `_id` would change, `DollarPrefixedFieldName` when a top-level field
+    /// that begins with `$` would be written to an existing document, `PathNotViable`, `TypeMismatch`, `BadValue` and
     /// others by operator.
     pub fn apply(&self, current: &Document, at: &Position) -> Result<Option<Document>> {
-        let next = match &self.kind {
-            Kind::Replacement(document) => replacement::apply(document.clone(), current, at, true)?,
+        match &self.kind {
+            Kind::Replacement(document) => replacement::apply(document.clone(), current, at, true),
             Kind::Operators(operators) => {
-                match apply::operators(operators, current, at, &self.settings)? {
-                    Some(next) => next,
-                    None => return Ok(None),
-                }
+                let next = apply::operators(operators, current, at, &self.settings)?;
+                Ok(next.filter(|next| !identical(next, current)))
             }
             Kind::Pipeline(stages) => {
                 let mut next = current.clone();
                 for stage in stages {
                     next = stage.apply(next, &self.settings.variables)?;
                 }
-                replacement::apply(next, current, at, false)?
+                replacement::apply(next, current, at, false)
             }
-        };
-        Ok((!identical(&next, current)).then_some(next))
+        }
     }
 
     /// Whether the value at `path` may change, or whether it is there. An index on paths that no

@@ -55,7 +55,6 @@ fn operators_are_known_and_apart() {
         56,
         "contains an empty field name",
     );
-    fails(bson!({"$set": {"$a": 1}}), doc! {}, 52, "'$a'");
     fails(
         bson!({"$set": {"$": 1}}),
         doc! {},
@@ -215,4 +214,112 @@ fn random_bytes_of_updates_fail_cleanly() {
             }
         }
     }
+}
+
+#[test]
+fn dollar_names_are_refused_at_the_first_level_of_existing_documents_only() {
+    let refused = "is not allowed in the context of an update's replacement document";
+    for update in [
+        bson!({"$set": {"$a": 2}}),
+        bson!({"$set": {"$new": 1}}),
+        bson!({"$set": {"$new.b": 1}}),
+        bson!({"$inc": {"$a": 1}}),
+        bson!({"$rename": {"b": "$new"}}),
+        bson!({"a": 1, "$b": 2}),
+    ] {
+        fails(update, doc! {"$a": 1, "b": 1}, 52, refused);
+    }
+    // Below the first level names are free, and so is what changes nothing.
+    check(
+        bson!({"$set": {"p.$each": 1}}),
+        doc! {"p": {}},
+        doc! {"p": {"$each": 1}},
+    );
+    check(
+        bson!({"$set": {"p": {"$x": {"$y": 1}}}}),
+        doc! {},
+        doc! {"p": {"$x": {"$y": 1}}},
+    );
+    check(
+        bson!({"$set": {"$a.b": 2}}),
+        doc! {"$a": {"b": 1}},
+        doc! {"$a": {"b": 2}},
+    );
+    check(
+        bson!({"$rename": {"p.$x": "p.$y"}}),
+        doc! {"p": {"$x": 1}},
+        doc! {"p": {"$y": 1}},
+    );
+    check(
+        bson!({"$unset": {"$a": ""}}),
+        doc! {"$a": 1, "b": 1},
+        doc! {"b": 1},
+    );
+    unchanged(bson!({"$set": {"$a": 1}}), doc! {"$a": 1});
+    check(
+        bson!([{"$replaceWith": {"$setField": {
+            "field": {"$literal": "$a"}, "input": "$$ROOT", "value": 1,
+        }}}]),
+        doc! {"b": 1},
+        doc! {"b": 1, "$a": 1},
+    );
+    // References to documents of other collections have names of their own.
+    check(
+        bson!({"a": 1, "$ref": "c", "$id": 1, "$db": "d"}),
+        doc! {},
+        doc! {"a": 1, "$ref": "c", "$id": 1, "$db": "d"},
+    );
+    let error = "must be followed by a $id field";
+    fails(bson!({"a": 1, "$ref": "c"}), doc! {}, 55, error);
+}
+
+#[test]
+fn the_insert_of_an_upsert_may_have_dollar_names() {
+    for update in [
+        bson!({"$set": {"$a": 1}}),
+        bson!({"$setOnInsert": {"$a": 1}}),
+        bson!({"a": 1, "$a": 1}),
+    ] {
+        let made = parse(&update, &[])
+            .unwrap()
+            .apply(&doc! {"_id": 1}, &at().inserting());
+        let made = made.unwrap().unwrap();
+        assert_eq!(made.get("$a"), Some(&Bson::Int32(1)), "{update}");
+    }
+}
+
+#[test]
+fn a_replacement_is_no_change_only_if_it_has_the_same_id() {
+    let stored = || doc! {"_id": 1, "a": 1};
+    check(bson!({"a": 1}), stored(), stored());
+    check(bson!({"a": 1, "_id": 1}), stored(), stored());
+    unchanged(bson!({"_id": 1, "a": 1}), stored());
+    check(bson!([{"$unset": "_id"}]), stored(), stored());
+    unchanged(bson!([{"$set": {"a": 1}}]), stored());
+}
+
+#[test]
+fn expr_is_refused_in_pull_and_in_array_filters() {
+    let expr = || bson!({"$eq": ["$b", 5]});
+    let message = "$expr is not allowed in this context";
+    for condition in [
+        bson!({"$expr": expr()}),
+        bson!({"b": 5, "$expr": expr()}),
+        bson!({"$or": [{"b": 1}, {"$expr": expr()}]}),
+        bson!({"b": {"$elemMatch": {"$expr": expr()}}}),
+    ] {
+        fails(bson!({"$pull": {"a": condition}}), doc! {}, 224, message);
+    }
+    let update = bson!({"$set": {"a.$[i].b": 6}});
+    let error = parse(&update, &[doc! {"i.b": 5, "$expr": expr()}]).unwrap_err();
+    assert_eq!(error.code, Code::QUERY_FEATURE_NOT_ALLOWED, "{error}");
+}
+
+#[test]
+fn pull_compares_the_fields_of_references() {
+    check(
+        bson!({"$pull": {"a": {"$id": 1}}}),
+        doc! {"a": [{"$ref": "c", "$id": 1}, {"$ref": "c", "$id": 2}]},
+        doc! {"a": [{"$ref": "c", "$id": 2}]},
+    );
 }
