@@ -24,7 +24,7 @@ use crate::op::{Ends, Op};
 use crate::patience::LOOK;
 use crate::session::{Intents, Moments, Sessions};
 use crate::turn::{Turn, Turns};
-use stdx::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use stdx::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 pub use tuning::Tuning;
 
@@ -73,6 +73,10 @@ pub struct Store {
     sessions: Sessions,
     moments: Moments,
     intents: Intents,
+    /// The number of the last commit of documents.
+    commits: AtomicU64,
+    /// Transactions that read apart from the one writer of the engine.
+    reading: AtomicUsize,
     closed: AtomicBool,
     /// What runs beside operations stands still.
     paused: AtomicBool,
@@ -205,6 +209,28 @@ impl Store {
     /// What open transactions mean to change.
     pub(crate) fn intents(&self) -> &Intents {
         &self.intents
+    }
+
+    /// The number of the last commit of documents.
+    pub(crate) fn commits(&self) -> u64 {
+        self.commits.load(Ordering::Acquire)
+    }
+
+    /// The number of transactions that read apart from the one writer of the engine.
+    pub(crate) fn reading(&self) -> &AtomicUsize {
+        &self.reading
+    }
+
+    /// Documents of collections were committed; where there is one writer, before it gives the turn
+    /// back.
+    pub(crate) fn committed<'c>(&self, written: impl Iterator<Item = &'c Core>) {
+        if !self.turns.are_one() {
+            return;
+        }
+        let number = self.commits.fetch_add(1, Ordering::AcqRel) + 1;
+        for core in written {
+            core.written.store(number, Ordering::Release);
+        }
     }
 
     /// Change the catalog, one at a time; `None` when others change it for longer than `limit`.

@@ -1,7 +1,8 @@
 //! Documents that expire.
 //!
 //! A pass looks at every TTL index and deletes, through the ordinary path, the documents whose date
-//! is older than the index allows: in batches, so that ingest goes on between them.
+//! is older than the index allows: in batches, so that ingest goes on between them. Documents that an
+//! open transaction has written are left to the next pass.
 
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -14,7 +15,6 @@ use stdx::sync::atomic::Ordering;
 use crate::index::IndexSpec;
 use crate::op::Op;
 use crate::store::Store;
-use crate::write::DeleteStatement;
 
 /// How long the thread sleeps at a time, so that closing does not wait for it.
 const STEP: Duration = Duration::from_millis(100);
@@ -30,13 +30,9 @@ impl Store {
         figures.ttl_passes.fetch_add(1, Ordering::Relaxed);
         for (ns, filter) in self.expired(op.now) {
             op.check()?;
-            let statement = DeleteStatement {
-                multi: true,
-                ..DeleteStatement::new(RawDocumentBuf::try_from(&filter)?)
-            };
-            let reply = self.delete(op, &ns, &[statement], true)?;
-            deleted += reply.n;
-            let n = u64::try_from(reply.n).unwrap_or(0);
+            let n = self.delete_expired(op, &ns, RawDocumentBuf::try_from(&filter)?)?;
+            deleted += n;
+            let n = u64::try_from(n).unwrap_or(0);
             figures.ttl_deleted.fetch_add(n, Ordering::Relaxed);
         }
         Ok(deleted)

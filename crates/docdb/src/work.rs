@@ -6,6 +6,11 @@
 //! - W3. The latch of a collection comes before the turn and the engine transaction, except in a
 //!   multi-document transaction, which waits for a latch only so long: engines with one writer
 //!   could not go on.
+//! - W4. Where the engine has one writer, a multi-document transaction reads a snapshot until it
+//!   writes for the first time, and becomes the writer then. The writer sees the newest state: if
+//!   what the transaction has looked at was changed since its snapshot, its first write is a
+//!   conflict instead. The next transaction of the session is the writer from its first statement
+//!   on, so that a program that repeats its transaction succeeds.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -14,14 +19,14 @@ use std::time::Duration;
 use kv::{Durability, Snapshot, Transaction, TreeId};
 use query::{Code, Error, Namespace, Result};
 use stdx::sync::MutexGuard;
-use stdx::sync::atomic::Ordering;
+use stdx::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use crate::catalog::{Named, multikey_key, stored_key};
 use crate::collection::{Alone, Collection, Core, Delta, Shared};
 use crate::error;
 use crate::index::Index;
 use crate::op::{Ends, Op};
-use crate::session::{Born, Executed, Intent, Names, Session};
+use crate::session::{Born, Claims, Executed, Holder, Names, Refused, Session};
 use crate::store::Store;
 use crate::turn::{self, Turn, WAIT};
 use crate::write::KeySets;
@@ -33,6 +38,10 @@ const ATTEMPTS: u32 = 200;
 pub struct Work<'s> {
     pub(crate) store: &'s Store,
     txn: Option<Box<dyn Transaction + 's>>,
+    /// What a multi-document transaction reads before it writes (W4).
+    reading: Option<Reading<'s>>,
+    /// Of the session of a multi-document transaction (W4).
+    outrun: Option<Arc<Outrun>>,
     /// Given back after the engine transaction.
     turn: Option<Turn>,
     /// Whether the change around it has the turn.
@@ -48,14 +57,48 @@ pub struct Work<'s> {
     learned: Vec<(Arc<Index>, u8, u8)>,
     /// What retryable writes have done: told to their sessions after the commit.
     remembered: Vec<(Arc<Session>, i64, Executed)>,
-    /// What a multi-document transaction has changed.
-    intents: Vec<Intent>,
+    /// The intents of the keys that are changed; from the first change on.
+    claims: Option<Claims<'s>>,
+    /// The transaction that must end before this work can be done.
+    blocked: Option<Arc<Holder>>,
     /// Buffers, kept from document to document.
     pub(crate) new_keys: KeySets,
     pub(crate) old_keys: KeySets,
     pub(crate) entry_key: Vec<u8>,
     pub(crate) entry_value: Vec<u8>,
 }
+
+/// Transactions that read apart from the writer at once (W4): a quarter of the snapshots that LMDB
+/// opens by default. Others are the writer from their first statement on.
+const READING_MAX: usize = 128;
+
+/// A snapshot, and the number of the store's last commit when it was opened.
+struct Reading<'s> {
+    snapshot: Box<dyn Snapshot + 's>,
+    commits: u64,
+    _place: Place<'s>,
+}
+
+/// One of the transactions that may read apart.
+struct Place<'s>(&'s AtomicUsize);
+
+impl<'s> Place<'s> {
+    fn take(taken: &'s AtomicUsize) -> Option<Place<'s>> {
+        let place = Place(taken);
+        (taken.fetch_add(1, Ordering::Relaxed) < READING_MAX).then_some(place)
+    }
+}
+
+impl Drop for Place<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// Whether the last transaction of a session could not become the writer, because others had
+/// changed what it had read (W4).
+#[derive(Debug, Default)]
+pub(crate) struct Outrun(AtomicBool);
 
 struct Touched {
     core: Arc<Core>,
@@ -73,10 +116,11 @@ impl<'s> Work<'s> {
         work
     }
 
-    /// Of a multi-document transaction, with its names.
-    pub(crate) fn of_many(store: &'s Store, names: Rc<Names>) -> Work<'s> {
+    /// Of a multi-document transaction, with its names and the history of its session.
+    pub(crate) fn of_many(store: &'s Store, names: Rc<Names>, outrun: Arc<Outrun>) -> Work<'s> {
         let mut work = Work::empty(store);
         work.names = Some(names);
+        work.outrun = Some(outrun);
         work
     }
 
@@ -91,13 +135,16 @@ impl<'s> Work<'s> {
         Work {
             store,
             txn: None,
+            reading: None,
+            outrun: None,
             turn: None,
             in_change: false,
             ends: None,
             touched: Vec::new(),
             names: None,
             learned: Vec::new(),
-            intents: Vec::new(),
+            claims: None,
+            blocked: None,
             remembered: Vec::new(),
             new_keys: KeySets::default(),
             old_keys: KeySets::default(),
@@ -116,13 +163,17 @@ impl<'s> Work<'s> {
     ///
     /// # Errors
     /// As the engine's; where that has one writer, that the operation must end while others write,
-    /// and `LockTimeout` in a multi-document transaction.
+    /// and `LockTimeout` in a multi-document transaction; `WriteConflict` and `SnapshotUnavailable`
+    /// in one that has read what was changed since (W4).
     pub fn txn(&mut self) -> Result<&mut (dyn Transaction + 's)> {
         if self.txn.is_none() {
             self.take_turn()?;
+            self.check_current()?;
             if let Some(names) = &self.names {
                 names.begin(self.store.catalog());
             }
+            // Some engines have one transaction for each thread.
+            self.reading = None;
             let txn = self.store.engine().begin_write().map_err(error::engine)?;
             self.txn = Some(txn);
         }
@@ -134,19 +185,63 @@ impl<'s> Work<'s> {
             return Ok(());
         }
         let limit = self.is_many().then_some(WAIT);
-        let check = || match &self.ends {
-            Some(ends) => self.store.check_ends(ends),
-            None => Ok(()),
-        };
-        let taken = self.store.turns().take(limit, &check)?;
+        let taken = self.store.turns().take(limit, &|| self.check_ends())?;
         self.turn = Some(taken.ok_or_else(|| turn::busy("the engine's one writer"))?);
         Ok(())
     }
 
-    /// What the engine transaction sees.
+    /// Check, in the turn, that what was read of the snapshot is still so (W4).
+    fn check_current(&self) -> Result<()> {
+        let (Some(names), Some(reading)) = (&self.names, &self.reading) else {
+            return Ok(());
+        };
+        let current = names.check_current(self.store, reading.commits);
+        if let (Err(_), Some(outrun)) = (&current, &self.outrun) {
+            outrun.0.store(true, Ordering::Relaxed);
+        }
+        current
+    }
+
+    /// What a read of the operation sees: where the engine has one writer, a multi-document
+    /// transaction does not become this writer by reading (W4).
     ///
     /// # Errors
-    /// As the engine's.
+    /// As [`Work::txn`].
+    pub(crate) fn view(&mut self) -> Result<&dyn Snapshot> {
+        if self.reading.is_none()
+            && self.may_read_apart()
+            && let Some(place) = Place::take(self.store.reading())
+        {
+            if let Some(names) = &self.names {
+                names.begin(self.store.catalog());
+            }
+            // Before the snapshot: a commit in between counts as later, which is safe.
+            let commits = self.store.commits();
+            let snapshot = self.store.engine().begin_read().map_err(error::engine)?;
+            self.reading = Some(Reading {
+                snapshot,
+                commits,
+                _place: place,
+            });
+        }
+        match self.reading {
+            Some(ref reading) => Ok(reading.snapshot.as_ref()),
+            None => Ok(self.txn()?),
+        }
+    }
+
+    fn may_read_apart(&self) -> bool {
+        let was_outrun = || match &self.outrun {
+            Some(outrun) => outrun.0.swap(false, Ordering::Relaxed),
+            None => false,
+        };
+        self.is_many() && self.txn.is_none() && self.store.turns().are_one() && !was_outrun()
+    }
+
+    /// What the engine transaction sees, for reads of documents that are to be written.
+    ///
+    /// # Errors
+    /// As [`Work::txn`].
     pub fn snapshot(&mut self) -> Result<&dyn Snapshot> {
         Ok(self.txn()?)
     }
@@ -204,20 +299,58 @@ impl<'s> Work<'s> {
         Ok(())
     }
 
-    /// A key is changed. Of multi-document transactions that change a key the second one learns of
-    /// it here.
+    /// A key is about to be changed: of the keys of two transactions, or of a transaction and a
+    /// plain write, one is refused here (see `session::intent`).
     ///
     /// # Errors
-    /// `WriteConflict`.
+    /// `WriteConflict`; that the operation must end, while a transaction waits for plain writes.
     pub(crate) fn intend(&mut self, tree: TreeId, key: &[u8]) -> Result<()> {
-        let Some(names) = &self.names else {
+        let store = self.store;
+        if !self.is_many() && store.turns().are_one() {
             return Ok(());
-        };
-        let intent = Intent::of(tree, key);
-        if self.store.intents().take(intent, names.number())? {
-            self.intents.push(intent);
         }
-        Ok(())
+        let claims = match &mut self.claims {
+            Some(claims) => claims,
+            None => {
+                let claims = match &self.names {
+                    None => store.intents().plain(),
+                    Some(_) => store.intents().transaction(&|| self.check_ends())?,
+                };
+                self.claims.insert(claims)
+            }
+        };
+        match claims.take(tree, key) {
+            Ok(()) => Ok(()),
+            Err(Refused::Conflict) => Err(error::conflict()),
+            Err(Refused::After(holder)) => {
+                self.blocked = Some(holder);
+                Err(error::conflict())
+            }
+        }
+    }
+
+    /// [`Work::intend`] for a key that is left alone while an open transaction has written it:
+    /// false then.
+    ///
+    /// # Errors
+    /// That the operation must end.
+    pub(crate) fn may_change(&mut self, tree: TreeId, key: &[u8]) -> Result<bool> {
+        match self.intend(tree, key) {
+            Err(_) if self.blocked.take().is_some() => Ok(false),
+            other => other.map(|()| true),
+        }
+    }
+
+    /// The transaction that refused a key to this work, if that is why it failed.
+    fn take_blocked(&mut self) -> Option<Arc<Holder>> {
+        self.blocked.take()
+    }
+
+    fn check_ends(&self) -> Result<()> {
+        match &self.ends {
+            Some(ends) => self.store.check_ends(ends),
+            None => Ok(()),
+        }
     }
 
     /// Note a change of the counts of a collection.
@@ -287,6 +420,8 @@ impl<'s> Work<'s> {
             core.counts.write(txn.as_mut(), tree, &core.uuid, *delta)?;
         }
         txn.commit(durability).map_err(error::engine)?;
+        let written = self.touched.iter().filter(|t| t.wrote);
+        self.store.committed(written.map(|t| &*t.core));
         if let Some(changes) = changes {
             self.publish_created();
             drop(changes);
@@ -376,7 +511,7 @@ impl<'s> Work<'s> {
         created || self.touched.iter().any(|t| t.wrote)
     }
 
-    /// Whether anything was begun.
+    /// Whether the engine's transaction was begun.
     pub(crate) fn is_begun(&self) -> bool {
         self.txn.is_some()
     }
@@ -386,8 +521,9 @@ impl Drop for Work<'_> {
     /// The trees of what was created in vain are dropped, after the engine's transaction.
     fn drop(&mut self) {
         self.txn = None;
+        self.reading = None;
         self.turn = None;
-        self.store.intents().give_back(&self.intents);
+        self.claims = None;
         let created = self
             .names
             .as_ref()
@@ -415,14 +551,13 @@ impl Store {
                 let snapshot = self.engine().begin_read().map_err(error::engine)?;
                 body(snapshot.as_ref())
             }
-            Some(transaction) => {
-                in_transaction(op, transaction, &mut |work| body(work.snapshot()?))
-            }
+            Some(transaction) => in_transaction(op, transaction, &mut |work| body(work.view()?)),
         }
     }
 
     /// Write in the transaction of the operation, or in one of its own, which is begun again while
-    /// it conflicts with others.
+    /// it conflicts with others, and after the transaction has ended that has written what it wants
+    /// to write.
     pub(crate) fn write<R>(
         &self,
         op: &Op<'_>,
@@ -435,11 +570,24 @@ impl Store {
         let mut attempt = 0;
         loop {
             let mut work = Work::new(self, op.ends());
-            let done = body(&mut work).and_then(|result| {
-                work.commit(op.durability)?;
-                Ok(result)
-            });
+            let (done, blocked) = match body(&mut work) {
+                Ok(result) => (work.commit(op.durability).map(|()| result), None),
+                Err(e) => {
+                    let blocked = work.take_blocked();
+                    // Nothing is held while it waits.
+                    drop(work);
+                    (Err(e), blocked)
+                }
+            };
             match done {
+                Err(e) if e.code == Code::WRITE_CONFLICT && blocked.is_some() => {
+                    self.figures().conflicts.fetch_add(1, Ordering::Relaxed);
+                    if let Some(holder) = blocked {
+                        holder.wait(&|| self.check_open(op))?;
+                    }
+                    self.check_open(op)?;
+                    continue;
+                }
                 Err(e) if e.code == Code::WRITE_CONFLICT && attempt < ATTEMPTS => {
                     self.figures().conflicts.fetch_add(1, Ordering::Relaxed);
                 }

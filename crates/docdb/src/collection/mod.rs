@@ -15,7 +15,7 @@ use kv::{Snapshot, TreeId};
 use query::filter::Filter;
 use query::{Namespace, Result};
 use stdx::sync::Mutex;
-use stdx::sync::atomic::{AtomicBool, Ordering};
+use stdx::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use crate::error;
 use crate::index::Index;
@@ -49,6 +49,9 @@ pub(crate) struct Core {
     pub(crate) counts: Counts,
     pub(crate) latch: Arc<Latch>,
     pub(crate) dropped: AtomicBool,
+    /// The number of the store's last commit that changed documents of it; only kept where the
+    /// engine has one writer.
+    pub(crate) written: AtomicU64,
     /// The highest key there ever was in the index on `_id`, or above it: a key beyond it is new.
     pub(crate) highest_id: Mutex<Vec<u8>>,
     /// Taken by writers of a capped collection, which come one after another.

@@ -14,7 +14,7 @@ mod retry;
 mod stored;
 mod transaction;
 
-pub(crate) use intent::{Intent, Intents};
+pub(crate) use intent::{Claims, Holder, Intents, Refused};
 pub use moment::Held;
 pub(crate) use moment::Moments;
 pub(crate) use names::Born;

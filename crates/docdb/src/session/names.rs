@@ -7,23 +7,24 @@
 //!   together with the commit. The trees of what is given up are dropped.
 
 use std::cell::RefCell;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use query::{Code, Error, Namespace, Result};
-use stdx::sync::atomic::{AtomicU64, Ordering};
+use stdx::sync::atomic::Ordering;
 
 use crate::catalog::{Catalog, Named, Stored};
 use crate::collection::Collection;
 use crate::op::Op;
 use crate::store::Store;
 
-/// What names name for a transaction.
+/// The catalog as a transaction sees it.
+#[derive(Default)]
 pub struct Names {
-    /// The transaction, among all of this process.
-    number: u64,
     /// The catalog when the engine's transaction began.
     seen: RefCell<Option<Arc<Catalog>>>,
+    /// The names that were looked up.
+    looked_up: RefCell<BTreeSet<Namespace>>,
     born: RefCell<BTreeMap<Namespace, Born>>,
 }
 
@@ -34,23 +35,7 @@ pub(crate) struct Born {
     pub(crate) collection: Arc<Collection>,
 }
 
-impl Default for Names {
-    fn default() -> Names {
-        static NEXT: AtomicU64 = AtomicU64::new(0);
-        Names {
-            number: NEXT.fetch_add(1, Ordering::Relaxed),
-            seen: RefCell::default(),
-            born: RefCell::default(),
-        }
-    }
-}
-
 impl Names {
-    /// The number of the transaction.
-    pub(crate) fn number(&self) -> u64 {
-        self.number
-    }
-
     /// The engine's transaction begins after `catalog`.
     pub(crate) fn begin(&self, catalog: Arc<Catalog>) {
         *self.seen.borrow_mut() = Some(catalog);
@@ -69,10 +54,34 @@ impl Names {
         if let Some(born) = self.born.borrow().get(ns) {
             return Ok(Some(Named::Collection(Arc::clone(&born.collection))));
         }
+        if !self.looked_up.borrow().contains(ns) {
+            self.looked_up.borrow_mut().insert(ns.clone());
+        }
         match &*self.seen.borrow() {
             None => Ok(store.lookup(ns)),
             Some(seen) => unchanged(store, seen, ns),
         }
+    }
+
+    /// Check that nothing of what was looked up has changed since the store's commit `commits`. For
+    /// engines with one writer, in the turn.
+    ///
+    /// # Errors
+    /// `WriteConflict` for documents; `SnapshotUnavailable` (N1).
+    pub(crate) fn check_current(&self, store: &Store, commits: u64) -> Result<()> {
+        let seen = self.seen.borrow();
+        let Some(seen) = &*seen else {
+            return Ok(());
+        };
+        for ns in &*self.looked_up.borrow() {
+            let named = unchanged(store, seen, ns)?;
+            let written = |c: &Arc<Collection>| c.core().written.load(Ordering::Acquire);
+            let written = named.as_ref().and_then(Named::collection).map(written);
+            if written.is_some_and(|written| commits < written) {
+                return Err(crate::error::conflict());
+            }
+        }
+        Ok(())
     }
 
     /// A collection that the transaction has created.

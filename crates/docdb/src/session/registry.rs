@@ -12,6 +12,7 @@ use super::transaction::{Phase, give_up};
 use crate::error;
 use crate::op::{Op, SessionId};
 use crate::store::Store;
+use crate::work::Outrun;
 
 /// Sessions that may be in use at once (MongoDB's default).
 const SESSIONS_MAX: usize = 1_000_000;
@@ -42,6 +43,8 @@ pub(crate) struct State {
     pub(super) has_runs: bool,
     /// How the transaction of that number stands.
     pub(super) phase: Phase,
+    /// What the next transaction learns of the one before.
+    pub(super) outrun: Arc<Outrun>,
 }
 
 /// A session that an operation has for itself.
@@ -95,6 +98,7 @@ impl Session {
             executed: Executed::new(),
             has_runs: false,
             phase: Phase::None,
+            outrun: Arc::default(),
         };
         if let Some(stored) = stored {
             state.number = stored.number;

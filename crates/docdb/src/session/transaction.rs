@@ -27,7 +27,7 @@ use crate::error;
 use crate::op::{InTransaction, Op, SessionId, SessionRef};
 use crate::patience::LOOK;
 use crate::store::Store;
-use crate::work::Work;
+use crate::work::{Outrun, Work};
 
 /// Transactions that may be open at once: each has a thread, and pins what the engine keeps for its
 /// snapshot.
@@ -188,10 +188,11 @@ impl Store {
         let deadline = stdx::time::now() + self.tuning().transaction_lifetime();
         let (sender, tasks) = channel();
         let store = Arc::clone(self);
+        let outrun = Arc::clone(&state.outrun);
         let counted = Counted::new()?;
         let body = move || {
             let _counted = counted;
-            serve(&store, &tasks, deadline);
+            serve(&store, &tasks, deadline, outrun);
         };
         stdx::sync::spawn("transaction", body).map_err(|e| {
             Error::new(
@@ -232,9 +233,9 @@ impl Drop for Counted {
 }
 
 /// The life of a transaction's thread.
-fn serve(store: &Store, tasks: &Receiver<Task>, deadline: Instant) {
+fn serve(store: &Store, tasks: &Receiver<Task>, deadline: Instant, outrun: Arc<Outrun>) {
     let names = Rc::new(Names::default());
-    let work = Work::of_many(store, Rc::clone(&names));
+    let work = Work::of_many(store, Rc::clone(&names), outrun);
     let own = Own {
         work: RefCell::new(Some(work)),
         names,

@@ -8,7 +8,7 @@ use kv::{Direction, Durability, Engine, ErrorKind, KeyRange, Snapshot, TreeId, T
 use query::Result;
 use query::filter::Filter;
 use query::settings::Settings;
-use stdx::sync::atomic::AtomicBool;
+use stdx::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
 use stdx::sync::{Condvar, Mutex};
 
 use super::{Options, Store, Trees, Tuning};
@@ -54,6 +54,8 @@ impl Store {
             sessions: Sessions::default(),
             moments: Moments::default(),
             intents: Intents::default(),
+            commits: AtomicU64::new(0),
+            reading: AtomicUsize::new(0),
             closed: AtomicBool::new(false),
             paused: AtomicBool::new(false),
             figures: super::WorkFigures::default(),
@@ -172,6 +174,7 @@ impl Store {
             counts,
             latch: Arc::new(Latch::default()),
             dropped: AtomicBool::new(false),
+            written: AtomicU64::new(0),
             highest_id: Mutex::new(Vec::new()),
             capped: Arc::new(Latch::default()),
         }

@@ -120,17 +120,7 @@ impl Store {
             return Ok(0);
         }
         if statement.multi {
-            let (n, _) = for_portions(self, op, ns, &seek, &mut |work, collection, records| {
-                let mut n = 0;
-                for record in records {
-                    if let Some(found) = seek.again(work, collection, record)? {
-                        work.remove(collection, &found.record, &found.document)?;
-                        n += 1;
-                    }
-                }
-                Ok((n, 0))
-            })?;
-            return Ok(n);
+            return self.delete_all(op, ns, &seek, false);
         }
         self.write(op, &mut |work| {
             let mut done = Done::default();
@@ -147,5 +137,42 @@ impl Store {
             }
             Ok(done.n)
         })
+    }
+
+    /// Delete the documents that have expired, but those that an open transaction has written: the
+    /// next pass meets them again.
+    ///
+    /// # Errors
+    /// As [`Store::delete`].
+    pub(crate) fn delete_expired(
+        &self,
+        op: &Op<'_>,
+        ns: &Namespace,
+        filter: RawDocumentBuf,
+    ) -> Result<i64> {
+        let Some(collection) = self.collection(ns) else {
+            return Ok(0);
+        };
+        let statement = DeleteStatement::new(filter);
+        let seek = Seek::parse(op, &statement.said(), Some(&collection))?;
+        self.delete_all(op, ns, &seek, true)
+    }
+
+    /// Delete all documents that match; `spare` those that an open transaction has written.
+    fn delete_all(&self, op: &Op<'_>, ns: &Namespace, seek: &Seek, spare: bool) -> Result<i64> {
+        let (n, _) = for_portions(self, op, ns, seek, &mut |work, collection, records| {
+            let mut n = 0;
+            for record in records {
+                if spare && !work.may_change(collection.records(), &record.key())? {
+                    continue;
+                }
+                if let Some(found) = seek.again(work, collection, record)? {
+                    work.remove(collection, &found.record, &found.document)?;
+                    n += 1;
+                }
+            }
+            Ok((n, 0))
+        })?;
+        Ok(n)
     }
 }

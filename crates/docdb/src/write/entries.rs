@@ -110,6 +110,7 @@ impl Work<'_> {
         (old, new): (&RawDocument, &RawDocument),
         untouched: Untouched,
     ) -> Result<()> {
+        self.intend_record(collection, record)?;
         note_change(collection, record);
         let mut sets = std::mem::take(&mut self.new_keys);
         let mut old_sets = std::mem::take(&mut self.old_keys);
@@ -124,7 +125,6 @@ impl Work<'_> {
         let mut key = std::mem::take(&mut self.entry_key);
         key.clear();
         record.append_key(&mut key);
-        self.intend(collection.records(), &key)?;
         let put = self.txn()?.put(collection.records(), &key, new.as_bytes());
         self.entry_key = key;
         put.map_err(error::engine)?;
@@ -140,18 +140,28 @@ impl Work<'_> {
         record: &RecordId,
         document: &RawDocument,
     ) -> Result<()> {
+        self.intend_record(collection, record)?;
         note_change(collection, record);
         let mut sets = std::mem::take(&mut self.old_keys);
         let made = sets.make(collection, document, &mut Gathered::new());
         let done = made.and_then(|()| self.delete_entries(collection, record, &sets, None));
         self.old_keys = sets;
         done?;
-        self.intend(collection.records(), &record.key())?;
         let deleted = self.txn()?.delete(collection.records(), &record.key());
         deleted.map_err(error::engine)?;
         let size = i64::try_from(document.as_bytes().len()).unwrap_or(0);
         self.count(collection, -1, -size, 0);
         Ok(())
+    }
+
+    /// A document is about to be changed or removed: before anything of it is.
+    fn intend_record(&mut self, collection: &Collection, record: &RecordId) -> Result<()> {
+        let mut key = std::mem::take(&mut self.entry_key);
+        key.clear();
+        record.append_key(&mut key);
+        let intended = self.intend(collection.records(), &key);
+        self.entry_key = key;
+        intended
     }
 
     fn put_record(
@@ -165,6 +175,7 @@ impl Work<'_> {
         record.append_key(&mut key);
         let records = collection.records();
         let put = if collection.is_clustered() {
+            // `clustered_record` has claimed the key.
             self.txn()?.put(records, &key, document.as_bytes())
         } else {
             self.txn()?.put_blind(records, &key, document.as_bytes())
@@ -317,7 +328,12 @@ impl Work<'_> {
         if index.unique() && !index.is_ready() {
             return self.delete_own(index, key, record);
         }
+        let frees = index.unique() && self.is_many();
         self.with_entry(index, key, record, |work, entry, _| {
+            // Whoever wants to insert the key waits for the outcome.
+            if frees {
+                work.intend(index.tree(), entry)?;
+            }
             let deleted = work.txn()?.delete_blind(index.tree(), entry);
             deleted.map_err(error::engine)
         })
@@ -336,6 +352,7 @@ impl Work<'_> {
             return Err(duplicate(collection, index, key));
         }
         self.with_entry(index, key, record, |work, entry, value| {
+            work.intend(index.tree(), entry)?;
             let put = work.txn()?.put(index.tree(), entry, value);
             put.map_err(error::engine)
         })
@@ -354,6 +371,7 @@ impl Work<'_> {
     /// See to it that a key is not there, in conflict with whoever puts it at the same time: to
     /// remove what is not there conflicts with nobody, so it is put before.
     fn clear(&mut self, tree: TreeId, key: &[u8]) -> Result<()> {
+        self.intend(tree, key)?;
         let txn = self.txn()?;
         txn.put(tree, key, &[]).map_err(error::engine)?;
         txn.delete(tree, key).map_err(error::engine)?;
@@ -425,6 +443,7 @@ impl Work<'_> {
         }
         let mut found = Vec::new();
         let records = collection.records();
+        self.intend(records, key)?;
         if !self
             .txn()?
             .get_into(records, key, &mut found)

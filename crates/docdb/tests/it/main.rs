@@ -12,6 +12,7 @@ mod examined;
 mod explain;
 mod index;
 mod insert;
+mod intent;
 mod lab;
 mod moment;
 mod random;
