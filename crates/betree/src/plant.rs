@@ -75,6 +75,8 @@ pub(crate) enum Plant {
     ScanSkipsFirst,
     /// The extents of a replaced image are freed twice.
     FreeTwice,
+    /// An empty bucket is absorbed by a neighbour whose shared runs hold old versions of its keys.
+    AbsorbIgnoresSharedRuns,
 }
 
 /// Whether `plant` is switched on.
@@ -98,7 +100,7 @@ mod switch {
     /// The name of a plant, as `BETREE_PLANT` takes it.
     pub type Planted = &'static str;
 
-    const ALL: [(Plant, Planted); 32] = [
+    const ALL: [(Plant, Planted); 33] = [
         (Plant::SkipDirectorySync, "skip-directory-sync"),
         (Plant::AcknowledgeBeforeSync, "acknowledge-before-sync"),
         (Plant::SuperblockAtOnce, "superblock-at-once"),
@@ -131,6 +133,10 @@ mod switch {
         (Plant::ReplayNotCopied, "replay-not-copied"),
         (Plant::ScanSkipsFirst, "scan-skips-first"),
         (Plant::FreeTwice, "free-twice"),
+        (
+            Plant::AbsorbIgnoresSharedRuns,
+            "absorb-ignores-shared-runs",
+        ),
     ];
 
     /// The names of all plants.

@@ -12,6 +12,13 @@ const CHUNK_MAX: usize = 1 << 20;
 const CHUNK_MIN: usize = 16 << 10;
 /// Sorting more than this at once takes a second.
 const OWN_MAX: usize = 64 << 20;
+/// Most entries merged in one slice: about half a millisecond.
+const SLICE_MAX: u64 = 8192;
+/// Fewest entries merged in one slice, in a store with tiny buckets.
+const SLICE_MIN: u64 = 16;
+/// Bytes of the bucket size per entry of a merge slice. The merge of a full bucket then takes
+/// several slices at any bucket size, and flushes of the same bucket can run between them.
+const BUCKET_PER_SLICE: u64 = 256;
 /// A buffer may hold at least this.
 const BUFFER_MIN: usize = 64 << 10;
 
@@ -30,6 +37,9 @@ pub(crate) struct Tuning {
     pub(crate) own_max: usize,
     /// Bytes of merges owed at which commits wait as long as their own merges take.
     pub(crate) merge_span: f64,
+    /// Entries that a merge handles before it gives way to other work: 8,192 from 2 MiB of bucket
+    /// size on.
+    pub(crate) merge_slice: u64,
     /// Bytes of keys and values in a page.
     pub(crate) page: usize,
     /// Deltas in a bucket that force a merge.
@@ -53,6 +63,7 @@ impl Tuning {
             own_max: (buffers / 8).clamp(BUFFER_MIN, OWN_MAX),
             // An eighth of what is buffered, or a bucket: merges come to an end in such pieces.
             merge_span: (buffers as f64 / 8.0).max(options.bucket() as f64) * options.rho(),
+            merge_slice: (options.bucket() / BUCKET_PER_SLICE).clamp(SLICE_MIN, SLICE_MAX),
             page: usize::try_from(options.page()).unwrap_or(usize::MAX),
             k_cap: usize::try_from(options.k_cap()).unwrap_or(usize::MAX),
             base_filter_bits: if all { options.filter_bits() } else { 0 },

@@ -25,9 +25,6 @@ use crate::types::Entry;
 /// Where merges write.
 const WRITE: Site = Site("merge.write");
 
-/// Entries merged in one slice: about half a millisecond.
-const SLICE: usize = 8192;
-
 /// A merge under way.
 pub(crate) struct MergeJob {
     tree: Arc<Tree>,
@@ -291,7 +288,7 @@ impl Core {
     }
 
     fn merge_some(&self, job: &mut MergeJob) -> Result<()> {
-        for _ in 0..SLICE {
+        for _ in 0..self.tuning.merge_slice {
             let Some(entry) = job.merger.current() else {
                 if let Some(writer) = job.writer.take() {
                     job.outputs.push(writer.finish()?);

@@ -104,7 +104,8 @@ impl Core {
             return;
         }
         let mut runs = kept.deltas.iter().chain(kept.base.iter());
-        if runs.any(|run| may_hold_keys_of(run, empty)) {
+        let outdated = runs.any(|run| may_hold_keys_of(run, empty));
+        if outdated && !planted(Plant::AbsorbIgnoresSharedRuns) {
             return;
         }
         let kept_bucket = if Arc::ptr_eq(first, empty) {

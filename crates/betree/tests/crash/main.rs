@@ -4,6 +4,7 @@
 //! gives the same calls, the same crash and the same verdict. `BETREE_SIM_RUNS` makes the random
 //! lanes longer, `BETREE_SIM_SEED` says where they begin; a failure prints both for one run of it.
 
+mod absorb;
 mod acts;
 mod damage;
 mod draw;

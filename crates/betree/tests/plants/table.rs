@@ -83,6 +83,13 @@ pub(super) const TABLE: &[(&str, Lane)] = &[
     ("snapshot-off-by-one", random()),
     ("split-loses-buffer", random()),
     ("tree-number-reused", random()),
+    (
+        "absorb-ignores-shared-runs",
+        crash(
+            "absorb::deleted_keys_stay_deleted_when_their_buckets_are_given_up",
+            &[],
+        ),
+    ),
     ("half-a-bulk-commit", crash(SCRIPT, SPILL)),
     ("image-before-data-sync", crash(SCRIPT, FIRST)),
     ("superblock-at-once", crash(SCRIPT, FIRST_TORN)),
