@@ -14,11 +14,13 @@ use crate::inode::FileOp;
 /// What the device and the file system promise about writes that were not synced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Profile {
-    /// Sectors of 512 bytes are whole; anything else may happen.
+    /// A write changes no byte outside the sectors of 512 bytes that it touches; anything else may
+    /// happen, and a sector that was being written may be damaged as a whole.
     Atomic512,
-    /// Blocks of 4,096 bytes are whole; anything else may happen.
+    /// The same with blocks of 4,096 bytes.
     Atomic4096,
-    /// Ops reach the disk in the order they were made: a prefix survives, its last write torn.
+    /// Ops reach the disk in the order they were made: a prefix survives, its last write torn. The
+    /// sector of 512 bytes at the tear may be damaged as a whole.
     Sequential,
     /// What makes a file longer survives in order, without holes; overwrites in any order.
     OrderedAppend,
@@ -71,16 +73,17 @@ pub(crate) enum Fate {
     Lost,
     /// The bytes are lost, the new length is not: zeros.
     Zeros,
-    /// Some sectors, drawn from the seed; with `garbage`, some of the others hold nonsense.
+    /// Some sectors, drawn from the seed; with `garbage`, some of the others are damaged.
     Torn {
         sector: u64,
         seed: u64,
         garbage: bool,
     },
-    /// Some sectors from the beginning.
+    /// Some sectors from the beginning; with `garbage`, the first of the others is damaged.
     Prefix {
         sector: u64,
         seed: u64,
+        garbage: bool,
     },
 }
 
@@ -154,11 +157,11 @@ impl Crash {
             Outcome::PrefixTorn => (n.saturating_sub(1), true),
             Outcome::OnlyLast | Outcome::Random => (rng.index(n + 1), true),
         };
-        let (sector, seed) = (self.profile.sector(), rng.next_u64());
+        let prefix = self.torn_prefix(rng);
         (0..n)
             .map(|i| match i {
                 i if i < cut => Fate::Kept,
-                i if i == cut && torn => Fate::Prefix { sector, seed },
+                i if i == cut && torn => prefix,
                 _ => Fate::Lost,
             })
             .collect()
@@ -173,14 +176,19 @@ impl Crash {
                 (Outcome::None, _) | (Outcome::OnlyLast, false) | (Outcome::AllButLast, true) => {
                     Fate::Lost
                 }
-                (Outcome::PrefixTorn, true) => Fate::Prefix {
-                    sector: self.profile.sector(),
-                    seed: rng.next_u64(),
-                },
+                (Outcome::PrefixTorn, true) => self.torn_prefix(rng),
                 (Outcome::Random, _) => self.any(density, rng),
                 _ => Fate::Kept,
             })
             .collect()
+    }
+
+    fn torn_prefix(self, rng: &mut Rng) -> Fate {
+        Fate::Prefix {
+            sector: self.profile.sector(),
+            seed: rng.next_u64(),
+            garbage: rng.chance(0.2),
+        }
     }
 
     fn any(self, density: f64, rng: &mut Rng) -> Fate {
@@ -188,7 +196,7 @@ impl Crash {
             return Fate::Torn {
                 sector: self.profile.sector(),
                 seed: rng.next_u64(),
-                garbage: rng.chance(0.2),
+                garbage: rng.chance(0.5),
             };
         }
         match (rng.chance(density), rng.chance(0.3)) {
@@ -219,7 +227,11 @@ fn order_appends(candidates: &[Candidate], drawn: Vec<Fate>) -> Vec<Fate> {
             ended.insert(candidate.inode);
         }
         match fate {
-            Fate::Torn { sector, seed, .. } => Fate::Prefix { sector, seed },
+            Fate::Torn { sector, seed, .. } | Fate::Prefix { sector, seed, .. } => Fate::Prefix {
+                sector,
+                seed,
+                garbage: false,
+            },
             Fate::Zeros => Fate::Lost,
             fate => fate,
         }
@@ -262,22 +274,46 @@ impl Fate {
                 for (at, piece) in sectors(*offset, bytes, sector) {
                     if rng.chance(0.5) {
                         content.write(at, piece);
-                    } else if garbage && rng.chance(0.25) {
-                        let mut nonsense = vec![0; piece.len()];
-                        rng.fill(&mut nonsense);
-                        content.write(at, &nonsense);
+                    } else if garbage && rng.chance(0.5) {
+                        damage(content, at, piece, sector, &mut rng);
                     }
                 }
             }
-            Fate::Prefix { sector, seed } => {
+            Fate::Prefix {
+                sector,
+                seed,
+                garbage,
+            } => {
                 let pieces: Vec<_> = sectors(*offset, bytes, sector).collect();
-                let kept = Rng::new(seed).index(pieces.len() + 1);
-                for (at, piece) in pieces.into_iter().take(kept) {
-                    content.write(at, piece);
+                let mut rng = Rng::new(seed);
+                let kept = rng.index(pieces.len() + 1);
+                for (i, (at, piece)) in pieces.into_iter().enumerate() {
+                    if i < kept {
+                        content.write(at, piece);
+                    } else if i == kept && garbage {
+                        damage(content, at, piece, sector, &mut rng);
+                    }
                 }
             }
         }
     }
+}
+
+/// Damage the sector that `piece` was being written to at `at`: the first bytes of the piece may
+/// have arrived; all other bytes of the sector, those that the write did not cover and those that
+/// were durable before included, are nonsense or zeros.
+fn damage(content: &mut Content, at: u64, piece: &[u8], sector: u64, rng: &mut Rng) {
+    let start = at - at % sector;
+    let end = content.len().max(at + piece.len() as u64);
+    let length = sector.min(end - start);
+    let mut rest = vec![0; usize::try_from(length).expect("at most a sector")];
+    if rng.chance(0.7) {
+        rng.fill(&mut rest);
+    }
+    content.write(start, &rest);
+    let arrived = rng.index(piece.len() + 1);
+    let (arrived, _) = piece.split_at(arrived);
+    content.write(at, arrived);
 }
 
 /// `bytes` at `offset`, cut where sectors begin.

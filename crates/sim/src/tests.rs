@@ -110,9 +110,12 @@ fn each_outcome_keeps_what_it_says() {
         assert_eq!((bytes[0], bytes[1000]), (1, 2));
         bytes[2000..].iter().take_while(|&&b| b == 3).count()
     };
-    let kept: std::collections::BTreeSet<usize> = (0..50).map(torn).collect();
+    let kept: Vec<usize> = (0..200).map(torn).collect();
     // The sectors of 2000..3000 end at 2048, 2560 and 3000.
-    assert_eq!(kept.into_iter().collect::<Vec<_>>(), [0, 48, 560, 1000]);
+    let whole = [0, 48, 560, 1000];
+    assert!(whole.iter().all(|end| kept.contains(end)));
+    let within = kept.iter().filter(|end| !whole.contains(end)).count();
+    assert!((1..100).contains(&within), "{within} torn inside a sector");
 }
 
 #[test]
@@ -138,7 +141,13 @@ fn random_outcomes_stay_within_their_profile() {
             match profile {
                 Profile::DropsEverything => assert!(bytes.is_empty()),
                 Profile::KeepsEverything => assert_eq!(blocks, [true; 8]),
-                Profile::Sequential | Profile::OrderedAppend => {
+                Profile::Sequential => {
+                    // The block with the tear is the last.
+                    let before = blocks.split_last().map_or(&[][..], |(_, before)| before);
+                    assert!(before.iter().all(|&kept| kept), "{profile:?} {seed}");
+                    torn += usize::from(!bytes.len().is_multiple_of(4096));
+                }
+                Profile::OrderedAppend => {
                     assert!(ordered && !bytes.contains(&0), "{profile:?} {seed}");
                     torn += usize::from(!bytes.len().is_multiple_of(4096));
                 }
@@ -148,6 +157,36 @@ fn random_outcomes_stay_within_their_profile() {
         }
     }
     assert!(0 < torn && 0 < holes, "{torn} torn, {holes} with holes");
+}
+
+#[test]
+fn a_torn_write_may_damage_the_rest_of_its_sectors_and_nothing_else() {
+    let vfs = disk();
+    let file = durable(&vfs, LOG);
+    file.write_at(SITE, &[7; 16384], 0).unwrap();
+    file.sync(SITE).unwrap();
+    file.write_at(SITE, &[1; 100], 4096 + 700).unwrap();
+    for profile in Profile::ALL {
+        let sector = match profile {
+            Profile::Atomic4096 => 4096..8192,
+            _ => 4096 + 512..4096 + 1024,
+        };
+        let mut damaged = 0;
+        for seed in 0..400 {
+            let outcome = [Outcome::Random, Outcome::PrefixTorn][seed as usize % 2];
+            let image = vfs.image(crash(profile, outcome, seed));
+            let bytes = image.peek(Path::new(LOG)).unwrap();
+            assert_eq!(bytes.len(), 16384);
+            let covered = 4096 + 700..4096 + 800;
+            let differ = |at: &usize| bytes[*at] != 7 && !covered.contains(at);
+            let wrong: Vec<usize> = (0..bytes.len()).filter(differ).collect();
+            assert!(wrong.iter().all(|at| sector.contains(at)), "{profile:?}");
+            damaged += usize::from(!wrong.is_empty());
+        }
+        let whole = [Profile::DropsEverything, Profile::KeepsEverything].contains(&profile);
+        assert_eq!(damaged == 0, whole, "{profile:?}: {damaged} damaged");
+        assert!(damaged < 200, "{profile:?}: {damaged} damaged");
+    }
 }
 
 #[test]
@@ -395,25 +434,41 @@ fn damage_is_seen_and_forks_are_apart() {
     assert_eq!(vfs.peek(Path::new(LOG)).unwrap(), b"abc");
 }
 
-/// A toy store: records of 16 bytes {number, value, check} in one file, appended; a commit is one
-/// record, and the state is the value of the last whole record in front of the first broken one.
+/// A toy store: records of 16 bytes {value, check} in one file, appended; a commit is one record,
+/// and the state is the value of the last whole record in front of the first broken one.
 struct Toy {
     file: Box<dyn File>,
     next: u64,
-    /// The bug: it says that commits are durable without a sync.
-    lies: bool,
+    kind: Kind,
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Kind {
+    /// Each record has a block of its own.
+    Honest,
+    /// It says that commits are durable without a sync.
+    Lies,
+    /// Records are appended into sectors that hold synced ones.
+    SharesSectors,
+}
+
+impl Kind {
+    /// Where a record begins.
+    fn place(self, number: u64) -> u64 {
+        number * if self == Kind::SharesSectors { 16 } else { 4096 }
+    }
 }
 
 impl Toy {
-    fn open(vfs: &SimVfs, lies: bool) -> io::Result<(Toy, State)> {
+    fn open(vfs: &SimVfs, kind: Kind) -> io::Result<(Toy, State)> {
         vfs.create_dir(SITE, Path::new("/db"))?;
         let file = open(vfs, LOG)?;
         vfs.sync_dir(SITE, Path::new("/db"))?;
         let mut state = TreeState::new();
         let mut next = 0;
         let mut record = [0; 16];
-        while (next + 1) * 16 <= file.len()? {
-            file.read_at(SITE, &mut record, next * 16)?;
+        while kind.place(next) + 16 <= file.len()? {
+            file.read_at(SITE, &mut record, kind.place(next))?;
             let value = u64::from_le_bytes(record[..8].try_into().unwrap());
             let check = u64::from_le_bytes(record[8..].try_into().unwrap());
             if check != stdx::rng::mix64(value ^ (next << 32)) {
@@ -423,18 +478,19 @@ impl Toy {
             next += 1;
         }
         // What is behind the cut must not come back.
-        file.set_len(SITE, next * 16)?;
+        file.set_len(SITE, kind.place(next))?;
         file.sync(SITE)?;
         let state = State::from([("t".to_owned(), state)]);
-        Ok((Toy { file, next, lies }, state))
+        Ok((Toy { file, next, kind }, state))
     }
 
     fn commit(&mut self, value: u64, sync: bool) -> io::Result<()> {
         let check = stdx::rng::mix64(value ^ (self.next << 32));
         let record = [value.to_le_bytes(), check.to_le_bytes()].concat();
-        self.file.write_at(SITE, &record, self.next * 16)?;
+        let place = self.kind.place(self.next);
+        self.file.write_at(SITE, &record, place)?;
         self.next += 1;
-        if sync && !self.lies {
+        if sync && self.kind != Kind::Lies {
             self.file.sync(SITE)?;
         }
         Ok(())
@@ -442,7 +498,7 @@ impl Toy {
 }
 
 /// Generations of crashes; the number of them in which the checker found a law broken.
-fn generations(seed: u64, lies: bool) -> (usize, u64) {
+fn generations(seed: u64, kind: Kind) -> (usize, u64) {
     let mut rng = Rng::new(seed);
     let mut vfs = SimVfs::new(SimOptions {
         seed,
@@ -451,7 +507,7 @@ fn generations(seed: u64, lies: bool) -> (usize, u64) {
     let (mut broken, mut trace) = (0, 0);
     let mut history = History::new(State::from([("t".to_owned(), TreeState::new())]));
     for _ in 0..6 {
-        if let Ok((mut toy, found)) = Toy::open(&vfs, lies) {
+        if let Ok((mut toy, found)) = Toy::open(&vfs, kind) {
             broken += usize::from(history.check(&found).is_err());
             history = History::new(found);
             vfs.stop_at(vfs.ios() + 1 + rng.below(60));
@@ -479,13 +535,18 @@ fn generations(seed: u64, lies: bool) -> (usize, u64) {
 
 #[test]
 fn an_honest_store_passes_and_a_lying_one_is_caught() {
-    let mut caught = 0;
+    let (mut lying, mut sharing) = (0, 0);
     for seed in 0..200 {
-        let (broken, _) = generations(seed, false);
+        let (broken, _) = generations(seed, Kind::Honest);
         assert_eq!(broken, 0, "seed {seed}: an honest store is accused");
-        caught += usize::from(0 < generations(seed, true).0);
+        lying += usize::from(0 < generations(seed, Kind::Lies).0);
+        sharing += usize::from(0 < generations(seed, Kind::SharesSectors).0);
     }
-    assert!(100 < caught, "only {caught} of 200 lying stores are caught");
+    assert!(100 < lying, "only {lying} of 200 lying stores are caught");
+    assert!(
+        5 < sharing,
+        "only {sharing} of 200 stores that write into synced sectors are caught"
+    );
 }
 
 #[test]
@@ -493,7 +554,7 @@ fn a_disk_that_lies_about_writes_is_caught() {
     let mut caught = 0;
     for seed in 0..50 {
         let vfs = SimVfs::new(SimOptions::default());
-        let (mut toy, found) = Toy::open(&vfs, false).unwrap();
+        let (mut toy, found) = Toy::open(&vfs, Kind::Honest).unwrap();
         let mut history = History::new(found);
         vfs.inject(Fault::once("test", 1 + seed % 10, FaultKind::LostWrite));
         for value in 0..10 {
@@ -503,7 +564,7 @@ fn a_disk_that_lies_about_writes_is_caught() {
             history.acknowledge(id, true);
         }
         let image = vfs.crash(crash(Profile::Atomic512, Outcome::Random, seed));
-        let (_, found) = Toy::open(&image, false).unwrap();
+        let (_, found) = Toy::open(&image, Kind::Honest).unwrap();
         caught += usize::from(history.check(&found).is_err());
     }
     assert_eq!(caught, 50);
@@ -511,8 +572,8 @@ fn a_disk_that_lies_about_writes_is_caught() {
 
 #[test]
 fn the_same_seed_gives_the_same_trace() {
-    let one: Vec<_> = (0..20).map(|seed| generations(seed, false)).collect();
-    let two: Vec<_> = (0..20).map(|seed| generations(seed, false)).collect();
+    let one: Vec<_> = (0..20).map(|seed| generations(seed, Kind::Honest)).collect();
+    let two: Vec<_> = (0..20).map(|seed| generations(seed, Kind::Honest)).collect();
     assert_eq!(one, two);
     let distinct: std::collections::BTreeSet<u64> = one.iter().map(|(_, hash)| *hash).collect();
     assert_eq!(distinct.len(), 20);

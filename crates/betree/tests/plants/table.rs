@@ -60,7 +60,7 @@ const SYNCED: &[(&str, &str)] = &[("BETREE_SIM_SCRIPT", "synced commits in a row
 const FIRST: &[(&str, &str)] = &[("BETREE_SIM_SCRIPT", "first checkpoint")];
 const FIRST_TORN: &[(&str, &str)] = &[
     ("BETREE_SIM_SCRIPT", "first checkpoint"),
-    ("BETREE_SIM_SEEDS", "200"),
+    ("BETREE_SIM_SEEDS", "600"),
 ];
 
 /// Every plant, and the lane that finds it.
