@@ -49,7 +49,7 @@ fn sorted(names: impl Iterator<Item = &'static str>) -> Vec<&'static str> {
 
 #[cfg(test)]
 mod tests {
-    use bson::{Bson, RawDocumentBuf, doc};
+    use bson::{Bson, RawBsonRef, RawDocumentBuf, doc};
 
     use super::*;
     use crate::accumulator::Accumulator;
@@ -75,7 +75,7 @@ mod tests {
         let settings = Settings::default();
         let operand = Bson::Int32(1);
         check(&stages(), "Unrecognized pipeline stage", |name| {
-            let done = Stage::parse(name, &operand, &settings);
+            let done = Stage::parse(name, RawBsonRef::Int32(1), &settings);
             done.err().map(|e| e.message)
         });
         check(&expressions(), "Unrecognized expression", |name| {

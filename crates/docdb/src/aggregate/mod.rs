@@ -168,7 +168,7 @@ fn parse(ns: &Namespace, request: &AggregateRequest, view: &View<'_>) -> Result<
         request.collation.as_deref(),
         request.variables.as_ref(),
     )?;
-    let pipeline = Pipeline::parse(&request.pipeline, &settings)?;
+    let pipeline = Pipeline::parse_raw(&request.pipeline, &settings)?;
     if ns.is_collectionless() && !pipeline.has_source() {
         return Err(Error::new(
             query::Code::INVALID_NAMESPACE,

@@ -1,12 +1,12 @@
 //! What `aggregate` is asked.
 
-use bson::{Bson, Document, RawDocumentBuf};
+use bson::{Bson, Document, RawArrayBuf, RawDocumentBuf};
 
 /// The arguments of `aggregate`, with MongoDB's names and defaults.
 #[derive(Debug, Clone)]
 pub struct AggregateRequest {
-    /// The stages.
-    pub pipeline: Vec<Bson>,
+    /// The stages, in bytes: a filter may name a field twice, which a tree cannot.
+    pub pipeline: RawArrayBuf,
     /// Documents of the first batch (default 101).
     pub batch_size: Option<u64>,
     /// Whether stages may use temporary files (default: true).
@@ -24,7 +24,7 @@ pub struct AggregateRequest {
 impl Default for AggregateRequest {
     fn default() -> AggregateRequest {
         AggregateRequest {
-            pipeline: Vec::new(),
+            pipeline: RawArrayBuf::new(),
             batch_size: None,
             allow_disk_use: true,
             hint: None,

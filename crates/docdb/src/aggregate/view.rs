@@ -1,6 +1,7 @@
 //! Queries of views, as pipelines behind the view's.
 
-use bson::{Bson, Document, RawDocument, doc};
+use bson::raw::{BindRawBsonRef, CStr, cstr};
+use bson::{Bson, Document, RawArrayBuf, RawDocumentBuf, doc};
 use query::{Error, Namespace, Result};
 
 use super::AggregateRequest;
@@ -11,18 +12,14 @@ use crate::op::Op;
 use crate::store::Store;
 
 /// A stage of one argument.
-fn stage(name: &str, argument: impl Into<Bson>) -> Bson {
-    let mut stage = Document::new();
-    stage.insert(name, argument);
-    Bson::Document(stage)
+fn stage(name: &CStr, argument: impl BindRawBsonRef) -> RawDocumentBuf {
+    let mut stage = RawDocumentBuf::new();
+    stage.append(name, argument);
+    stage
 }
 
-fn document(raw: &RawDocument) -> Result<Document> {
-    Ok(Document::try_from(raw)?)
-}
-
-fn number(count: u64) -> Bson {
-    Bson::Int64(i64::try_from(count).unwrap_or(i64::MAX))
+fn number(count: u64) -> i64 {
+    i64::try_from(count).unwrap_or(i64::MAX)
 }
 
 /// `find` as a pipeline.
@@ -41,23 +38,23 @@ fn of_find(request: &FindRequest) -> Result<AggregateRequest> {
             "Option min, max, returnKey, showRecordId or tailable not supported in aggregation.",
         ));
     }
-    let mut pipeline = Vec::new();
+    let mut pipeline = RawArrayBuf::new();
     if !request.filter.is_empty() {
-        pipeline.push(stage("$match", document(&request.filter)?));
+        pipeline.push(stage(cstr!("$match"), &*request.filter));
     }
     if let Some(sort) = request.sort.as_deref().filter(|sort| !sort.is_empty())
         && sort.get("$natural")?.is_none()
     {
-        pipeline.push(stage("$sort", document(sort)?));
+        pipeline.push(stage(cstr!("$sort"), sort));
     }
     if request.skip != 0 {
-        pipeline.push(stage("$skip", number(request.skip)));
+        pipeline.push(stage(cstr!("$skip"), number(request.skip)));
     }
     if let Some(limit) = request.limit.filter(|&limit| limit != 0) {
-        pipeline.push(stage("$limit", number(limit)));
+        pipeline.push(stage(cstr!("$limit"), number(limit)));
     }
     if let Some(projection) = request.projection.as_deref().filter(|p| !p.is_empty()) {
-        pipeline.push(stage("$project", document(projection)?));
+        pipeline.push(stage(cstr!("$project"), projection));
     }
     Ok(AggregateRequest {
         pipeline,
@@ -79,7 +76,7 @@ fn of_count(request: &CountRequest) -> Result<AggregateRequest> {
         variables: request.variables.clone(),
         ..FindRequest::default()
     })?;
-    aggregate.pipeline.push(stage("$count", "n"));
+    aggregate.pipeline.push(stage(cstr!("$count"), "n"));
     Ok(aggregate)
 }
 
@@ -201,5 +198,5 @@ impl Store {
 
 /// Explain shows the stages that storage does not do by their names.
 pub(super) fn named(name: &str) -> Bson {
-    stage(name, doc! {})
+    Bson::Document(doc! { name: {} })
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use bson::{Bson, Document, doc};
+use bson::{Document, doc};
 use docdb::{
     AggregateRequest, CountRequest, DeleteStatement, DistinctRequest, Examined, FindAndModify,
     FindRequest, GetMore, Op, UpdateStatement,
@@ -141,7 +141,7 @@ fn counts_and_values_say_what_they_have_read() {
 
 fn aggregate(pipeline: &[Document]) -> AggregateRequest {
     AggregateRequest {
-        pipeline: pipeline.iter().cloned().map(Bson::Document).collect(),
+        pipeline: pipeline.iter().map(raw).collect(),
         ..AggregateRequest::default()
     }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use bson::{Bson, Document, RawDocument, RawDocumentBuf};
+use bson::{Document, RawDocument, RawDocumentBuf};
 use docdb::{
     AggregateRequest, Batch, FindRequest, GetMore, InsertOptions, InsertReply, Namespace, Op,
     Options, Store,
@@ -198,7 +198,7 @@ pub(crate) fn find(filter: Document) -> FindRequest {
 /// A pipeline with nothing else said.
 pub(crate) fn of(pipeline: &[Document]) -> AggregateRequest {
     AggregateRequest {
-        pipeline: pipeline.iter().cloned().map(Bson::Document).collect(),
+        pipeline: pipeline.iter().map(raw).collect(),
         ..AggregateRequest::default()
     }
 }

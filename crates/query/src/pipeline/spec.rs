@@ -1,6 +1,6 @@
 //! A parsed pipeline.
 
-use bson::{Bson, RawArray};
+use bson::{Bson, RawArray, RawArrayBuf, RawBsonRef};
 
 use crate::settings::Settings;
 use crate::stage::Stage;
@@ -20,44 +20,46 @@ impl Pipeline {
     /// Parses the stages and checks their order.
     ///
     /// # Errors
+    /// As [`Pipeline::parse_raw`].
+    pub fn parse(stages: &[Bson], settings: &Settings) -> Result<Pipeline> {
+        Pipeline::parse_raw(&RawArrayBuf::try_from(stages.to_vec())?, settings)
+    }
+
+    /// Parses the stages and checks their order. Bytes are parsed, and not a tree, because a filter
+    /// may have several conditions on one field (`{a: .., a: ..}`), of which a tree keeps the last.
+    ///
+    /// # Errors
     /// `TypeMismatch` for stages that are no objects, 40323 for those with several names, 40324 for
     /// unknown ones, 40601 and 40602 for misplaced ones, and those of the stages.
-    pub fn parse(stages: &[Bson], settings: &Settings) -> Result<Pipeline> {
-        if stages.len() > MAX_STAGES {
-            return Err(Error::location(
-                7_749_501,
-                format!("Pipeline length must be no longer than {MAX_STAGES} stages."),
-            ));
-        }
-        let mut parsed = Vec::with_capacity(stages.len());
-        for stage in stages {
-            let Bson::Document(stage) = stage else {
+    pub fn parse_raw(stages: &RawArray, settings: &Settings) -> Result<Pipeline> {
+        let mut parsed = Vec::new();
+        for (at, stage) in stages.into_iter().enumerate() {
+            if at >= MAX_STAGES {
+                return Err(Error::location(
+                    7_749_501,
+                    format!("Pipeline length must be no longer than {MAX_STAGES} stages."),
+                ));
+            }
+            let RawBsonRef::Document(stage) = stage? else {
                 return Err(Error::type_mismatch(
                     "Each element of the 'pipeline' array must be an object",
                 ));
             };
             let mut entries = stage.iter();
-            let (Some((name, spec)), None) = (entries.next(), entries.next()) else {
+            let (Some(entry), None) = (entries.next().transpose()?, entries.next()) else {
                 return Err(Error::location(
                     40_323,
                     "A pipeline stage specification object must contain exactly one field.",
                 ));
             };
-            parsed.extend(Stage::parse(name, spec, settings)?);
+            let (name, spec) = entry;
+            parsed.extend(Stage::parse(name.as_str(), spec, settings)?);
         }
         check_order(&parsed)?;
         Ok(Pipeline {
             stages: parsed,
             settings: settings.clone(),
         })
-    }
-
-    /// As [`Pipeline::parse`] of bytes.
-    ///
-    /// # Errors
-    /// As [`Pipeline::parse`].
-    pub fn parse_raw(stages: &RawArray, settings: &Settings) -> Result<Pipeline> {
-        Pipeline::parse(&Vec::<Bson>::try_from(stages)?, settings)
     }
 
     /// A pipeline of stages that are parsed already.

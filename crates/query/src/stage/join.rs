@@ -4,7 +4,9 @@
 //! parsed again with their values for each document: then every part of it, filters included, knows
 //! the values, so that they can be found through an index.
 
-use bson::{Bson, Document};
+use std::collections::HashSet;
+
+use bson::{Bson, Document, RawArray, RawArrayBuf, RawBsonRef, RawDocument};
 
 use super::out::Target;
 use super::{Stage, Unwind};
@@ -20,7 +22,7 @@ use crate::{Code, Error, Result, show};
 /// A pipeline on another collection.
 #[derive(Debug, Clone)]
 pub struct SubPipeline {
-    stages: Vec<Bson>,
+    stages: RawArrayBuf,
     settings: Settings,
 }
 
@@ -28,7 +30,7 @@ impl SubPipeline {
     /// Checks the stages, with `variables` in sight.
     fn parse(
         stage: &str,
-        stages: &[Bson],
+        stages: &RawArray,
         variables: &[(String, Expr)],
         settings: &Settings,
     ) -> Result<SubPipeline> {
@@ -37,10 +39,10 @@ impl SubPipeline {
             with.variables.set(name, Some(Bson::Null));
         }
         let sub = SubPipeline {
-            stages: stages.to_vec(),
+            stages: stages.to_owned(),
             settings: settings.clone(),
         };
-        let parsed = Pipeline::parse(stages, &with)?;
+        let parsed = Pipeline::parse_raw(stages, &with)?;
         if let Some(writer) = parsed.stages().iter().find(|stage| stage.writes()) {
             return Err(Error::location(
                 51_047,
@@ -62,19 +64,19 @@ impl SubPipeline {
         for (name, value) in variables {
             settings.variables.set(name, value.clone());
         }
-        Pipeline::parse(&self.stages, &settings)
+        Pipeline::parse_raw(&self.stages, &settings)
     }
 
     /// Whether it begins with a stage that reads no collection.
     #[must_use]
     pub fn has_source(&self) -> bool {
-        let first = self.stages.first().and_then(Bson::as_document);
-        first.is_some_and(|stage| stage.contains_key("$documents"))
+        let first = self.stages.get_document(0);
+        first.is_ok_and(|stage| matches!(stage.get("$documents"), Ok(Some(_))))
     }
 
     /// The stages as they were given.
     #[must_use]
-    pub fn stages(&self) -> &[Bson] {
+    pub fn stages(&self) -> &RawArray {
         &self.stages
     }
 }
@@ -104,13 +106,14 @@ impl Lookup {
     /// # Errors
     /// `FailedToParse` for arguments that are missing, unknown or of a wrong type, those of the
     /// pipeline.
-    pub fn parse(spec: &Bson, settings: &Settings) -> Result<Lookup> {
-        let Bson::Document(spec) = spec else {
+    pub fn parse(spec: RawBsonRef<'_>, settings: &Settings) -> Result<Lookup> {
+        let RawBsonRef::Document(raw) = spec else {
             return Err(Error::parse(format!(
                 "the $lookup stage specification must be an object, but found {}",
-                type_name(spec)
+                type_name(&Bson::try_from(spec)?)
             )));
         };
+        let spec = &options("$lookup", raw)?;
         let known = [
             "from",
             "as",
@@ -127,9 +130,9 @@ impl Lookup {
             Some(Bson::Document(variables)) => parse_let(variables, settings)?,
             Some(other) => return Err(wrong_type("let", "an object", other)),
         };
-        let pipeline = match spec.get("pipeline") {
+        let pipeline = match raw.get("pipeline")? {
             None => None,
-            Some(Bson::Array(stages)) => {
+            Some(RawBsonRef::Array(stages)) => {
                 Some(SubPipeline::parse("$lookup", stages, &variables, settings)?)
             }
             Some(_) => {
@@ -177,6 +180,29 @@ impl Lookup {
             expr.dependencies(found);
         }
     }
+}
+
+/// The options of a stage. The pipeline or the filter among them is parsed from bytes, the others
+/// from the tree, so that there must be one of each.
+///
+/// # Errors
+/// 40413 for an option that is given twice.
+fn options(stage: &str, raw: &RawDocument) -> Result<Document> {
+    let options = Document::try_from(raw)?;
+    let mut seen = HashSet::new();
+    for element in raw {
+        let (name, _) = element?;
+        if !seen.insert(name.as_str()) {
+            return Err(Error::location(
+                40_413,
+                format!(
+                    "BSON field '{stage}.{}' is a duplicate field",
+                    name.as_str()
+                ),
+            ));
+        }
+    }
+    Ok(options)
 }
 
 fn parse_on(spec: &Document, has_pipeline: bool) -> Result<Option<(FieldPath, Path)>> {
@@ -269,16 +295,17 @@ impl GraphLookup {
     ///
     /// # Errors
     /// MongoDB's 40100 to 40105, 40185 and 40327.
-    pub fn parse(spec: &Bson, settings: &Settings) -> Result<GraphLookup> {
-        let Bson::Document(spec) = spec else {
+    pub fn parse(spec: RawBsonRef<'_>, settings: &Settings) -> Result<GraphLookup> {
+        let RawBsonRef::Document(raw) = spec else {
             return Err(Error::location(
                 40_327,
                 format!(
                     "the $graphLookup stage specification must be an object, but found {}",
-                    type_name(spec)
+                    type_name(&Bson::try_from(spec)?)
                 ),
             ));
         };
+        let spec = &options("$graphLookup", raw)?;
         let known = [
             "from",
             "as",
@@ -318,7 +345,7 @@ impl GraphLookup {
             depth_field: graph_text(spec, "depthField")?
                 .map(FieldPath::parse)
                 .transpose()?,
-            restrict: restriction(spec.get("restrictSearchWithMatch"), settings)?,
+            restrict: restriction(raw.get("restrictSearchWithMatch")?, settings)?,
             unwind: None,
             settings: settings.clone(),
         })
@@ -370,18 +397,15 @@ fn max_depth(spec: &Bson) -> Result<u64> {
     })
 }
 
-fn restriction(spec: Option<&Bson>, settings: &Settings) -> Result<Option<Filter>> {
+fn restriction(spec: Option<RawBsonRef<'_>>, settings: &Settings) -> Result<Option<Filter>> {
     match spec {
         None => Ok(None),
-        Some(Bson::Document(filter)) => {
-            let raw = bson::RawDocumentBuf::try_from(filter)?;
-            Ok(Some(Filter::parse(&raw, settings)?))
-        }
+        Some(RawBsonRef::Document(filter)) => Ok(Some(Filter::parse(filter, settings)?)),
         Some(other) => Err(Error::location(
             40_185,
             format!(
                 "restrictSearchWithMatch must be an object, found {}",
-                type_name(other)
+                type_name(&Bson::try_from(other)?)
             ),
         )),
     }
@@ -401,19 +425,23 @@ impl UnionWith {
     ///
     /// # Errors
     /// `FailedToParse` when it names no collection, those of the pipeline.
-    pub fn parse(spec: &Bson, settings: &Settings) -> Result<UnionWith> {
-        let (coll, stages): (Option<Target>, &[Bson]) = match spec {
-            Bson::String(coll) => (Some(Target::local(coll)), &[]),
-            Bson::Document(options) => {
+    pub fn parse(spec: RawBsonRef<'_>, settings: &Settings) -> Result<UnionWith> {
+        let none = RawArrayBuf::new();
+        let (coll, stages): (Option<Target>, &RawArray) = match spec {
+            RawBsonRef::String(coll) => (Some(Target::local(coll)), &none),
+            RawBsonRef::Document(raw) => {
+                let options = options("$unionWith", raw)?;
                 let coll = match options.get("coll") {
                     None => None,
                     Some(Bson::String(coll)) => Some(Target::local(coll)),
                     Some(other) => return Err(union_type("coll", "string", other)),
                 };
-                let stages: &[Bson] = match options.get("pipeline") {
-                    None => &[],
-                    Some(Bson::Array(stages)) => stages,
-                    Some(other) => return Err(union_type("pipeline", "array", other)),
+                let stages = match raw.get("pipeline")? {
+                    None => &*none,
+                    Some(RawBsonRef::Array(stages)) => stages,
+                    Some(other) => {
+                        return Err(union_type("pipeline", "array", &Bson::try_from(other)?));
+                    }
                 };
                 let known = ["coll", "pipeline"];
                 if let Some(name) = options.keys().find(|n| !known.contains(&n.as_str())) {
@@ -427,7 +455,7 @@ impl UnionWith {
             other => {
                 return Err(Error::parse(format!(
                     "the $unionWith stage specification must be an object or string, but found {}",
-                    type_name(other)
+                    type_name(&Bson::try_from(other)?)
                 )));
             }
         };
@@ -461,21 +489,23 @@ impl Facet {
     ///
     /// # Errors
     /// 40169, 40170 and 40600; 17308 for `{$meta: "sortKey"}` without a `$sort` in the same facet.
-    pub fn parse(spec: &Bson, settings: &Settings) -> Result<Facet> {
+    pub fn parse(spec: RawBsonRef<'_>, settings: &Settings) -> Result<Facet> {
         let spec = match spec {
-            Bson::Document(spec) if !spec.is_empty() => spec,
+            RawBsonRef::Document(spec) if !spec.is_empty() => spec,
             other => {
                 return Err(Error::location(
                     40_169,
                     format!(
                         "the $facet specification must be a non-empty object, but found: {}",
-                        show::value(other)
+                        show::value(&Bson::try_from(other)?)
                     ),
                 ));
             }
         };
-        let mut facets = Vec::with_capacity(spec.len());
-        for (name, stages) in spec {
+        let mut facets = Vec::new();
+        for element in spec {
+            let (name, stages) = element?;
+            let name = name.as_str();
             FieldPath::parse(name)?;
             if name.contains('.') {
                 return Err(Error::location(
@@ -484,16 +514,16 @@ impl Facet {
                      $setField.",
                 ));
             }
-            let Bson::Array(stages) = stages else {
+            let RawBsonRef::Array(stages) = stages else {
                 return Err(Error::location(
                     40_170,
                     format!(
                         "arguments to $facet must be arrays, {name} is type {}",
-                        type_name(stages)
+                        type_name(&Bson::try_from(stages)?)
                     ),
                 ));
             };
-            let pipeline = Pipeline::parse(stages, settings)?;
+            let pipeline = Pipeline::parse_raw(stages, settings)?;
             let refused = |stage: &&Stage| {
                 stage.writes() || stage.is_source() || matches!(stage, Stage::Facet(_))
             };
@@ -509,7 +539,7 @@ impl Facet {
             if wants_sort_key(&pipeline) {
                 return Err(no_sort_key());
             }
-            facets.push((name.clone(), pipeline));
+            facets.push((name.to_owned(), pipeline));
         }
         Ok(Facet { facets })
     }

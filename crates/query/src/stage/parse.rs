@@ -1,6 +1,6 @@
 //! From the specification of a stage to the stage.
 
-use bson::{Bson, RawDocumentBuf};
+use bson::{Bson, RawBsonRef, RawDocumentBuf};
 
 use super::bucket::{self, BucketAuto};
 use super::group::{self, Group};
@@ -96,7 +96,21 @@ impl Stage {
     ///
     /// # Errors
     /// 40324 for a name that is none, else those of the stage.
-    pub fn parse(name: &str, spec: &Bson, settings: &Settings) -> Result<Vec<Stage>> {
+    pub fn parse(name: &str, spec: RawBsonRef<'_>, settings: &Settings) -> Result<Vec<Stage>> {
+        // Filters are parsed from bytes, in which a field may have several conditions.
+        let stage = match name {
+            "$match" => Stage::Match(filter(spec, settings)?),
+            "$lookup" => Stage::Lookup(Box::new(Lookup::parse(spec, settings)?)),
+            "$graphLookup" => Stage::GraphLookup(Box::new(GraphLookup::parse(spec, settings)?)),
+            "$unionWith" => Stage::UnionWith(UnionWith::parse(spec, settings)?),
+            "$facet" => Stage::Facet(Facet::parse(spec, settings)?),
+            _ => return Stage::parse_tree(name, &Bson::try_from(spec)?, settings),
+        };
+        Ok(vec![stage])
+    }
+
+    /// Parses a stage that has no filter.
+    fn parse_tree(name: &str, spec: &Bson, settings: &Settings) -> Result<Vec<Stage>> {
         if let Some(transform) = Transform::parse(name, spec, settings)? {
             return Ok(vec![Stage::Transform(transform)]);
         }
@@ -107,17 +121,12 @@ impl Stage {
             return Ok(vec![Stage::Window(Box::new(window))]);
         }
         let stage = match name {
-            "$match" => Stage::Match(filter(spec, settings)?),
             "$sort" => Stage::Sort(sort(spec)?, None),
             "$limit" => Stage::Limit(limit(spec)?),
             "$skip" => Stage::Skip(count("$skip", 5_107_200, spec)?),
             "$group" => Stage::Group(Group::parse(spec, settings)?),
             "$count" => Stage::Count(count_field(spec)?),
             "$unwind" => Stage::Unwind(Unwind::parse(spec)?),
-            "$lookup" => Stage::Lookup(Box::new(Lookup::parse(spec, settings)?)),
-            "$graphLookup" => Stage::GraphLookup(Box::new(GraphLookup::parse(spec, settings)?)),
-            "$unionWith" => Stage::UnionWith(UnionWith::parse(spec, settings)?),
-            "$facet" => Stage::Facet(Facet::parse(spec, settings)?),
             "$bucket" => return bucket::bucket(spec, settings),
             "$bucketAuto" => Stage::BucketAuto(BucketAuto::parse(spec, settings)?),
             "$sortByCount" => return group::sort_by_count(spec, settings),
@@ -162,14 +171,14 @@ fn refusal(name: &str) -> Error {
     }
 }
 
-fn filter(spec: &Bson, settings: &Settings) -> Result<Filter> {
-    let Bson::Document(spec) = spec else {
+fn filter(spec: RawBsonRef<'_>, settings: &Settings) -> Result<Filter> {
+    let RawBsonRef::Document(spec) = spec else {
         return Err(Error::location(
             15_959,
             "the match filter must be an expression in an object",
         ));
     };
-    Filter::parse(&RawDocumentBuf::try_from(spec)?, settings)
+    Filter::parse(spec, settings)
 }
 
 fn sort(spec: &Bson) -> Result<Sort> {

@@ -1,7 +1,7 @@
 //! `aggregate`.
 
 use bson::spec::BinarySubtype;
-use bson::{Binary, Bson, Document, RawBsonRef, RawDocument, doc};
+use bson::{Binary, Document, RawBsonRef, RawDocument, doc};
 use docdb::{AggregateRequest, Verbosity};
 use query::stage::Statistics;
 use query::{Code, Error, Namespace, Result};
@@ -58,14 +58,11 @@ fn namespace(request: &Call<'_>) -> Result<Namespace> {
 
 /// What `aggregate` is asked; only an explained one needs no cursor.
 pub(super) fn asked(arguments: &Arguments<'_>, explained: bool) -> Result<AggregateRequest> {
-    let mut pipeline = Vec::new();
-    for stage in arguments.need_array("pipeline")? {
-        match Bson::try_from(stage?)? {
-            stage @ Bson::Document(_) => pipeline.push(stage),
-            _ => {
-                let message = "Each element of the 'pipeline' array must be an object";
-                return Err(Error::type_mismatch(message));
-            }
+    let pipeline = arguments.need_array("pipeline")?;
+    for stage in pipeline {
+        if !matches!(stage?, RawBsonRef::Document(_)) {
+            let message = "Each element of the 'pipeline' array must be an object";
+            return Err(Error::type_mismatch(message));
         }
     }
     let batch_size = match arguments.document("cursor")? {
@@ -82,7 +79,7 @@ pub(super) fn asked(arguments: &Arguments<'_>, explained: bool) -> Result<Aggreg
         }
     };
     Ok(AggregateRequest {
-        pipeline,
+        pipeline: pipeline.to_owned(),
         batch_size,
         allow_disk_use: arguments.boolean("allowDiskUse")?.unwrap_or(true),
         hint: hint(arguments)?,
