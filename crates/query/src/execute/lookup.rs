@@ -83,7 +83,8 @@ impl LookupRows {
         let variables = bindings(&lookup.variables, document, &lookup.settings.variables)?;
         let mut pipeline = sub.bind(&variables)?;
         if let Some((values, path)) = equal {
-            let filter = equal_to_one(path, &values, &lookup.settings)?;
+            // With the variables of `let`, which neighbouring filters read once they are merged.
+            let filter = equal_to_one(path, &values, pipeline.settings())?;
             let first = Pipeline::from_stages(vec![Stage::Match(filter)], pipeline.settings());
             pipeline = pipeline.behind(first)?;
         }

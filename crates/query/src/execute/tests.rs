@@ -340,6 +340,28 @@ fn lookup_runs_pipelines() {
     );
 }
 
+#[test]
+fn variables_of_a_lookup_reach_filters_beside_equal_fields() {
+    check_with(
+        &mut stock(),
+        bson!([{"$lookup": {
+            "from": "stock", "localField": "item", "foreignField": "sku",
+            "let": {"least": "$n"},
+            "pipeline": [
+                {"$match": {"$expr": {"$gte": ["$n", "$$least"]}}},
+                {"$project": {"_id": 1}},
+            ],
+            "as": "found",
+        }}]),
+        bson!([{"item": ["a", "b"], "n": 6}, {"item": ["a", "b"], "n": 1}, {"item": "a", "n": 6}]),
+        bson!([
+            {"item": ["a", "b"], "n": 6, "found": [{"_id": 2}]},
+            {"item": ["a", "b"], "n": 1, "found": [{"_id": 1}, {"_id": 2}]},
+            {"item": "a", "n": 6, "found": []},
+        ]),
+    );
+}
+
 /// `{name: value, name: value, ..}`, whatever the names.
 fn repeated(fields: &[(&str, Bson)]) -> RawDocumentBuf {
     let mut document = RawDocumentBuf::new();

@@ -71,14 +71,19 @@ impl Filter {
         matches!(self.root, Node::AlwaysTrue)
     }
 
-    /// Documents that match both, which belong to one operation.
+    /// Documents that match both, which belong to one operation. Variables are those of the filter
+    /// that has expressions; if both have, both must know the same variables.
     #[must_use]
     pub fn and(self, other: Filter) -> Filter {
-        let nodes = vec![self.root, other.root];
+        let variables = if self.has_expressions() {
+            self.variables
+        } else {
+            other.variables
+        };
         Filter {
-            root: conjunction(nodes),
+            root: conjunction(vec![self.root, other.root]),
             collator: self.collator.or(other.collator),
-            variables: self.variables,
+            variables,
         }
     }
 
