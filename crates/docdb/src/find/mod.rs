@@ -9,6 +9,8 @@ mod express;
 #[cfg(test)]
 mod law;
 mod matching;
+#[cfg(test)]
+mod pipeline_law;
 mod prepare;
 mod request;
 mod settings;

@@ -166,7 +166,14 @@ impl Projection {
         let include = self.mode == Mode::Include;
         let mut paths = Vec::new();
         self.fields.visit("", &mut |path, child| match child {
-            Child::Computed(expr) => expr.dependencies(found),
+            Child::Computed(expr) => {
+                expr.dependencies(found);
+                // A value goes into each element of an array on the way to its field, so what is
+                // there decides on the shape of the result.
+                if let Some((parent, _)) = path.rsplit_once('.') {
+                    paths.push(parent.to_owned());
+                }
+            }
             Child::ElemMatch(_) => paths.push(path.to_owned()),
             Child::Listed | Child::Slice(_) if include => paths.push(path.to_owned()),
             Child::Listed | Child::Slice(_) | Child::Fields(_) => {}
