@@ -42,10 +42,14 @@ fn of_find(request: &FindRequest) -> Result<AggregateRequest> {
     if !request.filter.is_empty() {
         pipeline.push(stage(cstr!("$match"), &*request.filter));
     }
-    if let Some(sort) = request.sort.as_deref().filter(|sort| !sort.is_empty())
-        && sort.get("$natural")?.is_none()
-    {
-        pipeline.push(stage(cstr!("$sort"), sort));
+    let mut hint = request.hint.clone();
+    if let Some(sort) = request.sort.as_deref().filter(|sort| !sort.is_empty()) {
+        if sort.get("$natural")?.is_some() {
+            // The order of the collection below is chosen by a hint in a pipeline.
+            hint = Some(Bson::Document(Document::try_from(sort)?));
+        } else {
+            pipeline.push(stage(cstr!("$sort"), sort));
+        }
     }
     if request.skip != 0 {
         pipeline.push(stage(cstr!("$skip"), number(request.skip)));
@@ -60,6 +64,7 @@ fn of_find(request: &FindRequest) -> Result<AggregateRequest> {
         pipeline,
         batch_size: request.batch_size,
         allow_disk_use: request.allow_disk_use,
+        hint,
         collation: request.collation.clone(),
         variables: request.variables.clone(),
         ..AggregateRequest::default()
@@ -72,6 +77,7 @@ fn of_count(request: &CountRequest) -> Result<AggregateRequest> {
         filter: request.filter.clone(),
         skip: request.skip,
         limit: request.limit,
+        hint: request.hint.clone(),
         collation: request.collation.clone(),
         variables: request.variables.clone(),
         ..FindRequest::default()

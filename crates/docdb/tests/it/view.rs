@@ -171,3 +171,40 @@ fn counts_of_views_are_explained_as_pipelines() {
         assert!(!plan.to_string().contains("EOF"), "{plan}");
     });
 }
+
+#[test]
+fn views_are_read_backwards_and_by_hints() {
+    on_each(|lab| {
+        setup(lab);
+        let ids = |request: &FindRequest| {
+            let found = find(lab, "small", request);
+            found
+                .iter()
+                .map(|d| d.get_i32("_id").unwrap())
+                .collect::<Vec<_>>()
+        };
+        let natural = |direction: i32| FindRequest {
+            sort: Some(raw(&doc! { "$natural": direction })),
+            ..FindRequest::default()
+        };
+        assert_eq!(ids(&natural(1)), (0..10).collect::<Vec<_>>());
+        assert_eq!(ids(&natural(-1)), (0..10).rev().collect::<Vec<_>>());
+        let by_index = FindRequest {
+            hint: Some(Bson::Document(doc! { "a": 1 })),
+            ..FindRequest::default()
+        };
+        assert_eq!(ids(&by_index), [0, 4, 8, 1, 5, 9, 2, 6, 3, 7]);
+        let unknown = FindRequest {
+            hint: Some(Bson::String("none".to_owned())),
+            ..FindRequest::default()
+        };
+        let error = lab.store.find(&op(), &ns("small"), &unknown).unwrap_err();
+        assert_eq!(error.code, query::Code::BAD_VALUE);
+        let count = CountRequest {
+            hint: Some(Bson::String("none".to_owned())),
+            ..CountRequest::default()
+        };
+        let error = lab.store.count(&op(), &ns("small"), &count).unwrap_err();
+        assert_eq!(error.code, query::Code::BAD_VALUE);
+    });
+}
