@@ -224,11 +224,14 @@ impl IndexSpec {
         out
     }
 
-    /// Whether another index of this key, collation and filter would be the same index, whatever
-    /// its name.
+    /// Whether another index would hold the same keys of the same documents and be the same index
+    /// for that, whatever its name. A unique and a plain index of one key are two, as are a sparse
+    /// one and one that is not.
     #[must_use]
     pub fn same_keys(&self, other: &IndexSpec) -> bool {
         same_pattern(&self.key, &other.key)
+            && self.unique == other.unique
+            && self.sparse == other.sparse
             && self.collation == other.collation
             && self.partial == other.partial
     }

@@ -118,7 +118,7 @@ fn conflicting_specifications_are_refused() {
         for (spec, code) in [
             (doc! { "key": { "a": 1 }, "name": "other" }, 85),
             (
-                doc! { "key": { "a": 1 }, "name": "other", "unique": true },
+                doc! { "key": { "a": 1 }, "name": "other", "expireAfterSeconds": 5 },
                 85,
             ),
             (doc! { "key": { "a": 1 }, "name": "a", "unique": true }, 86),
@@ -186,5 +186,42 @@ fn an_index_is_made_unique() {
         let index = collection.index("a").unwrap();
         assert!(index.unique() && index.is_multikey() && !index.spec().prepare_unique);
         assert_eq!(modify("unique", false).unwrap_err().code.0, 72);
+    });
+}
+
+#[test]
+fn unique_and_sparse_indexes_stand_beside_plain_ones_of_their_key() {
+    on_each(|lab| {
+        let documents: Vec<Document> = (0..20).map(|i| doc! { "_id": i, "a": i }).collect();
+        lab.insert(&ns("c"), &documents);
+        lab.insert(&ns("c"), &[doc! { "_id": 20 }]);
+        let specs = [
+            doc! { "key": { "a": 1 }, "name": "plain" },
+            doc! { "key": { "a": 1 }, "name": "unique", "unique": true },
+            doc! { "key": { "a": 1 }, "name": "sparse", "sparse": true },
+            doc! { "key": { "a": 1 }, "name": "both", "unique": true, "sparse": true },
+        ];
+        for (at, spec) in specs.iter().enumerate() {
+            let reply = lab.store.create_indexes(&op(), &ns("c"), &[spec.clone()]);
+            assert_eq!(usize::try_from(reply.unwrap().after), Ok(2 + at), "{spec}");
+        }
+        for spec in &specs {
+            let reply = lab.store.create_indexes(&op(), &ns("c"), &[spec.clone()]);
+            assert_eq!(reply.unwrap().after, 5, "{spec}");
+            let mut renamed = spec.clone();
+            renamed.insert("name", "other");
+            let error = lab.store.create_indexes(&op(), &ns("c"), &[renamed]);
+            assert_eq!(error.unwrap_err().code, query::Code::INDEX_OPTIONS_CONFLICT);
+        }
+        let same_name = doc! { "key": { "a": 1 }, "name": "plain", "unique": true };
+        let error = lab.store.create_indexes(&op(), &ns("c"), &[same_name]);
+        assert_eq!(
+            error.unwrap_err().code,
+            query::Code::INDEX_KEY_SPECS_CONFLICT
+        );
+        assert_eq!(entries(lab, "c", "plain"), 21);
+        assert_eq!(entries(lab, "c", "sparse"), 20);
+        let twice = lab.insert(&ns("c"), &[doc! { "_id": 30, "a": 3 }]);
+        assert_eq!(twice.errors.len(), 1);
     });
 }
