@@ -20,7 +20,7 @@ pub use bits::{Bits, BitsKind};
 pub use compiled::{Details, Filter};
 pub use list::In;
 pub use node::{Node, Test};
-pub(crate) use operator::{is_about_element, is_of_fields, names};
+pub(crate) use operator::{is_of_fields, names};
 pub use types::Types;
 
 #[cfg(test)]

@@ -84,7 +84,7 @@ pub(super) fn is_operators(document: &RawDocument) -> Result<bool> {
 
 /// Whether the operand of `$elemMatch` with this first name is about the element itself, not about
 /// the fields of a document: it begins with an operator on a value.
-pub(crate) fn is_about_element(first: &str) -> bool {
+fn is_about_element(first: &str) -> bool {
     first.starts_with('$')
         && first != "$text"
         && !LOGICAL.contains(&first)

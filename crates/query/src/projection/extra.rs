@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use bson::{Bson, Document, RawDocumentBuf};
+use bson::{Bson, Document, RawDocumentBuf, doc};
 
-use crate::filter::{Filter, is_about_element};
+use crate::filter::{Details, Filter};
 use crate::number::Number;
 use crate::settings::Settings;
 use crate::value::type_name;
@@ -93,15 +93,14 @@ impl Slice {
     }
 }
 
-/// The first element that matches.
+/// The first element that matches, as the filter of the same name finds it.
 #[derive(Debug, Clone)]
 pub(super) struct ElemMatch {
+    /// `{HOLDER: {$elemMatch: ..}}`.
     filter: Arc<Filter>,
-    /// Whether the condition speaks of the element itself, not of its fields.
-    of_value: bool,
 }
 
-/// The field that holds an element while it is tested.
+/// The field that holds the array while it is tested.
 const HOLDER: &str = "e";
 
 impl ElemMatch {
@@ -115,18 +114,9 @@ impl ElemMatch {
                 ),
             ));
         };
-        let of_value = condition.keys().next().is_some_and(|name| is_about_element(name));
-        let mut holder = Document::new();
-        let spec = if of_value {
-            holder.insert(HOLDER, condition.clone());
-            &holder
-        } else {
-            condition
-        };
-        let filter = Filter::parse(&RawDocumentBuf::try_from(spec)?, settings)?;
+        let spec = raw(&doc! { HOLDER: { "$elemMatch": condition.clone() } })?;
         Ok(ElemMatch {
-            filter: Arc::new(filter),
-            of_value,
+            filter: Arc::new(Filter::parse(&spec, settings)?),
         })
     }
 
@@ -135,27 +125,18 @@ impl ElemMatch {
         let Some(Bson::Array(array)) = value else {
             return Ok(None);
         };
-        for element in array {
-            if self.matches(element)? {
-                return Ok(Some(Bson::Array(vec![element.clone()])));
-            }
+        let holder = raw(&doc! { HOLDER: array.clone() })?;
+        let mut details = Details::default();
+        if !self.filter.matches_at(&holder, &mut details)? {
+            return Ok(None);
         }
-        Ok(None)
+        let found = details.array_index.and_then(|index| array.get(index));
+        Ok(found.map(|element| Bson::Array(vec![element.clone()])))
     }
+}
 
-    fn matches(&self, element: &Bson) -> Result<bool> {
-        match element {
-            Bson::Document(document) if !self.of_value => {
-                self.filter.matches(&RawDocumentBuf::try_from(document)?)
-            }
-            _ if !self.of_value => Ok(false),
-            other => {
-                let mut holder = Document::new();
-                holder.insert(HOLDER, other.clone());
-                self.filter.matches(&RawDocumentBuf::try_from(&holder)?)
-            }
-        }
-    }
+fn raw(document: &Document) -> Result<RawDocumentBuf> {
+    Ok(RawDocumentBuf::try_from(document)?)
 }
 
 /// Cuts the first array on the way of `path` to the element that the query matched.

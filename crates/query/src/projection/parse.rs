@@ -93,6 +93,8 @@ struct Parser<'a> {
     fields: Fields,
     positional: Option<String>,
     elem_match: bool,
+    slice: bool,
+    meta: bool,
 }
 
 impl<'a> Parser<'a> {
@@ -107,6 +109,8 @@ impl<'a> Parser<'a> {
             fields: Fields::default(),
             positional: None,
             elem_match: false,
+            slice: false,
+            meta: false,
         }
     }
 
@@ -208,7 +212,7 @@ impl<'a> Parser<'a> {
 
     fn operator(&mut self, path: &str, inner: &Document, value: &Bson) -> Result<()> {
         if inner.contains_key("$meta") {
-            // It says nothing of the other fields.
+            self.meta = true;
             let expr = Expr::parse(value, &self.scope)?;
             return self.fields.insert(path, Child::Computed(expr));
         }
@@ -226,6 +230,7 @@ impl<'a> Parser<'a> {
                         "positional operator and $slice cannot be combined",
                     ));
                 }
+                self.slice = true;
                 self.fields
                     .insert(path, Child::Slice(Slice::parse(operand)?))
             }
@@ -283,12 +288,25 @@ impl<'a> Parser<'a> {
         self.fields.insert(before, Child::Listed)
     }
 
+    /// What becomes of the other fields where only `_id`, `$slice`, `$elemMatch` and `$meta` are
+    /// named: `$slice` alone keeps them, whatever stands beside it, `$elemMatch` drops them.
+    fn implied(&self) -> Mode {
+        let include = match self.id {
+            _ if self.slice => self.id == Some(true),
+            _ if self.elem_match => true,
+            _ if self.meta && !self.is_find() => true,
+            id => id == Some(true),
+        };
+        if include {
+            Mode::Include
+        } else {
+            Mode::Exclude
+        }
+    }
+
     fn finish(&mut self) -> Result<Projection> {
         let mut fields = std::mem::take(&mut self.fields);
-        let mode = self.mode.unwrap_or(match (self.id, self.elem_match) {
-            (Some(true), _) | (None, true) => Mode::Include,
-            (Some(false), _) | (None, false) => Mode::Exclude,
-        });
+        let mode = self.mode.unwrap_or_else(|| self.implied());
         match (mode, self.id) {
             (Mode::Include, Some(false)) | (Mode::Exclude, Some(true) | None) => {}
             (Mode::Include, _) => {

@@ -222,6 +222,60 @@ fn elem_match_gives_the_first() {
 }
 
 #[test]
+fn slices_keep_the_other_fields_and_elem_match_drops_them() {
+    let document = doc! {"_id": 1, "a": [1, 2], "n": [1, 5], "b": 3};
+    let (slice, element) = (doc! {"$slice": 1}, doc! {"$elemMatch": {"$gt": 3}});
+    for (spec, expected) in [
+        (
+            doc! {"a": &slice},
+            doc! {"_id": 1, "a": [1], "n": [1, 5], "b": 3},
+        ),
+        (
+            doc! {"_id": 0, "a": &slice},
+            doc! {"a": [1], "n": [1, 5], "b": 3},
+        ),
+        (doc! {"_id": 1, "a": &slice}, doc! {"_id": 1, "a": [1]}),
+        (doc! {"n": &element}, doc! {"_id": 1, "n": [5]}),
+        (doc! {"_id": 0, "n": &element}, doc! {"n": [5]}),
+        (
+            doc! {"a": &slice, "n": &element},
+            doc! {"_id": 1, "a": [1], "n": [5], "b": 3},
+        ),
+        (
+            doc! {"_id": 0, "n": &element, "a": &slice},
+            doc! {"a": [1], "n": [5], "b": 3},
+        ),
+        (
+            doc! {"_id": 1, "n": &element, "a": &slice},
+            doc! {"_id": 1, "a": [1], "n": [5]},
+        ),
+    ] {
+        check(spec, document.clone(), expected);
+    }
+}
+
+#[test]
+fn elem_match_finds_what_the_filter_finds() {
+    let document = doc! {"a": [[1, 2], {"0": 3}, [4, [5]], {"b": [{"c": 7}, {"c": 8}]}]};
+    for (condition, expected) in [
+        (doc! {"0": 1}, doc! {"a": [[1, 2]]}),
+        (doc! {"0": 3}, doc! {"a": [{"0": 3}]}),
+        (doc! {"1.0": 5}, doc! {"a": [[4, [5]]]}),
+        (doc! {"1": {"$gte": 2, "$lt": 3}}, doc! {"a": [[1, 2]]}),
+        (doc! {"b.1.c": 8}, doc! {"a": [{"b": [{"c": 7}, {"c": 8}]}]}),
+        (doc! {"b.2.c": 8}, doc! {}),
+        (doc! {"$size": 2}, doc! {"a": [[1, 2]]}),
+        (doc! {"$or": [{"1": 2}, {"0": 3}]}, doc! {"a": [[1, 2]]}),
+    ] {
+        check(
+            doc! {"a": {"$elemMatch": condition}},
+            document.clone(),
+            expected,
+        );
+    }
+}
+
+#[test]
 fn the_positional_operator_gives_the_matched_element() {
     let projection = parse(&doc! {"a.$": 1}).unwrap();
     assert!(projection.needs_match());
@@ -304,6 +358,13 @@ fn what_is_needed_and_kept_is_known() {
         .collect();
     assert_eq!(fields, ["_id", "a.b", "x.y"]);
     assert!(parse(&doc! {"a": 0}).unwrap().required_fields().is_none());
+    // Where a value goes into an array, it goes into each element.
+    let nested = parse(&doc! {"a.b.c": "$x", "_id": 0}).unwrap();
+    let fields = nested.required_fields().unwrap();
+    assert_eq!(
+        fields,
+        [Path::parse("a.b").unwrap(), Path::parse("x").unwrap()]
+    );
     let kept =
         |spec: Document, path: &str| parse(&spec).unwrap().preserves(&Path::parse(path).unwrap());
     assert!(kept(doc! {"a.b": 1}, "a.b"));
