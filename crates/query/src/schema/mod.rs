@@ -9,6 +9,7 @@ mod explain;
 mod object;
 mod parse;
 mod rule;
+mod unordered;
 mod validate;
 
 pub use rule::Schema;

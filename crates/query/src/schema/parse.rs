@@ -4,6 +4,7 @@ use bson::{Bson, Document};
 
 use super::argument::{array, boolean, count, document, names, nonempty, number, text, wrong_type};
 use super::rule::{Additional, Bound, Check, Rule, Schema};
+use super::unordered::unordered;
 use crate::filter::Types;
 use crate::regex::Regex;
 use crate::{Error, Result};
@@ -266,6 +267,7 @@ fn enumeration(value: &Bson) -> Result<Vec<Bson>> {
             "$jsonSchema keyword 'enum' cannot be an empty array",
         ));
     }
+    let items: Vec<Bson> = items.iter().cloned().map(unordered).collect();
     for (at, item) in items.iter().enumerate() {
         let earlier = items.iter().take(at);
         if earlier
@@ -277,7 +279,7 @@ fn enumeration(value: &Bson) -> Result<Vec<Bson>> {
             ));
         }
     }
-    Ok(items.to_vec())
+    Ok(items)
 }
 
 fn multiple_of(value: &Bson) -> Result<Check> {

@@ -59,6 +59,7 @@ pub(super) enum Dependency {
 #[derive(Debug, Clone)]
 pub(super) enum Check {
     Types(Types),
+    /// As [`super::unordered`] has them.
     Enum(Vec<Bson>),
     Minimum {
         limit: Number,

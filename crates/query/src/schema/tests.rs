@@ -266,3 +266,22 @@ fn failures_are_explained_as_in_the_manual() {
     };
     assert_eq!(details, expected);
 }
+
+#[test]
+fn the_order_of_fields_does_not_make_values_different() {
+    let one = bson::bson!({"x": 1, "y": [{"p": 1, "q": 2}]});
+    let other = bson::bson!({"y": [{"q": 2.0, "p": 1}], "x": 1});
+    let third = bson::bson!({"x": 1, "y": [{"q": 2, "p": 3}]});
+    property(
+        doc! {"uniqueItems": true},
+        &[bson::bson!([one.clone(), third.clone()])],
+        &[bson::bson!([one.clone(), other.clone()])],
+    );
+    property(
+        doc! {"enum": [one.clone(), 5]},
+        &[one.clone(), other.clone(), Bson::Int64(5)],
+        &[third],
+    );
+    let error = Schema::parse(&doc! {"enum": [one, other]}).unwrap_err();
+    assert_eq!(error.code, crate::Code(9));
+}

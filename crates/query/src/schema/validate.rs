@@ -1,12 +1,15 @@
 //! Judging values by a schema. Recursion is bounded by the depth of the schema.
 
-use bson::{RawArray, RawBsonRef, RawDocument};
+use bson::{Bson, RawArray, RawBsonRef, RawDocument};
 
 use super::rule::{Additional, Check, Dependency, Rule, Schema};
+use super::unordered::unordered;
 use crate::Result;
 use crate::number::{Number, compare};
 use crate::path::find;
-use crate::value::{compare_mixed, equivalence_key_raw};
+use crate::value::{
+    compare as compare_values, compare_mixed, equivalence_key, equivalence_key_raw,
+};
 
 impl Schema {
     /// Whether `document` is valid.
@@ -32,9 +35,12 @@ impl Rule {
         match &self.check {
             Check::Types(types) => return Ok(types.matches(value)),
             Check::Enum(list) => {
-                return Ok(list
-                    .iter()
-                    .any(|item| compare_mixed(value, item, None).is_eq()));
+                let sorted = nested(value).transpose()?;
+                let is = |item| match &sorted {
+                    Some(sorted) => compare_values(sorted, item).is_eq(),
+                    None => compare_mixed(value, item, None).is_eq(),
+                };
+                return Ok(list.iter().any(is));
             }
             Check::AllOf(schemas) => return Ok(passed(schemas, value)?.len() == schemas.len()),
             Check::AnyOf(schemas) => return Ok(!passed(schemas, value)?.is_empty()),
@@ -225,10 +231,19 @@ pub(super) fn duplicate(array: &RawArray) -> Result<Option<RawBsonRef<'_>>> {
     for item in array {
         let item = item?;
         let mut key = Vec::new();
-        equivalence_key_raw(item, None, &mut key);
+        match nested(item).transpose()? {
+            Some(sorted) => key = equivalence_key(&sorted, None),
+            None => equivalence_key_raw(item, None, &mut key),
+        }
         if !seen.insert(key) {
             return Ok(Some(item));
         }
     }
     Ok(None)
+}
+
+/// A value that has fields, without their order.
+fn nested(value: RawBsonRef<'_>) -> Option<Result<Bson>> {
+    let has_fields = matches!(value, RawBsonRef::Document(_) | RawBsonRef::Array(_));
+    has_fields.then(|| Ok(unordered(Bson::try_from(value)?)))
 }
