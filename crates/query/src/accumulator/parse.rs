@@ -115,18 +115,26 @@ impl Accumulator {
     /// # Errors
     /// 15952 for an unknown name, and those of the operator.
     pub fn parse(name: &str, spec: &Bson, scope: &Scope) -> Result<Accumulator> {
+        if matches!(spec, Bson::Array(_)) && UNARY.iter().any(|(known, _)| *known == name) {
+            return Err(Error::location(
+                40_237,
+                format!("The {name} accumulator is a unary operator"),
+            ));
+        }
+        Accumulator::parse_of_window(name, spec, scope)
+    }
+
+    /// As [`Accumulator::parse`] of a window function, whose operand may be an array literal.
+    ///
+    /// # Errors
+    /// 15952 for an unknown name, and those of the operator.
+    pub(crate) fn parse_of_window(name: &str, spec: &Bson, scope: &Scope) -> Result<Accumulator> {
         let make = |name, kind| Accumulator {
             kind,
             collator: scope.collator().cloned(),
             name,
         };
         if let Some((name, kind)) = UNARY.iter().find(|(known, _)| *known == name) {
-            if matches!(spec, Bson::Array(_)) {
-                return Err(Error::location(
-                    40_237,
-                    format!("The {name} accumulator is a unary operator"),
-                ));
-            }
             return Ok(make(name, kind(Expr::parse(spec, scope)?)));
         }
         let Some(name) = OTHER.iter().find(|known| **known == name) else {

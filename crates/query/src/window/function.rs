@@ -145,7 +145,7 @@ impl Parser<'_> {
             }),
             "$locf" => Ok(Function::Locf(self.expr(self.operand)?)),
             _ if Accumulator::is_known(name) => Ok(Function::Accumulate(
-                Accumulator::parse(name, self.operand, self.scope)?,
+                Accumulator::parse_of_window(name, self.operand, self.scope)?,
                 whole(),
             )),
             _ => Err(Error::parse(format!(

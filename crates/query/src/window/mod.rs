@@ -12,6 +12,7 @@ mod partition;
 mod place;
 mod series;
 mod set_fields;
+mod slope;
 mod stage;
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use bson::{Bson, Document};
 
-use super::function::{Function, Slope};
+use super::function::Function;
 use super::moving::Moving;
 use super::partition::Partitioning;
 use crate::expr::{Env, Expr, FieldPath, Variables};
@@ -48,14 +48,14 @@ impl Series<'_> {
                 sample,
                 window,
             } => (0..count)
-                .map(|at| self.covariance(x, y, *sample, window.places(self.documents, at)?))
+                .map(|at| self.covariance((x, y), *sample, window.places(self.documents, at)?))
                 .collect(),
             Function::LinearFill { input, position } => self.linear_fill(input, position),
             Function::Locf(input) => self.carried(input),
         }
     }
 
-    fn evaluate(&self, expr: &Expr, document: &Document) -> Result<Option<Bson>> {
+    pub(super) fn evaluate(&self, expr: &Expr, document: &Document) -> Result<Option<Bson>> {
         expr.evaluate(&Env::new(document, self.vars))
     }
 
@@ -107,84 +107,6 @@ impl Series<'_> {
             averages.push(average.map_or(Bson::Null, Number::to_bson));
         }
         Ok(averages)
-    }
-
-    /// Value and position of a document for a slope; `None` when one is null.
-    fn point(&self, slope: &Slope, document: &Document) -> Result<Option<(f64, f64)>> {
-        let value = self.evaluate(&slope.input, document)?;
-        let position = position(&slope.position, document, slope.unit.is_some())?;
-        let Some(value) = value.filter(|value| !matches!(value, Bson::Null | Bson::Undefined))
-        else {
-            return Ok(None);
-        };
-        let Some(number) = Number::from_bson(&value) else {
-            return Err(Error::location(
-                5_624_900,
-                format!(
-                    "the input of a derivative or an integral must be a number, found {}",
-                    type_name(&value)
-                ),
-            ));
-        };
-        let length = slope.unit.and_then(crate::expr::Unit::millis).unwrap_or(1);
-        Ok(position.map(|position| (number.to_f64(), position / length as f64)))
-    }
-
-    fn derivative(&self, slope: &Slope, window: std::ops::Range<usize>) -> Result<Bson> {
-        let documents = self.documents.get(window).unwrap_or(&[]);
-        let (Some(first), Some(last)) = (documents.first(), documents.last()) else {
-            return Ok(Bson::Null);
-        };
-        match (self.point(slope, first)?, self.point(slope, last)?) {
-            (Some((y0, x0)), Some((y1, x1))) if x1 != x0 => Ok(Bson::Double((y1 - y0) / (x1 - x0))),
-            _ => Ok(Bson::Null),
-        }
-    }
-
-    fn integral(&self, slope: &Slope, window: std::ops::Range<usize>) -> Result<Bson> {
-        let documents = self.documents.get(window).unwrap_or(&[]);
-        let (mut area, mut last) = (0.0, None);
-        let mut any = false;
-        for document in documents {
-            let Some((y1, x1)) = self.point(slope, document)? else {
-                continue;
-            };
-            if let Some((y0, x0)) = last {
-                area += (y0 + y1) * (x1 - x0) / 2.0;
-            }
-            any = true;
-            last = Some((y1, x1));
-        }
-        Ok(if any { Bson::Double(area) } else { Bson::Null })
-    }
-
-    fn covariance(
-        &self,
-        x: &Expr,
-        y: &Expr,
-        sample: bool,
-        window: std::ops::Range<usize>,
-    ) -> Result<Bson> {
-        let (mut count, mut mean_x, mut mean_y, mut sum) = (0.0, 0.0, 0.0, 0.0);
-        for document in self.documents.get(window).unwrap_or(&[]) {
-            let number = |expr| {
-                let value = self.evaluate(expr, document)?;
-                Ok::<_, Error>(value.as_ref().and_then(Number::from_bson))
-            };
-            if let (Some(x), Some(y)) = (number(x)?, number(y)?) {
-                count += 1.0;
-                let delta = x.to_f64() - mean_x;
-                mean_x += delta / count;
-                mean_y += (y.to_f64() - mean_y) / count;
-                sum += delta * (y.to_f64() - mean_y);
-            }
-        }
-        let divisor = if sample { count - 1.0 } else { count };
-        Ok(if divisor > 0.0 {
-            Bson::Double(sum / divisor)
-        } else {
-            Bson::Null
-        })
     }
 
     fn carried(&self, input: &Expr) -> Result<Vec<Bson>> {
@@ -253,23 +175,7 @@ fn filled(mut values: Vec<Bson>, positions: &[f64]) -> Vec<Bson> {
     values
 }
 
-/// The value sorted by as a number; `None` when null. Dates count in milliseconds, and are wanted
-/// when there is a unit.
-fn position(field: &FieldPath, document: &Document, unit: bool) -> Result<Option<f64>> {
-    let value = field.in_document(document);
-    match value.as_deref() {
-        Some(Bson::DateTime(_)) if !unit => Err(Error::location(
-            5_624_901,
-            "a sortBy of dates needs a 'unit'",
-        )),
-        Some(value) if unit && Number::from_bson(value).is_some() => Err(Error::location(
-            5_624_902,
-            "with a 'unit', the sortBy field must be a Date",
-        )),
-        _ => any_position(field, document),
-    }
-}
-
+/// The value sorted by as a number; `None` when null. Dates count in milliseconds.
 fn any_position(field: &FieldPath, document: &Document) -> Result<Option<f64>> {
     let value = field.in_document(document);
     match value.as_deref() {

@@ -133,7 +133,7 @@ fn series() {
         column(slope("$derivative"), &input),
         bson!([null, 10.0, 10.0])
     );
-    assert_eq!(column(slope("$integral"), &input), bson!([0.0, 20.0, 60.0]));
+    assert_eq!(column(slope("$integral"), &input), bson!([0, 20.0, 60.0]));
     let average = doc! { "$expMovingAvg": { "input": "$y", "alpha": 0.5 } };
     assert_eq!(column(average, &input), bson!([0, 10.0, 25.0]));
     let covariance = doc! { "$covariancePop": ["$x", "$y"] };
@@ -146,6 +146,118 @@ fn series() {
         ),
         other => panic!("{other}"),
     }
+}
+
+fn decimal(text: &str) -> Bson {
+    Bson::Decimal128(text.parse().unwrap())
+}
+
+#[test]
+fn slopes_over_dates_keep_all_digits() {
+    // Seconds apart in 2024: as a fraction of hours since 1970 they would have five digits.
+    let at = |seconds: i64| DateTime::from_millis(1_709_600_000_000 + seconds * 1000);
+    let input = [
+        doc! { "x": at(0), "y": 0 },
+        doc! { "x": at(3), "y": 1 },
+        doc! { "x": at(10), "y": 8 },
+    ];
+    let window = || doc! { "documents": [-1, 0] };
+    let slope =
+        |op: &str, unit: &str| doc! { op: { "input": "$y", "unit": unit }, "window": window() };
+    assert_eq!(
+        column(slope("$derivative", "second"), &input),
+        bson!([null, 1.0 / 3000.0 * 1000.0, 7.0 / 7000.0 * 1000.0])
+    );
+    assert_eq!(
+        column(slope("$derivative", "hour"), &input),
+        bson!([null, 1.0 / 3000.0 * 3_600_000.0, 7.0 / 7000.0 * 3_600_000.0])
+    );
+    assert_eq!(
+        column(slope("$integral", "second"), &input),
+        bson!([0.0, 1.5, 31.5])
+    );
+    assert_eq!(
+        column(slope("$integral", "hour"), &input),
+        bson!([0.0, 1500.0 / 3_600_000.0, 31_500.0 / 3_600_000.0])
+    );
+}
+
+#[test]
+fn slopes_and_covariances_of_decimals_are_decimals() {
+    let input = [
+        doc! { "x": 1, "y": decimal("0.1"), "z": decimal("1") },
+        doc! { "x": 2, "y": decimal("0.4"), "z": decimal("3") },
+        doc! { "x": 3, "y": decimal("0.5"), "z": decimal("4") },
+    ];
+    let window = || doc! { "documents": [-1, 0] };
+    let slope = |op: &str| doc! { op: { "input": "$y" }, "window": window() };
+    let column = |function: Document| column(function, &input);
+    assert_eq!(
+        column(slope("$derivative")),
+        bson!([null, decimal("0.3"), decimal("0.1")])
+    );
+    assert_eq!(
+        column(slope("$integral")),
+        bson!([0, decimal("0.25"), decimal("0.45")])
+    );
+    let covariance = |op: &str| doc! { op: ["$y", "$z"], "window": window() };
+    assert_eq!(
+        column(covariance("$covariancePop")),
+        bson!([0.0, decimal("0.15"), decimal("0.025")])
+    );
+    assert_eq!(
+        column(covariance("$covarianceSamp")),
+        bson!([null, decimal("0.3"), decimal("0.05")])
+    );
+}
+
+#[test]
+fn slopes_refuse_what_is_no_number() {
+    let run = |op: &str, unit: Option<&str>, input: &[Document]| {
+        let mut operand = doc! { "input": "$y" };
+        operand.extend(unit.map(|unit| ("unit".to_owned(), bson!(unit))));
+        let function = doc! { op: operand, "window": { "documents": [-1, 0] } };
+        let spec = doc! { "sortBy": { "x": 1 }, "output": { "f": function } };
+        apply("$setWindowFields", spec, input).map_err(|error| error.code.0)
+    };
+    let dates = [doc! { "x": DateTime::from_millis(0), "y": 1 }];
+    let plain = [doc! { "x": 1, "y": 1 }];
+    let null = [doc! { "x": 1, "y": null }];
+    let text = [doc! { "x": 1, "y": "a" }];
+    assert_eq!(run("$derivative", Some("hour"), &plain), Err(5_624_900));
+    assert_eq!(run("$derivative", None, &dates), Err(5_624_901));
+    assert_eq!(run("$derivative", None, &[doc! { "y": 1 }]), Err(5_624_902));
+    assert_eq!(run("$derivative", None, &null), Err(5_624_903));
+    assert_eq!(run("$derivative", None, &text), Err(16_556));
+    assert_eq!(run("$integral", None, &null), Err(5_423_900));
+    assert_eq!(run("$integral", Some("hour"), &plain), Err(5_423_901));
+    assert_eq!(run("$integral", None, &dates), Err(5_423_902));
+}
+
+#[test]
+fn infinities_and_nan_have_their_covariances() {
+    let covariance = |pairs: &[(f64, f64)]| {
+        let input: Vec<Document> = pairs.iter().map(|(x, y)| doc! { "x": x, "y": y }).collect();
+        let values = column(doc! { "$covariancePop": ["$x", "$y"] }, &input);
+        values.as_array().unwrap().first().unwrap().as_f64()
+    };
+    let with = |x, y| covariance(&[(1.0, 2.0), (2.0, 5.0), (x, y)]);
+    assert_eq!(with(f64::INFINITY, 1.0), Some(f64::INFINITY));
+    assert_eq!(with(1.0, f64::NEG_INFINITY), Some(f64::NEG_INFINITY));
+    assert!(with(f64::INFINITY, f64::NEG_INFINITY).unwrap().is_nan());
+    assert!(with(f64::NAN, 1.0).unwrap().is_nan());
+    assert_eq!(covariance(&[(f64::NAN, 1.0)]), None);
+}
+
+#[test]
+fn an_array_of_one_is_an_array_to_window_functions() {
+    let input = numbers(&[1, 2]);
+    assert_eq!(column(doc! { "$sum": ["$y"] }, &input), bson!([0, 0]));
+    assert_eq!(column(doc! { "$max": ["$y"] }, &input), bson!([[20], [20]]));
+    assert_eq!(
+        column(doc! { "$push": ["$y"] }, &input),
+        bson!([[[10], [20]], [[10], [20]]])
+    );
 }
 
 #[test]
