@@ -71,7 +71,7 @@ fn write_part(text: &mut String, specifier: char, civil: &Civil, offset: i64) ->
                 format_args!("{sign}{:02}{:02}", minutes / 60, minutes % 60),
             );
         }
-        'Z' => return print(text, format_args!("{offset:+}")),
+        'Z' => return print(text, format_args!("{offset}")),
         'Y' => (four_digits(civil.year)?, 4),
         'G' => (four_digits(civil.iso_week().0)?, 4),
         'm' => (civil.month, 2),

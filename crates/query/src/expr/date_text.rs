@@ -1,34 +1,36 @@
-//! Dates from text: ISO 8601 and its common relatives without a format, or by a format's
-//! specifiers.
+//! Dates from text: in a written form ([`date_free`]), or by the specifiers of a format.
 //!
 //! Both readers gather [`Fields`]; what they make of them, and what they refuse, is the same.
 
-use super::civil::{DAY, days_in_month, days_of_date, first_iso_monday};
+use super::civil::{DAY, days_in_month, days_of_date, first_iso_monday, weekday};
 use super::date_format::MONTHS;
-use super::zone::{Zone, parse_offset};
+use super::date_free;
+use super::zone::Zone;
 use crate::{Code, Error, Result};
 
 /// What a text says of a date.
 #[derive(Debug, Default)]
-struct Fields {
-    year: Option<i64>,
-    month: Option<i64>,
-    day: Option<i64>,
-    iso_year: Option<i64>,
-    iso_week: Option<i64>,
-    iso_day: Option<i64>,
-    day_of_year: Option<i64>,
-    hour: Option<i64>,
-    minute: Option<i64>,
-    second: Option<i64>,
-    millisecond: Option<i64>,
-    zone: Option<Zone>,
+pub(super) struct Fields {
+    pub(super) year: Option<i64>,
+    pub(super) month: Option<i64>,
+    pub(super) day: Option<i64>,
+    pub(super) iso_year: Option<i64>,
+    pub(super) iso_week: Option<i64>,
+    pub(super) iso_day: Option<i64>,
+    pub(super) day_of_year: Option<i64>,
+    pub(super) hour: Option<i64>,
+    pub(super) minute: Option<i64>,
+    pub(super) second: Option<i64>,
+    pub(super) millisecond: Option<i64>,
+    /// Sunday is 0. The date moves on to it.
+    pub(super) weekday: Option<i64>,
+    pub(super) zone: Option<Zone>,
 }
 
 /// A text and how far it is read.
-struct Reader<'t> {
+pub(super) struct Reader<'t> {
     text: &'t str,
-    at: usize,
+    pub(super) at: usize,
 }
 
 /// The instant of a text, in milliseconds. `zone` is that of texts without one of their own; a text
@@ -37,7 +39,7 @@ pub(super) fn parse(text: &str, format: Option<&str>, zone: Option<&Zone>) -> Re
     let mut reader = Reader { text, at: 0 };
     let fields = match format {
         Some(format) => by_format(&mut reader, format)?,
-        None => free(&mut reader).ok_or_else(|| reader.error())?,
+        None => date_free::read(&mut reader).ok_or_else(|| reader.error())?,
     };
     if reader.at < text.len() {
         return Err(reader.error());
@@ -50,7 +52,7 @@ fn refuse(message: String) -> Error {
 }
 
 impl<'t> Reader<'t> {
-    fn rest(&self) -> &'t str {
+    pub(super) fn rest(&self) -> &'t str {
         self.text.get(self.at..).unwrap_or("")
     }
 
@@ -68,18 +70,31 @@ impl<'t> Reader<'t> {
         })
     }
 
-    fn peek(&self) -> Option<u8> {
+    pub(super) fn peek(&self) -> Option<u8> {
         self.text.as_bytes().get(self.at).copied()
     }
 
-    fn accept(&mut self, letter: u8) -> bool {
+    /// Passes over the letters of a set.
+    pub(super) fn skip(&mut self, letters: &[u8]) {
+        while self.one_of(letters).is_some() {}
+    }
+
+    /// Takes one letter of a set.
+    pub(super) fn one_of(&mut self, letters: &[u8]) -> Option<u8> {
+        let found = self.peek().filter(|byte| letters.contains(byte))?;
+        self.at += 1;
+        Some(found)
+    }
+
+    /// Takes a letter, if it is this one.
+    pub(super) fn accept(&mut self, letter: u8) -> bool {
         let found = self.peek() == Some(letter);
         self.at += usize::from(found);
         found
     }
 
     /// A number of `least` to `most` digits.
-    fn digits(&mut self, least: usize, most: usize) -> Option<i64> {
+    pub(super) fn digits(&mut self, least: usize, most: usize) -> Option<i64> {
         let rest = self.rest();
         let count = rest
             .bytes()
@@ -94,7 +109,7 @@ impl<'t> Reader<'t> {
     }
 
     /// Milliseconds of a fraction; digits beyond the third are dropped.
-    fn fraction(&mut self) -> Option<i64> {
+    pub(super) fn fraction(&mut self) -> Option<i64> {
         let rest = self.rest();
         let count = rest.bytes().take_while(u8::is_ascii_digit).count();
         let kept = rest.get(..count.min(3)).filter(|kept| !kept.is_empty())?;
@@ -104,7 +119,7 @@ impl<'t> Reader<'t> {
     }
 
     /// A month's name, whole or its first three letters.
-    fn month(&mut self) -> Option<i64> {
+    pub(super) fn month(&mut self) -> Option<i64> {
         let rest = self.rest();
         let length = rest.bytes().take_while(u8::is_ascii_alphabetic).count();
         let word = rest.get(..length)?;
@@ -118,124 +133,6 @@ impl<'t> Reader<'t> {
         self.at += length;
         i64::try_from(at + 1).ok()
     }
-
-    /// The name of a zone, or an offset.
-    fn zone(&mut self) -> Option<Zone> {
-        let rest = self.rest();
-        let length = rest
-            .bytes()
-            .take_while(|byte| byte.is_ascii_alphanumeric() || b"+-:/_".contains(byte))
-            .count();
-        let name = rest.get(..length).filter(|name| !name.is_empty())?;
-        let zone = match name {
-            "Z" | "z" | "utc" | "gmt" => Zone::Utc,
-            _ => parse_offset(name).map(Zone::Fixed).or_else(|| {
-                let offset = name.strip_prefix("UTC").or(name.strip_prefix("GMT"));
-                match offset.and_then(parse_offset) {
-                    Some(offset) => Some(Zone::Fixed(offset)),
-                    None => Zone::parse(name).ok(),
-                }
-            })?,
-        };
-        self.at += length;
-        Some(zone)
-    }
-
-    fn spaces(&mut self) {
-        while self.accept(b' ') {}
-    }
-}
-
-/// A date in a customary form, then perhaps a time and a zone. What it cannot read is left over.
-fn free(reader: &mut Reader<'_>) -> Option<Fields> {
-    let mut fields = Fields::default();
-    reader.spaces();
-    free_date(reader, &mut fields)?;
-    let before = reader.at;
-    reader.spaces();
-    let marked = reader.accept(b'T') || reader.accept(b't') || reader.at > before;
-    if marked && reader.peek().is_some_and(|byte| byte.is_ascii_digit()) {
-        free_time(reader, &mut fields)?;
-    }
-    reader.spaces();
-    if reader.peek().is_some() {
-        fields.zone = Some(reader.zone()?);
-    }
-    reader.spaces();
-    Some(fields)
-}
-
-fn free_date(reader: &mut Reader<'_>, fields: &mut Fields) -> Option<()> {
-    if reader.peek()?.is_ascii_alphabetic() {
-        // July 4, 2017
-        fields.month = Some(reader.month()?);
-        reader.spaces();
-        fields.day = Some(reader.digits(1, 2)?);
-        reader.accept(b',');
-        reader.spaces();
-        fields.year = Some(reader.digits(4, 4)?);
-        return Some(());
-    }
-    let start = reader.at;
-    if let Some(year) = reader.digits(4, 4) {
-        fields.year = Some(year);
-        let separator = reader.peek();
-        if separator == Some(b'-') || separator == Some(b'/') {
-            reader.at += 1;
-            fields.month = Some(reader.digits(1, 2)?);
-            if separator.is_some_and(|separator| reader.accept(separator)) {
-                fields.day = Some(reader.digits(1, 2)?);
-            } else {
-                fields.day = Some(1);
-            }
-        } else {
-            // 20170704
-            fields.month = Some(reader.digits(2, 2)?);
-            fields.day = Some(reader.digits(2, 2)?);
-        }
-        return Some(());
-    }
-    reader.at = start;
-    let first = reader.digits(1, 2)?;
-    if reader.accept(b'/') {
-        // 7/4/2017
-        fields.month = Some(first);
-        fields.day = Some(reader.digits(1, 2)?);
-        reader.accept(b'/').then_some(())?;
-    } else {
-        // 4 July 2017, 4-Jul-2017
-        fields.day = Some(first);
-        let dashed = reader.accept(b'-');
-        reader.spaces();
-        fields.month = Some(reader.month()?);
-        if dashed {
-            reader.accept(b'-').then_some(())?;
-        }
-        reader.spaces();
-    }
-    fields.year = Some(reader.digits(4, 4)?);
-    Some(())
-}
-
-fn free_time(reader: &mut Reader<'_>, fields: &mut Fields) -> Option<()> {
-    fields.hour = Some(reader.digits(1, 2)?);
-    let colon = reader.accept(b':');
-    if !colon && !reader.peek().is_some_and(|byte| byte.is_ascii_digit()) {
-        return None;
-    }
-    fields.minute = Some(reader.digits(2, 2)?);
-    let more = if colon {
-        reader.accept(b':')
-    } else {
-        reader.peek().is_some_and(|byte| byte.is_ascii_digit())
-    };
-    if more {
-        fields.second = Some(reader.digits(2, 2)?);
-        if reader.accept(b'.') || reader.accept(b',') {
-            fields.millisecond = Some(reader.fraction()?);
-        }
-    }
-    Some(())
 }
 
 fn by_format(reader: &mut Reader<'_>, format: &str) -> Result<Fields> {
@@ -273,7 +170,7 @@ fn part(reader: &mut Reader<'_>, fields: &mut Fields, specifier: char) -> Result
     let (place, found) = match specifier {
         '%' => return Ok(literal(reader, '%')),
         'z' => {
-            fields.zone = reader.zone();
+            fields.zone = date_free::read_zone(reader);
             return Ok(fields.zone.as_ref().map(|_| ()));
         }
         'Z' => {
@@ -317,7 +214,7 @@ fn minutes_offset(reader: &mut Reader<'_>) -> Option<Zone> {
 impl Fields {
     fn instant(self, text: &str, zone: Option<&Zone>) -> Result<i64> {
         let zone = match (&self.zone, zone) {
-            (Some(_), Some(_)) => {
+            (Some(_), Some(given)) if !given.is_utc() => {
                 return Err(refuse(format!(
                     "you cannot pass in a date/time string with time zone information ('{text}') \
                      together with a timezone argument"
@@ -325,7 +222,10 @@ impl Fields {
             }
             (own, given) => own.as_ref().or(given).unwrap_or(&Zone::Utc),
         };
-        let days = self.days(text)?;
+        let mut days = self.days(text)?;
+        if let Some(wanted) = self.weekday {
+            days += (wanted - weekday(days)).rem_euclid(7);
+        }
         let time = [
             ("hour", self.hour, 24, 3_600_000),
             ("minute", self.minute, 60, 60_000),

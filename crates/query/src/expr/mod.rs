@@ -21,6 +21,7 @@ mod date;
 mod date_add;
 mod date_diff;
 mod date_format;
+mod date_free;
 mod date_parse;
 mod date_parts;
 mod date_text;

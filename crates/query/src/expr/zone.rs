@@ -97,6 +97,67 @@ fn named_instant(zone: &TimeZone, local: i64) -> Option<i64> {
     Some(instant.as_millisecond())
 }
 
+/// Minutes east of UTC of the abbreviations that dates are written with.
+const ABBREVIATIONS: [(&str, i64); 37] = [
+    ("acdt", 630),
+    ("acst", 570),
+    ("adt", -180),
+    ("aedt", 660),
+    ("aest", 600),
+    ("akdt", -480),
+    ("akst", -540),
+    ("ast", -240),
+    ("awst", 480),
+    ("bst", 60),
+    ("cdt", -300),
+    ("cest", 120),
+    ("cet", 60),
+    ("cst", -360),
+    ("edt", -240),
+    ("eest", 180),
+    ("eet", 120),
+    ("est", -300),
+    ("gmt", 0),
+    ("hkt", 480),
+    ("hst", -600),
+    ("jst", 540),
+    ("kst", 540),
+    ("mdt", -360),
+    ("msk", 180),
+    ("mst", -420),
+    ("ndt", -150),
+    ("nst", -210),
+    ("nzdt", 780),
+    ("nzst", 720),
+    ("pdt", -420),
+    ("pst", -480),
+    ("sast", 120),
+    ("utc", 0),
+    ("west", 60),
+    ("wet", 0),
+    ("z", 0),
+];
+
+/// Minutes east of UTC of an abbreviation such as `CEST`, or of the letter of a military zone: A to
+/// M without J are one to twelve hours east, N to Y as many west.
+pub(super) fn abbreviation(name: &str) -> Option<i64> {
+    let name = name.to_ascii_lowercase();
+    let known = ABBREVIATIONS.iter().find(|(known, _)| *known == name);
+    if let Some((_, minutes)) = known {
+        return Some(*minutes);
+    }
+    let &[letter] = name.as_bytes() else {
+        return None;
+    };
+    let hours = match letter {
+        b'a'..=b'i' => i64::from(letter - b'a') + 1,
+        b'k'..=b'm' => i64::from(letter - b'a'),
+        b'n'..=b'y' => -(i64::from(letter - b'n') + 1),
+        _ => return None,
+    };
+    Some(hours * 60)
+}
+
 /// `+hh`, `+hhmm`, `+hh:mm`, in milliseconds.
 pub(crate) fn parse_offset(text: &str) -> Option<i64> {
     let (sign, digits) = match (text.strip_prefix('+'), text.strip_prefix('-')) {
