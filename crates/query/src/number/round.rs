@@ -3,7 +3,7 @@
 use dec::{Context, Rounding};
 
 use super::Number;
-use super::decimal::{self, Parts, from_dec, to_dec};
+use super::decimal::{self, COEFFICIENT_LIMIT, Parts, from_dec, to_dec};
 use crate::{Error, Result};
 
 impl Number {
@@ -56,20 +56,14 @@ impl Number {
                 _ => number.trunc(),
             }),
             Number::Double(_) => {
-                let rounded = Parts::of(quantize(exact, place, rounding));
-                // More digits than a decimal has: there is nothing to round.
-                if rounded.is_nan() {
-                    self
-                } else {
-                    Number::Double(rounded.to_f64())
-                }
+                Number::Double(Parts::of(quantize(exact, place, rounding)).to_f64())
             }
         })
     }
 }
 
-/// `number` with `place` digits after the point; special numbers, and those that need more than 34
-/// digits, stay as they are or become NaN.
+/// `number` with `place` digits after the point. Special numbers stay as they are; where that would
+/// be more than 34 digits, there is nothing to round, and 34 digits are given.
 fn quantize(number: bson::Decimal128, place: i32, rounding: Rounding) -> bson::Decimal128 {
     let parts = Parts::of(number);
     let Parts::Finite { exponent, .. } = parts else {
@@ -86,7 +80,32 @@ fn quantize(number: bson::Decimal128, place: i32, rounding: Rounding) -> bson::D
     };
     let mut context = Context::<dec::Decimal128>::default();
     context.set_rounding(rounding);
-    from_dec(context.quantize(to_dec(number), to_dec(one.pack())))
+    let rounded = from_dec(context.quantize(to_dec(number), to_dec(one.pack())));
+    if Parts::of(rounded).is_nan() {
+        return padded(parts).pack();
+    }
+    rounded
+}
+
+/// The same number with zeros behind it, 34 digits in all where its exponent allows.
+fn padded(parts: Parts) -> Parts {
+    let Parts::Finite {
+        negative,
+        mut coefficient,
+        mut exponent,
+    } = parts
+    else {
+        return parts;
+    };
+    while coefficient < COEFFICIENT_LIMIT / 10 && exponent > decimal::MIN_EXPONENT {
+        coefficient *= 10;
+        exponent -= 1;
+    }
+    Parts::Finite {
+        negative,
+        coefficient,
+        exponent,
+    }
 }
 
 fn integer(rounded: bson::Decimal128, name: &str) -> Result<i64> {

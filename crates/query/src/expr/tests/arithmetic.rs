@@ -110,3 +110,26 @@ fn rounding() {
         "cannot apply $sin to inf",
     );
 }
+
+fn decimal(text: &str) -> Bson {
+    Bson::Decimal128(text.parse().unwrap())
+}
+
+#[test]
+fn decimals_with_fewer_digits_than_places_are_not_rounded() {
+    for operator in ["$round", "$trunc"] {
+        let to = |text: &str, place: i32| doc! { operator: [decimal(text), place] };
+        let padded = decimal("1.298000000000000000000000000000000");
+        check(to("1.298", 100), doc! {}, padded);
+        check(
+            to("1.298", 2),
+            doc! {},
+            decimal(if operator == "$round" { "1.30" } else { "1.29" }),
+        );
+        check(to("1.298", 20), doc! {}, decimal("1.29800000000000000000"));
+        let large = decimal("1.000000000000000000000000000000000E+40");
+        check(to("1E+40", 1), doc! {}, large);
+        check(to("NaN", 50), doc! {}, decimal("NaN"));
+        check(to("-Infinity", 50), doc! {}, decimal("-Infinity"));
+    }
+}
