@@ -1,37 +1,57 @@
-//! Trigonometry. Decimals are computed as doubles and given back as decimals of 15 digits.
+//! Trigonometry: doubles by the system's functions, decimals to 34 digits.
+
+use bson::Decimal128;
 
 use super::args::{Args, fail};
 use super::arithmetic::{one, two};
 use super::env::Value;
 use super::function::Function;
 use crate::Result;
-use crate::number::Number;
+use crate::number::{Number, compare, trigonometry};
+
+/// A function of doubles, and that of decimals.
+type Pair = (fn(f64) -> f64, fn(Decimal128) -> Decimal128);
 
 pub(super) const FUNCTIONS: &[Function] = &[
-    Function::exactly("$sin", 1, |args| bounded(args, f64::sin, OPEN)),
-    Function::exactly("$cos", 1, |args| bounded(args, f64::cos, OPEN)),
-    Function::exactly("$tan", 1, |args| bounded(args, f64::tan, OPEN)),
-    Function::exactly("$asin", 1, |args| bounded(args, f64::asin, UNIT)),
-    Function::exactly("$acos", 1, |args| bounded(args, f64::acos, UNIT)),
-    Function::exactly("$atan", 1, |args| bounded(args, f64::atan, ANY)),
-    Function::exactly("$sinh", 1, |args| bounded(args, f64::sinh, ANY)),
-    Function::exactly("$cosh", 1, |args| bounded(args, f64::cosh, ANY)),
-    Function::exactly("$tanh", 1, |args| bounded(args, f64::tanh, ANY)),
-    Function::exactly("$asinh", 1, |args| bounded(args, f64::asinh, ANY)),
-    Function::exactly("$acosh", 1, |args| bounded(args, f64::acosh, FROM_ONE)),
-    Function::exactly("$atanh", 1, |args| bounded(args, f64::atanh, UNIT)),
+    Function::exactly("$sin", 1, |args| bounded(args, SIN, OPEN)),
+    Function::exactly("$cos", 1, |args| bounded(args, COS, OPEN)),
+    Function::exactly("$tan", 1, |args| bounded(args, TAN, OPEN)),
+    Function::exactly("$asin", 1, |args| bounded(args, ASIN, UNIT)),
+    Function::exactly("$acos", 1, |args| bounded(args, ACOS, UNIT)),
+    Function::exactly("$atan", 1, |args| bounded(args, ATAN, ANY)),
+    Function::exactly("$sinh", 1, |args| bounded(args, SINH, ANY)),
+    Function::exactly("$cosh", 1, |args| bounded(args, COSH, ANY)),
+    Function::exactly("$tanh", 1, |args| bounded(args, TANH, ANY)),
+    Function::exactly("$asinh", 1, |args| bounded(args, ASINH, ANY)),
+    Function::exactly("$acosh", 1, |args| bounded(args, ACOSH, FROM_ONE)),
+    Function::exactly("$atanh", 1, |args| bounded(args, ATANH, UNIT)),
     Function::exactly("$atan2", 2, atan2),
     Function::exactly("$degreesToRadians", 1, |args| {
-        bounded(args, f64::to_radians, ANY)
+        bounded(args, TO_RADIANS, ANY)
     }),
     Function::exactly("$radiansToDegrees", 1, |args| {
-        bounded(args, f64::to_degrees, ANY)
+        bounded(args, TO_DEGREES, ANY)
     }),
 ];
 
+const SIN: Pair = (f64::sin, trigonometry::sin);
+const COS: Pair = (f64::cos, trigonometry::cos);
+const TAN: Pair = (f64::tan, trigonometry::tan);
+const ASIN: Pair = (f64::asin, trigonometry::asin);
+const ACOS: Pair = (f64::acos, trigonometry::acos);
+const ATAN: Pair = (f64::atan, trigonometry::atan);
+const SINH: Pair = (f64::sinh, trigonometry::sinh);
+const COSH: Pair = (f64::cosh, trigonometry::cosh);
+const TANH: Pair = (f64::tanh, trigonometry::tanh);
+const ASINH: Pair = (f64::asinh, trigonometry::asinh);
+const ACOSH: Pair = (f64::acosh, trigonometry::acosh);
+const ATANH: Pair = (f64::atanh, trigonometry::atanh);
+const TO_RADIANS: Pair = (f64::to_radians, trigonometry::to_radians);
+const TO_DEGREES: Pair = (f64::to_degrees, trigonometry::to_degrees);
+
 /// The arguments that a function accepts, and how a message says so.
 struct Domain {
-    has: fn(f64) -> bool,
+    has: fn(Number) -> bool,
     text: &'static str,
 }
 
@@ -40,58 +60,60 @@ const ANY: Domain = Domain {
     text: "",
 };
 const OPEN: Domain = Domain {
-    has: f64::is_finite,
+    has: |number| !number.is_infinite(),
     text: "(-inf,inf)",
 };
 const UNIT: Domain = Domain {
-    has: |number| (-1.0..=1.0).contains(&number),
+    has: |number| {
+        compare(number, Number::Int32(-1)).is_ge() && compare(number, Number::Int32(1)).is_le()
+    },
     text: "[-1,1]",
 };
 const FROM_ONE: Domain = Domain {
-    has: |number| number >= 1.0,
+    has: |number| compare(number, Number::Int32(1)).is_ge(),
     text: "[1,inf]",
 };
 
-fn bounded<'e>(args: &Args<'e>, function: fn(f64) -> f64, domain: Domain) -> Result<Value<'e>> {
+fn bounded<'e>(
+    args: &Args<'e>,
+    (of_double, of_decimal): Pair,
+    domain: Domain,
+) -> Result<Value<'e>> {
     one(args, |number| {
-        let double = number.to_f64();
-        if !double.is_nan() && !(domain.has)(double) {
+        if !number.is_nan() && !(domain.has)(number) {
             return fail(
                 50_989,
                 format!(
                     "cannot apply {} to {}, value must be in {}",
                     args.name(),
-                    text(double),
+                    text(number),
                     domain.text
                 ),
             );
         }
-        Ok(like(number, function(double)))
+        Ok(match number {
+            Number::Decimal(number) => Number::Decimal(of_decimal(number)),
+            other => Number::Double(of_double(other.to_f64())),
+        })
     })
 }
 
-fn text(number: f64) -> String {
-    if number.is_infinite() {
-        return if number > 0.0 { "inf" } else { "-inf" }.to_owned();
-    }
-    Number::Double(number).to_string()
-}
-
-/// The result as a decimal when the argument was one.
-fn like(argument: Number, result: f64) -> Number {
-    match argument {
-        Number::Decimal(_) => Number::Decimal(Number::Double(result).to_decimal()),
-        _ => Number::Double(result),
+fn text(number: Number) -> String {
+    let double = number.to_f64();
+    match number {
+        Number::Decimal(_) => number.to_string(),
+        _ if double.is_infinite() => if double > 0.0 { "inf" } else { "-inf" }.to_owned(),
+        _ => Number::Double(double).to_string(),
     }
 }
 
 fn atan2<'e>(args: &Args<'e>) -> Result<Value<'e>> {
     two(args, 51_044, |y, x| {
-        let wide = if matches!(x, Number::Decimal(_)) {
-            x
-        } else {
-            y
-        };
-        Ok(like(wide, y.to_f64().atan2(x.to_f64())))
+        Ok(match (y, x) {
+            (Number::Decimal(_), _) | (_, Number::Decimal(_)) => {
+                Number::Decimal(trigonometry::atan2(y.to_decimal(), x.to_decimal()))
+            }
+            _ => Number::Double(y.to_f64().atan2(x.to_f64())),
+        })
     })
 }

@@ -2,7 +2,7 @@
 //! of promotion.
 //!
 //! `decimal` reads and writes the 16 bytes of a decimal, `compare` orders by exact value,
-//! `arithmetic`, `round` and `function` compute, `convert` and `text` change types.
+//! `arithmetic`, `round`, `function` and `trigonometry` (with the digits of `pi`) compute, `convert` and `text` change types.
 
 mod arithmetic;
 mod compare;
@@ -10,8 +10,10 @@ mod convert;
 pub mod decimal;
 mod function;
 mod kind;
+mod pi;
 mod round;
 mod text;
+pub(crate) mod trigonometry;
 
 pub use compare::{Canonical, canonical, compare};
 pub use kind::Number;
