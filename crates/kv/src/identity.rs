@@ -46,7 +46,7 @@ pub fn claim(
         return check(found, directory, engine, format);
     }
     let fail = |e| Error::io(directory, e).with_engine(engine);
-    vfs::ensure_dir(directory).map_err(fail)?;
+    vfs::ensure_private_dir(directory).map_err(fail)?;
     remove_unfinished(directory).map_err(fail)?;
     if !vfs::is_empty(directory).map_err(fail)? {
         let message = format!(

@@ -1,6 +1,8 @@
 //! A server at work: its threads, its sockets, and its orderly end.
 
+use std::fs;
 use std::net::SocketAddr;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
@@ -60,7 +62,9 @@ impl Running {
                 listening.map_err(|error| system(&error))?.pop()
             }
         };
-        let store = Store::open(engine, store_options(&config))?;
+        let options = store_options(&config);
+        clear_temporary(&options.temp_dir).map_err(|error| system(&error))?;
+        let store = Store::open(engine, options)?;
         let server = Arc::new(Server::new(config, port, store)?);
         for (listener, address) in listeners.into_iter().zip(&addresses) {
             let attributes = doc! {"address": address.to_string()};
@@ -243,6 +247,22 @@ fn threads() -> usize {
     std::thread::available_parallelism()
         .map_or(2, usize::from)
         .clamp(2, 16)
+}
+
+/// Remove files that a process left in the folder of temporary files when it ended. Those have no
+/// names where the file system supports that; this is for where it does not.
+fn clear_temporary(directory: &Path) -> std::io::Result<()> {
+    let is_folder = fs::symlink_metadata(directory).is_ok_and(|found| found.is_dir());
+    if !is_folder {
+        return Ok(());
+    }
+    for entry in fs::read_dir(directory)? {
+        let entry = entry?;
+        if !entry.file_type()?.is_dir() {
+            fs::remove_file(entry.path())?;
+        }
+    }
+    Ok(())
 }
 
 fn store_options(config: &Config) -> Options {

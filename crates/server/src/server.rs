@@ -223,6 +223,16 @@ fn warn(config: &Config, log: &Log) {
              data and configuration is unrestricted";
         log.warn_of_start("ACCESS", 22_120, message, doc! {});
     }
+    let others = vfs::permissions_of_others(&config.db_path);
+    if let Ok(others @ 1..) = others {
+        let attributes = doc! {
+            "path": config.db_path.display().to_string(),
+            "permissionsOfOthers": format!("{others:03o}"),
+        };
+        let message = "The data folder is open to other users of this machine; close it with \
+             chmod 700";
+        log.warn_of_start("STORAGE", 9_000_003, message, attributes);
+    }
     if config.tls.mode != TlsMode::Disabled && config.tls.ca_file.is_none() {
         let message = "No client certificate validation can be performed since no CA file has \
              been provided. Please specify an sslCAFile parameter";

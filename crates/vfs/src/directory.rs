@@ -1,8 +1,8 @@
 //! Directories: what they hold and how much room there is.
 
-use std::fs;
+use std::fs::{self, DirBuilder};
 use std::io;
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::Path;
 
 /// What the files below a directory amount to.
@@ -16,12 +16,42 @@ pub struct Usage {
     pub allocated_bytes: u64,
 }
 
-/// Create `directory` and its parents if missing.
+/// Permissions of directories that hold data: their owner's alone.
+const PRIVATE_DIR: u32 = 0o700;
+
+/// Permissions of files that hold data: readable and writable by their owner alone.
+pub const PRIVATE_FILE: u32 = 0o600;
+
+/// Create `directory` and its parents if missing, with the permissions of the umask.
 ///
 /// # Errors
 /// The operating system's; also when something else has that name.
 pub fn ensure_dir(directory: &Path) -> io::Result<()> {
     fs::create_dir_all(directory)
+}
+
+/// Create `directory`, for its owner alone (0700), and its parents, with the permissions of the
+/// umask, if missing. A directory that exists keeps its permissions.
+///
+/// # Errors
+/// The operating system's; also when something else has that name.
+pub fn ensure_private_dir(directory: &Path) -> io::Result<()> {
+    if let Some(parent) = directory.parent() {
+        fs::create_dir_all(parent)?;
+    }
+    match DirBuilder::new().mode(PRIVATE_DIR).create(directory) {
+        // An empty path is the current directory.
+        Err(_) if directory.as_os_str().is_empty() || directory.is_dir() => Ok(()),
+        created => created,
+    }
+}
+
+/// The permission bits of `path` that users other than its owner have; 0 when they have none.
+///
+/// # Errors
+/// The operating system's.
+pub fn permissions_of_others(path: &Path) -> io::Result<u32> {
+    Ok(fs::metadata(path)?.mode() & 0o077)
 }
 
 /// Add up the files below `directory`. Files that vanish meanwhile are passed over.
@@ -99,6 +129,8 @@ pub fn file_system(path: &Path) -> io::Result<FileSystem> {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
     use super::*;
 
     #[test]
@@ -114,6 +146,22 @@ mod tests {
         assert!(free_bytes(dir.path()).unwrap() > 0);
         let whole = file_system(dir.path()).unwrap();
         assert!(whole.used_bytes < whole.total_bytes, "{whole:?}");
+    }
+
+    #[test]
+    fn directories_of_data_are_their_owners_alone() {
+        let dir = tempfile::tempdir().unwrap();
+        let inner = dir.path().join("a/b");
+        ensure_private_dir(&inner).unwrap();
+        assert_eq!(fs::metadata(&inner).unwrap().mode() & 0o777, 0o700);
+        assert_eq!(permissions_of_others(&inner).unwrap(), 0);
+        let loose = fs::Permissions::from_mode(0o750);
+        fs::set_permissions(&inner, loose).unwrap();
+        ensure_private_dir(&inner).unwrap();
+        assert_eq!(permissions_of_others(&inner).unwrap(), 0o050);
+        fs::write(dir.path().join("file"), b"").unwrap();
+        let error = ensure_private_dir(&dir.path().join("file")).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::AlreadyExists);
     }
 
     #[test]

@@ -14,7 +14,10 @@ mod storage;
 
 pub use atomic::{sync_dir, write_atomic};
 pub use device::{DeviceId, device_of};
-pub use directory::{FileSystem, Usage, ensure_dir, file_system, free_bytes, is_empty, usage};
+pub use directory::{
+    FileSystem, PRIVATE_FILE, Usage, ensure_dir, ensure_private_dir, file_system, free_bytes,
+    is_empty, permissions_of_others, usage,
+};
 pub use extents::{FileExtent, extents_of};
 pub use lock::DirLock;
 pub use real::RealVfs;

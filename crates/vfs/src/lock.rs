@@ -2,9 +2,12 @@
 
 use std::fs::{File, OpenOptions};
 use std::io;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 use rustix::fs::{FlockOperation, flock};
+
+use crate::directory::PRIVATE_FILE;
 
 /// Holds a directory for this handle alone (`flock` on [`DirLock::FILE`] in it), until dropped.
 /// The kernel releases it when the process ends, however it ends.
@@ -28,6 +31,7 @@ impl DirLock {
             .create(true)
             .write(true)
             .truncate(false)
+            .mode(PRIVATE_FILE)
             .open(path)?;
         flock(&file, FlockOperation::NonBlockingLockExclusive)?;
         Ok(DirLock { file })

@@ -1,12 +1,15 @@
 //! A file of records that do not fit into memory: written once, then read once.
 //!
-//! The file has no name (it is unlinked as soon as it is open), so that nothing is left behind
-//! however the process ends. A record is its length (4 bytes, little-endian) and its bytes.
+//! The file never has a name (`O_TMPFILE`) where the file system supports that. Elsewhere it is
+//! created under a random name that must not exist before (`O_EXCL`, which follows no symbolic
+//! link) and unlinked at once. So nothing is left behind however the process ends, and no other
+//! user can open it, or put a file of theirs in its place. A record is its length (4 bytes,
+//! little-endian) and its bytes.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{DirBuilder, File, Permissions};
 use std::io::{self, BufReader, BufWriter, Read, Seek, Write};
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::Path;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use query::{Code, Error, Result};
 
@@ -14,8 +17,6 @@ use query::{Code, Error, Result};
 const BUFFER: usize = 256 * 1024;
 /// The largest record: a document and some.
 const RECORD_MAX: usize = 64 * 1024 * 1024;
-
-static NEXT: AtomicU64 = AtomicU64::new(0);
 
 /// A file being written or read.
 pub(crate) struct SpillFile {
@@ -29,23 +30,18 @@ enum State {
 }
 
 impl SpillFile {
-    /// An empty file in `directory`, which is made if it is absent.
+    /// An empty file in `directory`, which is made, for its owner alone, if it is missing.
     ///
     /// # Errors
     /// As the operating system's.
     pub(crate) fn create(directory: &Path) -> Result<SpillFile> {
         let open = || -> io::Result<File> {
-            fs::create_dir_all(directory)?;
-            let number = NEXT.fetch_add(1, Ordering::Relaxed);
-            let path = directory.join(format!("spill-{}-{number}", std::process::id()));
-            let mut options = OpenOptions::new();
-            let file = options
-                .read(true)
-                .write(true)
-                .create(true)
-                .truncate(true)
-                .open(&path)?;
-            fs::remove_file(&path)?;
+            DirBuilder::new()
+                .recursive(true)
+                .mode(0o700)
+                .create(directory)?;
+            let file = tempfile::tempfile_in(directory)?;
+            file.set_permissions(Permissions::from_mode(0o600))?;
             Ok(file)
         };
         let file = open().map_err(|error| failed("create a temporary file", &error))?;
@@ -136,7 +132,25 @@ fn too_long(length: usize) -> Error {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+    use std::os::unix::fs::MetadataExt;
+
     use super::*;
+
+    #[test]
+    fn a_spill_file_has_no_name_and_only_its_owner_may_use_it() {
+        let outer = tempfile::tempdir().unwrap();
+        let directory = outer.path().join("_tmp");
+        let mut file = SpillFile::create(&directory).unwrap();
+        file.append(b"secret").unwrap();
+        assert_eq!(fs::metadata(&directory).unwrap().mode() & 0o777, 0o700);
+        assert_eq!(fs::read_dir(&directory).unwrap().count(), 0);
+        let State::Writing(file) = &file.state else {
+            panic!("it is being written");
+        };
+        let found = file.get_ref().metadata().unwrap();
+        assert_eq!((found.nlink(), found.mode() & 0o777), (0, 0o600));
+    }
 
     #[test]
     fn records_come_back_in_order_and_no_file_stays() {

@@ -26,7 +26,7 @@ pub(super) fn backup(
         let error = Error::new(ErrorKind::Exists, message).with_engine(NAME);
         return Err(error.with_operation("backup").with_path(directory));
     }
-    vfs::ensure_dir(directory).map_err(|e| fail(directory, e))?;
+    vfs::ensure_private_dir(directory).map_err(|e| fail(directory, e))?;
     let copied = engine.db.backup(directory, &mut watching(watch));
     let copied = copied.map(ended).map_err(convert)?;
     if copied == Compaction::Complete {

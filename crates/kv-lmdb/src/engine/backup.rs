@@ -36,7 +36,7 @@ pub(super) fn backup(
     if watch(begin) == Flow::Cancel {
         return Ok(Compaction::Cancelled);
     }
-    vfs::ensure_dir(directory).map_err(fail)?;
+    vfs::ensure_private_dir(directory).map_err(fail)?;
     let option = if store.settings.backup_compact {
         CompactionOption::Enabled
     } else {

@@ -40,7 +40,7 @@ pub(super) fn backup(
     if watch(progress) == Flow::Cancel {
         return Ok(Compaction::Cancelled);
     }
-    vfs::ensure_dir(directory).map_err(|e| io(directory, e))?;
+    vfs::ensure_private_dir(directory).map_err(|e| io(directory, e))?;
     let copied = store.db.copy_to(&directory.join(SUBDIRECTORY));
     copied.map_err(|s| store.write_error(s, "backup").with_path(directory))?;
     let own = store.directory.join(identity::FILE);

@@ -92,7 +92,7 @@ pub(crate) fn open(
     settings.fix(&identity.options, options.own.contains_key(FIXED))?;
     let lock = lock(directory)?;
     let path = directory.join(SUBDIRECTORY);
-    vfs::ensure_dir(&path).map_err(|e| Error::io(&path, e).with_engine(NAME))?;
+    vfs::ensure_private_dir(&path).map_err(|e| Error::io(&path, e).with_engine(NAME))?;
     let tuning = Tuning::new(settings, options, info_log::logger(&path));
     let (db, catalog) = open_trees(&path, &tuning)?;
     let syncer = if options.log {

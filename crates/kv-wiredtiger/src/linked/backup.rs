@@ -32,7 +32,7 @@ pub(super) fn run(
             .with_path(target));
     }
     let home = target.join(HOME);
-    vfs::ensure_dir(&home).map_err(|e| failed(&home, e))?;
+    vfs::ensure_private_dir(&home).map_err(|e| failed(&home, e))?;
     let result = copy_all(shared, &home, watch).and_then(|ended| {
         if ended == Compaction::Complete {
             adopt(source, target)?;

@@ -68,7 +68,7 @@ fn open_with(directory: &Path, options: &EngineOptions, config: Config) -> Resul
     }
     let lock = DirLock::acquire(directory).map_err(|source| locked(directory, source))?;
     let home = directory.join(HOME);
-    vfs::ensure_dir(&home).map_err(|e| Error::io(&home, e).with_engine(NAME))?;
+    vfs::ensure_private_dir(&home).map_err(|e| Error::io(&home, e).with_engine(NAME))?;
 
     let connection = Connection::open(&home, &config.connection());
     let connection = connection.map_err(|fault| opening(fault).with_path(&home))?;

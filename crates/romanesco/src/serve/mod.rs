@@ -3,12 +3,15 @@
 mod args;
 mod background;
 
-use std::fs;
-use std::io;
+use std::fs::{self, OpenOptions};
+use std::io::{self, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::Path;
 use std::sync::Arc;
 
 use kv::Engine;
-use rustix::process::{Signal, set_parent_process_death_signal};
+use rustix::fs::Mode;
+use rustix::process::{Signal, set_parent_process_death_signal, umask};
 use server::{Config, Running, Signals};
 
 pub(crate) use args::Args;
@@ -41,8 +44,18 @@ fn wait_for_word() -> Result<(), String> {
     }
 }
 
+/// Write the process id into a file of its owner's alone.
+fn write_pid(path: &Path) -> io::Result<()> {
+    let mut options = OpenOptions::new();
+    options.create(true).write(true).truncate(true);
+    let mut file = options.mode(vfs::PRIVATE_FILE).open(path)?;
+    writeln!(file, "{}", std::process::id())
+}
+
 /// Serve until told to end.
 pub(crate) fn run(args: &Args) -> Result<(), String> {
+    // Engines create files by their own means: 0600 and 0700 for all of them.
+    umask(Mode::from_raw_mode(0o077));
     let mut config = args.config()?;
     if args.supervised {
         wait_for_word()?;
@@ -58,8 +71,7 @@ pub(crate) fn run(args: &Args) -> Result<(), String> {
     let engine = open(&mut config)?;
     let pid_file = config.pid_file.clone();
     if let Some(path) = &pid_file {
-        fs::write(path, format!("{}\n", std::process::id()))
-            .map_err(|error| format!("{}: {error}", path.display()))?;
+        write_pid(path).map_err(|error| format!("{}: {error}", path.display()))?;
     }
     let running = Running::start(config, engine).map_err(|error| error.message)?;
     if forks {

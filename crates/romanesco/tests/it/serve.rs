@@ -1,9 +1,10 @@
 //! The server as a process: in the background, and told what cannot be.
 
 use std::fs;
-use std::io::{Read as _, Write as _};
+use std::io::{self, Read as _, Write as _};
 use std::net::TcpStream;
-use std::path::Path;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -113,19 +114,24 @@ fn insert() -> Vec<u8> {
     [&head[..], &[0], &body].concat()
 }
 
+fn connect(port: u64) -> TcpStream {
+    TcpStream::connect(("127.0.0.1", u16::try_from(port).unwrap())).unwrap()
+}
+
+/// Send a message and take the reply.
+fn exchange(stream: &mut TcpStream, message: &[u8]) -> io::Result<()> {
+    stream.write_all(message)?;
+    let mut length = [0; 4];
+    stream.read_exact(&mut length)?;
+    let length = usize::try_from(i32::from_le_bytes(length)).unwrap();
+    stream.read_exact(&mut vec![0; length - 4])
+}
+
 /// Insert until the server is gone.
 fn busy(port: u64, done: &AtomicU64) {
-    let port = u16::try_from(port).unwrap();
-    let mut stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
+    let mut stream = connect(port);
     let insert = insert();
-    let mut exchange = || {
-        stream.write_all(&insert)?;
-        let mut length = [0; 4];
-        stream.read_exact(&mut length)?;
-        let length = usize::try_from(i32::from_le_bytes(length)).unwrap();
-        stream.read_exact(&mut vec![0; length - 4])
-    };
-    while exchange().is_ok() {
+    while exchange(&mut stream, &insert).is_ok() {
         done.fetch_add(1, Ordering::Relaxed);
     }
 }
@@ -166,6 +172,86 @@ fn with_busy_clients_it_ends_in_order() {
     fs::remove_file(place.path("server.log")).unwrap();
     let mut again = Foreign::start(&place, "");
     assert_eq!(terminated(&mut again), Some(0));
+}
+
+/// The permission bits of a path.
+fn mode(path: &Path) -> u32 {
+    fs::metadata(path).unwrap().permissions().mode() & 0o777
+}
+
+/// The files and directories in and below a directory, itself included.
+fn below(directory: &Path) -> Vec<PathBuf> {
+    let mut found = vec![directory.to_owned()];
+    for entry in fs::read_dir(directory).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            found.extend(below(&path));
+        } else {
+            found.push(path);
+        }
+    }
+    found
+}
+
+#[test]
+fn what_a_server_creates_is_its_owners_alone() {
+    let engines: &[&str] = if cfg!(feature = "lmdb") {
+        &["betree", "lmdb"]
+    } else {
+        &["betree"]
+    };
+    for engine in engines {
+        let place = Place::new();
+        let line = format!(
+            "umask 000 && exec \"$0\" serve --storageEngine {engine} --dbpath db --port 0 \
+             --logpath server.log --pidfilepath server.pid"
+        );
+        let mut command = place.outside("sh");
+        command.args(["-c", &line, env!("CARGO_BIN_EXE_romanesco")]);
+        let mut server = Foreign::listening(&place, command);
+        exchange(&mut connect(server.port), &insert()).unwrap();
+        let logs = || {
+            let names = place.names(".").into_iter();
+            names.filter(|n| n.starts_with("server.log")).count()
+        };
+        kill_process(Pid::from_child(&server.child), Signal::USR1).unwrap();
+        wait_for("the log to be rotated", || logs() == 2);
+        let mut files = 0;
+        for path in below(&place.path("")) {
+            if path == place.path("") || path.starts_with(place.path("state")) {
+                continue;
+            }
+            let expected = if path.is_dir() { 0o700 } else { 0o600 };
+            files += usize::from(path.is_file());
+            assert_eq!(mode(&path), expected, "{engine}: {}", path.display());
+        }
+        // Two logs, the pid file, and what the engine has.
+        assert!(5 < files, "{engine}: only {files} files");
+        assert_eq!(terminated(&mut server), Some(0));
+    }
+}
+
+#[test]
+fn a_data_folder_that_is_open_to_others_is_named_and_left_alone() {
+    let place = Place::new();
+    let folder = place.path("db");
+    fs::create_dir(&folder).unwrap();
+    let left = folder.join("_tmp");
+    for (permissions, warned) in [(0o755, true), (0o700, false)] {
+        fs::set_permissions(&folder, fs::Permissions::from_mode(permissions)).unwrap();
+        let mut server = Foreign::start(&place, "");
+        assert_eq!(terminated(&mut server), Some(0));
+        let log = fs::read_to_string(place.path("server.log")).unwrap();
+        let message = "The data folder is open to other users of this machine";
+        assert_eq!(log.contains(message), warned, "{log}");
+        assert_eq!(mode(&folder), permissions);
+        // The second start removes what the first left.
+        let kept = fs::read_dir(&left).map_or(0, Iterator::count);
+        assert_eq!(kept, 0);
+        fs::create_dir_all(&left).unwrap();
+        fs::write(left.join("spill-1-0"), b"of a process that ended").unwrap();
+        fs::remove_file(place.path("server.log")).unwrap();
+    }
 }
 
 #[test]

@@ -3,7 +3,7 @@
 
 use std::fs;
 use std::path::Path;
-use std::process::Child;
+use std::process::{Child, Command};
 
 use rustix::process::Signal;
 
@@ -26,6 +26,11 @@ impl Foreign {
         command
             .args("serve --dbpath db --port 0 --logpath server.log".split(' '))
             .args(more.split_whitespace());
+        Foreign::listening(place, command)
+    }
+
+    /// Run `command`, a server that logs to `server.log`, and wait until it listens.
+    pub(crate) fn listening(place: &Place, mut command: Command) -> Foreign {
         let child = command.spawn().unwrap();
         let mut port = None;
         wait_for("the server to listen", || {

@@ -5,6 +5,7 @@
 use std::collections::VecDeque;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
 use bson::{Bson, Document};
@@ -172,7 +173,8 @@ impl Log {
 
 fn open_file(path: &Path, append: bool) -> io::Result<File> {
     let mut options = OpenOptions::new();
-    options.create(true).write(true);
+    // Log lines hold commands, and so data.
+    options.create(true).write(true).mode(vfs::PRIVATE_FILE);
     if append {
         options.append(true);
     } else {

@@ -18,10 +18,12 @@ use rustix::io::Errno;
 use self::bounce::Pool;
 use self::file::RealFile;
 use crate::atomic::sync_dir;
+use crate::directory::{PRIVATE_FILE, ensure_private_dir};
 use crate::lock::DirLock;
 use crate::storage::{File, Held, Open, Site, Vfs};
 
-/// Real files. Cheap; one per store is fine.
+/// Real files. Cheap; one per store is fine. Files and directories it creates are their owner's
+/// alone (0600, 0700); existing ones keep their permissions.
 pub struct RealVfs {
     pool: Arc<Pool>,
     origin: Instant,
@@ -49,7 +51,11 @@ impl Held for DirLock {}
 impl Vfs for RealVfs {
     fn open(&self, _site: Site, path: &Path, how: Open) -> io::Result<Box<dyn File>> {
         let mut options = OpenOptions::new();
-        options.read(true).write(true).truncate(false);
+        options
+            .read(true)
+            .write(true)
+            .truncate(false)
+            .mode(PRIVATE_FILE);
         let buffered = options.clone().create(how.create).open(path)?;
         let direct = if how.direct {
             open_direct(&mut options, path)?
@@ -77,7 +83,7 @@ impl Vfs for RealVfs {
             let Some(parent) = at.parent() else { break };
             at = parent;
         }
-        fs::create_dir_all(directory)?;
+        ensure_private_dir(directory)?;
         for created in missing.iter().rev() {
             created.parent().map_or(Ok(()), sync_dir)?;
         }
