@@ -133,10 +133,7 @@ mod switch {
         (Plant::ReplayNotCopied, "replay-not-copied"),
         (Plant::ScanSkipsFirst, "scan-skips-first"),
         (Plant::FreeTwice, "free-twice"),
-        (
-            Plant::AbsorbIgnoresSharedRuns,
-            "absorb-ignores-shared-runs",
-        ),
+        (Plant::AbsorbIgnoresSharedRuns, "absorb-ignores-shared-runs"),
     ];
 
     /// The names of all plants.

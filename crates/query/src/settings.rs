@@ -7,7 +7,7 @@ use bson::DateTime;
 use crate::collation::Collator;
 use crate::expr::{Scope, Variables};
 
-/// The collation, the variables and the time of an operation.
+/// The collation, the variables, the time and the database of an operation.
 #[derive(Debug, Clone)]
 pub struct Settings {
     /// How strings compare; none compares bytes.
@@ -16,6 +16,10 @@ pub struct Settings {
     pub variables: Variables,
     /// When the operation began.
     pub now: DateTime,
+    /// The database of collections that stages name without one (default: none, which leaves it to
+    /// [`crate::stage::Target::resolve`]). Pipelines within `$lookup`, `$unionWith` and views have
+    /// that of the collection they read.
+    pub database: Option<Arc<str>>,
 }
 
 impl Default for Settings {
@@ -26,6 +30,7 @@ impl Default for Settings {
             collator: None,
             variables: Variables::at(now),
             now,
+            database: None,
         }
     }
 }
@@ -38,7 +43,17 @@ impl Settings {
             collator: None,
             variables: Variables::at(now),
             now,
+            database: None,
         }
+    }
+
+    /// The same for a pipeline that reads a collection of `database`.
+    #[must_use]
+    pub fn within(mut self, database: &str) -> Settings {
+        if self.database.as_deref() != Some(database) {
+            self.database = Some(Arc::from(database));
+        }
+        self
     }
 
     /// The scope in which expressions of the operation are parsed.

@@ -455,7 +455,12 @@ enum Kind {
 impl Kind {
     /// Where a record begins.
     fn place(self, number: u64) -> u64 {
-        number * if self == Kind::SharesSectors { 16 } else { 4096 }
+        number
+            * if self == Kind::SharesSectors {
+                16
+            } else {
+                4096
+            }
     }
 }
 
@@ -572,8 +577,12 @@ fn a_disk_that_lies_about_writes_is_caught() {
 
 #[test]
 fn the_same_seed_gives_the_same_trace() {
-    let one: Vec<_> = (0..20).map(|seed| generations(seed, Kind::Honest)).collect();
-    let two: Vec<_> = (0..20).map(|seed| generations(seed, Kind::Honest)).collect();
+    let one: Vec<_> = (0..20)
+        .map(|seed| generations(seed, Kind::Honest))
+        .collect();
+    let two: Vec<_> = (0..20)
+        .map(|seed| generations(seed, Kind::Honest))
+        .collect();
     assert_eq!(one, two);
     let distinct: std::collections::BTreeSet<u64> = one.iter().map(|(_, hash)| *hash).collect();
     assert_eq!(distinct.len(), 20);

@@ -42,7 +42,7 @@ impl Store {
             used_for: UsedFor::Documents,
             verbosity,
         };
-        let (found, pipeline) = with_view(self, op, &mut |view| {
+        let (found, pipeline, _) = with_view(self, op, &mut |view| {
             let pipeline = parse(ns, request, view)?;
             resolve(view, ns, pipeline)
         })?;

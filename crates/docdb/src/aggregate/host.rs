@@ -24,7 +24,7 @@ use crate::write::InsertOptions;
 const WRITE_BATCH: usize = 500;
 
 /// What the server reports for stages that storage knows nothing of.
-pub type Report<'r> = &'r dyn Fn(&Statistics) -> Result<Vec<Document>>;
+pub type Report<'r> = &'r dyn Fn(&Namespace, &Statistics) -> Result<Vec<Document>>;
 
 /// The host of a pipeline for the time of one batch.
 pub(super) struct PipelineHost<'h, 'v> {
@@ -49,9 +49,12 @@ impl PipelineHost<'_, '_> {
         first: bool,
     ) -> Result<Box<dyn Rows>> {
         if pipeline.has_source() {
-            return build(pipeline.optimize(), Box::new(Listed::new(Vec::new())));
+            return self.open_source(ns, pipeline);
         }
-        let (found, pipeline) = resolve(self.view, ns, pipeline)?;
+        let (found, pipeline, ns) = resolve(self.view, ns, pipeline)?;
+        if pipeline.has_source() {
+            return self.open_source(&ns, pipeline);
+        }
         let Some(collection) = found else {
             if first {
                 self.view.op().plan("EOF");
@@ -74,6 +77,38 @@ impl PipelineHost<'_, '_> {
         };
         let input = self.sources.add(self.view.op(), read);
         build(rest, Box::new(input))
+    }
+
+    /// The rows of a pipeline that reads no collection. What the server reports is about `ns`,
+    /// which need not be that of the command.
+    fn open_source(&mut self, ns: &Namespace, pipeline: Pipeline) -> Result<Box<dyn Rows>> {
+        let Some(Stage::Statistics(statistics)) = pipeline.stages().first() else {
+            return build(pipeline.optimize(), Box::new(Listed::default()));
+        };
+        let reported = self.report_of(ns, statistics)?;
+        let rows = reported.into_iter().map(Row::from_document).collect();
+        let settings = pipeline.settings().clone();
+        let rest = pipeline.into_stages().into_iter().skip(1).collect();
+        let rest = Pipeline::from_stages(rest, &settings);
+        build(rest.optimize(), Box::new(Listed::new(rows)))
+    }
+
+    fn report_of(&self, ns: &Namespace, statistics: &Statistics) -> Result<Vec<Document>> {
+        let store = self.view.store();
+        match statistics {
+            Statistics::IndexStats => super::statistics::index_stats(store, ns, self.report),
+            Statistics::CollStats(options) => {
+                super::statistics::coll_stats(store, ns, options, self.report)
+            }
+            Statistics::PlanCacheStats => super::statistics::plan_cache(store, ns),
+            other => match self.report {
+                Some(report) => report(ns, other),
+                None => Err(Error::new(
+                    Code::COMMAND_NOT_SUPPORTED,
+                    format!("{} is not supported here", other.name()),
+                )),
+            },
+        }
     }
 
     fn insert(&self, ns: &Namespace, documents: &mut Vec<RawDocumentBuf>) -> Result<()> {
@@ -111,23 +146,24 @@ pub(crate) fn is_temporary(ns: &Namespace) -> bool {
     number.is_some_and(|n| n.len() == 16 && n.bytes().all(|b| b.is_ascii_hexdigit()))
 }
 
-/// The collection behind a name, with the pipelines of views before this one.
+/// The collection behind a name, with the pipelines of views before this one, and its name.
 pub(super) fn resolve(
     view: &View<'_>,
     ns: &Namespace,
     mut pipeline: Pipeline,
-) -> Result<(Option<Arc<Collection>>, Pipeline)> {
+) -> Result<(Option<Arc<Collection>>, Pipeline, Namespace)> {
     let mut ns = ns.clone();
     for _ in 0..VIEW_DEPTH {
         let options = match view.store().named(view.op(), &ns)? {
-            None => return Ok((None, pipeline)),
-            Some(Named::Collection(collection)) => return Ok((Some(collection), pipeline)),
+            None => return Ok((None, pipeline, ns)),
+            Some(Named::Collection(collection)) => return Ok((Some(collection), pipeline, ns)),
             Some(Named::View(options)) => options,
         };
         let Some(of) = &options.view else {
-            return Ok((None, pipeline));
+            return Ok((None, pipeline, ns));
         };
-        let settings = pipeline.settings().clone();
+        // A view reads its own database, whichever the command is sent to.
+        let settings = pipeline.settings().clone().within(&ns.db);
         let stages = Pipeline::parse(&of.pipeline, &settings)?;
         pipeline = pipeline.behind(stages)?;
         ns = Namespace::new(ns.db, of.on.as_str())?;
@@ -275,21 +311,7 @@ impl Host for PipelineHost<'_, '_> {
     }
 
     fn statistics(&mut self, statistics: &Statistics) -> Result<Vec<Document>> {
-        let store = self.view.store();
-        match statistics {
-            Statistics::IndexStats => super::statistics::index_stats(store, self.ns, self.report),
-            Statistics::CollStats(options) => {
-                super::statistics::coll_stats(store, self.ns, options, self.report)
-            }
-            Statistics::PlanCacheStats => super::statistics::plan_cache(store, self.ns),
-            other => match self.report {
-                Some(report) => report(other),
-                None => Err(Error::new(
-                    Code::COMMAND_NOT_SUPPORTED,
-                    format!("{} is not supported here", other.name()),
-                )),
-            },
-        }
+        self.report_of(self.ns, statistics)
     }
 
     fn random(&mut self) -> u64 {

@@ -167,7 +167,8 @@ fn parse(ns: &Namespace, request: &AggregateRequest, view: &View<'_>) -> Result<
         ns,
         request.collation.as_deref(),
         request.variables.as_ref(),
-    )?;
+    )?
+    .within(&ns.db);
     let pipeline = Pipeline::parse_raw(&request.pipeline, &settings)?;
     if ns.is_collectionless() && !pipeline.has_source() {
         return Err(Error::new(

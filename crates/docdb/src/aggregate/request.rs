@@ -1,6 +1,11 @@
 //! What `aggregate` is asked.
 
 use bson::{Bson, Document, RawArrayBuf, RawDocumentBuf};
+use query::pipeline::{Access, Pipeline};
+use query::{Namespace, Result};
+
+use crate::find::Collated;
+use crate::op::Op;
 
 /// The arguments of `aggregate`, with MongoDB's names and defaults.
 #[derive(Debug, Clone)]
@@ -19,6 +24,18 @@ pub struct AggregateRequest {
     pub variables: Option<Document>,
     /// Whether `$out` and `$merge` write documents that a validator refuses (default: false).
     pub bypass_validation: bool,
+}
+
+impl AggregateRequest {
+    /// What the pipeline uses on `ns`, from the stages that [`crate::Store::aggregate`] runs. The
+    /// pipelines of views are not among them.
+    ///
+    /// # Errors
+    /// What is wrong with the pipeline; `InvalidNamespace` for a collection that cannot be.
+    pub fn accesses(&self, op: &Op<'_>, ns: &Namespace) -> Result<Vec<Access>> {
+        let settings = Collated::default().settings(op, self.variables.as_ref())?;
+        Pipeline::parse_raw(&self.pipeline, &settings.within(&ns.db))?.accesses(ns)
+    }
 }
 
 impl Default for AggregateRequest {

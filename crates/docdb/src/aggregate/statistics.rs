@@ -25,7 +25,7 @@ pub(super) fn coll_stats(
     for (name, value) in options {
         match name.as_str() {
             "latencyStats" => {
-                report.insert("latencyStats", latencies(asked, options)?);
+                report.insert("latencyStats", latencies(asked, ns, options)?);
             }
             "storageStats" => {
                 report.insert("storageStats", storage(store, ns, value)?);
@@ -59,7 +59,7 @@ pub(super) fn index_stats(
 ) -> Result<Vec<Document>> {
     let mut rows = store.index_stats(ns)?;
     let told = match asked {
-        Some(report) => report(&Statistics::IndexStats)?,
+        Some(report) => report(ns, &Statistics::IndexStats)?,
         None => Vec::new(),
     };
     for row in &mut rows {
@@ -69,9 +69,9 @@ pub(super) fn index_stats(
 }
 
 /// How long commands took, which who runs them knows.
-fn latencies(asked: Option<Report<'_>>, options: &Document) -> Result<Document> {
+fn latencies(asked: Option<Report<'_>>, ns: &Namespace, options: &Document) -> Result<Document> {
     let told = match asked {
-        Some(report) => report(&Statistics::CollStats(options.clone()))?,
+        Some(report) => report(ns, &Statistics::CollStats(options.clone()))?,
         None => Vec::new(),
     };
     let zero = || doc! { "latency": 0_i64, "ops": 0_i64 };

@@ -3,7 +3,7 @@
 //! A chain of views ends in a collection, or in a name there is nothing of, after at most
 //! [`VIEW_DEPTH`] steps. Whoever checks a definition holds the lock of changes until it is stored.
 
-use query::pipeline::Pipeline;
+use query::pipeline::{Access, Pipeline};
 use query::settings::Settings;
 use query::{Code, Error, Namespace, Result};
 
@@ -12,6 +12,23 @@ use crate::collection::View;
 use crate::limits::VIEW_DEPTH;
 use crate::store::Store;
 
+impl View {
+    fn parse(&self, database: &str) -> Result<Pipeline> {
+        Pipeline::parse(&self.pipeline, &Settings::default().within(database))
+    }
+
+    /// What a view of `database` uses, the collection that it is on first.
+    ///
+    /// # Errors
+    /// What is wrong with the pipeline; `InvalidNamespace` for a collection that cannot be.
+    pub fn accesses(&self, database: &str) -> Result<Vec<Access>> {
+        let on = Namespace::new(database, self.on.as_str())?;
+        let mut found = vec![Access::Read(on.clone())];
+        found.extend(self.parse(database)?.accesses(&on)?);
+        Ok(found)
+    }
+}
+
 impl Store {
     /// Whether `ns` may be the view `view`.
     ///
@@ -19,7 +36,7 @@ impl Store {
     /// `GraphContainsCycle`, `ViewDepthLimitExceeded`, `OptionNotSupportedOnView` for pipelines
     /// that write; what is wrong with the pipeline.
     pub(crate) fn check_view(&self, ns: &Namespace, view: &View) -> Result<()> {
-        let pipeline = Pipeline::parse(&view.pipeline, &Settings::default())?;
+        let pipeline = view.parse(&ns.db)?;
         if pipeline.writes() {
             return Err(Error::new(
                 Code::OPTION_NOT_SUPPORTED_ON_VIEW,

@@ -288,7 +288,7 @@ fn an_out_that_is_killed_leaves_nothing() {
         let trees = lab.store.engine().trees().unwrap();
         let op = op();
         let killed = Arc::clone(&op.killed);
-        let report = move |_: &Statistics| {
+        let report = move |_: &query::Namespace, _: &Statistics| {
             killed.store(11601, Ordering::Relaxed);
             Ok(vec![doc! { "_id": "new" }])
         };

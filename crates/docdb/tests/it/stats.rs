@@ -70,7 +70,7 @@ fn the_mean_size_of_a_database_is_exact() {
 fn who_runs_the_store_tells_its_host() {
     on_each(|lab| {
         lab.insert(&ns("c"), &[doc! { "_id": 1 }]);
-        let report = |what: &Statistics| {
+        let report = |_: &query::Namespace, what: &Statistics| {
             assert_eq!(what, &Statistics::IndexStats);
             Ok(vec![doc! { "host": "here:1" }])
         };

@@ -29,9 +29,16 @@ impl Pipeline {
     /// may have several conditions on one field (`{a: .., a: ..}`), of which a tree keeps the last.
     ///
     /// # Errors
-    /// `TypeMismatch` for stages that are no objects, 40323 for those with several names, 40324 for
-    /// unknown ones, 40601 and 40602 for misplaced ones, and those of the stages.
+    /// `TypeMismatch` for stages that are no objects, 40323 for those with several names, 40413 for
+    /// options of stages that are given twice, 40324 for unknown stages, 40601 and 40602 for
+    /// misplaced ones, and those of the stages.
     pub fn parse_raw(stages: &RawArray, settings: &Settings) -> Result<Pipeline> {
+        super::raw::check(stages)?;
+        Pipeline::parse_checked(stages, settings)
+    }
+
+    /// As [`Pipeline::parse_raw`] of stages whose options are known to be given once.
+    pub(crate) fn parse_checked(stages: &RawArray, settings: &Settings) -> Result<Pipeline> {
         let mut parsed = Vec::new();
         for (at, stage) in stages.into_iter().enumerate() {
             if at >= MAX_STAGES {

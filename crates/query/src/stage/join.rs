@@ -4,7 +4,7 @@
 //! parsed again with their values for each document: then every part of it, filters included, knows
 //! the values, so that they can be found through an index.
 
-use std::collections::HashSet;
+use std::sync::Arc;
 
 use bson::{Bson, Document, RawArray, RawArrayBuf, RawBsonRef, RawDocument};
 
@@ -14,7 +14,7 @@ use crate::expr::{Dependencies, Expr, FieldPath, Variables, no_sort_key};
 use crate::filter::Filter;
 use crate::number::Number;
 use crate::path::Path;
-use crate::pipeline::Pipeline;
+use crate::pipeline::{Pipeline, distinct};
 use crate::settings::Settings;
 use crate::value::type_name;
 use crate::{Code, Error, Result, show};
@@ -24,6 +24,8 @@ use crate::{Code, Error, Result, show};
 pub struct SubPipeline {
     stages: RawArrayBuf,
     settings: Settings,
+    /// The stages, parsed with the variables null.
+    parsed: Arc<Pipeline>,
 }
 
 impl SubPipeline {
@@ -38,11 +40,7 @@ impl SubPipeline {
         for (name, _) in variables {
             with.variables.set(name, Some(Bson::Null));
         }
-        let sub = SubPipeline {
-            stages: stages.to_owned(),
-            settings: settings.clone(),
-        };
-        let parsed = Pipeline::parse_raw(stages, &with)?;
+        let parsed = Pipeline::parse_checked(stages, &with)?;
         if let Some(writer) = parsed.stages().iter().find(|stage| stage.writes()) {
             return Err(Error::location(
                 51_047,
@@ -52,7 +50,17 @@ impl SubPipeline {
                 ),
             ));
         }
-        Ok(sub)
+        Ok(SubPipeline {
+            stages: stages.to_owned(),
+            settings: settings.clone(),
+            parsed: Arc::new(parsed),
+        })
+    }
+
+    /// The pipeline with its variables null, for what does not depend on their values.
+    #[must_use]
+    pub fn parsed(&self) -> &Pipeline {
+        &self.parsed
     }
 
     /// The pipeline with the values of its variables.
@@ -64,7 +72,7 @@ impl SubPipeline {
         for (name, value) in variables {
             settings.variables.set(name, value.clone());
         }
-        Pipeline::parse_raw(&self.stages, &settings)
+        Pipeline::parse_checked(&self.stages, &settings)
     }
 
     /// Whether it begins with a stage that reads no collection.
@@ -130,10 +138,12 @@ impl Lookup {
             Some(Bson::Document(variables)) => parse_let(variables, settings)?,
             Some(other) => return Err(wrong_type("let", "an object", other)),
         };
+        let from = parse_from(spec)?.map(|from| from.within(settings));
         let pipeline = match raw.get("pipeline")? {
             None => None,
             Some(RawBsonRef::Array(stages)) => {
-                Some(SubPipeline::parse("$lookup", stages, &variables, settings)?)
+                let own = inner_settings(from.as_ref(), settings);
+                Some(SubPipeline::parse("$lookup", stages, &variables, &own)?)
             }
             Some(_) => {
                 return Err(Error::type_mismatch(
@@ -150,7 +160,6 @@ impl Lookup {
         let Some(r#as) = text(spec, "as")? else {
             return Err(Error::parse("must specify 'as' field for a $lookup"));
         };
-        let from = parse_from(spec)?;
         if from.is_none() && !pipeline.as_ref().is_some_and(SubPipeline::has_source) {
             return Err(Error::parse("must specify 'from' field for a $lookup"));
         }
@@ -188,21 +197,8 @@ impl Lookup {
 /// # Errors
 /// 40413 for an option that is given twice.
 fn options(stage: &str, raw: &RawDocument) -> Result<Document> {
-    let options = Document::try_from(raw)?;
-    let mut seen = HashSet::new();
-    for element in raw {
-        let (name, _) = element?;
-        if !seen.insert(name.as_str()) {
-            return Err(Error::location(
-                40_413,
-                format!(
-                    "BSON field '{stage}.{}' is a duplicate field",
-                    name.as_str()
-                ),
-            ));
-        }
-    }
-    Ok(options)
+    distinct(stage, raw)?;
+    Ok(Document::try_from(raw)?)
 }
 
 fn parse_on(spec: &Document, has_pipeline: bool) -> Result<Option<(FieldPath, Path)>> {
@@ -218,6 +214,15 @@ fn parse_on(spec: &Document, has_pipeline: bool) -> Result<Option<(FieldPath, Pa
         }
         (None, None) if has_pipeline => Ok(None),
         _ => Err(Error::parse(message)),
+    }
+}
+
+/// The settings of a pipeline that reads `from`.
+fn inner_settings(from: Option<&Target>, settings: &Settings) -> Settings {
+    let database = from.and_then(|from| from.db.as_deref());
+    match database {
+        Some(database) => settings.clone().within(database),
+        None => settings.clone(),
     }
 }
 
@@ -333,7 +338,7 @@ impl GraphLookup {
         let connect_to = required("connectToField")?;
         FieldPath::parse(connect_to)?;
         Ok(GraphLookup {
-            from: Target::local(required("from")?),
+            from: Target::local(required("from")?).within(settings),
             r#as: FieldPath::parse(required("as")?)?,
             start_with: Expr::parse(
                 spec.get("startWith").ok_or_else(missing)?,
@@ -428,12 +433,12 @@ impl UnionWith {
     pub fn parse(spec: RawBsonRef<'_>, settings: &Settings) -> Result<UnionWith> {
         let none = RawArrayBuf::new();
         let (coll, stages): (Option<Target>, &RawArray) = match spec {
-            RawBsonRef::String(coll) => (Some(Target::local(coll)), &none),
+            RawBsonRef::String(coll) => (Some(Target::local(coll).within(settings)), &none),
             RawBsonRef::Document(raw) => {
                 let options = options("$unionWith", raw)?;
                 let coll = match options.get("coll") {
                     None => None,
-                    Some(Bson::String(coll)) => Some(Target::local(coll)),
+                    Some(Bson::String(coll)) => Some(Target::local(coll).within(settings)),
                     Some(other) => return Err(union_type("coll", "string", other)),
                 };
                 let stages = match raw.get("pipeline")? {
@@ -523,7 +528,7 @@ impl Facet {
                     ),
                 ));
             };
-            let pipeline = Pipeline::parse_raw(stages, settings)?;
+            let pipeline = Pipeline::parse_checked(stages, settings)?;
             let refused = |stage: &&Stage| {
                 stage.writes() || stage.is_source() || matches!(stage, Stage::Facet(_))
             };

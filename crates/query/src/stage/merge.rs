@@ -79,7 +79,7 @@ impl Merge {
         };
         let options = match spec {
             Bson::String(coll) => {
-                merge.into = Target::local(coll);
+                merge.into = Target::local(coll).within(settings);
                 return Ok(merge);
             }
             Bson::Document(options) => options,
@@ -97,7 +97,7 @@ impl Merge {
         for (name, value) in options {
             match name.as_str() {
                 "into" => {
-                    merge.into = into(value)?;
+                    merge.into = into(value)?.within(settings);
                     has_target = true;
                 }
                 "on" => merge.on = on(value)?,

@@ -2,6 +2,7 @@
 
 use bson::{Bson, Document};
 
+use crate::settings::Settings;
 use crate::value::type_name;
 use crate::{Code, Error, Namespace, Result};
 
@@ -22,6 +23,14 @@ impl Target {
             db: None,
             coll: coll.into(),
         }
+    }
+
+    /// The same in the database of `settings`, unless it names one.
+    #[must_use]
+    pub(super) fn within(mut self, settings: &Settings) -> Target {
+        let database = || settings.database.as_deref().map(str::to_owned);
+        self.db = self.db.or_else(database);
+        self
     }
 
     /// The full name, for a pipeline on the database `db`.
@@ -68,10 +77,10 @@ impl Out {
     ///
     /// # Errors
     /// 16990 when it names no collection; `InvalidOptions` for a time series.
-    pub fn parse(spec: &Bson) -> Result<Out> {
+    pub fn parse(spec: &Bson, settings: &Settings) -> Result<Out> {
         match spec {
             Bson::String(coll) => Ok(Out {
-                target: Target::local(coll),
+                target: Target::local(coll).within(settings),
             }),
             Bson::Document(options) => {
                 if options.contains_key("timeseries") {
@@ -80,7 +89,7 @@ impl Out {
                         "$out to a time-series collection is not supported",
                     ));
                 }
-                let target = Target::parse("$out", options, 16_994)?;
+                let target = Target::parse("$out", options, 16_994)?.within(settings);
                 super::options::only("$out", options, &["db", "coll"], 40_415)?;
                 Ok(Out { target })
             }

@@ -132,7 +132,7 @@ impl Stage {
             "$sortByCount" => return group::sort_by_count(spec, settings),
             "$sample" => Stage::Sample(sample(spec)?),
             "$documents" => Stage::Documents(Expr::parse(spec, &settings.scope())?),
-            "$out" => Stage::Out(Out::parse(spec)?),
+            "$out" => Stage::Out(Out::parse(spec, settings)?),
             "$merge" => Stage::Merge(Box::new(Merge::parse(spec, settings)?)),
             "$changeStream" => match spec {
                 Bson::Document(options) => Stage::ChangeStream(options.clone()),

@@ -7,7 +7,6 @@ use crate::{Error, Result};
 
 /// What is reported.
 #[derive(Debug, Clone, PartialEq)]
-#[non_exhaustive]
 pub enum Statistics {
     /// `$collStats`, with its options.
     CollStats(Document),

@@ -6,9 +6,9 @@ use bson::{Bson, Document};
 
 use super::Position;
 use super::modifier::{Context, Modifier, Outcome};
-use super::{dollar, replacement};
 use super::spec::Operators;
 use super::tree::{Fields, Name, Node, conflict};
+use super::{dollar, replacement};
 use crate::settings::Settings;
 use crate::value::compare;
 use crate::{Code, Error, Result, show};

@@ -66,7 +66,10 @@ impl Pull {
 
 /// Whether a condition begins with an operator on the element itself.
 fn of_value(condition: &Document) -> bool {
-    condition.keys().next().is_some_and(|name| is_of_fields(name))
+    condition
+        .keys()
+        .next()
+        .is_some_and(|name| is_of_fields(name))
 }
 
 fn hold(value: Bson) -> Document {

@@ -1,7 +1,7 @@
 //! `aggregate`.
 
 use bson::spec::BinarySubtype;
-use bson::{Binary, Document, RawBsonRef, RawDocument, doc};
+use bson::{Binary, Document, RawArray, RawBsonRef, RawDocument, doc};
 use docdb::{AggregateRequest, Verbosity};
 use query::stage::Statistics;
 use query::{Code, Error, Namespace, Result};
@@ -41,13 +41,15 @@ pub(super) const ROWS: &[Row] = &[Row {
 }];
 
 /// The collection, or the whole database.
-fn namespace(request: &Call<'_>) -> Result<Namespace> {
-    match request.target()? {
-        RawBsonRef::String(_) => request.namespace(),
-        RawBsonRef::Int32(1) | RawBsonRef::Int64(1) => {
-            Ok(Namespace::collectionless(request.database()))
+///
+/// # Errors
+/// `InvalidNamespace`, `FailedToParse` for what names neither.
+pub(crate) fn namespace(target: RawBsonRef<'_>, database: &str) -> Result<Namespace> {
+    match target {
+        RawBsonRef::String(name) => Namespace::new(database, name),
+        RawBsonRef::Int32(1) | RawBsonRef::Int64(1) | RawBsonRef::Double(1.0) => {
+            Ok(Namespace::collectionless(database))
         }
-        RawBsonRef::Double(1.0) => Ok(Namespace::collectionless(request.database())),
         _ => {
             let message = "Invalid command format: the 'aggregate' field must specify a \
                  collection name or 1";
@@ -57,14 +59,12 @@ fn namespace(request: &Call<'_>) -> Result<Namespace> {
 }
 
 /// What `aggregate` is asked; only an explained one needs no cursor.
-pub(super) fn asked(arguments: &Arguments<'_>, explained: bool) -> Result<AggregateRequest> {
+///
+/// # Errors
+/// Arguments that are not right.
+pub(crate) fn asked(arguments: &Arguments<'_>, explained: bool) -> Result<AggregateRequest> {
     let pipeline = arguments.need_array("pipeline")?;
-    for stage in pipeline {
-        if !matches!(stage?, RawBsonRef::Document(_)) {
-            let message = "Each element of the 'pipeline' array must be an object";
-            return Err(Error::type_mismatch(message));
-        }
-    }
+    check_search(pipeline)?;
     let batch_size = match arguments.document("cursor")? {
         Some(options) => {
             let options = Arguments::of("aggregate.cursor", options)?;
@@ -113,7 +113,21 @@ const SEARCH: &[&str] = &[
     "$vectorSearch",
 ];
 
-/// Refuse stages that are there, but not for this client, and those that are elsewhere.
+/// Refuse stages of the search engine.
+fn check_search(stages: &RawArray) -> Result<()> {
+    for stage in stages {
+        let stage = stage?;
+        let first = stage.as_document().and_then(|stage| stage.iter().next());
+        if let Some((name, _)) = first.transpose()?
+            && SEARCH.contains(&name.as_str())
+        {
+            return Err(search_not_enabled());
+        }
+    }
+    Ok(())
+}
+
+/// Refuse stages that are there, but not for this client.
 fn check_stages(request: &Call<'_>) -> Result<()> {
     let Ok(stages) = request.body().get_array("pipeline") else {
         return Ok(());
@@ -124,9 +138,6 @@ fn check_stages(request: &Call<'_>) -> Result<()> {
             continue;
         };
         let (name, value) = first?;
-        if SEARCH.contains(&name.as_str()) {
-            return Err(search_not_enabled());
-        }
         // The count of a collection is what drivers use it for.
         let counts = name == "$collStats"
             && value.as_document().is_some_and(|options| {
@@ -144,7 +155,7 @@ fn check_stages(request: &Call<'_>) -> Result<()> {
 }
 
 /// What stages show that storage knows nothing of.
-fn report(request: &Call<'_>, what: &Statistics) -> Result<Vec<Document>> {
+fn report(request: &Call<'_>, ns: &Namespace, what: &Statistics) -> Result<Vec<Document>> {
     match what {
         Statistics::CurrentOp(options) => {
             let shown = current_op::Shown::of(options)?;
@@ -161,16 +172,15 @@ fn report(request: &Call<'_>, what: &Statistics) -> Result<Vec<Document>> {
             });
             Ok(shown.collect())
         }
-        Statistics::CollStats(_) => Ok(vec![latencies(request)]),
+        Statistics::CollStats(_) => Ok(vec![latencies(request, ns)]),
         Statistics::IndexStats => Ok(vec![doc! {"host": &request.server.topology.me}]),
         _ => Ok(Vec::new()),
     }
 }
 
 /// How long commands on the collection took.
-fn latencies(request: &Call<'_>) -> Document {
-    let collection = request.target().ok().and_then(RawBsonRef::as_str);
-    let usage = collection.and_then(|name| request.server.usages.get(request.database(), name));
+fn latencies(request: &Call<'_>, ns: &Namespace) -> Document {
+    let usage = request.server.usages.get(&ns.db, &ns.coll);
     let usage = usage.unwrap_or_default();
     let shown = |latency: &Latency| {
         doc! {"latency": latency.micros.get(), "ops": latency.ops.get()}
@@ -185,7 +195,7 @@ fn latencies(request: &Call<'_>) -> Document {
 
 fn aggregate(request: &Call<'_>, reply: &mut Builder) -> Result<()> {
     let arguments = request.arguments()?;
-    let ns = namespace(request)?;
+    let ns = namespace(request.target()?, request.database())?;
     if arguments.is_on("explain")? {
         let asked = asked(&arguments, true)?;
         let verbosity = Verbosity::QueryPlanner;
@@ -203,7 +213,7 @@ fn aggregate(request: &Call<'_>, reply: &mut Builder) -> Result<()> {
         let message = format!("{stage} stage cannot be used with a 'linearizable' read concern");
         return Err(Error::new(Code::INVALID_OPTIONS, message));
     }
-    let report = |what: &Statistics| report(request, what);
+    let report = |ns: &Namespace, what: &Statistics| report(request, ns, what);
     let batch =
         request.with_store(|store, op| store.aggregate_with(op, &ns, &asked, Some(&report)))?;
     cursor::answer(request, reply, "firstBatch", &batch);
