@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use bson::{RawBsonRef, RawDocument};
+use query::pipeline::Access;
 use query::{Code, Error, Namespace, Result};
 use wire::Message;
 
@@ -11,6 +12,7 @@ use super::pipeline;
 use super::privilege::Wanted;
 use super::users::User;
 use crate::commands;
+use crate::commands::explain::{self, Explained};
 use crate::dispatch::row::{Privilege, Row};
 use crate::dispatch::{Arguments, Request};
 use crate::server::Server;
@@ -35,28 +37,36 @@ pub(crate) fn user(server: &Server, client: &Client) -> Option<Arc<User>> {
     (user.id == identity.id).then_some(user)
 }
 
-/// Check that a client may run a command.
+/// Check that a client may run a command. Gives what was needed for it; none when nothing was
+/// asked for but a user.
 ///
 /// # Errors
 /// `Unauthorized`; arguments that cannot be understood.
-pub(crate) fn authorize(server: &Server, client: &Client, asked: &Asked<'_>) -> Result<()> {
+pub(crate) fn authorize(
+    server: &Server,
+    client: &Client,
+    asked: &Asked<'_>,
+) -> Result<Option<Vec<Wanted>>> {
     let row = asked.row;
     if !server.config.authorization || row.privilege == Privilege::Open {
-        return Ok(());
+        return Ok(None);
     }
     let Some(user) = user(server, client) else {
         let first = row.name == "createUser" && asked.database == "admin";
         if first && is_excepted(server, client) {
-            return Ok(());
+            return Ok(None);
         }
         let message = format!("Command {} requires authentication", row.name);
         return Err(Error::new(Code::UNAUTHORIZED, message));
     };
-    let allowed =
-        rule(server, &user, asked)?.is_some_and(|wanted| wanted.iter().all(|w| user.may(w)));
-    match allowed {
-        true => Ok(()),
-        false => Err(refusal(row.name, asked.database)),
+    let mut wanted = Vec::new();
+    let ruled = rule(server, &user, asked, &mut wanted);
+    // What was understood before an error is needed all the same: who may not run the command
+    // learns nothing of what is wrong with it.
+    match (wanted.iter().all(|w| user.may(w)), ruled) {
+        (true, Ok(true)) => Ok((row.privilege != Privilege::Authenticated).then_some(wanted)),
+        (true, Err(error)) => Err(error),
+        (false, _) | (true, Ok(false)) => Err(refusal(row.name, asked.database)),
     }
 }
 
@@ -78,132 +88,131 @@ pub(crate) fn is_allowed(request: &Request, wanted: &Wanted) -> bool {
         || user(&request.server, &request.client).is_some_and(|user| user.may(wanted))
 }
 
-/// What a command needs; `None` when there is no rule for it.
+/// Add what a command needs; whether there is a rule for it. It is computed from the values that
+/// the command works with, by the functions that read them for it.
 ///
 /// # Errors
-/// Arguments that are not right.
-pub(crate) fn rule(server: &Server, user: &User, asked: &Asked<'_>) -> Result<Option<Vec<Wanted>>> {
+/// Arguments that are not right. What was added before is needed all the same.
+pub(crate) fn rule(
+    server: &Server,
+    user: &User,
+    asked: &Asked<'_>,
+    wanted: &mut Vec<Wanted>,
+) -> Result<bool> {
     let (row, database) = (asked.row, asked.database);
     let first = asked.body.iter().next().transpose()?;
-    let target = first.map(|(_, value)| value);
-    let name = target.and_then(RawBsonRef::as_str).unwrap_or_default();
+    let target = first.map_or(RawBsonRef::Null, |(_, value)| value);
+    let name = target.as_str().unwrap_or_default();
     let on = |action| Wanted::Collection(database.to_owned(), name.to_owned(), action);
-    let mut wanted = match row.privilege {
-        Privilege::Open | Privilege::Authenticated => Vec::new(),
-        Privilege::Collection(action) => vec![on(action)],
-        Privilege::Database(action) => vec![Wanted::Database(database.to_owned(), action)],
+    match row.privilege {
+        Privilege::Open | Privilege::Authenticated => {}
+        Privilege::Collection(action) => wanted.push(on(action)),
+        Privilege::Database(action) => wanted.push(Wanted::Database(database.to_owned(), action)),
         // What may be seen is chosen by the command.
-        Privilege::Cluster("listDatabases") => Vec::new(),
-        Privilege::Cluster(action) => vec![Wanted::Cluster(action)],
-        Privilege::Own => match own(server, user, asked, name)? {
-            Some(wanted) => wanted,
-            None => return Ok(None),
-        },
-    };
-    let arguments = Arguments::of(row.name, asked.body)?;
-    if matches!(row.name, "create" | "collMod") {
-        view(row, &arguments, database, &mut wanted)?;
+        Privilege::Cluster("listDatabases") => {}
+        Privilege::Cluster(action) => wanted.push(Wanted::Cluster(action)),
+        Privilege::Own => {
+            if !own(server, user, asked, target, wanted)? {
+                return Ok(false);
+            }
+        }
     }
-    let bypass = arguments.get("bypassDocumentValidation");
-    if bypass.is_some_and(|value| crate::dispatch::arguments::switch(value) != Some(false)) {
+    let arguments = Arguments::of(row.name, asked.body)?;
+    let view = match row.name {
+        "create" => commands::ddl::created(&arguments)?,
+        "collMod" => commands::ddl::modified(&arguments)?,
+        _ => None,
+    };
+    // Who makes a view reads what it shows.
+    if let Some(view) = view {
+        pipeline::needs(&view.accesses(database)?, false, wanted)?;
+    }
+    // Commands that write elsewhere than to what they name first add this themselves.
+    let elsewhere = matches!(row.name, "aggregate" | "applyOps" | "bulkWrite");
+    if !elsewhere && bypasses(&arguments) {
         wanted.push(on("bypassDocumentValidation"));
     }
-    Ok(Some(wanted))
+    Ok(true)
 }
 
-/// Who makes a view reads what it shows. Who changes one says all it is: half of it would be
-/// joined with what others may read.
-fn view(
-    row: &Row,
+/// Whether a command asks for writes that a validator refuses. What is no switch is refused later.
+pub(crate) fn bypasses(arguments: &Arguments<'_>) -> bool {
+    let bypass = arguments.get("bypassDocumentValidation");
+    bypass.is_some_and(|value| crate::dispatch::arguments::switch(value) != Some(false))
+}
+
+fn aggregate(
     arguments: &Arguments<'_>,
-    database: &str,
+    (target, database): (RawBsonRef<'_>, &str),
     wanted: &mut Vec<Wanted>,
 ) -> Result<()> {
-    let (on, stages) = (arguments.get("viewOn"), arguments.get("pipeline"));
-    if row.name == "collMod" && on.is_some() != stages.is_some() {
-        let message = "Must specify both 'viewOn' and 'pipeline' when modifying a view";
-        return Err(Error::new(Code::INVALID_OPTIONS, message));
+    let ns = commands::aggregate::namespace(target, database)?;
+    let asked = commands::aggregate::asked(arguments, true);
+    match asked.and_then(|asked| pipeline::of_request(&asked, &ns)) {
+        Ok(accesses) => pipeline::needs(&accesses, bypasses(arguments), wanted),
+        Err(error) => {
+            if !ns.is_collectionless() {
+                pipeline::needs(&[Access::Read(ns)], false, wanted)?;
+            }
+            Err(error)
+        }
     }
-    let Some(on) = arguments.string("viewOn")? else {
-        return Ok(());
-    };
-    wanted.push(Wanted::Collection(
-        database.to_owned(),
-        on.to_owned(),
-        "find",
-    ));
-    if let Some(stages) = arguments.array("pipeline")? {
-        pipeline::needs(database, on, stages, 0, wanted)?;
-    }
-    Ok(())
-}
-
-fn aggregate(arguments: &Arguments<'_>, database: &str, name: &str) -> Result<Vec<Wanted>> {
-    let mut wanted = Vec::new();
-    let stages = arguments.need_array("pipeline")?;
-    // Without a collection the first stage makes the documents, and has its own rule.
-    let first = stages.into_iter().next().transpose()?;
-    let first = first.and_then(RawBsonRef::as_document);
-    let made = match first.and_then(|stage| stage.iter().next()).transpose()? {
-        Some((stage, _)) => matches!(
-            stage.as_str(),
-            "$collStats" | "$indexStats" | "$planCacheStats" | "$currentOp" | "$listLocalSessions"
-        ),
-        None => false,
-    };
-    if !name.is_empty() && !made {
-        wanted.push(Wanted::Collection(
-            database.to_owned(),
-            name.to_owned(),
-            "find",
-        ));
-    }
-    pipeline::needs(database, name, stages, 0, &mut wanted)?;
-    Ok(wanted)
 }
 
 /// The rules of commands that are about more than what they name first.
-fn own(server: &Server, user: &User, asked: &Asked<'_>, name: &str) -> Result<Option<Vec<Wanted>>> {
+fn own(
+    server: &Server,
+    user: &User,
+    asked: &Asked<'_>,
+    target: RawBsonRef<'_>,
+    wanted: &mut Vec<Wanted>,
+) -> Result<bool> {
     let database = asked.database;
+    let name = target.as_str().unwrap_or_default();
     let arguments = Arguments::of(asked.row.name, asked.body)?;
     let on = |action| Wanted::Collection(database.to_owned(), name.to_owned(), action);
-    let wanted = match asked.row.name {
-        "aggregate" => aggregate(&arguments, database, name)?,
-        "explain" => match arguments.get("explain") {
-            Some(RawBsonRef::Document(inner)) => explained(inner, database)?,
-            _ => Vec::new(),
-        },
+    match asked.row.name {
+        "aggregate" => aggregate(&arguments, (target, database), wanted)?,
+        "explain" => {
+            if let RawBsonRef::Document(inner) = target {
+                explained(&Explained::of(database, inner)?, wanted)?;
+            }
+        }
         "update" => {
             let apart = asked
                 .message
                 .and_then(|message| message.sequence("updates"));
-            updates(&arguments, apart)?
-                .iter()
-                .copied()
-                .map(on)
-                .collect()
+            wanted.push(on("update"));
+            if upserts(&arguments, apart)? {
+                wanted.push(on("insert"));
+            }
         }
-        "findAndModify" => changes(&arguments)?.iter().copied().map(on).collect(),
+        "findAndModify" => wanted.extend(changes(&arguments)?.iter().copied().map(on)),
         // Everybody sees what they do themselves.
-        "currentOp" if commands::current_op::is_own(&arguments)? => Vec::new(),
-        "currentOp" => vec![Wanted::Cluster("inprog")],
-        "listCollections" if commands::listing::is_own(&arguments)? => Vec::new(),
-        "listCollections" => vec![Wanted::Database(database.to_owned(), "listCollections")],
-        // A cursor is ended by who opened it.
-        "killCursors" => Vec::new(),
-        "renameCollection" => rename(&arguments)?,
+        "currentOp" if commands::current_op::is_own(&arguments)? => {}
+        "currentOp" => wanted.push(Wanted::Cluster("inprog")),
+        "listCollections" if commands::listing::is_own(&arguments)? => {}
+        "listCollections" => {
+            wanted.push(Wanted::Database(database.to_owned(), "listCollections"));
+        }
+        // The command looks whose the cursors are.
+        "killCursors" => {}
+        "renameCollection" => rename(user, name, &arguments, wanted)?,
         "dataSize" => {
             let ns = Namespace::parse(name)?;
-            vec![Wanted::Collection(ns.db, ns.coll, "find")]
+            wanted.push(Wanted::Collection(ns.db, ns.coll, "find"));
         }
         "cloneCollectionAsCapped" => {
             let to = arguments.need_string("toCollection")?;
             let into = |action| Wanted::Collection(database.to_owned(), to.to_owned(), action);
-            vec![on("find"), into("insert"), into("convertToCapped")]
+            wanted.extend([on("find"), into("insert"), into("convertToCapped")]);
         }
-        _ => return of_users(server, user, asked, &arguments),
-    };
-    Ok(Some(wanted))
+        _ => match of_users(server, user, asked, &arguments)? {
+            Some(more) => wanted.extend(more),
+            None => return Ok(false),
+        },
+    }
+    Ok(true)
 }
 
 /// The rules of commands about users and roles. Who gives a role or a privilege must be allowed to
@@ -242,22 +251,18 @@ fn of_users(
     Ok(Some(wanted))
 }
 
-/// What the statements of an `update` need: only those that may insert need that as well. They
-/// come in the body or apart from it.
-fn updates(
-    arguments: &Arguments<'_>,
-    apart: Option<Vec<&RawDocument>>,
-) -> Result<&'static [&'static str]> {
+/// Whether a statement of an `update` may insert. They come in the body or apart from it.
+fn upserts(arguments: &Arguments<'_>, apart: Option<Vec<&RawDocument>>) -> Result<bool> {
     let statements = match apart {
         Some(statements) => statements,
         None => arguments.documents("updates")?.unwrap_or_default(),
     };
     for statement in statements {
         if Arguments::of("update.updates", statement)?.is_on("upsert")? {
-            return Ok(&["update", "insert"]);
+            return Ok(true);
         }
     }
-    Ok(&["update"])
+    Ok(false)
 }
 
 /// What a `findAndModify` needs.
@@ -271,47 +276,59 @@ fn changes(arguments: &Arguments<'_>) -> Result<&'static [&'static str]> {
     )
 }
 
-fn explained(inner: &RawDocument, database: &str) -> Result<Vec<Wanted>> {
-    let Some((command, target)) = inner.iter().next().transpose()? else {
-        return Ok(Vec::new());
+/// Writes need what they need when they are done.
+fn explained(explained: &Explained, wanted: &mut Vec<Wanted>) -> Result<()> {
+    let ns = &explained.ns;
+    let actions: &[&'static str] = match &explained.asked {
+        explain::Asked::Find(_) | explain::Asked::Count(_) | explain::Asked::Distinct(_) => {
+            &["find"]
+        }
+        explain::Asked::Aggregate(asked) => {
+            return pipeline::needs(&pipeline::of_request(asked, ns)?, false, wanted);
+        }
+        explain::Asked::Update(update) if update.upsert => &["update", "insert"],
+        explain::Asked::Update(_) => &["update"],
+        explain::Asked::Delete(_) => &["remove"],
+        explain::Asked::FindAndModify(asked) => match (&asked.update, asked.upsert) {
+            (None, _) => &["find", "remove"],
+            (Some(_), true) => &["find", "update", "insert"],
+            (Some(_), false) => &["find", "update"],
+        },
     };
-    let name = target.as_str().unwrap_or_default();
-    if command.as_str() == "aggregate" {
-        return aggregate(&Arguments::of("aggregate", inner)?, database, name);
-    }
-    // Writes need what they need when they are done; what is not explained is refused by the
-    // command.
-    let actions: &[&'static str] = match command.as_str() {
-        "update" => updates(&Arguments::of("update", inner)?, None)?,
-        "delete" => &["remove"],
-        "findAndModify" | "findandmodify" => changes(&Arguments::of("findAndModify", inner)?)?,
-        _ => &["find"],
-    };
-    let on =
-        |action: &&'static str| Wanted::Collection(database.to_owned(), name.to_owned(), action);
-    Ok(actions.iter().map(on).collect())
+    let on = |action: &&'static str| Wanted::Collection(ns.db.clone(), ns.coll.clone(), action);
+    wanted.extend(actions.iter().map(on));
+    Ok(())
 }
 
-fn rename(arguments: &Arguments<'_>) -> Result<Vec<Wanted>> {
-    let from = Namespace::parse(arguments.need_string("renameCollection")?)?;
+fn rename(
+    user: &User,
+    from: &str,
+    arguments: &Arguments<'_>,
+    wanted: &mut Vec<Wanted>,
+) -> Result<()> {
+    let from = Namespace::parse(from)?;
     let to = Namespace::parse(arguments.need_string("to")?)?;
     let on = |ns: &Namespace, action| Wanted::Collection(ns.db.clone(), ns.coll.clone(), action);
-    let mut wanted = if from.db == to.db {
+    if from.db == to.db {
         let action = "renameCollectionSameDB";
-        vec![on(&from, action), on(&to, action)]
+        wanted.extend([on(&from, action), on(&to, action)]);
+        // Nobody comes to read a collection by giving it a name that they may read.
+        if user.may(&on(&to, "find")) {
+            wanted.push(on(&from, "find"));
+        }
     } else {
-        vec![
+        wanted.extend([
             on(&from, "find"),
             on(&from, "dropCollection"),
             on(&to, "insert"),
             on(&to, "createIndex"),
             on(&to, "createCollection"),
-        ]
-    };
+        ]);
+    }
     if arguments.is_on("dropTarget")? {
         wanted.push(on(&to, "dropCollection"));
     }
-    Ok(wanted)
+    Ok(())
 }
 
 /// An action on the database of each role that is listed.

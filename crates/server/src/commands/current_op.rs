@@ -26,7 +26,7 @@ pub(super) const ROWS: &[Row] = &[Row {
 
 /// What is to be shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Shown {
+pub(crate) struct Shown {
     /// What other users do.
     all_users: bool,
     /// Connections without a command.
@@ -38,11 +38,16 @@ pub(super) struct Shown {
 }
 
 impl Shown {
+    /// Whether what other users do is among it.
+    pub(crate) fn of_all_users(self) -> bool {
+        self.all_users
+    }
+
     /// That of the options of `$currentOp`.
     ///
     /// # Errors
     /// `FailedToParse` for an option that is none or no switch.
-    pub(super) fn of(options: &Document) -> Result<Shown> {
+    pub(crate) fn of(options: &Document) -> Result<Shown> {
         let mut shown = Shown {
             all_users: false,
             idle_connections: false,

@@ -1,14 +1,15 @@
 //! What there is, changed: collections and views, databases, renames, options.
 
-use bson::{Bson, Document};
-use docdb::CollectionOptions;
+use bson::{Bson, Document, RawBsonRef};
+use docdb::{CollectionOptions, View};
+use query::pipeline;
 use query::{Code, Error, Namespace, Result, namespace};
 use wire::Builder;
 
 use crate::dispatch::failure;
 use crate::dispatch::generic::GENERIC;
 use crate::dispatch::row::{ADMIN, API, LOOSE, Lane, Privilege, Row, TRANSACTION, WRITES};
-use crate::dispatch::{Call, Request};
+use crate::dispatch::{Arguments, Call};
 
 pub(super) const ROWS: &[Row] = &[
     Row {
@@ -61,19 +62,52 @@ pub(super) const ROWS: &[Row] = &[
 ];
 
 /// The arguments of a command that are its own, owned.
-fn own_fields(request: &Request) -> Result<Document> {
+fn own_fields(arguments: &Arguments<'_>) -> Result<Document> {
     let mut fields = Document::new();
-    for (name, value) in request.arguments()?.iter().skip(1) {
-        if !GENERIC.contains(&name) {
-            fields.insert(name, Bson::try_from(value)?);
-        }
+    for (name, value) in arguments.iter().skip(1) {
+        let value = match (name, value) {
+            ("pipeline", RawBsonRef::Array(stages)) => Bson::Array(pipeline::owned(stages)?),
+            (name, _) if GENERIC.contains(&name) => continue,
+            (_, value) => Bson::try_from(value)?,
+        };
+        fields.insert(name, value);
     }
     Ok(fields)
 }
 
+/// The view that `create` makes, if it makes one.
+///
+/// # Errors
+/// Options that are not right.
+pub(crate) fn created(arguments: &Arguments<'_>) -> Result<Option<View>> {
+    Ok(CollectionOptions::parse(&own_fields(arguments)?)?.view)
+}
+
+/// What `collMod` makes of a view, if it changes one. It must say all the view is: half of it would
+/// be joined with what others may read.
+///
+/// # Errors
+/// `InvalidOptions`; options that are not right.
+pub(crate) fn modified(arguments: &Arguments<'_>) -> Result<Option<View>> {
+    let mut fields = own_fields(arguments)?;
+    match (fields.remove("viewOn"), fields.remove("pipeline")) {
+        (None, None) => Ok(None),
+        (Some(on), Some(stages)) => {
+            let mut view = Document::new();
+            view.insert("viewOn", on);
+            view.insert("pipeline", stages);
+            Ok(CollectionOptions::parse(&view)?.view)
+        }
+        _ => {
+            let message = "Must specify both 'viewOn' and 'pipeline' when modifying a view";
+            Err(Error::new(Code::INVALID_OPTIONS, message))
+        }
+    }
+}
+
 fn create(request: &Call<'_>, _: &mut Builder) -> Result<()> {
     let ns = request.namespace()?;
-    let options = CollectionOptions::parse(&own_fields(request)?)?;
+    let options = CollectionOptions::parse(&own_fields(&request.arguments()?)?)?;
     request.with_store(|store, op| store.create(op, &ns, options))
 }
 
@@ -118,7 +152,7 @@ fn rename(request: &Call<'_>, _: &mut Builder) -> Result<()> {
 
 fn modify(request: &Call<'_>, reply: &mut Builder) -> Result<()> {
     let ns = request.namespace()?;
-    let fields = own_fields(request)?;
+    let fields = own_fields(&request.arguments()?)?;
     let done = request.with_store(|store, op| store.coll_mod(op, &ns, &fields))?;
     failure::append(reply, &done);
     Ok(())

@@ -1,7 +1,10 @@
 //! `explain`: how a command would be executed.
 
-use bson::{Document, RawBsonRef, doc};
-use docdb::Verbosity;
+use bson::{Document, RawBsonRef, RawDocument, doc};
+use docdb::{
+    AggregateRequest, CountRequest, DeleteStatement, DistinctRequest, FindAndModify, FindRequest,
+    UpdateStatement, Verbosity,
+};
 use query::{Code, Error, Namespace, Result};
 use wire::Builder;
 
@@ -21,6 +24,64 @@ pub(super) const ROWS: &[Row] = &[Row {
     ..Row::new("explain", explain, "Tell how a command would be executed")
 }];
 
+/// A command that is explained.
+pub(crate) struct Explained {
+    /// Its collection.
+    pub(crate) ns: Namespace,
+    /// What it asks for.
+    pub(crate) asked: Asked,
+}
+
+/// What a command asks for that can be explained.
+pub(crate) enum Asked {
+    Find(Box<FindRequest>),
+    Aggregate(Box<AggregateRequest>),
+    Count(Box<CountRequest>),
+    Distinct(Box<DistinctRequest>),
+    Update(Box<UpdateStatement>),
+    Delete(Box<DeleteStatement>),
+    FindAndModify(Box<FindAndModify>),
+}
+
+impl Explained {
+    /// Understand a command on `database`.
+    ///
+    /// # Errors
+    /// `InvalidNamespace`, `CommandNotFound` for what is not explained; arguments that are not
+    /// right.
+    pub(crate) fn of(database: &str, body: &RawDocument) -> Result<Explained> {
+        let first = body.iter().next().transpose()?;
+        let Some((command, target)) = first else {
+            return Err(Error::parse("explain command requires a nested object"));
+        };
+        let command = command.as_str();
+        let Some(collection) = target.as_str() else {
+            return Err(Error::new(
+                Code::INVALID_NAMESPACE,
+                "collection name has invalid type",
+            ));
+        };
+        let ns = Namespace::new(database, collection)?;
+        let arguments = Arguments::of(command, body)?;
+        let asked = match command {
+            "find" => Asked::Find(Box::new(find_request(&arguments)?)),
+            "aggregate" => Asked::Aggregate(Box::new(aggregate::asked(&arguments, true)?)),
+            "count" => Asked::Count(Box::new(count_request(&arguments)?)),
+            "distinct" => Asked::Distinct(Box::new(distinct_request(&arguments)?)),
+            "update" => Asked::Update(Box::new(super::update::explained(&arguments)?)),
+            "delete" => Asked::Delete(Box::new(super::delete::explained(&arguments)?)),
+            "findAndModify" | "findandmodify" => {
+                Asked::FindAndModify(Box::new(super::find_and_modify::asked(&arguments)?))
+            }
+            other => {
+                let message = format!("Explain failed due to unknown command: {other}");
+                return Err(Error::new(Code::COMMAND_NOT_FOUND, message));
+            }
+        };
+        Ok(Explained { ns, asked })
+    }
+}
+
 fn explain(request: &Call<'_>, reply: &mut Builder) -> Result<()> {
     let RawBsonRef::Document(inner) = request.target()? else {
         let message = "BSON field 'explain.explain' is the wrong type, expected type 'object'";
@@ -34,20 +95,8 @@ fn explain(request: &Call<'_>, reply: &mut Builder) -> Result<()> {
             ))
         })?,
     };
-    let first = inner.iter().next().transpose()?;
-    let Some((command, target)) = first else {
-        return Err(Error::parse("explain command requires a nested object"));
-    };
-    let command = command.as_str();
-    let Some(collection) = target.as_str() else {
-        return Err(Error::new(
-            Code::INVALID_NAMESPACE,
-            "collection name has invalid type",
-        ));
-    };
-    let ns = Namespace::new(request.database(), collection)?;
-    let arguments = Arguments::of(command, inner)?;
-    let explained = asked(request, (command, &ns), &arguments, verbosity)?;
+    let explained = Explained::of(request.database(), inner)?;
+    let explained = run(request, &explained, verbosity)?;
     failure::append(reply, &explained);
     let command = Document::try_from(inner)?;
     reply.value("command", &command.into());
@@ -65,29 +114,16 @@ fn explain(request: &Call<'_>, reply: &mut Builder) -> Result<()> {
     Ok(())
 }
 
-/// What a command that is explained would do.
-fn asked(
-    request: &Call<'_>,
-    (command, ns): (&str, &Namespace),
-    arguments: &Arguments<'_>,
-    verbosity: Verbosity,
-) -> Result<Document> {
-    request.with_store(|store, op| match command {
-        "find" => store.explain_find(op, ns, &find_request(arguments)?, verbosity),
-        "aggregate" => {
-            store.explain_aggregate(op, ns, &aggregate::asked(arguments, true)?, verbosity)
-        }
-        "count" => store.explain_count(op, ns, &count_request(arguments)?, verbosity),
-        "distinct" => store.explain_distinct(op, ns, &distinct_request(arguments)?, verbosity),
-        "update" => store.explain_update(op, ns, &super::update::explained(arguments)?, verbosity),
-        "delete" => store.explain_delete(op, ns, &super::delete::explained(arguments)?, verbosity),
-        "findAndModify" | "findandmodify" => {
-            let asked = super::find_and_modify::asked(arguments)?;
-            store.explain_find_and_modify(op, ns, &asked, verbosity)
-        }
-        other => {
-            let message = format!("Explain failed due to unknown command: {other}");
-            Err(Error::new(Code::COMMAND_NOT_FOUND, message))
-        }
+/// What a command would do.
+fn run(request: &Call<'_>, explained: &Explained, verbosity: Verbosity) -> Result<Document> {
+    let ns = &explained.ns;
+    request.with_store(|store, op| match &explained.asked {
+        Asked::Find(asked) => store.explain_find(op, ns, asked, verbosity),
+        Asked::Aggregate(asked) => store.explain_aggregate(op, ns, asked, verbosity),
+        Asked::Count(asked) => store.explain_count(op, ns, asked, verbosity),
+        Asked::Distinct(asked) => store.explain_distinct(op, ns, asked, verbosity),
+        Asked::Update(asked) => store.explain_update(op, ns, asked, verbosity),
+        Asked::Delete(asked) => store.explain_delete(op, ns, asked, verbosity),
+        Asked::FindAndModify(asked) => store.explain_find_and_modify(op, ns, asked, verbosity),
     })
 }

@@ -88,6 +88,7 @@ fn create(request: &Call<'_>, reply: &mut Builder) -> Result<()> {
     let lenient = arguments.is_on("ignoreUnknownIndexOptions")?;
     let mut specs = Vec::new();
     for document in documents {
+        query::pipeline::distinct("createIndexes.indexes", document)?;
         let mut spec = Document::try_from(document)?;
         if lenient {
             spec = spec

@@ -1,6 +1,6 @@
 //! The commands: a file for each family, a row for each command.
 
-mod aggregate;
+pub(crate) mod aggregate;
 pub(crate) mod apply_ops;
 mod build;
 mod bulk_write;
@@ -8,10 +8,10 @@ mod concerns;
 mod content;
 pub(crate) mod current_op;
 mod cursor;
-mod ddl;
+pub(crate) mod ddl;
 mod delete;
 mod diagnose;
-mod explain;
+pub(crate) mod explain;
 mod find;
 mod find_and_modify;
 pub(crate) mod hello;

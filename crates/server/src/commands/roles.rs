@@ -1,6 +1,7 @@
 //! Roles of people's own: made, changed, dropped, shown.
 
 use bson::{Bson, Document, RawBsonRef, doc};
+use query::pipeline::distinct;
 use query::{Code, Error, Result};
 use wire::Builder;
 
@@ -100,6 +101,10 @@ pub(crate) fn privileges(arguments: &Arguments<'_>) -> Result<Vec<Grant>> {
         let RawBsonRef::Document(privilege) = privilege? else {
             return Err(Error::parse("a privilege must be an object"));
         };
+        distinct("privileges", privilege)?;
+        if let Some(RawBsonRef::Document(resource)) = privilege.get("resource")? {
+            distinct("privileges.resource", resource)?;
+        }
         grants.push(Grant::of(&Document::try_from(privilege)?)?);
     }
     Ok(joined(grants))

@@ -2,6 +2,7 @@
 
 use bson::{Binary, Bson, Document, RawBsonRef, RawDocumentBuf, doc};
 use query::filter::Filter;
+use query::pipeline::distinct;
 use query::settings::Settings;
 use query::{Code, Error, Result};
 use wire::Builder;
@@ -10,7 +11,7 @@ use crate::auth::custom::{Name, Roles};
 use crate::auth::privilege::Wanted;
 use crate::auth::scram::Mechanism;
 use crate::auth::users::{collection, key, random, stored};
-use crate::auth::{Restrictions, User, is_allowed};
+use crate::auth::{Restrictions, User};
 use crate::dispatch::row::{LOOSE, Lane, Privilege, Row, WRITES};
 use crate::dispatch::{Arguments, Call};
 use crate::state::own;
@@ -177,6 +178,11 @@ pub(super) fn restrictions(arguments: &Arguments<'_>) -> Result<Option<Bson>> {
     let Some(given) = arguments.array("authenticationRestrictions")? else {
         return Ok(None);
     };
+    for restriction in given {
+        if let RawBsonRef::Document(restriction) = restriction? {
+            distinct("authenticationRestrictions", restriction)?;
+        }
+    }
     let given = bson::Array::try_from(given)?;
     Restrictions::parse(&given)?;
     Ok(Some(Bson::Array(given)))
@@ -386,7 +392,7 @@ pub(super) fn asked(
     }
 }
 
-/// What `usersInfo` needs: everybody may look at himself.
+/// What `usersInfo` needs: everybody may look at themselves, but for their credentials.
 ///
 /// # Errors
 /// Arguments that are not right.
@@ -395,12 +401,13 @@ pub(crate) fn viewed(
     arguments: &Arguments<'_>,
     database: &str,
 ) -> Result<Vec<Wanted>> {
+    let credentials = arguments.is_on("showCredentials")?;
     Ok(match about(arguments, database)? {
         About::Database => vec![Wanted::Database(database.to_owned(), "viewUser")],
         About::Everybody => vec![Wanted::Everywhere("viewUser")],
         About::Named(users) => users
             .into_iter()
-            .filter(|(name, db)| *name != user.name || *db != user.database)
+            .filter(|(name, db)| credentials || *name != user.name || *db != user.database)
             .map(|(_, database)| Wanted::Database(database, "viewUser"))
             .collect(),
     })
@@ -459,11 +466,6 @@ fn info(request: &Call<'_>, reply: &mut Builder) -> Result<()> {
     let filter = arguments.document("filter")?;
     let filter = filter.map(|filter| Filter::parse(filter, &Settings::default()));
     let filter = filter.transpose()?;
-    let wanted = Wanted::Database(database.to_owned(), "viewUser");
-    if with.credentials && !is_allowed(request, &wanted) {
-        let message = "showCredentials needs the action viewUser";
-        return Err(Error::new(Code::UNAUTHORIZED, message));
-    }
     if (with.privileges || with.restrictions) && !matches!(about, About::Named(_)) {
         let message = "Privilege or restriction details require exact-match usersInfo queries";
         return Err(Error::new(Code::ILLEGAL_OPERATION, message));

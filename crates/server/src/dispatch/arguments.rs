@@ -4,6 +4,7 @@
 //! number for a switch so do we: drivers in many languages send what their language has.
 
 use bson::{RawArray, RawBsonRef, RawDocument};
+use query::pipeline::{duplicate, repeated};
 use query::{Code, Error, Result};
 
 /// The fields of one document, named in errors after where they stand.
@@ -67,14 +68,18 @@ impl<'a> Arguments<'a> {
     /// The fields of a document. `place` is the name of the command, or the path of the argument.
     ///
     /// # Errors
-    /// `InvalidBSON`, which the decoder of messages rules out.
+    /// 40413 for a field that is given twice: code that takes the first and code that takes the
+    /// last would see different commands. `InvalidBSON`, which the decoder of messages rules out.
     pub(crate) fn of(place: &'a str, document: &'a RawDocument) -> Result<Arguments<'a>> {
         let mut fields = Vec::with_capacity(16);
         for element in document.iter_elements() {
             let element = element?;
             fields.push((element.key().as_str(), element.value()?));
         }
-        Ok(Arguments { place, fields })
+        match repeated(fields.iter().map(|(name, _)| *name)) {
+            None => Ok(Arguments { place, fields }),
+            Some(name) => Err(duplicate(place, name)),
+        }
     }
 
     /// Every field but `null` ones count: MongoDB's own parsers take `null` for missing.
@@ -83,6 +88,11 @@ impl<'a> Arguments<'a> {
         found
             .map(|(_, value)| *value)
             .filter(|value| !matches!(value, RawBsonRef::Null | RawBsonRef::Undefined))
+    }
+
+    /// Whether there is a field of this name, `null` included.
+    pub(crate) fn has(&self, name: &str) -> bool {
+        self.fields.iter().any(|(key, _)| *key == name)
     }
 
     /// The fields in order.

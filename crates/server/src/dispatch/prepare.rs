@@ -54,6 +54,7 @@ pub(crate) fn prepare(
     };
     let name = first.key().as_str();
     let row = commands::find(name).ok_or_else(|| check::unknown(name))?;
+    let arguments = Arguments::of(name, body)?;
     let mut generic = Generic::of(body)?;
     match database {
         Some(database) => database.clone_into(&mut generic.database),
@@ -63,18 +64,17 @@ pub(crate) fn prepare(
         }
         None => {}
     }
-    let arguments = Arguments::of(name, body)?;
     let asked = Asked {
         row,
         database: &generic.database,
         body,
         message: Some(&message),
     };
-    let checked = authorize(server, client, &asked)
-        .and_then(|()| check::check(server, row, name, &generic, &arguments));
-    if let Err(error) = checked {
-        return Err(refused(row, &generic, error));
-    }
+    let needs = authorize(server, client, &asked).and_then(|needs| {
+        check::check(server, row, name, &generic, &arguments)?;
+        Ok(needs)
+    });
+    let needs = needs.map_err(|error| refused(row, &generic, error))?;
     check_sequences(&message, &arguments)?;
     if let Some(time) = generic.cluster_time {
         server.clock.advance(time);
@@ -92,8 +92,18 @@ pub(crate) fn prepare(
         origin: OnceLock::new(),
         more: AtomicBool::new(false),
         repeated: AtomicBool::new(false),
+        needs: cell(needs),
         message,
     }))
+}
+
+/// A cell with a value, or an empty one.
+fn cell<T>(value: Option<T>) -> OnceLock<Arc<T>> {
+    let cell = OnceLock::new();
+    if let Some(value) = value {
+        cell.get_or_init(|| Arc::new(value));
+    }
+    cell
 }
 
 fn refused(row: &Row, generic: &Generic, error: Error) -> Refused {
@@ -112,9 +122,7 @@ fn refused(row: &Row, generic: &Generic, error: Error) -> Refused {
 
 /// An argument comes once: in a sequence or in the body.
 fn check_sequences(message: &Message, arguments: &Arguments<'_>) -> Result<(), Refused> {
-    let twice = message
-        .sequence_names()
-        .find(|name| arguments.get(name).is_some());
+    let twice = message.sequence_names().find(|name| arguments.has(name));
     let Some(name) = twice else {
         return Ok(());
     };

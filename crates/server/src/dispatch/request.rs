@@ -17,6 +17,7 @@ use super::arguments::{Arguments, type_name};
 use super::generic::Generic;
 use super::row::{Row, WRITES};
 use crate::auth;
+use crate::auth::privilege::Wanted;
 use crate::server::Server;
 use crate::state::Client;
 
@@ -57,6 +58,9 @@ pub(crate) struct Request {
     pub(crate) examined: Arc<Examined>,
     /// What opened the cursor that it goes on with.
     pub(crate) origin: OnceLock<Arc<Origin>>,
+    /// What its user had to be allowed to do, with which its cursors are kept; none where nothing
+    /// was asked for.
+    pub(crate) needs: OnceLock<Arc<Vec<Wanted>>>,
 }
 
 impl Request {

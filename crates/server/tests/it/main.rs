@@ -14,6 +14,7 @@ mod current_op;
 mod documents;
 mod ending;
 mod faults;
+mod foreign;
 mod greeting;
 mod hostile;
 mod maintenance;

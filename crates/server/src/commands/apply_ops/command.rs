@@ -294,6 +294,7 @@ fn run(
         killed: Arc::clone(&request.killed),
         examined: Arc::clone(&request.examined),
         origin: OnceLock::new(),
+        needs: OnceLock::new(),
     };
     request.within(&inner, &mut Builder::new())
 }

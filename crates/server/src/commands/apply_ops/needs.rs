@@ -7,7 +7,7 @@ use query::{Code, Error, Result};
 use super::DEPTH_MAX;
 use super::operation::{Kind, inner, parse_all};
 use crate::auth::User;
-use crate::auth::authorize::{Asked, rule};
+use crate::auth::authorize::{Asked, bypasses, rule};
 use crate::auth::privilege::Wanted;
 use crate::dispatch::Arguments;
 use crate::server::Server;
@@ -24,7 +24,8 @@ pub(crate) fn needed(
     let always_upsert = arguments.boolean("alwaysUpsert")?.unwrap_or(true);
     let mut wanted = Vec::new();
     let list = arguments.need_array("applyOps")?;
-    collect((server, user), list, always_upsert, 0, &mut wanted)?;
+    let how = (always_upsert, bypasses(arguments));
+    collect((server, user), list, how, 0, &mut wanted)?;
     Ok(wanted)
 }
 
@@ -37,13 +38,14 @@ pub(super) fn too_deep() -> Error {
 fn collect(
     who: (&Server, &User),
     list: &RawArray,
-    always_upsert: bool,
+    how: (bool, bool),
     depth: usize,
     wanted: &mut Vec<Wanted>,
 ) -> Result<()> {
     if DEPTH_MAX < depth {
         return Err(too_deep());
     }
+    let (always_upsert, bypass) = how;
     for operation in parse_all(list)? {
         if operation.uuid.is_some() {
             wanted.extend([Wanted::Cluster("useUUID"), Wanted::Cluster("forceUUID")]);
@@ -60,7 +62,7 @@ fn collect(
             Kind::Command => {
                 let (database, row, body) = operation.command()?;
                 if row.name == "applyOps" {
-                    collect(who, inner(&body)?, always_upsert, depth + 1, wanted)?;
+                    collect(who, inner(&body)?, how, depth + 1, wanted)?;
                     continue;
                 }
                 let asked = Asked {
@@ -69,17 +71,19 @@ fn collect(
                     body: &body,
                     message: None,
                 };
-                let more = rule(who.0, who.1, &asked)?;
-                wanted.extend(more.ok_or_else(|| {
+                if !rule(who.0, who.1, &asked, wanted)? {
                     let message = format!("not authorized to apply {}", row.name);
-                    Error::new(Code::UNAUTHORIZED, message)
-                })?);
+                    return Err(Error::new(Code::UNAUTHORIZED, message));
+                }
                 continue;
             }
         };
         let ns = operation.namespace()?;
         let on = |action: &&'static str| Wanted::Collection(ns.db.clone(), ns.coll.clone(), action);
         wanted.extend(actions.iter().map(on));
+        if bypass {
+            wanted.push(on(&"bypassDocumentValidation"));
+        }
     }
     Ok(())
 }

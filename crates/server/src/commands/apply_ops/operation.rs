@@ -3,6 +3,7 @@
 use bson::spec::BinarySubtype;
 use bson::{Bson, Document, RawArray, RawBsonRef, RawDocument, RawDocumentBuf, Uuid};
 use docdb::{Applied, AppliedUpdate};
+use query::pipeline::distinct;
 use query::{Code, Error, Namespace, Result};
 
 use crate::commands;
@@ -63,6 +64,7 @@ pub(super) fn parse_all(list: &RawArray) -> Result<Vec<Operation<'_>>> {
 
 impl<'a> Operation<'a> {
     fn parse(entry: &'a RawDocument) -> Result<Operation<'a>> {
+        distinct("applyOps", entry)?;
         let (kind, ns) = (text(entry, "op")?, text(entry, "ns")?);
         let kind = match kind {
             "i" => Kind::Insert,
@@ -159,6 +161,7 @@ impl<'a> Operation<'a> {
         let first = self.document.iter().next().transpose()?;
         let (name, _) = first.ok_or_else(|| Error::bad_value("an op has an empty command"))?;
         let name = name.as_str();
+        distinct("applyOps.o", self.document)?;
         let body = match name {
             "create" | "collMod" | "drop" | "dropDatabase" | "convertToCapped" | "applyOps"
             | "dropIndexes" | "deleteIndexes" => self.document.to_owned(),

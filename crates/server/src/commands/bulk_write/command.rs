@@ -6,6 +6,7 @@
 //!   the transaction is the error of the command.
 
 use std::collections::HashSet;
+use std::sync::Arc;
 
 use bson::RawDocument;
 use docdb::{InsertOptions, Op, Store};
@@ -92,24 +93,27 @@ fn targets(call: &Call<'_>, arguments: &Arguments<'_>) -> Result<Vec<Namespace>>
 /// Check that the client may do all of it: nothing is done of what is not allowed as a whole.
 fn authorize(call: &Call<'_>, targets: &[Namespace], statements: &[Statement<'_>]) -> Result<()> {
     let bypass = call.arguments()?.is_on("bypassDocumentValidation")?;
-    let mut needs: HashSet<(usize, &str)> = HashSet::new();
+    let mut needs: HashSet<(usize, &'static str)> = HashSet::new();
     for statement in statements {
         for need in statement.needs() {
-            needs.insert((statement.target, need));
+            needs.insert((statement.target, *need));
         }
         if bypass {
             needs.insert((statement.target, "bypassDocumentValidation"));
         }
     }
-    let allowed = needs.into_iter().all(|(target, action)| {
-        let on = |ns: &Namespace| Wanted::Collection(ns.db.clone(), ns.coll.clone(), action);
-        targets
-            .get(target)
-            .is_some_and(|ns| is_allowed(call, &on(ns)))
-    });
-    match allowed {
-        true => Ok(()),
-        false => {
+    let on = |(target, action): (usize, &'static str)| {
+        let ns = targets.get(target)?;
+        Some(Wanted::Collection(ns.db.clone(), ns.coll.clone(), action))
+    };
+    let needs: Option<Vec<Wanted>> = needs.into_iter().map(on).collect();
+    let needs = needs.filter(|needs| needs.iter().all(|wanted| is_allowed(call, wanted)));
+    match needs {
+        Some(needs) => {
+            call.needs.get_or_init(|| Arc::new(needs));
+            Ok(())
+        }
+        None => {
             let message = "not authorized on admin to execute command bulkWrite";
             Err(Error::new(Code::UNAUTHORIZED, message))
         }
