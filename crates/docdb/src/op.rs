@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use bson::{Bson, DateTime};
 use kv::Durability;
 use query::expr::System;
+use query::meter::{Budget, Meter, Watch};
 use query::settings::Settings;
 use query::{Code, Error, Result};
 use stdx::sync::atomic::{AtomicI32, Ordering};
@@ -212,12 +213,27 @@ impl Op<'_> {
         check(self.deadline, &self.killed)
     }
 
+    /// The meter that ends its work at its deadline and when it is killed, and takes its memory from
+    /// `budget`. Enter it on the thread that does the work.
+    #[must_use]
+    pub fn meter(&self, budget: Option<Arc<Budget>>) -> Meter {
+        Meter::default()
+            .with_watch(Arc::new(self.ends()))
+            .with_budget(budget)
+    }
+
     /// What ends it, for who waits on its behalf.
     pub(crate) fn ends(&self) -> Ends {
         Ends {
             deadline: self.deadline,
             killed: Arc::clone(&self.killed),
         }
+    }
+}
+
+impl Watch for Ends {
+    fn check(&self) -> Result<()> {
+        check(self.deadline, &self.killed)
     }
 }
 

@@ -12,6 +12,7 @@ pub mod error;
 pub mod execute;
 pub mod expr;
 pub mod filter;
+pub mod meter;
 pub mod namespace;
 pub mod number;
 pub mod path;

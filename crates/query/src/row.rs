@@ -91,6 +91,15 @@ impl Row {
         Ok(self.document.get_or_init(|| document))
     }
 
+    /// The same as bytes alone, for rows that are held: a tree takes many times their memory.
+    ///
+    /// # Errors
+    /// As [`Row::raw`].
+    pub(crate) fn compact(self) -> Result<Row> {
+        let key = self.sort_key();
+        Ok(Row::from_raw(self.into_raw()?).with_sort_key(key))
+    }
+
     /// The bytes, taken out.
     ///
     /// # Errors

@@ -5,7 +5,7 @@
 //! B2: no document of it is larger than [`RESULT_MAX`], which clients could not take.
 
 use bson::RawDocumentBuf;
-use query::{Code, Error, Namespace, Result};
+use query::{Code, Error, Namespace, Result, meter};
 
 use super::view::View;
 use crate::exec::{Cx, Executor, Step};
@@ -81,6 +81,13 @@ impl Collector {
             );
             return Err(Error::new(Code::BSON_OBJECT_TOO_LARGE, message));
         }
+        // A batch ends early when memory does; the next one goes on.
+        let charged = meter::charge_operation("A reply", size);
+        if charged.is_err() && !self.documents.is_empty() {
+            self.over = Some(document);
+            return Ok(());
+        }
+        charged?;
         self.place(document);
         Ok(())
     }

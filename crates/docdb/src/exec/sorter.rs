@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use bson::RawDocumentBuf;
 use query::collation::Collator;
+use query::meter::{self, Held};
 use query::sort::{Sort, SortKey};
 use query::{Code, Error, Result};
 
@@ -22,6 +23,8 @@ use crate::record::RecordId;
 
 /// Bytes of one item beside its document: key, record, places in lists.
 const ITEM_OVERHEAD: usize = 128;
+/// The least, in bytes, that is spilled because of others: less would make too many files.
+const SPILL_LEAST: usize = 4 << 20;
 
 /// How a sorter may use memory and disk.
 #[derive(Debug, Clone)]
@@ -39,6 +42,13 @@ struct Keyed {
     item: Item,
 }
 
+impl Keyed {
+    /// About how many bytes it takes.
+    fn memory(&self) -> usize {
+        self.item.document.as_bytes().len() + self.key.memory() + ITEM_OVERHEAD
+    }
+}
+
 enum Phase {
     Taking,
     Giving(VecDeque<Keyed>),
@@ -53,6 +63,8 @@ pub(crate) struct Sorter {
     limits: SortLimits,
     rows: Vec<Keyed>,
     bytes: usize,
+    /// Its share of the memory of all operations.
+    held: Held,
     peak: usize,
     runs: Vec<SpillFile>,
     spilled: u64,
@@ -75,6 +87,7 @@ impl Sorter {
             limits,
             rows: Vec::new(),
             bytes: 0,
+            held: Held::new(),
             peak: 0,
             runs: Vec::new(),
             spilled: 0,
@@ -124,7 +137,7 @@ impl Sorter {
                 Step::End => break,
             }
         }
-        self.order();
+        self.order()?;
         if self.runs.is_empty() {
             self.phase = Phase::Giving(std::mem::take(&mut self.rows).into());
         } else {
@@ -139,34 +152,46 @@ impl Sorter {
 
     fn push(&mut self, item: Item) -> Result<()> {
         let key = self.sort.key(&item.document, self.collator.as_deref())?;
-        self.bytes += item.document.as_bytes().len() + ITEM_OVERHEAD;
+        let keyed = Keyed { key, item };
+        self.bytes += keyed.memory();
         self.peak = self.peak.max(self.bytes);
-        self.rows.push(Keyed { key, item });
+        self.rows.push(keyed);
         if let Some(limit) = self.limit
             && limit.saturating_mul(2).max(16) < self.rows.len()
         {
-            self.order();
+            self.order()?;
         }
-        if self.limits.memory < self.bytes {
-            self.order();
-            if self.limits.memory < self.bytes {
+        if self.must_spill()? {
+            self.order()?;
+            if self.must_spill()? {
                 self.write_run()?;
             }
         }
         Ok(())
     }
 
+    /// Whether what is held is more than the sorter may hold, or more than the memory of all
+    /// operations has left.
+    fn must_spill(&mut self) -> Result<bool> {
+        if self.limits.memory < self.bytes {
+            return Ok(true);
+        }
+        match self.held.require("$sort", self.bytes) {
+            Ok(()) => Ok(false),
+            Err(_) if self.limits.directory.is_some() && SPILL_LEAST <= self.bytes => Ok(true),
+            Err(error) => Err(error),
+        }
+    }
+
     /// Sort what is held, and drop what is beyond the limit.
-    fn order(&mut self) {
-        self.rows.sort_by(|a, b| a.key.cmp(&b.key));
+    fn order(&mut self) -> Result<()> {
+        let rows = std::mem::take(&mut self.rows);
+        self.rows = meter::sort_by(rows, |a, b| a.key.cmp(&b.key))?;
         if let Some(limit) = self.limit {
             self.rows.truncate(limit);
-            self.bytes = self
-                .rows
-                .iter()
-                .map(|row| row.item.document.as_bytes().len() + ITEM_OVERHEAD)
-                .sum();
+            self.bytes = self.rows.iter().map(Keyed::memory).sum();
         }
+        Ok(())
     }
 
     fn write_run(&mut self) -> Result<()> {
@@ -193,6 +218,7 @@ impl Sorter {
             file.append(&bytes)?;
         }
         self.bytes = 0;
+        self.held.clear();
         self.spilled += 1;
         self.runs.push(file);
         Ok(())

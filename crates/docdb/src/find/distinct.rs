@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use bson::{Bson, Document, RawBsonRef, RawDocument, RawDocumentBuf};
 use query::collation::Collator;
+use query::meter::Held;
 use query::path::{Leaves, Path, walk_leaves};
 use query::value::{compare_with, equivalence_key_raw};
 use query::{Error, Namespace, Result};
@@ -42,7 +43,12 @@ pub(crate) struct Distinct {
     seen: HashSet<Vec<u8>>,
     values: Vec<Bson>,
     bytes: usize,
+    /// Its share of the memory of all operations.
+    held: Held,
 }
+
+/// About how many bytes a value takes, with its key, for each byte of the key.
+const DECODED: usize = 8;
 
 impl Distinct {
     /// Of nothing yet.
@@ -53,6 +59,7 @@ impl Distinct {
             seen: HashSet::new(),
             values: Vec::new(),
             bytes: 0,
+            held: Held::new(),
         }
     }
 
@@ -90,6 +97,7 @@ impl Distinct {
         if BATCH_BYTES < self.bytes {
             return Err(Error::location(17217, "distinct too big, 16mb cap"));
         }
+        self.held.require("distinct", self.bytes * DECODED)?;
         self.seen.insert(key);
         self.values.push(Bson::try_from(value)?);
         Ok(())

@@ -115,6 +115,7 @@ impl KeySet {
 
     /// Add what stands in the encoder.
     pub(super) fn finish(&mut self, limit: usize) -> Result<()> {
+        query::meter::step()?;
         if KEYS_MAX <= self.items.len() {
             let message = format!("a document has more than {KEYS_MAX} keys in an index");
             return Err(Error::new(Code::CANNOT_CREATE_INDEX, message));

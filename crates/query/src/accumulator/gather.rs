@@ -51,14 +51,16 @@ impl Edge {
         self.last || self.values.len() < self.limit
     }
 
-    pub(super) fn add(&mut self, value: Bson) {
+    /// Adds a value; gives the one that is no longer held.
+    pub(super) fn add(&mut self, value: Bson) -> Option<Bson> {
         if !self.wants() {
-            return;
+            return Some(value);
         }
         self.values.push_back(value);
         if self.values.len() > self.limit {
-            self.values.pop_front();
+            return self.values.pop_front();
         }
+        None
     }
 
     pub(super) fn into_values(self) -> Vec<Bson> {

@@ -9,7 +9,7 @@ use bson::{Bson, Document};
 use crate::collation::Collator;
 use crate::expr::{Dependencies, FieldPath};
 use crate::value::compare_with;
-use crate::{Error, Result};
+use crate::{Error, Result, meter};
 
 /// The order of `sortBy`.
 #[derive(Debug, Clone)]
@@ -99,6 +99,8 @@ fn sort_value(value: Option<&Bson>, descending: bool, collator: Option<&Collator
 #[derive(Debug, Clone)]
 pub(super) struct Ranked {
     limit: usize,
+    /// About how many bytes the entries take.
+    bytes: usize,
     entries: Vec<Entry>,
 }
 
@@ -108,10 +110,21 @@ struct Entry {
     value: Bson,
 }
 
+impl Entry {
+    fn bytes(&self) -> usize {
+        let key: usize = self.key.iter().map(meter::size).sum();
+        size_of::<Entry>() + key + meter::size(&self.value)
+    }
+}
+
+/// Entries that are moved within a step.
+const MOVED: usize = 16;
+
 impl Ranked {
     pub(super) fn new(limit: usize) -> Ranked {
         Ranked {
             limit,
+            bytes: 0,
             entries: Vec::new(),
         }
     }
@@ -129,10 +142,25 @@ impl Ranked {
         if at >= self.limit {
             return Ok(());
         }
-        let value = value()?;
-        self.entries.insert(at, Entry { key, value });
-        self.entries.truncate(self.limit);
+        let entry = Entry {
+            key,
+            value: value()?,
+        };
+        // Those behind are moved.
+        meter::count((self.entries.len() - at) / MOVED);
+        self.bytes += entry.bytes();
+        self.entries.insert(at, entry);
+        if self.limit < self.entries.len()
+            && let Some(dropped) = self.entries.pop()
+        {
+            self.bytes -= dropped.bytes();
+        }
         Ok(())
+    }
+
+    /// About how many bytes the entries take.
+    pub(super) fn bytes(&self) -> usize {
+        self.bytes
     }
 
     /// Takes over the entries of another, which came later.

@@ -12,9 +12,10 @@ use super::parse::{Accumulator, Kind, QuantileSpec, RankedSpec, check_n};
 use super::quantile::quantile_of;
 use super::ranked::Ranked;
 use crate::expr::Env;
+use crate::meter::size;
 use crate::number::Number;
 use crate::value::{compare_with, type_name};
-use crate::{Error, Result};
+use crate::{Error, Result, meter};
 
 /// What one group has gathered for one accumulator.
 #[derive(Debug, Clone)]
@@ -72,6 +73,7 @@ impl Accumulator {
 
     /// Adds a document.
     pub fn add(&self, state: &mut State, env: &Env<'_>) -> Result<()> {
+        meter::step()?;
         let collator = self.collator.as_deref();
         match (&self.kind, &mut state.gathered) {
             (Kind::Count, Gathered::Sum(sum)) => sum.add(Number::Int32(1)),
@@ -79,7 +81,8 @@ impl Accumulator {
                 if edge.wants() {
                     let value = input.evaluate_or_null(env)?;
                     state.memory += size(&value);
-                    edge.add(value);
+                    let dropped = edge.add(value);
+                    state.memory -= dropped.as_ref().map_or(0, size);
                 }
             }
             (
@@ -91,21 +94,21 @@ impl Accumulator {
                 let Some(value) = input.evaluate(env)?.filter(|value| !is_null(value)) else {
                     return Ok(());
                 };
-                state.memory += size(&value);
                 ranked.add(
                     vec![value],
                     || Ok(Bson::Null),
                     |a, b| extremes(a, b, *greatest, collator),
                 )?;
+                state.memory = ranked.bytes();
             }
             (Kind::Ranked(spec), Gathered::Ranked(ranked)) => {
                 let key = spec.order.key(env.root, collator);
-                state.memory += key.iter().map(size).sum::<usize>();
                 ranked.add(
                     key,
                     || spec.output.evaluate_or_null(env),
                     |a, b| self.ranked(spec, a, b),
                 )?;
+                state.memory = ranked.bytes();
             }
             (Kind::Quantile(spec), Gathered::Numbers(numbers)) => {
                 let value = spec.input.evaluate(env)?;
@@ -183,6 +186,7 @@ impl Accumulator {
             }
             (Kind::SetUnion(_), Gathered::Distinct(distinct)) => {
                 for item in array_operand(self, value)?.unwrap_or_default() {
+                    meter::step()?;
                     let bytes = size(&item);
                     state.memory += 2 * bytes * usize::from(distinct.add(item, collator));
                 }
@@ -205,6 +209,7 @@ impl Accumulator {
 
     /// Adds what another state of this accumulator gathered from later documents.
     pub fn merge(&self, state: &mut State, other: State) -> Result<()> {
+        meter::step()?;
         let collator = self.collator.as_deref();
         state.memory += other.memory;
         match (&mut state.gathered, other.gathered) {
@@ -232,7 +237,8 @@ impl Accumulator {
             (Gathered::Moments(mine), Gathered::Moments(other)) => mine.merge(&other),
             (Gathered::Edge(mine), Gathered::Edge(other)) => {
                 for value in other.into_values() {
-                    mine.add(value);
+                    let dropped = mine.add(value);
+                    state.memory -= dropped.as_ref().map_or(0, size);
                 }
             }
             (Gathered::Ranked(mine), Gathered::Ranked(other)) => match &self.kind {
@@ -354,7 +360,8 @@ pub(crate) fn merge_object(object: &mut Document, value: Bson) -> Result<()> {
 }
 
 fn finish_quantile(spec: &QuantileSpec, mut numbers: Vec<f64>) -> Bson {
-    numbers.sort_by(f64::total_cmp);
+    // At most a hundred megabytes of numbers: a second.
+    numbers.sort_unstable_by(f64::total_cmp);
     let quantile = |p: f64| quantile_of(&numbers, p, spec.method);
     match &spec.p {
         None => quantile(0.5),
@@ -364,19 +371,4 @@ fn finish_quantile(spec: &QuantileSpec, mut numbers: Vec<f64>) -> Bson {
 
 fn is_null(value: &Bson) -> bool {
     matches!(value, Bson::Null | Bson::Undefined)
-}
-
-/// About how many bytes a value takes.
-pub(crate) fn size(value: &Bson) -> usize {
-    let inner = match value {
-        Bson::String(text) => text.len(),
-        Bson::Binary(binary) => binary.bytes.len(),
-        Bson::Array(items) => items.iter().map(size).sum(),
-        Bson::Document(document) => document
-            .iter()
-            .map(|(name, value)| name.len() + 32 + size(value))
-            .sum(),
-        _ => 0,
-    };
-    size_of::<Bson>() + inner
 }

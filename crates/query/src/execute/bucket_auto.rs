@@ -7,9 +7,10 @@
 use bson::{Bson, Document};
 
 use super::sort::SortRows;
-use super::{Host, Rows};
+use super::{Host, Rows, memory};
 use crate::accumulator::State;
 use crate::expr::{Env, Variables};
+use crate::meter::Held;
 use crate::number::Number;
 use crate::path::Path;
 use crate::settings::Settings;
@@ -34,6 +35,8 @@ pub(super) struct BucketAutoRows {
     boundary: Option<Bson>,
     made: u32,
     size: u64,
+    /// Its share of the memory of all operations.
+    held: Held,
 }
 
 impl BucketAutoRows {
@@ -51,6 +54,7 @@ impl BucketAutoRows {
             boundary: None,
             made: 0,
             size: 1,
+            held: Held::new(),
         }
     }
 
@@ -97,14 +101,14 @@ impl BucketAutoRows {
         let (min, document) = first;
         let mut max = min.clone();
         let mut states = self.start()?;
-        self.add(&mut states, &document)?;
+        self.add(&mut states, &document, host)?;
         let mut count = 1;
         self.ahead = self.pull(host)?;
         while count < self.size || last {
             let Some((value, document)) = self.ahead.take() else {
                 break;
             };
-            self.add(&mut states, &document)?;
+            self.add(&mut states, &document, host)?;
             max = value;
             count += 1;
             self.ahead = self.pull(host)?;
@@ -150,7 +154,7 @@ impl BucketAutoRows {
                 self.ahead = Some((value, document));
                 return Ok(());
             }
-            self.add(states, &document)?;
+            self.add(states, &document, host)?;
             self.ahead = self.pull(host)?;
         }
     }
@@ -164,12 +168,17 @@ impl BucketAutoRows {
             .collect()
     }
 
-    fn add(&self, states: &mut [State], document: &Document) -> Result<()> {
+    fn add(&mut self, states: &mut [State], document: &Document, host: &dyn Host) -> Result<()> {
         let env = Env::new(document, &self.settings.variables);
+        let mut bytes = 0;
         for ((_, accumulator), state) in self.bucket.output.iter().zip(states) {
             accumulator.add(state, &env)?;
+            bytes += state.memory();
         }
-        Ok(())
+        if host.memory_limit() < bytes {
+            return Err(memory::exceeded("$bucketAuto"));
+        }
+        self.held.require("$bucketAuto", bytes)
     }
 
     fn finish(&self, id: Document, states: Vec<State>) -> Row {

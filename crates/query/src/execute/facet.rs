@@ -6,6 +6,7 @@ use bson::{Bson, Document, RawDocumentBuf};
 
 use super::spill::{self, Spilled};
 use super::{Host, Rows, Spill, build, memory};
+use crate::meter::Held;
 use crate::stage::Facet;
 use crate::{Error, Result, Row};
 
@@ -13,6 +14,9 @@ use crate::{Error, Result, Row};
 pub(super) struct FacetRows {
     input: Option<Box<dyn Rows>>,
     facet: Facet,
+    /// Shares of the memory of all operations: of the input that is kept, and of the result.
+    kept: Held,
+    made: Held,
 }
 
 impl FacetRows {
@@ -20,11 +24,13 @@ impl FacetRows {
         FacetRows {
             input: Some(input),
             facet,
+            kept: Held::new(),
+            made: Held::new(),
         }
     }
 
     /// One source of the whole input for each pipeline.
-    fn sources(&self, input: &mut dyn Rows, host: &mut dyn Host) -> Result<Vec<Box<dyn Rows>>> {
+    fn sources(&mut self, input: &mut dyn Rows, host: &mut dyn Host) -> Result<Vec<Box<dyn Rows>>> {
         let count = self.facet.facets.len();
         let mut kept = Vec::new();
         let mut bytes = 0;
@@ -34,7 +40,7 @@ impl FacetRows {
             if files.is_empty() {
                 bytes += memory::row(&row)?;
                 kept.push(row.into_raw()?);
-                if memory::must_spill("$facet", bytes, host)? {
+                if memory::must_spill("$facet", &mut self.kept, bytes, host)? {
                     for _ in 0..count {
                         let mut file = host.spill()?;
                         for row in &kept {
@@ -43,6 +49,7 @@ impl FacetRows {
                         files.push(file);
                     }
                     kept = Vec::new();
+                    self.kept.clear();
                 }
             } else {
                 for file in &mut files {
@@ -70,7 +77,8 @@ impl Rows for FacetRows {
         let sources = self.sources(input.as_mut(), host)?;
         let mut document = Document::new();
         let mut bytes = 0;
-        for ((name, pipeline), source) in self.facet.facets.drain(..).zip(sources) {
+        let facets = std::mem::take(&mut self.facet.facets);
+        for ((name, pipeline), source) in facets.into_iter().zip(sources) {
             let mut rows = build(pipeline.optimize(), source)?;
             let mut found = Vec::new();
             while let Some(row) = rows.next(host)? {
@@ -87,10 +95,12 @@ impl Rows for FacetRows {
                         ),
                     ));
                 }
+                self.made.require("$facet", bytes)?;
                 found.push(Bson::Document(inner));
             }
             document.insert(name, found);
         }
+        self.kept.clear();
         Ok(Some(Row::from_document(document)))
     }
 }

@@ -10,19 +10,24 @@ use super::lookup::local_values;
 use super::unwind::{put, remove};
 use super::{Host, Rows, memory};
 use crate::expr::Env;
+use crate::meter::Held;
 use crate::pipeline::Pipeline;
 use crate::stage::{GraphLookup, Stage};
 use crate::value::equivalence_key;
-use crate::{Error, Namespace, Result, Row};
+use crate::{Error, Namespace, Result, Row, meter};
 
 /// How many values are asked for at once.
 const BATCH: usize = 1000;
+/// Bytes that a key takes in a set beside its own.
+const KEY: usize = 64;
 
 /// `$graphLookup`.
 pub(super) struct GraphRows {
     input: Box<dyn Rows>,
     lookup: GraphLookup,
     current: Option<Current>,
+    /// Its share of the memory of all operations.
+    held: Held,
 }
 
 /// A row whose array is unwound.
@@ -49,10 +54,11 @@ impl GraphRows {
             input,
             lookup,
             current: None,
+            held: Held::new(),
         }
     }
 
-    fn search(&self, document: &Document, host: &mut dyn Host) -> Result<Vec<Document>> {
+    fn search(&mut self, document: &Document, host: &mut dyn Host) -> Result<Vec<Document>> {
         let lookup = &self.lookup;
         let ns = lookup.from.resolve(host.database())?;
         let env = Env::new(document, &lookup.settings.variables);
@@ -70,6 +76,7 @@ impl GraphRows {
         let mut depth: u64 = 0;
         while !frontier.is_empty() && lookup.max_depth.is_none_or(|most| depth <= most) {
             frontier = self.step(&ns, frontier, depth, &mut search, host)?;
+            self.held.require("$graphLookup", search.bytes)?;
             depth += 1;
         }
         Ok(search.found)
@@ -85,10 +92,16 @@ impl GraphRows {
         host: &mut dyn Host,
     ) -> Result<Vec<Bson>> {
         let collator = self.lookup.settings.collator.as_deref();
-        let new = frontier
-            .into_iter()
-            .filter(|value| search.asked.insert(equivalence_key(value, collator)));
-        let new: Vec<Bson> = new.collect();
+        let mut new = Vec::new();
+        for value in frontier {
+            meter::step()?;
+            let key = equivalence_key(&value, collator);
+            let bytes = KEY + key.len();
+            if search.asked.insert(key) {
+                search.count(bytes + memory::value(&value), host)?;
+                new.push(value);
+            }
+        }
         let mut next = Vec::new();
         for values in new.chunks(BATCH) {
             let mut rows = self.ask(ns, values, host)?;
@@ -96,12 +109,18 @@ impl GraphRows {
                 host.check()?;
                 let mut document = row.into_document()?;
                 let id = document.get("_id").unwrap_or(&Bson::Null);
-                if !search.known.insert(equivalence_key(id, None)) {
+                let key = equivalence_key(id, None);
+                let bytes = KEY + key.len();
+                if !search.known.insert(key) {
                     continue;
                 }
+                search.count(bytes, host)?;
                 // A document without the field leads nowhere.
                 if has(&document, self.lookup.connect_from.names()) {
-                    next.extend(local_values(&document, &self.lookup.connect_from));
+                    let values = local_values(&document, &self.lookup.connect_from);
+                    let bytes = values.iter().map(memory::value).sum();
+                    search.count(bytes, host)?;
+                    next.extend(values);
                 }
                 if let Some(field) = &self.lookup.depth_field {
                     let depth = i64::try_from(depth).unwrap_or(i64::MAX);
@@ -167,14 +186,20 @@ impl GraphRows {
 
 impl Search {
     fn keep(&mut self, document: Document, host: &dyn Host) -> Result<()> {
-        self.bytes += memory::document(&document);
+        self.count(memory::document(&document), host)?;
+        self.found.push(document);
+        Ok(())
+    }
+
+    /// Counts bytes that the search holds until it ends.
+    fn count(&mut self, bytes: usize, host: &dyn Host) -> Result<()> {
+        self.bytes += bytes;
         if self.bytes > host.memory_limit() {
             return Err(Error::location(
                 40_099,
                 "$graphLookup reached maximum memory consumption",
             ));
         }
-        self.found.push(document);
         Ok(())
     }
 }

@@ -15,6 +15,7 @@ use super::spill::Spilled;
 use super::{Host, Rows, Spill, memory, spill};
 use crate::accumulator::State;
 use crate::expr::{Env, Variables};
+use crate::meter::Held;
 use crate::settings::Settings;
 use crate::stage::Group;
 use crate::value::equivalence_key;
@@ -35,6 +36,8 @@ pub(super) struct GroupRows {
     /// What is left to group, the next last, each with the number of times it was divided.
     pending: Vec<(Box<dyn Rows>, u32)>,
     ready: std::vec::IntoIter<Entry>,
+    /// Its share of the memory of all operations.
+    held: Held,
 }
 
 /// One group.
@@ -50,6 +53,7 @@ impl GroupRows {
             settings: settings.clone(),
             pending: vec![(input, 0)],
             ready: Vec::new().into_iter(),
+            held: Held::new(),
         }
     }
 
@@ -68,10 +72,13 @@ impl GroupRows {
             match table.add(key, id, &row, full)? {
                 Added::Yes => {
                     // The states of known groups grow beyond the limit without help of a disk.
-                    if !full && memory::must_spill("$group", table.bytes, host)? {
+                    if !full && memory::must_spill("$group", &mut self.held, table.bytes, host)? {
                         partitions.resize_with(usize::try_from(PARTITIONS).unwrap_or(1), || None);
-                    } else if full && table.bytes / 2 > host.memory_limit() {
-                        return Err(memory::exceeded("$group"));
+                    } else if full {
+                        if table.bytes / 2 > host.memory_limit() {
+                            return Err(memory::exceeded("$group"));
+                        }
+                        self.held.require("$group", table.bytes)?;
                     }
                 }
                 Added::No(key) => {

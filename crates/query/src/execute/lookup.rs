@@ -13,6 +13,7 @@ use super::simple::Listed;
 use super::unwind::put;
 use super::{Host, Rows, build, memory};
 use crate::expr::FieldPath;
+use crate::meter::Held;
 use crate::path::Path;
 use crate::pipeline::Pipeline;
 use crate::stage::{Lookup, Stage, bindings};
@@ -26,6 +27,9 @@ pub(super) struct LookupRows {
     same: Option<Vec<Document>>,
     /// The row whose array is unwound, and what is left of the array.
     current: Option<Current>,
+    /// Shares of the memory of all operations: of what every row gets, and of the row's own.
+    kept: Held,
+    held: Held,
 }
 
 struct Current {
@@ -43,6 +47,8 @@ impl LookupRows {
             lookup,
             same: None,
             current: None,
+            kept: Held::new(),
+            held: Held::new(),
         }
     }
 
@@ -55,7 +61,7 @@ impl LookupRows {
             return Ok(listed(same));
         }
         let mut rows = self.run(document, host)?;
-        let found = collect(rows.as_mut(), host)?;
+        let found = collect(rows.as_mut(), host, &mut self.kept)?;
         let rows = listed(&found);
         self.same = Some(found);
         Ok(rows)
@@ -156,7 +162,7 @@ impl Rows for LookupRows {
         let key = row.sort_key();
         let mut document = row.into_document()?;
         let mut rows = self.find(&document, host)?;
-        let found = collect(rows.as_mut(), host)?.into_iter();
+        let found = collect(rows.as_mut(), host, &mut self.held)?.into_iter();
         let found = found.map(Bson::Document).collect();
         put(&mut document, &self.lookup.r#as, Bson::Array(found));
         Ok(Some(Row::from_document(document).with_sort_key(key)))
@@ -170,7 +176,11 @@ fn listed(documents: &[Document]) -> Box<dyn Rows> {
 }
 
 /// Reads everything, within the memory of a stage.
-pub(super) fn collect(rows: &mut dyn Rows, host: &mut dyn Host) -> Result<Vec<Document>> {
+pub(super) fn collect(
+    rows: &mut dyn Rows,
+    host: &mut dyn Host,
+    held: &mut Held,
+) -> Result<Vec<Document>> {
     let mut documents = Vec::new();
     let mut bytes = 0;
     while let Some(row) = rows.next(host)? {
@@ -187,6 +197,7 @@ pub(super) fn collect(rows: &mut dyn Rows, host: &mut dyn Host) -> Result<Vec<Do
                 ),
             ));
         }
+        held.require("$lookup", bytes)?;
         documents.push(document);
     }
     Ok(documents)

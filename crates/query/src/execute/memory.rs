@@ -1,42 +1,39 @@
 //! The memory of a stage, and what happens when it runs out.
 
-use bson::{Bson, Document};
-
 use super::Host;
+use crate::meter::Held;
+pub(super) use crate::meter::{document_size as document, size as value};
 use crate::{Code, Error, Result, Row};
-
-/// About how many bytes a document takes.
-pub(super) fn document(document: &Document) -> usize {
-    document
-        .iter()
-        .map(|(name, value)| name.len() + 32 + self::value(value))
-        .sum()
-}
-
-/// About how many bytes a value takes.
-pub(super) fn value(value: &Bson) -> usize {
-    let inner = match value {
-        Bson::String(text) => text.len(),
-        Bson::Binary(binary) => binary.bytes.len(),
-        Bson::Array(values) => values.iter().map(self::value).sum(),
-        Bson::Document(inner) => document(inner),
-        _ => 0,
-    };
-    size_of::<Bson>() + inner
-}
 
 /// About how many bytes a row takes.
 pub(super) fn row(row: &Row) -> Result<usize> {
     Ok(row.raw()?.as_bytes().len() + size_of::<Row>())
 }
 
-/// Whether a stage that holds `bytes` must spill.
+/// The least that a stage spills because of others: less would make too many files.
+const SPILL_LEAST: usize = 4 << 20;
+
+/// Whether a stage that holds `bytes` must spill: when they are more than a stage may hold, or more
+/// than the budget of all operations has left.
 ///
 /// # Errors
-/// `QueryExceededMemoryLimitNoDiskUseAllowed` when it must and may not.
-pub(super) fn must_spill(stage: &str, bytes: usize, host: &dyn Host) -> Result<bool> {
+/// `QueryExceededMemoryLimitNoDiskUseAllowed` when it holds too much and may not spill;
+/// `ExceededMemoryLimit` when the budget is spent and spilling would help little.
+pub(super) fn must_spill(
+    stage: &str,
+    held: &mut Held,
+    bytes: usize,
+    host: &dyn Host,
+) -> Result<bool> {
+    let granted = held.require(stage, bytes);
     if bytes <= host.memory_limit() {
-        return Ok(false);
+        if granted.is_ok() {
+            return Ok(false);
+        }
+        if !host.allow_disk_use() || bytes < SPILL_LEAST {
+            return granted.map(|()| false);
+        }
+        return Ok(true);
     }
     if host.allow_disk_use() {
         return Ok(true);

@@ -4,6 +4,7 @@
 use std::collections::BinaryHeap;
 
 use super::{Host, Rows, memory};
+use crate::meter::{self, Held};
 use crate::{Result, Row};
 
 /// `$sample`.
@@ -11,6 +12,8 @@ pub(super) struct SampleRows {
     input: Option<Box<dyn Rows>>,
     size: u64,
     chosen: std::vec::IntoIter<Drawn>,
+    /// Its share of the memory of all operations.
+    held: Held,
 }
 
 struct Drawn {
@@ -44,10 +47,11 @@ impl SampleRows {
             input: Some(input),
             size,
             chosen: Vec::new().into_iter(),
+            held: Held::new(),
         }
     }
 
-    fn choose(&self, input: &mut dyn Rows, host: &mut dyn Host) -> Result<Vec<Drawn>> {
+    fn choose(&mut self, input: &mut dyn Rows, host: &mut dyn Host) -> Result<Vec<Drawn>> {
         let size = usize::try_from(self.size).unwrap_or(usize::MAX);
         let mut chosen: BinaryHeap<Drawn> = BinaryHeap::new();
         let mut bytes = 0;
@@ -66,9 +70,11 @@ impl SampleRows {
             if bytes > host.memory_limit() {
                 return Err(memory::exceeded("$sample"));
             }
+            self.held.require("$sample", bytes)?;
+            let row = row.compact()?;
             chosen.push(Drawn { number, row });
         }
-        Ok(chosen.into_sorted_vec())
+        meter::sort_by(chosen.into_vec(), Drawn::cmp)
     }
 }
 

@@ -5,6 +5,7 @@ use bson::{Bson, Document};
 use super::{Host, Rows};
 use crate::expr::{Env, Expr, SORT_KEY, Variables};
 use crate::filter::Filter;
+use crate::meter::{self, Held};
 use crate::settings::Settings;
 use crate::stage::{Statistics, Transform};
 use crate::value::type_name;
@@ -71,6 +72,8 @@ pub(super) struct Transformed {
     variables: Variables,
     /// Whether it asks for the key that rows were sorted by.
     keyed: bool,
+    /// The share of its row in the memory of all operations.
+    held: Held,
 }
 
 impl Transformed {
@@ -84,6 +87,7 @@ impl Transformed {
             keyed: transform.reads_sort_key(),
             transform,
             variables: settings.variables.clone(),
+            held: Held::new(),
         }
     }
 }
@@ -104,6 +108,8 @@ impl Rows for Transformed {
                 self.variables.set(SORT_KEY, values);
             }
             if let Some(next) = self.transform.apply_or_drop(document, &self.variables)? {
+                let bytes = meter::document_size(&next);
+                self.held.require(self.transform.name(), bytes)?;
                 return Ok(Some(Row::from_document(next).with_sort_key(key)));
             }
             host.check()?;
@@ -154,6 +160,8 @@ pub(super) struct Documents {
     expr: Option<Expr>,
     variables: Variables,
     rows: std::vec::IntoIter<Bson>,
+    /// Their share of the memory of all operations.
+    held: Held,
 }
 
 impl Documents {
@@ -162,6 +170,7 @@ impl Documents {
             expr: Some(expr),
             variables: settings.variables.clone(),
             rows: Vec::new().into_iter(),
+            held: Held::new(),
         }
     }
 }
@@ -172,7 +181,11 @@ impl Rows for Documents {
             let nothing = Document::new();
             let value = expr.evaluate(&Env::new(&nothing, &self.variables))?;
             match value {
-                Some(Bson::Array(values)) => self.rows = values.into_iter(),
+                Some(Bson::Array(values)) => {
+                    let bytes = values.iter().map(meter::size).sum();
+                    self.held.require("$documents", bytes)?;
+                    self.rows = values.into_iter();
+                }
                 other => {
                     return Err(Error::location(
                         5_858_203,

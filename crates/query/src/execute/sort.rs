@@ -12,7 +12,7 @@ use std::sync::Arc;
 use super::{Host, Rows, Spill, memory, spill};
 use crate::collation::Collator;
 use crate::sort::{Sort, SortKey};
-use crate::{Result, Row};
+use crate::{Result, Row, meter};
 
 /// `$sort`.
 pub(super) struct SortRows {
@@ -23,6 +23,8 @@ pub(super) struct SortRows {
     total: u64,
     /// Whether rows are told by which key they were sorted.
     keyed: bool,
+    /// Its share of the memory of all operations.
+    reserved: meter::Held,
 }
 
 enum State {
@@ -74,6 +76,7 @@ impl SortRows {
             state: State::Unread(input),
             total: 0,
             keyed: false,
+            reserved: meter::Held::new(),
         }
     }
 
@@ -90,7 +93,11 @@ impl SortRows {
 
     fn entry(&self, row: Row, place: u64) -> Result<Entry> {
         let key = self.sort.key(row.raw()?, self.collator.as_deref())?;
-        Ok(Entry { key, place, row })
+        Ok(Entry {
+            key,
+            place,
+            row: row.compact()?,
+        })
     }
 
     /// Reads everything.
@@ -106,8 +113,9 @@ impl SortRows {
             host.check()?;
             held.push(self.entry(row, place)?, limit)?;
             place += 1;
-            if memory::must_spill("$sort", held.bytes, host)? {
+            if memory::must_spill("$sort", &mut self.reserved, held.bytes, host)? {
                 runs.push(held.into_run(host)?);
+                self.reserved.clear();
                 held = Held {
                     entries: BinaryHeap::new(),
                     bytes: 0,
@@ -116,10 +124,11 @@ impl SortRows {
         }
         self.total = place;
         if runs.is_empty() {
-            return Ok(State::Memory(held.entries.into_sorted_vec().into_iter()));
+            return Ok(State::Memory(held.into_sorted()?.into_iter()));
         }
         if !held.entries.is_empty() {
             runs.push(held.into_run(host)?);
+            self.reserved.clear();
         }
         Ok(State::Runs(Merge::new(self, runs)?))
     }
@@ -177,9 +186,14 @@ impl Held {
         Ok(())
     }
 
+    /// The entries in order; their places keep equal ones as they came.
+    fn into_sorted(self) -> Result<Vec<Entry>> {
+        meter::sort_by(self.entries.into_vec(), Entry::cmp)
+    }
+
     fn into_run(self, host: &mut dyn Host) -> Result<Box<dyn Spill>> {
         let mut run = host.spill()?;
-        for entry in self.entries.into_sorted_vec() {
+        for entry in self.into_sorted()? {
             spill::put(run.as_mut(), &entry.row)?;
         }
         Ok(run)

@@ -575,7 +575,7 @@ fn large_sorts_spill_and_stay_stable() {
         let pipeline = || parse(&stages).unwrap().optimize();
         let expected = Memory::default().run(pipeline(), &over).unwrap();
         let mut small = Memory {
-            limit: Some(20_000),
+            limit: Some(50_000),
             ..Memory::default()
         };
         let found = small.run(pipeline(), &over).unwrap();

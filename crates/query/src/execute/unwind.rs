@@ -7,7 +7,7 @@ use bson::{Bson, Document};
 use super::{Host, Rows};
 use crate::expr::FieldPath;
 use crate::stage::Unwind;
-use crate::{Result, Row};
+use crate::{Result, Row, meter};
 
 /// `$unwind`.
 pub(super) struct UnwindRows {
@@ -83,6 +83,7 @@ impl Rows for UnwindRows {
         loop {
             if let Some(current) = &mut self.current {
                 if let Some((at, element)) = current.elements.next() {
+                    meter::read(meter::document_size(&current.document))?;
                     let mut document = if current.elements.len() == 0 {
                         std::mem::take(&mut current.document)
                     } else {

@@ -15,7 +15,7 @@ use super::parse::{call, named};
 use super::{Expr, Scope};
 use crate::accumulator::{Extreme, Moments, NumberSum, parse_method, percentiles, quantile_of};
 use crate::number::Number;
-use crate::{Error, Result};
+use crate::{Error, Result, meter};
 
 pub(super) const FUNCTIONS: &[Function] = &[
     Function::any("$sum", sum),
@@ -33,7 +33,12 @@ fn each(args: &Args<'_>, mut take: impl FnMut(&Bson)) -> Result<()> {
     let alone = args.len() == 1;
     for value in args.values() {
         match value?.as_deref() {
-            Some(Bson::Array(items)) if alone => items.iter().for_each(&mut take),
+            Some(Bson::Array(items)) if alone => {
+                for item in items {
+                    meter::step()?;
+                    take(item);
+                }
+            }
             Some(value) => take(value),
             None => {}
         }
@@ -139,23 +144,28 @@ fn finish(
 fn quantile<'e>(args: &Args<'e>) -> Result<Value<'e>> {
     let mut numbers = Vec::new();
     let mut take = |value: &Bson| {
+        meter::step()?;
+        meter::charge(args.name(), size_of::<f64>())?;
         let number = Number::from_bson(value).map(Number::to_f64);
         numbers.extend(number.filter(|number| !number.is_nan()));
+        Ok::<(), Error>(())
     };
     match args.value(0)?.as_deref() {
-        Some(Bson::Array(items)) => items.iter().for_each(&mut take),
-        Some(value) => take(value),
+        Some(Bson::Array(items)) => items.iter().try_for_each(&mut take)?,
+        Some(value) => take(value)?,
         None => {}
     }
-    numbers.sort_by(f64::total_cmp);
+    let numbers = meter::sort_by(numbers, f64::total_cmp)?;
     let method = parse_method(args.value(1)?.as_deref().unwrap_or(&Bson::Null))?;
     if !args.given(2) {
         return computed(quantile_of(&numbers, 0.5, method));
     }
     let p = percentiles(args.value(2)?.as_deref().unwrap_or(&Bson::Null))?;
-    let found: Vec<Bson> = p
-        .into_iter()
-        .map(|p| quantile_of(&numbers, p, method))
-        .collect();
+    let mut found: Vec<Bson> = Vec::new();
+    for p in p {
+        meter::step()?;
+        meter::charge(args.name(), size_of::<Bson>())?;
+        found.push(quantile_of(&numbers, p, method));
+    }
     computed(found)
 }

@@ -55,6 +55,14 @@ impl<'e> Args<'e> {
         Ok(self.value(at)?.filter(|value| !is_null(value)))
     }
 
+    /// The argument's value as an owned one, which stays charged.
+    pub(super) fn kept(&self, at: usize) -> Result<Option<Bson>> {
+        match self.expr(at) {
+            Some(expr) => expr.kept(&self.env),
+            None => Ok(None),
+        }
+    }
+
     /// Every argument's value in turn.
     pub(super) fn values(&self) -> impl Iterator<Item = Result<Value<'e>>> + '_ {
         (0..self.len()).map(|at| self.value(at))

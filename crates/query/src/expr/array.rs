@@ -12,7 +12,7 @@ use super::string::count_bson;
 use super::string_find::bounds;
 use crate::number::Number;
 use crate::value::compare_with;
-use crate::{Code, Error, Result};
+use crate::{Result, meter};
 
 pub(super) const FUNCTIONS: &[Function] = &[
     Function::exactly("$arrayElemAt", 2, element_at),
@@ -27,20 +27,6 @@ pub(super) const FUNCTIONS: &[Function] = &[
     Function::exactly("$first", 1, |args| edge(args, 0)),
     Function::exactly("$last", 1, |args| edge(args, -1)),
 ];
-
-/// Elements that one expression may make: a hundred megabytes of the smallest ones.
-const MAX_ELEMENTS: usize = 100 << 17;
-
-/// Refuses arrays that would take more memory than an expression may.
-pub(super) fn check_count(name: &str, count: usize) -> Result<()> {
-    if count > MAX_ELEMENTS {
-        return Err(Error::new(
-            Code::EXCEEDED_MEMORY_LIMIT,
-            format!("{name} would use too much memory ({count} elements) and cannot spill to disk"),
-        ));
-    }
-    Ok(())
-}
 
 /// The element at an index that counts from the end when negative, without a copy where possible.
 fn element<'e>(array: Cow<'e, Bson>, index: i32) -> Value<'e> {
@@ -124,8 +110,7 @@ fn concat<'e>(args: &Args<'e>) -> Result<Value<'e>> {
                 ),
             );
         };
-        check_count("$concatArrays", joined.len() + items.len())?;
-        joined.extend_from_slice(items);
+        joined.extend(meter::copies("$concatArrays", items.iter())?);
     }
     computed(joined)
 }
@@ -144,11 +129,13 @@ fn contains<'e>(args: &Args<'e>) -> Result<Value<'e>> {
     let Some(needle) = needle.as_deref() else {
         return computed(false);
     };
-    computed(
-        items
-            .iter()
-            .any(|item| compare_with(item, needle, args.collator()).is_eq()),
-    )
+    for item in items {
+        meter::step()?;
+        if compare_with(item, needle, args.collator()).is_eq() {
+            return computed(true);
+        }
+    }
+    computed(false)
 }
 
 fn index_of<'e>(args: &Args<'e>) -> Result<Value<'e>> {
@@ -167,13 +154,15 @@ fn index_of<'e>(args: &Args<'e>) -> Result<Value<'e>> {
     };
     let needle = args.value(1)?;
     let (start, end) = bounds(args, items.len())?;
-    let found = needle.as_deref().and_then(|needle| {
-        items
-            .get(start..end)?
-            .iter()
-            .position(|item| compare_with(item, needle, args.collator()).is_eq())
-    });
-    computed(found.map_or(Bson::Int32(-1), |at| count_bson(start + at)))
+    if let Some(needle) = needle.as_deref() {
+        for (at, item) in items.iter().enumerate().take(end).skip(start) {
+            meter::step()?;
+            if compare_with(item, needle, args.collator()).is_eq() {
+                return computed(count_bson(at));
+            }
+        }
+    }
+    computed(-1_i32)
 }
 
 fn is_array<'e>(args: &Args<'e>) -> Result<Value<'e>> {
@@ -220,11 +209,12 @@ fn range<'e>(args: &Args<'e>) -> Result<Value<'e>> {
     } else {
         usize::try_from((span - 1) / step.abs() + 1).expect("positive, below 2^33")
     };
-    check_count("$range", count)?;
-    let items: Vec<Bson> = (0..)
-        .map(|at: i64| Number::narrow(start + at * step).to_bson())
-        .take(count)
-        .collect();
+    meter::charge("$range", count.saturating_mul(size_of::<Bson>()))?;
+    let mut items: Vec<Bson> = Vec::with_capacity(count);
+    for at in (0_i64..).take(count) {
+        meter::step()?;
+        items.push(Number::narrow(start + at * step).to_bson());
+    }
     computed(items)
 }
 
@@ -234,10 +224,7 @@ fn reverse<'e>(args: &Args<'e>) -> Result<Value<'e>> {
         return null();
     }
     match array.as_deref() {
-        Some(Bson::Array(items)) => {
-            let reversed: Vec<Bson> = items.iter().rev().cloned().collect();
-            computed(reversed)
-        }
+        Some(Bson::Array(items)) => computed(meter::copies("$reverseArray", items.iter().rev())?),
         _ => fail(
             34_435,
             format!(
@@ -314,6 +301,6 @@ fn slice<'e>(args: &Args<'e>) -> Result<Value<'e>> {
     } else {
         (0, magnitude)
     };
-    let part: Vec<Bson> = items.iter().skip(start).take(count).cloned().collect();
-    computed(part)
+    let part = items.iter().skip(start).take(count);
+    computed(meter::copies("$slice", part)?)
 }

@@ -1,5 +1,6 @@
 //! A call: a function with its arguments and what parsing prepared for it.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
@@ -9,7 +10,12 @@ use super::function::Function;
 use super::{Expr, sort_array};
 use crate::Result;
 use crate::collation::Collator;
+use crate::meter;
 use crate::regex::Regex;
+
+/// Bytes that a call may leave charged without measuring its value: smaller than what measuring
+/// every call would cost, and bounded by the number of calls around it.
+const UNSETTLED: usize = 256;
 
 /// A function with its arguments.
 #[derive(Clone)]
@@ -35,8 +41,22 @@ pub(super) enum Prepared {
 }
 
 impl Call {
+    /// The value. What was charged for the arguments is released; what was computed stays charged
+    /// to the scope of the caller.
     pub(super) fn evaluate<'e>(&'e self, env: &Env<'e>) -> Result<Value<'e>> {
-        (self.function.evaluate)(&Args::new(self, *env))
+        meter::step()?;
+        let scope = meter::scope();
+        let value = (self.function.evaluate)(&Args::new(self, *env))?;
+        if scope.charged() <= UNSETTLED {
+            scope.keep_all();
+            return Ok(value);
+        }
+        let bytes = match &value {
+            Some(Cow::Owned(value)) => meter::size(value),
+            _ => 0,
+        };
+        scope.keep(self.function.name, bytes)?;
+        Ok(value)
     }
 
     /// Name and arguments, when all of them are given by position.

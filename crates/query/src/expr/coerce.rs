@@ -6,8 +6,8 @@ use super::args::{fail, type_of};
 use super::civil::Civil;
 use super::date_format::{self, MONTHS};
 use super::env::Value;
-use crate::Result;
 use crate::number::Number;
+use crate::{Result, meter};
 
 /// The text of a value; empty for null and missing.
 pub(super) fn to_text(value: &Value<'_>) -> Result<String> {
@@ -16,7 +16,11 @@ pub(super) fn to_text(value: &Value<'_>) -> Result<String> {
     };
     match found {
         Bson::Null | Bson::Undefined => Ok(String::new()),
-        Bson::String(text) | Bson::Symbol(text) | Bson::JavaScriptCode(text) => Ok(text.clone()),
+        Bson::String(text) | Bson::Symbol(text) | Bson::JavaScriptCode(text) => {
+            meter::read(text.len())?;
+            meter::charge("A string", text.len())?;
+            Ok(text.clone())
+        }
         Bson::DateTime(date) => Ok(date_format::iso(date.timestamp_millis())),
         Bson::Timestamp(time) => Ok(timestamp(*time)),
         // `$toString` writes them `NaN` and `Infinity`; this is how C prints them.

@@ -18,7 +18,7 @@ use super::target::{ByteFormat, Target, Type};
 use super::{Expr, Scope, bytes, date_format, date_text};
 use crate::number::{Number, parse_decimal, parse_double};
 use crate::value::{truthy, type_name};
-use crate::{Code, Error, Result};
+use crate::{Code, Error, Result, meter};
 
 pub(super) const FUNCTIONS: &[Function] = &[
     Function::named(&CONVERT, convert_by_name),
@@ -123,6 +123,14 @@ fn convert<'e>(
     if same {
         return Ok(input);
     }
+    // The longest form is hexadecimal, and messages quote what cannot be converted.
+    let length = match &*input {
+        Bson::String(text) => text.len(),
+        Bson::Binary(binary) => binary.bytes.len(),
+        _ => 0,
+    };
+    meter::read(length)?;
+    meter::charge("$convert", length.saturating_mul(2))?;
     let converted = match kind {
         Type::Bool => Some(Bson::Boolean(is_true(&input))),
         Type::Double | Type::Int | Type::Long | Type::Decimal => to_number(&input, kind)?,

@@ -13,7 +13,7 @@ use super::parse::call;
 use super::{Expr, Scope, zone};
 use crate::number::Number;
 use crate::value::type_name;
-use crate::{Error, Result};
+use crate::{Error, Result, meter};
 
 pub(super) const FUNCTIONS: &[Function] = &[
     Function::own("$year", parse_part, |args| part(args, |date| date.year)),
@@ -132,6 +132,9 @@ fn iso_week_year<'e>(args: &Args<'e>) -> Result<Value<'e>> {
     }
 }
 
+/// The most bytes of text that one byte of a format gives: `%B` is `September`.
+const SPECIFIER: usize = 5;
+
 const TO_STRING: Signature = Signature {
     name: "$dateToString",
     not_object: (18_629, "{op} only supports an object as its argument"),
@@ -167,7 +170,12 @@ fn to_string<'e>(args: &Args<'e>) -> Result<Value<'e>> {
         return null();
     };
     match pattern.as_deref() {
-        Some(Bson::String(pattern)) => computed(format(pattern, instant, &zone)?),
+        Some(Bson::String(pattern)) => {
+            let length = pattern.len().saturating_mul(SPECIFIER);
+            meter::read(length)?;
+            meter::charge("$dateToString", length)?;
+            computed(format(pattern, instant, &zone)?)
+        }
         None if !args.given(2) && zone.is_utc() => computed(format(ISO_UTC, instant, &zone)?),
         None if !args.given(2) => computed(format(ISO_LOCAL, instant, &zone)?),
         _ => null(),

@@ -8,7 +8,7 @@ use super::env::Value;
 use super::function::Function;
 use super::named::{Field, Signature};
 use super::{date_text, zone};
-use crate::{Code, Error, Result};
+use crate::{Code, Error, Result, meter};
 
 pub(super) const FUNCTIONS: &[Function] = &[Function::named(&FROM_STRING, from_string)];
 
@@ -67,6 +67,9 @@ fn from_string<'e>(args: &Args<'e>) -> Result<Value<'e>> {
         );
         return on_error(args, error);
     };
+    // Messages quote the text.
+    meter::read(text.len())?;
+    meter::charge("$dateFromString", text.len())?;
     let format = format.as_deref().and_then(Bson::as_str);
     let given = args.given(1).then_some(&zone);
     match date_text::parse(text, format, given) {

@@ -16,7 +16,7 @@ use super::variable::check_user_name;
 use super::{Expr, Scope};
 use crate::number::Number;
 use crate::value;
-use crate::{Code, Error, Result};
+use crate::{Code, Error, Result, meter};
 
 pub(super) const FUNCTIONS: &[Function] = &[
     Function::own("$let", parse_let, bind),
@@ -137,7 +137,8 @@ fn with_values(args: &Args<'_>, body: usize, values: &[Value<'_>]) -> Result<Opt
         values,
         parent: args.env().frame(),
     };
-    body.evaluate(&args.env().with(&frame))
+    meter::step()?;
+    body.kept(&args.env().with(&frame))
 }
 
 /// The name of `as`, `this` when there is none.
@@ -183,7 +184,7 @@ fn map<'e>(args: &Args<'e>) -> Result<Value<'e>> {
             format!("input to $map must be an array not {}", type_of(&input)),
         );
     };
-    let mut mapped = Vec::with_capacity(items.len());
+    let mut mapped = Vec::new();
     for item in items {
         mapped.push(with_values(args, 1, &[Some(Cow::Borrowed(item))])?.unwrap_or(Bson::Null));
     }
@@ -219,10 +220,11 @@ fn filter<'e>(args: &Args<'e>) -> Result<Value<'e>> {
         if kept.len() >= limit {
             break;
         }
-        if with_values(args, 1, &[Some(Cow::Borrowed(item))])?
-            .is_some_and(|value| value::truthy(&value))
-        {
-            kept.push(item.clone());
+        let scope = meter::scope();
+        let chosen = with_values(args, 1, &[Some(Cow::Borrowed(item))])?;
+        drop(scope);
+        if chosen.is_some_and(|value| value::truthy(&value)) {
+            kept.push(meter::copy("$filter", item)?);
         }
     }
     computed(kept)
@@ -277,10 +279,12 @@ fn reduce<'e>(args: &Args<'e>) -> Result<Value<'e>> {
             ),
         );
     };
-    let mut total = args.value(1)?.map(Cow::into_owned);
+    let mut total = args.kept(1)?;
     for (at, item) in items.iter().enumerate() {
+        let before = total.as_ref().map_or(0, meter::size);
         let bound = [Some(Cow::Borrowed(item)), total.map(Cow::Owned)];
         total = with_values(args, 2, &bound)?;
+        meter::release(before);
         if (at + 1) % CHECKED_STEPS == 0 || at + 1 == items.len() {
             check_depth(total.as_ref(), MAX_VALUE_DEPTH)?;
         }

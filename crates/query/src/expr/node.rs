@@ -10,7 +10,7 @@ use bson::{Bson, Document};
 use super::call::Call;
 use super::env::{Env, Value};
 use super::field_path::FieldPath;
-use crate::Result;
+use crate::{Result, meter};
 
 /// A parsed expression.
 #[derive(Debug, Clone)]
@@ -48,7 +48,34 @@ pub(super) enum Base {
 impl Expr {
     /// The value of this expression; `None` when it is missing.
     pub fn evaluate(&self, env: &Env<'_>) -> Result<Option<Bson>> {
-        Ok(self.value(env)?.map(Cow::into_owned))
+        let _scope = meter::scope();
+        self.kept(env)
+    }
+
+    /// As [`Expr::evaluate`]; the value stays charged to the scope of the caller, who goes on with
+    /// it while other values are computed.
+    pub(crate) fn kept(&self, env: &Env<'_>) -> Result<Option<Bson>> {
+        let scope = meter::scope();
+        let Some(value) = self.value(env)? else {
+            return Ok(None);
+        };
+        let bytes = meter::size(&value);
+        if let Cow::Borrowed(_) = value {
+            // The copy is counted before it is made.
+            meter::read(bytes)?;
+            meter::charge(self.name(), bytes)?;
+        }
+        let value = value.into_owned();
+        scope.keep(self.name(), bytes)?;
+        Ok(Some(value))
+    }
+
+    /// What messages about its memory call it.
+    fn name(&self) -> &'static str {
+        match &self.node {
+            Node::Call(call) => call.function.name,
+            _ => "An expression",
+        }
     }
 
     /// The value with missing as null, as accumulators and group keys want it.
@@ -115,6 +142,7 @@ impl Expr {
         }
     }
 
+    /// The value, borrowed where possible; what is computed is charged to the caller's scope.
     pub(crate) fn value<'e>(&'e self, env: &Env<'e>) -> Result<Value<'e>> {
         match &self.node {
             Node::Constant(value) => Ok(Some(Cow::Borrowed(value))),
@@ -130,19 +158,34 @@ impl Expr {
 fn path_value<'e>(base: &Base, path: &FieldPath, env: &Env<'e>) -> Result<Value<'e>> {
     let found = match base {
         Base::Root if path.is_empty() => {
+            let bytes = meter::document_size(env.root);
+            meter::read(bytes)?;
+            meter::charge("$$ROOT", bytes)?;
             return Ok(Some(Cow::Owned(Bson::Document(env.root.clone()))));
         }
-        Base::Root => return Ok(path.in_document(env.root)),
+        Base::Root => return reached(path.in_document(env.root)),
         Base::Local(_, level) => env.local(*level),
         Base::Outer(name) => env.vars.read(name)?,
     };
-    Ok(found.and_then(|found| path.in_value(found)))
+    reached(found.and_then(|found| path.in_value(found)))
+}
+
+/// What a path found; the array that it makes of an array is charged. It is no larger than what is
+/// there.
+fn reached(found: Value<'_>) -> Result<Value<'_>> {
+    if let Some(Cow::Owned(made)) = &found {
+        let bytes = meter::size(made);
+        meter::read(bytes)?;
+        meter::charge("A path", bytes)?;
+    }
+    Ok(found)
 }
 
 fn object_value<'e>(fields: &'e [(String, Expr)], env: &Env<'e>) -> Result<Value<'e>> {
     let mut document = Document::new();
     for (name, expr) in fields {
-        if let Some(value) = expr.evaluate(env)? {
+        if let Some(value) = expr.kept(env)? {
+            meter::charge("An object", meter::entry(name))?;
             document.insert(name.as_str(), value);
         }
     }
@@ -152,7 +195,7 @@ fn object_value<'e>(fields: &'e [(String, Expr)], env: &Env<'e>) -> Result<Value
 fn array_value<'e>(items: &'e [Expr], env: &Env<'e>) -> Result<Value<'e>> {
     let mut array = Vec::with_capacity(items.len());
     for item in items {
-        array.push(item.evaluate_or_null(env)?);
+        array.push(item.kept(env)?.unwrap_or(Bson::Null));
     }
     Ok(Some(Cow::Owned(Bson::Array(array))))
 }

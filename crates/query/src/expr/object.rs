@@ -14,7 +14,7 @@ use super::string::count_bson;
 use super::{Expr, Scope};
 use crate::accumulator::merge_object;
 use crate::value::type_name;
-use crate::{Error, Result};
+use crate::{Error, Result, meter};
 
 pub(super) const FUNCTIONS: &[Function] = &[
     Function::any("$mergeObjects", merge),
@@ -27,18 +27,17 @@ pub(super) const FUNCTIONS: &[Function] = &[
     Function::exactly("$binarySize", 1, binary_size),
 ];
 
+/// Bytes of a pair of `$objectToArray` beside its name and its value: three values and two entries.
+const PAIR: usize = 3 * size_of::<Bson>() + 192;
+
 fn merge<'e>(args: &Args<'e>) -> Result<Value<'e>> {
     let mut merged = Document::new();
-    for value in args.values() {
-        if let Some(value) = value? {
-            merge_one(&mut merged, value)?;
+    for at in 0..args.len() {
+        if let Some(value) = args.kept(at)? {
+            merge_object(&mut merged, value)?;
         }
     }
     computed(merged)
-}
-
-fn merge_one(merged: &mut Document, value: Cow<'_, Bson>) -> Result<()> {
-    merge_object(merged, value.into_owned())
 }
 
 fn to_array<'e>(args: &Args<'e>) -> Result<Value<'e>> {
@@ -48,10 +47,12 @@ fn to_array<'e>(args: &Args<'e>) -> Result<Value<'e>> {
     }
     match value.as_deref() {
         Some(Bson::Document(document)) => {
-            let pairs: Vec<Bson> = document
-                .iter()
-                .map(|(name, value)| Bson::Document(doc! { "k": name, "v": value.clone() }))
-                .collect();
+            let mut pairs: Vec<Bson> = Vec::new();
+            for (name, value) in document {
+                meter::charge("$objectToArray", PAIR + name.len())?;
+                let value = meter::copy("$objectToArray", value)?;
+                pairs.push(Bson::Document(doc! { "k": name, "v": value }));
+            }
             computed(pairs)
         }
         _ => fail(
@@ -99,7 +100,8 @@ fn from_array<'e>(args: &Args<'e>) -> Result<Value<'e>> {
         if name.contains('\0') {
             return fail(4_940_400, "Key field cannot contain an embedded null byte");
         }
-        object.insert(name, value.clone());
+        meter::charge("$arrayToObject", meter::entry(name))?;
+        object.insert(name, meter::copy("$arrayToObject", value)?);
     }
     computed(object)
 }
@@ -298,10 +300,13 @@ fn set<'e>(args: &Args<'e>) -> Result<Value<'e>> {
             ),
         );
     };
+    let bytes = meter::document_size(document);
+    meter::read(bytes)?;
+    meter::charge(args.name(), bytes)?;
     let mut document = document.clone();
-    match args.value(2)? {
+    match args.kept(2)? {
         Some(value) => {
-            document.insert(name.as_str(), value.into_owned());
+            document.insert(name.as_str(), value);
         }
         None => {
             document.remove(name);
@@ -316,7 +321,12 @@ fn bson_size<'e>(args: &Args<'e>) -> Result<Value<'e>> {
         return null();
     }
     match value.as_deref() {
-        Some(Bson::Document(document)) => computed(count_bson(document.to_vec()?.len())),
+        Some(Bson::Document(document)) => {
+            let bytes = meter::document_size(document);
+            meter::read(bytes)?;
+            meter::charge("$bsonSize", bytes)?;
+            computed(count_bson(document.to_vec()?.len()))
+        }
         _ => fail(
             31_393,
             format!(

@@ -9,13 +9,24 @@ use super::function::{self, Function, Shape};
 use super::named::Signature;
 use super::node::{Base, Node};
 use super::{Expr, Scope, variable};
-use crate::{Code, Error, Result};
+use crate::{Code, Error, Result, meter};
+
+/// About how many bytes of an expression are charged for each of its parts: the node, a call's box
+/// and its list of arguments.
+const PARSED: usize = 256;
+/// The bytes of a value that is kept in place of a call of constants, beyond twice those of the
+/// arguments: what a request makes the server hold stays proportional to the request.
+const FOLDED: usize = 256;
 
 impl Expr {
     /// Parses an operand: strings with a dollar are paths or variables, objects whose first name
     /// has one are calls, other objects and arrays are literals of expressions, the rest constants.
     pub fn parse(spec: &Bson, scope: &Scope) -> Result<Expr> {
+        // What one expression takes is measured while it is parsed.
+        let _whole = scope.is_outermost().then(meter::scope);
         let scope = scope.deeper()?;
+        meter::step()?;
+        meter::charge("An expression", PARSED)?;
         match spec {
             Bson::String(text) if text.starts_with('$') => variable::parse(text, &scope),
             Bson::Document(document) => Expr::parse_object(document, &scope),
@@ -23,7 +34,7 @@ impl Expr {
                 let items = items.iter().map(|item| Expr::parse(item, &scope));
                 Ok(array(items.collect::<Result<_>>()?))
             }
-            other => Ok(Expr::constant(other.clone())),
+            other => Ok(Expr::constant(meter::copy("A constant", other)?)),
         }
     }
 
@@ -183,18 +194,31 @@ pub(super) fn call(
         collator: scope.collator().cloned(),
         prepared,
     };
-    if constant && call.is_pure() {
-        let (root, vars) = (Document::new(), Variables::default());
-        if let Ok(value) = call.evaluate(&Env::new(&root, &vars)) {
-            let folded = value.map(std::borrow::Cow::into_owned);
-            return Expr {
-                node: folded.map_or(Node::Missing, Node::Constant),
-            };
-        }
+    if constant
+        && call.is_pure()
+        && let Some(node) = folded(&call)
+    {
+        return Expr { node };
     }
     Expr {
         node: Node::Call(Box::new(call)),
     }
+}
+
+/// The value of a call of constants, when it has one that is small. A large one is computed when it
+/// is needed, where it is measured and released as others are.
+fn folded(call: &Call) -> Option<Node> {
+    let _scope = meter::scope();
+    let (root, vars) = (Document::new(), Variables::default());
+    let value = call.evaluate(&Env::new(&root, &vars)).ok()?;
+    let bytes = value.as_deref().map_or(0, meter::size);
+    let given = call.arguments.iter().flatten();
+    let given: usize = given.filter_map(Expr::as_constant).map(meter::size).sum();
+    if FOLDED + 2 * given < bytes {
+        return None;
+    }
+    let value = value.map(std::borrow::Cow::into_owned);
+    Some(value.map_or(Node::Missing, Node::Constant))
 }
 
 /// A literal of an array, folded when every element is constant.

@@ -6,9 +6,9 @@ use super::args::{Args, computed, fail, type_of};
 use super::env::Value;
 use super::function::Function;
 use super::named::{Field, Signature};
-use crate::Result;
 use crate::accumulator::check_n;
 use crate::value::compare_with;
+use crate::{Result, meter};
 
 pub(super) const FUNCTIONS: &[Function] = &[
     Function::named(&FIRST, |args| edge(args, false)),
@@ -58,21 +58,22 @@ fn edge<'e>(args: &Args<'e>, last: bool) -> Result<Value<'e>> {
     } else {
         0
     };
-    let part: Vec<Bson> = items.iter().skip(skipped).take(n).cloned().collect();
-    computed(part)
+    let part = items.iter().skip(skipped).take(n);
+    computed(meter::copies(args.name(), part)?)
 }
 
 fn extremes<'e>(args: &Args<'e>, greatest: bool) -> Result<Value<'e>> {
     let n = check_n(args.value(0)?.as_deref())?;
     let value = args.value(1)?;
-    let mut items: Vec<&Bson> = input(&value)?
+    let items = input(&value)?;
+    meter::charge(args.name(), size_of_val(items) / 8)?;
+    let items: Vec<&Bson> = items
         .iter()
         .filter(|item| !matches!(item, Bson::Null | Bson::Undefined))
         .collect();
-    items.sort_by(|left, right| {
+    let items = meter::sort_by(items, |left, right| {
         let order = compare_with(left, right, args.collator());
         if greatest { order.reverse() } else { order }
-    });
-    let chosen: Vec<Bson> = items.into_iter().take(n).cloned().collect();
-    computed(chosen)
+    })?;
+    computed(meter::copies(args.name(), items.into_iter().take(n))?)
 }

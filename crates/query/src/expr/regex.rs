@@ -5,7 +5,6 @@ use std::sync::Arc;
 use bson::{Bson, Document, doc};
 
 use super::args::{Args, computed, fail, is_nullish, null};
-use super::array::check_count;
 use super::call::Prepared;
 use super::env::Value;
 use super::function::Function;
@@ -14,7 +13,7 @@ use super::parse::{call, named};
 use super::string::count_bson;
 use super::{Expr, Scope};
 use crate::regex::{Captures, Regex};
-use crate::{Error, Result};
+use crate::{Error, Result, meter};
 
 pub(super) const FUNCTIONS: &[Function] = &[
     Function::own("$regexMatch", parse_match, is_match),
@@ -163,7 +162,11 @@ fn is_match<'e>(args: &Args<'e>) -> Result<Value<'e>> {
 fn find<'e>(args: &Args<'e>) -> Result<Value<'e>> {
     search(args, null, |regex, text| {
         match regex.captures_at(text, 0)? {
-            Some(found) => computed(describe(text, &found, &mut Position::default())),
+            Some(found) => {
+                let described = describe(text, &found, &mut Position::default());
+                meter::charge("$regexFind", meter::document_size(&described))?;
+                computed(described)
+            }
             None => null(),
         }
     })
@@ -177,7 +180,6 @@ fn find_all<'e>(args: &Args<'e>) -> Result<Value<'e>> {
             let (mut found, mut start) = (Vec::<Bson>::new(), 0);
             let mut position = Position::default();
             while let Some(captures) = regex.captures_at(text, start)? {
-                check_count("$regexFindAll", found.len() + 1)?;
                 let whole = &captures.whole;
                 // An empty match must not be found again: go on behind the next letter.
                 start = if whole.is_empty() {
@@ -186,7 +188,9 @@ fn find_all<'e>(args: &Args<'e>) -> Result<Value<'e>> {
                 } else {
                     whole.end
                 };
-                found.push(Bson::Document(describe(text, &captures, &mut position)));
+                let described = Bson::Document(describe(text, &captures, &mut position));
+                meter::charge("$regexFindAll", meter::size(&described))?;
+                found.push(described);
                 if start > text.len() {
                     break;
                 }

@@ -94,6 +94,11 @@ impl Scope {
         u32::try_from(self.locals.len()).expect("nesting is bounded, so are the variables")
     }
 
+    /// Whether it is that of an expression as a whole, in no other.
+    pub(super) fn is_outermost(&self) -> bool {
+        self.depth == 0
+    }
+
     /// The scope one step of nesting further in.
     pub(super) fn deeper(&self) -> Result<Scope> {
         if self.depth >= MAX_DEPTH {

@@ -9,9 +9,9 @@ use bson::Bson;
 use super::args::{Args, computed, fail, is_nullish, null, type_of};
 use super::env::Value;
 use super::function::Function;
-use crate::Result;
 use crate::collation::Collator;
 use crate::value::{compare_with, equivalence_key, truthy};
+use crate::{Result, meter};
 
 pub(super) const FUNCTIONS: &[Function] = &[
     Function::any("$setUnion", union),
@@ -50,9 +50,19 @@ fn parse_equals(
 
 type Keys = HashSet<Vec<u8>>;
 
-fn keys(items: &[Bson], collator: Option<&Collator>) -> Keys {
-    let keys = items.iter().map(|item| equivalence_key(item, collator));
-    keys.collect()
+/// Bytes that a key takes in a set beside its own.
+const KEY: usize = 64;
+
+fn key(item: &Bson, collator: Option<&Collator>) -> Result<Vec<u8>> {
+    meter::step()?;
+    let key = equivalence_key(item, collator);
+    meter::read(key.len())?;
+    meter::charge("A set", KEY + key.len())?;
+    Ok(key)
+}
+
+fn keys(items: &[Bson], collator: Option<&Collator>) -> Result<Keys> {
+    items.iter().map(|item| key(item, collator)).collect()
 }
 
 fn items<'v>(args: &Args<'_>, value: &'v Value<'_>, code: i32) -> Result<&'v [Bson]> {
@@ -69,9 +79,8 @@ fn items<'v>(args: &Args<'_>, value: &'v Value<'_>, code: i32) -> Result<&'v [Bs
     }
 }
 
-fn sorted(mut items: Vec<Bson>, collator: Option<&Collator>) -> Vec<Bson> {
-    items.sort_by(|left, right| compare_with(left, right, collator));
-    items
+fn sorted(items: Vec<Bson>, collator: Option<&Collator>) -> Result<Vec<Bson>> {
+    meter::sort_by(items, |left, right| compare_with(left, right, collator))
 }
 
 fn union<'e>(args: &Args<'e>) -> Result<Value<'e>> {
@@ -82,12 +91,12 @@ fn union<'e>(args: &Args<'e>) -> Result<Value<'e>> {
             return null();
         }
         for item in items(args, &value, 17_043)? {
-            if seen.insert(equivalence_key(item, args.collator())) {
-                united.push(item.clone());
+            if seen.insert(key(item, args.collator())?) {
+                united.push(meter::copy("$setUnion", item)?);
             }
         }
     }
-    computed(sorted(united, args.collator()))
+    computed(sorted(united, args.collator())?)
 }
 
 fn intersection<'e>(args: &Args<'e>) -> Result<Value<'e>> {
@@ -99,25 +108,31 @@ fn intersection<'e>(args: &Args<'e>) -> Result<Value<'e>> {
         }
         let found = items(args, &value, 17_047)?;
         common = Some(match common {
-            None => distinct(found, &Keys::new(), args.collator()),
-            Some(mut common) => {
-                let keys = keys(found, args.collator());
-                common.retain(|item| keys.contains(&equivalence_key(item, args.collator())));
-                common
+            None => distinct(args, found, Keys::new())?,
+            Some(common) => {
+                let keys = keys(found, args.collator())?;
+                let mut left = Vec::new();
+                for item in common {
+                    if keys.contains(&key(&item, args.collator())?) {
+                        left.push(item);
+                    }
+                }
+                left
             }
         });
     }
-    computed(sorted(common.unwrap_or_default(), args.collator()))
+    computed(sorted(common.unwrap_or_default(), args.collator())?)
 }
 
-/// The items that are not in `without`, each once.
-fn distinct(items: &[Bson], without: &Keys, collator: Option<&Collator>) -> Vec<Bson> {
-    let mut seen = without.clone();
-    items
-        .iter()
-        .filter(|item| seen.insert(equivalence_key(item, collator)))
-        .cloned()
-        .collect()
+/// The items that are not in `seen`, each once.
+fn distinct(args: &Args<'_>, items: &[Bson], mut seen: Keys) -> Result<Vec<Bson>> {
+    let mut found = Vec::new();
+    for item in items {
+        if seen.insert(key(item, args.collator())?) {
+            found.push(meter::copy(args.name(), item)?);
+        }
+    }
+    Ok(found)
 }
 
 /// Two arrays, with the codes of their refusals.
@@ -150,25 +165,21 @@ fn difference<'e>(args: &Args<'e>) -> Result<Value<'e>> {
         return null();
     }
     let (left, right) = both(args, &left, &right, (17_048, 17_049))?;
-    computed(distinct(
-        left,
-        &keys(right, args.collator()),
-        args.collator(),
-    ))
+    computed(distinct(args, left, keys(right, args.collator())?)?)
 }
 
 fn is_subset<'e>(args: &Args<'e>) -> Result<Value<'e>> {
     let (left, right) = (args.value(0)?, args.value(1)?);
     let (left, right) = both(args, &left, &right, (17_046, 17_042))?;
-    let all = keys(right, args.collator());
-    computed(keys(left, args.collator()).is_subset(&all))
+    let all = keys(right, args.collator())?;
+    computed(keys(left, args.collator())?.is_subset(&all))
 }
 
 fn equals<'e>(args: &Args<'e>) -> Result<Value<'e>> {
     let mut first: Option<Keys> = None;
     for value in args.values() {
         let value = value?;
-        let found = keys(items(args, &value, 17_044)?, args.collator());
+        let found = keys(items(args, &value, 17_044)?, args.collator())?;
         match &first {
             Some(first) if *first != found => return computed(false),
             Some(_) => {}
@@ -181,7 +192,10 @@ fn equals<'e>(args: &Args<'e>) -> Result<Value<'e>> {
 fn elements<'e>(args: &Args<'e>, code: i32, test: fn(&[Bson]) -> bool) -> Result<Value<'e>> {
     let value = args.value(0)?;
     match value.as_deref() {
-        Some(Bson::Array(items)) => computed(test(items)),
+        Some(Bson::Array(items)) => {
+            meter::steps(items.len())?;
+            computed(test(items))
+        }
         _ => fail(
             code,
             format!(

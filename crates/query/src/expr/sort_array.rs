@@ -16,7 +16,7 @@ use crate::accumulator;
 use crate::collation::Collator;
 use crate::number::Number;
 use crate::value::compare_with;
-use crate::{Error, Result};
+use crate::{Error, Result, meter};
 
 pub(super) const FUNCTIONS: &[Function] = &[Function::own("$sortArray", parse, sort)];
 
@@ -94,27 +94,31 @@ fn sort<'e>(args: &Args<'e>) -> Result<Value<'e>> {
     let Prepared::Order(order) = args.prepared() else {
         return null();
     };
-    computed(sorted(items, order, args.collator()))
+    computed(sorted(items, order, args.collator())?)
 }
 
-fn sorted(items: &[Bson], order: &Order, collator: Option<&Collator>) -> Vec<Bson> {
+fn sorted(items: &[Bson], order: &Order, collator: Option<&Collator>) -> Result<Vec<Bson>> {
     match order {
         Order::Whole { descending } => {
-            let mut items = items.to_vec();
-            items.sort_by(|left, right| directed(compare_with(left, right, collator), *descending));
-            items
+            let items = meter::copies("$sortArray", items.iter())?;
+            meter::sort_by(items, |left, right| {
+                directed(compare_with(left, right, collator), *descending)
+            })
         }
         Order::Fields(order) => {
             let empty = Document::new();
-            let mut keyed: Vec<(Vec<Bson>, &Bson)> = items
-                .iter()
-                .map(|item| {
-                    let document = item.as_document().unwrap_or(&empty);
-                    (order.key(document, collator), item)
-                })
-                .collect();
-            keyed.sort_by(|(left, _), (right, _)| order.compare(left, right, collator));
-            keyed.into_iter().map(|(_, item)| item.clone()).collect()
+            let mut keyed: Vec<(Vec<Bson>, &Bson)> = Vec::new();
+            for item in items {
+                let key = order.key(item.as_document().unwrap_or(&empty), collator);
+                let bytes: usize = key.iter().map(meter::size).sum();
+                meter::read(bytes)?;
+                meter::charge("$sortArray", bytes + size_of::<(Vec<Bson>, &Bson)>())?;
+                keyed.push((key, item));
+            }
+            let keyed = meter::sort_by(keyed, |(left, _), (right, _)| {
+                order.compare(left, right, collator)
+            })?;
+            meter::copies("$sortArray", keyed.into_iter().map(|(_, item)| item))
         }
     }
 }

@@ -11,8 +11,8 @@ use super::args::{Args, computed, fail, is_nullish, null, type_of};
 use super::coerce::to_text;
 use super::env::Value;
 use super::function::Function;
-use crate::Result;
 use crate::number::Number;
+use crate::{Result, meter};
 
 /// The longest string that an expression makes, in bytes.
 pub(super) const MAX_STRING: usize = 64 << 20;
@@ -44,6 +44,8 @@ fn concat<'e>(args: &Args<'e>) -> Result<Value<'e>> {
             );
         };
         check_length(joined.len() + text.len())?;
+        meter::read(text.len())?;
+        meter::charge("$concat", text.len())?;
         joined.push_str(text);
     }
     computed(joined)
@@ -61,13 +63,16 @@ pub(super) fn check_length(bytes: usize) -> Result<()> {
 }
 
 fn case<'e>(args: &Args<'e>, change: fn(&str) -> String) -> Result<Value<'e>> {
-    computed(change(&to_text(&args.value(0)?)?))
+    let text = to_text(&args.value(0)?)?;
+    meter::charge(args.name(), text.len())?;
+    computed(change(&text))
 }
 
 fn strcasecmp<'e>(args: &Args<'e>) -> Result<Value<'e>> {
-    let left = to_text(&args.value(0)?)?.to_ascii_uppercase();
-    let right = to_text(&args.value(1)?)?.to_ascii_uppercase();
-    computed(match left.cmp(&right) {
+    let (left, right) = (to_text(&args.value(0)?)?, to_text(&args.value(1)?)?);
+    let left = left.bytes().map(|byte| byte.to_ascii_uppercase());
+    let right = right.bytes().map(|byte| byte.to_ascii_uppercase());
+    computed(match left.cmp(right) {
         Ordering::Less => -1_i32,
         Ordering::Equal => 0,
         Ordering::Greater => 1,
@@ -77,7 +82,10 @@ fn strcasecmp<'e>(args: &Args<'e>) -> Result<Value<'e>> {
 fn length(args: &Args<'_>, code: i32, count: fn(&str) -> usize) -> Result<Bson> {
     let value = args.value(0)?;
     match value.as_deref() {
-        Some(Bson::String(text)) => Ok(count_bson(count(text))),
+        Some(Bson::String(text)) => {
+            meter::read(text.len())?;
+            Ok(count_bson(count(text)))
+        }
         _ => fail(
             code,
             format!(
@@ -214,6 +222,12 @@ fn split<'e>(args: &Args<'e>) -> Result<Value<'e>> {
     if separator.is_empty() {
         return fail(40_087, "$split requires a non-empty separator");
     }
-    let parts: Vec<Bson> = text.split(separator.as_str()).map(Bson::from).collect();
+    meter::read(text.len())?;
+    let mut parts: Vec<Bson> = Vec::new();
+    for part in text.split(separator.as_str()) {
+        meter::read(part.len())?;
+        meter::charge("$split", size_of::<Bson>() + part.len())?;
+        parts.push(Bson::from(part));
+    }
     computed(parts)
 }

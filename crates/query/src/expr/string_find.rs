@@ -7,8 +7,8 @@ use super::env::Value;
 use super::function::Function;
 use super::named::{Field, Signature};
 use super::string::{check_length, count_bson};
-use crate::Result;
 use crate::number::Number;
+use crate::{Result, meter};
 
 pub(super) const FUNCTIONS: &[Function] = &[
     Function::between("$indexOfBytes", 2, 4, index_of_bytes),
@@ -62,6 +62,7 @@ fn index_of_bytes<'e>(args: &Args<'e>) -> Result<Value<'e>> {
     }
     let (text, token) = two_strings(args, (&input, 40_091), (&token, 40_092))?;
     let (start, end) = bounds(args, text.len())?;
+    meter::read(text.len())?;
     computed(found(text.as_bytes(), token.as_bytes(), start, end))
 }
 
@@ -95,9 +96,7 @@ fn found(text: &[u8], token: &[u8], start: usize, end: usize) -> Bson {
     let at = if token.is_empty() {
         Some(0)
     } else {
-        within
-            .windows(token.len())
-            .position(|window| window == token)
+        memchr::memmem::find(within, token)
     };
     at.map_or(Bson::Int32(-1), |at| count_bson(start + at))
 }
@@ -108,20 +107,22 @@ fn index_of_cp<'e>(args: &Args<'e>) -> Result<Value<'e>> {
         return null();
     }
     let (text, token) = two_strings(args, (&input, 40_093), (&token, 40_094))?;
-    let points: Vec<usize> = text
-        .char_indices()
-        .map(|(at, _)| at)
-        .chain([text.len()])
-        .collect();
-    let (start, end) = bounds(args, points.len() - 1)?;
-    let (Some(from), Some(to)) = (points.get(start), points.get(end)) else {
+    meter::read(text.len())?;
+    let (start, end) = bounds(args, text.chars().count())?;
+    let (Some(from), Some(to)) = (byte_of(text, start), byte_of(text, end)) else {
         return computed(-1_i32);
     };
-    let within = text.get(*from..*to);
-    computed(match within.and_then(|within| within.find(token)) {
-        Some(at) => count_bson(points.partition_point(|point| *point < from + at)),
-        None => Bson::Int32(-1),
-    })
+    let within = text.get(from..to);
+    let found = within.and_then(|within| within.get(..within.find(token)?));
+    computed(found.map_or(Bson::Int32(-1), |before| {
+        count_bson(start + before.chars().count())
+    }))
+}
+
+/// The byte at which a code point begins; the length for the place behind the last one.
+fn byte_of(text: &str, point: usize) -> Option<usize> {
+    let starts = text.char_indices().map(|(at, _)| at);
+    starts.chain([text.len()]).nth(point)
 }
 
 const FIELDS: &[Field] = &[
@@ -167,8 +168,12 @@ fn replace<'e>(args: &Args<'e>, most: usize) -> Result<Value<'e>> {
     let [input, find, replacement] = &values;
     match (input.as_deref(), find.as_deref(), replacement.as_deref()) {
         (Some(Bson::String(text)), Some(Bson::String(find)), Some(Bson::String(with))) => {
+            meter::read(text.len())?;
             let count = text.matches(find.as_str()).take(most).count();
-            check_length(text.len().saturating_add(count.saturating_mul(with.len())))?;
+            let length = text.len().saturating_add(count.saturating_mul(with.len()));
+            check_length(length)?;
+            meter::read(length)?;
+            meter::charge(args.name(), length)?;
             computed(text.replacen(find.as_str(), with, most))
         }
         _ => null(),

@@ -1,18 +1,23 @@
 //! `$trim`, `$ltrim`, `$rtrim`.
 
+use std::collections::HashSet;
+
 use bson::Bson;
 
 use super::args::{Args, computed, fail, is_nullish, null, type_of};
 use super::env::Value;
 use super::function::Function;
 use super::named::{Field, Signature};
-use crate::Result;
+use crate::{Result, meter};
 
 pub(super) const FUNCTIONS: &[Function] = &[
     Function::named(&TRIM, |args| trim(args, true, true)),
     Function::named(&LTRIM, |args| trim(args, true, false)),
     Function::named(&RTRIM, |args| trim(args, false, true)),
 ];
+
+/// Bytes that a letter of `chars` takes in a set.
+const LETTER: usize = 16;
 
 const FIELDS: &[Field] = &[
     Field::required("input", 50_695, "{op} requires an 'input' field"),
@@ -52,8 +57,9 @@ fn trim<'e>(args: &Args<'e>, left: bool, right: bool) -> Result<Value<'e>> {
     let Some(Bson::String(text)) = input.as_deref() else {
         return refuse(args, 50_699, "its input", &input);
     };
+    meter::read(text.len())?;
     if !args.given(1) {
-        return computed(trimmed(text, left, right, is_white));
+        return made(args, trimmed(text, left, right, is_white));
     }
     let chars = args.value(1)?;
     if is_nullish(&chars) {
@@ -61,10 +67,21 @@ fn trim<'e>(args: &Args<'e>, left: bool, right: bool) -> Result<Value<'e>> {
     }
     match chars.as_deref() {
         Some(Bson::String(chars)) => {
-            computed(trimmed(text, left, right, |letter| chars.contains(letter)))
+            meter::read(chars.len())?;
+            meter::charge(args.name(), chars.len().saturating_mul(LETTER))?;
+            let chars: HashSet<char> = chars.chars().collect();
+            made(
+                args,
+                trimmed(text, left, right, |letter| chars.contains(&letter)),
+            )
         }
         _ => refuse(args, 50_700, "'chars'", &chars),
     }
+}
+
+fn made<'e>(args: &Args<'e>, text: &str) -> Result<Value<'e>> {
+    meter::charge(args.name(), text.len())?;
+    computed(text)
 }
 
 fn refuse<'e>(args: &Args<'e>, code: i32, what: &str, found: &Value<'_>) -> Result<Value<'e>> {

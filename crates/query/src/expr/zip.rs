@@ -3,7 +3,6 @@
 use bson::Bson;
 
 use super::args::{Args, computed, fail, is_nullish, null, type_of};
-use super::array::check_count;
 use super::call::Prepared;
 use super::env::Value;
 use super::function::Function;
@@ -11,7 +10,7 @@ use super::named::{Field, Signature};
 use super::parse::call;
 use super::{Expr, Scope};
 use crate::value::type_name;
-use crate::{Error, Result};
+use crate::{Error, Result, meter};
 
 pub(super) const FUNCTIONS: &[Function] = &[Function::own("$zip", parse, zip)];
 
@@ -105,8 +104,8 @@ fn zip<'e>(args: &Args<'e>) -> Result<Value<'e>> {
     }
     let mut defaults = Vec::with_capacity(count);
     for at in 0..count {
-        let default = args.value(1 + count + at)?;
-        defaults.push(default.map_or(Bson::Null, std::borrow::Cow::into_owned));
+        let default = args.kept(1 + count + at)?;
+        defaults.push(default.unwrap_or(Bson::Null));
     }
     let arrays: Vec<&Vec<Bson>> = inputs
         .iter()
@@ -119,11 +118,12 @@ fn zip<'e>(args: &Args<'e>) -> Result<Value<'e>> {
         lengths.min()
     }
     .unwrap_or(0);
-    check_count("$zip", rows.saturating_mul(count))?;
-    let row = |at: usize| {
+    let mut zipped: Vec<Bson> = Vec::new();
+    for at in 0..rows {
+        meter::charge("$zip", size_of::<Bson>())?;
         let items = arrays.iter().zip(&defaults);
-        items.map(move |(items, default)| items.get(at).unwrap_or(default).clone())
-    };
-    let zipped: Vec<Bson> = (0..rows).map(|at| Bson::Array(row(at).collect())).collect();
+        let row = items.map(|(items, default)| items.get(at).unwrap_or(default));
+        zipped.push(Bson::Array(meter::copies("$zip", row)?));
+    }
     computed(zipped)
 }

@@ -7,11 +7,14 @@ use bson::{Document, RawArray, RawBsonRef, RawDocument};
 
 use super::test::{self, EQ, GT, GTE, LT, LTE};
 use super::{Details, Node, Test};
-use crate::Result;
 use crate::collation::Collator;
 use crate::expr::{Env, Variables};
 use crate::path::{Leaves, Path, walk_leaves};
 use crate::value::truthy;
+use crate::{Result, meter};
+
+/// How much longer decoding a byte takes than reading it.
+const DECODED: usize = 16;
 
 /// One document before a filter.
 pub(super) struct Match<'a> {
@@ -30,6 +33,7 @@ impl Match<'_> {
         document: &RawDocument,
         details: &mut Option<&mut Details>,
     ) -> Result<bool> {
+        meter::step()?;
         match node {
             Node::Field { path, test } => self.field(path, test, document, details),
             Node::And(nodes) => {
@@ -70,6 +74,7 @@ impl Match<'_> {
         if let Some(document) = self.owned.get() {
             return Ok(document);
         }
+        meter::read(self.root.as_bytes().len().saturating_mul(DECODED))?;
         let document = Document::try_from(self.root)?;
         Ok(self.owned.get_or_init(|| document))
     }
@@ -82,6 +87,7 @@ impl Match<'_> {
         document: &RawDocument,
         details: &mut Option<&mut Details>,
     ) -> Result<bool> {
+        meter::read(document.as_bytes().len())?;
         let leaves = match test {
             Test::Ne(value) => return Ok(!self.equals(path, value, document)?),
             Test::Not(tests) => {
@@ -136,6 +142,7 @@ impl Match<'_> {
 
     /// Whether one value passes, arrays being values like others.
     pub(super) fn value(&self, test: &Test, value: Option<RawBsonRef<'_>>) -> Result<bool> {
+        meter::step()?;
         Ok(match test {
             Test::Eq(with) => test::compares(EQ, value, with, self.collator),
             Test::Ne(with) => !test::compares(EQ, value, with, self.collator),

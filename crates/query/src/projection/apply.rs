@@ -9,8 +9,8 @@ use bson::{Bson, Document};
 use super::Projection;
 use super::spec::Mode;
 use super::tree::{Child, Fields};
-use crate::Result;
 use crate::expr::{Env, Variables};
+use crate::{Result, meter};
 
 /// Values of computed fields, in the order of the tree.
 type Values = std::vec::IntoIter<Option<Bson>>;
@@ -21,6 +21,8 @@ impl Projection {
     /// # Errors
     /// Those of expressions.
     pub fn apply_document(&self, document: Document, variables: &Variables) -> Result<Document> {
+        let _scope = meter::scope();
+        meter::step()?;
         let mut values = Vec::new();
         if self.fields.computes || self.fields.complex {
             let env = Env::new(&document, variables);
@@ -32,7 +34,7 @@ impl Projection {
         };
         if !values.is_empty() {
             let values = Computed::of(&self.fields, &mut values.into_iter());
-            values.put(&mut result);
+            values.put(&mut result)?;
         }
         Ok(result)
     }
@@ -47,7 +49,7 @@ fn evaluate(
 ) -> Result<()> {
     for (name, child) in fields.iter() {
         match child {
-            Child::Computed(expr) => values.push(expr.evaluate(env)?),
+            Child::Computed(expr) => values.push(expr.kept(env)?),
             Child::ElemMatch(elem_match) => values.push(elem_match.apply(document.get(name))?),
             Child::Fields(inner) => evaluate(inner, document, env, values)?,
             Child::Listed | Child::Slice(_) => {}
@@ -119,8 +121,9 @@ impl<'a> Computed<'a> {
     }
 
     /// Puts the values into a document, each where the field is, or at the end.
-    fn put(self, document: &mut Document) {
+    fn put(self, document: &mut Document) -> Result<()> {
         for (name, put) in self.0 {
+            meter::step()?;
             match put {
                 Put::Value(Some(value)) => {
                     document.insert(name, value);
@@ -129,38 +132,43 @@ impl<'a> Computed<'a> {
                     document.remove(name);
                 }
                 Put::Below(inner) => match document.get_mut(name) {
-                    Some(value) => inner.put_copies(value),
+                    Some(value) => inner.put_copies(value)?,
                     None => {
                         let mut made = Document::new();
-                        inner.put(&mut made);
+                        inner.put(&mut made)?;
                         document.insert(name, made);
                     }
                 },
             }
         }
+        Ok(())
     }
 
     /// Puts copies of the values into a document, or into every element of an array.
-    fn put_copies(&self, value: &mut Bson) {
+    fn put_copies(&self, value: &mut Bson) -> Result<()> {
         match value {
-            Bson::Array(array) => array.iter_mut().for_each(|value| self.put_copies(value)),
-            Bson::Document(document) => self.copy().put(document),
+            Bson::Array(array) => array
+                .iter_mut()
+                .try_for_each(|value| self.put_copies(value)),
+            Bson::Document(document) => self.copy()?.put(document),
             other => {
                 let mut made = Document::new();
-                self.copy().put(&mut made);
+                self.copy()?.put(&mut made)?;
                 *other = Bson::Document(made);
+                Ok(())
             }
         }
     }
 
-    fn copy(&self) -> Computed<'a> {
+    fn copy(&self) -> Result<Computed<'a>> {
         let copy = |(name, put): &(&'a str, Put<'a>)| {
             let put = match put {
-                Put::Value(value) => Put::Value(value.clone()),
-                Put::Below(inner) => Put::Below(inner.copy()),
+                Put::Value(None) => Put::Value(None),
+                Put::Value(Some(value)) => Put::Value(Some(meter::copy("$addFields", value)?)),
+                Put::Below(inner) => Put::Below(inner.copy()?),
             };
-            (*name, put)
+            Ok((*name, put))
         };
-        Computed(self.0.iter().map(copy).collect())
+        Ok(Computed(self.0.iter().map(copy).collect::<Result<_>>()?))
     }
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use pcre2::bytes::RegexBuilder;
 
 use super::prefix;
-use crate::{Code, Error, Result};
+use crate::{Code, Error, Result, meter};
 
 /// A longer pattern is refused: PCRE2's own limit, which MongoDB passes on.
 const MAX_PATTERN: usize = 16_384;
@@ -91,6 +91,7 @@ impl Regex {
     /// # Errors
     /// 51156 when matching takes more steps than PCRE2 allows.
     pub fn is_match(&self, text: &str) -> Result<bool> {
+        meter::read(text.len())?;
         self.0
             .compiled
             .is_match(text.as_bytes())
@@ -106,6 +107,8 @@ impl Regex {
         if start > text.len() {
             return Ok(None);
         }
+        // Each match begins with a check of the rest of the text.
+        meter::read(text.len() - start)?;
         let compiled = &self.0.compiled;
         let mut places = compiled.capture_locations();
         let found = compiled

@@ -7,9 +7,9 @@ use bson::{Bson, RawBsonRef, RawDocument};
 
 use super::extract::tuples;
 use super::{Direction, Sort};
-use crate::Result;
 use crate::collation::Collator;
 use crate::value::{compare, compare_raw_with};
+use crate::{Result, meter};
 
 /// The values a document is sorted by.
 ///
@@ -29,9 +29,11 @@ impl SortKey {
         document: &RawDocument,
         collator: Option<&Collator>,
     ) -> Result<SortKey> {
+        meter::read(document.as_bytes().len())?;
         let mut best: Vec<RawBsonRef<'_>> = Vec::new();
         let mut paths = sort.fields().iter().map(|(path, _)| path);
         tuples(document, &mut paths, &mut |tuple| {
+            meter::count(1);
             let better = best.is_empty() || precedes(tuple, &best, sort.directions(), collator);
             if better {
                 best.clear();

@@ -7,7 +7,7 @@ use crate::path::Path;
 use crate::projection::Projection;
 use crate::settings::Settings;
 use crate::value::type_name;
-use crate::{Code, Error, Result, show};
+use crate::{Code, Error, Result, meter, show};
 
 /// A stage that maps documents.
 #[derive(Debug, Clone)]
@@ -261,6 +261,7 @@ fn replaced(expr: &Expr, document: &Document, variables: &Variables) -> Result<D
 /// Decides on a document and, where told to descend, on the documents in it. Recursion is bounded
 /// by the depth of documents.
 fn redact(expr: &Expr, document: Document, variables: &Variables) -> Result<Option<Document>> {
+    meter::step()?;
     let decision = expr.evaluate(&Env::new(&document, variables))?;
     match decision.as_ref().and_then(Bson::as_str) {
         Some("keep") => Ok(Some(document)),

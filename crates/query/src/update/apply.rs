@@ -11,7 +11,7 @@ use super::tree::{Fields, Name, Node, conflict};
 use super::{dollar, replacement};
 use crate::settings::Settings;
 use crate::value::compare;
-use crate::{Code, Error, Result, show};
+use crate::{Code, Error, Result, meter, show};
 
 /// How far beyond its end an array may be filled with nulls.
 const MAX_PADDING: usize = 1_500_000;
@@ -23,6 +23,8 @@ pub(super) fn operators(
     at: &Position,
     settings: &Settings,
 ) -> Result<Option<Document>> {
+    let _scope = meter::scope();
+    meter::read(meter::document_size(current))?;
     let mut next = current.clone();
     let mut apply = Apply {
         cx: Context {
@@ -134,6 +136,7 @@ impl Apply<'_> {
                 match modifier.apply(&self.path, current, &self.cx)? {
                     Outcome::Keep => {}
                     Outcome::Set(value) => {
+                        charge(&value)?;
                         self.changed = true;
                         self.note_dollar(name);
                         document.insert(name, value);
@@ -210,6 +213,7 @@ impl Apply<'_> {
     fn create_leaf(&mut self, modifier: &Modifier) -> Result<Option<Bson>> {
         match modifier.apply(&self.path, None, &self.cx)? {
             Outcome::Set(value) => {
+                charge(&value)?;
                 self.changed = true;
                 Ok(Some(value))
             }
@@ -256,6 +260,7 @@ impl Apply<'_> {
                 match modifier.apply(&self.path, Some(&mut *element), &self.cx)? {
                     Outcome::Keep => {}
                     Outcome::Set(value) => {
+                        charge(&value)?;
                         self.changed = true;
                         *element = value;
                     }
@@ -277,6 +282,7 @@ impl Apply<'_> {
         array: &mut Vec<Bson>,
     ) -> Result<()> {
         for index in 0..array.len() {
+            meter::step()?;
             let Some(element) = array.get(index) else {
                 break;
             };
@@ -297,6 +303,14 @@ impl Apply<'_> {
         }
         Ok(())
     }
+}
+
+/// Charges a value that an operator put into the document; it stays charged while the update is
+/// applied.
+fn charge(value: &Bson) -> Result<()> {
+    let bytes = meter::size(value);
+    meter::read(bytes)?;
+    meter::charge("An update", bytes)
 }
 
 /// The first name below that something would be made under.

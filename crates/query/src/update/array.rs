@@ -7,7 +7,7 @@ use bson::Bson;
 use super::modifier::{Context, Outcome};
 use crate::number::Number;
 use crate::value::{equivalence_key, type_name};
-use crate::{Error, Result, show};
+use crate::{Error, Result, meter, show};
 
 /// The operand of `$addToSet`.
 #[derive(Debug, Clone)]
@@ -158,6 +158,7 @@ pub(super) fn remove(
     };
     let mut kept = Vec::with_capacity(array.len());
     for element in array {
+        meter::step()?;
         if !unwanted(element)? {
             kept.push(element.clone());
         }

@@ -1,14 +1,12 @@
 //! `$push`: elements into an array, at a position, sorted, cut.
 
-use std::cmp::Ordering;
-
 use bson::{Bson, Document, RawDocumentBuf};
 
 use super::modifier::{Context, Outcome};
 use crate::number::Number;
 use crate::sort::Sort;
 use crate::value::{compare_with, type_name};
-use crate::{Error, Result, show};
+use crate::{Error, Result, meter, show};
 
 use super::identical_values;
 
@@ -190,10 +188,13 @@ impl Order {
 
     fn sort(&self, array: &mut Vec<Bson>, cx: &Context<'_>) -> Result<()> {
         match self {
-            Order::Whole(descending) => array.sort_by(|left, right| {
-                let order = compare_with(left, right, cx.collator);
-                if *descending { order.reverse() } else { order }
-            }),
+            Order::Whole(descending) => {
+                let elements = std::mem::take(array);
+                *array = meter::sort_by(elements, |left, right| {
+                    let order = compare_with(left, right, cx.collator);
+                    if *descending { order.reverse() } else { order }
+                })?;
+            }
             Order::Fields(sort) => {
                 let mut keyed = Vec::with_capacity(array.len());
                 for element in array.drain(..) {
@@ -202,7 +203,7 @@ impl Order {
                     let key = sort.key(&RawDocumentBuf::try_from(document)?, cx.collator)?;
                     keyed.push((key, element));
                 }
-                keyed.sort_by(|left, right| -> Ordering { left.0.cmp(&right.0) });
+                let keyed = meter::sort_by(keyed, |left, right| left.0.cmp(&right.0))?;
                 array.extend(keyed.into_iter().map(|(_, element)| element));
             }
         }

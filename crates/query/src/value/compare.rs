@@ -10,7 +10,10 @@ use bson::{Bson, RawBsonRef, RawDocument};
 
 use super::view::{Fields, Items, MAX_DEPTH, View};
 use crate::collation::Collator;
-use crate::number;
+use crate::{meter, number};
+
+/// Bytes of strings whose comparison by a collation takes as long as a step.
+const COLLATED: usize = 64;
 
 /// The order of two values.
 #[must_use]
@@ -82,7 +85,10 @@ impl Order<'_> {
     fn texts(self, left: &str, right: &str) -> Ordering {
         match self.collator {
             None => left.cmp(right),
-            Some(collator) => collator.compare(left, right),
+            Some(collator) => {
+                meter::count((left.len() + right.len()) / COLLATED);
+                collator.compare(left, right)
+            }
         }
     }
 
@@ -91,6 +97,7 @@ impl Order<'_> {
             return Ordering::Equal;
         }
         loop {
+            meter::count(1);
             let ((name, value), (other_name, other)) = match (left.next(), right.next()) {
                 (None, None) => return Ordering::Equal,
                 (None, Some(_)) => return Ordering::Less,
@@ -113,6 +120,7 @@ impl Order<'_> {
             return Ordering::Equal;
         }
         loop {
+            meter::count(1);
             let order = match (left.next(), right.next()) {
                 (None, None) => return Ordering::Equal,
                 (None, Some(_)) => return Ordering::Less,

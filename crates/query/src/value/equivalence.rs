@@ -7,6 +7,7 @@ use bson::{Bson, RawBsonRef};
 
 use super::view::{Fields, MAX_DEPTH, View};
 use crate::collation::Collator;
+use crate::meter;
 use crate::number::{Canonical, Number, canonical};
 
 /// The key of `value` under `collator`.
@@ -34,6 +35,7 @@ struct Writer<'k, 'c> {
 impl Writer<'_, '_> {
     /// The rank of the type, then the value; whatever has no length of its own is led by one.
     fn view(&mut self, value: View<'_>, depth: usize) {
+        meter::count(1);
         self.key.push(value.rank());
         match value {
             View::MinKey | View::Undefined | View::Null | View::MaxKey => {}

@@ -9,7 +9,7 @@ use super::partition::Partitioning;
 use crate::expr::{FieldPath, Unit, Zone, add_units};
 use crate::number::Number;
 use crate::value::{compare, type_name};
-use crate::{Error, Result};
+use crate::{Error, Result, meter};
 
 /// A window, relative to a document.
 #[derive(Debug, Clone)]
@@ -202,7 +202,9 @@ impl RangeWindow {
     }
 
     fn places(&self, documents: &[Document], at: usize) -> Result<Range<usize>> {
+        meter::step()?;
         let value = |document: &Document| {
+            meter::count(1);
             let value = self.field.in_document(document);
             value.map_or(Bson::Null, std::borrow::Cow::into_owned)
         };

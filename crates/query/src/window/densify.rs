@@ -13,7 +13,7 @@ use super::place::place;
 use crate::expr::{FieldPath, Scope, Unit, Variables, Zone, add_units};
 use crate::number::Number;
 use crate::value::{compare, type_name};
-use crate::{Error, Result, Row};
+use crate::{Error, Result, Row, meter};
 
 /// Documents that one stage may make.
 const MAX_MADE: usize = 500_000;
@@ -180,6 +180,7 @@ impl Densify {
                     if order.is_lt() {
                         result.push(self.made(&example, step, made)?.into());
                     }
+                    meter::step()?;
                     count += 1;
                     // Steps too small to change the value would go on for ever.
                     if usize::try_from(count).is_ok_and(|count| count > most) {
@@ -206,10 +207,16 @@ impl Densify {
         let mut document = Document::new();
         for path in &self.partition {
             if let Some(value) = path.in_document(example) {
-                place(&mut document, path, value.into_owned());
+                let value = meter::copy("$densify", &value)?;
+                place(&mut document, path, value)?;
             }
         }
-        place(&mut document, &self.field, value);
+        place(&mut document, &self.field, value)?;
+        meter::step()?;
+        meter::charge(
+            "$densify",
+            meter::document_size(&document) + size_of::<Row>(),
+        )?;
         Ok(document)
     }
 

@@ -78,9 +78,9 @@ impl Fill {
             if !matches!(held.as_deref(), None | Some(Bson::Null | Bson::Undefined)) {
                 continue;
             }
-            let value = expr.evaluate(&Env::new(&document, vars))?;
+            let value = expr.kept(&Env::new(&document, vars))?;
             if let Some(value) = value {
-                place(&mut document, path, value);
+                place(&mut document, path, value)?;
             }
         }
         Ok(Row::from_document(document).with_sort_key(told))

@@ -11,9 +11,9 @@ use std::ops::Range;
 
 use bson::{Bson, Document};
 
-use crate::Result;
 use crate::accumulator::{Accumulator, State};
 use crate::expr::{Env, Variables};
+use crate::{Result, meter};
 
 /// An accumulator on its way through a partition.
 pub(super) struct Moving<'a> {
@@ -24,6 +24,8 @@ pub(super) struct Moving<'a> {
     window: Range<usize>,
     behind: State,
     suffixes: Vec<State>,
+    /// Bytes charged for the states.
+    charged: usize,
 }
 
 impl<'a> Moving<'a> {
@@ -42,6 +44,7 @@ impl<'a> Moving<'a> {
             window: 0..0,
             behind,
             suffixes: Vec::new(),
+            charged: 0,
         })
     }
 
@@ -55,12 +58,29 @@ impl<'a> Moving<'a> {
         }
         self.extend(window.end)?;
         self.shorten(window.start)?;
-        let mut state = match self.suffixes.last() {
-            None => return Ok(self.accumulator.finish(self.behind.clone())),
-            Some(suffix) => suffix.clone(),
+        let behind = self.copy(&self.behind)?;
+        let Some(suffix) = self.suffixes.last() else {
+            return Ok(self.accumulator.finish(behind));
         };
-        self.accumulator.merge(&mut state, self.behind.clone())?;
+        let mut state = self.copy(suffix)?;
+        self.accumulator.merge(&mut state, behind)?;
         Ok(self.accumulator.finish(state))
+    }
+
+    /// A copy of a state for a result, which stays charged.
+    fn copy(&self, state: &State) -> Result<State> {
+        meter::read(state.memory())?;
+        meter::charge("$setWindowFields", size_of::<Bson>() + state.memory())?;
+        Ok(state.clone())
+    }
+
+    /// Charges what the states have come to take.
+    fn grown(&mut self, before: usize, after: usize) -> Result<()> {
+        let (more, less) = (after.saturating_sub(before), before.saturating_sub(after));
+        meter::charge("$setWindowFields", more)?;
+        meter::release(less);
+        self.charged = (self.charged + more).saturating_sub(less);
+        Ok(())
     }
 
     fn fresh(&self) -> Result<State> {
@@ -69,6 +89,7 @@ impl<'a> Moving<'a> {
 
     fn restart(&mut self, at: usize) -> Result<()> {
         self.suffixes.clear();
+        meter::release(std::mem::take(&mut self.charged));
         self.behind = self.fresh()?;
         self.window = at..at;
         Ok(())
@@ -78,7 +99,9 @@ impl<'a> Moving<'a> {
         let added = self.documents.get(self.window.end..to).unwrap_or(&[]);
         for document in added {
             let env = Env::new(document, self.vars);
+            let before = self.behind.memory();
             self.accumulator.add(&mut self.behind, &env)?;
+            self.grown(before, self.behind.memory())?;
         }
         self.window.end = self.window.end.max(to);
         Ok(())
@@ -89,7 +112,11 @@ impl<'a> Moving<'a> {
             if self.suffixes.is_empty() {
                 self.turn()?;
             }
-            self.suffixes.pop();
+            if let Some(dropped) = self.suffixes.pop() {
+                let bytes = size_of::<State>() + dropped.memory();
+                meter::release(bytes);
+                self.charged = self.charged.saturating_sub(bytes);
+            }
             self.window.start += 1;
         }
         Ok(())
@@ -105,8 +132,11 @@ impl<'a> Moving<'a> {
             if let Some(rest) = self.suffixes.last() {
                 self.accumulator.merge(&mut state, rest.clone())?;
             }
+            self.grown(0, size_of::<State>() + state.memory())?;
             self.suffixes.push(state);
         }
+        meter::release(self.behind.memory());
+        self.charged = self.charged.saturating_sub(self.behind.memory());
         self.behind = self.fresh()?;
         Ok(())
     }

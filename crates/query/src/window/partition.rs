@@ -13,7 +13,7 @@ use crate::collation::Collator;
 use crate::expr::{Env, Expr, FieldPath, Scope, Variables};
 use crate::sort::{Direction, Sort, SortKey, collated};
 use crate::value::compare_with;
-use crate::{Error, Result, Row};
+use crate::{Error, Result, Row, meter};
 
 /// How documents are parted and ordered.
 #[derive(Debug, Clone, Default)]
@@ -108,6 +108,7 @@ impl Partitioning {
             let told = row.sort_key();
             let document = row.into_document()?;
             let partition = self.key_of(&document, vars)?;
+            meter::charge("The key of a partition", meter::size(&partition))?;
             let told = match keyed && self.sorts() {
                 true => Some(self.sorted_by(&partition, key.as_ref())),
                 false => told,
@@ -120,7 +121,7 @@ impl Partitioning {
             });
         }
         let order = |a: &Entry, b: &Entry| compare_with(&a.partition, &b.partition, collator);
-        entries.sort_by(|a, b| order(a, b).then_with(|| a.key.cmp(&b.key)));
+        let entries = meter::sort_by(entries, |a, b| order(a, b).then_with(|| a.key.cmp(&b.key)))?;
         let mut partitions: Vec<Partition> = Vec::new();
         let mut last: Option<Bson> = None;
         for entry in entries {

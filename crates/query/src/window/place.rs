@@ -4,42 +4,50 @@
 use bson::{Bson, Document};
 
 use crate::expr::FieldPath;
+use crate::{Result, meter};
 
 /// Sets the value at `path`, a path of at least one name.
-pub(super) fn place(document: &mut Document, path: &FieldPath, value: Bson) {
-    put(document, path.names(), value);
+///
+/// # Errors
+/// That copies of the value for the elements of arrays take too much memory.
+pub(super) fn place(document: &mut Document, path: &FieldPath, value: Bson) -> Result<()> {
+    put(document, path.names(), value)
 }
 
-fn put(document: &mut Document, names: &[Box<str>], value: Bson) {
+fn put(document: &mut Document, names: &[Box<str>], value: Bson) -> Result<()> {
     let Some((name, rest)) = names.split_first() else {
-        return;
+        return Ok(());
     };
+    meter::step()?;
     if rest.is_empty() {
         document.insert(&**name, value);
-        return;
+        return Ok(());
     }
     match document.get_mut(&**name) {
         Some(inner) => put_into(inner, rest, value),
         None => {
             let mut made = Document::new();
-            put(&mut made, rest, value);
+            put(&mut made, rest, value)?;
             document.insert(&**name, made);
+            Ok(())
         }
     }
 }
 
-fn put_into(inner: &mut Bson, names: &[Box<str>], value: Bson) {
+fn put_into(inner: &mut Bson, names: &[Box<str>], value: Bson) -> Result<()> {
     match inner {
         Bson::Document(document) => put(document, names, value),
         Bson::Array(items) => {
             for item in items {
-                put_into(item, names, value.clone());
+                put_into(item, names, meter::copy("An array of documents", &value)?)?;
             }
+            Ok(())
         }
         other => {
             let mut made = Document::new();
-            put(&mut made, names, value);
+            put(&mut made, names, value)?;
             *other = Bson::Document(made);
+            Ok(())
         }
     }
 }

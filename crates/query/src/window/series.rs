@@ -8,7 +8,7 @@ use super::partition::Partitioning;
 use crate::expr::{Env, Expr, FieldPath, Variables};
 use crate::number::Number;
 use crate::value::type_name;
-use crate::{Error, Result};
+use crate::{Error, Result, meter};
 
 /// A partition and what its evaluation needs.
 pub(super) struct Series<'a> {
@@ -56,6 +56,7 @@ impl Series<'_> {
     }
 
     pub(super) fn evaluate(&self, expr: &Expr, document: &Document) -> Result<Option<Bson>> {
+        meter::step()?;
         expr.evaluate(&Env::new(document, self.vars))
     }
 
@@ -82,8 +83,11 @@ impl Series<'_> {
                     at.checked_add(distance)
                 };
                 match from.and_then(|from| self.documents.get(from)) {
-                    Some(document) => Ok(self.evaluate(output, document)?.unwrap_or(Bson::Null)),
-                    None => Ok(default.clone()),
+                    Some(document) => {
+                        let value = output.kept(&Env::new(document, self.vars))?;
+                        Ok(value.unwrap_or(Bson::Null))
+                    }
+                    None => meter::copy("$shift", default),
                 }
             })
             .collect()
@@ -118,7 +122,7 @@ impl Series<'_> {
             {
                 last = value;
             }
-            values.push(last.clone());
+            values.push(meter::copy("$locf", &last)?);
         }
         Ok(values)
     }

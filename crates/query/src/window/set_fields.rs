@@ -88,7 +88,7 @@ impl SetWindowFields {
         }
         for (path, values) in columns {
             for (document, value) in partition.documents.iter_mut().zip(values) {
-                place(document, path, value);
+                place(document, path, value)?;
             }
         }
         Ok(partition)

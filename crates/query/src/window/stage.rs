@@ -4,7 +4,7 @@ use bson::Bson;
 
 use super::{Densify, Fill, SetWindowFields};
 use crate::settings::Settings;
-use crate::{Result, Row};
+use crate::{Result, Row, meter};
 
 /// A stage over ordered partitions.
 #[derive(Debug, Clone)]
@@ -43,6 +43,7 @@ impl WindowStage {
     /// The result over all rows of the input; `keyed` says that rows are told what they are sorted
     /// by.
     pub fn apply(&self, rows: Vec<Row>, settings: &Settings, keyed: bool) -> Result<Vec<Row>> {
+        let _scope = meter::scope();
         match self {
             WindowStage::SetFields(stage) => stage.apply(rows, &settings.variables, keyed),
             WindowStage::Fill(stage) => stage.apply(rows, &settings.variables, keyed),

@@ -1,0 +1,206 @@
+//! Memory that all operations of a server share.
+//!
+//! B1: the sum of all reservations is never above the limit.
+//! B2: a reservation ends when its guard is dropped, on whatever thread.
+
+use std::sync::Arc;
+
+use stdx::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+
+use super::{CHUNK, FREE};
+use crate::Result;
+
+/// Memory that all operations of a server share.
+#[derive(Debug)]
+pub struct Budget {
+    limit: AtomicUsize,
+    used: AtomicUsize,
+    peak: AtomicUsize,
+    refused: AtomicU64,
+}
+
+/// A reading of a [`Budget`].
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Usage {
+    /// Bytes that may be reserved at once.
+    pub limit: usize,
+    /// Bytes reserved now.
+    pub used: usize,
+    /// The most bytes that were reserved at once.
+    pub peak: usize,
+    /// Requests for memory that were refused.
+    pub refused: u64,
+}
+
+impl Budget {
+    /// A budget of `limit` bytes.
+    #[must_use]
+    pub fn new(limit: usize) -> Arc<Budget> {
+        Arc::new(Budget {
+            limit: AtomicUsize::new(limit),
+            used: AtomicUsize::new(0),
+            peak: AtomicUsize::new(0),
+            refused: AtomicU64::new(0),
+        })
+    }
+
+    /// Another limit in bytes; what is reserved beyond it stays until it is given back.
+    pub fn set_limit(&self, limit: usize) {
+        self.limit.store(limit, Ordering::Relaxed);
+    }
+
+    /// What is used of it.
+    #[must_use]
+    pub fn usage(&self) -> Usage {
+        Usage {
+            limit: self.limit.load(Ordering::Relaxed),
+            used: self.used.load(Ordering::Relaxed),
+            peak: self.peak.load(Ordering::Relaxed),
+            refused: self.refused.load(Ordering::Relaxed),
+        }
+    }
+
+    /// Takes bytes; false when there are not as many left (B1).
+    fn take(&self, bytes: usize) -> bool {
+        let limit = self.limit.load(Ordering::Relaxed);
+        let more = |used: usize| {
+            let total = used.checked_add(bytes)?;
+            (total <= limit).then_some(total)
+        };
+        let taken = self
+            .used
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, more);
+        match taken {
+            Ok(before) => {
+                self.peak.fetch_max(before + bytes, Ordering::Relaxed);
+                true
+            }
+            Err(_) => {
+                self.refused.fetch_add(1, Ordering::Relaxed);
+                false
+            }
+        }
+    }
+
+    fn give(&self, bytes: usize) {
+        self.used.fetch_sub(bytes, Ordering::Relaxed);
+    }
+}
+
+/// A reservation in a budget, which ends when it is dropped. Without a budget it only counts.
+#[derive(Debug, Default)]
+pub struct Held {
+    budget: Option<Arc<Budget>>,
+    bytes: usize,
+    reserved: usize,
+}
+
+impl Held {
+    /// Nothing, in no budget.
+    pub(super) const fn none() -> Held {
+        Held {
+            budget: None,
+            bytes: 0,
+            reserved: 0,
+        }
+    }
+
+    /// Nothing yet, in `budget`.
+    pub(super) fn of(budget: Option<Arc<Budget>>) -> Held {
+        Held {
+            budget,
+            ..Held::none()
+        }
+    }
+
+    /// Nothing yet, in the budget of the operation that this thread executes.
+    #[must_use]
+    pub fn new() -> Held {
+        Held::of(super::budget())
+    }
+
+    pub(super) fn budget(&self) -> Option<&Arc<Budget>> {
+        self.budget.as_ref()
+    }
+
+    /// Bytes that are held.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Sets the bytes that are held; false when the budget does not have them. They count
+    /// nevertheless: the owner spills them, or fails and drops them.
+    #[must_use = "the budget may refuse"]
+    pub fn set(&mut self, bytes: usize) -> bool {
+        self.bytes = bytes;
+        if bytes + CHUNK <= self.reserved {
+            self.shrink(bytes, 0);
+        }
+        self.cover(bytes)
+    }
+
+    /// Adds to the bytes that are held; false as for [`Held::set`].
+    #[must_use = "the budget may refuse"]
+    pub fn add(&mut self, bytes: usize) -> bool {
+        self.set(self.bytes.saturating_add(bytes))
+    }
+
+    /// Sets the bytes that the operator or stage `name` holds.
+    ///
+    /// # Errors
+    /// `ExceededMemoryLimit` when the budget does not have them.
+    pub fn require(&mut self, name: &str, bytes: usize) -> Result<()> {
+        if self.set(bytes) {
+            return Ok(());
+        }
+        let usage = self.budget.as_ref().map(|budget| budget.usage());
+        Err(super::spent(name, usage.unwrap_or_default()))
+    }
+
+    /// Holds nothing any more.
+    pub fn clear(&mut self) {
+        self.bytes = 0;
+        self.shrink(0, 0);
+    }
+
+    /// Reserves for `bytes` in all.
+    pub(super) fn cover(&mut self, bytes: usize) -> bool {
+        if bytes <= self.reserved || bytes <= FREE {
+            return true;
+        }
+        let wanted = bytes.div_ceil(CHUNK).saturating_mul(CHUNK);
+        let Some(budget) = &self.budget else {
+            return true;
+        };
+        let taken = budget.take(wanted - self.reserved);
+        if taken {
+            self.reserved = wanted;
+        }
+        taken
+    }
+
+    /// Gives back what is reserved beyond `bytes` and `slack`, in chunks.
+    pub(super) fn shrink(&mut self, bytes: usize, slack: usize) {
+        let wanted = bytes.saturating_add(slack).div_ceil(CHUNK) * CHUNK;
+        let wanted = if bytes <= FREE && slack == 0 {
+            0
+        } else {
+            wanted
+        };
+        if wanted < self.reserved {
+            if let Some(budget) = &self.budget {
+                budget.give(self.reserved - wanted);
+            }
+            self.reserved = wanted;
+        }
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        if let Some(budget) = &self.budget {
+            budget.give(self.reserved);
+        }
+    }
+}

@@ -1,0 +1,378 @@
+//! Limits of one operation in steps, time and memory, which all work of a query is measured by.
+//!
+//! The meter of an operation belongs to the thread that executes the operation: whoever starts one
+//! enters a [`Meter`], and everything that is evaluated, compared, matched or sorted on that thread
+//! until the guard is dropped counts against it, parsing included. Nothing has to be passed along,
+//! so no evaluation can be left out. A thread without a meter has the memory limit and no deadline.
+//!
+//! M1: while an expression is evaluated, the bytes charged are at least those of the values that
+//!     the evaluation holds. They are charged before they are allocated, and released by scopes.
+//! M2: between two looks at the clock lie at most [`LOOK_EVERY`] steps. A step is about the cost of
+//!     one call of an operator, or of reading [`STEP_BYTES`] bytes.
+//! M3: after a look that said stop, every further step says so again.
+//!
+//! Counting is plain arithmetic on the thread's own cells; atomic operations happen only when the
+//! share of the common [`Budget`] grows or shrinks.
+
+mod budget;
+mod size;
+mod sort;
+
+use std::cell::{Cell, RefCell};
+use std::marker::PhantomData;
+use std::sync::Arc;
+
+pub use budget::{Budget, Held, Usage};
+pub(crate) use size::{document_size, entry, size};
+pub use sort::sort_by;
+
+use bson::Bson;
+
+use crate::{Code, Error, Result};
+
+/// Bytes that one operation may hold in values of expressions (MongoDB's limit for operators that
+/// grow).
+pub const MEMORY_LIMIT: usize = 100 << 20;
+/// Steps between two looks at the clock and the kill flag: about 100 microseconds.
+pub const LOOK_EVERY: usize = 1024;
+/// Bytes whose reading counts as one step.
+pub const STEP_BYTES: usize = 4096;
+/// Bytes that an operation uses without asking the budget, so that small ones never do.
+pub(crate) const FREE: usize = 64 << 10;
+/// The unit in which memory is taken from the budget.
+pub(crate) const CHUNK: usize = 256 << 10;
+/// Reserved bytes beyond those in use that are kept for the next row.
+const SLACK: usize = 4 << 20;
+
+/// Says whether an operation may go on: its deadline and its kill flag.
+pub trait Watch: Send + Sync {
+    /// Looks.
+    ///
+    /// # Errors
+    /// `MaxTimeMSExpired`, `Interrupted` and their kind.
+    fn check(&self) -> Result<()>;
+}
+
+/// The limits of an operation.
+#[derive(Clone)]
+pub struct Meter {
+    watch: Option<Arc<dyn Watch>>,
+    budget: Option<Arc<Budget>>,
+    limit: usize,
+}
+
+impl Default for Meter {
+    fn default() -> Meter {
+        Meter {
+            watch: None,
+            budget: None,
+            limit: MEMORY_LIMIT,
+        }
+    }
+}
+
+impl Meter {
+    /// The same, ended by `watch`.
+    #[must_use]
+    pub fn with_watch(mut self, watch: Arc<dyn Watch>) -> Meter {
+        self.watch = Some(watch);
+        self
+    }
+
+    /// The same with a share of the memory of all operations.
+    #[must_use]
+    pub fn with_budget(mut self, budget: Option<Arc<Budget>>) -> Meter {
+        self.budget = budget;
+        self
+    }
+
+    /// The same with another limit in bytes; [`MEMORY_LIMIT`] unless set.
+    #[must_use]
+    pub fn with_limit(mut self, limit: usize) -> Meter {
+        self.limit = limit;
+        self
+    }
+
+    /// Measures what this thread does from now until the guard is dropped.
+    pub fn enter(self) -> Entered {
+        let counters = Counters {
+            left: LOOK_EVERY,
+            bytes: 0,
+            limit: self.limit,
+            entered: true,
+        };
+        Entered {
+            counters: COUNTERS.replace(counters),
+            links: LINKS.replace(Links {
+                watch: self.watch,
+                held: Held::of(self.budget),
+            }),
+            thread: PhantomData,
+        }
+    }
+}
+
+/// Ends the measuring when dropped; the meter that was in force before is so again.
+#[must_use = "the operation is measured until this is dropped"]
+pub struct Entered {
+    counters: Counters,
+    links: Links,
+    /// It restores the cells of the thread that made it.
+    thread: PhantomData<*const ()>,
+}
+
+impl Drop for Entered {
+    fn drop(&mut self) {
+        COUNTERS.set(self.counters);
+        // The reservation of the operation ends with what is dropped here.
+        drop(LINKS.replace(std::mem::take(&mut self.links)));
+    }
+}
+
+/// What every step changes.
+#[derive(Clone, Copy)]
+struct Counters {
+    /// Steps until the next look.
+    left: usize,
+    /// Bytes charged.
+    bytes: usize,
+    limit: usize,
+    /// Whether a meter was entered.
+    entered: bool,
+}
+
+/// What is needed seldom.
+#[derive(Default)]
+struct Links {
+    watch: Option<Arc<dyn Watch>>,
+    held: Held,
+}
+
+thread_local! {
+    static COUNTERS: Cell<Counters> = const {
+        Cell::new(Counters { left: LOOK_EVERY, bytes: 0, limit: MEMORY_LIMIT, entered: false })
+    };
+    static LINKS: RefCell<Links> = const {
+        RefCell::new(Links { watch: None, held: Held::none() })
+    };
+}
+
+/// Counts one step.
+///
+/// # Errors
+/// Those of the watch, when it is time to look.
+#[inline]
+pub fn step() -> Result<()> {
+    steps(1)
+}
+
+/// Counts steps.
+///
+/// # Errors
+/// As [`step`].
+#[inline]
+pub fn steps(count: usize) -> Result<()> {
+    let mut counters = COUNTERS.get();
+    if count < counters.left {
+        counters.left -= count;
+        COUNTERS.set(counters);
+        return Ok(());
+    }
+    look()
+}
+
+/// Counts the reading of bytes, as a step and one for every [`STEP_BYTES`] of them.
+///
+/// # Errors
+/// As [`step`].
+#[inline]
+pub fn read(bytes: usize) -> Result<()> {
+    steps(1 + bytes / STEP_BYTES)
+}
+
+/// Counts steps where nothing can fail: the next [`step`] looks if they are many.
+#[inline]
+pub(crate) fn count(count: usize) {
+    let mut counters = COUNTERS.get();
+    counters.left = counters.left.saturating_sub(count);
+    COUNTERS.set(counters);
+}
+
+#[cold]
+fn look() -> Result<()> {
+    let watch = LINKS.with_borrow(|links| links.watch.clone());
+    let outcome = watch.map_or(Ok(()), |watch| watch.check());
+    let mut counters = COUNTERS.get();
+    // M3: the next step looks again.
+    counters.left = if outcome.is_ok() { LOOK_EVERY } else { 0 };
+    COUNTERS.set(counters);
+    outcome
+}
+
+/// Charges bytes that the operator or stage `name` is about to allocate. They are released by the
+/// innermost [`Scope`].
+///
+/// # Errors
+/// `ExceededMemoryLimit` when the operation would hold more than its limit, or more than the budget
+/// has left.
+#[inline]
+pub(crate) fn charge(name: &str, bytes: usize) -> Result<()> {
+    let mut counters = COUNTERS.get();
+    let total = counters.bytes.saturating_add(bytes);
+    if counters.limit < total {
+        return Err(exceeded(name, bytes, counters.limit));
+    }
+    counters.bytes = total;
+    COUNTERS.set(counters);
+    if FREE < total {
+        return reserve(name, total);
+    }
+    Ok(())
+}
+
+/// Releases bytes that were charged for a value that is gone, before its scope ends.
+pub(crate) fn release(bytes: usize) {
+    let mut counters = COUNTERS.get();
+    counters.bytes = counters.bytes.saturating_sub(bytes);
+    COUNTERS.set(counters);
+}
+
+/// Charges bytes that stay until the operation ends, such as those of its reply. Without a meter
+/// nothing would release them, so they are not charged then. Not to be called within a scope.
+///
+/// # Errors
+/// As [`charge`].
+pub fn charge_operation(name: &str, bytes: usize) -> Result<()> {
+    if COUNTERS.get().entered {
+        charge(name, bytes)
+    } else {
+        Ok(())
+    }
+}
+
+#[cold]
+fn reserve(name: &str, total: usize) -> Result<()> {
+    let granted = LINKS.with_borrow_mut(|links| links.held.cover(total));
+    if granted {
+        return Ok(());
+    }
+    let usage = budget().map(|budget| budget.usage());
+    Err(spent(name, usage.unwrap_or_default()))
+}
+
+/// The budget of the current operation.
+fn budget() -> Option<Arc<Budget>> {
+    LINKS.with_borrow(|links| links.held.budget().cloned())
+}
+
+/// Releases, when dropped, what was charged since it was made.
+#[must_use = "charges are released when this is dropped"]
+pub(crate) struct Scope {
+    mark: usize,
+}
+
+/// Begins a scope.
+#[inline]
+pub(crate) fn scope() -> Scope {
+    Scope {
+        mark: COUNTERS.get().bytes,
+    }
+}
+
+impl Scope {
+    /// Bytes charged since it began.
+    pub(crate) fn charged(&self) -> usize {
+        COUNTERS.get().bytes.saturating_sub(self.mark)
+    }
+
+    /// Releases what was charged since it began.
+    #[inline]
+    pub(crate) fn release(&self) {
+        let mut counters = COUNTERS.get();
+        if self.mark < counters.bytes {
+            let released = counters.bytes - self.mark;
+            counters.bytes = self.mark;
+            COUNTERS.set(counters);
+            if SLACK < released {
+                shrink(self.mark);
+            }
+        }
+    }
+
+    /// Ends the scope: of what was charged in it, only `bytes` for its result stay charged to the
+    /// scope around it.
+    ///
+    /// # Errors
+    /// As [`charge`].
+    #[inline]
+    pub(crate) fn keep(self, name: &str, bytes: usize) -> Result<()> {
+        self.release();
+        std::mem::forget(self);
+        charge(name, bytes)
+    }
+
+    /// Ends the scope and leaves everything charged.
+    pub(crate) fn keep_all(self) {
+        std::mem::forget(self);
+    }
+}
+
+impl Drop for Scope {
+    fn drop(&mut self) {
+        self.release();
+    }
+}
+
+#[cold]
+fn shrink(bytes: usize) {
+    LINKS.with_borrow_mut(|links| links.held.shrink(bytes, SLACK));
+}
+
+/// Copies of values that the operator `name` puts into an array, charged one by one.
+///
+/// # Errors
+/// Those of [`step`] and [`charge`].
+pub(crate) fn copies<'v>(name: &str, values: impl Iterator<Item = &'v Bson>) -> Result<Vec<Bson>> {
+    let mut copies = Vec::new();
+    for value in values {
+        copies.push(copy(name, value)?);
+    }
+    Ok(copies)
+}
+
+/// A copy of a value, which is charged before it is made.
+///
+/// # Errors
+/// As [`copies`].
+pub(crate) fn copy(name: &str, value: &Bson) -> Result<Bson> {
+    let bytes = size(value);
+    read(bytes)?;
+    charge(name, bytes)?;
+    Ok(value.clone())
+}
+
+/// The error of an operator or stage that would hold too much.
+fn exceeded(name: &str, bytes: usize, limit: usize) -> Error {
+    Error::new(
+        Code::EXCEEDED_MEMORY_LIMIT,
+        format!(
+            "{name} would use too much memory ({bytes} more bytes) and cannot spill to disk. \
+             Memory limit: {limit} bytes"
+        ),
+    )
+}
+
+/// The error of an operation for which the budget has nothing left.
+fn spent(name: &str, usage: Usage) -> Error {
+    Error::new(
+        Code::EXCEEDED_MEMORY_LIMIT,
+        format!(
+            "{name} needs more memory than all queries of this server may use together. In use: \
+             {} of {} bytes",
+            usage.used, usage.limit
+        ),
+    )
+}
+
+#[cfg(test)]
+mod tests;
