@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use bson::{DateTime, doc};
 use docdb::Store;
+use query::meter::Budget;
 use query::{Code, Error, Result};
 use tokio::sync::{Semaphore, watch};
 
@@ -13,7 +14,7 @@ use crate::auth::Users;
 use crate::auth::scram::Mechanism;
 use crate::auth::users::random;
 use crate::commands;
-use crate::config::{Config, TlsMode};
+use crate::config::{Config, Memory, TlsMode};
 use crate::limits::{RESERVED, WORKERS, WRITERS};
 use crate::net::Tls;
 use crate::state::clients::Clients;
@@ -44,6 +45,8 @@ pub(crate) struct Server {
     pub(crate) log: Log,
     /// Parameters.
     pub(crate) parameters: Parameters,
+    /// The memory of all queries together.
+    pub(crate) memory: Arc<Budget>,
     /// Counters.
     pub(crate) metrics: Metrics,
     /// How collections are used.
@@ -114,6 +117,7 @@ impl Server {
             users,
             secret: random(32)?,
             parameters: Parameters::new(&config)?,
+            memory: Budget::new(0),
             metrics: Metrics::new(commands::names()),
             usages: Usages::default(),
             concerns: Concerns::load(&store)?,
@@ -151,6 +155,15 @@ impl Server {
         tuning.set_ttl_period(Duration::from_secs(number("ttlMonitorSleepSecs")));
         let megabytes = usize::try_from(number("maxIndexBuildMemoryUsageMegabytes"));
         tuning.set_index_memory(megabytes.unwrap_or(0) << 20);
+        let bytes = match number("queryMemoryLimitMegabytes") {
+            0 => {
+                let memory = Memory::read();
+                memory.queries(self.config.cache(&memory))
+            }
+            megabytes => megabytes.saturating_mul(1 << 20),
+        };
+        self.memory
+            .set_limit(usize::try_from(bytes).unwrap_or(usize::MAX));
         tuning.set_ttl_on(self.parameters.is_on("ttlMonitorEnabled"));
         self.profiler.set_verbose(number("logLevel") > 0);
     }

@@ -104,6 +104,23 @@ impl Config {
         Ok(true)
     }
 
+    /// The cache of the engine in bytes, as its settings say.
+    #[must_use]
+    pub fn cache(&self, memory: &Memory) -> u64 {
+        let own = self.engine_settings.iter().rev();
+        let own = own.filter(|setting| setting.engine == self.engine);
+        let named = own.filter_map(|setting| match setting.name.as_str() {
+            "engineConfig.cacheSizeGB" => gigabytes(&setting.value).ok(),
+            "engineConfig.cacheSizePct" => {
+                let percent = within(&setting.value, 1_u64, 100).ok()?;
+                Some(memory.limit / 100 * percent)
+            }
+            _ => None,
+        });
+        let general = || self.cache_bytes.unwrap_or_else(|| memory.cache());
+        named.into_iter().next().unwrap_or_else(general)
+    }
+
     /// What the engine is opened with.
     ///
     /// # Errors

@@ -9,6 +9,9 @@ const MIB: u64 = 1 << 20;
 const LEAST: u64 = 256 * MIB;
 const OTHERS: u64 = 1_024 * MIB;
 
+/// The least that queries get, however little memory there is: a sort of some documents must do.
+const LEAST_QUERIES: u64 = 32 * MIB;
+
 /// The memory of the machine, and what of it this process may use.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Memory {
@@ -32,6 +35,14 @@ impl Memory {
     #[must_use]
     pub fn cache(&self) -> u64 {
         (self.limit.saturating_sub(OTHERS) / 2).max(LEAST)
+    }
+
+    /// The memory in bytes that all queries may use together beside an engine with a cache of
+    /// `cache` bytes: half of the rest, at least 32 MiB. The other half is for what is not counted:
+    /// connections, messages, the engine's own work, and what the allocator keeps.
+    #[must_use]
+    pub fn queries(&self, cache: u64) -> u64 {
+        (self.limit.saturating_sub(cache) / 2).max(LEAST_QUERIES)
     }
 }
 
@@ -136,5 +147,12 @@ mod tests {
         assert_eq!(machine.memory().cache(), 256 * MIB);
         machine.put("groups/memory.max", "1000000\n");
         assert_eq!(machine.memory().cache(), 256 * MIB);
+    }
+
+    #[test]
+    fn queries_get_half_of_what_the_cache_leaves() {
+        let machine = Machine::new(512 << 10, "0::/\n");
+        assert_eq!(machine.memory().queries(256 * MIB), 128 * MIB);
+        assert_eq!(machine.memory().queries(2 * GIB), 32 * MIB);
     }
 }

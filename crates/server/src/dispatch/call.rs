@@ -67,6 +67,8 @@ impl Call<'_> {
 /// The reply, and whether the transaction is doomed.
 fn direct(request: &Request, op: &Op<'_>) -> Result<(Builder, bool)> {
     let mut reply = Builder::new();
+    let budget = Arc::clone(&request.server.memory);
+    let _measured = op.meter(Some(budget)).enter();
     let call = Call {
         request,
         op,

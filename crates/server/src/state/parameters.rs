@@ -59,6 +59,7 @@ const PARAMETERS: &[Parameter] = &[
     row("maxIndexBuildMemoryUsageMegabytes", AtRuntime, || {
         Bson::Int32(200)
     }),
+    row("queryMemoryLimitMegabytes", AtRuntime, || Bson::Int64(0)),
     row("quiet", AtRuntime, || Bson::Boolean(false)),
     row("requireApiVersion", AtRuntime, || Bson::Boolean(false)),
     row("scramIterationCount", AtRuntime, || Bson::Int32(10_000)),
@@ -78,6 +79,7 @@ fn range(name: &str) -> (i64, i64) {
         "scramIterationCount" | "scramSHA256IterationCount" => (5_000, 10_000_000),
         "logLevel" => (0, 5),
         "maxIndexBuildMemoryUsageMegabytes" => (50, 1 << 20),
+        "queryMemoryLimitMegabytes" => (0, 1 << 30),
         _ => (1, i64::MAX),
     }
 }

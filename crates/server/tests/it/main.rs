@@ -21,6 +21,7 @@ mod maintenance;
 mod prometheus;
 mod protocol;
 mod roles;
+mod runaway;
 mod sessions;
 mod tls;
 mod writes;

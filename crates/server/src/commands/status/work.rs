@@ -107,6 +107,15 @@ pub(super) fn metrics(server: &Server, reply: &mut Builder) {
         .long("scanAndOrder", 0)
         .long("writeConflicts", load(&figures.conflicts))
         .close();
+    let memory = server.memory.usage();
+    reply.open_document("query").open_document("memory");
+    reply
+        .long("limitBytes", size(memory.limit))
+        .long("usedBytes", size(memory.used));
+    reply
+        .long("peakBytes", size(memory.peak))
+        .long("refused", whole(memory.refused));
+    reply.close().close();
     reply.open_document("ttl");
     reply
         .long("deletedDocuments", load(&figures.ttl_deleted))

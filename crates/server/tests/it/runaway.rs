@@ -1,0 +1,156 @@
+//! Queries without end: their time limit and `killOp` end them wherever an expression stands, and
+//! the memory of all of them together is bounded.
+
+use bson::{Bson, Document, bson, doc};
+
+use crate::client::{Client, Site, await_so, batch};
+
+const MAX_TIME_MS_EXPIRED: i32 = 50;
+const EXCEEDED_MEMORY_LIMIT: i32 = 146;
+const INTERRUPTED: i32 = 11_601;
+
+/// Works for hours on one document, in little memory.
+fn endless() -> Bson {
+    let many = bson!({"$range": [0, 300_000]});
+    let inner = bson!({"$size": {"$filter": {"input": many.clone(), "cond": false}}});
+    bson!({"$reduce": {"input": many, "initialValue": 0, "in": {"$add": ["$$value", inner]}}})
+}
+
+/// Commands that evaluate it, each at another place.
+fn commands() -> Vec<Document> {
+    let filter = doc! {"$expr": {"$gt": [endless(), 1]}};
+    let set = bson!([{"$set": {"x": endless()}}]);
+    let documents = bson!([{"$documents": [{"x": endless()}]}]);
+    let update = bson!([{"q": {}, "u": set.clone()}]);
+    let delete = bson!([{"q": filter.clone(), "limit": 1}]);
+    vec![
+        doc! {"aggregate": 1, "cursor": {}, "pipeline": documents},
+        doc! {"aggregate": "c", "cursor": {}, "pipeline": [{"$match": filter.clone()}]},
+        doc! {"aggregate": "c", "cursor": {}, "pipeline": [{"$group": {"_id": endless()}}]},
+        doc! {"aggregate": "c", "cursor": {}, "pipeline": [{"$setWindowFields": {
+            "partitionBy": endless(), "output": {"n": {"$sum": 1}},
+        }}]},
+        doc! {"find": "c", "filter": filter.clone()},
+        doc! {"find": "c", "projection": {"x": endless()}},
+        doc! {"find": "c", "let": {"x": endless()}, "filter": {"$expr": "$$x"}},
+        doc! {"count": "c", "query": filter.clone()},
+        doc! {"distinct": "c", "key": "_id", "query": filter.clone()},
+        doc! {"update": "c", "updates": update},
+        doc! {"delete": "c", "deletes": delete},
+        doc! {"findAndModify": "c", "query": {}, "update": set},
+        // The validator of the collection.
+        doc! {"insert": "v", "documents": [{"_id": 2}]},
+    ]
+}
+
+fn prepared() -> (Site, Client) {
+    let site = Site::new();
+    let mut client = site.client();
+    client.ok("test", doc! {"insert": "c", "documents": [{"_id": 1}]});
+    let validator = doc! {"$expr": {"$lt": [endless(), 1]}};
+    client.ok("test", doc! {"create": "v", "validator": validator});
+    (site, client)
+}
+
+/// The code a command ended with, as a whole or for its first document.
+fn code(reply: &Document) -> i32 {
+    let of_document = || {
+        let errors = reply.get_array("writeErrors").ok()?;
+        errors.first()?.as_document()?.get_i32("code").ok()
+    };
+    let whole = reply.get_i32("code").ok();
+    whole.or_else(of_document).unwrap_or(0)
+}
+
+#[test]
+fn a_time_limit_ends_an_expression_wherever_it_stands() {
+    let (_site, mut client) = prepared();
+    for mut command in commands() {
+        command.insert("maxTimeMS", 50);
+        let reply = client.run("test", command.clone());
+        assert_eq!(code(&reply), MAX_TIME_MS_EXPIRED, "{command}: {reply}");
+    }
+}
+
+#[test]
+fn kill_op_ends_an_expression_wherever_it_stands() {
+    let (site, mut client) = prepared();
+    for command in commands() {
+        let mut busy = site.client();
+        busy.send("test", command.clone(), 0);
+        let name = command.keys().next().unwrap();
+        let asked = doc! {"currentOp": 1, format!("command.{name}"): {"$exists": true}};
+        let mut number = None;
+        await_so("the command to be in work", || {
+            let shown = client.ok("admin", asked.clone());
+            let first = shown.get_array("inprog").unwrap().first().cloned();
+            let first = first.as_ref().and_then(Bson::as_document);
+            number = first.and_then(|one| one.get_i32("opid").ok());
+            number.is_some()
+        });
+        client.ok("admin", doc! {"killOp": 1, "op": number.unwrap()});
+        let (_, reply) = busy.receive().unwrap();
+        assert_eq!(code(&reply), INTERRUPTED, "{command}: {reply}");
+    }
+}
+
+fn memory(client: &mut Client) -> Document {
+    let status = client.ok("admin", doc! {"serverStatus": 1});
+    let metrics = status.get_document("metrics").unwrap();
+    let query = metrics.get_document("query").unwrap();
+    query.get_document("memory").unwrap().clone()
+}
+
+#[test]
+fn all_queries_share_a_budget_of_memory() {
+    let site = Site::new();
+    let mut client = site.client();
+    let most = 32_i64 << 20;
+    client.ok(
+        "admin",
+        doc! {"setParameter": 1, "queryMemoryLimitMegabytes": 32},
+    );
+    let shown = memory(&mut client);
+    assert_eq!(shown.get_i64("limitBytes").unwrap(), most);
+    let refused = shown.get_i64("refused").unwrap();
+    // Below what one operation may use, above what there is for all.
+    let values = bson!({"$map": {"input": {"$range": [0, 300_000]}, "in": {"x": "$$this"}}});
+    let pipeline = bson!([{"$documents": values}, {"$count": "n"}]);
+    let command = doc! {"aggregate": 1, "cursor": {}, "pipeline": pipeline};
+    let (code, message) = client.fails("test", command);
+    assert_eq!(code, EXCEEDED_MEMORY_LIMIT, "{message}");
+    let shown = memory(&mut client);
+    assert!(refused < shown.get_i64("refused").unwrap(), "{shown}");
+    assert!(shown.get_i64("peakBytes").unwrap() <= most, "{shown}");
+    assert_eq!(shown.get_i64("usedBytes").unwrap(), 0, "{shown}");
+}
+
+#[test]
+fn a_sort_spills_when_the_budget_is_spent() {
+    let site = Site::new();
+    let mut client = site.client();
+    let text = "x".repeat(1 << 20);
+    for part in 0..6 {
+        let document = |at: i32| doc! {"_id": part * 10 + at, "x": -(part * 10 + at), "t": &text};
+        let documents: Vec<Document> = (0..10).map(document).collect();
+        client.ok("test", doc! {"insert": "c", "documents": documents});
+    }
+    client.ok(
+        "admin",
+        doc! {"setParameter": 1, "queryMemoryLimitMegabytes": 32},
+    );
+    let least = |client: &mut Client, command: Document| {
+        let found = batch(&client.ok("test", command));
+        let ids = found.iter().map(|one| one.get_i32("_id").unwrap());
+        assert_eq!(ids.collect::<Vec<_>>(), [59, 58, 57, 56, 55]);
+    };
+    let find = doc! {"find": "c", "sort": {"x": 1}, "batchSize": 5, "singleBatch": true};
+    least(&mut client, find.clone());
+    let stages = bson!([{"$addFields": {"y": "$x"}}, {"$sort": {"y": 1}}]);
+    let aggregate = doc! {"aggregate": "c", "cursor": {"batchSize": 5}, "pipeline": stages};
+    least(&mut client, aggregate);
+    let mut refused = find;
+    refused.insert("allowDiskUse", false);
+    let (code, message) = client.fails("test", refused);
+    assert_eq!(code, EXCEEDED_MEMORY_LIMIT, "{message}");
+}
