@@ -213,8 +213,8 @@ impl Op<'_> {
         check(self.deadline, &self.killed)
     }
 
-    /// The meter that ends its work at its deadline and when it is killed, and takes its memory from
-    /// `budget`. Enter it on the thread that does the work.
+    /// The meter that ends its work at its deadline and when it is killed, and takes its memory
+    /// from `budget`. Enter it on the thread that does the work.
     #[must_use]
     pub fn meter(&self, budget: Option<Arc<Budget>>) -> Meter {
         Meter::default()

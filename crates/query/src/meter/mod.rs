@@ -23,6 +23,7 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 
 pub use budget::{Budget, Held, Usage};
+pub use size::decoded_size;
 pub(crate) use size::{document_size, entry, size};
 pub use sort::sort_by;
 

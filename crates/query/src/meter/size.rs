@@ -1,6 +1,8 @@
 //! How much memory values take, about.
 
-use bson::{Bson, Document};
+use bson::{Bson, Document, RawArray, RawBsonRef, RawDocument};
+
+use crate::{Code, Error, Result};
 
 /// Bytes of an entry of a document beside its value and the letters of its name: the name's string,
 /// its hash and its place in the index, and what the allocator adds.
@@ -35,4 +37,44 @@ pub(crate) fn document_size(document: &Document) -> usize {
         .iter()
         .map(|(name, value)| entry(name) + size(value))
         .sum()
+}
+
+/// Nesting that is followed: as deep as messages may nest.
+const DEPTH_MAX: usize = 256;
+
+/// About how many bytes a document takes once it is decoded into a tree, without decoding it.
+///
+/// # Errors
+/// `InvalidBSON` for bytes that are none; those of [`super::step`].
+pub fn decoded_size(document: &RawDocument) -> Result<usize> {
+    Ok(document.as_bytes().len() + of_fields(document, 0)?)
+}
+
+fn of_fields(document: &RawDocument, depth: usize) -> Result<usize> {
+    let mut bytes = 0_usize;
+    for element in document.iter_elements() {
+        bytes = bytes.saturating_add(ENTRY + of_value(element?.value()?, depth)?);
+    }
+    Ok(bytes)
+}
+
+fn of_items(array: &RawArray, depth: usize) -> Result<usize> {
+    let mut bytes = 0_usize;
+    for item in array {
+        bytes = bytes.saturating_add(of_value(item?, depth)?);
+    }
+    Ok(bytes)
+}
+
+fn of_value(value: RawBsonRef<'_>, depth: usize) -> Result<usize> {
+    super::step()?;
+    if DEPTH_MAX < depth {
+        return Err(Error::new(Code::OVERFLOW, "the document nests too deep"));
+    }
+    let inner = match value {
+        RawBsonRef::Document(document) => of_fields(document, depth + 1)?,
+        RawBsonRef::Array(array) => of_items(array, depth + 1)?,
+        _ => 0,
+    };
+    Ok(size_of::<Bson>() + BUFFER + inner)
 }

@@ -88,6 +88,18 @@ fn the_budget_is_shared_and_given_back() {
 }
 
 #[test]
+fn the_size_of_a_tree_is_known_before_it_is_decoded() {
+    let items: Vec<i32> = (0..1000).collect();
+    let document = bson::doc! { "a": items, "b": { "c": "text", "d": [1, { "e": 2 }] } };
+    let raw = bson::RawDocumentBuf::try_from(&document).unwrap();
+    let (before, after) = (
+        super::decoded_size(&raw).unwrap(),
+        super::document_size(&document),
+    );
+    assert!(after <= before && before <= 2 * after, "{before} {after}");
+}
+
+#[test]
 fn sorting_is_stable_and_agrees_with_the_standard_library() {
     let mut rng = stdx::Rng::new(7);
     for length in 0..200_u64 {

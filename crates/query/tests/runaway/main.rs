@@ -1,8 +1,8 @@
 //! Runaway queries: for each operator, accumulator, function of windows and stage that there is, a
 //! form that would take memory or time without end, or the reason why it cannot.
 //!
-//! A word of the vocabulary without an entry fails the test. Each form is run under a small limit of
-//! memory, where the allocator says what it really took, and with a watch that says stop, after
+//! A word of the vocabulary without an entry fails the test. Each form is run under a small limit
+//! of memory, where the allocator says what it really took, and with a watch that says stop, after
 //! which it must end within a few steps. Neither looks at a clock.
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
@@ -28,8 +28,8 @@ static ALONE: Mutex<()> = Mutex::new(());
 
 /// Bytes that an operation may hold here.
 const LIMIT: usize = 4 << 20;
-/// How often the limit may really be allocated: charges are estimates, vectors grow by doubling, and
-/// one value may be copied before the copy is refused.
+/// How often the limit may really be allocated: charges are estimates, vectors grow by doubling,
+/// and one value may be copied before the copy is refused.
 const FACTOR: usize = 5;
 /// Steps that an operation may make after it was told to stop.
 const FURTHER: usize = 16;

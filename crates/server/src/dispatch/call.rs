@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use bson::Timestamp;
 use docdb::{Op, Store};
+use query::meter::{Held, decoded_size};
 use query::{Code, Error, Result};
 use wire::Builder;
 
@@ -64,11 +65,27 @@ impl Call<'_> {
     }
 }
 
+/// Bodies up to this size, in bytes, are not measured before they are decoded.
+const SMALL: usize = 64 << 10;
+
+/// About how many bytes the trees take that are made of a command's body: the values, and what is
+/// parsed from them. Documents and statements of writes are decoded one at a time.
+fn tree(request: &Request) -> Result<usize> {
+    let body = request.body();
+    let streams = ["insert", "update", "delete", "bulkWrite"].contains(&request.row.name);
+    if streams || body.as_bytes().len() <= SMALL {
+        return Ok(0);
+    }
+    Ok(decoded_size(body)?.saturating_mul(2))
+}
+
 /// The reply, and whether the transaction is doomed.
 fn direct(request: &Request, op: &Op<'_>) -> Result<(Builder, bool)> {
     let mut reply = Builder::new();
     let budget = Arc::clone(&request.server.memory);
     let _measured = op.meter(Some(budget)).enter();
+    let mut decoded = Held::new();
+    decoded.require("A command", tree(request)?)?;
     let call = Call {
         request,
         op,
