@@ -355,9 +355,9 @@ fn word<'t>(reader: &Reader<'t>) -> &'t str {
 fn weekday(reader: &mut Reader<'_>) -> Option<Item> {
     let word = word(reader);
     let name = word.to_ascii_lowercase();
-    let is = |day: &&str| *day == name || day.get(..3) == Some(&*name);
+    let is = |day: &str| day == name || day.get(..3) == Some(&*name);
     let special = |day: &str| matches!((day, &*name), ("tuesday", "tues") | ("thursday", "thurs"));
-    let at = DAYS.iter().position(|day| is(&day) || special(day))?;
+    let at = DAYS.iter().position(|day| is(day) || special(day))?;
     reader.at += word.len();
     Some(Item::Weekday(i64::try_from(at).ok()?))
 }
