@@ -2,7 +2,7 @@
 
 use bson::{Bson, Document, RawBsonRef, RawDocument, doc};
 
-use super::{Node, Test};
+use super::{Node, Test, check_distinct};
 use crate::collation::Collator;
 use crate::expr::Expr;
 use crate::number::Number;
@@ -151,6 +151,7 @@ impl<'s> Parser<'s> {
                 let RawBsonRef::Document(spec) = value else {
                     return Err(Error::type_mismatch("$jsonSchema must be an object"));
                 };
+                check_distinct(name, value)?;
                 let schema = Schema::parse(&Document::try_from(spec)?)?;
                 nodes.push(Node::Schema(Box::new(schema)));
             }

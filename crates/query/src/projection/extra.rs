@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use bson::{Bson, Document, RawDocumentBuf, doc};
+use bson::raw::{CStr, cstr};
+use bson::{Bson, Document, RawArrayBuf, RawBsonRef, RawDocumentBuf};
 
 use crate::filter::{Details, Filter};
 use crate::number::Number;
@@ -101,20 +102,23 @@ pub(super) struct ElemMatch {
 }
 
 /// The field that holds the array while it is tested.
-const HOLDER: &str = "e";
+const HOLDER: &CStr = cstr!("e");
 
 impl ElemMatch {
-    pub(super) fn parse(operand: &Bson, settings: &Settings) -> Result<ElemMatch> {
-        let Bson::Document(condition) = operand else {
+    pub(super) fn parse(operand: RawBsonRef<'_>, settings: &Settings) -> Result<ElemMatch> {
+        let RawBsonRef::Document(condition) = operand else {
             return Err(Error::location(
                 31_274,
                 format!(
                     "elemMatch: Invalid argument, object required, but got {}",
-                    type_name(operand)
+                    type_name(&Bson::try_from(operand)?)
                 ),
             ));
         };
-        let spec = raw(&doc! { HOLDER: { "$elemMatch": condition.clone() } })?;
+        let mut operator = RawDocumentBuf::new();
+        operator.append(cstr!("$elemMatch"), condition);
+        let mut spec = RawDocumentBuf::new();
+        spec.append(HOLDER, operator);
         Ok(ElemMatch {
             filter: Arc::new(Filter::parse(&spec, settings)?),
         })
@@ -125,7 +129,8 @@ impl ElemMatch {
         let Some(Bson::Array(array)) = value else {
             return Ok(None);
         };
-        let holder = raw(&doc! { HOLDER: array.clone() })?;
+        let mut holder = RawDocumentBuf::new();
+        holder.append(HOLDER, RawArrayBuf::try_from(array)?);
         let mut details = Details::default();
         if !self.filter.matches_at(&holder, &mut details)? {
             return Ok(None);
@@ -133,10 +138,6 @@ impl ElemMatch {
         let found = details.array_index.and_then(|index| array.get(index));
         Ok(found.map(|element| Bson::Array(vec![element.clone()])))
     }
-}
-
-fn raw(document: &Document) -> Result<RawDocumentBuf> {
-    Ok(RawDocumentBuf::try_from(document)?)
 }
 
 /// Cuts the first array on the way of `path` to the element that the query matched.

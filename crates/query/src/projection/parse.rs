@@ -1,12 +1,13 @@
 //! From the specification of a projection to its tree.
 
-use bson::{Bson, Document};
+use bson::{Bson, Document, RawBsonRef, RawDocument};
 
 use super::Projection;
 use super::extra::{ElemMatch, Slice};
 use super::spec::Mode;
 use super::tree::{Child, Fields};
 use crate::expr::{Expr, FieldPath, Scope};
+use crate::filter::repeated;
 use crate::settings::Settings;
 use crate::value::truthy;
 use crate::{Error, Result};
@@ -15,9 +16,16 @@ use crate::{Error, Result};
 const MAX_DEPTH: usize = 200;
 
 /// Parses the projection of `find`.
-pub(super) fn find(spec: &Document, settings: &Settings, query: bool) -> Result<Projection> {
+pub(super) fn find(spec: &RawDocument, settings: &Settings, query: bool) -> Result<Projection> {
     let mut parser = Parser::new(settings, Form::Find { query });
-    parser.fields(spec, "", 0)?;
+    parser.raw = Some(spec);
+    let tree = Document::try_from(spec)?;
+    if tree.len() < spec.iter_elements().count()
+        && let Some(path) = repeated(spec)?
+    {
+        return Err(Error::location(31_250, format!("Path collision at {path}")));
+    }
+    parser.fields(&tree, "", 0)?;
     parser.finish()
 }
 
@@ -85,6 +93,8 @@ enum Form {
 
 struct Parser<'a> {
     settings: &'a Settings,
+    /// The projection of `find` in bytes, from which filters are parsed.
+    raw: Option<&'a RawDocument>,
     scope: Scope,
     form: Form,
     mode: Option<Mode>,
@@ -102,6 +112,7 @@ impl<'a> Parser<'a> {
         let scope = settings.scope().with_sort_key();
         Parser {
             settings,
+            raw: None,
             scope,
             form,
             mode: None,
@@ -234,12 +245,12 @@ impl<'a> Parser<'a> {
                 self.fields
                     .insert(path, Child::Slice(Slice::parse(operand)?))
             }
-            "$elemMatch" => self.elem_match(path, operand),
+            "$elemMatch" => self.elem_match(path),
             _ => self.computed(path, value),
         }
     }
 
-    fn elem_match(&mut self, path: &str, operand: &Bson) -> Result<()> {
+    fn elem_match(&mut self, path: &str) -> Result<()> {
         if path.contains('.') {
             return Err(Error::location(
                 31_275,
@@ -250,7 +261,11 @@ impl<'a> Parser<'a> {
             return Err(positional_with_elem_match());
         }
         self.elem_match = true;
-        let elem_match = ElemMatch::parse(operand, self.settings)?;
+        let spec = match self.raw {
+            Some(raw) => raw.get_document(path)?.get("$elemMatch")?,
+            None => None,
+        };
+        let elem_match = ElemMatch::parse(spec.unwrap_or(RawBsonRef::Null), self.settings)?;
         self.fields.insert(path, Child::ElemMatch(elem_match))
     }
 

@@ -44,8 +44,7 @@ impl Projection {
         settings: &Settings,
         filter: Option<&Filter>,
     ) -> Result<Projection> {
-        let spec = Document::try_from(spec)?;
-        parse::find(&spec, settings, filter.is_some())
+        parse::find(spec, settings, filter.is_some())
     }
 
     /// Parses `$project`.

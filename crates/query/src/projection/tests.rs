@@ -276,6 +276,26 @@ fn elem_match_finds_what_the_filter_finds() {
 }
 
 #[test]
+fn elem_match_keeps_every_condition_on_a_field() {
+    let mut condition = RawDocumentBuf::new();
+    for (operator, limit) in [("$gt", 1), ("$lt", 3)] {
+        let test = raw(&doc! {operator: limit});
+        condition.append(bson::raw::cstr!("x"), test);
+    }
+    let mut operator = RawDocumentBuf::new();
+    operator.append(bson::raw::cstr!("$elemMatch"), condition);
+    let mut spec = RawDocumentBuf::new();
+    spec.append(bson::raw::cstr!("a"), operator);
+    let projection = Projection::parse(&spec, &Settings::default(), None).unwrap();
+    let document = raw(&doc! {"a": [{"x": 1}, {"x": 2}, {"x": 3}]});
+    let found = projection.apply(&document, None).unwrap();
+    assert_eq!(Document::try_from(found).unwrap(), doc! {"a": [{"x": 2}]});
+    spec.append(bson::raw::cstr!("a"), 1);
+    let error = Projection::parse(&spec, &Settings::default(), None).unwrap_err();
+    assert_eq!(error.code, Code(31_250));
+}
+
+#[test]
 fn the_positional_operator_gives_the_matched_element() {
     let projection = parse(&doc! {"a.$": 1}).unwrap();
     assert!(projection.needs_match());
