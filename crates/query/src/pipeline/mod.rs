@@ -12,5 +12,5 @@ mod tests;
 
 pub use access::Access;
 pub use pushdown::Pushdown;
-pub use raw::{distinct, duplicate, repeated};
+pub use raw::{check_options, distinct, duplicate, repeated};
 pub use spec::Pipeline;

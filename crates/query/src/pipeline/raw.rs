@@ -21,7 +21,7 @@ const FREE: &[&str] = &[
 /// # Errors
 /// 40413 for an option of a stage that is given twice, 40323 for a stage of several fields,
 /// `TypeMismatch` for what is no stage.
-pub(super) fn check(stages: &RawArray) -> Result<()> {
+pub fn check_options(stages: &RawArray) -> Result<()> {
     for stage in stages {
         let RawBsonRef::Document(stage) = stage? else {
             return Err(Error::type_mismatch(
@@ -55,7 +55,7 @@ fn of_stage(name: &str, spec: &RawDocument) -> Result<()> {
             }
             ("$lookup" | "$unionWith", "pipeline", RawBsonRef::Array(inner))
             | ("$merge", "whenMatched", RawBsonRef::Array(inner))
-            | ("$facet", _, RawBsonRef::Array(inner)) => check(inner)?,
+            | ("$facet", _, RawBsonRef::Array(inner)) => check_options(inner)?,
             _ => {}
         }
     }
@@ -119,7 +119,7 @@ mod tests {
     fn code(stage: RawDocumentBuf) -> Option<i32> {
         let mut stages = RawArrayBuf::new();
         stages.push(stage);
-        check(&stages).err().map(|error| error.code.0)
+        check_options(&stages).err().map(|error| error.code.0)
     }
 
     fn one(name: &str, spec: RawDocumentBuf) -> RawDocumentBuf {

@@ -33,7 +33,7 @@ impl Pipeline {
     /// options of stages that are given twice, 40324 for unknown stages, 40601 and 40602 for
     /// misplaced ones, and those of the stages.
     pub fn parse_raw(stages: &RawArray, settings: &Settings) -> Result<Pipeline> {
-        super::raw::check(stages)?;
+        super::check_options(stages)?;
         Pipeline::parse_checked(stages, settings)
     }
 

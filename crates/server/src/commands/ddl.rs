@@ -2,6 +2,7 @@
 
 use bson::{Bson, Document, RawBsonRef};
 use docdb::{CollectionOptions, View};
+use query::filter::check_distinct;
 use query::pipeline;
 use query::{Code, Error, Namespace, Result, namespace};
 use wire::Builder;
@@ -61,16 +62,32 @@ pub(super) const ROWS: &[Row] = &[
     },
 ];
 
+/// Options that hold filters, and are stored as trees.
+const STORED: [&str; 2] = ["validator", "pipeline"];
+
+/// Refuse an option whose conditions a tree would lose.
+///
+/// # Errors
+/// `BadValue` for a filter with a field that is named twice.
+pub(super) fn check_stored(name: &str, value: RawBsonRef<'_>) -> Result<()> {
+    if STORED.contains(&name) {
+        return check_distinct(name, value);
+    }
+    Ok(())
+}
+
 /// The arguments of a command that are its own, owned.
 fn own_fields(arguments: &Arguments<'_>) -> Result<Document> {
     let mut fields = Document::new();
     for (name, value) in arguments.iter().skip(1) {
-        let value = match (name, value) {
-            ("pipeline", RawBsonRef::Array(stages)) => Bson::Array(pipeline::owned(stages)?),
-            (name, _) if GENERIC.contains(&name) => continue,
-            (_, value) => Bson::try_from(value)?,
-        };
-        fields.insert(name, value);
+        if GENERIC.contains(&name) {
+            continue;
+        }
+        if let ("pipeline", RawBsonRef::Array(stages)) = (name, value) {
+            pipeline::check_options(stages)?;
+        }
+        check_stored(name, value)?;
+        fields.insert(name, Bson::try_from(value)?);
     }
     Ok(fields)
 }

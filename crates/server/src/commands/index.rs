@@ -2,6 +2,7 @@
 
 use bson::{Bson, Document, RawBsonRef};
 use docdb::IndexNames;
+use query::filter::check_distinct;
 use query::{Code, Error, Result};
 use wire::Builder;
 
@@ -89,6 +90,9 @@ fn create(request: &Call<'_>, reply: &mut Builder) -> Result<()> {
     let mut specs = Vec::new();
     for document in documents {
         query::pipeline::distinct("createIndexes.indexes", document)?;
+        if let Some(partial) = document.get("partialFilterExpression")? {
+            check_distinct("partialFilterExpression", partial)?;
+        }
         let mut spec = Document::try_from(document)?;
         if lenient {
             spec = spec

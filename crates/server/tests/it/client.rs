@@ -149,16 +149,27 @@ impl<S: Read + Write> Client<S> {
             .ok_or_else(|| io::ErrorKind::UnexpectedEof.into())
     }
 
+    /// Run a command of bytes, which may have a field twice; the body of the reply.
+    pub(crate) fn run_bytes(&mut self, database: &str, mut command: RawDocumentBuf) -> Document {
+        command.append(bson::raw::cstr!("$db"), database);
+        let bytes = self.encode_bytes(&command, 0);
+        self.stream.write_all(&bytes).unwrap();
+        self.receive().expect("a reply").1
+    }
+
     fn encode(&mut self, database: &str, mut command: Document, flags: u32) -> Vec<u8> {
         command.insert("$db", database);
-        let body = RawDocumentBuf::try_from(&command).unwrap();
+        self.encode_bytes(&RawDocumentBuf::try_from(&command).unwrap(), flags)
+    }
+
+    fn encode_bytes(&mut self, body: &RawDocumentBuf, flags: u32) -> Vec<u8> {
         self.next += 1;
         let parts = Parts {
             request_id: self.next,
             response_to: 0,
             flags,
         };
-        wire::encode(parts, &body, &[])
+        wire::encode(parts, body, &[])
     }
 
     /// The next reply and its head.

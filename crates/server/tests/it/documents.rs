@@ -1,6 +1,6 @@
 //! Documents go in and come out.
 
-use bson::{Bson, Document, doc};
+use bson::{Bson, Document, RawDocumentBuf, doc, rawdoc};
 
 use wire::message::Flags;
 
@@ -174,4 +174,58 @@ fn cursors_are_killed() {
     );
     let more = doc! {"getMore": id, "collection": "c"};
     assert_eq!(client.fails("test", more).0, 43);
+}
+
+/// `{a: {$gt: 1}, a: {$lt: 4}}`.
+fn between() -> RawDocumentBuf {
+    let mut filter = rawdoc! {"a": {"$gt": 1}};
+    filter.append(bson::raw::cstr!("a"), rawdoc! {"$lt": 4});
+    filter
+}
+
+#[test]
+fn find_and_match_keep_every_condition_on_a_field() {
+    let site = Site::new();
+    let mut client = site.client();
+    let documents: Vec<Bson> = (0..6).map(|a| doc! {"_id": a, "a": a}.into()).collect();
+    client.ok("test", doc! {"insert": "c", "documents": documents});
+    let find = rawdoc! {"find": "c", "filter": between()};
+    let aggregate = rawdoc! {
+        "aggregate": "c", "pipeline": [{"$match": between()}], "cursor": {},
+    };
+    let expected = [doc! {"_id": 2, "a": 2}, doc! {"_id": 3, "a": 3}];
+    assert_eq!(batch(&client.run_bytes("test", find)), expected);
+    assert_eq!(batch(&client.run_bytes("test", aggregate)), expected);
+    client.ok("test", doc! {"create": "v", "viewOn": "c", "pipeline": []});
+    let of_view = rawdoc! {"find": "v", "filter": between()};
+    assert_eq!(batch(&client.run_bytes("test", of_view)), expected);
+}
+
+#[test]
+fn definitions_that_are_stored_name_a_field_once() {
+    let site = Site::new();
+    let mut client = site.client();
+    client.ok("test", doc! {"create": "c"});
+    client.ok("test", doc! {"create": "v", "viewOn": "c", "pipeline": []});
+    let within = rawdoc! {"$lookup": {
+        "from": "c", "as": "x", "pipeline": [{"$match": {"$or": [between()]}}],
+    }};
+    let schema = rawdoc! {"$jsonSchema": {"properties": {"a": between()}}};
+    let refused = [
+        rawdoc! {"create": "d", "validator": between()},
+        rawdoc! {"create": "d", "viewOn": "c", "pipeline": [{"$match": between()}]},
+        rawdoc! {"create": "d", "viewOn": "c", "pipeline": [within]},
+        rawdoc! {"collMod": "c", "validator": between()},
+        rawdoc! {"collMod": "v", "viewOn": "c", "pipeline": [{"$match": between()}]},
+        rawdoc! {"createIndexes": "c", "indexes": [
+            {"key": {"b": 1}, "name": "b", "partialFilterExpression": between()},
+        ]},
+        rawdoc! {"find": "c", "filter": schema},
+    ];
+    for command in refused {
+        let reply = client.run_bytes("test", command.clone());
+        assert_eq!(reply.get_i32("code").ok(), Some(2), "{command:?}: {reply}");
+        let message = reply.get_str("errmsg").unwrap();
+        assert!(message.contains("has the field 'a' twice"), "{message}");
+    }
 }

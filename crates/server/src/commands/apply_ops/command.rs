@@ -12,6 +12,7 @@ use wire::{Builder, Decoder, Message, Parts};
 use super::DEPTH_MAX;
 use super::needs::too_deep;
 use super::operation::{Kind, Operation, inner, parse_all};
+use crate::commands::ddl::check_stored;
 use crate::dispatch::generic::Generic;
 use crate::dispatch::row::{Lane, Privilege, Row, WRITES};
 use crate::dispatch::{Call, Request};
@@ -251,6 +252,10 @@ fn named(body: &RawDocument, target: String) -> Result<RawDocumentBuf> {
 
 /// Create a collection with the UUID of the entry.
 fn create(request: &Call<'_>, database: &str, body: &RawDocument, uuid: bson::Uuid) -> Result<()> {
+    for element in body {
+        let (name, value) = element?;
+        check_stored(name.as_str(), value)?;
+    }
     let mut fields = Document::try_from(body)?;
     let Some(Bson::String(name)) = fields.remove("create") else {
         let message = "collection name has invalid type";
