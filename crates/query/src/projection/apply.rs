@@ -30,7 +30,7 @@ impl Projection {
         }
         let mut result = match self.mode {
             Mode::Add => document,
-            mode => choose(&self.fields, document, mode),
+            mode => choose(&self.fields, document, mode, false),
         };
         if !values.is_empty() {
             let values = Computed::of(&self.fields, &mut values.into_iter());
@@ -58,20 +58,22 @@ fn evaluate(
     Ok(())
 }
 
-/// Keeps or drops what the tree lists.
-fn choose(fields: &Fields, document: Document, mode: Mode) -> Document {
+/// Keeps or drops what the tree lists. `nested`: the document is inside an array that is an element
+/// of an array, where `$slice` does not apply.
+fn choose(fields: &Fields, document: Document, mode: Mode, nested: bool) -> Document {
     let mut kept = Document::new();
     for (name, value) in document {
         let value = match fields.get(&name) {
             None if mode == Mode::Include => None,
             None => Some(value),
             Some(Child::Listed) => (mode == Mode::Include).then_some(value),
+            Some(Child::Slice(_)) if nested => Some(value),
             Some(Child::Slice(slice)) => Some(slice.apply(value)),
             // Computed in place when others stay, at the end when they go.
             Some(Child::Computed(_) | Child::ElemMatch(_)) => {
                 (mode != Mode::Include).then_some(value)
             }
-            Some(Child::Fields(inner)) => choose_value(inner, value, mode),
+            Some(Child::Fields(inner)) => choose_value(inner, value, mode, nested),
         };
         if let Some(value) = value {
             kept.insert(name, value);
@@ -80,15 +82,17 @@ fn choose(fields: &Fields, document: Document, mode: Mode) -> Document {
     kept
 }
 
-fn choose_value(fields: &Fields, value: Bson, mode: Mode) -> Option<Bson> {
+fn choose_value(fields: &Fields, value: Bson, mode: Mode, nested: bool) -> Option<Bson> {
     match value {
-        Bson::Document(document) => Some(Bson::Document(choose(fields, document, mode))),
+        Bson::Document(document) => Some(Bson::Document(choose(fields, document, mode, nested))),
         Bson::Array(array) => {
             let values = array.into_iter();
             // What computing makes a document of keeps its place until then.
             let place = || fields.computes.then_some(Bson::Null);
-            let values =
-                values.filter_map(|value| choose_value(fields, value, mode).or_else(place));
+            let values = values.filter_map(|value| {
+                let nested = nested || matches!(value, Bson::Array(_));
+                choose_value(fields, value, mode, nested).or_else(place)
+            });
             Some(Bson::Array(values.collect()))
         }
         other => (mode != Mode::Include).then_some(other),

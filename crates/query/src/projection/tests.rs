@@ -400,3 +400,18 @@ fn what_is_needed_and_kept_is_known() {
     assert!(!add.preserves(&Path::parse("a.b").unwrap()));
     assert!(add.preserves(&Path::parse("b").unwrap()));
 }
+
+#[test]
+fn slice_does_not_enter_arrays_in_arrays() {
+    check(
+        doc! {"a.b": {"$slice": 1}},
+        doc! {"a": [{"b": [1, 2]}, [{"b": [1, 2]}], [[{"b": [1, 2]}]]]},
+        doc! {"a": [{"b": [1]}, [{"b": [1, 2]}], [[{"b": [1, 2]}]]]},
+    );
+    // Inclusion beside it does.
+    check(
+        doc! {"a.b": {"$slice": 1}, "a.c": 1},
+        doc! {"a": [[{"b": [1, 2], "c": 1, "d": 1}]]},
+        doc! {"a": [[{"b": [1, 2], "c": 1}]]},
+    );
+}

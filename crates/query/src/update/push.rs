@@ -3,6 +3,7 @@
 use bson::{Bson, Document, RawDocumentBuf};
 
 use super::modifier::{Context, Outcome};
+use super::tree::index;
 use crate::number::Number;
 use crate::sort::Sort;
 use crate::value::{compare_with, type_name};
@@ -25,8 +26,8 @@ pub(super) struct Push {
 enum Order {
     /// Whole elements; whether descending.
     Whole(bool),
-    /// Fields of elements that are documents.
-    Fields(Sort),
+    /// Fields of elements that are documents, and whether each is descending.
+    Fields(Vec<(String, bool)>),
 }
 
 impl Push {
@@ -163,6 +164,7 @@ impl Order {
                 "The $sort pattern is empty when it should be a set of fields.",
             ));
         }
+        let mut fields = Vec::with_capacity(pattern.len());
         for (name, direction) in pattern {
             if name.is_empty() || name.split('.').any(str::is_empty) {
                 return Err(Error::bad_value(format!(
@@ -175,15 +177,16 @@ impl Order {
                     "The $sort element value must be either 1 or -1",
                 ));
             }
+            fields.push((name.clone(), direction == Some(-1)));
         }
         let raw = RawDocumentBuf::try_from(pattern)?;
-        let sort = Sort::parse(&raw).map_err(|error| {
+        Sort::parse(&raw).map_err(|error| {
             Error::new(
                 error.code,
                 format!("{} in {}", error.message, show::document(pattern)),
             )
         })?;
-        Ok(Order::Fields(sort))
+        Ok(Order::Fields(fields))
     }
 
     fn sort(&self, array: &mut Vec<Bson>, cx: &Context<'_>) -> Result<()> {
@@ -195,18 +198,36 @@ impl Order {
                     if *descending { order.reverse() } else { order }
                 })?;
             }
-            Order::Fields(sort) => {
-                let mut keyed = Vec::with_capacity(array.len());
-                for element in array.drain(..) {
-                    let empty = Document::new();
-                    let document = element.as_document().unwrap_or(&empty);
-                    let key = sort.key(&RawDocumentBuf::try_from(document)?, cx.collator)?;
-                    keyed.push((key, element));
-                }
-                let keyed = meter::sort_by(keyed, |left, right| left.0.cmp(&right.0))?;
-                array.extend(keyed.into_iter().map(|(_, element)| element));
+            Order::Fields(fields) => {
+                let elements = std::mem::take(array);
+                *array = meter::sort_by(elements, |left, right| {
+                    let orders = fields.iter().map(|(path, descending)| {
+                        let (left, right) = (value(left, path), value(right, path));
+                        let order = compare_with(left, right, cx.collator);
+                        if *descending { order.reverse() } else { order }
+                    });
+                    orders.fold(Ordering::Equal, Ordering::then)
+                })?;
             }
         }
         Ok(())
     }
+}
+
+/// The value at a path of an element, null when it is missing. Arrays on the way are entered by
+/// index only, and an array at the end is compared as a whole.
+fn value<'e>(element: &'e Bson, path: &str) -> &'e Bson {
+    let mut names = path.split('.');
+    let mut at = match element {
+        Bson::Document(document) => names.next().and_then(|name| document.get(name)),
+        _ => None,
+    };
+    for name in names {
+        at = match at {
+            Some(Bson::Document(document)) => document.get(name),
+            Some(Bson::Array(array)) => index(name).and_then(|index| array.get(index)),
+            _ => None,
+        };
+    }
+    at.unwrap_or(&Bson::Null)
 }

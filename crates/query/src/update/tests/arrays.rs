@@ -302,3 +302,31 @@ fn array_filters_choose_elements() {
 fn cstr(text: &str) -> bson::raw::CString {
     text.to_owned().try_into().unwrap()
 }
+
+#[test]
+fn push_sorts_by_whole_arrays_and_indexes() {
+    let sorted = |by: Document, from: Bson, to: Bson| {
+        check(
+            bson!({"$push": {"a": {"$each": [], "$sort": by}}}),
+            doc! {"a": from},
+            doc! {"a": to},
+        );
+    };
+    // An array is compared as a whole, not by its least element.
+    sorted(
+        doc! {"b": 1},
+        bson!([{"b": [5, 0]}, {"b": [1, 9]}]),
+        bson!([{"b": [1, 9]}, {"b": [5, 0]}]),
+    );
+    // The fields of its elements are not found by name, but by index.
+    sorted(
+        doc! {"b.c": 1},
+        bson!([{"b": {"c": 0}}, {"b": [{"c": 2}]}, {"b": [{"c": 1}]}]),
+        bson!([{"b": [{"c": 2}]}, {"b": [{"c": 1}]}, {"b": {"c": 0}}]),
+    );
+    sorted(
+        doc! {"b.0.c": -1},
+        bson!([{"b": [{"c": 1}]}, 7, {"b": [{"c": 2}]}]),
+        bson!([{"b": [{"c": 2}]}, {"b": [{"c": 1}]}, 7]),
+    );
+}
