@@ -46,15 +46,12 @@ fn from_string<'e>(args: &Args<'e>) -> Result<Value<'e>> {
             ),
         );
     }
+    if let Some(Bson::String(format)) = format.as_deref() {
+        date_text::check_format(format)?;
+    }
     let zone = zone::argument(args, 1)?;
     if is_nullish(&text) {
         return if args.given(4) { args.value(4) } else { null() };
-    }
-    let Some(zone) = zone else {
-        return null();
-    };
-    if args.given(2) && is_nullish(&format) {
-        return null();
     }
     let Some(Bson::String(text)) = text.as_deref() else {
         let error = Error::new(
@@ -67,6 +64,12 @@ fn from_string<'e>(args: &Args<'e>) -> Result<Value<'e>> {
         );
         return on_error(args, error);
     };
+    let Some(zone) = zone else {
+        return null();
+    };
+    if args.given(2) && is_nullish(&format) {
+        return null();
+    }
     // Messages quote the text.
     meter::read(text.len())?;
     meter::charge("$dateFromString", text.len())?;

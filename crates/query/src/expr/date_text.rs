@@ -142,12 +142,7 @@ fn by_format(reader: &mut Reader<'_>, format: &str) -> Result<Fields> {
         let matched = if letter == '%' {
             match letters.next() {
                 Some(specifier) => part(reader, &mut fields, specifier)?,
-                None => {
-                    return Err(Error::location(
-                        18_535,
-                        "Unmatched '%' at end of format string",
-                    ));
-                }
+                None => return Err(unmatched_percent()),
             }
         } else {
             literal(reader, letter)
@@ -157,6 +152,37 @@ fn by_format(reader: &mut Reader<'_>, format: &str) -> Result<Fields> {
         }
     }
     Ok(fields)
+}
+
+/// Checks the specifiers of a format.
+///
+/// # Errors
+/// 18535 for a `%` at the end, 18536 for a specifier that is not supported.
+pub(super) fn check_format(format: &str) -> Result<()> {
+    let mut letters = format.chars();
+    while let Some(letter) = letters.next() {
+        if letter != '%' {
+            continue;
+        }
+        match letters.next() {
+            Some(specifier) if SPECIFIERS.contains(specifier) => {}
+            Some(other) => return Err(unknown_specifier(other)),
+            None => return Err(unmatched_percent()),
+        }
+    }
+    Ok(())
+}
+
+/// The specifiers that [`part`] reads.
+const SPECIFIERS: &str = "%zZYmbBdGVujHMSL";
+
+fn unknown_specifier(specifier: char) -> Error {
+    let message = format!("Invalid format character '%{specifier}' in format string");
+    Error::location(18_536, message)
+}
+
+fn unmatched_percent() -> Error {
+    Error::location(18_535, "Unmatched '%' at end of format string")
 }
 
 fn literal(reader: &mut Reader<'_>, letter: char) -> Option<()> {
@@ -189,12 +215,7 @@ fn part(reader: &mut Reader<'_>, fields: &mut Fields, specifier: char) -> Result
         'M' => (&mut fields.minute, reader.digits(1, 2)),
         'S' => (&mut fields.second, reader.digits(1, 2)),
         'L' => (&mut fields.millisecond, reader.fraction()),
-        other => {
-            return Err(Error::location(
-                18_536,
-                format!("Invalid format character '%{other}' in format string"),
-            ));
-        }
+        other => return Err(unknown_specifier(other)),
     };
     *place = found;
     Ok(found.map(|_| ()))
@@ -245,7 +266,22 @@ impl Fields {
         Ok(zone.instant(millis))
     }
 
+    /// ISO years, weeks and days of weeks do not go with years, months and days.
+    fn check_calendar(&self, text: &str) -> Result<()> {
+        let iso_part = self.iso_week.or(self.iso_day).or(self.iso_year).is_some();
+        let natural = self.year.or(self.month).or(self.day).is_some();
+        if (self.year.is_some() && iso_part) || (self.iso_year.is_some() && natural) {
+            return Err(refuse(format!(
+                "Error parsing date string '{text}'; {}: Mixing of ISO dates with natural dates is \
+                 not allowed",
+                text.len()
+            )));
+        }
+        Ok(())
+    }
+
     fn days(&self, text: &str) -> Result<i64> {
+        self.check_calendar(text)?;
         let checked = |name: &str, value: i64, most: i64| {
             if (1..=most).contains(&value) {
                 Ok(value)

@@ -1,5 +1,7 @@
 //! `$push`: elements into an array, at a position, sorted, cut.
 
+use std::cmp::Ordering;
+
 use bson::{Bson, Document, RawDocumentBuf};
 
 use super::modifier::{Context, Outcome};

@@ -469,3 +469,47 @@ fn truncation_bins() {
         "got int",
     );
 }
+
+#[test]
+fn a_date_string_of_a_wrong_type_goes_to_on_error_before_null_options() {
+    for option in [bson!({"timezone": null}), bson!({"format": null})] {
+        let mut spec = doc! { "dateString": 5, "onError": "bad" };
+        spec.extend(option.as_document().unwrap().clone());
+        check(
+            doc! { "$dateFromString": spec.clone() },
+            doc! {},
+            Bson::from("bad"),
+        );
+        spec.remove("onError");
+        refuse(
+            doc! { "$dateFromString": spec },
+            doc! {},
+            241,
+            "be a string, found: int",
+        );
+    }
+    // A bad format is an error even of a null text.
+    for (format, code) in [("%Y-%q", 18_536), ("%Y-%", 18_535)] {
+        let spec = doc! { "dateString": null, "format": format, "onNull": 1 };
+        refuse(
+            doc! { "$dateFromString": spec },
+            doc! {},
+            code,
+            "format string",
+        );
+    }
+}
+
+#[test]
+fn iso_years_do_not_go_with_months_and_days() {
+    let mixing = "Mixing of ISO dates with natural dates is not allowed";
+    for (text, format) in [
+        ("07/04/2017", "%m/%d/%G"),
+        ("2017-27", "%Y-%V"),
+        ("2017 2017-W01-1", "%Y %G-W%V-%u"),
+        ("2017 4", "%G %d"),
+    ] {
+        let spec = doc! { "dateString": text, "format": format };
+        refuse(doc! { "$dateFromString": spec }, doc! {}, 241, mixing);
+    }
+}
