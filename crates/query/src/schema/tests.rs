@@ -285,3 +285,18 @@ fn the_order_of_fields_does_not_make_values_different() {
     let error = Schema::parse(&doc! {"enum": [one, other]}).unwrap_err();
     assert_eq!(error.code, crate::Code(9));
 }
+
+#[test]
+fn nan_is_within_no_bounds_but_itself() {
+    let nan = || Bson::Double(f64::NAN);
+    for bound in ["minimum", "maximum"] {
+        property(doc! {bound: nan()}, &[nan()], &[5.into(), (-5).into()]);
+        property(doc! {bound: 5}, &[5.into()], &[nan()]);
+        let exclusive = match bound {
+            "minimum" => "exclusiveMinimum",
+            _ => "exclusiveMaximum",
+        };
+        let schema = doc! {bound: nan(), exclusive: true};
+        property(schema, &["text".into()], &[nan(), 5.into()]);
+    }
+}

@@ -58,14 +58,19 @@ impl Rule {
 
     fn allows_number(&self, number: Number) -> bool {
         match &self.check {
+            // NaN is within no bounds but those that it is itself.
+            Check::Minimum { limit, exclusive } | Check::Maximum { limit, exclusive }
+                if number.is_nan() || limit.is_nan() =>
+            {
+                number.is_nan() && limit.is_nan() && !exclusive
+            }
             Check::Minimum { limit, exclusive } => {
                 let order = compare(number, *limit);
                 order.is_gt() || (order.is_eq() && !exclusive)
             }
             Check::Maximum { limit, exclusive } => {
-                // NaN is below every number in the order, and within no bounds.
                 let order = compare(number, *limit);
-                !number.is_nan() && (order.is_lt() || (order.is_eq() && !exclusive))
+                order.is_lt() || (order.is_eq() && !exclusive)
             }
             Check::MultipleOf(divisor) => number.modulo(*divisor).is_ok_and(|rest| rest.is_zero()),
             _ => true,
