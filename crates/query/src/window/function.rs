@@ -220,9 +220,12 @@ impl Parser<'_> {
         self.sorted()?;
         let output = fields.get("output").ok_or_else(|| self.missing("output"))?;
         let by = fields.get("by").ok_or_else(|| self.missing("by"))?;
-        let Some(by) = Number::from_bson(by).and_then(Number::to_i64_exact) else {
-            return Err(Error::parse("'$shift:by' field must be an integer"));
+        let Some(distance) = Number::from_bson(by).and_then(Number::to_i32_exact) else {
+            return Err(Error::parse(format!(
+                "'$shift:by' field must be an integer, but found by: {by}"
+            )));
         };
+        let by = i64::from(distance);
         let default = match fields.get("default") {
             None => Bson::Null,
             Some(default) => match self.expr(default)?.as_constant() {

@@ -6,7 +6,7 @@ use super::function::Function;
 use super::moving::Moving;
 use super::partition::Partitioning;
 use crate::expr::{Env, Expr, FieldPath, Variables};
-use crate::number::Number;
+use crate::number::{Number, compare};
 use crate::value::type_name;
 use crate::{Error, Result, meter};
 
@@ -130,53 +130,107 @@ impl Series<'_> {
     /// Nulls between two numbers lie on the line between them; those outside stay null.
     fn linear_fill(&self, input: &Expr, field: &FieldPath) -> Result<Vec<Bson>> {
         let mut values = Vec::with_capacity(self.documents.len());
-        let mut positions = Vec::with_capacity(self.documents.len());
+        let mut positions: Vec<Abscissa> = Vec::with_capacity(self.documents.len());
         for document in self.documents {
             let value = self.evaluate(input, document)?.unwrap_or(Bson::Null);
             if !matches!(value, Bson::Null | Bson::Undefined) && Number::from_bson(&value).is_none()
             {
-                return Err(Error::location(
-                    6_050_201,
-                    "Value to be filled must be numeric or nullish",
-                ));
+                let found = type_name(&value);
+                return Err(Error::type_mismatch(format!(
+                    "Value to be filled must be numeric or nullish, but found {found}"
+                )));
             }
-            let Some(position) = any_position(field, document)? else {
-                return Err(Error::location(6_050_105, "Position may not be null"));
-            };
-            if positions.last() == Some(&position) {
-                return Err(Error::location(
-                    6_050_106,
-                    "There can be no repeated values in the sort field",
-                ));
+            let position = Abscissa::of(field.in_document(document).as_deref())?;
+            if let Some(last) = positions.last() {
+                last.check_next(position)?;
             }
             values.push(value);
             positions.push(position);
         }
-        Ok(filled(values, &positions))
+        filled(values, &positions)
     }
 }
 
-fn filled(mut values: Vec<Bson>, positions: &[f64]) -> Vec<Bson> {
-    let known: Vec<(usize, Number)> = values
-        .iter()
-        .enumerate()
-        .filter_map(|(at, value)| Some((at, Number::from_bson(value)?)))
-        .collect();
-    for pair in known.windows(2) {
-        let [(from, left), (to, right)] = pair else {
-            continue;
-        };
-        let at = |place: usize| positions.get(place).copied().unwrap_or(0.0);
-        let (start, length) = (at(*from), at(*to) - at(*from));
-        let rise = right.subtract(*left);
-        for place in from + 1..*to {
-            let share = Number::Double((at(place) - start) / length);
-            if let Some(value) = values.get_mut(place) {
-                *value = left.add(rise.multiply(share)).to_bson();
+/// The value of the field that documents are sorted by, for `$linearFill`.
+#[derive(Debug, Clone, Copy)]
+enum Abscissa {
+    Number(Number),
+    /// In milliseconds.
+    Date(i64),
+}
+
+impl Abscissa {
+    fn of(value: Option<&Bson>) -> Result<Abscissa> {
+        if let Some(Bson::DateTime(date)) = value {
+            return Ok(Abscissa::Date(date.timestamp_millis()));
+        }
+        if let Some(number) = value.and_then(Number::from_bson) {
+            return Ok(Abscissa::Number(number));
+        }
+        let found = value.map_or("missing", type_name);
+        Err(Error::type_mismatch(format!(
+            "Value of the sortBy field must be numeric or a date, but found {found}"
+        )))
+    }
+
+    /// Checks the position of the next document.
+    fn check_next(self, next: Abscissa) -> Result<()> {
+        let same = match (self, next) {
+            (Abscissa::Number(left), Abscissa::Number(right)) => compare(left, right).is_eq(),
+            (Abscissa::Date(left), Abscissa::Date(right)) => left == right,
+            (last, _) => {
+                let (before, found) = match last {
+                    Abscissa::Number(_) => ("a number", "a date"),
+                    Abscissa::Date(_) => ("a date", "a number"),
+                };
+                return Err(Error::type_mismatch(format!(
+                    "Conflicting sort value types, previously received type {before}, but found \
+                     {found}"
+                )));
             }
+        };
+        if same {
+            let message = "There can be no repeated values in the sort field";
+            return Err(Error::location(6_050_106, message));
+        }
+        Ok(())
+    }
+
+    /// How far this is beyond `origin`, which is of the same kind.
+    fn beyond(self, origin: Abscissa) -> Number {
+        match (self, origin) {
+            (Abscissa::Number(here), Abscissa::Number(origin)) => here.subtract(origin),
+            (Abscissa::Date(here), Abscissa::Date(origin)) => {
+                Number::Int64(here).subtract(Number::Int64(origin))
+            }
+            _ => Number::Double(f64::NAN),
         }
     }
-    values
+}
+
+fn filled(mut values: Vec<Bson>, positions: &[Abscissa]) -> Result<Vec<Bson>> {
+    let known: Vec<(usize, Number, Abscissa)> = values
+        .iter()
+        .zip(positions)
+        .enumerate()
+        .filter_map(|(at, (value, position))| Some((at, Number::from_bson(value)?, *position)))
+        .collect();
+    for pair in known.windows(2) {
+        let [(from, left, start), (to, right, end)] = pair else {
+            continue;
+        };
+        let between = from + 1..*to;
+        if between.is_empty() {
+            continue;
+        }
+        let slope = right.subtract(*left).divide(end.beyond(*start))?;
+        let gap = values.get_mut(between.clone()).unwrap_or_default();
+        let places = positions.get(between).unwrap_or_default();
+        for (value, position) in gap.iter_mut().zip(places) {
+            *value = left.add(position.beyond(*start).multiply(slope)).to_bson();
+        }
+    }
+    Ok(values)
 }
 
 /// The value sorted by as a number; `None` when null. Dates count in milliseconds.

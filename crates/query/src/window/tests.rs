@@ -366,3 +366,71 @@ fn malformed_specifications() {
         5_733_408,
     );
 }
+
+#[test]
+fn linear_fill_computes_in_the_types_of_its_values() {
+    let decimal = |text: &str| Bson::Decimal128(text.parse().unwrap());
+    let rows = |values: [Bson; 3]| -> Vec<Document> {
+        let places = (1..).map(|x| doc! { "x": x });
+        let rows = places.zip(values);
+        rows.map(|(mut row, value)| {
+            row.insert("v", value);
+            row
+        })
+        .collect()
+    };
+    let fill = |input: &[Document]| column(doc! { "$linearFill": "$v" }, input);
+    let exact = fill(&rows([decimal("0.1"), Bson::Null, decimal("0.3")]));
+    assert_eq!(exact.as_array().unwrap()[1].to_string(), "0.2");
+    let mixed = fill(&rows([bson!(1), Bson::Null, bson!(4)]));
+    assert_eq!(mixed, bson!([1, 2.5, 4]));
+    let long = fill(&rows([bson!(i64::MAX - 2), Bson::Null, bson!(i64::MAX)]));
+    assert_eq!(
+        long.as_array().unwrap()[1],
+        Bson::Double(9.223_372_036_854_776e18)
+    );
+}
+
+#[test]
+fn linear_fill_refuses_mixed_types() {
+    let date = Bson::DateTime(DateTime::from_millis(5));
+    let fails = |input: &[Document], code: i32, part: &str| {
+        let spec = doc! { "sortBy": { "x": 1 }, "output": { "f": { "$linearFill": "$v" } } };
+        let error = apply("$setWindowFields", spec, input).unwrap_err();
+        assert_eq!(error.code.0, code, "{error}");
+        assert!(error.message.contains(part), "{error}");
+    };
+    let mixed = [doc! { "x": 1, "v": 1 }, doc! { "x": date, "v": 2 }];
+    fails(&mixed, 14, "Conflicting sort value types");
+    fails(
+        &[doc! { "x": "a", "v": 1 }],
+        14,
+        "numeric or a date, but found string",
+    );
+    fails(
+        &[doc! { "v": 1 }],
+        14,
+        "numeric or a date, but found missing",
+    );
+    fails(
+        &[doc! { "x": 1, "v": "a" }],
+        14,
+        "numeric or nullish, but found string",
+    );
+    let twice = [doc! { "x": 1, "v": 1 }, doc! { "x": 1.0, "v": 2 }];
+    fails(&twice, 6_050_106, "no repeated values");
+}
+
+#[test]
+fn shift_refuses_distances_beyond_32_bits() {
+    for by in [
+        bson!(i64::from(i32::MAX) + 1),
+        bson!(1e10),
+        bson!(1.5),
+        bson!("1"),
+    ] {
+        let shift = doc! { "$shift": { "output": "$y", "by": by } };
+        let spec = doc! { "sortBy": { "x": 1 }, "output": { "f": shift } };
+        refuse("$setWindowFields", spec, 9);
+    }
+}
