@@ -8,7 +8,7 @@ use bson::{Bson, Document};
 use super::quantile::{Method, parse_method, percentiles};
 use super::ranked::Order;
 use crate::collation::Collator;
-use crate::expr::{Dependencies, Env, Expr, Scope, Variables};
+use crate::expr::{Dependencies, Env, Expr, Scope};
 use crate::number::Number;
 use crate::value;
 use crate::{Code, Error, Result};
@@ -344,7 +344,7 @@ fn constant(spec: &Bson, scope: &Scope) -> Result<Bson> {
     let expr = Expr::parse(spec, scope)?;
     match expr.as_constant() {
         Some(value) => Ok(value.clone()),
-        None => expr.evaluate_or_null(&Env::new(&Document::new(), &Variables::default())),
+        None => expr.evaluate_or_null(&Env::new(&Document::new(), scope.variables())),
     }
 }
 

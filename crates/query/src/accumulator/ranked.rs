@@ -20,6 +20,10 @@ pub(crate) struct Order {
 impl Order {
     /// Parses `{a: 1, b: -1}` for the operator `name`.
     pub(crate) fn parse(spec: &Document, name: &str) -> Result<Order> {
+        if spec.is_empty() {
+            let message = "$sort stage must have at least one sort key";
+            return Err(Error::location(15_976, message));
+        }
         let mut fields = Vec::with_capacity(spec.len());
         for (path, direction) in spec {
             let number = crate::number::Number::from_bson(direction);

@@ -37,6 +37,11 @@ impl Scope {
         self
     }
 
+    /// The variables of the operation, with their values.
+    pub(crate) fn variables(&self) -> &Variables {
+        &self.outer
+    }
+
     /// The same with a variable whose value [`Variables`] will hold only at evaluation, such as the
     /// `let` of `$lookup` or `$$new` of `$merge`.
     #[must_use]

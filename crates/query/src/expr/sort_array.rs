@@ -16,7 +16,7 @@ use crate::accumulator;
 use crate::collation::Collator;
 use crate::number::Number;
 use crate::value::compare_with;
-use crate::{Error, Result, meter};
+use crate::{Code, Error, Result, meter};
 
 pub(super) const FUNCTIONS: &[Function] = &[Function::own("$sortArray", parse, sort)];
 
@@ -49,20 +49,8 @@ fn parse(function: &'static Function, operand: &Bson, scope: &Scope) -> Result<E
     let fields = SORT_ARRAY.read(operand)?;
     let field = |at: usize| fields.get(at).copied().flatten();
     let order = match field(1) {
-        Some(Bson::Document(spec)) => Order::Fields(accumulator::Order::parse(spec, "$sortArray")?),
-        other => {
-            let direction = other.and_then(Number::from_bson);
-            match direction.and_then(Number::to_i64_exact) {
-                Some(1) => Order::Whole { descending: false },
-                Some(-1) => Order::Whole { descending: true },
-                _ => {
-                    return Err(Error::location(
-                        2_942_507,
-                        "The $sort element value must be either 1 or -1",
-                    ));
-                }
-            }
-        }
+        Some(Bson::Document(spec)) => Order::Fields(fields_order(spec)?),
+        other => whole_order(other.and_then(Number::from_bson))?,
     };
     let input = field(0).map(|spec| Expr::parse(spec, scope)).transpose()?;
     let call = Call {
@@ -75,6 +63,33 @@ fn parse(function: &'static Function, operand: &Bson, scope: &Scope) -> Result<E
     Ok(Expr {
         node: Node::Call(Box::new(call)),
     })
+}
+
+fn fields_order(spec: &Document) -> Result<accumulator::Order> {
+    if spec.is_empty() {
+        let message = "The sort pattern is empty when it should be a set of fields.";
+        return Err(Error::location(2_942_505, message));
+    }
+    accumulator::Order::parse(spec, "$sortArray").map_err(|error| Error {
+        code: Code(2_942_505),
+        ..error
+    })
+}
+
+fn whole_order(direction: Option<Number>) -> Result<Order> {
+    let Some(direction) = direction else {
+        let message = "The $sort is invalid: use 1/-1 to sort the whole element, or {field:1/-1} \
+                       to sort embedded fields";
+        return Err(Error::location(2_942_507, message));
+    };
+    match direction.to_i64_exact() {
+        Some(1) => Ok(Order::Whole { descending: false }),
+        Some(-1) => Ok(Order::Whole { descending: true }),
+        _ => {
+            let message = "The $sort element value must be either 1 or -1";
+            Err(Error::location(2_942_506, message))
+        }
+    }
 }
 
 fn sort<'e>(args: &Args<'e>) -> Result<Value<'e>> {

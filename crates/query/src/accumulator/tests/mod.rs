@@ -135,3 +135,27 @@ fn malformed_specifications() {
     refuse("$top", bson!({ "sortBy": { "a": 1 } }), 5_788_004);
     refuse("$median", bson!({ "input": 1 }), 40_414);
 }
+
+#[test]
+fn percentiles_may_be_given_by_a_variable() {
+    let mut variables = crate::expr::Variables::default();
+    variables.set("ps", Some(bson!([0.5, 1.0])));
+    let scope = Scope::new().with_variables(&variables);
+    let spec = bson!({"input": "$x", "p": "$$ps", "method": "approximate"});
+    assert!(Accumulator::parse("$percentile", &spec, &scope).is_ok());
+    variables.set("ps", Some(bson!([2])));
+    let scope = Scope::new().with_variables(&variables);
+    let error = Accumulator::parse("$percentile", &spec, &scope).unwrap_err();
+    assert_eq!(error.code.0, 7_750_301);
+}
+
+#[test]
+fn an_empty_order_is_refused() {
+    for (name, operand) in [
+        ("$top", bson!({"sortBy": {}, "output": "$x"})),
+        ("$bottomN", bson!({"sortBy": {}, "output": "$x", "n": 1})),
+    ] {
+        let error = Accumulator::parse(name, &operand, &Scope::new()).unwrap_err();
+        assert_eq!(error.code.0, 15_976, "{name}");
+    }
+}

@@ -168,7 +168,7 @@ fn sorting_and_ranking() {
     let sort = |by: Bson| doc! { "$sortArray": { "input": "$a", "sortBy": by } };
     check(sort(bson!(1)), d.clone(), bson!([null, 1, 3, "x"]));
     check(sort(bson!(-1)), d.clone(), bson!(["x", 3, 1, null]));
-    refuse(sort(bson!(2)), d.clone(), 2_942_507, "either 1 or -1");
+    refuse(sort(bson!(2)), d.clone(), 2_942_506, "either 1 or -1");
     let by = doc! { "$map": { "in": "$$this.n", "input":
     { "$sortArray": { "input": "$o", "sortBy": { "v": -1, "n": -1 } } } } };
     check(by, d.clone(), bson!([3, 1, 2]));
@@ -286,4 +286,12 @@ fn accumulators_as_expressions() {
     check(median, d.clone(), Bson::Double(3.0));
     let p = doc! { "$percentile": { "input": "$a", "method": "approximate", "p": [0.5, 1] } };
     check(p, d, bson!([1.0, 2.5]));
+}
+
+#[test]
+fn sort_array_refuses_orders_of_no_fields() {
+    let sort = |by: Bson| bson!({"$sortArray": {"input": [1], "sortBy": by}});
+    refuse(sort(bson!({})), doc! {}, 2_942_505, "sort pattern is empty");
+    refuse(sort(bson!({"a": 2})), doc! {}, 2_942_505, "must be 1");
+    refuse(sort(bson!("a")), doc! {}, 2_942_507, "use 1/-1");
 }
