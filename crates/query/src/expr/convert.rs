@@ -16,7 +16,7 @@ use super::named::{Field, Signature};
 use super::parse::call;
 use super::target::{ByteFormat, Target, Type};
 use super::{Expr, Scope, bytes, date_format, date_text};
-use crate::number::{Number, parse_decimal, parse_double};
+use crate::number::{DecimalError, Number, parse_decimal, parse_double};
 use crate::value::{truthy, type_name};
 use crate::{Code, Error, Result, meter};
 
@@ -229,8 +229,12 @@ fn parse_number(text: &str, kind: Type) -> Result<Bson> {
         }
         Type::Long => Ok(Bson::Int64(integer()?)),
         Type::Decimal => match parse_decimal(text) {
-            Some(number) => Ok(Bson::Decimal128(number)),
-            None => Err(fail("Failed to parse string to decimal")),
+            Ok(number) => Ok(Bson::Decimal128(number)),
+            Err(error) => Err(fail(match error {
+                DecimalError::Syntax => "Failed to parse string to decimal",
+                DecimalError::Overflow => "Conversion from string to decimal would overflow",
+                DecimalError::Underflow => "Conversion from string to decimal would underflow",
+            })),
         },
         _ => match parse_double(text) {
             Some(number)

@@ -148,6 +148,31 @@ impl Parts {
         }
     }
 
+    /// The same number with as many digits as fit a coefficient.
+    #[must_use]
+    pub fn padded(self) -> Parts {
+        let Parts::Finite {
+            negative,
+            mut coefficient,
+            mut exponent,
+        } = self
+        else {
+            return self;
+        };
+        if coefficient == 0 {
+            exponent = MIN_EXPONENT;
+        }
+        while exponent > MIN_EXPONENT && coefficient < COEFFICIENT_LIMIT / 10 {
+            coefficient *= 10;
+            exponent -= 1;
+        }
+        Parts::Finite {
+            negative,
+            coefficient,
+            exponent,
+        }
+    }
+
     /// The integer it is exactly, if it is one of at most 64 bits.
     #[must_use]
     pub fn to_i64(self) -> Option<i64> {

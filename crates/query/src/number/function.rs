@@ -3,8 +3,8 @@
 use bson::Decimal128;
 use dec::{Context, Decimal};
 
-use super::Number;
-use super::decimal::{from_dec, to_dec};
+use super::decimal::{Parts, from_dec, to_dec};
+use super::{Number, compare};
 use crate::{Error, Result};
 
 /// A decimal with room for the digits that functions need on the way: 13 units of 3 digits.
@@ -29,7 +29,7 @@ fn wide(number: Decimal128, function: impl FnOnce(&mut Context<Wide>, &mut Wide)
 
 impl Number {
     /// `self` to the power of `exponent`. Integers give an integer when the result is one of 64
-    /// bits, and a double otherwise.
+    /// bits, and a double otherwise. A decimal result has all 34 digits, as in MongoDB.
     ///
     /// # Errors
     /// 28764 for zero to a negative power.
@@ -45,7 +45,7 @@ impl Number {
             let result = wide(self.to_decimal(), |context, value| {
                 context.pow(value, &power);
             });
-            return Ok(Number::Decimal(result));
+            return Ok(Number::Decimal(Parts::of(result).padded().pack()));
         }
         if !self.is_integer() || !exponent.is_integer() {
             return Ok(Number::Double(self.to_f64().powf(exponent.to_f64())));
@@ -83,18 +83,24 @@ impl Number {
     /// The natural logarithm.
     ///
     /// # Errors
-    /// 28766 unless above zero (NaN gives NaN).
+    /// 28766 unless above zero (NaN of any type gives a double NaN, as in MongoDB).
     pub fn ln(self) -> Result<Number> {
         self.positive(28766, "$ln's argument must be a positive number, but is")?;
+        if self.is_nan() {
+            return Ok(Number::Double(f64::NAN));
+        }
         Ok(self.apply(f64::ln, |context, value| context.ln(value)))
     }
 
     /// The logarithm to the base of ten.
     ///
     /// # Errors
-    /// 28761 unless above zero (NaN gives NaN).
+    /// 28761 unless above zero (NaN of any type gives a double NaN, as in MongoDB).
     pub fn log10(self) -> Result<Number> {
         self.positive(28761, "$log10's argument must be a positive number, but is")?;
+        if self.is_nan() {
+            return Ok(Number::Double(f64::NAN));
+        }
         Ok(self.apply(f64::log10, |context, value| context.log10(value)))
     }
 
@@ -106,8 +112,11 @@ impl Number {
         self.positive(28758, "$log's argument must be a positive number, but is")?;
         let text = "$log's base must be a positive number not equal to 1, but is";
         base.positive(28759, text)?;
-        if base.to_f64() == 1.0 {
+        if compare(base, Number::Int32(1)).is_eq() {
             return Err(Error::location(28759, format!("{text} {base}")));
+        }
+        if self.is_nan() || base.is_nan() {
+            return Ok(Number::Double(f64::NAN));
         }
         if matches!(self, Number::Decimal(_)) || matches!(base, Number::Decimal(_)) {
             let above = Number::Decimal(self.to_decimal()).ln()?;

@@ -17,7 +17,7 @@ pub(crate) mod trigonometry;
 
 pub use compare::{Canonical, canonical, compare};
 pub use kind::Number;
-pub use text::{double_to_string, parse_decimal, parse_double, parse_integer};
+pub use text::{DecimalError, double_to_string, parse_decimal, parse_double, parse_integer};
 
 #[cfg(test)]
 mod tests;

@@ -4,7 +4,9 @@ use std::cmp::Ordering;
 
 use bson::Decimal128;
 
-use super::{Number, canonical, compare, double_to_string, parse_decimal, parse_integer};
+use super::{
+    DecimalError, Number, canonical, compare, double_to_string, parse_decimal, parse_integer,
+};
 
 fn decimal(text: &str) -> Number {
     Number::Decimal(text.parse::<Decimal128>().unwrap())
@@ -160,7 +162,10 @@ fn functions() {
     assert_eq!(int(2).pow(int(-1)).unwrap(), double(0.5));
     assert_eq!(int(10).pow(int(20)).unwrap(), double(1e20));
     assert!(int(0).pow(int(-1)).is_err());
-    assert_eq!(decimal("1.1").pow(int(2)).unwrap(), decimal("1.21"));
+    assert_eq!(
+        decimal("1.1").pow(int(2)).unwrap(),
+        decimal("1.210000000000000000000000000000000")
+    );
     assert_eq!(int(9).sqrt().unwrap(), double(3.0));
     assert_eq!(decimal("9").sqrt().unwrap(), decimal("3"));
     assert!(int(-1).sqrt().is_err());
@@ -219,10 +224,10 @@ fn texts() {
         assert_eq!(parse_integer(bad), None, "{bad}");
     }
     for good in ["1", "-1.50", "1E+3", "NaN", "-Infinity", ".5"] {
-        assert!(parse_decimal(good).is_some(), "{good}");
+        assert!(parse_decimal(good).is_ok(), "{good}");
     }
     for bad in ["", "abc", "1e", "1\0", "NaN12", "sNaN"] {
-        assert_eq!(parse_decimal(bad), None, "{bad}");
+        assert_eq!(parse_decimal(bad), Err(DecimalError::Syntax), "{bad}");
     }
 }
 
@@ -244,4 +249,44 @@ fn every_decimal_survives_the_other_encoding() {
         let back = super::decimal::from_dec(super::decimal::to_dec(number));
         assert_eq!(back, number, "{text}");
     }
+}
+
+#[test]
+fn exact_decimal_powers_and_logarithms_have_the_digits_of_mongodb() {
+    let int = Number::Int32;
+    let power = |base: Number, exponent: Number| base.pow(exponent).unwrap().to_string();
+    let eight = "8.000000000000000000000000000000000";
+    assert_eq!(power(decimal("2"), decimal("3")), eight);
+    assert_eq!(power(int(2), decimal("3")), eight);
+    let quarter = "0.2500000000000000000000000000000000";
+    assert_eq!(power(decimal("0.5"), int(2)), quarter);
+    let hundred = "1267650600228229401496703205376.000";
+    assert_eq!(power(decimal("2"), int(100)), hundred);
+    assert_eq!(power(decimal("0"), int(2)), "0E-6176");
+    assert_eq!(power(decimal("Infinity"), int(2)), "Infinity");
+    let log = |value: &str, base: i32| decimal(value).log(int(base)).unwrap().to_string();
+    assert_eq!(log("100", 10), "2");
+    assert_eq!(log("1000", 10), "3.000000000000000000000000000000000");
+    assert_eq!(log("32", 2), "5");
+    let two = decimal("2").log10().unwrap().to_string();
+    assert_eq!(two, "0.3010299956639811952137388947244930");
+}
+
+#[test]
+fn the_logarithm_of_a_decimal_nan_is_a_double() {
+    let (nan, ten) = (decimal("NaN"), Number::Int32(10));
+    for found in [
+        nan.ln(),
+        nan.log10(),
+        nan.log(ten),
+        ten.log(nan),
+        nan.log(nan),
+    ] {
+        let found = found.unwrap();
+        assert!(
+            matches!(found, Number::Double(number) if number.is_nan()),
+            "{found}"
+        );
+    }
+    assert_eq!(decimal("Infinity").ln().unwrap(), decimal("Infinity"));
 }

@@ -72,20 +72,41 @@ pub fn parse_double(text: &str) -> Option<f64> {
     text.parse().ok()
 }
 
-/// A decimal by the syntax of the specification of BSON's decimal; none for anything else.
-#[must_use]
-pub fn parse_decimal(text: &str) -> Option<Decimal128> {
+/// Why a text is not a decimal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DecimalError {
+    /// The text is not a number.
+    Syntax,
+    /// The number is beyond the range of decimals.
+    Overflow,
+    /// The number is closer to zero than any decimal but zero.
+    Underflow,
+}
+
+/// A decimal by the syntax of the specification of BSON's decimal.
+///
+/// # Errors
+/// When the text is not a number, or when the number does not fit a decimal.
+pub fn parse_decimal(text: &str) -> Result<Decimal128, DecimalError> {
     // A payload of NaN is no part of the syntax here.
     let letters = text.trim_start_matches(['+', '-']);
     let nan = letters
         .get(..3)
         .is_some_and(|head| head.eq_ignore_ascii_case("nan"));
     if nan && letters.len() > 3 {
-        return None;
+        return Err(DecimalError::Syntax);
     }
     if letters.starts_with(['s', 'S']) || text.contains('\0') {
-        return None;
+        return Err(DecimalError::Syntax);
     }
     let mut context = Context::<dec::Decimal128>::default();
-    context.parse(text).ok().map(from_dec)
+    let number = context.parse(text).map_err(|_| DecimalError::Syntax)?;
+    let status = context.status();
+    if status.overflow() {
+        return Err(DecimalError::Overflow);
+    }
+    if status.underflow() {
+        return Err(DecimalError::Underflow);
+    }
+    Ok(from_dec(number))
 }

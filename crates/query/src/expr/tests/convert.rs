@@ -299,3 +299,19 @@ fn binary_data() {
         "not in the given format",
     );
 }
+
+#[test]
+fn decimals_out_of_range_are_refused() {
+    for (text, why) in [
+        ("1E+6145", "would overflow"),
+        ("-9.99E6145", "would overflow"),
+        ("1E-7000", "would underflow"),
+        ("1x", "Failed to parse string to decimal"),
+    ] {
+        refuse(bson!({"$toDecimal": text}), doc! {}, 241, why);
+        let caught = bson!({"$convert": {"input": text, "to": "decimal", "onError": "bad"}});
+        check(caught, doc! {}, Bson::from("bad"));
+    }
+    let infinity = evaluate(bson!({"$toDecimal": "-Infinity"}), &doc! {}).unwrap();
+    assert_eq!(infinity.unwrap().to_string(), "-Infinity");
+}
