@@ -11,8 +11,8 @@ use super::env::Value;
 use super::named::Signature;
 use super::{
     Expr, Scope, aggregate, arithmetic, array, bits, compare, conditional, convert, date, date_add,
-    date_diff, date_parse, date_parts, date_trunc, lambda, literal, meta, object, random, rank_n,
-    regex, set, sort_array, string, string_find, trig, trim, zip,
+    date_diff, date_parse, date_parts, date_trunc, hashed, lambda, literal, meta, object, random,
+    rank_n, regex, set, sort_array, string, string_find, trig, trim, zip,
 };
 use crate::Result;
 
@@ -106,6 +106,7 @@ const FAMILIES: &[&[Function]] = &[
     date_parse::FUNCTIONS,
     date_parts::FUNCTIONS,
     date_trunc::FUNCTIONS,
+    hashed::FUNCTIONS,
     lambda::FUNCTIONS,
     literal::FUNCTIONS,
     meta::FUNCTIONS,

@@ -30,6 +30,7 @@ mod dependencies;
 mod env;
 mod field_path;
 mod function;
+mod hashed;
 mod lambda;
 mod literal;
 mod meta;

@@ -5,6 +5,7 @@ mod array;
 mod conditional;
 mod convert;
 mod date;
+mod hashed;
 mod object;
 mod string;
 
