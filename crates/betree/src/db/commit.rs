@@ -53,7 +53,7 @@ impl Core {
             return self.commit(batch, durability, &mut |_| Ok(())).map(|_| ());
         }
         check_sizes(batch)?;
-        self.wait_for_memory(batch.payload().len())?;
+        self.wait_for_memory(batch)?;
         let changes = Expanded::new(self, batch);
         self.commit_bulk(&changes, durability, &mut |last| {
             changes.look(last);
@@ -76,7 +76,7 @@ impl Core {
         self.health.check_writable()?;
         check_sizes(batch)?;
         let mut plan = Plan::new(self, batch.ops(), batch.len())?;
-        self.wait_for_memory(batch.payload().len())?;
+        self.wait_for_memory(batch)?;
         let (seq, position) = {
             let mut committer = self.committer();
             self.health.check_writable()?;
@@ -255,19 +255,27 @@ impl Core {
     }
 
     /// Back-pressure: nothing while there is room, then ever longer sleeps, and at the limit a wait
-    /// for room.
-    fn wait_for_memory(&self, bytes: usize) -> Result<()> {
+    /// for room. On a full disk there is no room to wait for: then commits that mostly delete may
+    /// take as much again, since only they can make room.
+    fn wait_for_memory(&self, batch: &Batch) -> Result<()> {
+        let bytes = batch.payload().len();
         while self.memory.is_full() {
             self.health.check_writable()?;
+            let may_overdraw = mostly_deletes(batch) && !self.memory.is_overdrawn();
             let start = self.vfs.now();
             if self.has_threads() {
-                if let Some(trouble) = self.health.trouble() {
-                    return Err(trouble);
+                match self.health.trouble() {
+                    Some(e) if may_overdraw && e.kind() == ErrorKind::Full => return Ok(()),
+                    Some(trouble) => return Err(trouble),
+                    None => {}
                 }
                 self.wake.work();
                 self.wake.wait_for_room(ROOM_WAIT);
             } else {
-                self.make_room()?;
+                match self.make_room() {
+                    Err(e) if may_overdraw && e.kind() == ErrorKind::Full => return Ok(()),
+                    made => made?,
+                }
             }
             self.counters
                 .memory_full
@@ -295,6 +303,13 @@ impl Core {
         }
         Ok(())
     }
+}
+
+/// Whether a batch takes away at least as many keys as it puts.
+fn mostly_deletes(batch: &Batch) -> bool {
+    let counts = batch.counts();
+    let deletes = counts.deletes + counts.range_deletes;
+    0 < deletes && counts.puts <= deletes
 }
 
 fn check_sizes(batch: &Batch) -> Result<()> {

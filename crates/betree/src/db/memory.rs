@@ -150,6 +150,12 @@ impl Memory {
         self.limit <= self.used()
     }
 
+    /// Whether twice the limit is reached: what may be held on a full disk by the replay of the log
+    /// and by deletes.
+    pub(crate) fn is_overdrawn(&self) -> bool {
+        self.limit.saturating_mul(2) <= self.used()
+    }
+
     /// How long a commit of `bytes` should sleep now, so that what comes in matches what the
     /// flushes free: zero below 85 % of the limit, twice the time to drain `bytes` near 100 %.
     pub(crate) fn delay(&self, bytes: usize) -> Duration {

@@ -124,6 +124,10 @@ fn recover(vfs: &Arc<dyn Vfs>, directory: &Path, options: &Options) -> Result<Co
         seed: store as u64,
     });
     core.count_deltas();
+    // Before the replay, which may flush: on a full disk a checkpoint finds no other space. What
+    // cannot be had is asked for again by the next checkpoint.
+    let last = core.checkpoints.superblock();
+    let _ = checkpoint::keep_reserve(&*core.file, &path, &core.space, &last);
     core.log = open_log(&core, store, log_from)?;
     Ok(core)
 }

@@ -32,6 +32,8 @@ pub(super) struct Replay<'c> {
     /// Nothing but parts whose beginning was let go has been met (I3).
     begins: bool,
     parts: Option<Parts>,
+    /// The disk is full: buffers are not flushed, and memory holds more than its limit.
+    full: bool,
 }
 
 impl<'c> Replay<'c> {
@@ -42,6 +44,7 @@ impl<'c> Replay<'c> {
             store,
             begins: true,
             parts: None,
+            full: false,
         }
     }
 
@@ -56,7 +59,7 @@ impl<'c> Replay<'c> {
         }
         self.begins = false;
         self.parts = None;
-        make_room(core)?;
+        self.make_room()?;
         match kind {
             RECORD_BATCH => replay_batch(core, seq, rest)?,
             RECORD_CREATE => ddl::replay_create(core, seq, rest)?,
@@ -87,7 +90,7 @@ impl<'c> Replay<'c> {
         };
         let index = u32::from_le_bytes(*index);
         if planted(Plant::HalfABulkCommit) {
-            return replay_part(self.core, seq, batch);
+            return self.replay_part(seq, batch);
         }
         if index == 0 {
             self.begins = false;
@@ -101,7 +104,7 @@ impl<'c> Replay<'c> {
             Some(parts) if parts.next == index => parts.next += 1,
             None if self.begins => {
                 self.begins = !end;
-                return replay_part(self.core, seq, batch);
+                return self.replay_part(seq, batch);
             }
             _ => {
                 let message = format!("commit {seq} in the log is part {index} of another");
@@ -114,11 +117,34 @@ impl<'c> Replay<'c> {
         }
     }
 
+    fn replay_part(&mut self, seq: Seq, batch: &[u8]) -> Result<()> {
+        self.make_room()?;
+        replay_batch(self.core, seq, batch)?;
+        reach(self.core, seq);
+        Ok(())
+    }
+
+    /// Flush until there is room in memory. On a full disk, go on beyond the limit instead, up to
+    /// twice of it: what was in memory before is a little more than the limit at most, and a store
+    /// that does not open cannot be emptied.
+    fn make_room(&mut self) -> Result<()> {
+        let memory = &self.core.memory;
+        while memory.is_full() && !(self.full && !memory.is_overdrawn()) {
+            match self.core.make_room() {
+                Err(error) if error.kind() == ErrorKind::Full && !memory.is_overdrawn() => {
+                    self.full = true;
+                }
+                made => made?,
+            }
+        }
+        Ok(())
+    }
+
     /// Apply the parts `first..=last`, which are complete (I2).
-    fn apply(&self, first: Seq, last: Seq) -> Result<()> {
-        let core = self.core;
+    fn apply(&mut self, first: Seq, last: Seq) -> Result<()> {
+        let (core, store) = (self.core, self.store);
         let mut visit = |seq: Seq, payload: &[u8]| match payload {
-            [RECORD_PART | RECORD_LAST, _, _, _, _, batch @ ..] => replay_part(core, seq, batch),
+            [RECORD_PART | RECORD_LAST, _, _, _, _, batch @ ..] => self.replay_part(seq, batch),
             _ => Err(Error::corrupt(format!(
                 "commit {seq} in the log has changed"
             ))),
@@ -126,25 +152,11 @@ impl<'c> Replay<'c> {
         Log::read_again(
             &*core.vfs,
             &core.directory,
-            self.store,
+            store,
             (first, last),
             &mut visit,
         )
     }
-}
-
-fn replay_part(core: &Core, seq: Seq, batch: &[u8]) -> Result<()> {
-    make_room(core)?;
-    replay_batch(core, seq, batch)?;
-    reach(core, seq);
-    Ok(())
-}
-
-fn make_room(core: &Core) -> Result<()> {
-    while core.memory.is_full() {
-        core.make_room()?;
-    }
-    Ok(())
 }
 
 /// Everything up to `seq` is in the buffers (I1).

@@ -77,6 +77,7 @@ mod options;
 mod pace;
 mod presence;
 mod recover;
+mod reserve;
 mod segment;
 pub(crate) mod sites;
 mod state;

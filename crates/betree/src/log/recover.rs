@@ -15,6 +15,7 @@ use super::chain::{Chain, Replay};
 use super::format::{self, BLOCK};
 use super::options::LogOptions;
 use super::pace::Pace;
+use super::reserve::reserve_of;
 use super::segment::{Name, Place, Spare, segment_path, spare_path};
 use super::state::{Held, State};
 use super::survey::{Survey, names};
@@ -89,13 +90,19 @@ impl Log {
         // It goes on as it was before.
         let size = survey.last_size().next_multiple_of(BLOCK);
         let size = size.clamp(options.first, options.segment);
-        let mut spares = set_aside(&place, &mut survey, &lasts, size)?;
-        let segment = place.prepare(number, size, spares.pop().as_ref(), false)?;
+        let mut spares = set_aside(&place, &mut survey, &lasts, (size, options.reserve()))?;
+        let segment = place.prepare_first(number, size, &mut spares)?;
         let mut state = State::new(segment, &options, Seq(copy.0 - 1), end, vfs.now());
+        // All of them may be used until what must be copied is.
         state.spares = spares;
         hold(&mut state, &survey, &lasts);
         let log = Log::with(Arc::clone(&vfs), directory, store, options, state);
         log.copy(&survey, copy)?;
+        {
+            let mut state = log.state.lock();
+            let spares = std::mem::take(&mut state.spares);
+            (state.reserve, state.spares) = reserve_of(spares, log.options.reserve());
+        }
         assert_eq!(log.appended().0 + 1, end.0, "the chain reads twice alike");
         assert_eq!(log.durable(), log.appended(), "what was copied is synced");
         Ok(log)
@@ -214,13 +221,14 @@ fn replay_chain(
     Ok((chain.end(), chain.durable(), lasts))
 }
 
-/// Set the segments without records of the chain aside (I8), and remove what spares are too many or
-/// larger than `size`. Durable before the header of the segment that is made next.
+/// Set the segments without records of the chain aside (I8), and remove what spares are too many,
+/// larger than `size` or of no use. Those of `reserve` bytes are kept. Durable before the header of
+/// the segment that is made next.
 fn set_aside(
     place: &Place<'_>,
     survey: &mut Survey,
     lasts: &[Option<Seq>],
-    size: u64,
+    (size, reserve): (u64, u64),
 ) -> Result<Vec<Spare>> {
     let mut spares = std::mem::take(&mut survey.spares);
     for (found, _) in survey
@@ -232,9 +240,17 @@ fn set_aside(
         spares.push(place.recycle(found.number, found.length)?);
     }
     let mut kept = Vec::new();
+    let (mut usual, mut reserved) = (0, 0);
     for spare in spares {
-        // One more than usual: one is used at once.
-        if spare.size <= size && kept.len() <= SPARES {
+        // One more than usual of each: one is used at once.
+        let count = if spare.size == reserve {
+            &mut reserved
+        } else {
+            &mut usual
+        };
+        let fits = spare.size <= size.max(reserve) && 2 * BLOCK <= spare.size;
+        if fits && *count <= SPARES {
+            *count += 1;
             kept.push(spare);
         } else {
             place.remove(&spare.path)?;

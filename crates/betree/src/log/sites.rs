@@ -10,6 +10,16 @@ pub(crate) const ALLOCATE: Site = Site("log.allocate");
 pub(crate) const ZEROS: Site = Site("log.zeros");
 /// Making zeros durable, piece by piece.
 pub(crate) const ZEROS_SYNC: Site = Site("log.zeros.sync");
+/// Creating a file of the reserve for opening.
+pub(crate) const RESERVE: Site = Site("log.reserve");
+/// Reserving its space.
+pub(crate) const RESERVE_ALLOCATE: Site = Site("log.reserve.allocate");
+/// Making its length durable.
+pub(crate) const RESERVE_SYNC: Site = Site("log.reserve.sync");
+/// Making its name durable.
+pub(crate) const RESERVE_NAME: Site = Site("log.reserve.name");
+/// Removing it when its space cannot be had.
+pub(crate) const RESERVE_REMOVE: Site = Site("log.reserve.remove");
 /// Writing the header block of a new segment.
 pub(crate) const HEADER: Site = Site("log.header");
 /// Making the length of a new segment durable.

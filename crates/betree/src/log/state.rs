@@ -75,6 +75,8 @@ pub(super) struct State {
     pub(super) ahead: VecDeque<Arc<Segment>>,
     pub(super) next_number: u64,
     pub(super) spares: Vec<Spare>,
+    /// Kept for opening the store on a full disk: no running log uses them.
+    pub(super) reserve: Vec<Spare>,
     /// Bytes of the next segment, if no record asks for more.
     pub(super) usual: u64,
     /// When the active segment was begun, and how long the one before lasted.
@@ -134,6 +136,7 @@ impl State {
             ahead: VecDeque::new(),
             next_number,
             spares: Vec::new(),
+            reserve: Vec::new(),
             usual,
             begun: now,
             lasted: None,

@@ -45,9 +45,13 @@ impl Log {
             state.released = gone
                 .last
                 .map_or(state.released, |last| last.max(state.released));
+            let reserved = self.lacks_reserve(state.reserve.len(), gone.size);
             let keep = gone.size <= state.usual && state.spares.len() < SPARES;
             drop(state);
-            if keep {
+            if reserved {
+                let spare = self.place().recycle(gone.number, gone.size)?;
+                self.state.lock().reserve.push(spare);
+            } else if keep {
                 let spare = self.place().recycle(gone.number, gone.size)?;
                 self.state.lock().spares.push(spare);
             } else {
@@ -87,7 +91,7 @@ impl Log {
             name.to_string_lossy().into_owned()
         };
         let here = Path::new("");
-        let spares = state.spares.iter();
+        let spares = state.spares.iter().chain(&state.reserve);
         let mut files: Vec<(String, u64, bool)> = spares
             .map(|spare| (name(&spare.path), spare.size, false))
             .collect();

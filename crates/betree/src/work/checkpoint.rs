@@ -215,7 +215,11 @@ impl Core {
         let _ = checkpoint::keep_reserve(&*self.file, &path, &self.space, &last.superblock);
         // Last: the checkpoint stands whether or not the log lets go of its files.
         match &self.log {
-            Some(log) => log.release_before(image.log_from),
+            Some(log) => {
+                log.release_before(image.log_from)?;
+                log.keep_reserve();
+                Ok(())
+            }
             None => Ok(()),
         }
     }

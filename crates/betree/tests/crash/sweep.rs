@@ -324,6 +324,77 @@ fn full(capacity: u64, log: bool) {
     healed(&mut world);
 }
 
+/// A disk without a free block, on which a store is opened several times and then emptied.
+#[test]
+fn a_store_opens_on_a_full_disk_and_can_be_emptied() {
+    for capacity in [400 << 10, 500 << 10, 700 << 10, 1 << 20] {
+        for (log, profile) in [
+            (true, Profile::KeepsEverything),
+            (true, Profile::Atomic512),
+            (false, Profile::KeepsEverything),
+            (false, Profile::Atomic512),
+        ] {
+            let _repeat = Repeat(format!(
+                "capacity {capacity}, log {log}, {profile:?}: test a_store_opens_on_a_full_disk"
+            ));
+            emptied(capacity, log, profile);
+        }
+    }
+}
+
+fn emptied(capacity: u64, log: bool, profile: Profile) {
+    let mut world = World::new(SimVfs::new(SimOptions::default()), small().with_log(log));
+    world.open().expect("nothing stops it");
+    world.create("a").expect("nothing stops it");
+    world.create("b").expect("nothing stops it");
+    world
+        .fill("b", (0, 40, 1), 10, Durability::Sync)
+        .expect("nothing stops it");
+    world.checkpoint().expect("nothing stops it");
+    world.vfs.set_capacity(Some(capacity));
+    world.faulty = true;
+    let mut refused = 0;
+    for i in 0..3000 {
+        let done = world.fill("a", (i * 37 % 20_000, 20, 1), 80, Durability::Sync);
+        refused += u32::from(done == Ok(false));
+        world.steps(2).expect("nothing stops it");
+        if 8 < refused || world.poisoned {
+            break;
+        }
+    }
+    assert!(8 < refused || world.poisoned, "the disk is full");
+    for opening in 0..3 {
+        let crash = Crash {
+            profile,
+            outcome: Outcome::Random,
+            seed: capacity + opening,
+        };
+        let image = world.vfs.crash(crash);
+        world.abandon();
+        world.vfs = image;
+        world.errors.clear();
+        world.vfs.set_capacity(Some(world.vfs.used()));
+        world.open().expect("nothing stops it");
+        assert!(world.db.is_some(), "opening {opening}: {:?}", world.errors);
+        world.adopt().expect("nothing stops it");
+        let number = u32::try_from(opening).expect("small");
+        let done = world.clear("b", (number * 10, 10, 1));
+        assert_eq!(done, Ok(true), "delete {opening}: {:?}", world.errors);
+    }
+    world.look().expect("nothing stops it");
+    let done = world.drop_tree("a");
+    assert_eq!(done, Ok(true), "drop: {:?}", world.errors);
+    let done = world.checkpoint();
+    assert_eq!(done, Ok(true), "checkpoint: {:?}", world.errors);
+    world.errors.clear();
+    world.faulty = false;
+    world
+        .fill("b", (100, 200, 1), 80, Durability::Sync)
+        .expect("nothing stops it");
+    world.settle().expect("nothing stops it");
+    world.look().expect("nothing stops it");
+}
+
 /// Which calls there are is known to [`FaultKind::befalls`]; a new one must be thought about.
 #[test]
 fn every_kind_of_call_can_fail() {

@@ -1,0 +1,120 @@
+//! Files kept for opening the store on a full disk.
+//!
+//! Recovery goes on in a new segment. When no space is left for one, the store could not be opened,
+//! and so nothing could be deleted. So a log keeps a few small spare files that only recovery uses.
+//! Each opening on a full disk takes at least one; they are made again, or come back as segments
+//! are released, with the next checkpoint that finds space.
+//!
+//! - I1. Files of the reserve are spares like others after a crash: recovery tells them by length.
+
+use crate::error::{Error, ErrorKind, Result};
+
+use super::format::BLOCK;
+use super::options::LogOptions;
+use super::segment::{Place, Segment, Spare, spare_path};
+use super::{Log, sites};
+
+/// How many openings in a row may find the disk full.
+pub(super) const FILES: usize = 4;
+
+/// Bytes of each: more than a log usually writes between two syncs, which is what recovery copies.
+const SIZE: u64 = 1 << 20;
+
+impl LogOptions {
+    /// Bytes of each file of the reserve.
+    pub(super) fn reserve(&self) -> u64 {
+        SIZE.min(self.first).max(2 * BLOCK)
+    }
+}
+
+impl Log {
+    /// Make what is missing of the reserve. A full disk, or any other failure, leaves it short; the
+    /// next checkpoint tries again.
+    pub(crate) fn keep_reserve(&self) {
+        let size = self.options.reserve();
+        loop {
+            let number = {
+                let mut state = self.state.lock();
+                let enough = FILES <= state.reserve.len();
+                if enough || state.preparing || state.poison.is_some() {
+                    return;
+                }
+                let number = state.next_number;
+                state.next_number += 1;
+                number
+            };
+            let Ok(spare) = self.place().reserve(number, size) else {
+                return;
+            };
+            self.state.lock().reserve.push(spare);
+        }
+    }
+
+    /// Whether a released segment of `size` bytes belongs to the reserve, which has `files`.
+    pub(super) fn lacks_reserve(&self, files: usize, size: u64) -> bool {
+        files < FILES && size == self.options.reserve()
+    }
+}
+
+impl Place<'_> {
+    /// Make a spare file of `size` bytes whose space is granted.
+    fn reserve(&self, number: u64, size: u64) -> Result<Spare> {
+        let path = spare_path(self.directory, number);
+        let io = |error| Error::io("making the reserve of the log", &path, error);
+        let make = || {
+            let file = self.open(sites::RESERVE, &path, true)?;
+            file.allocate(sites::RESERVE_ALLOCATE, 0, size)
+                .map_err(io)?;
+            file.sync(sites::RESERVE_SYNC).map_err(io)?;
+            self.vfs
+                .sync_dir(sites::RESERVE_NAME, self.directory)
+                .map_err(io)
+        };
+        if let Err(error) = make() {
+            // What stays is a spare file of no use, which the next opening removes.
+            let _ = self.vfs.remove(sites::RESERVE_REMOVE, &path);
+            return Err(error);
+        }
+        Ok(Spare { number, path, size })
+    }
+
+    /// Make the segment that a recovered log begins with, of `size` bytes; of a full disk, from the
+    /// longest spare file, as long as that is.
+    ///
+    /// # Errors
+    /// `Full` when there is neither space nor a spare file; `Io`.
+    pub(super) fn prepare_first(
+        &self,
+        number: u64,
+        size: u64,
+        spares: &mut Vec<Spare>,
+    ) -> Result<Segment> {
+        if let Some(at) = spares.iter().position(|spare| spare.size == size) {
+            let spare = spares.swap_remove(at);
+            return self.prepare(number, size, Some(&spare), false);
+        }
+        let made = self.prepare(number, size, None, false);
+        if !made.as_ref().is_err_and(|e| e.kind() == ErrorKind::Full) {
+            return made;
+        }
+        let longest = spares
+            .iter()
+            .enumerate()
+            .max_by_key(|(_, spare)| spare.size);
+        let Some(at) = longest.map(|(at, _)| at) else {
+            return made;
+        };
+        let spare = spares.swap_remove(at);
+        let size = spare.size - spare.size % BLOCK;
+        self.prepare(number + 1, size, Some(&spare), false)
+    }
+}
+
+/// Split off the reserve from what recovery found.
+pub(super) fn reserve_of(spares: Vec<Spare>, size: u64) -> (Vec<Spare>, Vec<Spare>) {
+    let (mut reserve, mut others): (Vec<Spare>, Vec<Spare>) =
+        spares.into_iter().partition(|spare| spare.size == size);
+    let more = reserve.len().min(FILES);
+    others.extend(reserve.drain(more..));
+    (reserve, others)
+}
