@@ -27,6 +27,7 @@ pub(crate) use counts::{
     Counts, Delta, TREE as COUNTS, fold as fold_counts, remove as remove_counts,
 };
 pub(crate) use latch::{Alone, Latch, Shared};
+pub(crate) use options::capped_size;
 pub use options::{Action, Capped, CollectionOptions, Level, View};
 
 /// One state of a collection's definition.

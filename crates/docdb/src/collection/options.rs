@@ -73,7 +73,7 @@ pub enum Action {
 }
 
 /// The longest size of a capped collection: 1 PiB (MongoDB's limit).
-const CAPPED_MAX: f64 = 1_125_899_906_842_624.0;
+const CAPPED_MAX: i64 = 1 << 50;
 
 impl CollectionOptions {
     /// Read the fields of a `create` command beside the name.
@@ -276,15 +276,22 @@ fn bounds(capped: bool, size: Option<f64>, max: Option<f64>) -> Result<Option<Ca
             "the 'size' field is required when 'capped' is true",
         ));
     };
-    if !(1.0..=CAPPED_MAX).contains(&size) {
+    let max = max.map(integer).filter(|max| 0 < *max);
+    let size = capped_size(integer(size))?;
+    Ok(Some(Capped { size, max }))
+}
+
+/// The size of a capped collection, in bytes, rounded up to a multiple of 256 as MongoDB does.
+///
+/// # Errors
+/// `BadValue` below 1 byte and above 1 PiB.
+pub(crate) fn capped_size(size: i64) -> Result<i64> {
+    if !(1..=CAPPED_MAX).contains(&size) {
         return Err(Error::bad_value(format!(
-            "BSON field 'size' value must be within 1 and 1125899906842624, actual value '{size}'"
+            "BSON field 'size' value must be within 1 and {CAPPED_MAX}, actual value '{size}'"
         )));
     }
-    let max = max.map(integer).filter(|max| 0 < *max);
-    // Sizes are rounded up to a multiple of 256, as MongoDB does.
-    let size = (integer(size) + 255) / 256 * 256;
-    Ok(Some(Capped { size, max }))
+    Ok((size + 255) / 256 * 256)
 }
 
 fn clustered(value: &Bson) -> Result<Option<String>> {

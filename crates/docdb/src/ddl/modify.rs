@@ -8,7 +8,7 @@ use query::{Code, Error, Namespace, Result};
 use super::change::{Change, not_found};
 use super::unique;
 use crate::catalog::{Named, Stored, StoredIndex};
-use crate::collection::{Action, Capped, CollectionOptions, Level};
+use crate::collection::{Action, Capped, CollectionOptions, Level, capped_size};
 use crate::index::{Index, IndexSpec, number, same_pattern};
 use crate::op::Op;
 use crate::store::Store;
@@ -108,20 +108,19 @@ impl Store {
     /// Make a collection capped. Its indexes but the one on `_id` go, as in MongoDB.
     ///
     /// # Errors
-    /// `NamespaceNotFound`, `InvalidOptions` for sizes that are none and for clustered collections.
+    /// `NamespaceNotFound`, `InvalidOptions` for sizes that are none and for clustered collections,
+    /// `BadValue` above 1 PiB.
     pub fn convert_to_capped(&self, op: &Op<'_>, ns: &Namespace, size: i64) -> Result<()> {
         if size <= 0 {
             return Err(invalid("Capped collection size must be greater than zero"));
         }
+        let size = capped_size(size)?;
         if self.existing(ns)?.is_clustered() {
             return Err(invalid("a clustered collection cannot be capped"));
         }
         self.drop_indexes(op, ns, &super::IndexNames::All)?;
         let mut change = self.begin_change(op, ns)?;
-        change.stored.options.capped = Some(Capped {
-            size: (size + 255) / 256 * 256,
-            max: None,
-        });
+        change.stored.options.capped = Some(Capped { size, max: None });
         change.finish(change.indexes())?;
         drop(change);
         self.write(op, &mut |work| match work.collection(op, ns)? {

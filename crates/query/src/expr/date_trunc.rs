@@ -93,6 +93,10 @@ fn truncated(instant: i64, unit: Unit, bins: i64, zone: &Zone, week: i64) -> Opt
         let since = (civil.year - 2000) * 12 + civil.month - 1;
         let start = since.div_euclid(bin).checked_mul(bin)?;
         let (year, month) = (2000 + start.div_euclid(12), start.rem_euclid(12) + 1);
+        // Dates of BSON end before the year 300 million; the days of others may overflow.
+        if !(-300_000_000..=300_000_000).contains(&year) {
+            return None;
+        }
         return Some(zone.instant(days_of_date(year, month, 1).checked_mul(DAY)?));
     }
     let bin = bins.checked_mul(unit.millis()?)?;

@@ -44,8 +44,13 @@ impl Zone {
             Zone::Utc => 0,
             Zone::Fixed(offset) => *offset,
             Zone::Named(zone) => {
-                let instant = Timestamp::from_millisecond(instant.clamp(EARLIEST, LATEST));
-                let instant = instant.expect("clamped to what a timestamp holds");
+                // The rules are known for some ten thousand years; beyond, the last offset holds.
+                let beyond = if instant < 0 {
+                    Timestamp::MIN
+                } else {
+                    Timestamp::MAX
+                };
+                let instant = Timestamp::from_millisecond(instant).unwrap_or(beyond);
                 i64::from(zone.to_offset(instant).seconds()) * 1000
             }
         }
@@ -76,10 +81,6 @@ impl Zone {
         matches!(self, Zone::Utc | Zone::Fixed(0))
     }
 }
-
-/// The years for which the rules are computed; beyond, the last offset holds.
-const EARLIEST: i64 = -377_705_023_201_000;
-const LATEST: i64 = 253_402_207_200_999;
 
 fn named_instant(zone: &TimeZone, local: i64) -> Option<i64> {
     let parts = Civil::from_millis(local);

@@ -209,7 +209,8 @@ fn pipelines() {
     });
 }
 
-fn run(pipeline: Pipeline, documents: Vec<Document>) -> Result<()> {
+/// Run a pipeline over documents in memory; a thousand rows of its result are looked at.
+pub(crate) fn run(pipeline: Pipeline, documents: Vec<Document>) -> Result<()> {
     let mut host = Memory {
         left: 3_000,
         random: 1,

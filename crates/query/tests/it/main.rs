@@ -5,6 +5,8 @@
     reason = "a panic is how a test fails"
 )]
 
+mod extremes;
 mod fuzz;
 mod generate;
+mod samples;
 mod words;
