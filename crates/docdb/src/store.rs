@@ -5,6 +5,7 @@
 //! catalog does not know are left over from a change that did not end, and are dropped at opening.
 
 mod open;
+mod time;
 mod tuning;
 
 use std::path::PathBuf;

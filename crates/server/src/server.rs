@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use bson::{DateTime, doc};
+use bson::{DateTime, Timestamp, doc};
 use docdb::Store;
 use query::meter::Budget;
 use query::{Code, Error, Result};
@@ -122,7 +122,7 @@ impl Server {
             usages: Usages::default(),
             concerns: Concerns::load(&store)?,
             freeze: Freeze::default(),
-            clock: Clock::new(),
+            clock: Clock::start(&store)?,
             topology,
             tls,
             failpoints: FailPoints::new(u64::from(std::process::id())),
@@ -143,6 +143,35 @@ impl Server {
         };
         server.tune();
         Ok(server)
+    }
+
+    /// Note the time of a write.
+    pub(crate) fn tick(self: &Arc<Server>) {
+        self.clock.tick();
+        self.reserve_time();
+    }
+
+    /// A client knows of a later time.
+    pub(crate) fn advance(self: &Arc<Server>, to: Timestamp) {
+        self.clock.advance(to);
+        self.reserve_time();
+    }
+
+    /// Reserve time for the clock if little is left, in a thread that may block. What fails now is
+    /// done after the next write.
+    fn reserve_time(self: &Arc<Server>) {
+        let Some(until) = self.clock.to_reserve() else {
+            return;
+        };
+        let server = Arc::clone(self);
+        let taken = self.pool.submit(move || {
+            let frozen = 0 < server.freeze.count();
+            let done = !frozen && server.store.reserve_time(until).is_ok();
+            server.clock.reserved(until, done);
+        });
+        if !taken {
+            self.clock.reserved(until, false);
+        }
     }
 
     /// Hand on the parameters that others need to know.

@@ -152,8 +152,8 @@ fn snapshot(server: &Server, row: &Row, generic: &Generic) -> Result<()> {
         let message = "node needs to be a replica set member to use readConcern: snapshot";
         return Err(Error::new(Code::NOT_A_REPLICA_SET, message));
     }
-    let (cluster, operation) = server.clock.times();
-    if concern.at.is_some_and(|at| cluster < at) {
+    let (_, operation) = server.clock.times();
+    if concern.at.is_some_and(|at| server.clock.latest() < at) {
         let message = "readConcern atClusterTime must not be later than the clusterTime of the \
              server";
         return Err(Error::new(Code::INVALID_OPTIONS, message));

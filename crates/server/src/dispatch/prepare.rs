@@ -77,7 +77,7 @@ pub(crate) fn prepare(
     let needs = needs.map_err(|error| refused(row, &generic, error))?;
     check_sequences(&message, &arguments)?;
     if let Some(time) = generic.cluster_time {
-        server.clock.advance(time);
+        server.advance(time);
     }
     Ok(Arc::new(Request {
         server: Arc::clone(server),

@@ -231,7 +231,7 @@ fn finish(
         }
     };
     if writes(request) && failed.is_none() {
-        server.clock.tick();
+        server.tick();
     }
     // An error that was ordered says nothing of the topology.
     let told = failed.as_ref().filter(|_| fault.code.is_none());

@@ -1,18 +1,39 @@
 //! The logical clock of a replica set: seconds and a count, never the same twice.
+//!
+//! - C1. No time is handed out beyond the last second that is reserved in the store, and a clock
+//!   starts beyond it: times do not go back over a restart, whatever the wall clock says.
+//! - C2. Seconds are reserved ahead by a thread that may block. Until that is done the clock counts
+//!   on within the last reserved second, and a later time that a client knows of is kept aside.
 
 use bson::{DateTime, Timestamp};
+use docdb::Store;
+use query::Result;
 use stdx::sync::Mutex;
 
 /// How far ahead of our clock a time from a client may be: MongoDB's `maxAcceptableLogicalClock
 /// DriftSecs`, one year. Later ones are ignored, so that one client cannot use the clock up.
 const DRIFT: u32 = 365 * 24 * 60 * 60;
 
+/// Seconds that are reserved ahead of the wall clock. A server that is killed and starts again at
+/// once is ahead by as much; half of them is the time that reserving more may take.
+const AHEAD: u32 = 20;
+
 /// The clock.
-pub(crate) struct Clock(Mutex<Times>);
+pub(crate) struct Clock {
+    times: Mutex<Times>,
+    /// The wall clock: seconds since 1970.
+    wall: fn() -> u32,
+}
 
 struct Times {
     cluster: Timestamp,
     operation: Timestamp,
+    /// The latest time of a client, as long as it is beyond what is reserved.
+    aside: Option<Timestamp>,
+    /// The last second that is reserved.
+    reserved: u32,
+    /// Whether somebody reserves more now.
+    reserving: bool,
 }
 
 /// Now, for labels, as dates are stored.
@@ -26,23 +47,45 @@ fn seconds() -> u32 {
 }
 
 impl Clock {
-    /// A clock that starts now.
-    pub(crate) fn new() -> Clock {
-        let now = Timestamp {
-            time: seconds(),
+    /// The clock of a server that starts. When no seconds can be reserved, as on a full disk, it
+    /// counts within the first one until they can.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub(crate) fn start(store: &Store) -> Result<Clock> {
+        Clock::start_at(store, seconds)
+    }
+
+    fn start_at(store: &Store, wall: fn() -> u32) -> Result<Clock> {
+        let before = store.reserved_time()?;
+        let beyond = before.map_or(0, |last| last.saturating_add(1));
+        let first = Timestamp {
+            time: wall().max(beyond),
             increment: 1,
         };
-        Clock(Mutex::new(Times {
-            cluster: now,
-            operation: now,
-        }))
+        let mut times = Times {
+            cluster: first,
+            operation: first,
+            aside: None,
+            reserved: first.time,
+            reserving: false,
+        };
+        let until = times.wanted(wall());
+        if store.reserve_time(until).is_ok() {
+            times.reserved = until;
+        }
+        Ok(Clock {
+            times: Mutex::new(times),
+            wall,
+        })
     }
 
     /// The time of a write.
     pub(crate) fn tick(&self) -> Timestamp {
-        let now = seconds();
-        let mut times = self.0.lock();
+        let now = (self.wall)();
+        let mut times = self.times.lock();
         let last = times.cluster;
+        let now = now.min(times.reserved);
         let next = if last.time < now {
             Timestamp {
                 time: now,
@@ -66,15 +109,174 @@ impl Clock {
 
     /// A client knows of a later time.
     pub(crate) fn advance(&self, to: Timestamp) {
-        let mut times = self.0.lock();
-        if times.cluster < to && to.time <= seconds().saturating_add(DRIFT) {
+        let mut times = self.times.lock();
+        if to <= times.cluster || (self.wall)().saturating_add(DRIFT) < to.time {
+            return;
+        }
+        if to.time <= times.reserved {
             times.cluster = to;
+        } else {
+            times.aside = times.aside.max(Some(to));
         }
     }
 
-    /// The latest known time, and the time of the last write.
+    /// The latest time, and the time of the last write.
     pub(crate) fn times(&self) -> (Timestamp, Timestamp) {
-        let times = self.0.lock();
+        let times = self.times.lock();
         (times.cluster, times.operation)
+    }
+
+    /// The latest time that any client may know of.
+    pub(crate) fn latest(&self) -> Timestamp {
+        let times = self.times.lock();
+        times
+            .aside
+            .map_or(times.cluster, |aside| aside.max(times.cluster))
+    }
+
+    /// The second up to which the caller is to reserve, if it is time: it calls
+    /// [`Clock::reserved`] then.
+    pub(crate) fn to_reserve(&self) -> Option<u32> {
+        let now = (self.wall)();
+        let mut times = self.times.lock();
+        let enough = now.saturating_add(AHEAD / 2) <= times.reserved && times.aside.is_none();
+        if enough || times.reserving {
+            return None;
+        }
+        times.reserving = true;
+        Some(times.wanted(now))
+    }
+
+    /// The seconds up to `until` were reserved, or could not be.
+    pub(crate) fn reserved(&self, until: u32, done: bool) {
+        let mut times = self.times.lock();
+        times.reserving = false;
+        if !done {
+            return;
+        }
+        times.reserved = times.reserved.max(until);
+        if let Some(aside) = times.aside.filter(|aside| aside.time <= times.reserved) {
+            times.cluster = times.cluster.max(aside);
+            times.aside = None;
+        }
+    }
+}
+
+impl Times {
+    /// The second up to which to reserve. Ahead of the wall clock no further: there the clock
+    /// counts within a second.
+    fn wanted(&self, now: u32) -> u32 {
+        let aside = self.aside.map_or(0, |aside| aside.time);
+        let ahead = now.saturating_add(AHEAD);
+        ahead.max(aside).max(self.reserved)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use docdb::Options;
+    use kv::{Engine, EngineOptions};
+    use stdx::sync::atomic::{AtomicU32, Ordering};
+
+    use super::*;
+
+    fn engine() -> (tempfile::TempDir, Arc<dyn Engine>) {
+        let directory = tempfile::tempdir().unwrap();
+        let engine = kv::memory::factory().open(directory.path(), &EngineOptions::default());
+        (directory, Arc::from(engine.unwrap()))
+    }
+
+    /// The store and the clock of a server that starts.
+    fn start(engine: &Arc<dyn Engine>, wall: fn() -> u32) -> (Arc<Store>, Clock) {
+        let options = Options {
+            ttl_period: None,
+            ..Options::default()
+        };
+        let store = Store::open(Arc::clone(engine), options).unwrap();
+        let clock = Clock::start_at(&store, wall).unwrap();
+        (store, clock)
+    }
+
+    fn reserve(store: &Store, clock: &Clock) {
+        let until = clock.to_reserve().unwrap();
+        let done = store.reserve_time(until).is_ok();
+        clock.reserved(until, done);
+    }
+
+    fn at(time: u32) -> Timestamp {
+        Timestamp { time, increment: 7 }
+    }
+
+    #[test]
+    fn times_do_not_go_back_over_a_restart() {
+        static WALL: AtomicU32 = AtomicU32::new(1_000);
+        let wall = || WALL.load(Ordering::Relaxed);
+        let (_directory, engine) = engine();
+        let mut last = Timestamp {
+            time: 0,
+            increment: 0,
+        };
+        // Forward, at once, back, far back, forward again; each server ends without a word.
+        for now in [1_000, 1_000, 990, 10, 5_000, 4_000, 4_000] {
+            WALL.store(now, Ordering::Relaxed);
+            let (store, clock) = start(&engine, wall);
+            assert!(last < clock.times().0, "{now}: {last:?}");
+            for step in 0..60 {
+                let time = clock.tick();
+                assert!(last < time, "{now} + {step}: {last:?}, {time:?}");
+                assert_eq!(clock.times(), (time, time));
+                last = time;
+                WALL.fetch_add(1, Ordering::Relaxed);
+                // Others are slow to reserve, and do not always come to it.
+                if step % 13 == 12
+                    && let Some(until) = clock.to_reserve()
+                {
+                    store.reserve_time(until).unwrap();
+                    clock.reserved(until, true);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_restart_at_once_takes_the_clock_one_second_ahead() {
+        static WALL: AtomicU32 = AtomicU32::new(1_000);
+        let wall = || WALL.load(Ordering::Relaxed);
+        let (_directory, engine) = engine();
+        for restart in 0..10 {
+            let (_store, clock) = start(&engine, wall);
+            let ahead = if restart == 0 { 0 } else { AHEAD + restart };
+            assert_eq!(clock.times().0.time, 1_000 + ahead);
+        }
+    }
+
+    #[test]
+    fn a_time_of_a_client_counts_when_it_is_reserved() {
+        static WALL: AtomicU32 = AtomicU32::new(1_000);
+        let wall = || WALL.load(Ordering::Relaxed);
+        let (_directory, engine) = engine();
+        let (store, clock) = start(&engine, wall);
+        clock.advance(at(1_000 + AHEAD));
+        assert_eq!(clock.times().0, at(1_000 + AHEAD), "it is reserved");
+        assert_eq!(clock.to_reserve(), None);
+        clock.advance(at(9_000));
+        clock.advance(at(8_000));
+        assert_eq!(clock.times().0, at(1_000 + AHEAD));
+        assert_eq!(clock.latest(), at(9_000));
+        let until = clock.to_reserve().unwrap();
+        assert_eq!(clock.to_reserve(), None, "one at a time");
+        clock.reserved(until, false);
+        assert_eq!(clock.times().0, at(1_000 + AHEAD), "it failed");
+        reserve(&store, &clock);
+        assert_eq!(clock.times().0, at(9_000));
+        assert!(at(9_000) < clock.tick());
+        assert_eq!(clock.to_reserve(), None);
+        clock.advance(at(1_001 + DRIFT));
+        assert_eq!(clock.latest().time, 9_000, "too far ahead");
+        drop(store);
+        let (_store, clock) = start(&engine, wall);
+        assert_eq!(clock.times().0.time, 9_001);
     }
 }
