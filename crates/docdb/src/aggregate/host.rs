@@ -132,18 +132,13 @@ impl PipelineHost<'_, '_> {
     }
 }
 
-/// How the collections begin that `$out` fills; 16 hexadecimal digits follow.
+/// The beginning of the names of the collections that `$out` fills, as in MongoDB. The catalog
+/// marks them as temporary: clients may create collections of such names.
 const TEMPORARY: &str = "tmp.agg_out.";
 
 /// The collection that `$out` fills before it becomes `target`.
 fn temporary(target: &Namespace, number: u64) -> Result<Namespace> {
     Namespace::new(target.db.as_str(), format!("{TEMPORARY}{number:016x}"))
-}
-
-/// Whether a collection was made by an `$out`.
-pub(crate) fn is_temporary(ns: &Namespace) -> bool {
-    let number = ns.coll.strip_prefix(TEMPORARY);
-    number.is_some_and(|n| n.len() == 16 && n.bytes().all(|b| b.is_ascii_hexdigit()))
 }
 
 /// The collection behind a name, with the pipelines of views before this one, and its name.
@@ -277,7 +272,7 @@ impl Host for PipelineHost<'_, '_> {
             Some(Named::Collection(old)) => Some(old.options().clone()),
         };
         let temporary = temporary(ns, self.rng.next_u64())?;
-        store.create(op, &temporary, options.clone().unwrap_or_default())?;
+        store.create_temporary(op, &temporary, options.clone().unwrap_or_default())?;
         let filled = self
             .fill_out(ns, &temporary, input)
             .and_then(|()| store.rename(op, &temporary, ns, true));

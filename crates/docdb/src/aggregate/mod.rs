@@ -21,7 +21,6 @@ use crate::op::Op;
 use crate::store::Store;
 
 pub use host::Report;
-pub(crate) use host::is_temporary;
 use host::{PipelineHost, settings_of};
 pub use request::AggregateRequest;
 use source::Sources;

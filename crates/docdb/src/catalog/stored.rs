@@ -1,7 +1,8 @@
 //! The catalog's documents, as they are stored.
 //!
 //! `{ns, uuid, options, nextIndex, indexes: [{spec, number, ready}]}`; a view has `ns` and
-//! `options` alone. The trees of a collection are `c.<uuid>` and `i.<uuid>.<number>`.
+//! `options` alone; `temporary: true` marks a collection that is dropped when the store is opened.
+//! The trees of a collection are `c.<uuid>` and `i.<uuid>.<number>`.
 //!
 //! That a part of a path of an indexed field is an array in some document is a key of its own
 //! without a value: `m`, UUID, index (4 bytes), field, part. It is written blindly in the
@@ -24,6 +25,8 @@ pub(crate) struct Stored {
     pub(crate) options: CollectionOptions,
     pub(crate) next_index: u32,
     pub(crate) indexes: Vec<StoredIndex>,
+    /// Whether it is dropped when the store is opened: an operation that did not end has left it.
+    pub(crate) temporary: bool,
 }
 
 /// One index of it.
@@ -90,6 +93,9 @@ impl Stored {
             out.insert("nextIndex", i64::from(self.next_index));
             let indexes: Vec<Bson> = self.indexes.iter().map(StoredIndex::to_bson).collect();
             out.insert("indexes", indexes);
+            if self.temporary {
+                out.insert("temporary", true);
+            }
         }
         Ok(bson::RawDocumentBuf::try_from(&out)?.into_bytes())
     }
@@ -132,6 +138,7 @@ fn read(document: &Document) -> Result<Option<Stored>> {
         options: CollectionOptions::parse(options)?,
         next_index: 0,
         indexes: Vec::new(),
+        temporary: document.get_bool("temporary").unwrap_or(false),
     };
     if stored.options.view.is_some() {
         return Ok(Some(stored));

@@ -79,6 +79,33 @@ impl Store {
         self.create_locked(ns, options).map(|_| ())
     }
 
+    /// Create a collection that is dropped when the store is opened again, unless it was renamed
+    /// before.
+    ///
+    /// # Errors
+    /// `NamespaceExists`, as the engine's.
+    pub(crate) fn create_temporary(
+        &self,
+        op: &Op<'_>,
+        ns: &Namespace,
+        options: CollectionOptions,
+    ) -> Result<()> {
+        check_new(ns)?;
+        let _changes = self.changes(op)?;
+        if self.lookup(ns).is_some() {
+            return Err(exists(ns));
+        }
+        let Born {
+            mut stored,
+            collection,
+        } = self.make(ns, options, bson::Uuid::new())?;
+        stored.temporary = true;
+        self.put_stored(&stored)?;
+        let named = Named::Collection(collection);
+        self.set_catalog(self.catalog().with(ns.clone(), named));
+        Ok(())
+    }
+
     /// The collection of a name, created if there is none. For writes.
     ///
     /// # Errors
@@ -113,6 +140,7 @@ impl Store {
                 options: options.clone(),
                 next_index: 0,
                 indexes: Vec::new(),
+                temporary: false,
             };
             self.put_stored(&stored)?;
             let view = Named::View(Arc::new(options));
@@ -140,6 +168,7 @@ impl Store {
             options,
             next_index: 0,
             indexes: Vec::new(),
+            temporary: false,
         };
         let ascending = TreeOptions {
             ascending: stored.options.clustered.is_none(),

@@ -42,6 +42,7 @@ impl Store {
         let (change, target, _target_alone) = self.begin_rename(op, from, to, drop_target)?;
         let mut stored = change.stored.clone();
         stored.ns = to.clone();
+        stored.temporary = false;
         let mut txn = self.engine().begin_write().map_err(error::engine)?;
         if target.is_some()
             && let Some(old) = self.get_stored_in(txn.as_ref(), to)?

@@ -5,14 +5,13 @@ use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 use kv::{Direction, Durability, Engine, ErrorKind, KeyRange, Snapshot, TreeId, TreeOptions};
-use query::Result;
 use query::filter::Filter;
 use query::settings::Settings;
+use query::{Namespace, Result};
 use stdx::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
 use stdx::sync::{Condvar, Mutex};
 
 use super::{Options, Store, Trees, Tuning};
-use crate::aggregate::is_temporary;
 use crate::catalog::{self, Catalog, Named, Stored, StoredIndex};
 use crate::collate;
 use crate::collection::{COUNTS, Collection, CollectionOptions, Core, Counts, Latch};
@@ -61,15 +60,17 @@ impl Store {
             figures: super::WorkFigures::default(),
             cursors: Cursors::default(),
         };
-        store.load()?;
-        store.drop_temporary()?;
+        let temporary = store.load()?;
+        store.drop_temporary(&temporary)?;
         store.resume_builds()?;
         let store = Arc::new(store);
         ttl::start(&store);
         Ok(store)
     }
 
-    fn load(&self) -> Result<()> {
+    /// Read the catalog; gives the names of the temporary collections.
+    fn load(&self) -> Result<Vec<Namespace>> {
+        let mut temporary = Vec::new();
         let mut known: BTreeSet<String> =
             [catalog::TREE, COUNTS, SESSIONS].map(str::to_owned).into();
         let mut all = Vec::new();
@@ -86,6 +87,9 @@ impl Store {
             let mut catalog = Catalog::default();
             for stored in all {
                 let ns = stored.ns.clone();
+                if stored.temporary {
+                    temporary.push(ns.clone());
+                }
                 let named = match stored.uuid {
                     None => Named::View(Arc::new(stored.options)),
                     Some(uuid) => {
@@ -110,13 +114,13 @@ impl Store {
         let all = self.engine.trees().map_err(error::engine)?;
         let ours = |name: &String| name.starts_with("c.") || name.starts_with("i.");
         self.drop_named(all.into_iter().filter(|n| ours(n) && !known.contains(n)));
-        Ok(())
+        Ok(temporary)
     }
 
     /// Drop the collections of an `$out` that did not end.
-    fn drop_temporary(&self) -> Result<()> {
+    fn drop_temporary(&self, names: &[Namespace]) -> Result<()> {
         let op = Op::new(Durability::Group);
-        for (ns, _) in self.catalog().iter().filter(|(ns, _)| is_temporary(ns)) {
+        for ns in names {
             self.drop_collection(&op, ns)?;
         }
         Ok(())
@@ -146,7 +150,7 @@ impl Store {
     /// A collection of its parts.
     pub(crate) fn assemble(
         &self,
-        ns: query::Namespace,
+        ns: Namespace,
         options: CollectionOptions,
         indexes: Vec<Arc<Index>>,
         core: Arc<Core>,
@@ -275,4 +279,54 @@ fn last_key(snapshot: &dyn Snapshot, tree: TreeId) -> Result<Vec<u8>> {
     } else {
         Vec::new()
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use bson::RawDocumentBuf;
+
+    use super::*;
+    use crate::write::InsertOptions;
+
+    fn open(engine: &Arc<dyn Engine>) -> Arc<Store> {
+        let options = Options {
+            ttl_period: None,
+            ..Options::default()
+        };
+        Store::open(Arc::clone(engine), options).unwrap()
+    }
+
+    fn named(coll: &str) -> Namespace {
+        Namespace::new("test", coll).unwrap()
+    }
+
+    #[test]
+    fn what_is_marked_as_temporary_is_dropped_and_no_name_is() {
+        let path = tempfile::tempdir().unwrap();
+        let factory = kv::memory::factory();
+        let engine = factory.open(path.path(), &kv::EngineOptions::default());
+        let engine: Arc<dyn Engine> = Arc::from(engine.unwrap());
+        let store = open(&engine);
+        let op = Op::new(Durability::Group);
+        let [user, left, renamed] = ["0", "1", "2"].map(|last| {
+            let name = format!("tmp.agg_out.000000000000000{last}");
+            named(&name)
+        });
+        let document = RawDocumentBuf::try_from(&bson::doc! { "_id": 1 }).unwrap();
+        let options = InsertOptions::default();
+        store.insert(&op, &user, &[&document], options).unwrap();
+        for ns in [&left, &renamed] {
+            let options = CollectionOptions::default();
+            store.create_temporary(&op, ns, options).unwrap();
+            let index = bson::doc! { "key": { "a": 1 }, "name": "a_1" };
+            store.create_indexes(&op, ns, &[index]).unwrap();
+        }
+        let target = named("target");
+        store.rename(&op, &renamed, &target, false).unwrap();
+        drop(store);
+        let store = open(&engine);
+        let names: Vec<Namespace> = store.catalog().iter().map(|(ns, _)| ns.clone()).collect();
+        assert_eq!(names, [target, user.clone()]);
+        assert_eq!(store.collection(&user).unwrap().count(), 1);
+    }
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use bson::{Document, doc};
-use docdb::{CollectionOptions, Namespace};
+use docdb::Namespace;
 use query::stage::Statistics;
 
 use crate::lab::{Lab, ns, of, on_each, op, raw};
@@ -304,19 +304,19 @@ fn an_out_that_is_killed_leaves_nothing() {
 }
 
 #[test]
-fn what_an_out_left_in_a_crash_is_dropped_at_opening() {
+fn a_collection_named_like_those_of_an_out_is_kept_at_opening() {
     on_each(|lab| {
-        let left = ns("tmp.agg_out.0123456789abcdef");
-        let others = [ns("tmp.agg_out.0123456789abcdeg"), ns("tmp.agg_out.1")];
-        for ns in others.iter().chain([&left]) {
-            let options = CollectionOptions::default();
-            lab.store.create(&crate::lab::op(), ns, options).unwrap();
-        }
+        let theirs = ns("tmp.agg_out.0123456789abcdef");
+        lab.insert(&theirs, &[doc! { "_id": 1 }]);
+        lab.insert(&ns("c"), &[doc! { "_id": 2 }]);
+        lab.aggregate("c", &[doc! { "$out": "target" }]);
         if lab.reopen() {
-            assert!(lab.store.collection(&left).is_none());
-            for ns in &others {
-                assert!(lab.store.collection(ns).is_some());
-            }
+            assert_eq!(lab.all(&theirs), [doc! { "_id": 1 }]);
+            assert_eq!(
+                lab.all(&ns("target")),
+                [doc! { "_id": 2 }],
+                "it was renamed"
+            );
         }
     });
 }
