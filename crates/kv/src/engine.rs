@@ -271,7 +271,10 @@ pub trait Transaction: Snapshot {
     /// `Conflict`.
     fn delete_range(&mut self, tree: TreeId, range: KeyRange<'_>) -> Result<()>;
 
-    /// Commit. On an error nothing of the transaction is visible.
+    /// Commit. On an error nothing of the transaction is visible, with one exception: engines whose
+    /// commits share a sync may make them visible before it. When the log cannot be written or
+    /// synced (`Io`), the transaction may then be visible until the store is opened again; all
+    /// later writes are `Closed`, and opening decides whether it happened.
     ///
     /// # Errors
     /// `Conflict`: begin again. `Full`, `Closed`, `Io`.

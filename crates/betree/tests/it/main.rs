@@ -13,4 +13,5 @@ mod isolation;
 mod many_trees;
 mod model;
 mod queue;
+mod refused;
 mod snapshot_age;
