@@ -30,6 +30,19 @@ fn acknowledged_writes_are_there_once() {
     assert!(3 <= summary.built, "{summary}");
 }
 
+/// The same on an engine with one writer and without a log, in a few seconds.
+#[test]
+fn acknowledged_writes_are_there_once_on_lmdb() {
+    let directory = tempfile::tempdir().unwrap();
+    let config = config("lmdb", 15, 6, directory.path());
+    let summary = server::run(&config, &mut |_| ()).unwrap_or_else(|failure| panic!("{failure}"));
+    println!("{summary}");
+    assert!(3 <= summary.kills(), "{summary}");
+    assert!(4 <= summary.checks, "{summary}");
+    assert!(20 <= summary.acked, "{summary}");
+    assert!(2 <= summary.transactions, "{summary}");
+}
+
 #[test]
 fn transactions_on_lists_keep_snapshot_isolation_over_kills() {
     let directory = tempfile::tempdir().unwrap();
@@ -41,6 +54,18 @@ fn transactions_on_lists_keep_snapshot_isolation_over_kills() {
         "{lists}"
     );
     assert!(1 <= lists.kills && 200 <= lists.edges, "{lists}");
+}
+
+#[test]
+fn transactions_on_lists_keep_snapshot_isolation_on_lmdb() {
+    let directory = tempfile::tempdir().unwrap();
+    let config = config("lmdb", 17, 0, directory.path());
+    let lists = append::run(&config, 200, &mut |_| ()).unwrap_or_else(|f| panic!("{f}"));
+    println!("{lists}");
+    assert!(
+        200 <= lists.transactions && 50 <= lists.committed,
+        "{lists}"
+    );
 }
 
 /// What a run says that must not pass. It ends when the cheat is caught.
