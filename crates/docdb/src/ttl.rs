@@ -1,8 +1,8 @@
 //! Documents that expire.
 //!
 //! A pass looks at every TTL index and deletes, through the ordinary path, the documents whose date
-//! is older than the index allows: in batches, so that ingest goes on between them. Documents that an
-//! open transaction has written are left to the next pass.
+//! is older than the index allows: in batches, so that ingest goes on between them. Documents that
+//! an open transaction has written are left to the next pass.
 
 use std::sync::{Arc, Weak};
 use std::time::Duration;

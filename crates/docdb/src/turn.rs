@@ -1,8 +1,8 @@
 //! The turn to write, for engines with one writer at a time.
 //!
 //! Such an engine lets whoever wants to write wait for the transaction that is open, however long
-//! that is, and a multi-document transaction that has written is open between its statements. Here the wait ends
-//! with the operation, and the engine's own is over at once.
+//! that is, and a multi-document transaction that has written is open between its statements. Here
+//! the wait ends with the operation, and the engine's own is over at once.
 //!
 //! - U1. With an engine of one writer, whoever begins a transaction that writes, or makes or drops
 //!   a tree, has the turn. With others everybody has it.

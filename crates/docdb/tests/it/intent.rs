@@ -109,7 +109,7 @@ const WRITES: [(&str, Write); 10] = [
     }),
 ];
 
-/// Documents 0 to 4 with a unique key, and a transaction that has changed 0, inserted 9, and removed
+/// Documents 0 to 4 with a unique key, and a transaction that has changed 0, inserted 9 and removed
 /// 2.
 fn open(lab: &Lab, number: i64) {
     if number == 1 {
