@@ -108,7 +108,7 @@ impl Store {
         let aggregate = of_find(request)?;
         let mut batch = self.aggregate(op, ns, &aggregate)?;
         if request.single_batch && batch.id != 0 {
-            self.kill_cursors(op, ns, &[batch.id]);
+            self.end_cursor(batch.id);
             batch.id = 0;
         }
         Ok(batch)

@@ -1,5 +1,6 @@
 //! An open cursor, and all of them.
 
+use std::any::Any;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -141,9 +142,27 @@ impl Cursors {
 }
 
 impl Store {
-    /// `killCursors`.
-    pub fn kill_cursors(&self, op: &Op<'_>, ns: &Namespace, ids: &[i64]) -> Killed {
-        self.cursors().registry.kill(ns, op.user.as_deref(), ids)
+    /// `killCursors`: end the cursors `ids` that `may` accepts, given their namespace and owner.
+    pub fn kill_cursors(&self, ids: &[i64], may: &dyn Fn(&Namespace, &Owner) -> bool) -> Killed {
+        self.cursors().registry.kill(ids, may)
+    }
+
+    /// End a cursor that the caller has opened itself.
+    pub fn end_cursor(&self, id: i64) {
+        self.cursors().registry.kill(&[id], &|_, _| true);
+    }
+
+    /// What the user of a cursor must be allowed to do for each further batch, if that was told
+    /// (see [`Origin::needs`]).
+    #[must_use]
+    pub fn cursor_needs(&self, id: i64) -> Option<Arc<dyn Any + Send + Sync>> {
+        self.cursors().registry.needs(id)
+    }
+
+    /// The namespace and the owner of a cursor.
+    #[must_use]
+    pub fn cursor_owner(&self, id: i64) -> Option<(Namespace, Owner)> {
+        self.cursors().registry.owner(id)
     }
 
     /// The time of the held snapshot that a cursor reads, if it does: go on with it by

@@ -5,6 +5,7 @@
 //!     the cursor back drops it.
 //! R3: nothing is dropped while the lock is held, since a cursor may own files.
 
+use std::any::Any;
 use std::collections::HashMap;
 use std::mem;
 use std::sync::Arc;
@@ -31,12 +32,22 @@ pub struct Owner {
 }
 
 /// What a cursor was opened by, for whoever wants to know what goes on.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone)]
 pub struct Origin {
     /// The command, as it may be shown.
     pub command: Document,
     /// Its plan, as [`crate::Examined::plans`] has it.
     pub plan: Option<String>,
+    /// What the user must be allowed to do for each further batch. Kept for the layer above, which
+    /// checks it; storage does not look at it.
+    pub needs: Option<Arc<dyn Any + Send + Sync>>,
+}
+
+impl PartialEq for Origin {
+    /// By what is shown.
+    fn eq(&self, other: &Origin) -> bool {
+        self.command == other.command && self.plan == other.plan
+    }
 }
 
 /// What a cursor is registered with.
@@ -221,23 +232,34 @@ impl<T> Registry<T> {
             .filter(|_| registration.owner == *owner)
     }
 
-    /// End the cursors `ids` of `namespace`.
-    pub(crate) fn kill(&self, namespace: &Namespace, user: Option<&str>, ids: &[i64]) -> Killed {
+    /// What the user of a cursor must be allowed to do, once that is told.
+    pub(crate) fn needs(&self, id: i64) -> Option<Arc<dyn Any + Send + Sync>> {
+        let state = self.state.lock();
+        let origin = state.entries.get(&id)?.registration.origin.as_ref()?;
+        origin.needs.clone()
+    }
+
+    /// The namespace and the owner of a cursor.
+    pub(crate) fn owner(&self, id: i64) -> Option<(Namespace, Owner)> {
+        let state = self.state.lock();
+        let registration = &state.entries.get(&id)?.registration;
+        Some((registration.namespace.clone(), registration.owner.clone()))
+    }
+
+    /// End the cursors `ids` that `may` accepts.
+    pub(crate) fn kill(&self, ids: &[i64], may: &dyn Fn(&Namespace, &Owner) -> bool) -> Killed {
         let mut answer = Killed::default();
         let mut ended = Vec::new();
         let mut state = self.state.lock();
         for &id in ids {
             match state.entries.get(&id) {
-                Some(entry) if entry.registration.namespace != *namespace => {
-                    answer.not_found.push(id);
-                }
-                Some(entry) if entry.registration.owner.user.as_deref() != user => {
-                    answer.alive.push(id);
-                }
-                Some(_) => {
+                Some(Entry { registration, .. })
+                    if may(&registration.namespace, &registration.owner) =>
+                {
                     ended.extend(remove(&mut state, id));
                     answer.killed.push(id);
                 }
+                Some(_) => answer.alive.push(id),
                 None => answer.not_found.push(id),
             }
         }
@@ -468,10 +490,10 @@ mod tests {
         let (registry, token, id, now) = setup();
         let ns = Namespace::parse("db.c").unwrap();
         let lease = registry.lease(id, &ns, &Owner::default()).unwrap();
-        let other = Namespace::parse("db.d").unwrap();
-        assert_eq!(registry.kill(&other, None, &[id]).not_found, [id]);
-        assert_eq!(registry.kill(&ns, Some("eve"), &[id]).alive, [id]);
-        let killed = registry.kill(&ns, None, &[id, 5]);
+        assert_eq!(registry.owner(id), Some((ns.clone(), Owner::default())));
+        assert_eq!(registry.owner(5), None);
+        assert_eq!(registry.kill(&[id], &|_, _| false).alive, [id]);
+        let killed = registry.kill(&[id, 5], &|of, _| *of == ns);
         assert_eq!((killed.killed, killed.not_found), (vec![id], vec![5]));
         assert!(lease.killed().load(Ordering::Relaxed));
         lease.give_back(now, None);
@@ -516,6 +538,7 @@ mod tests {
         let origin = Arc::new(Origin {
             command: bson::doc! { "find": "c" },
             plan: None,
+            needs: None,
         });
         registry.set_origin(id, Arc::clone(&origin));
         assert_eq!(registry.idle(now)[0].origin.as_ref(), Some(&origin));

@@ -197,7 +197,9 @@ fn killed_cursors_are_gone() {
         };
         let batch = find(lab, &request);
         assert!(batch.documents.is_empty());
-        let killed = lab.store.kill_cursors(&op(), &ns("c"), &[batch.id, 7]);
+        let killed = lab
+            .store
+            .kill_cursors(&[batch.id, 7], &|of, _| *of == ns("c"));
         assert_eq!((killed.killed, killed.not_found), (vec![batch.id], vec![7]));
         assert_eq!(lab.more(&batch, 1).unwrap_err().code.0, 43);
     });

@@ -54,7 +54,7 @@ fn scan(
         while let Some(batch) = next {
             for document in &batch.documents {
                 if !visit(document) {
-                    store.kill_cursors(op, &batch.ns, &[batch.id]);
+                    store.end_cursor(batch.id);
                     return Ok(());
                 }
             }

@@ -1,12 +1,16 @@
 //! `getMore` and `killCursors`, and how every cursor is answered.
 
+use std::any::Any;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use docdb::{Batch, GetMore, Op, Origin};
+use docdb::{Batch, GetMore, Op, Origin, Owner};
 use query::{Code, Error, Namespace, Result};
 use wire::Builder;
 
 use super::find::cursor_id;
+use crate::auth::is_allowed;
+use crate::auth::privilege::Wanted;
 use crate::dispatch::arguments::type_name;
 use crate::dispatch::row::{ABANDON, API, Lane, Privilege, Row, TRANSACTION};
 use crate::dispatch::{Call, Request, slow};
@@ -23,7 +27,7 @@ pub(super) const ROWS: &[Row] = &[
             "term",
             "lastKnownCommittedOpTime",
         ],
-        // A cursor belongs to whoever opened it.
+        // What a cursor needs is kept with it.
         ..Row::new("getMore", get_more, "Fetch the next batch of a cursor")
     },
     Row {
@@ -64,6 +68,10 @@ fn opened(request: &Call<'_>, batch: &Batch) {
         let origin = Origin {
             command: slow::shown(request),
             plan: request.examined.plans(),
+            needs: request.needs.get().map(|needs| {
+                let needs: Arc<dyn Any + Send + Sync> = Arc::clone(needs) as _;
+                needs
+            }),
         };
         request.server.store.set_cursor_origin(batch.id, origin);
     }
@@ -96,6 +104,33 @@ fn namespace(request: &Request, collection: &str) -> Result<Namespace> {
     Namespace::new(request.database(), collection)
 }
 
+/// Check that the user of a cursor is still allowed what it was opened for.
+///
+/// # Errors
+/// `Unauthorized`. A cursor of another user is refused where it is used.
+fn check_needs(request: &Request, id: i64) -> Result<()> {
+    let store = &request.server.store;
+    if !request.server.config.authorization {
+        return Ok(());
+    }
+    let own = |owner: &Owner| owner.user == request.user();
+    if !store.cursor_owner(id).is_some_and(|(_, owner)| own(&owner)) {
+        return Ok(());
+    }
+    let needs = store.cursor_needs(id);
+    let needs = needs
+        .as_deref()
+        .and_then(|n| n.downcast_ref::<Vec<Wanted>>());
+    // A cursor without is one that a command uses for itself.
+    match needs.is_some_and(|needs| needs.iter().all(|wanted| is_allowed(request, wanted))) {
+        true => Ok(()),
+        false => {
+            let message = format!("not authorized for getMore with cursor id {id}");
+            Err(Error::new(Code::UNAUTHORIZED, message))
+        }
+    }
+}
+
 fn get_more(request: &Call<'_>, reply: &mut Builder) -> Result<()> {
     request.server.metrics.ops.getmore.one();
     let target = request.target()?;
@@ -105,6 +140,7 @@ fn get_more(request: &Call<'_>, reply: &mut Builder) -> Result<()> {
             "BSON field 'getMore.getMore' is the wrong type '{found}', expected type 'long'"
         )));
     };
+    check_needs(request, id)?;
     let arguments = request.arguments()?;
     let wanted = GetMore {
         id,
@@ -138,6 +174,16 @@ fn get_more(request: &Call<'_>, reply: &mut Builder) -> Result<()> {
     Ok(())
 }
 
+/// Whether a client may end a cursor on `ns`, whatever namespace the command names: its own, or any
+/// with the privilege to.
+fn may_kill(request: &Request, ns: &Namespace, owner: &Owner) -> bool {
+    let action = "killAnyCursor";
+    let on = Wanted::Collection(ns.db.clone(), ns.coll.clone(), action);
+    owner.user == request.user()
+        || is_allowed(request, &Wanted::Cluster(action))
+        || is_allowed(request, &on)
+}
+
 fn kill_cursors(request: &Call<'_>, reply: &mut Builder) -> Result<()> {
     let Some(collection) = request.target()?.as_str() else {
         let message = "BSON field 'killCursors.killCursors' is the wrong type, expected 'string'";
@@ -158,7 +204,15 @@ fn kill_cursors(request: &Call<'_>, reply: &mut Builder) -> Result<()> {
         let message = "Must specify at least one cursor id in: killCursors";
         return Err(Error::bad_value(message));
     }
-    let killed = request.server.store.kill_cursors(request.op(), &ns, &ids);
+    let store = &request.server.store;
+    let owned = ids.iter().filter_map(|id| store.cursor_owner(*id));
+    for (of, owner) in owned {
+        if !may_kill(request, &of, &owner) {
+            let message = format!("not authorized to kill cursors on {ns}");
+            return Err(Error::new(Code::UNAUTHORIZED, message));
+        }
+    }
+    let killed = store.kill_cursors(&ids, &|of, owner| may_kill(request, of, owner));
     for (name, ids) in [
         ("cursorsKilled", &killed.killed),
         ("cursorsNotFound", &killed.not_found),

@@ -19,6 +19,7 @@ mod foreign;
 mod greeting;
 mod hostile;
 mod maintenance;
+mod privileges;
 mod prometheus;
 mod protocol;
 mod roles;

@@ -1,0 +1,161 @@
+//! Privileges over time, and where what is checked could differ from what is done.
+
+use bson::{Bson, doc};
+
+use crate::auth::{as_user, guarded};
+use crate::client::Client;
+
+const UNAUTHORIZED: i32 = 13;
+
+/// A cursor goes on only as long as its user may do what it was opened by.
+#[test]
+fn a_cursor_asks_for_its_privileges_again() {
+    let site = guarded();
+    let mut root = as_user(&site, "admin", "root");
+    let documents = [doc! {"_id": 2}, doc! {"_id": 3}];
+    root.ok("test", doc! {"insert": "c", "documents": &documents});
+    root.ok("test", doc! {"insert": "d", "documents": &documents});
+    let index = doc! {"key": {"a": 1}, "name": "a"};
+    root.ok("test", doc! {"createIndexes": "c", "indexes": [index]});
+    let small = doc! {"batchSize": 1};
+    let union = [doc! {"$unionWith": "d"}];
+    let mut user = as_user(&site, "test", "reader");
+    for command in [
+        doc! {"find": "c", "batchSize": 1},
+        doc! {"find": "c", "batchSize": 0},
+        doc! {"aggregate": "c", "pipeline": &union, "cursor": &small},
+        doc! {"listCollections": 1, "cursor": &small},
+        doc! {"listIndexes": "c", "cursor": &small},
+    ] {
+        let reply = user.ok("test", command.clone());
+        let cursor = reply.get_document("cursor").unwrap();
+        let id = cursor.get_i64("id").unwrap();
+        assert_ne!(id, 0, "{command}");
+        let collection = cursor.get_str("ns").unwrap().split_once('.').unwrap().1;
+        let more = doc! {"getMore": id, "collection": collection, "batchSize": 1};
+        let roles = |change: &str| doc! {change: "reader", "roles": ["read"]};
+        root.ok("test", roles("revokeRolesFromUser"));
+        let (code, message) = user.fails("test", more.clone());
+        assert_eq!(code, UNAUTHORIZED, "{command}: {message}");
+        assert_eq!(
+            message,
+            format!("not authorized for getMore with cursor id {id}")
+        );
+        // Less than before is enough, if it is what the cursor needs.
+        root.ok("test", roles("grantRolesToUser"));
+        user.ok("test", more);
+    }
+    // A union needs both collections.
+    let on = |collection: &str| {
+        let resource = doc! {"db": "test", "collection": collection};
+        doc! {"resource": resource, "actions": ["find"]}
+    };
+    let both = [on("c"), on("d")];
+    root.ok(
+        "test",
+        doc! {"createRole": "both", "privileges": &both, "roles": []},
+    );
+    root.ok("test", doc! {"updateUser": "reader", "roles": ["both"]});
+    let aggregate = doc! {"aggregate": "c", "pipeline": &union, "cursor": &small};
+    let reply = user.ok("test", aggregate);
+    let id = reply.get_document("cursor").unwrap().get_i64("id").unwrap();
+    let more = doc! {"getMore": id, "collection": "c", "batchSize": 1};
+    user.ok("test", more.clone());
+    root.ok(
+        "test",
+        doc! {"revokePrivilegesFromRole": "both", "privileges": [on("d")]},
+    );
+    assert_eq!(user.fails("test", more).0, UNAUTHORIZED);
+}
+
+/// A cursor is ended by its number: its user, or who may end any, whatever namespace is named.
+#[test]
+fn cursors_are_ended_by_their_users_whatever_the_namespace() {
+    let site = guarded();
+    let mut root = as_user(&site, "admin", "root");
+    let documents = [doc! {"_id": 2}, doc! {"_id": 3}];
+    root.ok("test", doc! {"insert": "c", "documents": &documents});
+    let opened = |client: &mut Client| {
+        let reply = client.ok("test", doc! {"find": "c", "batchSize": 1});
+        reply.get_document("cursor").unwrap().get_i64("id").unwrap()
+    };
+    let kill = |id: i64| doc! {"killCursors": "elsewhere", "cursors": [id, 7_i64]};
+    let mut reader = as_user(&site, "test", "reader");
+    let mut writer = as_user(&site, "test", "writer");
+    let id = opened(&mut reader);
+    assert_eq!(writer.fails("test", kill(id)).0, UNAUTHORIZED);
+    let gone = |client: &mut Client, id: i64, database: &str| {
+        let reply = client.ok(database, kill(id));
+        let killed = reply.get_array("cursorsKilled").unwrap();
+        assert_eq!(killed, &[Bson::from(id)], "{reply}");
+        let unknown = reply.get_array("cursorsNotFound").unwrap();
+        assert_eq!(unknown, &[Bson::from(7_i64)], "{reply}");
+        assert!(reply.get_array("cursorsAlive").unwrap().is_empty());
+    };
+    gone(&mut reader, id, "other");
+    let more = doc! {"getMore": id, "collection": "c"};
+    assert_eq!(reader.fails("test", more).0, 43);
+    let id = opened(&mut reader);
+    gone(&mut root, id, "other");
+    // The privilege on the collection is enough.
+    let resource = doc! {"db": "test", "collection": "c"};
+    let privilege = doc! {"resource": resource, "actions": ["killAnyCursor"]};
+    root.ok(
+        "test",
+        doc! {"createRole": "ends", "privileges": [privilege], "roles": []},
+    );
+    root.ok(
+        "test",
+        doc! {"grantRolesToUser": "writer", "roles": ["ends"]},
+    );
+    let id = opened(&mut reader);
+    gone(&mut writer, id, "test");
+}
+
+/// Names that were not the same when they were checked and when they were used.
+#[test]
+fn what_is_checked_is_what_is_written() {
+    let site = guarded();
+    let mut root = as_user(&site, "admin", "root");
+    // Documents that a validator refuses are written only by who may, where they are written.
+    let on = |collection: &str, actions: &[&str]| {
+        let resource = doc! {"db": "test", "collection": collection};
+        doc! {"resource": resource, "actions": actions}
+    };
+    let privileges = [
+        on("c", &["find", "bypassDocumentValidation"]),
+        on("d", &["insert", "update"]),
+        on("e", &["insert", "update", "bypassDocumentValidation"]),
+    ];
+    let role = doc! {"createRole": "partial", "privileges": &privileges, "roles": []};
+    root.ok("test", role);
+    let user = doc! {"createUser": "p", "pwd": "secret", "roles": ["partial"]};
+    root.ok("test", user);
+    let mut user = as_user(&site, "test", "p");
+    let merge = |to: &str| {
+        doc! {"aggregate": "c", "pipeline": [{"$merge": to}], "cursor": {},
+        "bypassDocumentValidation": true}
+    };
+    assert_eq!(user.fails("test", merge("d")).0, UNAUTHORIZED);
+    user.ok("test", merge("e"));
+    let bulk = |ns: &str| {
+        doc! {"bulkWrite": 1, "ops": [{"insert": 0, "document": {}}], "nsInfo": [{"ns": ns}],
+        "bypassDocumentValidation": true}
+    };
+    assert_eq!(user.fails("admin", bulk("test.d")).0, UNAUTHORIZED);
+    user.ok("admin", bulk("test.e"));
+    let apply = |ns: &str, id: i32| {
+        doc! {"applyOps": [{"op": "i", "ns": ns, "o": {"_id": id}}],
+        "bypassDocumentValidation": true}
+    };
+    assert_eq!(user.fails("admin", apply("test.d", 7)).0, UNAUTHORIZED);
+    user.ok("admin", apply("test.e", 7));
+    // One's own credentials are for those who view users.
+    let info = |secret: bool| {
+        let named = doc! {"user": "p", "db": "test"};
+        doc! {"usersInfo": named, "showCredentials": secret}
+    };
+    user.ok("test", info(false));
+    assert_eq!(user.fails("test", info(true)).0, UNAUTHORIZED);
+    root.ok("test", info(true));
+}
