@@ -9,7 +9,7 @@ use std::io::{Read as _, Write as _};
 use crate::decoder::Frame;
 use crate::error::{Error, Result};
 use crate::header::{Header, OpCode, read_i32};
-use crate::limits::{HEADER, MAX_MESSAGE};
+use crate::limits::{HEADER, Limits, MAX_MESSAGE};
 
 /// Bytes between header and payload.
 const HEAD: usize = 9;
@@ -99,8 +99,10 @@ impl Compressor {
             }
             Compressor::Zlib => read_all(flate2::read::ZlibDecoder::new(payload), size, out)?,
             Compressor::Zstd => {
-                let decoder = zstd::stream::read::Decoder::new(payload).map_err(broken)?;
-                read_all(decoder, size, out)?;
+                // In one piece, because a stream allocates the window its frame asks for: up to
+                // 128 MB for a message of a few bytes.
+                let plain = zstd::bulk::decompress(payload, size).map_err(broken)?;
+                out.extend_from_slice(&plain);
             }
         }
         Ok(())
@@ -119,11 +121,31 @@ fn broken(error: impl std::fmt::Display) -> Error {
     Error::Compression(error.to_string())
 }
 
-/// Undo the compression of a message, if it is compressed, and say what it was.
+/// Decompress a message, if it is compressed, with the limits of the protocol.
 ///
 /// # Errors
-/// [`Error::Compression`], [`Error::Malformed`], [`Error::OpCode`].
+/// Those of [`expand_within`].
 pub fn expand(frame: Frame) -> Result<(Frame, Option<Compressor>)> {
+    expand_within(frame, &Limits::PROTOCOL)
+}
+
+/// Bytes a message claims to have when it is expanded; 0 for one that is not compressed.
+#[must_use]
+pub fn claimed(frame: &Frame) -> usize {
+    let size = match frame.header.op_code {
+        OpCode::Compressed => read_i32(&frame.bytes, HEADER.saturating_add(4)),
+        _ => None,
+    };
+    size.and_then(|size| usize::try_from(size).ok())
+        .unwrap_or(0)
+}
+
+/// Decompress a message, if it is compressed. Returns the compressor it came with.
+///
+/// # Errors
+/// [`Error::Compression`], also for a compressor that is not enabled and for a message that would
+/// be longer than allowed; [`Error::Malformed`], [`Error::OpCode`].
+pub fn expand_within(frame: Frame, limits: &Limits<'_>) -> Result<(Frame, Option<Compressor>)> {
     if frame.header.op_code != OpCode::Compressed {
         return Ok((frame, None));
     }
@@ -138,10 +160,15 @@ pub fn expand(frame: Frame) -> Result<(Frame, Option<Compressor>)> {
     if original == OpCode::Compressed {
         return Err(Error::Malformed("a compressed compressed message"));
     }
+    let most = limits.message.min(MAX_MESSAGE);
     let size = read_i32(head, 4).and_then(|size| usize::try_from(size).ok());
-    let size = size.filter(|size| size.saturating_add(HEADER) <= MAX_MESSAGE);
+    let size = size.filter(|size| size.saturating_add(HEADER) <= most);
     let size = size.ok_or_else(|| Error::Compression("the size does not fit".to_owned()))?;
     let compressor = Compressor::of_number(head.last().copied().unwrap_or_default())?;
+    if compressor != Compressor::Noop && !limits.compressors.contains(&compressor) {
+        let name = compressor.name();
+        return Err(Error::Compression(format!("{name} is not enabled")));
+    }
     let header = Header {
         length: size.saturating_add(HEADER),
         op_code: original,

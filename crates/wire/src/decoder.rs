@@ -3,9 +3,9 @@
 //! The usual case, a client that sends one message and waits, costs no copy: the buffer that was
 //! read into becomes the frame.
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::header::Header;
-use crate::limits::HEADER;
+use crate::limits::{HEADER, MAX_MESSAGE};
 
 /// Most bytes of room taken ahead of what has come, so that a peer that only announces a long
 /// message (W2) holds little memory; from there the buffer grows as bytes arrive.
@@ -38,11 +38,22 @@ impl Decoder {
 
     /// The buffer, to append to, with room for what is expected next.
     pub fn room(&mut self) -> &mut Vec<u8> {
+        self.room_ahead(AHEAD)
+    }
+
+    /// As [`Decoder::room`], with room for at most `ahead` more bytes than have arrived.
+    pub fn room_ahead(&mut self, ahead: usize) -> &mut Vec<u8> {
         let missing = match self.header() {
             Some(Ok(header)) => header.length.saturating_sub(self.buffer.len()),
             _ => FIRST,
         };
-        self.buffer.reserve(missing.clamp(FIRST / 4, AHEAD));
+        self.buffer
+            .reserve(missing.clamp(FIRST / 4, ahead.max(FIRST / 4)));
+        &mut self.buffer
+    }
+
+    /// The buffer as it is, to append to after room was made.
+    pub fn buffer(&mut self) -> &mut Vec<u8> {
         &mut self.buffer
     }
 
@@ -57,6 +68,12 @@ impl Decoder {
         self.buffer.len()
     }
 
+    /// Bytes of memory the buffer occupies.
+    #[must_use]
+    pub fn capacity(&self) -> usize {
+        self.buffer.capacity()
+    }
+
     /// Whether bytes of an unfinished message are held.
     #[must_use]
     pub fn is_empty(&self) -> bool {
@@ -68,10 +85,25 @@ impl Decoder {
     /// # Errors
     /// Those of [`Header::decode`]; the stream cannot be followed any further.
     pub fn frame(&mut self) -> Result<Option<Frame>> {
+        self.frame_within(MAX_MESSAGE)
+    }
+
+    /// The next message, if it is whole. One longer than `limit` bytes is refused as soon as its
+    /// header has arrived.
+    ///
+    /// # Errors
+    /// [`Error::Limit`]; those of [`Header::decode`]. The stream cannot be followed any further.
+    pub fn frame_within(&mut self, limit: usize) -> Result<Option<Frame>> {
         let header = match self.header() {
             None => return Ok(None),
             Some(header) => header?,
         };
+        if limit < header.length {
+            return Err(Error::Limit {
+                length: header.length,
+                limit,
+            });
+        }
         if self.buffer.len() < header.length {
             return Ok(None);
         }

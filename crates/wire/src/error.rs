@@ -9,6 +9,14 @@ pub enum Error {
     /// A message shorter than its header or longer than allowed.
     #[error("message length {0} is not between 16 and {MAX_MESSAGE}")]
     Length(i32),
+    /// A message longer than this connection may send now.
+    #[error("message length {length} exceeds the limit of {limit} bytes for this connection")]
+    Limit {
+        /// Bytes of the message.
+        length: usize,
+        /// Bytes allowed.
+        limit: usize,
+    },
     /// An operation this server does not speak.
     #[error("unsupported operation code {0}")]
     OpCode(i32),
@@ -24,6 +32,9 @@ pub enum Error {
     /// More sequences than any command takes.
     #[error("too many document sequences: the limit is {MAX_SEQUENCES}")]
     Sequences,
+    /// More documents in sequences than any command takes.
+    #[error("too many documents in document sequences: the limit is {0}")]
+    Documents(usize),
     /// The same argument twice.
     #[error("Duplicate document sequence: {0}")]
     Duplicate(String),
@@ -51,7 +62,8 @@ impl Error {
     #[must_use]
     pub fn code(&self) -> i32 {
         match self {
-            Error::Length(_) | Error::OpCode(_) | Error::Malformed(_) => 17,
+            Error::Length(_) | Error::Limit { .. } | Error::OpCode(_) | Error::Malformed(_) => 17,
+            Error::Documents(_) => 16,
             Error::Flags(_) => 223,
             Error::Checksum => 50_000,
             Error::Sequences => 233,
@@ -65,7 +77,10 @@ impl Error {
     /// Whether the connection cannot go on: what follows in the stream is not to be trusted.
     #[must_use]
     pub fn closes(&self) -> bool {
-        !matches!(self, Error::Bson { .. } | Error::Depth)
+        !matches!(
+            self,
+            Error::Bson { .. } | Error::Depth | Error::Documents(_)
+        )
     }
 
     /// Whether the peer is told before the connection ends.
@@ -73,7 +88,7 @@ impl Error {
     pub fn answers(&self) -> bool {
         !matches!(
             self,
-            Error::Length(_) | Error::OpCode(_) | Error::Compression(_)
+            Error::Length(_) | Error::Limit { .. } | Error::OpCode(_) | Error::Compression(_)
         )
     }
 }

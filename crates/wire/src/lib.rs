@@ -25,6 +25,7 @@ pub use compress::Compressor;
 pub use decoder::{Decoder, Frame};
 pub use error::{Error, Result};
 pub use header::{Header, OpCode};
+pub use limits::Limits;
 pub use message::{Flags, Message, Sequence};
 pub use query::Query;
 pub use validate::validate;

@@ -11,7 +11,7 @@ use bson::RawDocument;
 use crate::decoder::Frame;
 use crate::error::{Error, Result};
 use crate::header::{Header, read_i32};
-use crate::limits::{HEADER, MAX_IDENTIFIER, MAX_SEQUENCES};
+use crate::limits::{HEADER, MAX_IDENTIFIER, MAX_SEQUENCE_DOCUMENTS, MAX_SEQUENCES};
 use crate::validate::validate;
 
 /// The flags of a message.
@@ -54,12 +54,21 @@ pub struct Message {
 }
 
 impl Message {
-    /// Find and check the parts of a message.
+    /// Find and check the parts of a message, with the limits of the protocol.
+    ///
+    /// # Errors
+    /// Those of [`Message::decode_within`].
+    pub fn decode(frame: Frame) -> Result<Message> {
+        Message::decode_within(frame, MAX_SEQUENCE_DOCUMENTS)
+    }
+
+    /// Find and check the parts of a message whose sequences hold at most `documents` documents
+    /// together.
     ///
     /// # Errors
     /// [`Error::Flags`], [`Error::Checksum`], [`Error::Malformed`], [`Error::Sequences`],
-    /// [`Error::Duplicate`], [`Error::Bson`], [`Error::Depth`].
-    pub fn decode(frame: Frame) -> Result<Message> {
+    /// [`Error::Documents`], [`Error::Duplicate`], [`Error::Bson`], [`Error::Depth`].
+    pub fn decode_within(frame: Frame, documents: usize) -> Result<Message> {
         let Frame { header, bytes } = frame;
         let flags = read_i32(&bytes, HEADER).ok_or(Error::Malformed("no flags"))?;
         let flags = Flags(u32::from_le_bytes(flags.to_le_bytes()));
@@ -76,6 +85,8 @@ impl Message {
             at: HEADER.saturating_add(4),
             body: None,
             sequences: Vec::new(),
+            limit: documents,
+            left: documents,
         };
         while parts.at < end {
             parts.section()?;
@@ -156,6 +167,10 @@ struct Sections<'a> {
     at: usize,
     body: Option<Range<usize>>,
     sequences: Vec<Sequence>,
+    /// Documents that all sequences may hold.
+    limit: usize,
+    /// Documents that further sequences may hold.
+    left: usize,
 }
 
 impl Sections<'_> {
@@ -200,6 +215,8 @@ impl Sections<'_> {
         }
         let mut documents = Vec::new();
         while self.at < end {
+            let left = self.left.checked_sub(1);
+            self.left = left.ok_or(Error::Documents(self.limit))?;
             documents.push(self.document(end)?);
         }
         if self.at != end {

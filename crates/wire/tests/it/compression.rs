@@ -1,8 +1,8 @@
 //! Compressed messages.
 
 use bson::doc;
-use wire::compress::{compress, expand};
-use wire::{Compressor, Error, Message, Parts, encode};
+use wire::compress::{claimed, compress, expand, expand_within};
+use wire::{Compressor, Error, Limits, Message, Parts, encode};
 
 use crate::{frame, raw};
 
@@ -51,6 +51,43 @@ fn a_wrong_size_is_refused() {
             );
         }
     }
+}
+
+#[test]
+fn a_lower_limit_and_a_disabled_compressor_refuse_before_expanding() {
+    let length = plain().len();
+    for compressor in EVERY {
+        let squeezed = compress(&plain(), compressor).unwrap();
+        assert_eq!(claimed(&frame(&squeezed)) + 16, length);
+        let exact = Limits {
+            message: length,
+            ..Limits::PROTOCOL
+        };
+        expand_within(frame(&squeezed), &exact).unwrap();
+        let short = Limits {
+            message: length - 1,
+            ..Limits::PROTOCOL
+        };
+        let none = Limits {
+            compressors: &[],
+            ..Limits::PROTOCOL
+        };
+        // The payload is cut off: whoever looks at it reports another error.
+        let mut headed = squeezed[..25].to_vec();
+        headed[0..4].copy_from_slice(&25_i32.to_le_bytes());
+        let headed = frame(&headed);
+        let refused = |limits| {
+            expand_within(headed.clone(), limits)
+                .unwrap_err()
+                .to_string()
+        };
+        assert!(refused(&short).ends_with("the size does not fit"));
+        if compressor != Compressor::Noop {
+            let name = compressor.name();
+            assert!(refused(&none).ends_with(&format!("{name} is not enabled")));
+        }
+    }
+    assert_eq!(claimed(&frame(&plain())), 0);
 }
 
 #[test]

@@ -135,6 +135,39 @@ fn an_announced_length_takes_little_memory() {
 }
 
 #[test]
+fn a_message_over_the_limit_of_its_connection_is_refused_by_its_header() {
+    let mut decoder = Decoder::new();
+    let header = Header {
+        length: 101,
+        request_id: 1,
+        response_to: 0,
+        op_code: OpCode::Message,
+    };
+    decoder.push(&header.encode());
+    assert_eq!(decoder.frame_within(101), Ok(None));
+    assert!(decoder.room_ahead(1_024).capacity() < 4_096);
+    let error = Error::Limit {
+        length: 101,
+        limit: 100,
+    };
+    assert!(error.closes() && !error.answers());
+    assert_eq!(decoder.frame_within(100), Err(error));
+}
+
+#[test]
+fn sequences_hold_a_limited_number_of_documents_together() {
+    let body = raw(&doc! {"insert": "c", "$db": "test"});
+    let one = raw(&doc! {});
+    let two: &[&bson::RawDocument] = &[&one, &one];
+    let bytes = encode(parts(0), &body, &[("a", two), ("b", two)]);
+    let decoded = Message::decode_within(frame(&bytes), 4).unwrap();
+    assert_eq!(decoded.sequence("b").unwrap().len(), 2);
+    let error = Message::decode_within(frame(&bytes), 3).unwrap_err();
+    assert_eq!(error, Error::Documents(3));
+    assert!(error.answers() && !error.closes());
+}
+
+#[test]
 fn any_cut_of_the_stream_gives_the_same_frames() {
     let stream = [
         insert(0),
