@@ -51,7 +51,7 @@ pub use query::Namespace;
 pub use record::RecordId;
 pub use session::{Held, Names};
 pub use stats::scale_sizes;
-pub use store::{Options, Store, Tuning, WorkFigures};
+pub use store::{ContentVersion, Options, Store, Tuning, WorkFigures};
 pub use work::Work;
 pub use write::{
     Applied, AppliedEntry, AppliedUpdate, DeleteReply, DeleteStatement, FindAndModify,

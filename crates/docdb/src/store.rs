@@ -5,6 +5,7 @@
 //! catalog does not know are left over from a change that did not end, and are dropped at opening.
 
 mod open;
+mod property;
 mod time;
 mod tuning;
 
@@ -27,6 +28,7 @@ use crate::session::{Intents, Moments, Sessions};
 use crate::turn::{Turn, Turns};
 use stdx::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
+pub use property::ContentVersion;
 pub use tuning::Tuning;
 
 /// How a store is opened.

@@ -419,7 +419,12 @@ impl<'s> Work<'s> {
             let Touched { core, delta, .. } = touched;
             core.counts.write(txn.as_mut(), tree, &core.uuid, *delta)?;
         }
-        txn.commit(durability).map_err(error::engine)?;
+        let done = txn.commit(durability).map_err(error::engine);
+        // Also when the commit failed: what an engine has done then is not known.
+        for touched in self.touched.iter().filter(|t| t.wrote) {
+            touched.core.commits.fetch_add(1, Ordering::Release);
+        }
+        done?;
         let written = self.touched.iter().filter(|t| t.wrote);
         self.store.committed(written.map(|t| &*t.core));
         if let Some(changes) = changes {

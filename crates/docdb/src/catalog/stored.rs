@@ -7,6 +7,8 @@
 //! That a part of a path of an indexed field is an array in some document is a key of its own
 //! without a value: `m`, UUID, index (4 bytes), field, part. It is written blindly in the
 //! transaction of the document, so that such documents do not conflict over the catalog.
+//!
+//! Values that the server keeps in its store have the key `p` and their name.
 
 use bson::spec::BinarySubtype;
 use bson::{Binary, Bson, Document, RawDocument, doc};
@@ -40,6 +42,11 @@ pub(crate) struct StoredIndex {
 /// The key of a namespace.
 pub(crate) fn key(ns: &Namespace) -> Vec<u8> {
     format!("c{ns}").into_bytes()
+}
+
+/// The key of a value that the server keeps.
+pub(crate) fn property_key(name: &str) -> Vec<u8> {
+    format!("p{name}").into_bytes()
 }
 
 /// The first key of a collection's multikey bits, and the first key beyond them.

@@ -179,6 +179,7 @@ impl Store {
             latch: Arc::new(Latch::default()),
             dropped: AtomicBool::new(false),
             written: AtomicU64::new(0),
+            commits: AtomicU64::new(0),
             highest_id: Mutex::new(Vec::new()),
             capped: Arc::new(Latch::default()),
         }
