@@ -40,8 +40,23 @@ pub(crate) const END: Duration = Duration::from_millis(4_500);
 /// Lines of the log kept for `getLog`, as MongoDB keeps.
 pub(crate) const LOG_LINES: usize = 1_024;
 
-/// Bytes of a command shown in the log and by `currentOp`.
+/// Bytes of these lines together, as MongoDB keeps.
+pub(crate) const LOG_BYTES: usize = 1 << 20;
+
+/// Bytes of a command shown in the log and by `currentOp`, as text.
 pub(crate) const SHOWN: usize = 10 * 1_024;
+
+/// Bytes of the attributes of one event of the log, as text: a command and what it did.
+pub(crate) const EVENT: usize = 3 * SHOWN;
+
+/// Bytes of one string, binary value or regular expression in the log.
+pub(crate) const SHOWN_VALUE: usize = 1_024;
+
+/// Bytes of one field name in the log: names of collections have at most 255.
+pub(crate) const SHOWN_NAME: usize = 256;
+
+/// Levels of documents and arrays in one another in the log.
+pub(crate) const SHOWN_DEPTH: usize = 20;
 
 /// Bytes of the metadata a client tells of itself.
 pub(crate) const METADATA: usize = 512;

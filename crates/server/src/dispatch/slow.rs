@@ -14,7 +14,8 @@ use wire::Builder;
 use super::arguments::{integer, switch};
 use super::request::Request;
 use super::row::Lane;
-use crate::limits::SHOWN;
+use crate::limits::{SHOWN, SHOWN_NAME, SHOWN_VALUE};
+use crate::state::brief::{Brief, cut};
 use crate::state::clock;
 
 /// Bytes of the profile of a database: as MongoDB's.
@@ -39,29 +40,32 @@ const SECRET_COMMANDS: &[&str] = &[
     "copydbsaslstart",
 ];
 
-/// A command as it may be shown: without secrets, and not longer than a limit.
+/// A command as it may be shown: without secrets, and every part of it cut to a limit.
 pub(crate) fn shown(request: &Request) -> Document {
     let name = request.row.name;
     if SECRET_COMMANDS.contains(&name) {
         return doc! {name: "###"};
     }
     let body = request.body();
-    if body.as_bytes().len() > SHOWN {
-        let first = request
-            .target()
-            .ok()
-            .and_then(|value| Bson::try_from(value).ok());
-        return doc! {
-            request.name.clone(): first.unwrap_or(Bson::Null),
-            "$truncated": format!("{} bytes", body.as_bytes().len()),
-            "$db": request.database(),
-        };
-    }
-    let mut shown = Document::try_from(body).unwrap_or_default();
-    for secret in SECRET {
-        if let Some(value) = shown.get_mut(*secret) {
-            *value = "###".into();
+    let mut brief = Brief::new(SHOWN);
+    let mut shown = Document::new();
+    // The decoder of messages has checked the elements.
+    for (name, value) in body.iter().map_while(Result::ok) {
+        if !brief.has_room() {
+            break;
         }
+        let secret = SECRET.contains(&name.as_str());
+        let name = brief.name(name.as_str());
+        let value = match secret {
+            true => "###".into(),
+            false => brief.value(value, 1),
+        };
+        shown.insert(name, value);
+    }
+    if brief.is_cut() {
+        let bytes = body.as_bytes().len();
+        shown.insert("$truncated", format!("{bytes} bytes"));
+        shown.insert("$db", cut(request.database(), SHOWN_NAME));
     }
     shown
 }
@@ -73,8 +77,11 @@ pub(crate) fn namespace(request: &Request) -> String {
         _ => request.target().ok().and_then(RawBsonRef::as_str),
     };
     match collection {
-        Some(collection) => format!("{}.{collection}", request.database()),
-        None => format!("{}.$cmd", request.database()),
+        Some(collection) => {
+            let collection = cut(collection, SHOWN_NAME);
+            format!("{}.{collection}", cut(request.database(), SHOWN_NAME))
+        }
+        None => format!("{}.$cmd", cut(request.database(), SHOWN_NAME)),
     }
 }
 
@@ -247,7 +254,7 @@ fn originating(entry: &mut Document, request: &Request) {
 }
 
 fn tell(entry: &mut Document, error: &Error) {
-    entry.insert("errMsg", error.message.as_str());
+    entry.insert("errMsg", cut(&error.message, SHOWN_VALUE));
     entry.insert("errName", error.code.name().into_owned());
     entry.insert("errCode", error.code.0);
 }

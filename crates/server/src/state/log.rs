@@ -1,5 +1,8 @@
 //! The log, in the shape of MongoDB's: one JSON document a line, so that its tools read it.
 //!
+//! What clients send may be long; every line is bounded ([`EVENT`]), and so are the lines that are
+//! kept in memory.
+//!
 //! The identifiers are MongoDB's own where an event is one of its; tools find events by them.
 
 use std::collections::VecDeque;
@@ -8,12 +11,13 @@ use std::io::{self, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
-use bson::{Bson, Document};
+use bson::{Bson, Document, RawDocumentBuf, doc};
 use stdx::sync::Mutex;
 
+use super::brief::Brief;
 use super::clock;
 use crate::config::Config;
-use crate::limits::LOG_LINES;
+use crate::limits::{EVENT, LOG_BYTES, LOG_LINES};
 
 /// How bad it is: the letter in the line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -52,6 +56,8 @@ pub(crate) struct Event<'a> {
 struct State {
     file: Option<File>,
     recent: VecDeque<String>,
+    /// Bytes of `recent`.
+    bytes: usize,
     total: i64,
     warnings: VecDeque<String>,
 }
@@ -82,6 +88,7 @@ impl Log {
             state: Mutex::new(State {
                 file,
                 recent: VecDeque::new(),
+                bytes: 0,
                 total: 0,
                 warnings: VecDeque::new(),
             }),
@@ -102,10 +109,7 @@ impl Log {
         if event.severity == Severity::Warning && event.context == "initandlisten" {
             state.warnings.push_back(line.clone());
         }
-        if state.recent.len() >= LOG_LINES {
-            state.recent.pop_front();
-        }
-        state.recent.push_back(line);
+        state.keep(line);
     }
 
     /// Something happened.
@@ -171,6 +175,20 @@ impl Log {
     }
 }
 
+impl State {
+    /// Keep a line for `getLog`, and forget the oldest where there are too many.
+    fn keep(&mut self, line: String) {
+        self.bytes += line.len();
+        self.recent.push_back(line);
+        while LOG_LINES < self.recent.len() || LOG_BYTES < self.bytes {
+            match self.recent.pop_front() {
+                Some(oldest) => self.bytes -= oldest.len(),
+                None => break,
+            }
+        }
+    }
+}
+
 fn open_file(path: &Path, append: bool) -> io::Result<File> {
     let mut options = OpenOptions::new();
     // Log lines hold commands, and so data.
@@ -181,6 +199,14 @@ fn open_file(path: &Path, append: bool) -> io::Result<File> {
         options.truncate(true);
     }
     options.open(path)
+}
+
+/// The attributes of an event, cut to what a line may hold.
+fn brief(attributes: &Document) -> Document {
+    match RawDocumentBuf::try_from(attributes) {
+        Ok(raw) => Brief::new(EVENT).document(&raw, 0),
+        Err(error) => doc! {"unreadable": error.to_string()},
+    }
 }
 
 fn line(event: &Event<'_>) -> String {
@@ -198,7 +224,7 @@ fn line(event: &Event<'_>) -> String {
     );
     if !event.attributes.is_empty() {
         line.push_str(",\"attr\":");
-        line.push_str(&json(Bson::Document(event.attributes.clone())));
+        line.push_str(&json(Bson::Document(brief(&event.attributes))));
     }
     line.push('}');
     line

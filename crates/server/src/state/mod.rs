@@ -1,5 +1,6 @@
 //! What lives as long as the server: counters, clocks, who is connected, what is running.
 
+pub(crate) mod brief;
 pub(crate) mod client;
 pub(crate) mod clients;
 pub(crate) mod clock;
