@@ -64,6 +64,38 @@ pub(crate) const METADATA: usize = 512;
 /// Bytes that may lie unread behind a command in work before reading stops.
 pub(crate) const READ_AHEAD: usize = 64 * 1_024;
 
+/// Bytes of a message of a connection that has not authenticated, where authentication is
+/// required. Greetings and the messages of SCRAM have some hundred bytes; the rest is refused
+/// anyway.
+pub(crate) const GUEST_MESSAGE: usize = 64 * 1_024;
+
+/// Documents in the sequences of such a message. No command that is open to everybody takes any.
+pub(crate) const GUEST_DOCUMENTS: usize = 1_000;
+
+/// Bytes that such a connection may send while its command is in work, and the step by which the
+/// buffer for its messages grows. Drivers send nothing before they have the answer.
+pub(crate) const GUEST_AHEAD: usize = 4 * 1_024;
+
+/// Bytes of such a connection that do not count against [`GUEST_BUDGET`]: the buffer for reading, a
+/// message of 4 KiB, its expanded form and a reply of that length.
+pub(crate) const GUEST_UNCHARGED: usize = 16 * 1_024;
+
+/// Bytes that all connections that have not authenticated may hold together beyond
+/// [`GUEST_UNCHARGED`] each: 500 of the longest messages.
+pub(crate) const GUEST_BUDGET: usize = 32 << 20;
+
+/// Bytes of replies that the system keeps for such a connection before they are sent.
+pub(crate) const GUEST_UNSENT: u32 = 16 * 1_024;
+
+/// Bytes of a greeting that waits for a change of the topology. Those of drivers have 300.
+pub(crate) const WAITING_GREETING: usize = 4 * 1_024;
+
+/// Fields of the document of a command's arguments. No command has a hundred.
+pub(crate) const FIELDS: usize = 1_000;
+
+/// Sessions in one command: drivers end 10,000 at once.
+pub(crate) const SESSIONS: usize = 10_000;
+
 /// Collections whose use is counted: some hundred bytes each.
 pub(crate) const COUNTED: usize = 10_000;
 

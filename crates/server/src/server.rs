@@ -22,6 +22,7 @@ use crate::state::clock::{self, Clock};
 use crate::state::concerns::Concerns;
 use crate::state::failpoint::FailPoints;
 use crate::state::freeze::Freeze;
+use crate::state::guests::Guests;
 use crate::state::log::{Event, Log, Severity};
 use crate::state::metrics::Metrics;
 use crate::state::operations::Operations;
@@ -79,6 +80,8 @@ pub(crate) struct Server {
     pub(crate) connections: Arc<Connections>,
     /// Who is connected.
     pub(crate) clients: Clients,
+    /// Those of them that have not authenticated, where they must.
+    pub(crate) guests: Arc<Guests>,
     /// When it started, for measuring.
     pub(crate) started: Instant,
     /// When it started, for showing.
@@ -132,6 +135,8 @@ impl Server {
             writers: Semaphore::new(WRITERS),
             reserved: Semaphore::new(RESERVED),
             clients: Clients::default(),
+            // Half of the connections are left to those that have authenticated.
+            guests: Arc::new(Guests::new((config.max_connections / 2).max(1))),
             connections: Arc::new(Connections::new(config.max_connections)),
             started: stdx::time::now(),
             started_at: clock::now(),

@@ -12,7 +12,8 @@ use wire::{Builder, Compressor, limits as wire_limits};
 use crate::auth::{Conversation, x509};
 use crate::dispatch::row::{API, LOOSE, Privilege, Row};
 use crate::dispatch::{Arguments, Call, Request};
-use crate::limits::{AWAIT_MAX, METADATA, SESSION_MINUTES};
+use crate::limits::{AWAIT_MAX, METADATA, SESSION_MINUTES, WAITING_GREETING};
+use crate::server::Server;
 use crate::state::clock;
 use crate::version::WIRE;
 
@@ -40,8 +41,8 @@ pub(crate) struct Awaited {
 
 impl Awaited {
     /// Wait for the change, the time, or the end of the server.
-    pub(crate) async fn wait(mut self, request: &Request) {
-        let mut stopping = request.server.stopping();
+    pub(crate) async fn wait(mut self, server: &Server) {
+        let mut stopping = server.stopping();
         tokio::select! {
             _ = self.changes.wait_for(|counter| *counter != self.known) => {}
             _ = stopping.wait_for(|stopping| *stopping) => {}
@@ -54,7 +55,8 @@ impl Awaited {
 /// stream of replies; the first one is told in the greeting.
 ///
 /// # Errors
-/// When only one of the two arguments is there, or they are no numbers.
+/// When only one of the two arguments is there, or they are no numbers; a greeting that waits and
+/// is longer than [`WAITING_GREETING`].
 pub(crate) fn awaited(request: &Request, seen: Option<i64>) -> Result<Option<Awaited>> {
     let arguments = request.arguments()?;
     let version = arguments.document("topologyVersion")?;
@@ -71,6 +73,13 @@ pub(crate) fn awaited(request: &Request, seen: Option<i64>) -> Result<Option<Awa
             return Err(Error::location(31_368, message));
         }
     };
+    let size = request.message.size();
+    if WAITING_GREETING < size {
+        let message = format!(
+            "A greeting that waits has at most {WAITING_GREETING} bytes; this one has {size}"
+        );
+        return Err(Error::bad_value(message));
+    }
     let (process, counter) = topology_version(version)?;
     let topology = &request.server.topology;
     let ours = topology.counter();

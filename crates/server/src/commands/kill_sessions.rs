@@ -10,12 +10,14 @@ use docdb::SessionId;
 use query::{Code, Error, Result};
 use wire::Builder;
 
+use super::session::too_many;
 use crate::auth::is_allowed;
 use crate::auth::privilege::Wanted;
 use crate::dispatch::generic::session;
 use crate::dispatch::request::{NOBODY, digest};
 use crate::dispatch::row::{ADMIN, LOOSE, Lane, Privilege, Row};
 use crate::dispatch::{Arguments, Call};
+use crate::limits::SESSIONS;
 
 pub(super) const ROWS: &[Row] = &[
     Row {
@@ -82,7 +84,11 @@ fn listed<'a>(request: &'a Call<'_>) -> Result<Vec<&'a RawDocument>> {
     let name = request.row.name;
     let arguments = request.arguments()?;
     arguments.need_array(name)?;
-    Ok(arguments.documents(name)?.unwrap_or_default())
+    let listed = arguments.documents(name)?.unwrap_or_default();
+    match listed.len() <= SESSIONS {
+        true => Ok(listed),
+        false => Err(too_many(name)),
+    }
 }
 
 /// The digest of an owner in a field, if it is there.

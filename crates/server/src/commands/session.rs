@@ -1,5 +1,7 @@
 //! Sessions: begun, refreshed, ended by their clients.
 
+use std::collections::HashSet;
+
 use bson::{Binary, Bson, RawBsonRef, doc};
 use docdb::SessionId;
 use query::{Error, Result};
@@ -8,7 +10,7 @@ use wire::Builder;
 use crate::dispatch::Call;
 use crate::dispatch::generic::session;
 use crate::dispatch::row::{API, Lane, Privilege, Row};
-use crate::limits::SESSION_MINUTES;
+use crate::limits::{SESSION_MINUTES, SESSIONS};
 
 pub(super) const ROWS: &[Row] = &[
     Row {
@@ -45,12 +47,20 @@ fn listed(request: &Call<'_>) -> Result<Vec<SessionId>> {
     let mut ids = Vec::new();
     for session_id in list {
         let session_id = session_id?;
+        if SESSIONS <= ids.len() {
+            return Err(too_many(&request.name));
+        }
         let document = session_id
             .as_document()
             .ok_or_else(|| Error::type_mismatch("a session is named by a document"))?;
         ids.push(id_of(request, session(document)?));
     }
     Ok(ids)
+}
+
+/// A command lists more sessions than one may.
+pub(super) fn too_many(command: &str) -> Error {
+    Error::bad_value(format!("{command} takes at most {SESSIONS} entries"))
 }
 
 fn start(request: &Call<'_>, reply: &mut Builder) -> Result<()> {
@@ -71,7 +81,7 @@ fn refresh(request: &Call<'_>, _: &mut Builder) -> Result<()> {
 
 fn finish(request: &Call<'_>, ids: &[SessionId]) -> Result<()> {
     let store = &request.server.store;
-    let keys: Vec<Vec<u8>> = ids
+    let keys: HashSet<Vec<u8>> = ids
         .iter()
         .map(|id| [&id.id[..], &id.uid[..]].concat())
         .collect();

@@ -7,6 +7,8 @@ use bson::{RawArray, RawBsonRef, RawDocument};
 use query::pipeline::{duplicate, repeated};
 use query::{Code, Error, Result};
 
+use crate::limits::FIELDS;
+
 /// The fields of one document, named in errors after where they stand.
 pub(crate) struct Arguments<'a> {
     place: &'a str,
@@ -69,11 +71,16 @@ impl<'a> Arguments<'a> {
     ///
     /// # Errors
     /// 40413 for a field that is given twice: code that takes the first and code that takes the
-    /// last would see different commands. `InvalidBSON`, which the decoder of messages rules out.
+    /// last would see different commands. `IDLUnknownField` when there are more than [`FIELDS`];
+    /// `InvalidBSON`, which the decoder of messages rules out.
     pub(crate) fn of(place: &'a str, document: &'a RawDocument) -> Result<Arguments<'a>> {
         let mut fields = Vec::with_capacity(16);
         for element in document.iter_elements() {
             let element = element?;
+            if FIELDS <= fields.len() {
+                let message = format!("BSON document '{place}' has more than {FIELDS} fields");
+                return Err(Error::new(Code::IDL_UNKNOWN_FIELD, message));
+            }
             fields.push((element.key().as_str(), element.value()?));
         }
         match repeated(fields.iter().map(|(name, _)| *name)) {

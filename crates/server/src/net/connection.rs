@@ -4,6 +4,9 @@
 //!   ahead, so that a client that hangs up is noticed.
 //! - C2. A client may be silent for as long as it likes, but what it began it goes on with: a
 //!   message that stops in its middle and a reply that is not taken end the connection.
+//! - C3. Where authentication is required, a connection is a guest until it has authenticated: its
+//!   messages are small, it may not send ahead, and all guests share one budget of memory.
+//! - C4. A greeting that waits for a change holds nothing but its own bytes.
 
 use std::future::Future;
 use std::io;
@@ -12,17 +15,21 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use query::{Code, Error};
-use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::sync::Notify;
-use tokio::time::{Instant, sleep_until, timeout};
+use tokio::time::{Instant, sleep_until, timeout, timeout_at};
 use wire::message::Flags;
-use wire::{Builder, Compressor, Decoder, Frame, Header, Message, OpCode, Parts, Query, compress};
+use wire::{
+    Builder, Compressor, Decoder, Frame, Header, Limits, Message, OpCode, Parts, Query, compress,
+};
 
-use crate::commands::hello;
+use super::socket::Socket;
+use crate::commands::hello::{self, Awaited};
 use crate::dispatch::{self, Answer, Refused, Request, row};
-use crate::limits::{PACE, READ_AHEAD};
+use crate::limits::{GUEST_AHEAD, GUEST_DOCUMENTS, GUEST_MESSAGE, GUEST_UNSENT, PACE, READ_AHEAD};
 use crate::server::Server;
 use crate::state::Client;
+use crate::state::guests::Guest;
 
 /// Replies that are never compressed: they carry secrets, and compression tells of what it
 /// compresses by its length; or they come before compression is agreed on.
@@ -53,12 +60,16 @@ struct Connection<S> {
     decoder: Decoder,
     ended: bool,
     sent: i32,
+    /// Its place among the guests, until it has authenticated (C3).
+    guest: Option<Guest>,
+    /// It must leave: nothing more of what it sent is answered.
+    dismissed: bool,
 }
 
 /// Serve a connection to its end.
 pub(crate) async fn serve<S>(server: Arc<Server>, client: Arc<Client>, stream: S, begun: Vec<u8>)
 where
-    S: AsyncRead + AsyncWrite + Unpin,
+    S: Socket,
 {
     let inner = Arc::clone(&server);
     let _listed = inner.clients.begin(&client);
@@ -71,6 +82,8 @@ where
         decoder,
         ended: false,
         sent: 0,
+        guest: None,
+        dismissed: false,
     };
     // How a connection ended interests nobody but its client.
     while let Ok(Some(frame)) = connection.frame().await {
@@ -83,15 +96,82 @@ where
     let _: Result<io::Result<()>, _> = timeout(GOODBYE, connection.stream.shutdown()).await;
 }
 
-impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
+/// Wait until a guest must leave; for ever, where there is none.
+pub(super) async fn dismissed(guest: Option<&Guest>) {
+    match guest {
+        Some(guest) => guest.ended().await,
+        None => std::future::pending().await,
+    }
+}
+
+impl<S: Socket> Connection<S> {
+    /// Become a guest, or be one no longer.
+    fn settle(&mut self) {
+        let is_guest = self.server.config.authorization && !self.client.is_authenticated();
+        match (is_guest, &self.guest) {
+            (true, None) => {
+                self.guest = Some(self.server.guests.admit(&self.client));
+                self.stream.limit_unsent(GUEST_UNSENT);
+            }
+            (false, Some(_)) => {
+                self.guest = None;
+                self.stream.limit_unsent(0);
+            }
+            _ => {}
+        }
+    }
+
+    /// What its messages must keep to now.
+    fn limits(&self) -> Limits<'_> {
+        let compressors = &self.server.config.compressors;
+        match self.guest {
+            Some(_) => Limits {
+                message: GUEST_MESSAGE,
+                documents: GUEST_DOCUMENTS,
+                compressors,
+            },
+            None => Limits {
+                compressors,
+                ..Limits::PROTOCOL
+            },
+        }
+    }
+
+    /// Charge a guest for the memory it holds: the buffer, and `more` bytes.
+    ///
+    /// # Errors
+    /// That guests hold too much memory together; then the connection ends.
+    fn hold(&mut self, more: usize) -> io::Result<()> {
+        let bytes = self.decoder.capacity().saturating_add(more);
+        let held = self.guest.as_mut().is_none_or(|guest| guest.hold(bytes));
+        match held {
+            true => Ok(()),
+            false => Err(io::ErrorKind::OutOfMemory.into()),
+        }
+    }
+
+    /// Make room in the buffer for what comes next.
+    fn make_room(&mut self) {
+        match self.guest {
+            Some(_) => self.decoder.room_ahead(GUEST_AHEAD),
+            None => self.decoder.room(),
+        };
+    }
+
     /// The next message; `None` when the client or the server ends the connection.
     async fn frame(&mut self) -> io::Result<Option<Frame>> {
+        if self.dismissed {
+            return Ok(None);
+        }
+        self.settle();
+        let longest = self.limits().message;
         let stall = self.server.config.stall;
         let mut stopping = self.server.stopping();
         // When the last good piece of an unfinished message was there, and all held by then.
         let mut pace = (Instant::now(), self.decoder.held());
         loop {
-            if let Some(frame) = self.decoder.frame().map_err(io::Error::other)? {
+            let frame = self.decoder.frame_within(longest);
+            if let Some(frame) = frame.map_err(io::Error::other)? {
                 return Ok(Some(frame));
             }
             if self.ended {
@@ -101,9 +181,12 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
                 pace = (Instant::now(), self.decoder.held());
             }
             let begun = pace.1 > 0;
+            self.make_room();
+            self.hold(0)?;
             let read = tokio::select! {
-                read = self.stream.read_buf(self.decoder.room()) => read?,
+                read = self.stream.read_buf(self.decoder.buffer()) => read?,
                 () = sleep_until(pace.0 + stall), if begun => return Ok(None),
+                () = dismissed(self.guest.as_ref()) => return Ok(None),
                 _ = stopping.wait_for(|stopping| *stopping) => return Ok(None),
             };
             self.ended = read == 0;
@@ -113,17 +196,31 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
     /// Wait for something, reading ahead a little. `gone` is called when the client hangs up.
     async fn attend<T>(&mut self, work: impl Future<Output = T>, gone: impl Fn()) -> T {
         let mut work = pin!(work);
-        while !self.ended && self.decoder.held() < READ_AHEAD {
+        let ahead = match self.guest {
+            Some(_) => GUEST_AHEAD,
+            None => READ_AHEAD,
+        };
+        while !self.ended && self.decoder.held() < ahead {
+            self.make_room();
             tokio::select! {
                 biased;
                 done = &mut work => return done,
-                read = self.stream.read_buf(self.decoder.room()) => {
+                read = self.stream.read_buf(self.decoder.buffer()) => {
                     if !read.is_ok_and(|read| read > 0) {
                         self.ended = true;
                         gone();
                     }
                 }
+                () = dismissed(self.guest.as_ref()) => {
+                    (self.ended, self.dismissed) = (true, true);
+                    gone();
+                }
             }
+        }
+        // What a guest sends ahead would wait in the buffers of the system, megabytes of it.
+        if self.guest.is_some() && !self.ended {
+            (self.ended, self.dismissed) = (true, true);
+            gone();
         }
         work.await
     }
@@ -135,7 +232,15 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         metrics.requests.one();
         let came = frame.bytes.len();
         metrics.physical_in.size(came);
-        let (frame, compressor) = compress::expand(frame).map_err(io::Error::other)?;
+        // The message as it came, expanded, and as long a reply.
+        let claimed = compress::claimed(&frame);
+        let held = frame.bytes.capacity().saturating_add(claimed);
+        self.hold(held.saturating_add(came.max(claimed)))?;
+        let limits = self.limits();
+        let documents = limits.documents;
+        let expanded = compress::expand_within(frame, &limits);
+        let (frame, compressor) = expanded.map_err(io::Error::other)?;
+        let metrics = &self.server.metrics;
         if let Some(work) = compressor.and_then(|c| metrics.compression.get(c.name())) {
             work.expanded.add(came, frame.bytes.len());
         }
@@ -145,7 +250,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
             OpCode::Query => {
                 Query::decode(frame).map(|query| (Some(query.namespace), query.message))
             }
-            OpCode::Message => Message::decode(frame).map(|message| (None, message)),
+            OpCode::Message => {
+                Message::decode_within(frame, documents).map(|message| (None, message))
+            }
             OpCode::Reply | OpCode::Compressed => return Ok(Next::End),
         };
         let (namespace, message) = match decoded {
@@ -224,21 +331,13 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         let mut seen = None;
         let mut message = Some(message);
         while let Some(current) = message.take() {
-            let request = match dispatch::prepare(&self.server, &self.client, current, None) {
-                Ok(request) => request,
+            let (request, awaits) = match self.ready(current, seen).await {
+                Ok(ready) => ready,
                 Err(refused) => {
                     let reply = dispatch::refuse(&self.server, &refused);
                     if !silent {
                         self.send(respond_to, reply, 0, compressor).await?;
                     }
-                    return Ok(Next::Go);
-                }
-            };
-            let awaits = match self.await_change(&request, seen).await {
-                Ok(awaits) => awaits,
-                Err(error) => {
-                    let reply = dispatch::refuse(&self.server, &Refused::from(error));
-                    self.send(respond_to, reply, 0, compressor).await?;
                     return Ok(Next::Go);
                 }
             };
@@ -265,25 +364,48 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         Ok(Next::Go)
     }
 
-    /// A greeting may ask to wait for a change. Whether it did.
-    async fn await_change(&mut self, request: &Request, seen: Option<i64>) -> Result<bool, Error> {
-        if request.row.name != "hello" && request.row.name != "isMaster" {
-            return Ok(false);
-        }
-        let Some(awaited) = hello::awaited(request, seen)? else {
-            return Ok(false);
+    /// The request of a message; of a greeting that waits for a change, after the wait. Whether it
+    /// waited.
+    async fn ready(
+        &mut self,
+        message: Message,
+        seen: Option<i64>,
+    ) -> Result<(Arc<Request>, bool), Refused> {
+        let request = dispatch::prepare(&self.server, &self.client, message, None)?;
+        let greets = matches!(request.row.name, "hello" | "isMaster");
+        let awaited = match greets {
+            true => hello::awaited(&request, seen)?,
+            false => None,
         };
+        let Some(awaited) = awaited else {
+            return Ok((request, false));
+        };
+        // A copy as long as the message: the buffer it came in may be longer (C4).
+        let message = request.message.clone();
+        drop(request);
+        // Less than before, so it is granted.
+        let _: io::Result<()> = self.hold(message.size());
+        self.await_change(awaited).await;
+        let request = dispatch::prepare(&self.server, &self.client, message, None)?;
+        Ok((request, true))
+    }
+
+    async fn await_change(&mut self, awaited: Awaited) {
+        // A client that is gone awaits nothing.
+        if self.ended {
+            return;
+        }
+        let server = Arc::clone(&self.server);
         let gone = Notify::new();
         let wait = async {
             tokio::select! {
-                () = awaited.wait(request) => {}
+                () = awaited.wait(&server) => {}
                 () = gone.notified() => {}
             }
         };
-        request.server.metrics.awaiting.one();
+        server.metrics.awaiting.one();
         self.attend(wait, || gone.notify_one()).await;
-        request.server.metrics.awaiting.add(-1);
-        Ok(true)
+        server.metrics.awaiting.add(-1);
     }
 
     async fn work(&mut self, request: Arc<Request>) -> Answer {
@@ -340,11 +462,17 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         self.write(&bytes).await
     }
 
-    /// Write it all, as long as the client takes it.
+    /// Write it all, as long as the client takes it. A guest must take all of it in the time in
+    /// which others must take some of it.
     async fn write(&mut self, mut bytes: &[u8]) -> io::Result<()> {
         let stall = self.server.config.stall;
+        let begun = Instant::now();
         while !bytes.is_empty() {
-            let written = timeout(stall, self.stream.write(bytes)).await??;
+            let since = match self.guest {
+                Some(_) => begun,
+                None => Instant::now(),
+            };
+            let written = timeout_at(since + stall, self.stream.write(bytes)).await??;
             bytes = match bytes.get(written..) {
                 Some(rest) if 0 < written => rest,
                 _ => return Err(io::ErrorKind::WriteZero.into()),

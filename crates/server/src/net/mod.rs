@@ -3,6 +3,7 @@
 mod connection;
 mod listener;
 mod open;
+mod socket;
 mod tls;
 
 pub(crate) use listener::{accept, listen};

@@ -8,10 +8,10 @@ use std::time::Duration;
 use bson::doc;
 use rustix::net::sockopt;
 use tokio::net::TcpStream;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout_at};
 
-use super::connection;
-use super::tls::{First, Prefixed, Tls, first};
+use super::connection::{self, dismissed};
+use super::tls::{First, Tls, first};
 use crate::config::TlsMode;
 use crate::server::{Server, Slot};
 use crate::state::Client;
@@ -75,11 +75,15 @@ async fn told_apart(
         )
     };
     let client = Client::new(slot.id(), peer, stream.local_addr().ok());
+    // One deadline for all of it: a client that sends a byte now and then gains nothing.
+    let deadline = Instant::now() + server.config.stall;
+    let authorization = server.config.authorization;
+    let guest = authorization.then(|| server.guests.admit(&client));
     let mut stopping = server.stopping();
     let told = tokio::select! {
-        // A client that has nothing to say yet may wait: nothing is known to be amiss.
-        told = beginning(server, stream) => told,
+        told = timeout_at(deadline, first(stream)) => told.map_err(late)?,
         _ = stopping.wait_for(|stopping| *stopping) => return Ok(()),
+        () = dismissed(guest.as_ref()) => return Ok(()),
     };
     let (first, stream) = told.map_err(|error| failed(&error))?;
     match first {
@@ -91,14 +95,17 @@ async fn told_apart(
         First::Plain => {
             let client = Arc::new(client);
             let (bytes, stream) = stream.into_parts();
+            drop(guest);
             connection::serve(Arc::clone(server), client, stream, bytes).await;
             Ok(())
         }
         First::Handshake => {
-            let shaken = timeout(server.config.stall, tls.accept(stream))
-                .await
-                .map_err(late)?;
+            let shaken = tokio::select! {
+                shaken = timeout_at(deadline, tls.accept(stream)) => shaken.map_err(late)?,
+                () = dismissed(guest.as_ref()) => return Ok(()),
+            };
             let secured = shaken.map_err(|error| failed(&error))?;
+            drop(guest);
             server.metrics.encrypted.one();
             let client = client.secured(secured.subject);
             let stream = secured.stream;
@@ -106,14 +113,4 @@ async fn told_apart(
             Ok(())
         }
     }
-}
-
-/// The first bytes. Where all connections are encrypted they come at once or not at all.
-async fn beginning(server: &Server, stream: TcpStream) -> io::Result<(First, Prefixed<TcpStream>)> {
-    if server.config.tls.mode != TlsMode::Required {
-        return first(stream).await;
-    }
-    timeout(server.config.stall, first(stream))
-        .await
-        .unwrap_or_else(|_| Err(io::Error::other("the handshake took too long")))
 }

@@ -1,6 +1,6 @@
 //! One connection, as commands see it.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
 use bson::{Bson, RawDocumentBuf};
 use stdx::sync::Mutex;
@@ -84,6 +84,22 @@ impl Client {
             encrypted: true,
             subject,
             ..self
+        }
+    }
+
+    /// Whether it proved to be a user.
+    pub(crate) fn is_authenticated(&self) -> bool {
+        self.state.lock().identity.is_some()
+    }
+
+    /// The address by which it is counted: of IPv6 the network of 64 bits that one customer has.
+    pub(crate) fn source(&self) -> IpAddr {
+        match self.peer.ip().to_canonical() {
+            IpAddr::V6(address) => {
+                let network = address.to_bits() & !u128::from(u64::MAX);
+                IpAddr::V6(Ipv6Addr::from_bits(network))
+            }
+            address @ IpAddr::V4(_) => address,
         }
     }
 

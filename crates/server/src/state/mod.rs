@@ -7,6 +7,7 @@ pub(crate) mod clock;
 pub(crate) mod concerns;
 pub(crate) mod failpoint;
 pub(crate) mod freeze;
+pub(crate) mod guests;
 pub(crate) mod log;
 pub(crate) mod metrics;
 pub(crate) mod operations;

@@ -17,6 +17,7 @@ mod extremes;
 mod faults;
 mod foreign;
 mod greeting;
+mod guests;
 mod hostile;
 mod maintenance;
 mod privileges;

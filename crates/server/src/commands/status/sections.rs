@@ -59,6 +59,14 @@ pub(super) fn connections(server: &Server, reply: &mut Builder) {
         .int("exhaustIsMaster", 0)
         .int("exhaustHello", 0)
         .int("awaitingTopologyChanges", awaiting);
+    let guests = &server.guests;
+    let long = |n: usize| i64::try_from(n).unwrap_or(i64::MAX);
+    reply.open_document("unauthenticated");
+    reply
+        .long("current", long(guests.count()))
+        .long("chargedBytes", long(guests.bytes()))
+        .long("closed", guests.closed.get())
+        .close();
     reply.close();
 }
 

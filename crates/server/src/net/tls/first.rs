@@ -59,6 +59,11 @@ fn tell(bytes: &[u8]) -> First {
 }
 
 impl<S> Prefixed<S> {
+    /// The stream that the rest comes from.
+    pub(crate) fn inner(&self) -> &S {
+        &self.stream
+    }
+
     /// The bytes that were read, and the rest.
     pub(crate) fn into_parts(self) -> (Vec<u8>, S) {
         (self.bytes, self.stream)
