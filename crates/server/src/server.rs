@@ -9,6 +9,7 @@ use docdb::Store;
 use query::meter::Budget;
 use query::{Code, Error, Result};
 use tokio::sync::{Semaphore, watch};
+use zeroize::Zeroizing;
 
 use crate::auth::Users;
 use crate::auth::scram::Mechanism;
@@ -24,6 +25,7 @@ use crate::state::failpoint::FailPoints;
 use crate::state::freeze::Freeze;
 use crate::state::guests::Guests;
 use crate::state::log::{Event, Log, Severity};
+use crate::state::logins::Logins;
 use crate::state::metrics::Metrics;
 use crate::state::operations::Operations;
 use crate::state::parameters::Parameters;
@@ -31,6 +33,9 @@ use crate::state::pool::Pool;
 use crate::state::profiler::Profiler;
 use crate::state::topology::Topology;
 use crate::state::usage::Usages;
+
+/// The name of the store's property that holds [`Server::secret`].
+const SECRET: &str = "scram-decoy-secret";
 
 /// What commands share.
 pub(crate) struct Server {
@@ -40,8 +45,9 @@ pub(crate) struct Server {
     pub(crate) store: Arc<Store>,
     /// The users.
     pub(crate) users: Users,
-    /// Makes salts for users that are not there.
-    pub(crate) secret: Vec<u8>,
+    /// Makes salts for users that do not exist. Kept in the store, so that their salts stay the
+    /// same over restarts as those of users do.
+    pub(crate) secret: Zeroizing<Vec<u8>>,
     /// The log.
     pub(crate) log: Log,
     /// Parameters.
@@ -80,6 +86,8 @@ pub(crate) struct Server {
     pub(crate) connections: Arc<Connections>,
     /// Who is connected.
     pub(crate) clients: Clients,
+    /// Failed logins by address.
+    pub(crate) logins: Logins,
     /// Those of them that have not authenticated, where they must.
     pub(crate) guests: Arc<Guests>,
     /// When it started, for measuring.
@@ -118,7 +126,7 @@ impl Server {
         users.load(&store)?;
         let server = Server {
             users,
-            secret: random(32)?,
+            secret: secret(&store)?,
             parameters: Parameters::new(&config)?,
             memory: Budget::new(0),
             metrics: Metrics::new(commands::names()),
@@ -135,6 +143,7 @@ impl Server {
             writers: Semaphore::new(WRITERS),
             reserved: Semaphore::new(RESERVED),
             clients: Clients::default(),
+            logins: Logins::default(),
             // Half of the connections are left to those that have authenticated.
             guests: Arc::new(Guests::new((config.max_connections / 2).max(1))),
             connections: Arc::new(Connections::new(config.max_connections)),
@@ -256,6 +265,16 @@ impl Server {
         self.topology.changed();
         self.stop.send_replace(true);
     }
+}
+
+/// The secret of a store, made when the store is opened for the first time.
+fn secret(store: &Store) -> Result<Zeroizing<Vec<u8>>> {
+    if let Some(secret) = store.property(SECRET)? {
+        return Ok(Zeroizing::new(secret));
+    }
+    let secret = Zeroizing::new(random(32)?);
+    store.set_property(SECRET, &secret)?;
+    Ok(secret)
 }
 
 /// Say what people should know of the settings.

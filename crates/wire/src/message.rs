@@ -7,6 +7,7 @@
 use std::ops::Range;
 
 use bson::RawDocument;
+use zeroize::Zeroize as _;
 
 use crate::decoder::Frame;
 use crate::error::{Error, Result};
@@ -51,9 +52,24 @@ pub struct Message {
     bytes: Vec<u8>,
     body: Range<usize>,
     sequences: Vec<Sequence>,
+    /// It holds a password or a key.
+    secret: bool,
+}
+
+impl Drop for Message {
+    fn drop(&mut self) {
+        if self.secret {
+            self.bytes.zeroize();
+        }
+    }
 }
 
 impl Message {
+    /// Overwrite its bytes when it is dropped: it holds a password or a key.
+    pub fn set_secret(&mut self) {
+        self.secret = true;
+    }
+
     /// Find and check the parts of a message, with the limits of the protocol.
     ///
     /// # Errors
@@ -100,6 +116,7 @@ impl Message {
             body: body.ok_or(Error::Malformed("no body"))?,
             sequences,
             bytes,
+            secret: false,
         })
     }
 
@@ -111,6 +128,7 @@ impl Message {
             bytes,
             body,
             sequences: Vec::new(),
+            secret: false,
         }
     }
 

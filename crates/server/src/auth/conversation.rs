@@ -59,6 +59,13 @@ fn log(request: &Request, name: &str, database: &str, done: bool) {
         .info("ACCESS", id, &context, message, attributes);
 }
 
+/// Log and count a login that failed.
+fn refuse(request: &Request, name: &str, database: &str) {
+    log(request, name, database, false);
+    let source = request.client.source();
+    request.server.logins.fail(source, stdx::time::now());
+}
+
 impl Conversation {
     /// Begin: `database` is where the user's name belongs.
     ///
@@ -84,10 +91,10 @@ impl Conversation {
         };
         let user = request.server.users.get(database, &first.user);
         let credential = user.as_deref().and_then(|user| user.credential(mechanism));
-        let credential = credential.unwrap_or_else(|| {
-            let rounds = request.server.scram_rounds(mechanism);
-            mechanism.decoy(&request.server.secret, &first.user, rounds)
-        });
+        // Made for users that exist as well, so that both take the same time.
+        let rounds = request.server.scram_rounds(mechanism);
+        let decoy = mechanism.decoy(&request.server.secret, (database, &first.user), rounds);
+        let credential = credential.unwrap_or(decoy);
         let name = first.user.clone();
         let nonce = BASE64.encode(random(24)?);
         let exchange = Exchange::new(mechanism, credential, first, &nonce);
@@ -133,7 +140,7 @@ impl Conversation {
             .get(&conversation.database, &conversation.name);
         let known = done.ok().zip(user);
         let Some((proof, user)) = known else {
-            log(request, &conversation.name, &conversation.database, false);
+            refuse(request, &conversation.name, &conversation.database);
             return Err(failed());
         };
         let identity = Identity::of(&user);
@@ -186,7 +193,7 @@ pub(super) fn accept(request: &Request, identity: Identity) -> Result<()> {
     let (peer, local) = (request.client.peer, request.client.local);
     let permits = |user: Arc<User>| user.restrictions.iter().all(|own| own.permit(peer, local));
     if !user.is_some_and(permits) {
-        log(request, &identity.name, &identity.database, false);
+        refuse(request, &identity.name, &identity.database);
         return Err(failed());
     }
     let mut state = request.client.state.lock();

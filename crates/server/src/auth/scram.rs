@@ -8,9 +8,13 @@ use hmac::{Hmac, KeyInit as _, Mac as _};
 use query::{Code, Error, Result};
 use sha2::Digest as _;
 use subtle::ConstantTimeEq as _;
+use zeroize::{Zeroize as _, Zeroizing};
 
 /// The longest message of a client that is read.
 const LONGEST: usize = 4_096;
+
+/// Bytes that are overwritten when they are dropped.
+pub(crate) type Secret = Zeroizing<Vec<u8>>;
 
 /// A mechanism.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,9 +33,9 @@ pub(crate) struct Credential {
     /// Salt.
     pub(crate) salt: Vec<u8>,
     /// Proves a client.
-    pub(crate) stored_key: Vec<u8>,
+    pub(crate) stored_key: Secret,
     /// Proves the server.
-    pub(crate) server_key: Vec<u8>,
+    pub(crate) server_key: Secret,
 }
 
 impl Mechanism {
@@ -75,38 +79,44 @@ impl Mechanism {
         }
     }
 
-    fn hmac(self, key: &[u8], data: &[u8]) -> Vec<u8> {
+    fn hmac(self, key: &[u8], data: &[u8]) -> Secret {
         const ANY: &str = "HMAC takes keys of any length";
         match self {
             Mechanism::Sha1 => {
                 let mut mac = Hmac::<sha1::Sha1>::new_from_slice(key).expect(ANY);
                 mac.update(data);
-                mac.finalize().into_bytes().to_vec()
+                moved(&mut mac.finalize().into_bytes())
             }
             Mechanism::Sha256 => {
                 let mut mac = Hmac::<sha2::Sha256>::new_from_slice(key).expect(ANY);
                 mac.update(data);
-                mac.finalize().into_bytes().to_vec()
+                moved(&mut mac.finalize().into_bytes())
             }
         }
     }
 
-    fn digest(self, data: &[u8]) -> Vec<u8> {
+    fn digest(self, data: &[u8]) -> Secret {
         match self {
-            Mechanism::Sha1 => sha1::Sha1::digest(data).to_vec(),
-            Mechanism::Sha256 => sha2::Sha256::digest(data).to_vec(),
+            Mechanism::Sha1 => moved(&mut sha1::Sha1::digest(data)),
+            Mechanism::Sha256 => moved(&mut sha2::Sha256::digest(data)),
         }
     }
 
-    fn salted(self, password: &[u8], salt: &[u8], iterations: u32) -> Vec<u8> {
+    fn salted(self, password: &[u8], salt: &[u8], iterations: u32) -> Secret {
+        let bytes = match self {
+            Mechanism::Sha1 => 20,
+            Mechanism::Sha256 => 32,
+        };
+        let mut out = Zeroizing::new(vec![0; bytes]);
         match self {
             Mechanism::Sha1 => {
-                pbkdf2::pbkdf2_hmac_array::<sha1::Sha1, 20>(password, salt, iterations).to_vec()
+                pbkdf2::pbkdf2_hmac::<sha1::Sha1>(password, salt, iterations, &mut out);
             }
             Mechanism::Sha256 => {
-                pbkdf2::pbkdf2_hmac_array::<sha2::Sha256, 32>(password, salt, iterations).to_vec()
+                pbkdf2::pbkdf2_hmac::<sha2::Sha256>(password, salt, iterations, &mut out);
             }
         }
+        out
     }
 
     /// What is stored of a password.
@@ -122,9 +132,12 @@ impl Mechanism {
     ) -> Result<Credential> {
         let password = match self {
             Mechanism::Sha1 => mongo_digest(user, password),
-            Mechanism::Sha256 => stringprep::saslprep(password)
-                .map_err(|_| Error::bad_value("Error preflighting UTF-8 conversion: password"))?
-                .into_owned(),
+            Mechanism::Sha256 => {
+                let prepared = stringprep::saslprep(password).map_err(|_| {
+                    Error::bad_value("Error preflighting UTF-8 conversion: password")
+                })?;
+                Zeroizing::new(prepared.into_owned())
+            }
         };
         Ok(self.keys(password.as_bytes(), salt, iterations))
     }
@@ -139,10 +152,18 @@ impl Mechanism {
         }
     }
 
-    /// A credential of nobody, always the same for a name: nobody has its password.
-    pub(crate) fn decoy(self, secret: &[u8], user: &str, iterations: u32) -> Credential {
-        let mut salt = self.hmac(secret, user.as_bytes());
-        salt.extend(self.hmac(secret, &salt));
+    /// The credential of a user that does not exist: always the same for a database and a name, and
+    /// with a salt like that of a user. No password fits it.
+    pub(crate) fn decoy(
+        self,
+        secret: &[u8],
+        (database, user): (&str, &str),
+        iterations: u32,
+    ) -> Credential {
+        // Neither a database nor a name holds a zero byte.
+        let place = format!("{}\0{database}\0{user}", self.name());
+        let mut salt = self.hmac(secret, place.as_bytes()).to_vec();
+        salt.extend_from_slice(&self.hmac(secret, &salt));
         salt.truncate(self.salt_bytes());
         Credential {
             iterations,
@@ -154,9 +175,24 @@ impl Mechanism {
 }
 
 /// The password as MongoDB digests it before SCRAM-SHA-1.
-fn mongo_digest(user: &str, password: &str) -> String {
-    let digest = md5::Md5::digest(format!("{user}:mongo:{password}").as_bytes());
-    digest.iter().map(|byte| format!("{byte:02x}")).collect()
+fn mongo_digest(user: &str, password: &str) -> Zeroizing<String> {
+    let plain = Zeroizing::new(format!("{user}:mongo:{password}"));
+    let digest = moved(&mut md5::Md5::digest(plain.as_bytes()));
+    // As long as it becomes: a string that grows leaves its beginning behind.
+    let mut hex = Zeroizing::new(String::with_capacity(2 * digest.len()));
+    for byte in digest.iter() {
+        for half in [byte >> 4, byte & 0xF] {
+            hex.extend(char::from_digit(u32::from(half), 16));
+        }
+    }
+    hex
+}
+
+/// Bytes on the heap, in place of those on the stack.
+fn moved(bytes: &mut [u8]) -> Secret {
+    let moved = Zeroizing::new(bytes.to_vec());
+    bytes.zeroize();
+    moved
 }
 
 /// The one error of authentication: it does not tell what was wrong.
@@ -282,13 +318,15 @@ impl Exchange {
         if proof.len() != signature.len() {
             return Err(failed());
         }
-        let key: Vec<u8> = proof.iter().zip(&signature).map(|(a, b)| a ^ b).collect();
-        let known = mechanism.digest(&key).ct_eq(&self.credential.stored_key);
+        let key = proof.iter().zip(signature.iter()).map(|(a, b)| a ^ b);
+        let key: Secret = Zeroizing::new(key.collect());
+        let digest = mechanism.digest(&key);
+        let known = digest.ct_eq(self.credential.stored_key.as_slice());
         if !bool::from(known) || !as_said {
             return Err(failed());
         }
         let proof = mechanism.hmac(&self.credential.server_key, signed.as_bytes());
-        Ok(format!("v={}", BASE64.encode(proof)))
+        Ok(format!("v={}", BASE64.encode(proof.as_slice())))
     }
 }
 
@@ -379,9 +417,22 @@ mod tests {
     #[test]
     fn nobody_is_always_the_same() {
         let mechanism = Mechanism::Sha256;
-        let one = mechanism.decoy(b"secret", "x", 9_000);
-        assert_eq!(one, mechanism.decoy(b"secret", "x", 9_000));
-        assert_ne!(one.salt, mechanism.decoy(b"secret", "y", 9_000).salt);
+        let decoy = |database, user| mechanism.decoy(b"secret", (database, user), 9_000);
+        let one = decoy("a", "x");
+        assert_eq!(one, decoy("a", "x"));
         assert_eq!(one.salt.len(), 28);
+        // Otherwise equal salts tell which names are not those of users.
+        let other = Mechanism::Sha1.decoy(b"secret", ("a", "x"), 9_000);
+        let secret = mechanism.decoy(b"another", ("a", "x"), 9_000);
+        for other in [
+            decoy("a", "y"),
+            decoy("b", "x"),
+            decoy("", "x"),
+            secret,
+            other,
+        ] {
+            let common = one.salt.iter().zip(&other.salt).take_while(|(a, b)| a == b);
+            assert!(common.count() < 8);
+        }
     }
 }

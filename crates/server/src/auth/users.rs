@@ -137,8 +137,8 @@ fn credential(document: &Document) -> Option<Credential> {
     Some(Credential {
         iterations,
         salt: bytes(document, "salt")?,
-        stored_key: bytes(document, "storedKey")?,
-        server_key: bytes(document, "serverKey")?,
+        stored_key: bytes(document, "storedKey")?.into(),
+        server_key: bytes(document, "serverKey")?.into(),
     })
 }
 
@@ -147,8 +147,8 @@ pub(crate) fn stored(credential: &Credential) -> Document {
     doc! {
         "iterationCount": i32::try_from(credential.iterations).unwrap_or(i32::MAX),
         "salt": BASE64.encode(&credential.salt),
-        "storedKey": BASE64.encode(&credential.stored_key),
-        "serverKey": BASE64.encode(&credential.server_key),
+        "storedKey": BASE64.encode(credential.stored_key.as_slice()),
+        "serverKey": BASE64.encode(credential.server_key.as_slice()),
     }
 }
 

@@ -61,6 +61,8 @@ pub(crate) fn authenticate(
         let message = "Failed to authenticate";
         let log = &request.server.log;
         log.info("ACCESS", 5_286_307, &client.name(), message, attributes);
+        let now = stdx::time::now();
+        request.server.logins.fail(client.source(), now);
         failed()
     })?;
     accept(request, Identity::of(&user))?;

@@ -9,6 +9,7 @@ use query::{Code, Error, Result};
 use tokio::sync::watch;
 use wire::{Builder, Compressor, limits as wire_limits};
 
+use crate::auth::scram::Mechanism;
 use crate::auth::{Conversation, x509};
 use crate::dispatch::row::{API, LOOSE, Privilege, Row};
 use crate::dispatch::{Arguments, Call, Request};
@@ -157,16 +158,25 @@ fn hello(request: &Call<'_>, reply: &mut Builder) -> Result<()> {
     Ok(())
 }
 
-/// How a user may authenticate.
+/// How a user may authenticate. A name without a user is answered as one whose user was made
+/// without naming mechanisms: what is said does not tell whether there is a user. Only a user
+/// with fewer mechanisms is told apart, because its driver would choose one it does not have.
 fn mechanisms(request: &Request, name: &str, reply: &mut Builder) {
-    let user = name.split_once('.');
-    let user = user.and_then(|(database, name)| request.server.users.get(database, name));
-    if let Some(user) = user {
-        let known = user.credentials.iter().map(|(kind, _)| kind.name());
-        let parameters = &request.server.parameters;
-        let known = known.filter(|name| parameters.lists("authenticationMechanisms", name));
-        reply.strings("saslSupportedMechs", known);
-    }
+    let Some((database, name)) = name.split_once('.') else {
+        return;
+    };
+    let mut known: Vec<&str> = match request.server.users.get(database, name) {
+        Some(user) => user
+            .credentials
+            .iter()
+            .map(|(kind, _)| kind.name())
+            .collect(),
+        None if database == x509::DATABASE => Vec::new(),
+        None => Mechanism::ALL.map(Mechanism::name).to_vec(),
+    };
+    let parameters = &request.server.parameters;
+    known.retain(|name| parameters.lists("authenticationMechanisms", name));
+    reply.strings("saslSupportedMechs", known);
 }
 
 /// Begin to authenticate within the greeting. What cannot be begun is left out of the reply, and

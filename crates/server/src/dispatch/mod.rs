@@ -17,3 +17,4 @@ pub(crate) use prepare::{Refused, prepare, refuse};
 pub(crate) use request::Request;
 pub(crate) use row::Row;
 pub(crate) use run::{Answer, run, writes};
+pub(crate) use slow::is_secret;

@@ -40,6 +40,16 @@ const SECRET_COMMANDS: &[&str] = &[
     "copydbsaslstart",
 ];
 
+/// Whether a command holds a password or what proves one.
+pub(crate) fn is_secret(body: &RawDocument) -> bool {
+    let mut names = body.iter().map_while(Result::ok).map(|(name, _)| name);
+    let first = names.next().is_some_and(|name| {
+        let row = crate::commands::find(name.as_str());
+        row.is_some_and(|row| SECRET_COMMANDS.contains(&row.name))
+    });
+    first || names.any(|name| SECRET.contains(&name.as_str()))
+}
+
 /// A command as it may be shown: without secrets, and every part of it cut to a limit.
 pub(crate) fn shown(request: &Request) -> Document {
     let name = request.row.name;
@@ -346,4 +356,24 @@ fn write(request: &Request, entry: &Document) -> Result<()> {
     let raw = RawDocumentBuf::try_from(entry)?;
     store.insert(&op, &ns, &[&raw], InsertOptions::default())?;
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_with_passwords_or_proofs_are_secret() {
+        let is_secret = |command: Document| is_secret(&RawDocumentBuf::try_from(&command).unwrap());
+        for name in SECRET_COMMANDS {
+            // Those that do not exist are refused, and hold what they hold.
+            let exists = crate::commands::find(name).is_some();
+            assert_eq!(is_secret(doc! {*name: "x", "a": 1}), exists, "{name}");
+        }
+        assert!(is_secret(doc! {"createUser": "x", "pwd": "secret"}));
+        assert!(is_secret(doc! {"hello": 1, "speculativeAuthenticate": {}}));
+        assert!(!is_secret(doc! {"hello": 1}));
+        assert!(!is_secret(doc! {"insert": "pwd"}));
+        assert!(!is_secret(doc! {}));
+    }
 }

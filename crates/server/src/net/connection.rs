@@ -255,10 +255,13 @@ impl<S: Socket> Connection<S> {
             }
             OpCode::Reply | OpCode::Compressed => return Ok(Next::End),
         };
-        let (namespace, message) = match decoded {
+        let (namespace, mut message) = match decoded {
             Ok(decoded) => decoded,
             Err(error) => return self.refuse_bytes(header, legacy, &error).await,
         };
+        if dispatch::is_secret(message.body()) {
+            message.set_secret();
+        }
         match namespace {
             Some(namespace) => self.legacy(&namespace, message).await,
             None => self.message(message, compressor).await,
@@ -342,6 +345,7 @@ impl<S: Socket> Connection<S> {
                 }
             };
             seen = Some(self.server.topology.counter());
+            self.slow_down(&request).await;
             let compressor = compressor.filter(|_| !PLAIN.contains(&request.row.name));
             let Answer::Reply(reply) = self.work(Arc::clone(&request)).await else {
                 return Ok(Next::End);
@@ -406,6 +410,27 @@ impl<S: Socket> Connection<S> {
         server.metrics.awaiting.one();
         self.attend(wait, || gone.notify_one()).await;
         server.metrics.awaiting.add(-1);
+    }
+
+    /// An attempt to log in waits, where others from its address have failed.
+    async fn slow_down(&mut self, request: &Request) {
+        if !matches!(request.row.name, "saslContinue" | "authenticate") {
+            return;
+        }
+        let server = Arc::clone(&self.server);
+        let delay = server.logins.delay(self.client.source(), stdx::time::now());
+        if delay.is_zero() {
+            return;
+        }
+        server.logins.delayed.one();
+        let gone = Notify::new();
+        let wait = async {
+            tokio::select! {
+                () = tokio::time::sleep(delay) => {}
+                () = gone.notified() => {}
+            }
+        };
+        self.attend(wait, || gone.notify_one()).await;
     }
 
     async fn work(&mut self, request: Arc<Request>) -> Answer {

@@ -9,6 +9,7 @@ pub(crate) mod failpoint;
 pub(crate) mod freeze;
 pub(crate) mod guests;
 pub(crate) mod log;
+pub(crate) mod logins;
 pub(crate) mod metrics;
 pub(crate) mod operations;
 pub(crate) mod own;

@@ -14,7 +14,7 @@ use wire::Parts;
 use crate::client::{Client, Site};
 
 const UNAUTHORIZED: i32 = 13;
-const FAILED: i32 = 18;
+pub(crate) const FAILED: i32 = 18;
 
 fn binary(text: &str) -> Bson {
     Bson::Binary(Binary {
@@ -23,7 +23,7 @@ fn binary(text: &str) -> Bson {
     })
 }
 
-fn text(reply: &Document) -> String {
+pub(crate) fn text(reply: &Document) -> String {
     String::from_utf8(reply.get_binary_generic("payload").unwrap().clone()).unwrap()
 }
 
@@ -48,13 +48,13 @@ fn proof(challenge: &str, user: &str, password: &str) -> String {
     format!("{without},p={}", BASE64.encode(proof))
 }
 
-fn start(user: &str) -> Document {
+pub(crate) fn start(user: &str) -> Document {
     let payload = binary(&format!("n,,n={user},r=nonce"));
     let options = doc! {"skipEmptyExchange": true};
     doc! {"saslStart": 1, "mechanism": "SCRAM-SHA-256", "payload": payload, "options": options}
 }
 
-fn log_in(client: &mut Client, database: &str, user: &str, password: &str) -> Document {
+pub(crate) fn log_in(client: &mut Client, database: &str, user: &str, password: &str) -> Document {
     let challenge = text(&client.ok(database, start(user)));
     let payload = binary(&proof(&challenge, user, password));
     let last = doc! {"saslContinue": 1, "conversationId": 1, "payload": payload};

@@ -19,6 +19,7 @@ mod foreign;
 mod greeting;
 mod guests;
 mod hostile;
+mod logins;
 mod maintenance;
 mod privileges;
 mod prometheus;

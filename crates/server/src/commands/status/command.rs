@@ -75,12 +75,7 @@ fn status(server: &Server, reply: &mut Builder) -> Result<()> {
     sections::network(server, reply);
     sections::counters(server, reply);
     sections::replica_set(server, reply);
-    reply.value(
-        "security",
-        &Bson::Document(doc! {
-            "authentication": {"saslSupportedMechsReceived": 0_i64, "mechanisms": {}},
-        }),
-    );
+    sections::security(server, reply);
     engine::storage(server, reply)?;
     work::transactions(server, reply);
     sections::memory(reply);

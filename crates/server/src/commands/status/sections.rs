@@ -70,6 +70,18 @@ pub(super) fn connections(server: &Server, reply: &mut Builder) {
     reply.close();
 }
 
+/// Logins.
+pub(super) fn security(server: &Server, reply: &mut Builder) {
+    reply.open_document("security");
+    reply.open_document("authentication");
+    reply
+        .long("saslSupportedMechsReceived", 0)
+        .long("failed", server.logins.failed.get())
+        .long("delayed", server.logins.delayed.get());
+    reply.open_document("mechanisms").close().close();
+    reply.close();
+}
+
 /// Commands in work and those that wait for a worker.
 pub(super) fn queues(server: &Server, reply: &mut Builder) {
     let count = |n: i64| i32::try_from(n.max(0)).unwrap_or(i32::MAX);

@@ -13,6 +13,7 @@ use tokio_rustls::rustls::pki_types::{
 use tokio_rustls::rustls::server::WebPkiClientVerifier;
 use tokio_rustls::rustls::server::danger::ClientCertVerifier;
 use tokio_rustls::rustls::{RootCertStore, ServerConfig, SupportedProtocolVersion, version};
+use zeroize::Zeroizing;
 
 use super::subject;
 use super::verify::Lenient;
@@ -73,8 +74,10 @@ fn wrong(path: &Path, what: &dyn Display) -> String {
     format!("{}: {what}", path.display())
 }
 
-fn read(path: &Path) -> Result<Vec<u8>, String> {
-    fs::read(path).map_err(|error| wrong(path, &error))
+/// The text of a file, which may hold a private key.
+fn read(path: &Path) -> Result<Zeroizing<Vec<u8>>, String> {
+    let text = fs::read(path).map_err(|error| wrong(path, &error))?;
+    Ok(Zeroizing::new(text))
 }
 
 fn certificates(path: &Path, text: &[u8]) -> Result<Vec<CertificateDer<'static>>, String> {

@@ -1,0 +1,159 @@
+//! Failed logins by address: the more of them, the later the next answer.
+//!
+//! - L1. An attempt waits before it is judged, so that a client learns nothing by not waiting.
+//! - L2. Only attempts from addresses with failures wait, for at most [`LONGEST`]. The wait holds
+//!   no thread.
+//! - L3. Failures are forgotten with time, and at most [`SOURCES`] addresses are remembered: when
+//!   there are more, the one whose last failure is the oldest is forgotten.
+
+use std::collections::{BTreeSet, HashMap};
+use std::net::IpAddr;
+use std::time::{Duration, Instant};
+
+use stdx::sync::Mutex;
+
+use super::metrics::Counter;
+
+/// Failures that delay nothing: people mistype.
+const FREE: u32 = 3;
+
+/// The first wait; each failure more doubles it.
+const FIRST: Duration = Duration::from_millis(10);
+
+/// The longest wait: a pool of connections with the right password still opens at once, and one
+/// address tries a password a second over each connection.
+const LONGEST: Duration = Duration::from_secs(1);
+
+/// The time in which one failure is forgotten.
+const FORGET: Duration = Duration::from_secs(10);
+
+/// Failures that are counted, so that an address is forgiven within minutes.
+const MOST: u32 = 20;
+
+/// Addresses that are remembered: about a megabyte.
+const SOURCES: usize = 10_000;
+
+/// The failures of one address.
+#[derive(Debug, Clone, Copy)]
+struct Failures {
+    count: u32,
+    last: Instant,
+}
+
+/// Addresses with failures. `by_age` has one entry for each.
+#[derive(Default)]
+struct Table {
+    failures: HashMap<IpAddr, Failures>,
+    by_age: BTreeSet<(Instant, IpAddr)>,
+}
+
+/// Failed logins.
+#[derive(Default)]
+pub(crate) struct Logins {
+    table: Mutex<Table>,
+    /// Logins that failed.
+    pub(crate) failed: Counter,
+    /// Attempts that had to wait.
+    pub(crate) delayed: Counter,
+}
+
+impl Failures {
+    /// Failures that are not forgotten yet.
+    fn remembered(self, now: Instant) -> u32 {
+        let past = now.saturating_duration_since(self.last).as_secs() / FORGET.as_secs();
+        self.count
+            .saturating_sub(u32::try_from(past).unwrap_or(u32::MAX))
+    }
+}
+
+impl Logins {
+    /// A login from an address failed.
+    pub(crate) fn fail(&self, source: IpAddr, now: Instant) {
+        self.failed.one();
+        let mut table = self.table.lock();
+        let before = table.failures.get(&source).copied();
+        let count = before.map_or(0, |before| before.remembered(now));
+        if let Some(before) = before {
+            table.by_age.remove(&(before.last, source));
+        }
+        let count = count.saturating_add(1).min(MOST);
+        table.failures.insert(source, Failures { count, last: now });
+        table.by_age.insert((now, source));
+        if SOURCES < table.failures.len()
+            && let Some((_, oldest)) = table.by_age.pop_first()
+        {
+            table.failures.remove(&oldest);
+        }
+    }
+
+    /// How long an attempt from an address waits.
+    pub(crate) fn delay(&self, source: IpAddr, now: Instant) -> Duration {
+        let failures = self.table.lock().failures.get(&source).copied();
+        let count = failures.map_or(0, |failures| failures.remembered(now));
+        match count.checked_sub(FREE) {
+            None | Some(0) => Duration::ZERO,
+            Some(over) => {
+                let factor = 2_u32.saturating_pow(over.saturating_sub(1));
+                FIRST.saturating_mul(factor).min(LONGEST)
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn address(n: u32) -> IpAddr {
+        IpAddr::from(n.to_be_bytes())
+    }
+
+    #[test]
+    fn failures_slow_their_address_down_and_no_other() {
+        let (logins, now) = (Logins::default(), stdx::time::now());
+        let (attacker, other) = (address(1), address(2));
+        let mut delays = Vec::new();
+        for _ in 0..40 {
+            delays.push(logins.delay(attacker, now).as_millis());
+            logins.fail(attacker, now);
+            assert_eq!(logins.delay(other, now), Duration::ZERO);
+        }
+        assert_eq!(delays[..9], [0, 0, 0, 0, 10, 20, 40, 80, 160]);
+        assert_eq!(delays[30..], [1_000; 10], "L2");
+        assert_eq!(logins.failed.get(), 40);
+    }
+
+    #[test]
+    fn failures_are_forgotten() {
+        let (logins, now) = (Logins::default(), stdx::time::now());
+        for _ in 0..100 {
+            logins.fail(address(1), now);
+        }
+        let at = |seconds| logins.delay(address(1), now + Duration::from_secs(seconds));
+        assert_eq!(at(0), LONGEST);
+        assert_eq!(at(159).as_millis(), 20);
+        assert_eq!(at(170), Duration::ZERO);
+        // One failure more counts with what is remembered of those before.
+        logins.fail(address(1), now + Duration::from_secs(159));
+        assert_eq!(at(159).as_millis(), 40);
+    }
+
+    #[test]
+    fn the_oldest_of_too_many_addresses_is_forgotten() {
+        let (logins, start) = (Logins::default(), stdx::time::now());
+        let many = u32::try_from(SOURCES).unwrap() + 100;
+        for n in 0..many {
+            let now = start + Duration::from_micros(u64::from(n));
+            for _ in 0..5 {
+                logins.fail(address(n), now);
+            }
+        }
+        let table = logins.table.lock();
+        assert_eq!(table.failures.len(), SOURCES, "L3");
+        assert_eq!(table.by_age.len(), SOURCES);
+        drop(table);
+        let end = start + Duration::from_secs(1);
+        assert_eq!(logins.delay(address(99), end), Duration::ZERO);
+        assert_ne!(logins.delay(address(100), end), Duration::ZERO);
+    }
+}
