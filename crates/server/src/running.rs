@@ -190,6 +190,7 @@ async fn housekeep(server: Arc<Server>) {
         let inner = Arc::clone(&server);
         server.pool.submit(move || {
             inner.store.reap_cursors();
+            inner.refresh_users();
             if inner.freeze.count() > 0 {
                 return;
             }

@@ -211,6 +211,22 @@ impl Server {
         self.profiler.set_verbose(number("logLevel") > 0);
     }
 
+    /// Read users and roles again if they may have changed. That they cannot be read is logged; it
+    /// is tried again later.
+    pub(crate) fn refresh_users(&self) {
+        if let Err(error) = self.users.refresh(&self.store) {
+            self.log.write(Event {
+                severity: Severity::Warning,
+                component: "ACCESS",
+                id: 9_000_003,
+                context: "users",
+                message: "Users and roles could not be read; those read before stay in use until \
+                    the next attempt",
+                attributes: doc! {"error": error.message},
+            });
+        }
+    }
+
     /// How often a new password is digested.
     pub(crate) fn scram_rounds(&self, mechanism: Mechanism) -> u32 {
         let rounds = self.parameters.number(mechanism.rounds_parameter());

@@ -1,24 +1,32 @@
 //! The users, as `admin.system.users` has them: in MongoDB's shape on the disk, whole in memory,
 //! and the roles of `admin.system.roles` with them.
 //!
-//! They are few and asked for at each command, also by threads that must not wait for storage.
-//! Whatever wrote to the collection makes them read anew.
+//! They are asked for at each command, also by threads that must not wait for storage.
+//!
+//! - U1. After every command that may have written, the versions of both collections are compared
+//!   with those that were read, which costs no input or output. Only when one differs are the
+//!   collections read again, and only users whose documents differ are computed again; all of them
+//!   when a role differs.
+//! - U2. When they cannot be read, what was known stays, with its old versions: the next command
+//!   that writes, and housekeeping, try again.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
-use bson::{Bson, Document, doc};
-use docdb::{Op, Store};
+use bson::{Bson, Document, RawBsonRef, RawDocument, RawDocumentBuf, doc};
+use docdb::{ContentVersion, Op, Store};
 use kv::Durability;
 use query::{Error, Namespace, Result};
-use stdx::sync::{Mutex, RwLock};
+use stdx::sync::{Mutex, OnceLock, RwLock};
+use zeroize::Zeroize as _;
 
 use super::custom::{self, Name, Role, Roles};
 use super::privilege::Grant;
 use super::restriction::Restrictions;
 use super::scram::{Credential, Mechanism};
+use crate::state::metrics::Counter;
 use crate::state::own;
 
 /// A user.
@@ -41,7 +49,36 @@ pub(crate) struct User {
     /// What proves it.
     pub(crate) credentials: Vec<(Mechanism, Credential)>,
     /// The document.
-    pub(crate) document: Document,
+    stored: Stored,
+}
+
+/// A document with keys in it, which are overwritten when it is dropped.
+#[derive(Debug, Clone)]
+struct Stored(RawDocumentBuf);
+
+impl Drop for Stored {
+    fn drop(&mut self) {
+        std::mem::take(&mut self.0).into_bytes().zeroize();
+    }
+}
+
+/// Which content of the two collections is known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+struct Versions {
+    users: Option<ContentVersion>,
+    roles: Option<ContentVersion>,
+}
+
+impl Versions {
+    fn of(store: &Store) -> Versions {
+        // After every write: names that are made once.
+        static NAMES: OnceLock<[Namespace; 2]> = OnceLock::new();
+        let [users, roles] = NAMES.get_or_init(|| [collection(), custom::collection()]);
+        Versions {
+            users: store.content_version(users),
+            roles: store.content_version(roles),
+        }
+    }
 }
 
 /// What is known.
@@ -49,14 +86,20 @@ pub(crate) struct User {
 struct Known {
     users: HashMap<String, Arc<User>>,
     roles: Arc<Roles>,
+    versions: Versions,
 }
 
 /// All users, and the roles they may have.
 #[derive(Default)]
 pub(crate) struct Users {
     known: RwLock<Arc<Known>>,
-    /// Held by whoever reads, so that what was read last is known; those who ask do not wait.
+    /// Held while the collections are read, so that what was read last is known; lookups do not
+    /// wait for it.
     turn: Mutex<()>,
+    /// How often the collections were read.
+    pub(crate) reads: Counter,
+    /// How often what a user may do was computed from its document.
+    pub(crate) computed: Counter,
 }
 
 /// The collection.
@@ -73,29 +116,68 @@ pub(crate) fn key(database: &str, name: &str) -> String {
 }
 
 impl Users {
-    /// Read them all anew.
+    /// Read them all again, whether or not they have changed.
     ///
     /// # Errors
     /// Those of storage; the users stay as they were known.
     pub(crate) fn load(&self, store: &Store) -> Result<()> {
         let _turn = self.turn.lock();
-        let op = Op::new(Durability::Interval);
-        let all = |ns: Namespace| own::find(store, &op, &ns, &Document::new());
-        let mut roles = Roles::default();
-        for document in all(custom::collection())? {
-            if let Some(role) = Role::of(&document) {
-                roles.0.insert(key(&role.name.1, &role.name.0), role);
-            }
+        self.read(store, &Known::default())
+    }
+
+    /// Read what has changed since it was read last (U1).
+    ///
+    /// # Errors
+    /// Those of storage; the users stay as they were known.
+    pub(crate) fn refresh(&self, store: &Store) -> Result<()> {
+        if self.known.read().versions == Versions::of(store) {
+            return Ok(());
         }
+        let _turn = self.turn.lock();
+        let known = Arc::clone(&self.known.read());
+        // Another thread may have read them meanwhile.
+        match known.versions == Versions::of(store) {
+            true => Ok(()),
+            false => self.read(store, &known),
+        }
+    }
+
+    /// Read both collections, and keep of `before` what is the same.
+    fn read(&self, store: &Store, before: &Known) -> Result<()> {
+        self.reads.one();
+        // First the versions: what is written from now on makes others.
+        let versions = Versions::of(store);
+        let same_roles = before.versions.roles == versions.roles && versions.roles.is_some();
+        let roles = match same_roles {
+            true => Arc::clone(&before.roles),
+            false => Arc::new(read_roles(store)?),
+        };
+        let no_roles = roles.0.is_empty() && before.roles.0.is_empty();
+        let keeps = same_roles || no_roles;
         let mut users = HashMap::new();
-        for document in all(collection())? {
-            if let Some(user) = User::of(document, &roles) {
-                users.insert(key(&user.database, &user.name), Arc::new(user));
+        let op = Op::new(Durability::Interval);
+        own::visit(store, &op, &collection(), &doc! {}, &mut |document| {
+            let id = document.get_str("_id").unwrap_or_default();
+            let old = before.users.get(id).filter(|user| {
+                let stored = &user.stored.0;
+                keeps && stored.as_bytes() == document.as_bytes()
+            });
+            let user = match old {
+                Some(user) => Some(Arc::clone(user)),
+                None => {
+                    self.computed.one();
+                    User::of(document, &roles)?.map(Arc::new)
+                }
+            };
+            if let Some(user) = user {
+                users.insert(key(&user.database, &user.name), user);
             }
-        }
+            Ok(())
+        })?;
         *self.known.write() = Arc::new(Known {
             users,
-            roles: Arc::new(roles),
+            roles,
+            versions,
         });
         Ok(())
     }
@@ -124,14 +206,26 @@ impl Users {
     }
 }
 
-fn bytes(document: &Document, name: &str) -> Option<Vec<u8>> {
+fn read_roles(store: &Store) -> Result<Roles> {
+    let op = Op::new(Durability::Interval);
+    let mut roles = Roles::default();
+    for document in own::find(store, &op, &custom::collection(), &Document::new())? {
+        if let Some(role) = Role::of(&document) {
+            roles.0.insert(key(&role.name.1, &role.name.0), role);
+        }
+    }
+    Ok(roles)
+}
+
+fn bytes(document: &RawDocument, name: &str) -> Option<Vec<u8>> {
     BASE64.decode(document.get_str(name).ok()?).ok()
 }
 
-fn credential(document: &Document) -> Option<Credential> {
-    let iterations = match document.get("iterationCount")? {
-        Bson::Int32(n) => u32::try_from(*n).ok()?,
-        Bson::Int64(n) => u32::try_from(*n).ok()?,
+fn credential(document: &RawDocument) -> Option<Credential> {
+    let iterations = document.get("iterationCount").ok().flatten()?;
+    let iterations = match iterations {
+        RawBsonRef::Int32(n) => u32::try_from(n).ok()?,
+        RawBsonRef::Int64(n) => u32::try_from(n).ok()?,
         _ => return None,
     };
     Some(Credential {
@@ -154,18 +248,24 @@ pub(crate) fn stored(credential: &Credential) -> Document {
 
 impl User {
     /// The user of a document; `None` when it is none.
-    pub(crate) fn of(document: Document, known: &Roles) -> Option<User> {
-        let name = document.get_str("user").ok()?.to_owned();
-        let database = document.get_str("db").ok()?.to_owned();
+    ///
+    /// # Errors
+    /// Bytes that are no BSON.
+    pub(crate) fn of(stored: &RawDocument, known: &Roles) -> Result<Option<User>> {
         let mut credentials = Vec::new();
-        if let Ok(all) = document.get_document("credentials") {
+        if let Ok(all) = stored.get_document("credentials") {
             for mechanism in Mechanism::ALL {
                 let found = all.get_document(mechanism.name()).ok();
                 let found = found.and_then(credential);
                 credentials.extend(found.map(|credential| (mechanism, credential)));
             }
         }
-        let roles = custom::listed(&document)?;
+        let document = without_credentials(stored)?;
+        let named = document.get_str("user").ok();
+        let named = named.zip(document.get_str("db").ok());
+        let Some(((name, database), roles)) = named.zip(custom::listed(&document)) else {
+            return Ok(None);
+        };
         let shown = known.closure(&roles).into_iter().map(|(role, db)| {
             Bson::Document(doc! {"_id": key(&db, &role), "role": role, "db": db})
         });
@@ -173,18 +273,47 @@ impl User {
         let grants = known.grants(&roles);
         let mut restrictions = vec![Restrictions::of(&document)];
         restrictions.extend(known.restrictions(&roles));
-        Some(User {
+        Ok(Some(User {
             id: document.get("userId").cloned(),
-            name,
-            database,
+            name: name.to_owned(),
+            database: database.to_owned(),
             roles,
             shown,
             grants,
             restrictions,
             credentials,
-            document,
-        })
+            stored: Stored(stored.to_owned()),
+        }))
     }
+
+    /// The document but for the credentials.
+    ///
+    /// # Errors
+    /// Bytes that are no BSON.
+    pub(crate) fn document(&self) -> Result<Document> {
+        without_credentials(&self.stored.0)
+    }
+
+    /// The credentials as they are stored, if there are any.
+    ///
+    /// # Errors
+    /// Bytes that are no BSON.
+    pub(crate) fn stored_credentials(&self) -> Result<Option<Bson>> {
+        let credentials = self.stored.0.get("credentials")?;
+        Ok(credentials.map(Bson::try_from).transpose()?)
+    }
+}
+
+/// A document of a user, but for the credentials: owned values are not overwritten when dropped.
+fn without_credentials(stored: &RawDocument) -> Result<Document> {
+    let mut document = Document::new();
+    for field in stored {
+        let (name, value) = field?;
+        if name != "credentials" {
+            document.insert(name.as_str(), Bson::try_from(value)?);
+        }
+    }
+    Ok(document)
 }
 
 /// Random bytes of the operating system.

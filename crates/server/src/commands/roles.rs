@@ -239,8 +239,7 @@ fn create(request: &Call<'_>, _: &mut Builder) -> Result<()> {
             Error::location(51_002, message)
         }
         _ => error,
-    })?;
-    request.server.users.load(&request.server.store)
+    })
 }
 
 /// Set fields of a role.
@@ -249,7 +248,6 @@ fn set(request: &Call<'_>, role: &Role, fields: Document) -> Result<()> {
     let filter = doc! {"_id": key(database, name)};
     let (ns, change) = (collection(), doc! {"$set": fields});
     let n = request.with_store(|store, op| own::change(store, op, &ns, &filter, &change))?;
-    request.server.users.load(&request.server.store)?;
     match n {
         0 => {
             let message = format!("Could not find role: {name}@{database}");
@@ -330,16 +328,14 @@ fn drop_those(request: &Call<'_>, matching: &Document, held: &Document) -> Resul
     let has = doc! {"roles": {"$elemMatch": held.clone()}};
     let pull = doc! {"$pull": {"roles": held.clone()}};
     let users = crate::auth::users::collection();
-    let done = request.with_store(|store, op| {
+    request.with_store(|store, op| {
         for ns in [users, collection()] {
             if store.collection(&ns).is_some() {
                 own::change(store, op, &ns, &has, &pull)?;
             }
         }
         own::delete(store, op, &collection(), matching)
-    });
-    request.server.users.load(&request.server.store)?;
-    done
+    })
 }
 
 fn drop(request: &Call<'_>, _: &mut Builder) -> Result<()> {

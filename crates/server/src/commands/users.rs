@@ -252,8 +252,7 @@ fn create(request: &Call<'_>, _: &mut Builder) -> Result<()> {
             Error::location(51_003, message)
         }
         _ => error,
-    })?;
-    request.server.users.load(&request.server.store)
+    })
 }
 
 /// Change the document of a user by operators.
@@ -262,7 +261,6 @@ fn change(request: &Call<'_>, name: &str, change: Document) -> Result<()> {
     let filter = doc! {"_id": key(database, name)};
     let ns = collection();
     let n = request.with_store(|store, op| own::change(store, op, &ns, &filter, &change))?;
-    request.server.users.load(&request.server.store)?;
     match n {
         0 => Err(not_found(name, database)),
         _ => Ok(()),
@@ -323,9 +321,7 @@ fn revoke(request: &Call<'_>, _: &mut Builder) -> Result<()> {
 
 fn delete(request: &Call<'_>, filter: &Document) -> Result<i64> {
     let ns = collection();
-    let done = request.with_store(|store, op| own::delete(store, op, &ns, filter));
-    request.server.users.load(&request.server.store)?;
-    done
+    request.with_store(|store, op| own::delete(store, op, &ns, filter))
 }
 
 fn drop(request: &Call<'_>, _: &mut Builder) -> Result<()> {
@@ -422,13 +418,12 @@ struct Shown {
 }
 
 /// A user as `usersInfo` shows it.
-fn described(known: &Roles, user: &User, with: &Shown) -> Document {
-    let mut document = user.document.clone();
-    let secret = document.remove("credentials");
+fn described(known: &Roles, user: &User, with: &Shown) -> Result<Document> {
+    let mut document = user.document()?;
     let kinds = user.credentials.iter();
     let kinds: Vec<Bson> = kinds.map(|(kind, _)| kind.name().into()).collect();
     document.insert("mechanisms", kinds);
-    if let (true, Some(secret)) = (with.credentials, secret) {
+    if let (true, Some(secret)) = (with.credentials, user.stored_credentials()?) {
         document.insert("credentials", secret);
     }
     if !with.custom_data {
@@ -450,7 +445,7 @@ fn described(known: &Roles, user: &User, with: &Shown) -> Document {
         document.insert("authenticationRestrictions", own);
         document.insert("inheritedAuthenticationRestrictions", inherited);
     }
-    document
+    Ok(document)
 }
 
 fn info(request: &Call<'_>, reply: &mut Builder) -> Result<()> {
@@ -482,7 +477,7 @@ fn info(request: &Call<'_>, reply: &mut Builder) -> Result<()> {
         if !chosen {
             continue;
         }
-        let document = described(&known, &user, &with);
+        let document = described(&known, &user, &with)?;
         if let Some(filter) = &filter
             && !filter.matches(&RawDocumentBuf::try_from(&document)?)?
         {

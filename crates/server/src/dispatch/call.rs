@@ -12,7 +12,7 @@ use wire::Builder;
 
 use super::failure;
 use super::request::Request;
-use super::row::WRITES;
+use super::run::writes;
 
 /// What a command sees. Inside of a transaction it runs on the transaction's own thread.
 pub(crate) struct Call<'a> {
@@ -98,9 +98,9 @@ fn direct(request: &Request, op: &Op<'_>) -> Result<(Builder, bool)> {
 /// Run a command where it belongs: in its transaction, or here.
 pub(super) fn call(request: &Arc<Request>) -> Result<Builder> {
     let outcome = run(request);
-    // Whatever may have changed the users: they are few, and `admin` is seldom written.
-    if request.row.has(WRITES) && request.database() == "admin" {
-        request.server.users.load(&request.server.store)?;
+    // What is done is done: that the users cannot be read is no error of the command.
+    if writes(request) {
+        request.server.refresh_users();
     }
     outcome
 }

@@ -2,7 +2,7 @@
 //!
 //! - O1. A write that fails for any document is an error of the whole: nothing is left unsaid.
 
-use bson::{Bson, Document, RawDocumentBuf, doc};
+use bson::{Bson, Document, RawDocument, RawDocumentBuf, doc};
 use docdb::{DeleteStatement, FindRequest, InsertOptions, Op, Store, UpdateStatement, WriteError};
 use query::{Namespace, Result};
 
@@ -17,8 +17,26 @@ pub(crate) fn find(
     filter: &Document,
 ) -> Result<Vec<Document>> {
     let mut documents = Vec::new();
+    visit(store, op, ns, filter, &mut |document| {
+        documents.push(Document::try_from(document)?);
+        Ok(())
+    })?;
+    Ok(documents)
+}
+
+/// As [`find`], one by one, as they are stored.
+///
+/// # Errors
+/// Those of storage and of `see`.
+pub(crate) fn visit(
+    store: &Store,
+    op: &Op<'_>,
+    ns: &Namespace,
+    filter: &Document,
+    see: &mut dyn FnMut(&RawDocument) -> Result<()>,
+) -> Result<()> {
     if store.collection(ns).is_none() {
-        return Ok(documents);
+        return Ok(());
     }
     let wanted = FindRequest {
         filter: RawDocumentBuf::try_from(filter)?,
@@ -28,11 +46,11 @@ pub(crate) fn find(
     let mut next = Some(store.find(op, ns, &wanted)?);
     while let Some(batch) = next {
         for document in &batch.documents {
-            documents.push(Document::try_from(&**document)?);
+            see(document)?;
         }
         next = store.following(op, &batch)?;
     }
-    Ok(documents)
+    Ok(())
 }
 
 /// Insert a document.

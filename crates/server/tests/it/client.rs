@@ -58,6 +58,19 @@ impl Site {
         folder: tempfile::TempDir,
         change: impl FnOnce(&mut Config),
     ) -> Result<Site, String> {
+        let factory = kv_betree::factory();
+        let opened = factory
+            .open(folder.path(), &kv::EngineOptions::default())
+            .unwrap();
+        Site::over(Arc::from(opened), folder, change)
+    }
+
+    /// A server over an engine.
+    pub(crate) fn over(
+        engine: Arc<dyn kv::Engine>,
+        folder: tempfile::TempDir,
+        change: impl FnOnce(&mut Config),
+    ) -> Result<Site, String> {
         let mut config = Config {
             db_path: folder.path().to_owned(),
             port: 0,
@@ -66,11 +79,6 @@ impl Site {
             ..Config::default()
         };
         change(&mut config);
-        let factory = kv_betree::factory();
-        let opened = factory
-            .open(folder.path(), &kv::EngineOptions::default())
-            .unwrap();
-        let engine: Arc<dyn kv::Engine> = Arc::from(opened);
         let server = Running::start(config, engine).map_err(|error| error.message)?;
         Ok(Site { server, folder })
     }

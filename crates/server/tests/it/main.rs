@@ -28,4 +28,5 @@ mod roles;
 mod runaway;
 mod sessions;
 mod tls;
+mod users;
 mod writes;

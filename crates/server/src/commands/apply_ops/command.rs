@@ -78,8 +78,6 @@ fn apply_ops(request: &Call<'_>, reply: &mut Builder) -> Result<()> {
         bypass_validation: arguments.is_on("bypassDocumentValidation")?,
     };
     let outcome = apply(request, arguments.need_array("applyOps")?, how, 0)?;
-    // Users and roles may have been among the documents; they are few.
-    request.server.users.load(&request.server.store)?;
     let applied = i32::try_from(outcome.results.len()).unwrap_or(i32::MAX);
     let results: Vec<Bson> = outcome.results.into_iter().map(Bson::Boolean).collect();
     match outcome.failed {

@@ -70,7 +70,7 @@ pub(super) fn connections(server: &Server, reply: &mut Builder) {
     reply.close();
 }
 
-/// Logins.
+/// Logins and the users that are known.
 pub(super) fn security(server: &Server, reply: &mut Builder) {
     reply.open_document("security");
     reply.open_document("authentication");
@@ -79,6 +79,11 @@ pub(super) fn security(server: &Server, reply: &mut Builder) {
         .long("failed", server.logins.failed.get())
         .long("delayed", server.logins.delayed.get());
     reply.open_document("mechanisms").close().close();
+    reply.open_document("userCache");
+    reply
+        .long("reads", server.users.reads.get())
+        .long("computed", server.users.computed.get())
+        .close();
     reply.close();
 }
 

@@ -1,0 +1,233 @@
+//! When users and roles are read again, by the server's own count.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use bson::{Bson, Document, doc};
+use kv::{
+    Batch, Capabilities, Compaction, Durability, Engine, EngineStats, Error, Flow, KeyRange,
+    Progress, Result, Snapshot, StatScope, StorageMap, Transaction, TreeId, TreeOptions, TreeStats,
+};
+
+use crate::client::{Client, Site};
+
+const USERS: i32 = 5_000;
+
+/// How often the collections were read, and users computed from their documents.
+fn work(client: &mut Client) -> (i64, i64) {
+    let status = client.ok("admin", doc! {"serverStatus": 1});
+    let security = status.get_document("security").unwrap();
+    let cache = security.get_document("userCache").unwrap();
+    (
+        cache.get_i64("reads").unwrap(),
+        cache.get_i64("computed").unwrap(),
+    )
+}
+
+fn user(number: i32) -> Document {
+    let name = format!("u{number}");
+    let roles = vec![doc! {"role": "own", "db": "test"}];
+    doc! {"_id": format!("test.{name}"), "user": name, "db": "test", "credentials": {},
+    "roles": roles}
+}
+
+/// A transaction of one insert, which is ended by a command.
+fn transaction(client: &mut Client, number: i64, ns: (&str, &str), document: Document, end: &str) {
+    let id = bson::Uuid::from_bytes([9; 16]);
+    let part = doc! {"lsid": {"id": id}, "txnNumber": number, "autocommit": false};
+    let mut insert = doc! {"insert": ns.1, "documents": [document], "startTransaction": true};
+    insert.extend(part.clone());
+    client.ok(ns.0, insert);
+    let mut end = doc! {end: 1};
+    end.extend(part);
+    client.ok("admin", end);
+}
+
+#[test]
+fn users_are_read_again_only_when_they_or_roles_were_written() {
+    let site = Site::new();
+    let mut client = site.client();
+    let all: Vec<Bson> = (0..USERS).map(|n| user(n).into()).collect();
+    client.ok(
+        "test",
+        doc! {"createRole": "own", "privileges": [], "roles": ["read"]},
+    );
+    client.ok("admin", doc! {"insert": "system.users", "documents": all});
+    client.ok("test", doc! {"insert": "c", "documents": [{}]});
+    let before = work(&mut client);
+    assert!(i64::from(USERS) <= before.1, "{before:?}");
+
+    // Commits, aborts, and writes of all kinds that do not touch them.
+    let data = ("test", "c");
+    transaction(&mut client, 1, data, doc! {}, "commitTransaction");
+    transaction(&mut client, 2, data, doc! {}, "abortTransaction");
+    let ops = vec![doc! {"insert": 0, "document": {}}];
+    let bulk = doc! {"bulkWrite": 1, "ops": ops, "nsInfo": [{"ns": "test.c"}]};
+    client.ok("admin", bulk);
+    client.ok("admin", doc! {"insert": "c", "documents": [{}]});
+    let out = doc! {"aggregate": "c", "pipeline": [{"$out": "d"}], "cursor": {}};
+    client.ok("test", out);
+    let users = ("admin", "system.users");
+    transaction(&mut client, 3, users, user(-1), "abortTransaction");
+    assert_eq!(work(&mut client), before);
+
+    // One user more: they are read once, and that user is computed.
+    let (reads, computed) = before;
+    transaction(&mut client, 4, users, user(-2), "commitTransaction");
+    assert_eq!(work(&mut client), (reads + 1, computed + 1));
+    let info = client.ok("test", doc! {"usersInfo": "u-2"});
+    assert_eq!(info.get_array("users").unwrap().len(), 1);
+    let ops = vec![doc! {"insert": 0, "document": user(-3)}];
+    let ns = vec![doc! {"ns": "admin.system.users"}];
+    client.ok("admin", doc! {"bulkWrite": 1, "ops": ops, "nsInfo": ns});
+    assert_eq!(work(&mut client), (reads + 2, computed + 2));
+    client.ok(
+        "test",
+        doc! {"grantRolesToUser": "u7", "roles": ["readWrite"]},
+    );
+    assert_eq!(work(&mut client), (reads + 3, computed + 3));
+
+    // A role may change every user.
+    let grant = doc! {"grantRolesToRole": "own", "roles": ["readWrite"]};
+    client.ok("test", grant);
+    let (reads_now, computed_now) = work(&mut client);
+    assert_eq!(reads_now, reads + 4);
+    assert_eq!(computed_now, computed + 3 + i64::from(USERS) + 2);
+    // When the collection is gone, so are they.
+    client.ok("admin", doc! {"drop": "system.users"});
+    let info = client.ok("test", doc! {"usersInfo": 1});
+    assert!(info.get_array("users").unwrap().is_empty(), "{info}");
+}
+
+/// An engine whose reads fail while it is told so. Write transactions read and write as ever.
+struct Unreadable {
+    inner: Box<dyn Engine>,
+    fails: Arc<AtomicBool>,
+}
+
+impl Engine for Unreadable {
+    fn name(&self) -> &'static str {
+        self.inner.name()
+    }
+
+    fn capabilities(&self) -> &Capabilities {
+        self.inner.capabilities()
+    }
+
+    fn create_tree(&self, name: &str, options: &TreeOptions) -> Result<TreeId> {
+        self.inner.create_tree(name, options)
+    }
+
+    fn open_tree(&self, name: &str) -> Result<TreeId> {
+        self.inner.open_tree(name)
+    }
+
+    fn drop_tree(&self, name: &str) -> Result<()> {
+        self.inner.drop_tree(name)
+    }
+
+    fn trees(&self) -> Result<Vec<String>> {
+        self.inner.trees()
+    }
+
+    fn begin_read(&self) -> Result<Box<dyn Snapshot + '_>> {
+        match self.fails.load(Ordering::Relaxed) {
+            true => Err(Error::unsupported("test", "reading")),
+            false => self.inner.begin_read(),
+        }
+    }
+
+    fn begin_write(&self) -> Result<Box<dyn Transaction + '_>> {
+        self.inner.begin_write()
+    }
+
+    fn write(&self, batch: &Batch, durability: Durability) -> Result<()> {
+        self.inner.write(batch, durability)
+    }
+
+    fn checkpoint(&self) -> Result<()> {
+        self.inner.checkpoint()
+    }
+
+    fn sync_log(&self) -> Result<()> {
+        self.inner.sync_log()
+    }
+
+    fn compact(
+        &self,
+        tree: TreeId,
+        range: KeyRange<'_>,
+        watch: &mut dyn FnMut(Progress) -> Flow,
+    ) -> Result<Compaction> {
+        self.inner.compact(tree, range, watch)
+    }
+
+    fn settle(&self, limit: Duration) -> Result<Compaction> {
+        self.inner.settle(limit)
+    }
+
+    fn backup(
+        &self,
+        directory: &Path,
+        watch: &mut dyn FnMut(Progress) -> Flow,
+    ) -> Result<Compaction> {
+        self.inner.backup(directory, watch)
+    }
+
+    fn stats(&self) -> Result<EngineStats> {
+        self.inner.stats()
+    }
+
+    fn tree_stats(&self, tree: TreeId, scope: StatScope) -> Result<TreeStats> {
+        self.inner.tree_stats(tree, scope)
+    }
+
+    fn storage_map(&self) -> Result<StorageMap> {
+        self.inner.storage_map()
+    }
+
+    fn close(self: Box<Self>) -> Result<()> {
+        self.inner.close()
+    }
+}
+
+#[test]
+fn a_commit_that_happened_is_acknowledged_when_the_users_cannot_be_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let factory = kv_betree::factory();
+    let options = kv::EngineOptions::default();
+    let fails = Arc::new(AtomicBool::new(false));
+    let engine = Unreadable {
+        inner: factory.open(folder.path(), &options).unwrap(),
+        fails: Arc::clone(&fails),
+    };
+    let site = Site::over(Arc::new(engine), folder, |_| ()).unwrap();
+    let mut client = site.client();
+    let users = vec![Bson::from(user(1))];
+    client.ok("admin", doc! {"insert": "system.users", "documents": users});
+    let id = bson::Uuid::from_bytes([9; 16]);
+    let part = doc! {"lsid": {"id": id}, "txnNumber": 1_i64, "autocommit": false};
+    let mut insert = doc! {"insert": "system.users", "documents": [user(2)]};
+    insert.extend(doc! {"startTransaction": true});
+    insert.extend(part.clone());
+    client.ok("admin", insert);
+    let (reads, _) = work(&mut client);
+    fails.store(true, Ordering::Relaxed);
+    let mut commit = doc! {"commitTransaction": 1};
+    commit.extend(part);
+    client.ok("admin", commit);
+    // What was known stays known.
+    let known = |client: &mut Client| {
+        let info = client.ok("test", doc! {"usersInfo": 1});
+        info.get_array("users").unwrap().len()
+    };
+    assert_eq!(known(&mut client), 1);
+    fails.store(false, Ordering::Relaxed);
+    assert_eq!(work(&mut client).0, reads + 1, "an attempt");
+    // The next command that writes tries again.
+    client.ok("test", doc! {"insert": "c", "documents": [{}]});
+    assert_eq!(known(&mut client), 2);
+    assert_eq!(work(&mut client).0, reads + 2);
+}
