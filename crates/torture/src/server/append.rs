@@ -155,7 +155,7 @@ fn lives(
         .map(|number| Client::new(number, config))
         .collect();
     loop {
-        let mut server = Process::start(&config.program, &config.engine, &config.directory)?;
+        let mut server = Process::start(&config.program, &config.engine, &config.directory, &[])?;
         let port = server.port()?;
         if lists.kills == 0 {
             create(port)?;

@@ -147,7 +147,7 @@ impl Run<'_> {
     /// One life of the server; `last`: it is checked and ended in order. Returns how it went.
     fn life(&mut self, last: bool) -> Result<String, String> {
         let config = self.config;
-        let mut server = Process::start(&config.program, &config.engine, &config.directory)?;
+        let mut server = Process::start(&config.program, &config.engine, &config.directory, &[])?;
         if !last && self.prepared && self.rng.chance(0.15) {
             let ms = self.rng.below(START_MS);
             time::sleep(Duration::from_millis(ms));

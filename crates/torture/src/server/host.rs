@@ -19,6 +19,9 @@ pub struct Host {
     storage_engine: String,
     #[arg(long)]
     port: u16,
+    /// Clients must authenticate
+    #[arg(long)]
+    auth: bool,
 }
 
 /// Serve until ended.
@@ -32,6 +35,7 @@ pub fn host(line: &Host) -> Result<(), String> {
         log_path: Some(line.logpath.clone()),
         engine: line.storage_engine.clone(),
         port: line.port,
+        authorization: line.auth,
         ..Config::default()
     };
     let setup = config.engine_setup(factory)?;

@@ -27,6 +27,7 @@
 //!   was cut off has left a whole index or none.
 
 pub mod append;
+mod attack;
 mod builder;
 mod check;
 mod client;
@@ -38,6 +39,7 @@ mod operation;
 mod process;
 mod report;
 
+pub use attack::{Attack, Outcome, attack};
 pub use cycle::{Config, Lie, run};
 pub use host::{Host, host};
 pub use report::{Failure, Summary};

@@ -28,8 +28,13 @@ pub(super) struct Process {
 
 impl Process {
     /// Start `program serve` over the store in `directory`, with its messages in `server.log`
-    /// beside it.
-    pub(super) fn start(program: &Path, engine: &str, directory: &Path) -> Result<Process, String> {
+    /// beside it; `more` are further arguments.
+    pub(super) fn start(
+        program: &Path,
+        engine: &str,
+        directory: &Path,
+        more: &[&str],
+    ) -> Result<Process, String> {
         let store = directory.join("store");
         let log = directory.join("server.log");
         let errors = directory.join("server.err");
@@ -49,6 +54,7 @@ impl Process {
             .arg(&store)
             .arg("--logpath")
             .arg(&log)
+            .args(more)
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(errors)
@@ -72,6 +78,11 @@ impl Process {
             }
             time::sleep(LOOK);
         }
+    }
+
+    /// The number of the process.
+    pub(super) fn id(&self) -> u32 {
+        self.child.id()
     }
 
     /// How it ended by itself, if it did.

@@ -1,0 +1,306 @@
+//! An attack by clients that never authenticate on a server that requires it.
+//!
+//! Each attacker holds one connection and does one thing that costs the server more than the
+//! attacker ([`Way`]). Beside them a witness connects again and again, greets, and must be
+//! answered. The law:
+//!
+//! - W6. Clients without a password neither end the server, nor keep others from being answered,
+//!   nor make it use more memory than a bound that does not depend on what they send.
+
+use std::fmt;
+use std::fs;
+use std::io::{ErrorKind, Read as _, Write as _};
+use std::net::{Ipv4Addr, TcpStream};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+use bson::{Bson, Document, RawDocumentBuf, doc};
+use stdx::time;
+use wire::compress::compress;
+use wire::{Compressor, Header, OpCode, Parts};
+
+use super::link::{Link, is_ok};
+use super::process::Process;
+
+/// Rounds that a connection keeps silent after it has sent everything, before it begins again.
+const SILENT: u64 = 8;
+
+/// What is run.
+#[derive(Clone, Debug)]
+pub struct Attack {
+    /// The program whose `serve --auth` is attacked.
+    pub program: PathBuf,
+    /// The engine.
+    pub engine: String,
+    /// Where the store goes.
+    pub directory: PathBuf,
+    /// Connections of attackers.
+    pub connections: usize,
+    /// How often each of them sends a piece, at least.
+    pub rounds: u64,
+    /// Greetings of the witness, each over a connection of its own, at least.
+    pub greetings: u64,
+    /// How long it lasts, at least.
+    pub duration: Duration,
+    /// Bytes a second that the attackers send together, at most; `None` for no limit.
+    pub rate: Option<u64>,
+}
+
+/// What came of it.
+#[derive(Clone, Debug)]
+pub struct Outcome {
+    /// Bytes of memory that the server had used at most before the attack.
+    pub memory_before: u64,
+    /// Bytes of memory that the server had used at most after it.
+    pub memory_peak: u64,
+    /// Bytes that the attackers sent.
+    pub sent: u64,
+    /// Connections of attackers that the server closed.
+    pub closed: u64,
+    /// Greetings of the witness that were answered.
+    pub answered: u64,
+    /// The longest that the witness waited, from connecting to the answer.
+    pub longest: Duration,
+}
+
+impl fmt::Display for Outcome {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{} bytes sent, {} connections closed by the server, {} greetings answered, the \
+             slowest in {:?}, peak memory {} MiB, before the attack {} MiB",
+            self.sent,
+            self.closed,
+            self.answered,
+            self.longest,
+            self.memory_peak >> 20,
+            self.memory_before >> 20
+        )
+    }
+}
+
+/// What an attacker sends.
+#[derive(Clone)]
+enum Way {
+    /// All of it, and then nothing for a while; answers are never read.
+    Whole(Arc<Vec<u8>>),
+    /// A byte at a time.
+    Dribble(Arc<Vec<u8>>),
+}
+
+/// One attacker's connection.
+struct Attacker {
+    way: Way,
+    stream: Option<TcpStream>,
+    sent: usize,
+    silent: u64,
+}
+
+/// What attackers count.
+#[derive(Default)]
+struct Counts {
+    end: AtomicBool,
+    sent: AtomicU64,
+    closed: AtomicU64,
+    rounds: AtomicU64,
+}
+
+fn message(command: &Document) -> Result<Vec<u8>, String> {
+    let mut command = command.clone();
+    command.insert("$db", "admin");
+    let body = RawDocumentBuf::try_from(&command).map_err(|e| e.to_string())?;
+    Ok(wire::encode(Parts::default(), &body, &[]))
+}
+
+fn bomb(command: &Document, compressor: Compressor) -> Result<Vec<u8>, String> {
+    compress(&message(command)?, compressor).map_err(|e| e.to_string())
+}
+
+/// All ways. `version` is the server's `topologyVersion`.
+fn ways(version: &Document) -> Result<Vec<Way>, String> {
+    let waiting = |pad: usize| {
+        doc! {"hello": 1, "topologyVersion": version, "maxAwaitTimeMS": 60_000,
+        "pad": "x".repeat(pad)}
+    };
+    let session = doc! {"id": bson::Uuid::from_bytes([7; 16])};
+    let sessions: Vec<Bson> = vec![session.into(); 100_000];
+    let announced = Header {
+        length: 47_000_000,
+        request_id: 1,
+        response_to: 0,
+        op_code: OpCode::Message,
+    };
+    let unfinished = message(&waiting(60_000))?;
+    let unfinished = unfinished.get(..60_000).unwrap_or_default().to_vec();
+    let greetings = message(&doc! {"hello": 1})?.repeat(500);
+    let whole = |bytes: Vec<u8>| Way::Whole(Arc::new(bytes));
+    Ok(vec![
+        // Greetings that wait, beside them what the server would keep meanwhile.
+        whole(message(&waiting(60_000))?),
+        whole(bomb(&waiting(8 << 20), Compressor::Zlib)?),
+        whole(bomb(&waiting(8 << 20), Compressor::Zstd)?),
+        whole([message(&waiting(0))?, message(&waiting(0))?.repeat(200)].concat()),
+        // Lists, and names that errors repeat.
+        whole(bomb(&doc! {"endSessions": sessions}, Compressor::Zstd)?),
+        whole(bomb(&doc! {"x".repeat(8 << 20): 1}, Compressor::Snappy)?),
+        whole(message(&doc! {"x".repeat(50_000): 1})?.repeat(20)),
+        // Messages that do not end.
+        whole(announced.encode().to_vec()),
+        whole(unfinished.clone()),
+        Way::Dribble(Arc::new(unfinished)),
+        // Answers that are not taken.
+        whole(greetings),
+        // A handshake of TLS where there is none, and nothing at all.
+        whole(vec![22, 3, 1, 2, 0]),
+        whole(Vec::new()),
+    ])
+}
+
+impl Attacker {
+    fn new(way: Way) -> Attacker {
+        Attacker {
+            way,
+            stream: None,
+            sent: 0,
+            silent: 0,
+        }
+    }
+
+    /// The next piece of what it sends. A connection that ended is replaced in the next round.
+    fn step(&mut self, port: u16, counts: &Counts) {
+        let Some(stream) = &mut self.stream else {
+            let stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port));
+            self.stream = stream.ok().filter(|s| s.set_nonblocking(true).is_ok());
+            (self.sent, self.silent) = (0, 0);
+            return;
+        };
+        let (bytes, most) = match &self.way {
+            Way::Whole(bytes) => (bytes, usize::MAX),
+            Way::Dribble(bytes) => (bytes, 1),
+        };
+        let rest = bytes.get(self.sent..).unwrap_or_default();
+        let piece = rest.get(..rest.len().min(most)).unwrap_or_default();
+        if piece.is_empty() {
+            self.silent += 1;
+            // A byte of the answer, which shows an end.
+            let hung_up = match stream.read(&mut [0]) {
+                Ok(read) => read == 0,
+                Err(error) => error.kind() != ErrorKind::WouldBlock,
+            };
+            counts
+                .closed
+                .fetch_add(u64::from(hung_up), Ordering::Relaxed);
+            if hung_up || SILENT < self.silent {
+                self.stream = None;
+            }
+            return;
+        }
+        match stream.write(piece) {
+            Ok(written) => {
+                self.sent += written;
+                let written = u64::try_from(written).unwrap_or(0);
+                counts.sent.fetch_add(written, Ordering::Relaxed);
+            }
+            Err(error) if error.kind() == ErrorKind::WouldBlock => {}
+            Err(_) => {
+                counts.closed.fetch_add(1, Ordering::Relaxed);
+                self.stream = None;
+            }
+        }
+    }
+}
+
+/// Attack from one thread until told to end.
+fn strike(mut attackers: Vec<Attacker>, port: u16, rate: Option<u64>, counts: &Counts) {
+    let begun = time::now();
+    while !counts.end.load(Ordering::Relaxed) {
+        for attacker in &mut attackers {
+            let allowed = rate.map(|rate| rate.saturating_mul(begun.elapsed().as_secs() + 1));
+            if allowed.is_none_or(|allowed| counts.sent.load(Ordering::Relaxed) < allowed) {
+                attacker.step(port, counts);
+            }
+        }
+        counts.rounds.fetch_add(1, Ordering::Relaxed);
+        std::thread::yield_now();
+    }
+}
+
+/// The most memory that a process has used, in bytes.
+fn peak(process: u32) -> Result<u64, String> {
+    let path = format!("/proc/{process}/status");
+    let status = fs::read_to_string(&path).map_err(|e| format!("{path}: {e}"))?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    let number = line.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok());
+    let kibibytes = number.ok_or_else(|| format!("{path} has no VmHWM"))?;
+    Ok(kibibytes * 1_024)
+}
+
+/// Greet over a new connection; the reply.
+fn greet(port: u16) -> Result<Document, String> {
+    let mut link = Link::to(port).map_err(|lost| lost.to_string())?;
+    let reply = link.command("admin", &doc! {"hello": 1});
+    let reply = reply.map_err(|lost| lost.to_string())?;
+    match is_ok(&reply) {
+        true => Ok(reply),
+        false => Err(format!("hello was answered {reply}")),
+    }
+}
+
+/// Start a server, attack it, and end it in order.
+///
+/// # Errors
+/// A sentence: the server cannot be started, does not answer the witness, or ended.
+pub fn attack(run: &Attack) -> Result<Outcome, String> {
+    let mut server = Process::start(&run.program, &run.engine, &run.directory, &["--auth"])?;
+    let port = server.port()?;
+    let first = greet(port)?;
+    let version = first.get_document("topologyVersion");
+    let ways = ways(version.map_err(|e| e.to_string())?)?;
+    let memory_before = peak(server.id())?;
+    let counts = Arc::new(Counts::default());
+    let threads = 4.min(run.connections.max(1));
+    let mut striking = Vec::new();
+    for thread in 0..threads {
+        let numbers = (thread..run.connections).step_by(threads);
+        let chosen = numbers.filter_map(|number| ways.iter().cycle().nth(number));
+        let attackers = chosen.cloned().map(Attacker::new).collect();
+        let (rate, counts) = (run.rate, Arc::clone(&counts));
+        let body = move || strike(attackers, port, rate, &counts);
+        striking.push(stdx::sync::spawn("attacker", body).map_err(|e| e.to_string())?);
+    }
+    let rounds = run
+        .rounds
+        .saturating_mul(u64::try_from(threads).unwrap_or(1));
+    let begun = time::now();
+    let (mut answered, mut longest) = (0, Duration::ZERO);
+    let witnessed = loop {
+        let asked = time::now();
+        if let Err(error) = greet(port) {
+            let ended = server.ended().unwrap_or_default();
+            break Err(format!("the witness was not answered: {error} {ended}"));
+        }
+        answered += 1;
+        longest = longest.max(asked.elapsed());
+        let enough = run.greetings <= answered && run.duration <= begun.elapsed();
+        if enough && rounds <= counts.rounds.load(Ordering::Relaxed) {
+            break Ok(());
+        }
+    };
+    counts.end.store(true, Ordering::Relaxed);
+    for thread in striking {
+        thread.join().map_err(|_| "an attacker failed".to_owned())?;
+    }
+    witnessed?;
+    let memory_peak = peak(server.id())?;
+    server.stop()?;
+    Ok(Outcome {
+        memory_before,
+        memory_peak,
+        sent: counts.sent.load(Ordering::Relaxed),
+        closed: counts.closed.load(Ordering::Relaxed),
+        answered,
+        longest,
+    })
+}
