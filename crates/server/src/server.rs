@@ -33,6 +33,7 @@ use crate::state::pool::Pool;
 use crate::state::profiler::Profiler;
 use crate::state::topology::Topology;
 use crate::state::usage::Usages;
+use crate::state::versions;
 
 /// The name of the store's property that holds [`Server::secret`].
 const SECRET: &str = "scram-decoy-secret";
@@ -156,6 +157,7 @@ impl Server {
             config,
         };
         server.tune();
+        server.describe_store();
         Ok(server)
     }
 
@@ -185,6 +187,18 @@ impl Server {
         });
         if !taken {
             self.clock.reserved(until, false);
+        }
+    }
+
+    /// Write `admin.system.version`. A failure is logged only: a full disk must not keep the server
+    /// from starting, for deleting data needs it.
+    fn describe_store(&self) {
+        if let Err(error) = versions::ensure(&self.store) {
+            let attributes = doc! {"error": error.message};
+            let message = "Failed to write admin.system.version; mongodump and mongorestore refuse \
+                 users and roles until a restart succeeds in it";
+            self.log
+                .warn_of_start("STORAGE", 9_000_003, message, attributes);
         }
     }
 

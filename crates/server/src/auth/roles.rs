@@ -170,7 +170,15 @@ const MONITOR_ANY: &[&str] = &["collStats", "dbStats", "indexStats"];
 
 const BACKUP: &[&str] = &["collStats", "find", "listCollections", "listIndexes"];
 
-const BACKUP_OF_CLUSTER: &[&str] = &["appendOplogNote", "listDatabases", "serverStatus"];
+/// The collections of `admin` that describe users.
+const OF_USERS: &[&str] = &["system.users", "system.roles", "system.version"];
+
+const BACKUP_OF_CLUSTER: &[&str] = &[
+    "appendOplogNote",
+    "getParameter",
+    "listDatabases",
+    "serverStatus",
+];
 
 /// A role of any database.
 pub(crate) const OF_DATABASES: &[&str] = &["read", "readWrite", "dbAdmin", "userAdmin", "dbOwner"];
@@ -217,6 +225,18 @@ fn add(grants: &mut Vec<Grant>, resource: &Resource, actions: &[&'static [&'stat
     }));
 }
 
+/// Actions on some collections of `admin`.
+fn add_admin(
+    grants: &mut Vec<Grant>,
+    collections: &[&'static str],
+    actions: &'static [&'static str],
+) {
+    for &name in collections {
+        let resource = Resource::Collection("admin".to_owned(), name.into());
+        add(grants, &resource, &[actions]);
+    }
+}
+
 fn of_database(role: &str, database: &str, grants: &mut Vec<Grant>) {
     let whole = Resource::Database(database.to_owned());
     let profile = Resource::Collection(database.to_owned(), "system.profile".into());
@@ -252,8 +272,6 @@ fn parts(role: &str) -> &'static [&'static str] {
 }
 
 fn of_admin(role: &str, grants: &mut Vec<Grant>) {
-    let admin = |name: &'static str| Resource::Collection("admin".to_owned(), name.into());
-    let (users, own) = (admin("system.users"), admin("system.roles"));
     let profile = Resource::Named("system.profile".into());
     let cluster = &Resource::Cluster;
     for part in parts(role) {
@@ -275,8 +293,8 @@ fn of_admin(role: &str, grants: &mut Vec<Grant>) {
         }
         "userAdminAnyDatabase" => {
             add(grants, &Resource::Any, &[USER_ADMIN]);
-            add(grants, &users, &[USERS]);
-            add(grants, &own, &[USERS]);
+            add_admin(grants, &["system.users", "system.roles"], USERS);
+            add_admin(grants, &["system.version"], &["find"]);
             add(grants, cluster, &[USERS_OF_CLUSTER]);
         }
         "clusterMonitor" => {
@@ -292,15 +310,16 @@ fn of_admin(role: &str, grants: &mut Vec<Grant>) {
         "clusterAdmin" => add(grants, &Resource::Any, &[&["dropDatabase"]]),
         "backup" => {
             add(grants, &Resource::Any, &[BACKUP]);
-            add(grants, &users, &[&["find"]]);
-            add(grants, &own, &[&["find"]]);
+            add_admin(grants, OF_USERS, BACKUP);
             add(grants, &profile, &[&["find"]]);
             add(grants, cluster, &[BACKUP_OF_CLUSTER]);
         }
         "restore" => {
             add(grants, &Resource::Any, &[RESTORE]);
-            add(grants, &users, &[&["find"]]);
-            add(grants, &own, &[&["find"]]);
+            add(grants, cluster, &[&["getParameter"]]);
+            add_admin(grants, OF_USERS, &["find"]);
+            // `mongorestore` puts users and roles there first.
+            add_admin(grants, &["tempusers", "temproles"], &["find"]);
         }
         "__system" => add(grants, &Resource::Everything, &[&["anyAction"]]),
         _ => {}

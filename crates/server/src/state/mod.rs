@@ -18,5 +18,6 @@ pub(crate) mod pool;
 pub(crate) mod profiler;
 pub(crate) mod topology;
 pub(crate) mod usage;
+pub(crate) mod versions;
 
 pub(crate) use client::Client;

@@ -43,6 +43,9 @@ use Settable::{AtRuntime, AtStart, Never};
 const MECHANISMS: &[&str] = &["MONGODB-X509", "SCRAM-SHA-1", "SCRAM-SHA-256"];
 
 const PARAMETERS: &[Parameter] = &[
+    row("authSchemaVersion", Never, || {
+        Bson::Int32(crate::version::AUTH_SCHEMA)
+    }),
     row("authenticationMechanisms", AtStart, || {
         Bson::Array(MECHANISMS.iter().map(|name| (*name).into()).collect())
     }),

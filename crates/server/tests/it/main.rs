@@ -13,6 +13,7 @@ mod client;
 mod current_op;
 mod documents;
 mod ending;
+mod dump_users;
 mod extremes;
 mod faults;
 mod foreign;
