@@ -39,7 +39,7 @@ pub(crate) async fn run(request: Arc<Request>) -> Answer {
         "configureFailPoint" => None,
         _ => {
             let application = || hello::application_of(&request);
-            let failed = server.failpoints.hit(&request.name, application);
+            let failed = server.failpoints.hit(request.row.name, application);
             let limited = request.generic.max_time.is_some();
             let failed = failed.or_else(|| server.failpoints.hit_limit(limited));
             failed.or_else(|| hit_write(&request, true))

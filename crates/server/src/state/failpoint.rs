@@ -91,6 +91,12 @@ impl FailPoints {
         if let Some(mode) = mode {
             let mut named = strings(&data, "failCommands").unwrap_or_default();
             named.extend(commands.iter().map(|&command| command.to_owned()));
+            // An alias means the command, by whichever of its names a client calls it.
+            for name in &mut named {
+                if let Some(row) = crate::commands::find(name) {
+                    row.name.clone_into(name);
+                }
+            }
             let point = Point {
                 mode,
                 commands: named,
@@ -107,8 +113,8 @@ impl FailPoints {
         Ok(entered)
     }
 
-    /// The fault that hits a command now, called by the name it came with. `application` is asked
-    /// only where there are faults.
+    /// The fault that hits a command now, given by the name of its row. `application` is called
+    /// only where faults are set.
     pub(crate) fn hit(&self, command: &str, application: impl FnOnce() -> String) -> Option<Fault> {
         let mut state = self.0.lock();
         if state.points.is_empty() {

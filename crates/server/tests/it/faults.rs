@@ -29,13 +29,28 @@ fn a_command_fails_as_often_as_ordered() {
 }
 
 #[test]
-fn aliases_are_told_apart_and_a_connection_can_be_closed() {
+fn a_fault_hits_a_command_by_each_of_its_names_and_can_close_the_connection() {
     let site = Site::new();
     let mut client = site.client();
     let data = doc! {"failCommands": ["ismaster"], "closeConnection": true};
-    order(&mut client, "alwaysOn", data);
+    order(&mut client, doc! {"times": 2}, data);
     client.ok("admin", doc! {"hello": 1});
-    client.ok("admin", doc! {"isMaster": 1});
+    for name in ["ismaster", "isMaster"] {
+        let mut other = site.client();
+        other.send("admin", doc! {name: 1}, 0);
+        assert!(other.receive().is_none(), "{name}");
+    }
+    for (ordered, sent) in [
+        ("findAndModify", "findandmodify"),
+        ("findandmodify", "findAndModify"),
+        ("dbstats", "dbStats"),
+    ] {
+        let data = doc! {"failCommands": [ordered], "errorCode": 91};
+        order(&mut client, doc! {"times": 1}, data);
+        assert_eq!(client.fails("test", doc! {sent: "c"}).0, 91, "{ordered}");
+    }
+    let data = doc! {"failCommands": ["isMaster"], "closeConnection": true};
+    order(&mut client, "alwaysOn", data);
     let mut other = site.client();
     other.send("admin", doc! {"ismaster": 1}, 0);
     assert!(other.receive().is_none());
