@@ -35,7 +35,7 @@ pub(crate) fn check(
         return Err(Error::new(Code::UNAUTHORIZED, message));
     }
     api(server, row, generic)?;
-    transaction(server, row, generic)?;
+    transaction(server, row, generic, arguments)?;
     concerns(server, row, generic)?;
     fields(row, arguments)
 }
@@ -73,7 +73,12 @@ fn api(server: &Server, row: &Row, generic: &Generic) -> Result<()> {
     Ok(())
 }
 
-fn transaction(server: &Server, row: &Row, generic: &Generic) -> Result<()> {
+fn transaction(
+    server: &Server,
+    row: &Row,
+    generic: &Generic,
+    arguments: &Arguments<'_>,
+) -> Result<()> {
     if generic.txn_number.is_none() {
         return Ok(());
     }
@@ -84,13 +89,7 @@ fn transaction(server: &Server, row: &Row, generic: &Generic) -> Result<()> {
     }
     if generic.in_transaction {
         let ends = matches!(row.name, "commitTransaction" | "abortTransaction");
-        if !row.has(TRANSACTION) {
-            let message = format!("Cannot run '{}' in a multi-document transaction.", row.name);
-            return Err(Error::new(
-                Code::OPERATION_NOT_SUPPORTED_IN_TRANSACTION,
-                message,
-            ));
-        }
+        place(row, generic, arguments)?;
         if generic.write_concern.given && !ends {
             let message = "writeConcern is not allowed within a multi-statement transaction";
             return Err(Error::new(Code::INVALID_OPTIONS, message));
@@ -117,6 +116,56 @@ fn transaction(server: &Server, row: &Row, generic: &Generic) -> Result<()> {
         return Err(Error::location(50_768, message));
     }
     Ok(())
+}
+
+/// Whether a command and the namespace it names may be part of a transaction.
+fn place(row: &Row, generic: &Generic, arguments: &Arguments<'_>) -> Result<()> {
+    let refuse = |message: String| {
+        let code = Code::OPERATION_NOT_SUPPORTED_IN_TRANSACTION;
+        Err(Error::new(code, message))
+    };
+    if row.name == "count" {
+        return refuse(
+            "Cannot run 'count' in a multi-document transaction. Please see \
+             http://dochub.mongodb.org/core/transaction-count for a recommended alternative."
+                .to_owned(),
+        );
+    }
+    if !row.has(TRANSACTION) {
+        let name = row.name;
+        return refuse(format!(
+            "Cannot run '{name}' in a multi-document transaction."
+        ));
+    }
+    // Commands of `admin` name their collections otherwise: see `bulkWrite`.
+    if row.has(ADMIN) {
+        return Ok(());
+    }
+    let target = arguments.iter().next().map(|(_, value)| value);
+    let collection = match row.name {
+        "getMore" => arguments.string("collection")?,
+        _ => target.and_then(bson::RawBsonRef::as_str),
+    };
+    outside_of_server(&generic.database, collection.unwrap_or_default())
+}
+
+/// Refuse, for a transaction, the databases and collections that the server keeps for itself.
+///
+/// # Errors
+/// `OperationNotSupportedInTransaction`.
+pub(crate) fn outside_of_server(database: &str, collection: &str) -> Result<()> {
+    let what = if matches!(database, "admin" | "config" | "local") {
+        format!("'{database}' database")
+    } else if matches!(collection, "system.profile" | "system.views") {
+        format!("'{database}.{collection}' namespace")
+    } else {
+        return Ok(());
+    };
+    let message = format!("Cannot run command against the {what} in a transaction.");
+    Err(Error::new(
+        Code::OPERATION_NOT_SUPPORTED_IN_TRANSACTION,
+        message,
+    ))
 }
 
 fn concerns(server: &Server, row: &Row, generic: &Generic) -> Result<()> {

@@ -13,6 +13,7 @@ pub(crate) mod slow;
 
 pub(crate) use arguments::Arguments;
 pub(crate) use call::Call;
+pub(crate) use check::outside_of_server;
 pub(crate) use prepare::{Refused, prepare, refuse};
 pub(crate) use request::Request;
 pub(crate) use row::Row;

@@ -11,6 +11,7 @@ mod bulk;
 mod certificates;
 mod client;
 mod current_op;
+mod deviations;
 mod documents;
 mod ending;
 mod dump_users;

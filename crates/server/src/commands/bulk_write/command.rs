@@ -21,7 +21,7 @@ use crate::commands::find::tree;
 use crate::commands::write::{retried, statements};
 use crate::commands::{cursor, listing};
 use crate::dispatch::row::{ADMIN, API, Lane, RETRYABLE, Row, TRANSACTION, WRITES};
-use crate::dispatch::{Arguments, Call};
+use crate::dispatch::{Arguments, Call, outside_of_server};
 use crate::state::metrics::Class;
 
 /// The rows.
@@ -265,6 +265,11 @@ fn understand<'a>(
 fn bulk_write(call: &Call<'_>, reply: &mut Builder) -> Result<()> {
     let arguments = call.arguments()?;
     let targets = targets(call, &arguments)?;
+    if call.generic.in_transaction {
+        for ns in &targets {
+            outside_of_server(&ns.db, &ns.coll)?;
+        }
+    }
     let statements = understand(call, &arguments, targets.len())?;
     authorize(call, &targets, &statements)?;
     let options = InsertOptions {
