@@ -37,6 +37,14 @@ impl Error {
         self
     }
 
+    /// The same error with what failed because of it, as MongoDB chains them:
+    /// `context :: caused by :: message`.
+    #[must_use]
+    pub fn within(mut self, context: impl std::fmt::Display) -> Error {
+        self.message = format!("{context} :: caused by :: {}", self.message);
+        self
+    }
+
     /// `BadValue`.
     pub fn bad_value(message: impl Into<String>) -> Error {
         Error::new(Code::BAD_VALUE, message)

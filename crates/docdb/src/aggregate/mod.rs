@@ -14,7 +14,7 @@ mod view;
 use bson::RawDocumentBuf;
 use query::execute::Rows;
 use query::pipeline::Pipeline;
-use query::{Error, Namespace, Result};
+use query::{Code, Error, Namespace, Result};
 
 use crate::cursor::{Batch, Collector, Cursor, FIRST_BATCH, View, check_alive, with_view};
 use crate::op::Op;
@@ -127,7 +127,9 @@ impl Store {
                     cursor.sources.report(op);
                     false
                 }
-                _ => cursor.fill(&mut collector, view, report)?,
+                _ => cursor
+                    .fill(&mut collector, view, report)
+                    .map_err(|error| in_execution(error, ns))?,
             };
             let (documents, pending) = collector.finish();
             let ended = ended && pending.is_none();
@@ -156,8 +158,32 @@ impl Store {
         for source in cursor.sources.iter() {
             check_alive(self, op, &source.collection, &source.executor)?;
         }
-        with_view(self, op, &mut |view| cursor.fill(collector, view, None))
+        with_view(self, op, &mut |view| {
+            cursor
+                .fill(collector, view, None)
+                .map_err(|error| error.within("Executor error during getMore"))
+        })
     }
+}
+
+/// An error of execution with the command it ended. What MongoDB finds out while it parses the
+/// pipeline, and this server when a stage begins, has no such context.
+fn in_execution(error: Error, ns: &Namespace) -> Error {
+    const OF_PARSING: [Code; 6] = [
+        Code::UNAUTHORIZED,
+        Code::INVALID_OPTIONS,
+        Code::INVALID_NAMESPACE,
+        Code::COMMAND_NOT_SUPPORTED,
+        Code::OPERATION_NOT_SUPPORTED_IN_TRANSACTION,
+        // `$merge` without a unique index.
+        Code(51_183),
+    ];
+    if OF_PARSING.contains(&error.code) {
+        return error;
+    }
+    error.within(format_args!(
+        "Executor error during aggregate command on namespace: {ns}"
+    ))
 }
 
 fn parse(ns: &Namespace, request: &AggregateRequest, view: &View<'_>) -> Result<Pipeline> {
@@ -168,10 +194,11 @@ fn parse(ns: &Namespace, request: &AggregateRequest, view: &View<'_>) -> Result<
         request.variables.as_ref(),
     )?
     .within(&ns.db);
-    let pipeline = Pipeline::parse_raw(&request.pipeline, &settings)?;
+    let pipeline =
+        query::expr::refuse_failing(|| Pipeline::parse_raw(&request.pipeline, &settings))?;
     if ns.is_collectionless() && !pipeline.has_source() {
         return Err(Error::new(
-            query::Code::INVALID_NAMESPACE,
+            Code::INVALID_NAMESPACE,
             "{aggregate: 1} is not valid for this pipeline; the first stage must be one that does \
              not read a collection",
         ));

@@ -107,7 +107,7 @@ impl Store {
                 match check_alive(self, op, &cursor.collection, &cursor.executor) {
                     // What failed because the collection went away says so.
                     Err(gone) => gone,
-                    Ok(()) => error,
+                    Ok(()) => error.within("Executor error during getMore"),
                 }
             })?;
             if !cursor.tailable {

@@ -72,6 +72,7 @@ impl Store {
         with_view(self, op, &mut |view| {
             let mut executor = query.execute(&Arc::clone(&collection), view)?;
             drain(&mut executor, view, &mut |_| Ok(()))
+                .map_err(|error| error.within("Executor error during count command"))
         })
     }
 }

@@ -165,7 +165,8 @@ impl Store {
             let mut executor = query.execute(&collection, view)?;
             let mut distinct = new();
             let mut add = |item: &Item| distinct.add(&item.document).map(|_| ());
-            drain(&mut executor, view, &mut add)?;
+            drain(&mut executor, view, &mut add)
+                .map_err(|error| error.within("Executor error during distinct command"))?;
             Ok(distinct.into_values())
         })
     }

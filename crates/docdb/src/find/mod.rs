@@ -99,7 +99,9 @@ impl Store {
                     executor.report_counts(op);
                     false
                 }
-                _ => fill(&mut executor, &mut collector, view)?,
+                _ => fill(&mut executor, &mut collector, view).map_err(|error| {
+                    error.within(format_args!("Executor error during find command: {ns}"))
+                })?,
             };
             let (documents, pending) = collector.finish();
             let over = over && pending.is_none();

@@ -51,6 +51,17 @@ pub(crate) fn shell(document: &Document) -> String {
     format!("{{ {} }}", fields.collect::<Vec<_>>().join(", "))
 }
 
+/// `UUID("..")` for a UUID of the standard form, `BinData(subtype, HEX)` for other bytes.
+fn shown_binary(binary: &bson::Binary) -> String {
+    if binary.subtype == bson::spec::BinarySubtype::Uuid
+        && let Ok(bytes) = <[u8; 16]>::try_from(binary.bytes.as_slice())
+    {
+        return format!("UUID(\"{}\")", bson::Uuid::from_bytes(bytes));
+    }
+    let hex: String = binary.bytes.iter().map(|b| format!("{b:02X}")).collect();
+    format!("BinData({}, {hex})", u8::from(binary.subtype))
+}
+
 fn shown(value: &Bson) -> String {
     match value {
         Bson::Double(v) if v.is_finite() && v.fract() == 0.0 && v.abs() < 1e15 => format!("{v:.1}"),
@@ -63,6 +74,7 @@ fn shown(value: &Bson) -> String {
         }
         Bson::ObjectId(id) => format!("ObjectId('{}')", id.to_hex()),
         Bson::DateTime(date) => format!("new Date({})", date.timestamp_millis()),
+        Bson::Binary(binary) => shown_binary(binary),
         Bson::Undefined => "undefined".to_owned(),
         Bson::MinKey => "MinKey".to_owned(),
         Bson::MaxKey => "MaxKey".to_owned(),

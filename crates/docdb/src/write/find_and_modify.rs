@@ -148,6 +148,7 @@ impl Store {
                 {
                     attempt += 1;
                 }
+                Err(e) => return Err(e.within("Plan executor error during findAndModify")),
                 done => return done,
             }
         }

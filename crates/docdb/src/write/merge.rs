@@ -8,7 +8,7 @@ use std::sync::Arc;
 use bson::{Bson, Document, RawBson, RawDocumentBuf};
 use query::stage::{Merge, MergeOutcome};
 use query::update::Update;
-use query::{Code, Namespace, Result};
+use query::{Code, Error, Namespace, Result};
 
 use super::seek::{Found, Said, Seek};
 use super::update::Change;
@@ -62,6 +62,12 @@ impl Store {
                 Err(e) if e.code == Code::DUPLICATE_KEY && inserts && attempt < INSERTS => {
                     attempt += 1;
                 }
+                Err(e) if e.code == Code::IMMUTABLE_FIELD => {
+                    return Err(e.within(
+                        "$merge failed to update the matching document, did you attempt to modify \
+                         the _id or the shard key?",
+                    ));
+                }
                 Err(e) => return Err(e),
             }
         }
@@ -94,7 +100,8 @@ impl One<'_> {
         let existing = existing.transpose()?;
         let outcome = self
             .merge
-            .resolve(existing.as_ref(), self.incoming.clone())?;
+            .resolve(existing.as_ref(), self.incoming.clone())
+            .map_err(|e| self.as_duplicate(e, collection.as_deref()))?;
         match (outcome, collection, found) {
             (MergeOutcome::Nothing, ..) => return Ok(Attempt::Done),
             (_, None, _) => return Ok(Attempt::Missing),
@@ -109,6 +116,30 @@ impl One<'_> {
             }
         }
         Ok(Attempt::Done)
+    }
+
+    /// The error of `whenMatched: "fail"` reads as that of the insert it stands for.
+    fn as_duplicate(&self, mut error: Error, collection: Option<&Collection>) -> Error {
+        let values = error.details.as_deref();
+        let values = values.and_then(|details| details.get_document("keyValue").ok());
+        let (Code::DUPLICATE_KEY, Some(values), Some(collection)) =
+            (error.code, values, collection)
+        else {
+            return error;
+        };
+        let on = &self.merge.on;
+        let mut unique = collection.indexes().iter().filter(|index| {
+            let spec = index.spec();
+            (spec.unique || spec.is_id()) && spec.key.len() == on.len()
+        });
+        let index = unique.find(|index| on.iter().all(|path| index.spec().key.contains_key(path)));
+        let index = index.map_or("_id_", |index| index.name());
+        error.message = format!(
+            "E11000 duplicate key error collection: {} index: {index} dup key: {}",
+            self.ns,
+            super::shell(values)
+        );
+        error
     }
 
     fn find(&self, work: &mut Work<'_>, collection: &Arc<Collection>) -> Result<Option<Found>> {

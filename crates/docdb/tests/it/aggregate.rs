@@ -197,6 +197,17 @@ fn merge_inserts_replaces_and_merges() {
         let fail = merge(doc! { "into": "target", "whenMatched": "fail" });
         let error = lab.try_aggregate("sales", &fail).unwrap_err();
         assert_eq!(error.code.0, 11000);
+        let duplicate = "E11000 duplicate key error collection: test.target index: _id_ dup key: \
+                         { _id: 0 }";
+        assert!(error.message.ends_with(duplicate), "{error}");
+        let immutable = merge(doc! {
+            "into": "target", "whenMatched": [{ "$set": { "_id": "other" } }],
+        });
+        let error = lab.try_aggregate("sales", &immutable).unwrap_err();
+        assert_eq!(error.code.0, 66);
+        let context = ":: caused by :: $merge failed to update the matching document, did you \
+                       attempt to modify the _id or the shard key? :: caused by :: ";
+        assert!(error.message.contains(context), "{error}");
         let absent = merge(doc! { "into": "other", "whenNotMatched": "fail" });
         let error = lab.try_aggregate("sales", &absent).unwrap_err();
         assert_eq!(error.code.0, 13113);

@@ -5,6 +5,7 @@ use bson::{Bson, Document};
 use super::call::{Call, Prepared};
 use super::env::{Env, Variables};
 use super::field_path::{self, FieldPath};
+use super::folding;
 use super::function::{self, Function, Shape};
 use super::named::Signature;
 use super::node::{Base, Node};
@@ -82,6 +83,14 @@ fn parse_call(spec: &Document, scope: &Scope) -> Result<Expr> {
     let Some(function) = function::find(name) else {
         return Err(unknown(name));
     };
+    // `$getField` is never evaluated before there is a document.
+    if matches!(function.name, "$ifNull" | "$switch" | "$getField") {
+        return folding::lazily(|| parse_operand(function, operand, scope));
+    }
+    parse_operand(function, operand, scope)
+}
+
+fn parse_operand(function: &'static Function, operand: &Bson, scope: &Scope) -> Result<Expr> {
     match &function.shape {
         Shape::Positional(least, most) => {
             let arguments = positional(function, (*least, *most), operand, scope)?;
@@ -210,7 +219,13 @@ pub(super) fn call(
 fn folded(call: &Call) -> Option<Node> {
     let _scope = meter::scope();
     let (root, vars) = (Document::new(), Variables::default());
-    let value = call.evaluate(&Env::new(&root, &vars)).ok()?;
+    let value = match call.evaluate(&Env::new(&root, &vars)) {
+        Ok(value) => value,
+        Err(error) => {
+            folding::failed(error);
+            return None;
+        }
+    };
     let bytes = value.as_deref().map_or(0, meter::size);
     let given = call.arguments.iter().flatten();
     let given: usize = given.filter_map(Expr::as_constant).map(meter::size).sum();

@@ -3,7 +3,7 @@
 use bson::spec::BinarySubtype;
 use bson::{Binary, Bson, Document, doc};
 
-use crate::client::{Client, Site, all};
+use crate::client::{Client, Site, all, batch};
 
 const IN_TRANSACTION: i32 = 263;
 
@@ -84,4 +84,136 @@ fn a_transaction_keeps_out_of_the_databases_of_the_server() {
     let commit = in_transaction(doc! {"commitTransaction": 1}, number, false);
     client.ok("admin", commit);
     assert_eq!(all(&mut client, "c", doc! {}).len(), 2);
+}
+
+#[test]
+fn errors_name_the_command_they_ended() {
+    let site = Site::new();
+    let mut client = site.client();
+    insert(
+        &mut client,
+        "c",
+        vec![doc! {"_id": 1, "a": "x"}, doc! {"_id": 2, "a": "y"}],
+    );
+    let fails = doc! {"$expr": {"$eq": [{"$toInt": "$a"}, 1]}};
+    let mut begins = |command: Document, context: &str| {
+        let (_, message) = client.fails("test", command);
+        assert!(
+            message.starts_with(&format!("{context} :: caused by :: ")),
+            "{message}"
+        );
+    };
+    begins(
+        doc! {"find": "c", "filter": fails.clone()},
+        "Executor error during find command: test.c",
+    );
+    begins(
+        doc! {"count": "c", "query": fails.clone()},
+        "Executor error during count command",
+    );
+    begins(
+        doc! {"distinct": "c", "key": "a", "query": fails.clone()},
+        "Executor error during distinct command",
+    );
+    begins(
+        doc! {"aggregate": "c", "pipeline": [{"$match": fails.clone()}], "cursor": {}},
+        "Executor error during aggregate command on namespace: test.c",
+    );
+    begins(
+        doc! {"findAndModify": "c", "query": {"_id": 1}, "update": {"$inc": {"a": 1}}},
+        "Plan executor error during findAndModify",
+    );
+    let constant = doc! {"$project": {"b": {"$divide": [1, 0]}}};
+    for collection in ["c", "none"] {
+        begins(
+            doc! {"aggregate": collection, "pipeline": [constant.clone()], "cursor": {}},
+            "Failed to optimize pipeline",
+        );
+    }
+    let open = |client: &mut Client| {
+        let pipeline =
+            [doc! {"$project": {"b": {"$cond": [{"$eq": ["$_id", 2]}, {"$toInt": "$a"}, 1]}}}];
+        let pipeline: Vec<Bson> = pipeline.into_iter().map(Bson::Document).collect();
+        let cursor = doc! {"batchSize": 1};
+        let reply = client.ok(
+            "test",
+            doc! {"aggregate": "c", "pipeline": pipeline, "cursor": cursor},
+        );
+        reply.get_document("cursor").unwrap().get_i64("id").unwrap()
+    };
+    let id = open(&mut client);
+    let (_, message) = client.fails("test", doc! {"getMore": id, "collection": "c"});
+    assert!(
+        message.starts_with("Executor error during getMore :: caused by :: "),
+        "{message}"
+    );
+    // What is never evaluated is no error, where MongoDB does not look at it either.
+    let lazy = doc! {"$project": {"b": {"$ifNull": [1, {"$divide": [1, 0]}]}}};
+    client.ok(
+        "test",
+        doc! {"aggregate": "c", "pipeline": [lazy], "cursor": {}},
+    );
+}
+
+#[test]
+fn a_failed_index_build_names_itself_and_its_collection() {
+    let site = Site::new();
+    let mut client = site.client();
+    insert(&mut client, "c", vec![doc! {"a": 1}, doc! {"a": 1}]);
+    let index = doc! {"key": {"a": 1}, "name": "a_1", "unique": true};
+    let create = doc! {"createIndexes": "c", "indexes": [index]};
+    let (code, message) = client.fails("test", create);
+    assert_eq!(code, 11_000);
+    let rest = message.strip_prefix("Index build failed: ").unwrap();
+    let (build, rest) = rest.split_once(": Collection test.c ( ").unwrap();
+    let (collection, rest) = rest.split_once(" ) :: caused by :: ").unwrap();
+    assert!(bson::Uuid::parse_str(build).is_ok(), "{message}");
+    let listed = batch(&client.ok("test", doc! {"listCollections": 1}));
+    let info = listed[0].get_document("info").unwrap();
+    let Some(Bson::Binary(uuid)) = info.get("uuid") else {
+        panic!("{info}");
+    };
+    assert_eq!(uuid.to_uuid().unwrap().to_string(), collection);
+    assert_eq!(
+        rest,
+        "E11000 duplicate key error collection: test.c index: a_1 dup key: { a: 1 }"
+    );
+}
+
+#[test]
+fn duplicate_binary_keys_are_shown_as_shells_write_them() {
+    let site = Site::new();
+    let mut client = site.client();
+    let binary = |subtype, bytes: &[u8]| {
+        Bson::Binary(Binary {
+            subtype,
+            bytes: bytes.to_vec(),
+        })
+    };
+    for (id, shown) in [
+        (
+            binary(BinarySubtype::Uuid, &[0xAB; 16]),
+            "UUID(\"abababab-abab-abab-abab-abababababab\")",
+        ),
+        (
+            binary(BinarySubtype::Generic, &[0, 0x1F, 0xFF]),
+            "BinData(0, 001FFF)",
+        ),
+        (
+            binary(BinarySubtype::Md5, &[1; 16]),
+            "BinData(5, 01010101010101010101010101010101)",
+        ),
+        (binary(BinarySubtype::Uuid, &[2]), "BinData(4, 02)"),
+    ] {
+        let document = doc! {"_id": id};
+        insert(&mut client, "c", vec![document.clone()]);
+        let again = doc! {"insert": "c", "documents": [document]};
+        let reply = client.ok("test", again);
+        let errors = reply.get_array("writeErrors").unwrap();
+        let message = errors[0].as_document().unwrap().get_str("errmsg").unwrap();
+        assert!(
+            message.ends_with(&format!("dup key: {{ _id: {shown} }}")),
+            "{message}"
+        );
+    }
 }

@@ -44,10 +44,21 @@ impl Store {
         let done = self
             .fill(op, ns, &begun)
             .and_then(|()| self.end_builds(ns, &begun));
-        if done.is_err() {
-            self.abort_builds(ns, &begun)?;
-        }
-        done
+        let Err(error) = done else {
+            return Ok(());
+        };
+        let collection = self.collection(ns);
+        self.abort_builds(ns, &begun)?;
+        Err(match collection {
+            // The build itself says what it lacks when the collection is gone.
+            Some(collection) if error.code != Code::INDEX_BUILD_ABORTED => {
+                let (build, of) = (bson::Uuid::new(), collection.uuid());
+                error.within(format_args!(
+                    "Index build failed: {build}: Collection {ns} ( {of} )"
+                ))
+            }
+            _ => error,
+        })
     }
 
     /// Step 1.

@@ -9,7 +9,7 @@ mod hashed;
 mod object;
 mod string;
 
-use bson::{Bson, Document, doc};
+use bson::{Bson, Document, bson, doc};
 
 use super::{Env, Expr, Scope, System, Variables};
 use crate::Result;
@@ -111,4 +111,37 @@ fn variables_bind_from_the_inside_out() {
         9,
         "starts with",
     );
+}
+
+#[test]
+fn calls_of_constants_fail_before_there_are_documents() {
+    let parse = |expr: Bson| {
+        crate::expr::refuse_failing(|| Expr::parse(&expr, &crate::expr::Scope::new()))
+            .map(|_| ())
+            .map_err(|error| (error.code.0, error.message))
+    };
+    let fails = |expr: Bson| {
+        let (_, message) = parse(expr.clone()).unwrap_err();
+        let begins = message.starts_with("Failed to optimize pipeline :: caused by :: ");
+        assert!(begins, "{expr}: {message}");
+    };
+    let bad = bson!({ "$toInt": "x" });
+    fails(bad.clone());
+    fails(bson!({ "$add": ["$a", bad.clone()] }));
+    fails(bson!({ "$cond": [true, 1, bad.clone()] }));
+    fails(bson!({ "$and": [false, bad.clone()] }));
+    fails(bson!({ "$map": { "input": "$a", "in": bad.clone() } }));
+    // These are evaluated only where they are reached.
+    for expr in [
+        bson!({ "$ifNull": [1, bad.clone()] }),
+        bson!({ "$switch": { "branches": [{ "case": "$a", "then": bad.clone() }], "default": 1 } }),
+        bson!({ "$literal": bad.clone() }),
+        bson!({ "$toInt": "$a" }),
+    ] {
+        assert_eq!(parse(expr), Ok(()));
+    }
+    // Outside nothing is recorded, and an error of parsing goes before.
+    assert!(Expr::parse(&bad, &crate::expr::Scope::new()).is_ok());
+    let (code, _) = parse(bson!([bad, { "$nonsense": 1 }])).unwrap_err();
+    assert_eq!(code, 168);
 }
