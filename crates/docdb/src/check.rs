@@ -6,7 +6,7 @@
 
 use bson::{Bson, Document, RawDocument, doc};
 use kv::{Direction, KeyRange, Snapshot};
-use query::{Namespace, Result};
+use query::{Code, Error, Namespace, Result};
 
 use crate::collection::Collection;
 use crate::document;
@@ -42,7 +42,16 @@ impl Store {
     /// `NamespaceNotFound`, `CommandNotSupportedOnView`; as the engine's. What is wrong in the
     /// collection is in the report: `valid`, `errors`.
     pub fn validate(&self, op: &Op<'_>, ns: &Namespace) -> Result<Document> {
-        let change = self.existing(ns)?;
+        let change = self.existing(ns).map_err(|error| {
+            let message = match error.code {
+                Code::NAMESPACE_NOT_FOUND => {
+                    format!("Collection '{ns}' does not exist to validate.")
+                }
+                Code::COMMAND_NOT_SUPPORTED_ON_VIEW => "Cannot validate a view".to_owned(),
+                _ => return error,
+            };
+            Error::new(error.code, message)
+        })?;
         let _alone = self.hold(op, &change)?;
         let collection = self.existing(ns)?;
         let snapshot = self.engine().begin_read().map_err(error::engine)?;

@@ -50,7 +50,7 @@ pub use progress::Stage;
 pub use query::Namespace;
 pub use record::RecordId;
 pub use session::{Held, Names};
-pub use stats::scale_sizes;
+pub use stats::{missing_coll_stats, scale_sizes};
 pub use store::{ContentVersion, Options, Store, Tuning, WorkFigures};
 pub use work::Work;
 pub use write::{

@@ -10,6 +10,9 @@ use crate::error;
 use crate::op::Op;
 use crate::store::Store;
 
+/// The least a collection or an index takes, in bytes: MongoDB's file of nothing has one page.
+const PAGE: i64 = 4096;
+
 /// Sizes that `scale` divides.
 const SIZES: [&str; 13] = [
     "size",
@@ -41,9 +44,43 @@ pub fn scale_sizes(figures: &mut Document, scale: i64) {
     }
 }
 
+/// A count or size as `collStats` returns it: an int32 where it fits.
+pub(crate) fn fitting(number: i64) -> Bson {
+    match i32::try_from(number) {
+        Ok(small) => Bson::Int32(small),
+        Err(_) => Bson::Int64(number),
+    }
+}
+
+/// A size as `dbStats` returns it.
+#[expect(clippy::cast_precision_loss, reason = "a statistic for people")]
+fn double(bytes: i64) -> f64 {
+    bytes as f64
+}
+
+/// The numbers of `collStats` for a collection that is missing: MongoDB reports an empty one.
+#[must_use]
+pub fn missing_coll_stats() -> Document {
+    doc! {
+        "size": 0,
+        "count": 0,
+        "numOrphanDocs": 0,
+        "storageSize": 0,
+        "totalSize": 0,
+        "nindexes": 0,
+        "totalIndexSize": 0,
+        "indexDetails": {},
+        "indexSizes": {},
+        "scaleFactor": 1,
+    }
+}
+
 fn scale_one(size: Option<&mut Bson>, scale: i64) {
     match size {
-        Some(Bson::Int64(n)) => *n /= scale,
+        Some(size @ Bson::Int64(_)) => {
+            let bytes = size.as_i64().unwrap_or(0);
+            *size = fitting(bytes / scale);
+        }
         Some(Bson::Int32(n)) => *n = i32::try_from(i64::from(*n) / scale).unwrap_or(0),
         #[expect(clippy::cast_precision_loss, reason = "a figure for people")]
         Some(Bson::Double(n)) => *n = (*n / scale as f64).trunc(),
@@ -59,44 +96,45 @@ impl Store {
     pub fn coll_stats(&self, ns: &Namespace) -> Result<Document> {
         let collection = self.existing(ns)?;
         let (count, size) = (collection.count(), collection.data_size());
-        let storage = self.tree_bytes(collection.records());
+        let storage = self.stored_bytes(collection.records());
         let mut sizes = Document::new();
         let mut details = Document::new();
         let mut building = Vec::new();
         let mut total = 0;
         for index in collection.indexes() {
-            let bytes = self.tree_bytes(index.tree());
+            let bytes = self.stored_bytes(index.tree());
             details.insert(index.name(), self.tree_figures(index.tree()));
             total += bytes;
-            sizes.insert(index.name(), bytes);
+            sizes.insert(index.name(), fitting(bytes));
             if !index.is_ready() {
                 building.push(Bson::String(index.name().to_owned()));
             }
         }
         let mut out = doc! {
-            "size": size,
-            "count": count,
-            "storageSize": storage,
-            "freeStorageSize": 0_i64,
+            "size": fitting(size),
+            "count": fitting(count),
+            "numOrphanDocs": 0,
+            "storageSize": fitting(storage),
+            "freeStorageSize": 0,
             "capped": collection.is_capped(),
             "nindexes": i32::try_from(collection.indexes().len()).unwrap_or(i32::MAX),
             "indexDetails": details,
             "indexBuilds": building,
-            "totalIndexSize": total,
-            "totalSize": storage + total,
+            "totalIndexSize": fitting(total),
+            "totalSize": fitting(storage + total),
             "indexSizes": sizes,
             "scaleFactor": 1,
         };
         if 0 < count {
-            out.insert("avgObjSize", size / count);
+            out.insert("avgObjSize", fitting(size / count));
         }
         out.insert(
             self.engine().name(),
             self.tree_figures(collection.records()),
         );
         if let Some(capped) = collection.options().capped {
-            out.insert("maxSize", capped.size);
-            out.insert("max", capped.max.unwrap_or(0));
+            out.insert("maxSize", fitting(capped.size));
+            out.insert("max", fitting(capped.max.unwrap_or(0)));
         }
         Ok(out)
     }
@@ -116,16 +154,15 @@ impl Store {
             collections += 1;
             objects += collection.count();
             data += collection.data_size();
-            storage += self.tree_bytes(collection.records());
+            storage += self.stored_bytes(collection.records());
             for index in collection.indexes() {
                 indexes += 1;
-                index_size += self.tree_bytes(index.tree());
+                index_size += self.stored_bytes(index.tree());
             }
         }
-        #[expect(clippy::cast_precision_loss, reason = "a figure for people")]
         let average = match objects {
             0 => 0.0,
-            _ => data as f64 / objects as f64,
+            _ => double(data) / double(objects),
         };
         let mut out = doc! {
             "db": db,
@@ -133,17 +170,17 @@ impl Store {
             "views": views,
             "objects": objects,
             "avgObjSize": average,
-            "dataSize": data,
-            "storageSize": storage,
+            "dataSize": double(data),
+            "storageSize": double(storage),
             "indexes": indexes,
-            "indexSize": index_size,
-            "totalSize": storage + index_size,
+            "indexSize": double(index_size),
+            "totalSize": double(storage + index_size),
             "scaleFactor": 1_i64,
         };
         if free_storage {
-            out.insert("freeStorageSize", 0_i64);
-            out.insert("indexFreeStorageSize", 0_i64);
-            out.insert("totalFreeStorageSize", 0_i64);
+            out.insert("freeStorageSize", 0.0);
+            out.insert("indexFreeStorageSize", 0.0);
+            out.insert("totalFreeStorageSize", 0.0);
         }
         out
     }
@@ -238,8 +275,14 @@ impl Store {
         let indexes = collection
             .indexes()
             .iter()
-            .map(|i| self.tree_bytes(i.tree()));
-        self.tree_bytes(collection.records()) + indexes.sum::<i64>()
+            .map(|i| self.stored_bytes(i.tree()));
+        self.stored_bytes(collection.records()) + indexes.sum::<i64>()
+    }
+
+    /// The bytes of [`Store::tree_bytes`], and at least one page: an engine that has written
+    /// nothing of a tree to its file yet has room for it in memory.
+    fn stored_bytes(&self, tree: TreeId) -> i64 {
+        self.tree_bytes(tree).max(PAGE)
     }
 
     /// The bytes that a tree takes in files, or its live bytes where the engine knows no better; 0
@@ -248,9 +291,11 @@ impl Store {
     pub fn tree_bytes(&self, tree: TreeId) -> i64 {
         let stats = self.engine().tree_stats(tree, StatScope::Quick);
         // An engine that cannot say takes nothing, as far as anybody knows.
-        let bytes = stats
-            .ok()
-            .and_then(|stats| stats.allocated_bytes.or(stats.live_bytes));
+        // What is not in the files yet is only among the live bytes.
+        let bytes = stats.ok().map(|stats| match stats.allocated_bytes {
+            None | Some(0) => stats.live_bytes.unwrap_or(0),
+            Some(allocated) => allocated,
+        });
         let bytes = bytes.unwrap_or(0);
         i64::try_from(bytes).unwrap_or(i64::MAX)
     }

@@ -6,7 +6,7 @@ use query::stage::Statistics;
 use query::{Code, Error, Namespace, Result};
 
 use super::host::Report;
-use crate::stats::scale_sizes;
+use crate::stats::{fitting, scale_sizes};
 use crate::store::Store;
 
 /// `$collStats`.
@@ -31,8 +31,8 @@ pub(super) fn coll_stats(
                 report.insert("storageStats", storage(store, ns, value)?);
             }
             "count" => {
-                let collection = store.existing(ns)?;
-                report.insert("count", collection.count());
+                let collection = store.existing(ns).map_err(|e| unable(e, "count", ns))?;
+                report.insert("count", fitting(collection.count()));
             }
             "queryExecStats" => {
                 report.insert(
@@ -51,13 +51,27 @@ pub(super) fn coll_stats(
     Ok(vec![report])
 }
 
+/// The error of a collection that is missing, with what was asked of it.
+fn unable(error: Error, what: &str, ns: &Namespace) -> Error {
+    if error.code != Code::NAMESPACE_NOT_FOUND {
+        return error;
+    }
+    Error::new(error.code, format!("Collection [{ns}] not found.")).within(format_args!(
+        "Unable to retrieve {what} in $collStats stage"
+    ))
+}
+
 /// `$indexStats`: beside what storage knows, the host it runs on, which who runs it knows.
 pub(super) fn index_stats(
     store: &Store,
     ns: &Namespace,
     asked: Option<Report<'_>>,
 ) -> Result<Vec<Document>> {
-    let mut rows = store.index_stats(ns)?;
+    let mut rows = match store.index_stats(ns) {
+        // A collection that is missing has no indexes.
+        Err(error) if error.code == Code::NAMESPACE_NOT_FOUND => return Ok(Vec::new()),
+        rows => rows?,
+    };
     let told = match asked {
         Some(report) => report(ns, &Statistics::IndexStats)?,
         None => Vec::new(),
@@ -94,7 +108,10 @@ fn storage(store: &Store, ns: &Namespace, options: &Bson) -> Result<Document> {
     if scale < 1 {
         return Err(Error::bad_value("scale has to be >= 1"));
     }
-    let mut stats = store.coll_stats(ns)?;
+    let stats = store
+        .coll_stats(ns)
+        .map_err(|e| unable(e, "storageStats", ns))?;
+    let mut stats = stats;
     stats.remove("ns");
     scale_sizes(&mut stats, scale);
     stats.insert("scaleFactor", i32::try_from(scale).unwrap_or(i32::MAX));

@@ -68,16 +68,19 @@ fn answer(reply: &mut Builder, mut figures: bson::Document, scale: i64) {
     figures.remove("ok");
     figures.remove("scaleFactor");
     failure::append(reply, &figures);
-    integer(reply, "scaleFactor", scale);
 }
 
 fn coll_stats(request: &Call<'_>, reply: &mut Builder) -> Result<()> {
     let ns = request.namespace()?;
     let scale = scale(&request.arguments()?)?;
-    let mut figures = request.with_store(|store, _| store.coll_stats(&ns))?;
+    let mut figures = match request.with_store(|store, _| store.coll_stats(&ns)) {
+        Err(error) if error.code == Code::NAMESPACE_NOT_FOUND => docdb::missing_coll_stats(),
+        figures => figures?,
+    };
     figures.remove("ns");
     reply.string("ns", &ns.to_string());
     answer(reply, figures, scale);
+    integer(reply, "scaleFactor", scale);
     Ok(())
 }
 
@@ -95,11 +98,13 @@ fn db_stats(request: &Call<'_>, reply: &mut Builder) -> Result<()> {
     let mut figures = request.server.store.db_stats(request.database(), free);
     // An engine in memory has no files, and its path may be nowhere.
     if let Ok(whole) = vfs::file_system(&request.server.config.db_path) {
-        let bytes = |n: u64| i64::try_from(n).unwrap_or(i64::MAX);
-        figures.insert("fsUsedSize", bytes(whole.used_bytes));
-        figures.insert("fsTotalSize", bytes(whole.total_bytes));
+        #[expect(clippy::cast_precision_loss, reason = "a statistic for people")]
+        let size = |bytes: u64| bytes as f64;
+        figures.insert("fsUsedSize", size(whole.used_bytes));
+        figures.insert("fsTotalSize", size(whole.total_bytes));
     }
     answer(reply, figures, scale);
+    reply.long("scaleFactor", scale);
     Ok(())
 }
 

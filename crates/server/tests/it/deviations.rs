@@ -13,6 +13,58 @@ fn insert(client: &mut Client, collection: &str, documents: Vec<Document>) {
     assert!(!reply.contains_key("writeErrors"), "{reply}");
 }
 
+#[test]
+fn a_missing_collection_has_the_statistics_of_an_empty_one() {
+    let site = Site::new();
+    let mut client = site.client();
+    let mut stats = client.ok("test", doc! {"collStats": "none", "scale": 1024});
+    for name in ["ok", "$clusterTime", "operationTime"] {
+        stats.remove(name);
+    }
+    let expected = doc! {
+        "ns": "test.none", "size": 0, "count": 0, "numOrphanDocs": 0, "storageSize": 0,
+        "totalSize": 0, "nindexes": 0, "totalIndexSize": 0, "indexDetails": {}, "indexSizes": {},
+        "scaleFactor": 1024,
+    };
+    assert_eq!(stats, expected);
+    let rows = doc! {"aggregate": "none", "pipeline": [{"$indexStats": {}}], "cursor": {}};
+    assert!(batch(&client.ok("test", rows)).is_empty());
+    let (code, message) = client.fails("test", doc! {"validate": "none"});
+    let expected = "Collection 'test.none' does not exist to validate.";
+    assert_eq!((code, message.as_str()), (26, expected));
+    client.ok(
+        "test",
+        doc! {"create": "view", "viewOn": "none", "pipeline": []},
+    );
+    let (code, message) = client.fails("test", doc! {"validate": "view"});
+    assert_eq!((code, message.as_str()), (166, "Cannot validate a view"));
+    assert_eq!(client.fails("test", doc! {"collStats": "view"}).0, 166);
+}
+
+#[test]
+fn sizes_of_databases_are_doubles_and_their_counts_longs() {
+    let site = Site::new();
+    let mut client = site.client();
+    insert(&mut client, "c", vec![doc! {"_id": 1}]);
+    let stats = client.ok("test", doc! {"dbStats": 1});
+    for name in [
+        "dataSize",
+        "storageSize",
+        "indexSize",
+        "totalSize",
+        "fsUsedSize",
+    ] {
+        assert!(0.0 < stats.get_f64(name).unwrap(), "{name}: {stats}");
+    }
+    for name in ["collections", "objects", "indexes", "scaleFactor"] {
+        assert_eq!(stats.get_i64(name).unwrap(), 1, "{name}: {stats}");
+    }
+    let stats = client.ok("test", doc! {"collStats": "c", "scale": 2});
+    assert_eq!(stats.get_i32("count").unwrap(), 1);
+    assert_eq!(stats.get_i32("scaleFactor").unwrap(), 2);
+    assert!(0 < stats.get_i32("storageSize").unwrap(), "{stats}");
+}
+
 /// A command as the first, or not the first, of a transaction.
 fn in_transaction(mut command: Document, number: i64, first: bool) -> Document {
     let session = Binary {
