@@ -50,8 +50,19 @@ pub(crate) fn is_secret(body: &RawDocument) -> bool {
     first || names.any(|name| SECRET.contains(&name.as_str()))
 }
 
-/// A command as it may be shown: without secrets, and every part of it cut to a limit.
+/// A command as it may be shown: without secrets, and every part of it cut to a limit; the command's
+/// name first, what drivers add to every command last.
 pub(crate) fn shown(request: &Request) -> Document {
+    let mut shown = masked(request);
+    for name in ["$clusterTime", "$db"] {
+        if let Some(value) = shown.remove(name) {
+            shown.insert(name, value);
+        }
+    }
+    shown
+}
+
+fn masked(request: &Request) -> Document {
     let name = request.row.name;
     if SECRET_COMMANDS.contains(&name) {
         return doc! {name: "###"};

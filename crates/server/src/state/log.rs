@@ -209,6 +209,48 @@ fn brief(attributes: &Document) -> Document {
     }
 }
 
+/// Append a value as relaxed extended JSON. Fields stay in the order of the document, which
+/// `serde_json` would sort. Recursion is bounded by the depth of stored documents and commands.
+fn append(line: &mut String, value: &Bson) {
+    let text = |text: &str| serde_json::Value::from(text).to_string();
+    match value {
+        Bson::Document(document) => {
+            line.push('{');
+            for (at, (name, value)) in document.iter().enumerate() {
+                if 0 < at {
+                    line.push(',');
+                }
+                line.push_str(&text(name));
+                line.push(':');
+                append(line, value);
+            }
+            line.push('}');
+        }
+        Bson::Array(items) => {
+            line.push('[');
+            for (at, item) in items.iter().enumerate() {
+                if 0 < at {
+                    line.push(',');
+                }
+                append(line, item);
+            }
+            line.push(']');
+        }
+        // Values of several fields, whose order `serde_json` would change, too.
+        Bson::Timestamp(at) => {
+            let (time, increment) = (at.time, at.increment);
+            let shown = format!("{{\"$timestamp\":{{\"t\":{time},\"i\":{increment}}}}}");
+            line.push_str(&shown);
+        }
+        Bson::RegularExpression(regex) => {
+            let (pattern, options) = (text(regex.pattern.as_str()), text(regex.options.as_str()));
+            let fields = format!("{{\"pattern\":{pattern},\"options\":{options}}}");
+            line.push_str(&format!("{{\"$regularExpression\":{fields}}}"));
+        }
+        leaf => line.push_str(&serde_json::Value::from(leaf.clone()).to_string()),
+    }
+}
+
 fn line(event: &Event<'_>) -> String {
     let json = |value: Bson| serde_json::Value::from(value).to_string();
     let text = |text: &str| json(Bson::from(text));
@@ -224,7 +266,7 @@ fn line(event: &Event<'_>) -> String {
     );
     if !event.attributes.is_empty() {
         line.push_str(",\"attr\":");
-        line.push_str(&json(Bson::Document(brief(&event.attributes))));
+        append(&mut line, &Bson::Document(brief(&event.attributes)));
     }
     line.push('}');
     line

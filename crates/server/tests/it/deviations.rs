@@ -13,6 +13,10 @@ fn insert(client: &mut Client, collection: &str, documents: Vec<Document>) {
     assert!(!reply.contains_key("writeErrors"), "{reply}");
 }
 
+fn keys(document: &Document) -> Vec<&str> {
+    document.keys().map(String::as_str).collect()
+}
+
 #[test]
 fn a_missing_collection_has_the_statistics_of_an_empty_one() {
     let site = Site::new();
@@ -268,4 +272,39 @@ fn duplicate_binary_keys_are_shown_as_shells_write_them() {
             "{message}"
         );
     }
+}
+
+#[test]
+fn logged_commands_keep_the_order_of_their_fields() {
+    let site = Site::with(|config| config.slow_ms = 0);
+    let mut client = site.client();
+    client.ok("admin", doc! {"setParameter": 1, "logLevel": 1});
+    let time = doc! {"clusterTime": bson::Timestamp { time: 1, increment: 0 }};
+    let zebra = doc! {"z": 1, "a": {"y": 1, "b": 2}};
+    let find = doc! {"find": "c", "$clusterTime": time, "filter": zebra, "comment": "ordered"};
+    client.run("test", find);
+    let log = client.ok("admin", doc! {"getLog": "global"});
+    let lines = log
+        .get_array("log")
+        .unwrap()
+        .iter()
+        .filter_map(Bson::as_str);
+    let line = lines
+        .filter(|line| line.contains("\"ordered\""))
+        .find(|l| l.contains("Slow query"));
+    let line = line.expect("the command is logged");
+    let command = line.split_once("\"command\":").unwrap().1;
+    let whole = concat!(
+        r#"{"find":"c","filter":{"z":1,"a":{"y":1,"b":2}},"comment":"ordered","#,
+        r#""$clusterTime":{"clusterTime":{"$timestamp":{"t":1,"i":0}}},"$db":"test"}"#,
+    );
+    assert!(command.starts_with(whole), "{line}");
+    let attributes = line.split_once("\"attr\":").unwrap().1;
+    assert!(
+        attributes.starts_with("{\"type\":\"command\",\"ns\":\"test.c\""),
+        "{line}"
+    );
+    // Every line is JSON.
+    let parsed: Document = serde_json::from_str(line).unwrap();
+    assert_eq!(keys(&parsed)[..4], ["t", "s", "c", "id"]);
 }
