@@ -151,11 +151,13 @@ codes! {
     INTERRUPTED_AT_SHUTDOWN = 11600, "InterruptedAtShutdown";
     INTERRUPTED = 11601, "Interrupted";
     INTERRUPTED_DUE_TO_REPL_STATE_CHANGE = 11602, "InterruptedDueToReplStateChange";
+    MERGE_STAGE_NO_MATCHING_DOCUMENT = 13113, "MergeStageNoMatchingDocument";
     STALE_CONFIG = 13388, "StaleConfig";
     NOT_PRIMARY_NO_SECONDARY_OK = 13435, "NotPrimaryNoSecondaryOk";
     NOT_PRIMARY_OR_SECONDARY = 13436, "NotPrimaryOrSecondary";
     OUT_OF_DISK_SPACE = 14031, "OutOfDiskSpace";
     SEARCH_NOT_ENABLED = 31082, "SearchNotEnabled";
+    IDL_FAILED_TO_PARSE = 40414, "IDLFailedToParse";
     IDL_UNKNOWN_FIELD = 40415, "IDLUnknownField";
 }
 

@@ -91,7 +91,8 @@ fn add(
         Stage::ChangeStream(_) => {
             return Err(Error::location(
                 40_573,
-                "The $changeStream stage is only supported on replica sets",
+                "The $changeStream stage is only supported on replica sets, and not by this \
+                 server yet",
             ));
         }
     })

@@ -139,5 +139,10 @@ pub(crate) fn names() -> impl Iterator<Item = &'static str> {
 
 /// The function of a name with its dollar.
 pub(super) fn find(name: &str) -> Option<&'static Function> {
+    // An old name: errors and explain name the operator it stands for.
+    let name = match name {
+        "$substr" => "$substrBytes",
+        name => name,
+    };
     BY_NAME.get(name).copied()
 }

@@ -68,4 +68,5 @@ pub(crate) use meta::no_sort_key;
 pub use node::Expr;
 pub use scope::Scope;
 pub(crate) use unit::{Unit, add as add_units};
+pub(crate) use variable::check_user_name as check_variable;
 pub(crate) use zone::Zone;

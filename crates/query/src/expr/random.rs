@@ -26,7 +26,10 @@ fn parse(function: &'static Function, operand: &Bson, scope: &Scope) -> Result<E
     let empty = match operand {
         Bson::Document(document) => document.is_empty(),
         Bson::Array(items) => items.is_empty(),
-        _ => false,
+        _ => {
+            let message = "invalid parameter: expected an object ($rand)";
+            return fail(10_065, message);
+        }
     };
     if !empty {
         return fail(3_040_501, "$rand does not currently accept arguments");

@@ -325,6 +325,22 @@ fn the_positional_operator_gives_the_matched_element() {
 }
 
 #[test]
+fn a_collision_names_what_follows_the_first_part_of_its_path() {
+    for (spec, message) in [
+        (
+            doc! {"size": 1, "size.uom": 1},
+            "Path collision at size.uom remaining portion uom",
+        ),
+        (
+            doc! {"a.b": 1, "a.b.c.d": 1},
+            "Path collision at a.b.c.d remaining portion b.c.d",
+        ),
+    ] {
+        assert_eq!(parse(&spec).unwrap_err().message, message);
+    }
+}
+
+#[test]
 fn contradictions_are_refused() {
     fails(doc! {"a": 1, "b": 0}, 31_254);
     fails(doc! {"a": 0, "b": 1}, 31_253);

@@ -88,10 +88,14 @@ impl Fields {
                 31_250,
                 format!("Path collision at {whole}"),
             )),
-            (Some(_), Some(below)) => Err(Error::location(
-                31_249,
-                format!("Path collision at {whole} remaining portion {below}"),
-            )),
+            (Some(_), Some(_)) => {
+                // MongoDB names what follows the first part, wherever the paths meet.
+                let portion = whole.split_once('.').map_or("", |(_, portion)| portion);
+                Err(Error::location(
+                    31_249,
+                    format!("Path collision at {whole} remaining portion {portion}"),
+                ))
+            }
             (Some(_), None) => Err(Error::location(
                 31_250,
                 format!("Path collision at {whole}"),

@@ -40,6 +40,19 @@ pub enum WhenMatched {
     Pipeline(Vec<Bson>),
 }
 
+impl WhenMatched {
+    /// The mode as specifications write it.
+    fn name(&self) -> &'static str {
+        match self {
+            WhenMatched::Replace => "replace",
+            WhenMatched::KeepExisting => "keepExisting",
+            WhenMatched::Merge => "merge",
+            WhenMatched::Fail => "fail",
+            WhenMatched::Pipeline(_) => "pipeline",
+        }
+    }
+}
+
 /// What happens to a document that the target does not have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
@@ -113,8 +126,8 @@ impl Merge {
             }
         }
         if !has_target {
-            return Err(Error::location(
-                40_414,
+            return Err(Error::new(
+                Code::IDL_FAILED_TO_PARSE,
                 "BSON field '$merge.into' is missing but a required field",
             ));
         }
@@ -132,9 +145,12 @@ impl Merge {
                 }
                 Update::from_pipeline(stages, &[], &settings).map(|_| ())
             }
-            _ if has_let => Err(Error::location(
+            mode if has_let => Err(Error::location(
                 51_199,
-                "Cannot use 'let' variables with 'whenMatched' other than a pipeline",
+                format!(
+                    "Cannot use 'let' variables with 'whenMatched: {}' mode",
+                    mode.name()
+                ),
             )),
             _ => Ok(()),
         }
@@ -181,8 +197,8 @@ impl Merge {
             None => match self.when_not_matched {
                 WhenNotMatched::Insert => Ok(MergeOutcome::Insert(incoming)),
                 WhenNotMatched::Discard => Ok(MergeOutcome::Nothing),
-                WhenNotMatched::Fail => Err(Error::location(
-                    13_113,
+                WhenNotMatched::Fail => Err(Error::new(
+                    Code::MERGE_STAGE_NO_MATCHING_DOCUMENT,
                     "$merge could not find a matching document in the target collection for at \
                      least one document in the source collection",
                 )),
@@ -248,7 +264,7 @@ fn value_at<'a>(document: &'a Document, path: &str) -> Option<&'a Bson> {
 fn into(value: &Bson) -> Result<Target> {
     match value {
         Bson::String(coll) => Ok(Target::local(coll)),
-        Bson::Document(spec) => Target::parse("$merge 'into'", spec, 51_178),
+        Bson::Document(spec) => target(spec),
         other => Err(Error::location(
             51_178,
             format!(
@@ -257,6 +273,36 @@ fn into(value: &Bson) -> Result<Target> {
             ),
         )),
     }
+}
+
+/// Parses `{db: .., coll: ..}`.
+fn target(spec: &Document) -> Result<Target> {
+    let mut target = Target::local("");
+    for (name, value) in spec {
+        let text = || match value {
+            Bson::String(text) => Ok(text.clone()),
+            other => Err(Error::type_mismatch(format!(
+                "BSON field 'into.{name}' is the wrong type '{}', expected type 'string'",
+                type_name(other)
+            ))),
+        };
+        match name.as_str() {
+            "db" => target.db = Some(text()?),
+            "coll" => target.coll = text()?,
+            unknown => {
+                return Err(Error::new(
+                    Code::IDL_UNKNOWN_FIELD,
+                    format!("BSON field 'into.{unknown}' is an unknown field."),
+                ));
+            }
+        }
+    }
+    if target.coll.is_empty() {
+        let db = target.db.as_deref().unwrap_or_default();
+        let message = format!("Invalid $merge target namespace, {db}.");
+        return Err(Error::new(Code::INVALID_NAMESPACE, message));
+    }
+    Ok(target)
 }
 
 fn on(value: &Bson) -> Result<Vec<String>> {
@@ -350,7 +396,19 @@ fn variables(value: &Bson, settings: &Settings) -> Result<Vec<(String, Expr)>> {
             type_name(value)
         )));
     };
+    if spec
+        .get("new")
+        .is_some_and(|new| new.as_str() != Some("$$ROOT"))
+    {
+        return Err(Error::location(
+            51_273,
+            "'let' may not define a value for the reserved 'new' variable other than '$$ROOT'",
+        ));
+    }
     let scope = settings.scope();
-    let parse = |(name, value): (&String, &Bson)| Ok((name.clone(), Expr::parse(value, &scope)?));
+    let parse = |(name, value): (&String, &Bson)| {
+        crate::expr::check_variable(name)?;
+        Ok((name.clone(), Expr::parse(value, &scope)?))
+    };
     spec.iter().map(parse).collect()
 }

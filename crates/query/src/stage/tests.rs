@@ -329,3 +329,57 @@ fn merges_decide_document_by_document() {
         72,
     );
 }
+
+#[test]
+fn merges_refuse_what_they_do_not_know() {
+    let refused = |spec: Bson, code: i32, name: &str, message: &str| {
+        let error = Merge::parse(&spec, &Settings::default()).unwrap_err();
+        assert_eq!(error.code, Code(code), "{spec}: {error}");
+        assert_eq!(error.code.name(), name, "{spec}");
+        assert!(error.message.contains(message), "{spec}: {error}");
+    };
+    let pipeline = |variables: Bson| bson!({"into": "t", "let": variables, "whenMatched": []});
+    refused(
+        bson!({"into": {"db": "d", "coll": "t", "x": 1}}),
+        40_415,
+        "IDLUnknownField",
+        "BSON field 'into.x' is an unknown field.",
+    );
+    refused(
+        bson!({"into": {"db": 1, "coll": "t"}}),
+        14,
+        "TypeMismatch",
+        "BSON field 'into.db' is the wrong type 'int', expected type 'string'",
+    );
+    refused(
+        bson!({"into": {"db": "d"}}),
+        73,
+        "InvalidNamespace",
+        "Invalid $merge target namespace, d.",
+    );
+    refused(
+        bson!({"on": "a"}),
+        40_414,
+        "IDLFailedToParse",
+        "BSON field '$merge.into' is missing but a required field",
+    );
+    refused(
+        pipeline(bson!({"new": "$a"})),
+        51_273,
+        "Location51273",
+        "reserved 'new' variable",
+    );
+    refused(pipeline(bson!({"New": 1})), 9, "FailedToParse", "New");
+    refused(
+        bson!({"into": "t", "let": {}, "whenMatched": "keepExisting"}),
+        51_199,
+        "Location51199",
+        "Cannot use 'let' variables with 'whenMatched: keepExisting' mode",
+    );
+    let spec = pipeline(bson!({"new": "$$ROOT", "k": 1}));
+    assert!(Merge::parse(&spec, &Settings::default()).is_ok());
+    let spec = bson!({"into": "t", "whenNotMatched": "fail"});
+    let merge = Merge::parse(&spec, &Settings::default()).unwrap();
+    let error = merge.resolve(None, doc! {"_id": 1}).unwrap_err();
+    assert_eq!(error.code.name(), "MergeStageNoMatchingDocument");
+}

@@ -308,3 +308,12 @@ fn logged_commands_keep_the_order_of_their_fields() {
     let parsed: Document = serde_json::from_str(line).unwrap();
     assert_eq!(keys(&parsed)[..4], ["t", "s", "c", "id"]);
 }
+
+#[test]
+fn change_streams_are_refused_as_where_there_is_no_replica_set() {
+    let site = Site::new();
+    let watch = doc! {"aggregate": "c", "pipeline": [{"$changeStream": {}}], "cursor": {}};
+    let (code, message) = site.client().fails("test", watch);
+    assert_eq!(code, 40_573);
+    assert!(message.ends_with("and not by this server yet"), "{message}");
+}

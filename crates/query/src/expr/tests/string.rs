@@ -291,3 +291,37 @@ fn regular_expressions() {
         "type string",
     );
 }
+
+#[test]
+fn an_old_name_of_an_operator_stands_for_the_new_one() {
+    check(
+        doc! { "$substr": ["$s", 0, 1] },
+        doc! { "s": "abc" },
+        bson!("a"),
+    );
+    for name in ["$substr", "$substrBytes"] {
+        refuse(
+            doc! { name: ["$s", 0] },
+            doc! {},
+            16_020,
+            "Expression $substrBytes takes exactly 3 arguments. 2 were passed in.",
+        );
+    }
+}
+
+#[test]
+fn random_numbers_take_nothing() {
+    refuse(
+        doc! { "$rand": 1 },
+        doc! {},
+        10_065,
+        "invalid parameter: expected an object ($rand)",
+    );
+    refuse(
+        doc! { "$rand": { "a": 1 } },
+        doc! {},
+        3_040_501,
+        "arguments",
+    );
+    refuse(doc! { "$rand": [1] }, doc! {}, 3_040_501, "arguments");
+}
