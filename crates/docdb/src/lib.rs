@@ -39,7 +39,7 @@ pub use cursor::{
     BATCH_BYTES, Batch, FIRST_BATCH, Figures, GetMore, IDLE_LIMIT, IdleCursor, Killed, Origin,
     Owner,
 };
-pub use ddl::{CreateIndexesReply, IndexNames};
+pub use ddl::{CreateIndexesReply, IndexNames, check_user_write};
 pub use document::check_document;
 pub use examined::Examined;
 pub use explain::Verbosity;

@@ -250,22 +250,36 @@ pub(super) fn exists(ns: &Namespace) -> Error {
 pub(super) fn check_new(ns: &Namespace) -> Result<()> {
     // The fields are public: check what may not have come through the constructor.
     Namespace::new(ns.db.as_str(), ns.coll.as_str())?;
-    let system = ns.coll.strip_prefix("system.");
-    let allowed = [
-        "profile",
-        "users",
-        "roles",
-        "version",
-        "js",
-        "views",
-        "buckets.",
-        "healthlog",
-    ];
-    match system {
-        Some(rest) if !allowed.iter().any(|a| rest.starts_with(a)) => Err(Error::new(
+    match ns.coll.strip_prefix("system.") {
+        Some(rest) if !is_known(&ns.db, rest) => Err(Error::new(
             Code::INVALID_NAMESPACE,
             format!("Invalid system namespace: {ns}"),
         )),
         _ => Ok(()),
     }
+}
+
+/// Whether MongoDB has a collection `system.rest` in a database.
+fn is_known(db: &str, rest: &str) -> bool {
+    let here: &[&str] = match db {
+        "admin" => &["roles", "version", "keys", "backup_users", "new_users"],
+        "config" => &["sessions", "indexBuilds", "preimages"],
+        "local" => &["replset", "healthlog"],
+        _ => &[],
+    };
+    matches!(rest, "profile" | "users" | "js" | "views")
+        || here.contains(&rest)
+        || rest.starts_with("buckets.")
+}
+
+/// Whether commands of clients may write documents to a collection.
+///
+/// # Errors
+/// `InvalidNamespace` for what only the server writes, and for names of the system that are none.
+pub fn check_user_write(ns: &Namespace) -> Result<()> {
+    if matches!(ns.coll.as_str(), "system.profile" | "system.views") {
+        let message = format!("cannot write to {ns}");
+        return Err(Error::new(Code::INVALID_NAMESPACE, message));
+    }
+    check_new(ns)
 }

@@ -23,6 +23,7 @@ mod transaction;
 mod unique;
 mod view;
 
+pub use create::check_user_write;
 pub use drop::IndexNames;
 pub use indexes::CreateIndexesReply;
 pub(crate) use view::too_deep;

@@ -60,6 +60,7 @@ fn statement(document: &RawDocument, variables: Option<&RawDocument>) -> Result<
 
 fn delete(request: &Call<'_>, reply: &mut Builder) -> Result<()> {
     let ns = request.namespace()?;
+    docdb::check_user_write(&ns)?;
     let arguments = request.arguments()?;
     let documents = statements(request, &arguments, "deletes")?;
     let variables = arguments.document("let")?;

@@ -87,6 +87,7 @@ pub(super) fn asked(arguments: &Arguments<'_>) -> Result<FindAndModify> {
 
 fn find_and_modify(request: &Call<'_>, reply: &mut Builder) -> Result<()> {
     let ns = request.namespace()?;
+    docdb::check_user_write(&ns)?;
     let asked = asked(&request.arguments()?)?;
     let done = request.with_store(|store, op| store.find_and_modify(op, &ns, &asked))?;
     reply.open_document("lastErrorObject");

@@ -28,6 +28,7 @@ pub(super) const ROWS: &[Row] = &[Row {
 
 fn insert(request: &Call<'_>, reply: &mut Builder) -> Result<()> {
     let ns = request.namespace()?;
+    docdb::check_user_write(&ns)?;
     let arguments = request.arguments()?;
     let documents = statements(request, &arguments, "documents")?;
     let options = InsertOptions {

@@ -124,6 +124,7 @@ fn statement(document: &RawDocument, variables: Option<&RawDocument>) -> Result<
 
 fn update(request: &Call<'_>, reply: &mut Builder) -> Result<()> {
     let ns = request.namespace()?;
+    docdb::check_user_write(&ns)?;
     let arguments = request.arguments()?;
     let documents = statements(request, &arguments, "updates")?;
     let variables = arguments.document("let")?;

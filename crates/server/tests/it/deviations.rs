@@ -6,6 +6,7 @@ use bson::{Binary, Bson, Document, doc};
 use crate::client::{Client, Site, all, batch};
 
 const IN_TRANSACTION: i32 = 263;
+const INVALID_NAMESPACE: i32 = 73;
 
 fn insert(client: &mut Client, collection: &str, documents: Vec<Document>) {
     let documents: Vec<Bson> = documents.into_iter().map(Bson::Document).collect();
@@ -140,6 +141,39 @@ fn a_transaction_keeps_out_of_the_databases_of_the_server() {
     let commit = in_transaction(doc! {"commitTransaction": 1}, number, false);
     client.ok("admin", commit);
     assert_eq!(all(&mut client, "c", doc! {}).len(), 2);
+}
+
+#[test]
+fn collections_of_the_system_are_not_written_by_clients() {
+    let site = Site::new();
+    let mut client = site.client();
+    let mut refused = |database: &str, collection: &str, text: &str| {
+        for command in [
+            doc! {"insert": collection, "documents": [{}]},
+            doc! {"update": collection, "updates": [{"q": {}, "u": {"$set": {"a": 1}}}]},
+            doc! {"delete": collection, "deletes": [{"q": {}, "limit": 0}]},
+            doc! {"findAndModify": collection, "remove": true},
+        ] {
+            let (code, message) = client.fails(database, command);
+            assert_eq!(code, INVALID_NAMESPACE, "{collection}");
+            assert_eq!(message, format!("{text}{database}.{collection}"));
+        }
+        let ns = format!("{database}.{collection}");
+        let ops = doc! {"delete": 0, "filter": {}, "multi": true};
+        let bulk = doc! {"bulkWrite": 1, "ops": [ops], "nsInfo": [{"ns": ns}]};
+        let reply = client.ok("admin", bulk);
+        assert_eq!(batch(&reply)[0].get_i32("code").unwrap(), INVALID_NAMESPACE);
+    };
+    refused("test", "system.profile", "cannot write to ");
+    refused("test", "system.views", "cannot write to ");
+    refused("test", "system.anything", "Invalid system namespace: ");
+    refused("test", "system.roles", "Invalid system namespace: ");
+    refused("test", "system.usersx", "Invalid system namespace: ");
+    insert(&mut client, "system.js", vec![doc! {"_id": "f"}]);
+    client.ok(
+        "admin",
+        doc! {"insert": "system.version", "documents": [{"_id": "x"}]},
+    );
 }
 
 #[test]

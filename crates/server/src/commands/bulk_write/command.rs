@@ -145,11 +145,11 @@ impl Run<'_, '_> {
         {
             session.stmt_ids = Some((at..at + group.len()).map(|i| session.stmt(i)).collect());
         }
-        let failure = match &first.action {
+        let done = docdb::check_user_write(ns).and_then(|()| match &first.action {
             Action::Insert(_) => self.insert(&numbered, ns, at, group),
             Action::Update(_) | Action::Delete(_) => self.change(&numbered, ns, at, first),
-        };
-        let Err(error) = failure else {
+        });
+        let Err(error) = done else {
             return Ok(());
         };
         if WHOLE.contains(&error.code) {
