@@ -222,6 +222,7 @@ impl Server {
         self.memory
             .set_limit(usize::try_from(bytes).unwrap_or(usize::MAX));
         tuning.set_ttl_on(self.parameters.is_on("ttlMonitorEnabled"));
+        tuning.set_no_table_scan(self.parameters.is_on("notablescan"));
         self.profiler.set_verbose(number("logLevel") > 0);
     }
 

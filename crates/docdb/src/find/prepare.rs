@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use bson::{Bson, Document, RawDocument};
-use query::filter::Filter;
+use query::filter::{Filter, Node};
 use query::projection::Projection;
 use query::settings::Settings;
 use query::sort::Sort;
-use query::{Error, Result};
+use query::{Code, Error, Result};
 
 use super::build::{Purpose, SORT_MEMORY, build};
 use super::choose::choose;
@@ -18,7 +18,7 @@ use crate::collection::Collection;
 use crate::cursor::View;
 use crate::exec::{Executor, Order, Tail};
 use crate::op::Op;
-use crate::plan::{Candidate, Hint, Request, Space, candidates};
+use crate::plan::{Access, Candidate, Hint, Request, Space, candidates};
 
 /// A query of one collection, parsed.
 pub(crate) struct Query {
@@ -233,7 +233,10 @@ impl Query {
         collection: &Arc<Collection>,
         view: &mut View<'_>,
     ) -> Result<Planned> {
-        let candidates = self.candidates()?;
+        let mut candidates = self.candidates()?;
+        if view.store().tuning().no_table_scan() {
+            self.without_table_scans(collection, &mut candidates)?;
+        }
         let chosen = choose(collection, &candidates, &self.purpose, view)?;
         let planned = Planned { candidates, chosen };
         for scan in planned.candidate().access.scans().take(1) {
@@ -242,6 +245,39 @@ impl Query {
             }
         }
         Ok(planned)
+    }
+
+    /// Drop the plans that read the whole collection to answer a filter.
+    ///
+    /// # Errors
+    /// `NoQueryExecutionPlans` when no other is left.
+    fn without_table_scans(
+        &self,
+        collection: &Collection,
+        candidates: &mut Vec<Candidate>,
+    ) -> Result<()> {
+        let ns = collection.ns();
+        let internal = matches!(ns.db.as_str(), "admin" | "config" | "local");
+        let everything = matches!(self.purpose.filter.root(), Node::AlwaysTrue);
+        if internal || everything || ns.coll.starts_with("system.") {
+            return Ok(());
+        }
+        candidates.retain(|candidate| {
+            !matches!(candidate.access, Access::Collection { ranges: None, .. })
+        });
+        if !candidates.is_empty() {
+            return Ok(());
+        }
+        let message = match self.hint {
+            Some(Hint::Natural { .. }) => {
+                "hint $natural is not allowed, because 'notablescan' is enabled".to_owned()
+            }
+            _ => format!(
+                "error processing query: ns={ns} planner returned error :: caused by :: No \
+                 indexed plans available, and running with 'notablescan'"
+            ),
+        };
+        Err(Error::new(Code::NO_QUERY_EXECUTION_PLANS, message))
     }
 
     /// Plan, and make the plan ready to run.

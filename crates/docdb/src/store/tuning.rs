@@ -17,6 +17,7 @@ pub struct Tuning {
     idle_ms: AtomicU64,
     cursor_ms: AtomicU64,
     index_bytes: AtomicUsize,
+    no_table_scan: AtomicBool,
 }
 
 /// What an index build may hold in memory before it goes to temporary files, as MongoDB's.
@@ -36,6 +37,7 @@ impl Tuning {
             idle_ms: AtomicU64::new(millis(IDLE)),
             cursor_ms: AtomicU64::new(millis(IDLE_LIMIT)),
             index_bytes: AtomicUsize::new(INDEX_MEMORY),
+            no_table_scan: AtomicBool::new(false),
         }
     }
 
@@ -70,6 +72,16 @@ impl Tuning {
     /// they go to temporary files (default 200 MiB).
     pub fn set_index_memory(&self, bytes: usize) {
         self.index_bytes.store(bytes, Ordering::Relaxed);
+    }
+
+    /// Whether queries with a filter fail that no index answers (MongoDB's `notablescan`; default
+    /// off). Those of the server's own collections do not.
+    pub fn set_no_table_scan(&self, on: bool) {
+        self.no_table_scan.store(on, Ordering::Relaxed);
+    }
+
+    pub(crate) fn no_table_scan(&self) -> bool {
+        self.no_table_scan.load(Ordering::Relaxed)
     }
 
     pub(crate) fn ttl_period(&self) -> Duration {

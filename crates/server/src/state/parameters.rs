@@ -62,6 +62,7 @@ const PARAMETERS: &[Parameter] = &[
     row("maxIndexBuildMemoryUsageMegabytes", AtRuntime, || {
         Bson::Int32(200)
     }),
+    row("notablescan", AtRuntime, || Bson::Boolean(false)),
     row("queryMemoryLimitMegabytes", AtRuntime, || Bson::Int64(0)),
     row("quiet", AtRuntime, || Bson::Boolean(false)),
     row("requireApiVersion", AtRuntime, || Bson::Boolean(false)),

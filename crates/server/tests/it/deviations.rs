@@ -344,6 +344,37 @@ fn logged_commands_keep_the_order_of_their_fields() {
 }
 
 #[test]
+fn without_table_scans_a_filter_needs_an_index() {
+    let site = Site::new();
+    let mut client = site.client();
+    insert(&mut client, "c", vec![doc! {"_id": 1, "a": 1, "b": 1}]);
+    let index = doc! {"key": {"a": 1}, "name": "a_1"};
+    client.ok("test", doc! {"createIndexes": "c", "indexes": [index]});
+    let find = |filter: Document| doc! {"find": "c", "filter": filter};
+    client.ok("test", find(doc! {"b": 1}));
+    let set = |on: bool| doc! {"setParameter": 1, "notablescan": on};
+    let was = client.ok("admin", set(true));
+    assert!(!was.get_bool("was").unwrap());
+    let (code, message) = client.fails("test", find(doc! {"b": 1}));
+    assert_eq!(code, 291);
+    assert!(message.contains("running with 'notablescan'"), "{message}");
+    let natural = doc! {"find": "c", "filter": {"a": 1}, "hint": {"$natural": 1}};
+    assert_eq!(client.fails("test", natural).0, 291);
+    let update = doc! {"update": "c", "updates": [{"q": {"b": 1}, "u": {"$set": {"x": 1}}}]};
+    let reply = client.ok("test", update);
+    assert!(reply.contains_key("writeErrors"), "{reply}");
+    client.ok("test", find(doc! {"a": 1}));
+    client.ok("test", find(doc! {"_id": 1}));
+    client.ok("test", find(doc! {}));
+    client.ok(
+        "admin",
+        doc! {"find": "system.version", "filter": {"version": "8.0"}},
+    );
+    client.ok("admin", set(false));
+    client.ok("test", find(doc! {"b": 1}));
+}
+
+#[test]
 fn change_streams_are_refused_as_where_there_is_no_replica_set() {
     let site = Site::new();
     let watch = doc! {"aggregate": "c", "pipeline": [{"$changeStream": {}}], "cursor": {}};

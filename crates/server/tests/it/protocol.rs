@@ -237,7 +237,7 @@ fn parameters_are_shown_and_set() {
     assert_eq!(fails("scramSHA256IterationCount", 4_999), 2);
     assert_eq!(fails("logLevel", 6), 2);
     // What would change nothing is unknown.
-    assert_eq!(fails("notablescan", 1), 72);
+    assert_eq!(fails("journalCommitInterval", 1), 72);
 }
 
 #[test]
