@@ -26,6 +26,8 @@ pub struct CollectionOptions {
     pub expire_after: Option<Bson>,
     /// Images for change streams are kept.
     pub pre_images: bool,
+    /// `autoIndexId` as given: kept and shown. There is an index on `_id` in any case.
+    pub auto_index_id: Option<bool>,
     /// Options for engines: kept and shown.
     pub storage_engine: Option<Document>,
     /// Options for engines of indexes: kept and shown.
@@ -110,7 +112,8 @@ impl CollectionOptions {
                 }
                 "storageEngine" => options.storage_engine = Some(document(name, value)?),
                 "indexOptionDefaults" => options.index_defaults = Some(document(name, value)?),
-                "uuid" | "autoIndexId" | "idIndex" | "temp" | "flags" | "recordIdsReplicated" => {}
+                "autoIndexId" => options.auto_index_id = Some(truth(name, value)?),
+                "uuid" | "idIndex" | "temp" | "flags" | "recordIdsReplicated" => {}
                 "timeseries" => {
                     return Err(invalid("time-series collections are not supported"));
                 }
@@ -175,6 +178,9 @@ impl CollectionOptions {
             out.insert("validator", validator.clone());
             out.insert("validationLevel", self.validation_level.name());
             out.insert("validationAction", self.validation_action.name());
+        }
+        if let Some(on) = self.auto_index_id {
+            out.insert("autoIndexId", on);
         }
         if let Some(name) = &self.clustered {
             let index = doc! { "v": 2, "key": { "_id": 1 }, "name": name, "unique": true };

@@ -66,6 +66,12 @@ impl Store {
             options.collation = crate::collate::in_full(collation)?;
         }
         check_new(ns)?;
+        if options.auto_index_id == Some(false) && ns.db != "local" {
+            let message = format!(
+                "autoIndexId:false is not allowed for collection {ns} because it can be replicated"
+            );
+            return Err(Error::location(50_001, message));
+        }
         if let Some(transaction) = op.transaction {
             return self.create_in(op, transaction.names(), ns, options);
         }

@@ -147,7 +147,7 @@ pub(super) fn compare(collection: &Collection, wanted: &IndexSpec) -> Result<boo
             let message = if there.same_options(wanted) {
                 format!("Index already exists with a different name: {}", there.name)
             } else {
-                let (wanted, there) = (wanted.to_document(), there.to_document());
+                let (wanted, there) = (described(wanted), described(there));
                 format!(
                     "An equivalent index already exists with a different name and options. \
                      Requested index: {wanted}, existing index: {there}"
@@ -166,7 +166,7 @@ pub(super) fn compare(collection: &Collection, wanted: &IndexSpec) -> Result<boo
         let message = format!(
             "add index fails, too many indexes for {} key:{}",
             collection.ns(),
-            wanted.key
+            crate::write::shell(&wanted.key)
         );
         return Err(Error::new(Code::CANNOT_CREATE_INDEX, message));
     }
@@ -178,9 +178,23 @@ fn conflict(there: &IndexSpec, wanted: &IndexSpec) -> String {
         "An existing index has the same name as the requested index. When index names are not \
          specified, they are auto generated and can cause conflicts. Please refer to our \
          documentation. Requested index: {}, existing index: {}",
-        wanted.to_document(),
-        there.to_document()
+        described(wanted),
+        described(there)
     )
+}
+
+/// An index as MongoDB's messages show it: in the order of its catalog, which puts some options
+/// before the key.
+fn described(spec: &IndexSpec) -> String {
+    let mut rest = spec.to_document();
+    let mut shown = bson::Document::new();
+    for name in ["v", "unique", "hidden", "prepareUnique", "key", "name"] {
+        if let Some(value) = rest.remove(name) {
+            shown.insert(name, value);
+        }
+    }
+    shown.extend(rest);
+    crate::write::shell(&shown)
 }
 
 /// Indexes as users count them: a clustered collection has one on `_id`, too.

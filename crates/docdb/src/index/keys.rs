@@ -13,7 +13,7 @@
 
 use std::sync::Arc;
 
-use bson::{RawArray, RawBsonRef, RawDocument};
+use bson::{Bson, Document, RawArray, RawBsonRef, RawDocument};
 use query::filter::Filter;
 use query::{Code, Error, Result};
 
@@ -24,6 +24,9 @@ use crate::key::{Collate, Encoder};
 /// Keys that one document may have in one index: more would make one write larger than a
 /// transaction should be.
 const KEYS_MAX: usize = 100_000;
+
+/// Characters of an array in the message of an error.
+const SHOWN: usize = 1000;
 
 /// The keys of one document in one index. It can be used again; its memory is kept.
 #[derive(Debug, Default)]
@@ -474,7 +477,10 @@ fn walk<'d>(state: State<'d>, path: &[Box<str>]) -> Result<State<'d>> {
             },
             RawBsonRef::Array(array) => match element(array, part)? {
                 None => return Ok(State::At(value, behind)),
-                Some(next) => value = next,
+                Some(next) => {
+                    unambiguous(array, part)?;
+                    value = next;
+                }
             },
             _ => return Ok(State::Done(Value::Missing)),
         }
@@ -499,6 +505,30 @@ fn enter<'d>(element: RawBsonRef<'d>, behind: usize, path: &[Box<str>]) -> Resul
         }
         _ => State::Done(Value::Missing),
     })
+}
+
+/// Refuse a part of a path that names an element of an array and a field of a document in it.
+///
+/// # Errors
+/// 16746.
+fn unambiguous(array: &RawArray, part: &str) -> Result<()> {
+    for item in array {
+        if let RawBsonRef::Document(document) = item?
+            && document.get(part)?.is_some()
+        {
+            let items = Vec::<Bson>::try_from(array)?.into_iter().enumerate();
+            let shown: Document = items.map(|(at, item)| (at.to_string(), item)).collect();
+            let shown: String = crate::write::shell(&shown).chars().take(SHOWN).collect();
+            return Err(Error::location(
+                16_746,
+                format!(
+                    "Ambiguous field name found in array (do not use numeric field names in \
+                     embedded elements in an array), field: '{part}' for array: {shown}"
+                ),
+            ));
+        }
+    }
+    Ok(())
 }
 
 /// The element of an array that a part of a path names by number.

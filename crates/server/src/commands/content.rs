@@ -80,14 +80,18 @@ fn data_size(call: &Call<'_>, reply: &mut Builder) -> Result<()> {
     let (most_bytes, most) = (limit("maxSize")?, limit("maxObjects")?);
     let collection = call.server.store.collection(&ns);
     let whole = min.is_none() && most_bytes.is_none() && most.is_none();
+    let estimate = arguments.is_on("estimate")?;
     let (mut size, mut documents) = (0_u64, 0_u64);
+    let mut reached = false;
     match collection {
         None => {}
-        Some(collection) if whole || arguments.is_on("estimate")? => {
+        Some(collection) if whole => {
             documents = u64::try_from(collection.count()).unwrap_or(0);
             size = u64::try_from(collection.data_size()).unwrap_or(0);
         }
-        Some(_) => {
+        Some(collection) => {
+            let mean = collection.data_size() / collection.count().max(1);
+            let mean = u64::try_from(mean).unwrap_or(0);
             let hint = pattern.map(Document::try_from).transpose()?;
             let bounded = min.is_some();
             let key = || doc! {"_id": 1};
@@ -99,12 +103,21 @@ fn data_size(call: &Call<'_>, reply: &mut Builder) -> Result<()> {
             };
             scan(call, &ns, &wanted, &mut |document| {
                 documents += 1;
-                size += u64::try_from(document.as_bytes().len()).unwrap_or(0);
-                most_bytes.is_none_or(|most| size <= most) && most.is_none_or(|m| documents < m)
+                size += match estimate {
+                    true => mean,
+                    false => u64::try_from(document.as_bytes().len()).unwrap_or(0),
+                };
+                // As MongoDB counts: what exceeds the limit is in the sums.
+                reached = most_bytes.is_some_and(|most| most < size)
+                    || most.is_some_and(|most| most < documents);
+                !reached
             })?;
         }
     }
-    reply.boolean("estimate", arguments.is_on("estimate")?);
+    reply.boolean("estimate", estimate);
+    if reached {
+        reply.boolean("maxReached", true);
+    }
     number(reply, "size", size);
     number(reply, "numObjects", documents);
     let millis = begun.elapsed().as_millis();

@@ -122,9 +122,13 @@ pub(crate) fn modified(arguments: &Arguments<'_>) -> Result<Option<View>> {
     }
 }
 
-fn create(request: &Call<'_>, _: &mut Builder) -> Result<()> {
+fn create(request: &Call<'_>, reply: &mut Builder) -> Result<()> {
     let ns = request.namespace()?;
     let options = CollectionOptions::parse(&own_fields(&request.arguments()?)?)?;
+    if options.auto_index_id.is_some() {
+        let note = "The autoIndexId option is deprecated and will be removed in a future release";
+        reply.string("note", note);
+    }
     request.with_store(|store, op| store.create(op, &ns, options))
 }
 

@@ -344,6 +344,33 @@ fn logged_commands_keep_the_order_of_their_fields() {
 }
 
 #[test]
+fn the_size_of_the_first_documents_says_that_there_are_more() {
+    let site = Site::new();
+    let mut client = site.client();
+    insert(&mut client, "c", (0..10).map(|i| doc! {"_id": i}).collect());
+    let each = client
+        .ok("test", doc! {"dataSize": "test.c"})
+        .get_i32("size")
+        .unwrap()
+        / 10;
+    let mut size = |name: &str, most: i32, estimate: bool| {
+        let command = doc! {"dataSize": "test.c", name: most, "estimate": estimate};
+        let reply = client.ok("test", command);
+        let reached = reply.get_bool("maxReached").unwrap_or(false);
+        (
+            reply.get_i32("numObjects").unwrap(),
+            reply.get_i32("size").unwrap(),
+            reached,
+        )
+    };
+    for estimate in [false, true] {
+        assert_eq!(size("maxObjects", 3, estimate), (4, 4 * each, true));
+        assert_eq!(size("maxObjects", 10, estimate), (10, 10 * each, false));
+        assert_eq!(size("maxSize", 2 * each, estimate), (3, 3 * each, true));
+    }
+}
+
+#[test]
 fn without_table_scans_a_filter_needs_an_index() {
     let site = Site::new();
     let mut client = site.client();
@@ -372,6 +399,61 @@ fn without_table_scans_a_filter_needs_an_index() {
     );
     client.ok("admin", set(false));
     client.ok("test", find(doc! {"b": 1}));
+}
+
+#[test]
+fn options_that_only_old_clients_send_are_kept() {
+    let site = Site::new();
+    let mut client = site.client();
+    let reply = client.ok("test", doc! {"create": "c", "autoIndexId": true});
+    assert!(
+        reply.get_str("note").unwrap().contains("deprecated"),
+        "{reply}"
+    );
+    let listed = batch(&client.ok("test", doc! {"listCollections": 1}));
+    assert_eq!(
+        listed[0].get_document("options").unwrap(),
+        &doc! {"autoIndexId": true}
+    );
+    let without = doc! {"create": "d", "autoIndexId": false};
+    assert_eq!(client.fails("test", without).0, 50_001);
+}
+
+#[test]
+fn indexes_in_conflict_are_shown_in_the_order_of_the_catalog() {
+    let site = Site::new();
+    let mut client = site.client();
+    let mut create =
+        |index: Document| client.run("test", doc! {"createIndexes": "c", "indexes": [index]});
+    create(doc! {"key": {"a": 1}, "name": "n", "sparse": true});
+    let reply = create(doc! {"key": {"b": -1}, "name": "n", "unique": true});
+    let message = reply.get_str("errmsg").unwrap();
+    let shown = "Requested index: { v: 2, unique: true, key: { b: -1 }, name: \"n\" }, existing \
+                 index: { v: 2, key: { a: 1 }, name: \"n\", sparse: true }";
+    assert!(message.ends_with(shown), "{message}");
+    let numeric = doc! {"key": {"x.0": 1}, "name": "x"};
+    assert!(create(numeric).get_f64("ok").unwrap() > 0.5);
+    let ambiguous = doc! {"insert": "c", "documents": [{"x": [{"0": 1}]}]};
+    let reply = client.ok("test", ambiguous);
+    let error = reply.get_array("writeErrors").unwrap()[0]
+        .as_document()
+        .unwrap();
+    assert_eq!(error.get_i32("code").unwrap(), 16_746);
+    let message = error.get_str("errmsg").unwrap();
+    assert!(
+        message.ends_with("field: '0' for array: { 0: { 0: 1 } }"),
+        "{message}"
+    );
+    // A number that names either an element or a field only is clear.
+    insert(
+        &mut client,
+        "c",
+        vec![
+            doc! {"x": [1]},
+            doc! {"x": {"0": 1}},
+            doc! {"x": [{"1": 1}]},
+        ],
+    );
 }
 
 #[test]
