@@ -31,8 +31,10 @@ use crate::store::Store;
 use crate::turn::{self, Turn, WAIT};
 use crate::write::KeySets;
 
-/// Attempts of a write that conflicts with others, before the client is told.
-const ATTEMPTS: u32 = 200;
+/// Attempts of a plain write that conflicts with others before the client gets the conflict: about
+/// 100 seconds. MongoDB repeats such a write without end; here a fault that makes every attempt
+/// conflict must not keep a thread for ever.
+const ATTEMPTS: u32 = 10_000;
 
 /// An engine transaction under way.
 pub struct Work<'s> {
@@ -598,7 +600,7 @@ impl Store {
                 }
                 done => return done,
             }
-            op.check()?;
+            self.check_open(op)?;
             back_off(attempt);
             attempt += 1;
         }

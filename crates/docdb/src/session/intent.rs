@@ -182,10 +182,12 @@ impl Intents {
 impl Claims<'_> {
     /// Claim a key.
     pub(crate) fn take(&mut self, tree: TreeId, key: &[u8]) -> Result<(), Refused> {
+        if let By::Plain { registered: false } = self.by {
+            return Ok(());
+        }
         let intent = Intent::of(tree, key);
         match &mut self.by {
-            By::Plain { registered: false } => return Ok(()),
-            By::Plain { registered: true } => {
+            By::Plain { .. } => {
                 let mut table = self.intents.table.lock();
                 if let Some(holder) = table.trees.get(&tree).and_then(|all| all.first()) {
                     return Err(Refused::After(Arc::clone(holder)));

@@ -152,6 +152,50 @@ fn a_transaction_is_seen_when_it_commits() {
 }
 
 #[test]
+fn writes_that_wait_for_a_transaction_do_not_hold_it_up() {
+    let site = Site::new();
+    let mut client = site.client();
+    client.ok(
+        "test",
+        doc! {"insert": "c", "documents": [{"_id": 0, "n": 0}]},
+    );
+    let inc = || doc! {"update": "c", "updates": [{"q": {"_id": 0}, "u": {"$inc": {"n": 1}}}]};
+    let part = |mut command: Document, first: bool| {
+        command.extend(doc! {"lsid": lsid(3), "txnNumber": 1_i64, "autocommit": false});
+        if first {
+            command.insert("startTransaction", true);
+        }
+        command
+    };
+    client.ok("test", part(inc(), true));
+    // More than the server lets work at once.
+    let waiting: Vec<_> = (0..250)
+        .map(|_| {
+            let mut writer = site.client();
+            writer.send("test", inc(), 0);
+            writer
+        })
+        .collect();
+    let mut other = site.client();
+    await_so("192 writes to wait", || {
+        let status = other.ok("admin", doc! {"serverStatus": 1});
+        let metrics = status.get_document("metrics").unwrap();
+        let operation = metrics.get_document("operation").unwrap();
+        192 <= operation.get_i64("writeConflicts").unwrap()
+    });
+    client.ok("test", part(inc(), false));
+    let own = client.ok("test", part(doc! {"find": "c"}, false));
+    assert_eq!(batch(&own)[0].get_i32("n").unwrap(), 2);
+    client.ok("admin", part(doc! {"commitTransaction": 1}, false));
+    for mut writer in waiting {
+        let (_, reply) = writer.receive().unwrap();
+        assert_eq!(reply.get_i32("nModified").ok(), Some(1), "{reply}");
+    }
+    let found = all(&mut other, "c", doc! {});
+    assert_eq!(found[0].get_i32("n").unwrap(), 252);
+}
+
+#[test]
 fn the_profile_of_a_database_is_kept() {
     let site = Site::new();
     let mut client = site.client();
