@@ -13,7 +13,7 @@ use super::simple::Listed;
 use super::unwind::put;
 use super::{Host, Rows, build, memory};
 use crate::expr::FieldPath;
-use crate::meter::Held;
+use crate::meter::{self, Held};
 use crate::path::Path;
 use crate::pipeline::Pipeline;
 use crate::stage::{Lookup, Stage, bindings};
@@ -58,6 +58,9 @@ impl LookupRows {
             return self.run(document, host);
         }
         if let Some(same) = &self.same {
+            // Every row gets copies.
+            meter::read(self.kept.bytes())?;
+            self.held.require("$lookup", self.kept.bytes())?;
             return Ok(listed(same));
         }
         let mut rows = self.run(document, host)?;
