@@ -116,7 +116,9 @@ fn stage(rng: &mut Rng) -> Document {
     match rng.below(7) {
         0 => doc! { "$addFields": projection(rng, true) },
         1 => doc! { "$group": {
-            "_id": expression(rng), "n": { "$sum": 1 }, "least": { "$min": format!("${}", path(rng)) },
+            "_id": expression(rng),
+            "n": { "$sum": 1 },
+            "least": { "$min": format!("${}", path(rng)) },
         } },
         2 => doc! { "$replaceRoot": { "newRoot": { "r": expression(rng), "s": expression(rng) } } },
         3 => doc! { "$unwind": {

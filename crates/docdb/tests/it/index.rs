@@ -202,11 +202,15 @@ fn unique_and_sparse_indexes_stand_beside_plain_ones_of_their_key() {
             doc! { "key": { "a": 1 }, "name": "both", "unique": true, "sparse": true },
         ];
         for (at, spec) in specs.iter().enumerate() {
-            let reply = lab.store.create_indexes(&op(), &ns("c"), &[spec.clone()]);
+            let reply = lab
+                .store
+                .create_indexes(&op(), &ns("c"), std::slice::from_ref(spec));
             assert_eq!(usize::try_from(reply.unwrap().after), Ok(2 + at), "{spec}");
         }
         for spec in &specs {
-            let reply = lab.store.create_indexes(&op(), &ns("c"), &[spec.clone()]);
+            let reply = lab
+                .store
+                .create_indexes(&op(), &ns("c"), std::slice::from_ref(spec));
             assert_eq!(reply.unwrap().after, 5, "{spec}");
             let mut renamed = spec.clone();
             renamed.insert("name", "other");

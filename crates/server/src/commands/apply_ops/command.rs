@@ -241,11 +241,16 @@ fn command(request: &Call<'_>, operation: &Operation<'_>, how: How, depth: usize
 
 /// The command with another target.
 fn named(body: &RawDocument, target: String) -> Result<RawDocumentBuf> {
-    let mut command = Document::try_from(body)?;
-    if let Some((_, value)) = command.iter_mut().next() {
-        *value = Bson::String(target);
+    let mut command = RawDocumentBuf::new();
+    let mut target = Some(target);
+    for element in body {
+        let (name, value) = element?;
+        match target.take() {
+            Some(target) => command.append(name, target),
+            None => command.append(name, value),
+        }
     }
-    Ok(RawDocumentBuf::try_from(&command)?)
+    Ok(command)
 }
 
 /// Create a collection with the UUID of the entry.
