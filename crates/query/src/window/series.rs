@@ -233,25 +233,6 @@ fn filled(mut values: Vec<Bson>, positions: &[Abscissa]) -> Result<Vec<Bson>> {
     Ok(values)
 }
 
-/// The value sorted by as a number; `None` when null. Dates count in milliseconds.
-fn any_position(field: &FieldPath, document: &Document) -> Result<Option<f64>> {
-    let value = field.in_document(document);
-    match value.as_deref() {
-        None | Some(Bson::Null | Bson::Undefined) => Ok(None),
-        Some(Bson::DateTime(date)) => Ok(Some(date.timestamp_millis() as f64)),
-        Some(other) => match Number::from_bson(other) {
-            Some(number) => Ok(Some(number.to_f64())),
-            None => Err(Error::location(
-                5_624_903,
-                format!(
-                    "the sortBy field must be a number or a Date, but it was {}",
-                    type_name(other)
-                ),
-            )),
-        },
-    }
-}
-
 fn number(count: usize) -> Bson {
     let count = i64::try_from(count).expect("as many as documents in memory");
     Number::narrow(count).to_bson()
