@@ -68,7 +68,8 @@ test: packages-test ## all a change must pass: format, tidy, lints, documentatio
 	python3 -m unittest discover --quiet --start-directory scripts
 	python3 -m unittest discover --quiet --start-directory scripts/compatibility
 	python3 -m unittest discover --quiet --start-directory scripts/cross-checks
-	scripts/compatibility/run --binary "$(CARGO_TARGET_DIR)/debug/romanesco" smoke node
+	scripts/compatibility/run --binary "$(CARGO_TARGET_DIR)/debug/romanesco" \
+		smoke node mongoose dump-restore
 	$(call banner,tests)
 	@scripts/count-tests $(MAKE) --no-print-directory all-tests
 

@@ -8,6 +8,7 @@ import subprocess
 from common import HERE, folder, install, need, run_program
 
 NODE, MONGOSH, JAVA, RUST = "7.9.0", "2.12.0", "5.6.1", "3.9.1"
+MONGOOSE = "9.12.1"
 
 
 def npm(path, *packages):
@@ -41,6 +42,15 @@ def node(server):
     shutil.copy(HERE / "smoke.js", path)
     command = ["node", "smoke.js", server.uri]
     return [run_program(f"Node driver {NODE}", "smoke", command, cwd=path)]
+
+
+def mongoose(server):
+    """schemas, references, discriminators and transactions with the object mapper mongoose"""
+    path = folder("mongoose")
+    npm(path, f"mongoose@{MONGOOSE}")
+    shutil.copy(HERE / "smoke.mongoose.js", path)
+    command = ["node", "smoke.mongoose.js", server.uri]
+    return [run_program(f"mongoose {MONGOOSE}", "smoke", command, cwd=path)]
 
 
 def mongosh(server):
@@ -89,4 +99,4 @@ def rust(server):
     return [run_program(f"Rust driver {RUST}", "smoke", command)]
 
 
-SUITES = {"node": node, "mongosh": mongosh, "java": java, "rust": rust}
+SUITES = {"node": node, "mongoose": mongoose, "mongosh": mongosh, "java": java, "rust": rust}
