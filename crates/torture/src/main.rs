@@ -6,10 +6,11 @@
 use std::env;
 use std::path::{Path, PathBuf};
 use std::process::{self, ExitCode};
+use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand};
 use kv::Durability;
-use stdx::time;
+use stdx::{ByteSize, time};
 use torture::protocol::Abort;
 use torture::{Config, Failure, Summary, server, worker};
 
@@ -73,7 +74,28 @@ struct Run {
     /// With --server: do so many transactions on lists, with kills, and judge their history
     #[arg(long, value_name = "TRANSACTIONS", requires = "server")]
     lists: Option<u64>,
-    /// With --server: how many clients write at once
+    /// With --server: for this many seconds, attack the server before login and with runaway
+    /// queries, within a limit of memory, and check that it answers others
+    #[arg(
+        long,
+        value_name = "SECONDS",
+        requires = "server",
+        conflicts_with = "lists"
+    )]
+    hostile: Option<u64>,
+    /// With --hostile: the limit of memory
+    #[arg(long, default_value = "512M", requires = "hostile")]
+    memory: ByteSize,
+    /// With --hostile: connections that never log in
+    #[arg(long, default_value_t = 1_000, requires = "hostile")]
+    connections: usize,
+    /// With --hostile: bytes that these send in a second, all together
+    #[arg(long, default_value = "1M", requires = "hostile")]
+    rate: ByteSize,
+    /// With --hostile: do not judge how long answers take, as on a machine that does other work
+    #[arg(long, requires = "hostile")]
+    untimed: bool,
+    /// With --server: how many clients write at once, or send runaway queries
     #[arg(long, default_value_t = 4, requires = "server")]
     clients: u32,
     /// With --server: the program whose `serve` is tortured, such as target/release/romanesco
@@ -154,14 +176,47 @@ fn tortured_server(run: &Run) -> ExitCode {
             eprintln!("torture: {line}");
         }
     };
+    if let Some(seconds) = run.hostile {
+        return attacked_server(run, config, seconds, &mut note);
+    }
     let told = match run.lists {
         Some(wanted) => server::append::run(&config, wanted, &mut note).map(|l| l.to_string()),
         None => server::run(&config, &mut note).map(|s| s.to_string()),
     };
-    match told {
+    ended(run, &config.directory, told)
+}
+
+fn attacked_server(
+    run: &Run,
+    config: server::Config,
+    seconds: u64,
+    note: &mut dyn FnMut(&str),
+) -> ExitCode {
+    let plan = server::hostile::Plan {
+        engine: config.engine,
+        program: config.program,
+        directory: config.directory,
+        seed: config.seed,
+        time: Duration::from_secs(seconds),
+        connections: run.connections,
+        rate: run.rate.bytes(),
+        clients: run.clients,
+        memory: run.memory,
+        judge_times: !run.untimed,
+    };
+    ended(run, &plan.directory, server::hostile::run(&plan, note))
+}
+
+/// Print how a run of the server ended, and what its exit code is.
+fn ended<T: std::fmt::Display>(
+    run: &Run,
+    directory: &Path,
+    result: Result<T, server::Failure>,
+) -> ExitCode {
+    match result {
         Ok(summary) => {
             println!("{summary}");
-            tidy_up(run, &config.directory);
+            tidy_up(run, directory);
             ExitCode::SUCCESS
         }
         Err(failure) => {

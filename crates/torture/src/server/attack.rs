@@ -27,6 +27,9 @@ use super::process::Process;
 /// Rounds that a connection keeps silent after it has sent everything, before it begins again.
 const SILENT: u64 = 8;
 
+/// Threads that attack.
+pub(super) const THREADS: usize = 4;
+
 /// What is run.
 #[derive(Clone, Debug)]
 pub struct Attack {
@@ -91,7 +94,7 @@ enum Way {
 }
 
 /// One attacker's connection.
-struct Attacker {
+pub(super) struct Attacker {
     way: Way,
     stream: Option<TcpStream>,
     sent: usize,
@@ -100,10 +103,12 @@ struct Attacker {
 
 /// What attackers count.
 #[derive(Default)]
-struct Counts {
+pub(super) struct Counts {
     end: AtomicBool,
-    sent: AtomicU64,
-    closed: AtomicU64,
+    /// Bytes sent.
+    pub(super) sent: AtomicU64,
+    /// Connections that the server closed.
+    pub(super) closed: AtomicU64,
     rounds: AtomicU64,
 }
 
@@ -212,8 +217,32 @@ impl Attacker {
     }
 }
 
+impl Counts {
+    /// Lets the attackers end.
+    pub(super) fn stop(&self) {
+        self.end.store(true, Ordering::Relaxed);
+    }
+}
+
+/// The attackers of a server, for each of so many threads. They take turns with the ways.
+pub(super) fn attackers(
+    port: u16,
+    connections: usize,
+    threads: usize,
+) -> Result<Vec<Vec<Attacker>>, String> {
+    let first = greet(port)?;
+    let version = first.get_document("topologyVersion");
+    let ways = ways(version.map_err(|e| e.to_string())?)?;
+    let of_thread = |thread| {
+        let numbers = (thread..connections).step_by(threads);
+        let chosen = numbers.filter_map(|number| ways.iter().cycle().nth(number));
+        chosen.cloned().map(Attacker::new).collect()
+    };
+    Ok((0..threads).map(of_thread).collect())
+}
+
 /// Attack from one thread until told to end.
-fn strike(mut attackers: Vec<Attacker>, port: u16, rate: Option<u64>, counts: &Counts) {
+pub(super) fn strike(mut attackers: Vec<Attacker>, port: u16, rate: Option<u64>, counts: &Counts) {
     let begun = time::now();
     while !counts.end.load(Ordering::Relaxed) {
         for attacker in &mut attackers {
@@ -255,17 +284,12 @@ fn greet(port: u16) -> Result<Document, String> {
 pub fn attack(run: &Attack) -> Result<Outcome, String> {
     let mut server = Process::start(&run.program, &run.engine, &run.directory, &["--auth"])?;
     let port = server.port()?;
-    let first = greet(port)?;
-    let version = first.get_document("topologyVersion");
-    let ways = ways(version.map_err(|e| e.to_string())?)?;
+    let threads = THREADS.min(run.connections.max(1));
+    let attackers = attackers(port, run.connections, threads)?;
     let memory_before = peak(server.id())?;
     let counts = Arc::new(Counts::default());
-    let threads = 4.min(run.connections.max(1));
     let mut striking = Vec::new();
-    for thread in 0..threads {
-        let numbers = (thread..run.connections).step_by(threads);
-        let chosen = numbers.filter_map(|number| ways.iter().cycle().nth(number));
-        let attackers = chosen.cloned().map(Attacker::new).collect();
+    for attackers in attackers {
         let (rate, counts) = (run.rate, Arc::clone(&counts));
         let body = move || strike(attackers, port, rate, &counts);
         striking.push(stdx::sync::spawn("attacker", body).map_err(|e| e.to_string())?);
@@ -288,7 +312,7 @@ pub fn attack(run: &Attack) -> Result<Outcome, String> {
             break Ok(());
         }
     };
-    counts.end.store(true, Ordering::Relaxed);
+    counts.stop();
     for thread in striking {
         thread.join().map_err(|_| "an attacker failed".to_owned())?;
     }

@@ -22,6 +22,8 @@ pub struct Host {
     /// Clients must authenticate
     #[arg(long)]
     auth: bool,
+    #[arg(long = "cacheSizeGB")]
+    cache_size_gb: Option<String>,
 }
 
 /// Serve until ended.
@@ -38,6 +40,9 @@ pub fn host(line: &Host) -> Result<(), String> {
         authorization: line.auth,
         ..Config::default()
     };
+    if let Some(size) = &line.cache_size_gb {
+        config.set("storage.cacheSizeGB", size)?;
+    }
     let setup = config.engine_setup(factory)?;
     config.cache_bytes = Some(setup.options.cache.bytes());
     let signals = Signals::catch().map_err(|e| e.to_string())?;

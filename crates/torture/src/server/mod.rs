@@ -33,6 +33,7 @@ mod check;
 mod client;
 mod cycle;
 mod host;
+pub mod hostile;
 mod link;
 mod model;
 mod operation;

@@ -1,6 +1,7 @@
 //! The server as a process: started, found by the port it tells, killed.
 
 use std::fs;
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
@@ -35,6 +36,18 @@ impl Process {
         directory: &Path,
         more: &[&str],
     ) -> Result<Process, String> {
+        Process::start_in(program, engine, directory, more, &|_| Ok(()))
+    }
+
+    /// As [`Process::start`]. `admit` gets the number of the process before the program runs in it,
+    /// to put it into a group.
+    pub(super) fn start_in(
+        program: &Path,
+        engine: &str,
+        directory: &Path,
+        more: &[&str],
+        admit: &dyn Fn(u32) -> Result<(), String>,
+    ) -> Result<Process, String> {
         let store = directory.join("store");
         let log = directory.join("server.log");
         let errors = directory.join("server.err");
@@ -48,19 +61,27 @@ impl Process {
             .append(true)
             .open(&errors);
         let errors = errors.map_err(|e| format!("{}: {e}", directory.display()))?;
-        let child = Command::new(program)
+        let mut child = Command::new("sh")
+            .args(["-c", "read -r go && exec \"$@\"", "sh"])
+            .arg(program)
             .args(["serve", "--port", "0", "--storageEngine", engine])
             .arg("--dbpath")
             .arg(&store)
             .arg("--logpath")
             .arg(&log)
             .args(more)
-            .stdin(Stdio::null())
+            .stdin(Stdio::piped())
             .stdout(Stdio::null())
             .stderr(errors)
             .spawn()
             .map_err(|e| format!("cannot start {}: {e}", program.display()))?;
-        Ok(Process { child, log })
+        let input = child.stdin.take();
+        let process = Process { child, log };
+        admit(process.child.id())?;
+        let sent = input.map(|mut input| input.write_all(b"go\n"));
+        sent.unwrap_or(Ok(()))
+            .map_err(|e| format!("cannot start {}: {e}", program.display()))?;
+        Ok(process)
     }
 
     /// Wait until it listens; its port.

@@ -1,7 +1,10 @@
 //! The document server, killed under clients; and clients that cheat, which must be caught.
 
 use std::path::Path;
+use std::time::Duration;
 
+use stdx::ByteSize;
+use torture::server::hostile::{self, Plan};
 use torture::server::{self, Config, Lie, append};
 
 fn config(engine: &str, seed: u64, cycles: u32, directory: &Path) -> Config {
@@ -66,6 +69,49 @@ fn transactions_on_lists_keep_snapshot_isolation_on_lmdb() {
         200 <= lists.transactions && 50 <= lists.committed,
         "{lists}"
     );
+}
+
+fn plan(directory: &Path, program: &Path) -> Plan {
+    Plan {
+        engine: "betree".to_owned(),
+        program: program.to_owned(),
+        directory: directory.join("torture"),
+        seed: 15,
+        time: Duration::from_secs(12),
+        connections: 200,
+        rate: 1 << 20,
+        clients: 8,
+        memory: ByteSize::mib(768),
+        judge_times: false,
+    }
+}
+
+#[test]
+fn hostile_clients_take_neither_memory_nor_answers() {
+    let directory = tempfile::tempdir().unwrap();
+    let plan = plan(directory.path(), env!("CARGO_BIN_EXE_torture").as_ref());
+    let figures = hostile::run(&plan, &mut |_| ()).unwrap_or_else(|failure| panic!("{failure}"));
+    println!("{figures}");
+    // Floors, so that a run that does nothing does not pass.
+    assert!(1 << 20 <= figures.sent, "{figures}");
+    assert!(20 <= figures.probes.count(), "{figures}");
+    assert!(
+        20 <= figures.queries && 5 <= figures.late.count(),
+        "{figures}"
+    );
+    assert!(20 <= figures.operations, "{figures}");
+}
+
+#[test]
+fn a_server_that_takes_too_much_memory_is_noticed() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut plan = plan(directory.path(), env!("CARGO_BIN_EXE_torture").as_ref());
+    // The program alone takes more.
+    plan.memory = ByteSize::mib(4);
+    let failure = hostile::run(&plan, &mut |_| ()).unwrap_err();
+    let story = &failure.story;
+    let starts = story.contains("the server ended while it started");
+    assert!(starts || failure.broken && story.contains("H"), "{story}");
 }
 
 /// What a run says that must not pass. It ends when the cheat is caught.

@@ -1,0 +1,71 @@
+//! The limit of memory around a server: a control group where this machine has them, and the
+//! server's own figure of its resident memory in any case.
+
+use std::fs;
+
+use lab::envelope::{Cgroups, Controller, Envelope, Limits};
+use stdx::ByteSize;
+
+/// The limit. Dropping it ends the process within.
+pub(super) struct Cap {
+    envelope: Option<Envelope>,
+    refusal: Option<String>,
+}
+
+impl Cap {
+    /// A group with a limit, or the reason why there is none.
+    pub(super) fn new(memory: ByteSize) -> Cap {
+        let cgroups = Cgroups::detect();
+        let access = cgroups.access(Controller::Memory);
+        if !access.is_usable() {
+            return Cap {
+                envelope: None,
+                refusal: Some(access.reason().to_owned()),
+            };
+        }
+        let limits = Limits {
+            memory: Some(memory),
+            ..Limits::default()
+        };
+        match Envelope::create(&cgroups, &limits, None) {
+            Ok(envelope) => Cap {
+                envelope: Some(envelope),
+                refusal: None,
+            },
+            Err(error) => Cap {
+                envelope: None,
+                refusal: Some(error.to_string()),
+            },
+        }
+    }
+
+    /// Why no group holds the server; `None` if one does.
+    pub(super) fn refusal(&self) -> Option<&str> {
+        self.refusal.as_deref()
+    }
+
+    /// Puts a process into the group.
+    pub(super) fn admit(&self, process: u32) -> Result<(), String> {
+        let admitted = self.envelope.as_ref().map(|group| group.admit(process));
+        admitted
+            .unwrap_or(Ok(()))
+            .map_err(|error| error.to_string())
+    }
+
+    /// How many processes the kernel has ended in it for memory; `None` for none.
+    pub(super) fn kills(&self) -> Option<u64> {
+        let events = self.envelope.as_ref()?.memory_events()?;
+        events.oom_kills.filter(|kills| 0 < *kills)
+    }
+}
+
+/// Bytes of memory that a process holds; 0 if it is gone.
+pub(super) fn resident(process: u32) -> u64 {
+    let status = fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+    let number = line.and_then(|line| line.split_whitespace().next());
+    number
+        .and_then(|number| number.parse::<u64>().ok())
+        .unwrap_or(0)
+        * 1_024
+}

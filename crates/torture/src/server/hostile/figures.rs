@@ -1,0 +1,215 @@
+//! What a run of hostile clients measured, and how it is judged.
+
+use std::fmt;
+use std::time::Duration;
+
+use stdx::ByteSize;
+
+use super::{KILL_MAX, LATE_MAX, PROBE_MAX, Plan};
+
+/// Durations of one kind.
+#[derive(Clone, Debug, Default)]
+pub struct Times(Vec<Duration>);
+
+impl Times {
+    /// Adds one.
+    pub(super) fn push(&mut self, time: Duration) {
+        self.0.push(time);
+    }
+
+    /// How many there are.
+    #[must_use]
+    pub fn count(&self) -> usize {
+        self.0.len()
+    }
+
+    /// The value that `percent` of them do not exceed; zero when there are none.
+    #[must_use]
+    pub fn percentile(&self, percent: usize) -> Duration {
+        let mut sorted = self.0.clone();
+        sorted.sort_unstable();
+        let rank = (sorted.len() * percent).div_ceil(100).max(1) - 1;
+        sorted.get(rank).copied().unwrap_or_default()
+    }
+}
+
+impl fmt::Display for Times {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let ms = |percent| self.percentile(percent).as_secs_f64() * 1e3;
+        let (count, p50, p99, max) = (self.count(), ms(50), ms(99), ms(100));
+        write!(
+            f,
+            "{count}, p50 {p50:.1} ms, p99 {p99:.1} ms, max {max:.1} ms"
+        )
+    }
+}
+
+/// What one client measured.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Part {
+    pub(super) probes: Times,
+    pub(super) late: Times,
+    pub(super) killed: Times,
+    pub(super) queries: u64,
+    pub(super) out_of_memory: u64,
+    pub(super) operations: u64,
+    pub(super) operations_refused: u64,
+}
+
+/// A run in which nothing was found.
+#[derive(Clone, Debug)]
+pub struct Figures {
+    /// The engine below the server.
+    pub engine: String,
+    /// The seed.
+    pub seed: u64,
+    /// The limit of memory.
+    pub memory: ByteSize,
+    /// Whether a control group enforced it, or why not.
+    pub capped: Result<(), String>,
+    /// The most memory the server held, in bytes.
+    pub resident_max: u64,
+    /// Bytes sent before login.
+    pub sent: u64,
+    /// Connections of attackers before login that the server closed.
+    pub closed: u64,
+    /// What probes took.
+    pub probes: Times,
+    /// Runaway queries.
+    pub queries: u64,
+    /// Those of them that were refused for memory.
+    pub out_of_memory: u64,
+    /// How long queries went on after their `maxTimeMS`.
+    pub late: Times,
+    /// How long queries went on after `killOp`.
+    pub killed: Times,
+    /// Ordinary reads and writes beside them.
+    pub operations: u64,
+    /// Those of them that were refused for memory.
+    pub operations_refused: u64,
+}
+
+impl Figures {
+    pub(super) fn of(plan: &Plan) -> Figures {
+        let part = Part::default();
+        Figures {
+            engine: plan.engine.clone(),
+            seed: plan.seed,
+            memory: plan.memory,
+            capped: Ok(()),
+            resident_max: 0,
+            sent: 0,
+            closed: 0,
+            probes: part.probes,
+            queries: part.queries,
+            out_of_memory: part.out_of_memory,
+            late: part.late,
+            killed: part.killed,
+            operations: part.operations,
+            operations_refused: part.operations_refused,
+        }
+    }
+
+    pub(super) fn add(&mut self, part: Part) {
+        self.queries += part.queries;
+        self.out_of_memory += part.out_of_memory;
+        self.operations += part.operations;
+        self.operations_refused += part.operations_refused;
+        self.probes.0.extend(part.probes.0);
+        self.late.0.extend(part.late.0);
+        self.killed.0.extend(part.killed.0);
+    }
+
+    /// Laws H3 to H5, as far as they are about time.
+    pub(super) fn judge(&self, plan: &Plan) -> Result<(), String> {
+        if !plan.judge_times {
+            return Ok(());
+        }
+        let laws = [
+            ("H3: 99 of 100 probes", &self.probes, 99, PROBE_MAX),
+            (
+                "H4: 99 of 100 queries after maxTimeMS",
+                &self.late,
+                99,
+                LATE_MAX,
+            ),
+            ("H5: queries after killOp", &self.killed, 100, KILL_MAX),
+        ];
+        for (what, times, percent, most) in laws {
+            if most < times.percentile(percent) {
+                return Err(format!("{what} take more than {most:?}: {times}\n  {self}"));
+            }
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for Figures {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let capped = match &self.capped {
+            Ok(()) => "enforced by a control group".to_owned(),
+            Err(why) => format!("not enforced: {why}"),
+        };
+        write!(
+            f,
+            "hostile clients on {}: seed {}, limit of memory {} ({capped}), at most {} resident; \
+             {} sent before login, {} connections closed; probes: {}; {} runaway queries, {} \
+             refused for memory; after maxTimeMS: {}; after killOp: {}; {} ordinary operations, {} \
+             refused for memory",
+            self.engine,
+            self.seed,
+            self.memory,
+            ByteSize(self.resident_max),
+            ByteSize(self.sent),
+            self.closed,
+            self.probes,
+            self.queries,
+            self.out_of_memory,
+            self.late,
+            self.killed,
+            self.operations,
+            self.operations_refused,
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn times(ms: &[u64]) -> Times {
+        Times(ms.iter().copied().map(Duration::from_millis).collect())
+    }
+
+    #[test]
+    fn percentiles_are_values_that_occurred() {
+        let hundred: Vec<u64> = (1..=100).collect();
+        assert_eq!(times(&hundred).percentile(99), Duration::from_millis(99));
+        assert_eq!(times(&hundred).percentile(100), Duration::from_millis(100));
+        assert_eq!(times(&[7]).percentile(50), Duration::from_millis(7));
+        assert_eq!(times(&[]).percentile(99), Duration::ZERO);
+    }
+
+    #[test]
+    fn late_answers_break_a_law_only_where_times_are_judged() {
+        let plan = |judge_times| Plan {
+            engine: "memory".to_owned(),
+            program: "none".into(),
+            directory: "none".into(),
+            seed: 1,
+            time: Duration::ZERO,
+            connections: 0,
+            rate: 0,
+            clients: 0,
+            memory: ByteSize::mib(1),
+            judge_times,
+        };
+        for (late, law) in [(150, "H4"), (90, "")] {
+            let mut figures = Figures::of(&plan(true));
+            figures.late = times(&[late]);
+            figures.judge(&plan(false)).unwrap();
+            let story = figures.judge(&plan(true)).err().unwrap_or_default();
+            assert_eq!(story.starts_with("H4"), law == "H4", "{story}");
+        }
+    }
+}

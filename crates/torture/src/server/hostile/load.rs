@@ -1,0 +1,54 @@
+//! Ordinary clients beside the hostile ones: they insert, update and read, and may be refused for
+//! memory, but nothing else.
+
+use bson::{Document, doc};
+use stdx::Rng;
+use stdx::sync::atomic::{AtomicBool, Ordering};
+
+use super::super::link::{Link, code, is_ok};
+use super::figures::Part;
+
+/// How many of them there are.
+pub(super) const CLIENTS: u32 = 4;
+
+/// The codes by which a server refuses an operation for want of memory.
+pub(super) const OUT_OF_MEMORY: [i32; 3] = [146, 292, 462];
+
+/// Operates until the end.
+pub(super) fn run(port: u16, number: u32, mut rng: Rng, stop: &AtomicBool) -> Result<Part, String> {
+    let mut link = Link::to(port).map_err(|lost| format!("H3: no connection: {lost}"))?;
+    let mut part = Part::default();
+    let mut next = i64::from(number) << 32;
+    while !stop.load(Ordering::Relaxed) {
+        next += 1;
+        let command = command(next, &mut rng);
+        let reply = link.command("load", &command);
+        let reply = reply.map_err(|lost| format!("H3: {command} was not answered: {lost}"))?;
+        part.operations += 1;
+        if !is_ok(&reply) {
+            if !OUT_OF_MEMORY.contains(&code(&reply)) {
+                return Err(format!("H3: {command} was answered {reply}"));
+            }
+            part.operations_refused += 1;
+        }
+    }
+    Ok(part)
+}
+
+fn command(next: i64, rng: &mut Rng) -> Document {
+    let id = i64::try_from(rng.below(1_000)).unwrap_or(0);
+    match rng.below(4) {
+        0 => {
+            let documents: Vec<_> = (0..10)
+                .map(|n| doc! {"_id": next * 16 + n, "n": id, "pad": "x".repeat(500)})
+                .collect();
+            doc! {"insert": "grown", "documents": documents}
+        }
+        1 => {
+            let update = doc! {"q": {"_id": id}, "u": {"$inc": {"n": 1}}};
+            doc! {"update": "kept", "updates": [update]}
+        }
+        2 => doc! {"find": "kept", "filter": {"n": {"$gte": id}}, "sort": {"n": 1}, "limit": 20},
+        _ => doc! {"find": "kept", "filter": {"_id": id}},
+    }
+}

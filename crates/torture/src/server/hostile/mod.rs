@@ -1,0 +1,215 @@
+//! Hostile clients: a server within a limit of memory answers others, and stays within the limit.
+//!
+//! ```text
+//!  phase 1, the server wants a login    phase 2, it does not
+//!    attackers before login               clients with runaway queries, and ordinary ones
+//!    a probe greets, again and again      a probe finds by `_id`, again and again
+//!                                         a client that ends queries by `killOp`
+//! ```
+//!
+//! The laws:
+//!
+//! - H1. The server does not end, and is not ended by the kernel for memory.
+//! - H2. Its resident memory stays within the limit.
+//! - H3. Every probe is answered; with [`Plan::judge_times`], 99 of 100 within [`PROBE_MAX`].
+//! - H4. A query ends at its `maxTimeMS`; with [`Plan::judge_times`], 99 of 100 within [`LATE_MAX`]
+//!   after it.
+//! - H5. An interrupted query ends; with [`Plan::judge_times`], each within [`KILL_MAX`].
+
+mod cap;
+mod figures;
+mod load;
+mod probe;
+mod runaway;
+
+use std::path::PathBuf;
+use std::thread;
+use std::time::Duration;
+
+use bson::doc;
+use stdx::sync::atomic::{AtomicBool, Ordering};
+use stdx::{ByteSize, Rng, time};
+
+use super::attack::{self, Counts};
+use super::link::Link;
+use super::process::Process;
+use super::report::Failure;
+use cap::Cap;
+pub use figures::{Figures, Times};
+
+/// The longest that 99 of 100 probes may take.
+pub const PROBE_MAX: Duration = Duration::from_millis(100);
+/// The longest that 99 of 100 queries may go on after their `maxTimeMS`.
+pub const LATE_MAX: Duration = Duration::from_millis(100);
+/// The longest a query may go on after `killOp`.
+pub const KILL_MAX: Duration = Duration::from_secs(1);
+
+/// How often the memory of the server is looked at.
+const LOOK: Duration = Duration::from_millis(20);
+
+/// How a run is done.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// The engine below the server.
+    pub engine: String,
+    /// The program whose `serve` is the server.
+    pub program: PathBuf,
+    /// Where the store is kept: empty or missing.
+    pub directory: PathBuf,
+    /// What attacks and queries are drawn from.
+    pub seed: u64,
+    /// The time of both phases together.
+    pub time: Duration,
+    /// Connections of the attackers before login.
+    pub connections: usize,
+    /// Bytes per second that the attackers send, all together.
+    pub rate: u64,
+    /// Clients that send runaway queries.
+    pub clients: u32,
+    /// The limit of memory.
+    pub memory: ByteSize,
+    /// Whether times are judged. On a machine that does other work they say nothing.
+    pub judge_times: bool,
+}
+
+/// Does a run. `note` hears of each phase.
+///
+/// # Errors
+/// The law that was broken, or why the run could not begin.
+pub fn run(plan: &Plan, note: &mut dyn FnMut(&str)) -> Result<Figures, Failure> {
+    let fail = |broken: bool, story: String| Failure {
+        broken,
+        story: format!("{story}\n  kept in {}", plan.directory.display()),
+        directory: plan.directory.clone(),
+    };
+    super::cycle::empty(&plan.directory).map_err(|e| fail(false, e))?;
+    let mut figures = Figures::of(plan);
+    for phase in [Phase::BeforeLogin, Phase::Queries] {
+        let cap = Cap::new(plan.memory);
+        figures.capped = cap.refusal().map_or(Ok(()), |why| Err(why.to_owned()));
+        let mut process = start(plan, phase, &cap).map_err(|e| fail(false, e))?;
+        let port = process.port().map_err(|e| fail(false, e))?;
+        note(&format!("{phase:?} on port {port}"));
+        let done = attacked(plan, phase, (&mut process, port), &cap, &mut figures);
+        done.map_err(|story| fail(true, format!("{phase:?}: {story}")))?;
+        process
+            .stop()
+            .map_err(|e| fail(true, format!("{phase:?}, at the end: {e}")))?;
+    }
+    figures.judge(plan).map_err(|story| fail(true, story))?;
+    Ok(figures)
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    BeforeLogin,
+    Queries,
+}
+
+fn start(plan: &Plan, phase: Phase, cap: &Cap) -> Result<Process, String> {
+    let directory = plan.directory.join(format!("{phase:?}"));
+    // Half of the limit, as the server would choose by itself in a group of its own.
+    let cache = format!(
+        "{:.3}",
+        plan.memory.bytes() as f64 / 2.0 / (1_u64 << 30) as f64
+    );
+    let mut more = vec!["--cacheSizeGB", cache.as_str()];
+    if phase == Phase::BeforeLogin {
+        more.push("--auth");
+    }
+    Process::start_in(&plan.program, &plan.engine, &directory, &more, &|process| {
+        cap.admit(process)
+    })
+}
+
+/// One phase, while the memory of the server is watched.
+fn attacked(
+    plan: &Plan,
+    phase: Phase,
+    (process, port): (&mut Process, u16),
+    cap: &Cap,
+    figures: &mut Figures,
+) -> Result<(), String> {
+    if phase == Phase::Queries {
+        runaway::fill(port)?;
+    }
+    let stop = AtomicBool::new(false);
+    let end = time::now() + plan.time / 2;
+    let counts = Counts::default();
+    let attackers = match phase {
+        Phase::BeforeLogin => attack::attackers(port, plan.connections, attack::THREADS)?,
+        Phase::Queries => Vec::new(),
+    };
+    let watched = thread::scope(|scope| {
+        let mut workers = Vec::new();
+        let probe = scope.spawn(|| probe::run(port, phase == Phase::Queries, &stop));
+        for attackers in attackers {
+            scope.spawn(|| attack::strike(attackers, port, Some(plan.rate), &counts));
+        }
+        if phase == Phase::Queries {
+            for number in 0..plan.clients {
+                let (rng, stop) = (rng(plan, number), &stop);
+                workers.push(scope.spawn(move || runaway::run(port, number, rng, stop)));
+            }
+            for number in 0..load::CLIENTS {
+                let (rng, stop) = (rng(plan, number + 1_000), &stop);
+                workers.push(scope.spawn(move || load::run(port, number, rng, stop)));
+            }
+            workers.push(scope.spawn(|| runaway::interrupt(port, &stop)));
+        }
+        let mut watched = Ok(());
+        while time::now() < end && watched.is_ok() {
+            watched = watch(plan, process, cap, figures);
+            time::sleep(LOOK);
+        }
+        stop.store(true, Ordering::Relaxed);
+        counts.stop();
+        // What clients met is told after what happened to the server.
+        let ended = watch(plan, process, cap, figures);
+        for worker in workers {
+            let told = worker.join().map_err(|_| "a client panicked".to_owned());
+            watched = watched.and(told.and_then(|told| told).map(|told| figures.add(told)));
+        }
+        let probed = probe.join().map_err(|_| "the probe panicked".to_owned());
+        let probed = probed.and_then(|told| told).map(|told| figures.add(told));
+        ended.and(watched).and(probed)
+    });
+    figures.sent += counts.sent.load(Ordering::Relaxed);
+    figures.closed += counts.closed.load(Ordering::Relaxed);
+    watched?;
+    // Others are served after it as before.
+    let mut link = Link::to(port).map_err(|lost| lost.to_string())?;
+    let hello = link.command("admin", &doc! {"hello": 1});
+    hello.map(|_| ()).map_err(|lost| lost.to_string())
+}
+
+/// Laws H1 and H2.
+fn watch(
+    plan: &Plan,
+    process: &mut Process,
+    cap: &Cap,
+    figures: &mut Figures,
+) -> Result<(), String> {
+    if let Some(status) = process.ended() {
+        return Err(format!("H1: the server ended by itself: {status}"));
+    }
+    if let Some(killed) = cap.kills() {
+        return Err(format!(
+            "H1: the kernel ended {killed} processes for memory"
+        ));
+    }
+    let resident = cap::resident(process.id());
+    figures.resident_max = figures.resident_max.max(resident);
+    if plan.memory.bytes() < resident {
+        return Err(format!(
+            "H2: the server has {} in memory, its limit is {}",
+            ByteSize(resident),
+            plan.memory
+        ));
+    }
+    Ok(())
+}
+
+fn rng(plan: &Plan, number: u32) -> Rng {
+    Rng::new(plan.seed ^ (u64::from(number) + 1) << 32)
+}

@@ -1,0 +1,42 @@
+//! A client that does what all clients do, and measures how long it takes.
+
+use std::time::Duration;
+
+use bson::doc;
+use stdx::sync::atomic::{AtomicBool, Ordering};
+use stdx::time;
+
+use super::super::link::{Link, is_ok};
+use super::figures::Part;
+
+/// The pause between probes.
+const PAUSE: Duration = Duration::from_millis(20);
+/// Every so many probes a connection is made anew.
+const RECONNECT: u64 = 5;
+
+/// Greets, or finds a document by `_id`, until the end.
+pub(super) fn run(port: u16, finds: bool, stop: &AtomicBool) -> Result<Part, String> {
+    let mut part = Part::default();
+    let connect = || Link::to(port).map_err(|lost| format!("H3: no connection: {lost}"));
+    let mut link = connect()?;
+    let mut number = 0;
+    while !stop.load(Ordering::Relaxed) {
+        number += 1;
+        let begun = time::now();
+        if number % RECONNECT == 0 {
+            link = connect()?;
+        }
+        let (database, command) = match finds {
+            true => ("load", doc! {"find": "kept", "filter": {"_id": 7}}),
+            false => ("admin", doc! {"hello": 1}),
+        };
+        let reply = link.command(database, &command);
+        let reply = reply.map_err(|lost| format!("H3: a probe was not answered: {lost}"))?;
+        part.probes.push(begun.elapsed());
+        if !is_ok(&reply) {
+            return Err(format!("H3: a probe was answered {reply}"));
+        }
+        time::sleep(PAUSE);
+    }
+    Ok(part)
+}
