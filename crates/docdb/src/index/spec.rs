@@ -409,10 +409,12 @@ fn fields(key: &Document) -> Result<Vec<(String, FieldKind)>> {
     let mut fields = Vec::with_capacity(key.len());
     let mut hashed = 0;
     for (name, value) in key {
-        let wildcard = name == "$**" || name.ends_with(".$**");
+        let mut wildcard = name == "$**" || name.ends_with(".$**");
         let kind = match value {
             Bson::String(plugin) if plugin == "hashed" => {
                 hashed += 1;
+                // A hashed field has one name.
+                wildcard = false;
                 FieldKind::Hashed
             }
             Bson::String(plugin) => {
@@ -458,14 +460,13 @@ fn check_field(name: &str, wildcard: bool) -> Result<()> {
     if name.is_empty() {
         return Err(cannot("Index keys cannot contain an empty field."));
     }
-    let path = if wildcard {
-        name.trim_end_matches("$**").trim_end_matches('.')
-    } else {
-        name
-    };
-    if path.is_empty() && wildcard {
+    if wildcard && name == "$**" {
         return Ok(());
     }
+    let path = match name.strip_suffix(".$**") {
+        Some(path) if wildcard => path,
+        _ => name,
+    };
     for part in path.split('.') {
         if part.is_empty() {
             return Err(cannot("Index keys cannot contain an empty field."));

@@ -183,3 +183,25 @@ fn bad_specifications_are_refused() {
         assert_eq!(error.code.0, code, "{spec}: {error}");
     }
 }
+
+#[test]
+fn wildcards_stand_alone_or_behind_a_path_and_are_not_hashed() {
+    for key in [
+        doc! { ".$**": 1 },
+        doc! { "a..$**": 1 },
+        doc! { "a.$**.$**": 1 },
+        doc! { "$**": "hashed" },
+        doc! { "a.$**": "hashed" },
+        doc! { "b": 1, "$**": "hashed" },
+    ] {
+        let error = IndexSpec::parse(&doc! { "key": key.clone(), "name": "i" }).unwrap_err();
+        assert_eq!(error.code.0, 67, "{key}: {error}");
+    }
+    for key in [
+        doc! { "$**": 1 },
+        doc! { "a.b.$**": -1 },
+        doc! { "a": "hashed" },
+    ] {
+        IndexSpec::parse(&doc! { "key": key.clone(), "name": "i" }).unwrap();
+    }
+}

@@ -94,6 +94,7 @@ fn create(request: &Call<'_>, reply: &mut Builder) -> Result<()> {
             check_distinct("partialFilterExpression", partial)?;
         }
         let mut spec = Document::try_from(document)?;
+        check_name(&spec)?;
         if lenient {
             spec = spec
                 .into_iter()
@@ -114,6 +115,18 @@ fn create(request: &Call<'_>, reply: &mut Builder) -> Result<()> {
         reply.string("note", "all indexes already exist");
     }
     Ok(())
+}
+
+/// Clients name the indexes that they create.
+fn check_name(spec: &Document) -> Result<()> {
+    if spec.contains_key("name") {
+        return Ok(());
+    }
+    let message = format!(
+        "Error in specification {spec} :: caused by :: The 'name' field is a required property of \
+         an index specification"
+    );
+    Err(Error::parse(message))
 }
 
 fn drop(request: &Call<'_>, reply: &mut Builder) -> Result<()> {
