@@ -152,6 +152,7 @@ codes! {
     INTERRUPTED = 11601, "Interrupted";
     INTERRUPTED_DUE_TO_REPL_STATE_CHANGE = 11602, "InterruptedDueToReplStateChange";
     MERGE_STAGE_NO_MATCHING_DOCUMENT = 13113, "MergeStageNoMatchingDocument";
+    DATABASE_DIFFER_CASE = 13297, "DatabaseDifferCase";
     STALE_CONFIG = 13388, "StaleConfig";
     NOT_PRIMARY_NO_SECONDARY_OK = 13435, "NotPrimaryNoSecondaryOk";
     NOT_PRIMARY_OR_SECONDARY = 13436, "NotPrimaryOrSecondary";

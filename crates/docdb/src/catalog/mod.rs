@@ -100,6 +100,18 @@ impl Catalog {
             .take_while(move |(ns, _)| ns.db == db)
     }
 
+    /// A database whose name differs from `db` in the case of letters only, if `db` itself has no
+    /// collections and views.
+    pub(crate) fn differs_in_case(&self, db: &str) -> Option<&str> {
+        if self.in_database(db).next().is_some() {
+            return None;
+        }
+        let names = self.entries.keys().map(|ns| ns.db.as_str());
+        names
+            .into_iter()
+            .find(|name| *name != db && name.eq_ignore_ascii_case(db))
+    }
+
     /// The names of the databases, in order.
     #[must_use]
     pub fn databases(&self) -> Vec<&str> {

@@ -117,6 +117,7 @@ impl Store {
     /// # Errors
     /// As [`Store::bear`] in a transaction.
     pub(crate) fn ensure_collection(&self, op: &Op<'_>, ns: &Namespace) -> Result<Arc<Collection>> {
+        check_not_views(ns)?;
         if let Some(found) = self.named(op, ns)? {
             return found.collection().cloned().ok_or_else(|| is_view(ns));
         }
@@ -139,6 +140,7 @@ impl Store {
         options: CollectionOptions,
     ) -> Result<Option<Arc<Collection>>> {
         if let Some(view) = &options.view {
+            self.check_case(ns)?;
             self.check_view(ns, view)?;
             let stored = Stored {
                 ns: ns.clone(),
@@ -167,6 +169,7 @@ impl Store {
         options: CollectionOptions,
         uuid: bson::Uuid,
     ) -> Result<Born> {
+        self.check_case(ns)?;
         let uuid = uuid.bytes();
         let mut stored = Stored {
             ns: ns.clone(),
@@ -192,6 +195,22 @@ impl Store {
             stored,
             collection: Arc::new(made),
         })
+    }
+
+    /// Check that no database has the same name in other case.
+    ///
+    /// # Errors
+    /// `DatabaseDifferCase`.
+    pub(super) fn check_case(&self, ns: &Namespace) -> Result<()> {
+        let catalog = self.catalog();
+        let Some(other) = catalog.differs_in_case(&ns.db) else {
+            return Ok(());
+        };
+        let message = format!(
+            "db already exists with different case already have: [{other}] trying to create [{}]",
+            ns.db
+        );
+        Err(Error::new(Code::DATABASE_DIFFER_CASE, message))
     }
 
     /// Make the tree of a new index and note it in the stored form.
@@ -252,10 +271,23 @@ pub(super) fn exists(ns: &Namespace) -> Error {
     Error::new(Code::NAMESPACE_EXISTS, message)
 }
 
+/// Definitions of views are changed by commands only: writes could not be checked as one.
+///
+/// # Errors
+/// `InvalidNamespace`.
+pub(crate) fn check_not_views(ns: &Namespace) -> Result<()> {
+    if ns.coll != "system.views" {
+        return Ok(());
+    }
+    let message = format!("cannot write to '{ns}'");
+    Err(Error::new(Code::INVALID_NAMESPACE, message))
+}
+
 /// Whether a collection may be created under a name.
 pub(super) fn check_new(ns: &Namespace) -> Result<()> {
     // The fields are public: check what may not have come through the constructor.
     Namespace::new(ns.db.as_str(), ns.coll.as_str())?;
+    check_not_views(ns)?;
     match ns.coll.strip_prefix("system.") {
         Some(rest) if !is_known(&ns.db, rest) => Err(Error::new(
             Code::INVALID_NAMESPACE,
@@ -273,7 +305,7 @@ fn is_known(db: &str, rest: &str) -> bool {
         "local" => &["replset", "healthlog"],
         _ => &[],
     };
-    matches!(rest, "profile" | "users" | "js" | "views")
+    matches!(rest, "profile" | "users" | "js")
         || here.contains(&rest)
         || rest.starts_with("buckets.")
 }

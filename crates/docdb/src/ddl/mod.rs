@@ -23,6 +23,7 @@ mod transaction;
 mod unique;
 mod view;
 
+pub(crate) use create::check_not_views;
 pub use create::check_user_write;
 pub use drop::IndexNames;
 pub use indexes::CreateIndexesReply;

@@ -90,6 +90,7 @@ impl Store {
                 }
             };
             let changes = self.changes(op)?;
+            self.check_case(to)?;
             let now = self.target(to, drop_target)?;
             let same = match (&target, &now) {
                 (None, None) => true,

@@ -146,6 +146,7 @@ impl Store {
     /// Whether users may write to a collection of this name.
     pub(crate) fn check_writable(&self, op: &Op<'_>, ns: &Namespace) -> Result<()> {
         Namespace::new(ns.db.as_str(), ns.coll.as_str())?;
+        crate::ddl::check_not_views(ns)?;
         match self.named(op, ns)? {
             Some(crate::catalog::Named::View(_)) => Err(crate::store::is_view(ns)),
             _ => Ok(()),

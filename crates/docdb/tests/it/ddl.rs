@@ -1,9 +1,10 @@
 //! Creating, dropping, renaming and modifying collections.
 
 use bson::doc;
-use docdb::{CollectionOptions, IndexNames};
+use docdb::{CollectionOptions, IndexNames, InsertOptions, UpdateStatement};
+use query::Namespace;
 
-use crate::lab::{ns, on_each, op};
+use crate::lab::{ns, on_each, op, raw};
 
 #[test]
 fn collections_and_views_are_listed_and_dropped() {
@@ -140,5 +141,80 @@ fn clustered_collections_are_keyed_by_id() {
             .map(|d| d.get_i32("_id").unwrap())
             .collect();
         assert_eq!(ids, [3, 5]);
+    });
+}
+
+#[test]
+fn databases_do_not_differ_in_case_only() {
+    on_each(|lab| {
+        let named = |full: &str| Namespace::parse(full).unwrap();
+        lab.insert(&named("Shop.c"), &[doc! { "a": 1 }]);
+        let message = "db already exists with different case already have: [Shop] trying to \
+                       create [shop]";
+        let document = raw(&doc! { "a": 1 });
+        let insert = lab.store.insert(
+            &op(),
+            &named("shop.d"),
+            &[&document],
+            InsertOptions::default(),
+        );
+        let created = lab
+            .store
+            .create(&op(), &named("shop.d"), CollectionOptions::default());
+        let view = CollectionOptions::parse(&doc! { "viewOn": "c", "pipeline": [] }).unwrap();
+        let viewed = lab.store.create(&op(), &named("shop.v"), view);
+        let renamed = lab
+            .store
+            .rename(&op(), &named("Shop.c"), &named("shop.c"), false);
+        let inserted = match insert {
+            Ok(reply) => Err(reply.errors[0].error.clone()),
+            Err(error) => Err(error),
+        };
+        for refused in [inserted, created, viewed, renamed] {
+            let error = refused.unwrap_err();
+            assert_eq!((error.code.0, &*error.message), (13_297, message));
+        }
+        lab.insert(&named("Shop.d"), &[doc! { "a": 1 }]);
+        // The name is free again when the database is gone.
+        for name in ["Shop.c", "Shop.d"] {
+            lab.store.drop_collection(&op(), &named(name)).unwrap();
+        }
+        lab.insert(&named("shop.c"), &[doc! { "a": 1 }]);
+    });
+}
+
+#[test]
+fn definitions_of_views_are_not_written_directly() {
+    on_each(|lab| {
+        let views = ns("system.views");
+        let document = raw(&doc! { "_id": "junk" });
+        let inserted = lab
+            .store
+            .insert(&op(), &views, &[&document], InsertOptions::default());
+        let inserted = match inserted {
+            Ok(reply) => reply.errors[0].error.clone(),
+            Err(error) => error,
+        };
+        let upsert = UpdateStatement {
+            upsert: true,
+            ..UpdateStatement::new(raw(&doc! {}), raw(&doc! { "$set": { "a": 1 } }))
+        };
+        let updated = lab.store.update(&op(), &views, &[upsert], true, false);
+        let created = lab
+            .store
+            .create(&op(), &views, CollectionOptions::default());
+        lab.insert(&ns("c"), &[doc! { "a": 1 }]);
+        let renamed = lab.store.rename(&op(), &ns("c"), &views, false);
+        let errors = [
+            inserted,
+            updated.unwrap_err(),
+            created.unwrap_err(),
+            renamed.unwrap_err(),
+        ];
+        for error in errors {
+            assert_eq!(error.code.0, 73, "{error}");
+            assert!(error.message.contains("system.views"), "{error}");
+        }
+        assert!(lab.store.collection(&views).is_none());
     });
 }
