@@ -128,14 +128,7 @@ impl<'s> Parser<'s> {
                 let value = Bson::try_from(value)?;
                 nodes.push(field(&Path::parse(name)?, Test::Eq(value)));
             }
-            "expr" if !self.special => {
-                let message = "$expr is not allowed in this context";
-                return Err(Error::new(Code::QUERY_FEATURE_NOT_ALLOWED, message));
-            }
-            "where" | "text" if !self.special => {
-                let message = format!("{name} is not allowed in this context");
-                return Err(Error::bad_value(message));
-            }
+            "expr" | "where" | "text" if !self.special => return Err(not_allowed(name)),
             "expr" => {
                 self.check_top(name)?;
                 let spec = Bson::try_from(value)?;
@@ -204,6 +197,15 @@ impl<'s> Parser<'s> {
             return Err(Error::bad_value("$and/$or/$nor must be a nonempty array"));
         }
         Ok(nodes)
+    }
+}
+
+/// The error for an operator where none of its kind may be used.
+fn not_allowed(name: &str) -> Error {
+    let message = format!("{name} is not allowed in this context");
+    match name {
+        "$expr" => Error::new(Code::QUERY_FEATURE_NOT_ALLOWED, message),
+        _ => Error::bad_value(message),
     }
 }
 

@@ -4,7 +4,7 @@ use bson::{Bson, Document, RawDocument, RawDocumentBuf};
 
 use super::extra;
 use super::tree::{Child, Fields};
-use super::{parse, raw};
+use super::{parse, raw, repeated};
 use crate::expr::{Dependencies, SORT_KEY, Variables};
 use crate::filter::{Details, Filter};
 use crate::path::Path;
@@ -44,6 +44,7 @@ impl Projection {
         settings: &Settings,
         filter: Option<&Filter>,
     ) -> Result<Projection> {
+        repeated::check(spec)?;
         parse::find(spec, settings, filter.is_some())
     }
 

@@ -1,13 +1,15 @@
 //! Tests of projections, by tables.
 
-use bson::{Bson, Document, RawDocumentBuf, doc};
+use bson::raw::CString;
+use bson::{Bson, Document, RawBsonRef, RawDocumentBuf, doc, rawdoc};
 
-use super::Projection;
+use super::{Projection, check_repeated_paths};
 use crate::expr::Variables;
 use crate::filter::{Details, Filter};
 use crate::path::Path;
 use crate::settings::Settings;
 use crate::sort::Sort;
+use crate::update::{Position, Update};
 use crate::{Code, Result};
 
 fn raw(document: &Document) -> RawDocumentBuf {
@@ -430,4 +432,60 @@ fn slice_does_not_enter_arrays_in_arrays() {
         doc! {"a": [[{"b": [1, 2], "c": 1, "d": 1}]]},
         doc! {"a": [[{"b": [1, 2], "c": 1}]]},
     );
+}
+
+/// A document with a field twice, which the trees of documents cannot have.
+fn twice(name: &str, one: impl Into<Bson>, two: impl Into<Bson>) -> RawDocumentBuf {
+    let other = "~".repeat(name.len());
+    let document = doc! {name: one.into(), other.as_str(): two.into()};
+    let mut bytes = raw(&document).into_bytes();
+    let at = bytes
+        .windows(name.len())
+        .position(|window| window == other.as_bytes())
+        .unwrap();
+    bytes[at..at + name.len()].copy_from_slice(name.as_bytes());
+    RawDocumentBuf::from_bytes(bytes).unwrap()
+}
+
+/// The same inside of a document of one field.
+fn inside(outer: &str, inner: &RawDocumentBuf) -> RawDocumentBuf {
+    let mut document = RawDocumentBuf::new();
+    document.append(CString::try_from(outer).unwrap(), inner.clone());
+    document
+}
+
+#[test]
+fn paths_given_twice_are_refused() {
+    let collide = "Path collision at a";
+    for stage in ["$project", "$set", "$addFields"] {
+        let spec = twice("a", 1, 1);
+        let error = check_repeated_paths(&inside(stage, &spec)).unwrap_err();
+        assert_eq!(error.code.0, 31_250, "{stage}: {error}");
+        assert!(error.message.ends_with(collide), "{stage}: {error}");
+        let nested = inside(stage, &inside("b", &spec));
+        let pipeline = rawdoc! {"pipeline": [nested]};
+        let error = check_repeated_paths(&inside("$lookup", &pipeline)).unwrap_err();
+        assert!(error.message.ends_with("Path collision at b.a"), "{error}");
+    }
+    // Arguments of expressions are no paths, and other stages have none.
+    let argument = inside("$literal", &twice("b", 1, 2));
+    check_repeated_paths(&inside("$set", &inside("a", &argument))).unwrap();
+    check_repeated_paths(&inside("$match", &twice("a", 1, 2))).unwrap();
+    let error = Projection::parse(&twice("a", 1, 1), &Settings::default(), None).unwrap_err();
+    assert_eq!((error.code.0, &*error.message), (31_250, collide));
+}
+
+#[test]
+fn an_update_names_each_path_once_even_if_an_operator_occurs_twice() {
+    let update = |update: &RawDocumentBuf| {
+        let update = Update::parse(RawBsonRef::Document(update), &[], &Settings::default())?;
+        update.apply(&doc! {"_id": 1}, &Position::default())
+    };
+    let error = update(&inside("$set", &twice("a", 1, 2))).unwrap_err();
+    assert_eq!(error.code.0, 40, "{error}");
+    let both = twice("$set", doc! {"a": 1}, doc! {"a": 2});
+    assert_eq!(update(&both).unwrap_err().code.0, 40);
+    let both = twice("$set", doc! {"a": 1}, doc! {"b": 2});
+    let wanted = doc! {"_id": 1, "a": 1, "b": 2};
+    assert_eq!(update(&both).unwrap(), Some(wanted));
 }

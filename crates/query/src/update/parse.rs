@@ -1,12 +1,12 @@
 //! From the document or array of an update to its parsed form.
 
-use bson::{Bson, Document, RawDocumentBuf};
+use bson::{Bson, Document, RawBsonRef, RawDocument, RawDocumentBuf};
 
 use super::array_filter::ArrayFilters;
 use super::modifier::{Modifier, unknown_operator};
 use super::rename;
 use super::spec::Operators;
-use super::tree::{Fields, identifier};
+use super::tree::{Fields, conflict, identifier};
 use crate::settings::Settings;
 use crate::stage::Transform;
 use crate::value::type_name;
@@ -14,6 +14,39 @@ use crate::{Code, Error, Result, show};
 
 /// Names a path may have: as many as documents nest.
 const MAX_NAMES: usize = 200;
+
+/// The tree of an update's document. The operands of an operator that occurs twice are merged,
+/// since a tree keeps the last field of a name only.
+///
+/// # Errors
+/// `ConflictingUpdateOperators` when an operator has a path twice.
+pub(super) fn merged(update: &RawDocument) -> Result<Document> {
+    let mut merged = Document::new();
+    for element in update {
+        let (name, value) = element?;
+        let name = name.as_str();
+        match value {
+            RawBsonRef::Document(operand) if name.starts_with('$') => {
+                let mut paths = match merged.remove(name) {
+                    Some(Bson::Document(before)) => before,
+                    _ => Document::new(),
+                };
+                for field in operand {
+                    let (path, value) = field?;
+                    let path = path.as_str();
+                    if paths.insert(path, Bson::try_from(value)?).is_some() {
+                        return Err(conflict(path, path));
+                    }
+                }
+                merged.insert(name, paths);
+            }
+            other => {
+                merged.insert(name, Bson::try_from(other)?);
+            }
+        }
+    }
+    Ok(merged)
+}
 
 /// Parses `{$set: {..}, $inc: {..}}`.
 pub(super) fn operators(

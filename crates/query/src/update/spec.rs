@@ -5,6 +5,7 @@ use bson::{Bson, DateTime, Document, RawBsonRef, RawDocumentBuf, Timestamp};
 use super::array_filter::ArrayFilters;
 use super::tree::Fields;
 use super::{apply, identical, parse, replacement};
+use crate::projection::check_repeated_paths;
 use crate::settings::Settings;
 use crate::stage::Transform;
 use crate::{Error, Result};
@@ -101,10 +102,15 @@ impl Update {
     ) -> Result<Update> {
         match spec {
             RawBsonRef::Document(document) => {
-                let document = Document::try_from(document)?;
+                let document = parse::merged(document)?;
                 Update::from_document(document, array_filters, settings)
             }
             RawBsonRef::Array(stages) => {
+                for stage in stages {
+                    if let RawBsonRef::Document(stage) = stage? {
+                        check_repeated_paths(stage)?;
+                    }
+                }
                 let stages = Vec::<Bson>::try_from(stages)?;
                 Update::from_pipeline(&stages, array_filters, settings)
             }
@@ -189,8 +195,8 @@ impl Update {
     ///
     /// # Errors
     /// `ImmutableField` when `_id` would change, `DollarPrefixedFieldName` when a top-level field
-    /// that begins with `$` would be written to an existing document, `PathNotViable`, `TypeMismatch`, `BadValue` and
-    /// others by operator.
+    /// that begins with `$` would be written to an existing document, `PathNotViable`, `TypeMismatch`,
+    /// `BadValue` and others by operator.
     pub fn apply(&self, current: &Document, at: &Position) -> Result<Option<Document>> {
         match &self.kind {
             Kind::Replacement(document) => replacement::apply(document.clone(), current, at, true),
