@@ -3,6 +3,7 @@
 use bson::spec::BinarySubtype;
 use bson::{Binary, Document, RawArray, RawBsonRef, RawDocument, doc};
 use docdb::{AggregateRequest, Verbosity};
+use query::projection::check_repeated_paths;
 use query::stage::Statistics;
 use query::{Code, Error, Namespace, Result};
 use wire::Builder;
@@ -65,6 +66,11 @@ pub(crate) fn namespace(target: RawBsonRef<'_>, database: &str) -> Result<Namesp
 pub(crate) fn asked(arguments: &Arguments<'_>, explained: bool) -> Result<AggregateRequest> {
     let pipeline = arguments.need_array("pipeline")?;
     check_search(pipeline)?;
+    for stage in pipeline {
+        if let RawBsonRef::Document(stage) = stage? {
+            check_repeated_paths(stage)?;
+        }
+    }
     let batch_size = match arguments.document("cursor")? {
         Some(options) => {
             let options = Arguments::of("aggregate.cursor", options)?;
@@ -127,7 +133,26 @@ fn check_search(stages: &RawArray) -> Result<()> {
     Ok(())
 }
 
-/// Refuse stages that are there, but not for this client.
+/// `$currentOp` is about the server, not about a collection or another database.
+fn check_current_op(request: &Call<'_>, ns: &Namespace) -> Result<()> {
+    if ns.db == "admin" && ns.is_collectionless() {
+        return Ok(());
+    }
+    let Ok(stages) = request.body().get_array("pipeline") else {
+        return Ok(());
+    };
+    let first = stages.into_iter().next().transpose()?;
+    if first
+        .and_then(|stage| stage.as_document())
+        .is_some_and(|stage| stage.get("$currentOp").ok().flatten().is_some())
+    {
+        let message = "$currentOp must be run against the 'admin' database with {aggregate: 1}";
+        return Err(Error::new(Code::INVALID_NAMESPACE, message));
+    }
+    Ok(())
+}
+
+/// Refuse stages that are there, but not for this client, and those that are elsewhere.
 fn check_stages(request: &Call<'_>) -> Result<()> {
     let Ok(stages) = request.body().get_array("pipeline") else {
         return Ok(());
@@ -196,6 +221,7 @@ fn latencies(request: &Call<'_>, ns: &Namespace) -> Document {
 fn aggregate(request: &Call<'_>, reply: &mut Builder) -> Result<()> {
     let arguments = request.arguments()?;
     let ns = namespace(request.target()?, request.database())?;
+    check_current_op(request, &ns)?;
     if arguments.is_on("explain")? {
         let asked = asked(&arguments, true)?;
         let verbosity = Verbosity::QueryPlanner;

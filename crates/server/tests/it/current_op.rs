@@ -194,3 +194,27 @@ fn what_opened_a_cursor_is_shown() {
     let cursor = reply.get_document("cursor").unwrap();
     assert_eq!(cursor.get_array("nextBatch").unwrap().len(), 1);
 }
+
+#[test]
+fn the_stage_of_current_operations_is_for_the_admin_database() {
+    let site = Site::new();
+    let mut client = site.client();
+    let stages = || vec![doc! {"$currentOp": {}}];
+    let wanted = "$currentOp must be run against the 'admin' database with {aggregate: 1}";
+    for (database, target) in [
+        ("test", Bson::from(1)),
+        ("test", "c".into()),
+        ("admin", "c".into()),
+    ] {
+        for explain in [false, true] {
+            let mut command = doc! {"aggregate": &target, "pipeline": stages(), "cursor": {}};
+            if explain {
+                command.insert("explain", true);
+            }
+            let (code, message) = client.fails(database, command);
+            assert_eq!((code, &*message), (73, wanted), "{database} {target}");
+        }
+    }
+    let command = doc! {"aggregate": 1, "pipeline": stages(), "cursor": {}};
+    client.ok("admin", command);
+}

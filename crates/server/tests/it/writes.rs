@@ -498,3 +498,16 @@ fn figures_are_told_and_collections_checked() {
     assert!(report.get_bool("valid").unwrap());
     assert_eq!(client.fails("test", doc! {"dbStats": 1, "scale": 0}).0, 2);
 }
+
+#[test]
+fn an_index_without_a_name_is_refused() {
+    let site = Site::new();
+    let mut client = site.client();
+    let (code, message) = client.fails(
+        "test",
+        doc! {"createIndexes": "c", "indexes": [{"key": {"a": 1}}]},
+    );
+    assert_eq!(code, 9);
+    let wanted = "The 'name' field is a required property of an index specification";
+    assert!(message.ends_with(wanted), "{message}");
+}
