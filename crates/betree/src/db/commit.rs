@@ -259,13 +259,16 @@ impl Core {
     /// take as much again, since only they can make room.
     fn wait_for_memory(&self, batch: &Batch) -> Result<()> {
         let bytes = batch.payload().len();
-        while self.memory.is_full() {
+        let may_overdraw = |e: &Error| {
+            let full = e.kind() == ErrorKind::Full;
+            full && mostly_deletes(batch) && self.memory.overdraw(bytes)
+        };
+        while self.memory.must_wait() {
             self.health.check_writable()?;
-            let may_overdraw = mostly_deletes(batch) && !self.memory.is_overdrawn();
             let start = self.vfs.now();
             if self.has_threads() {
                 match self.health.trouble() {
-                    Some(e) if may_overdraw && e.kind() == ErrorKind::Full => return Ok(()),
+                    Some(e) if may_overdraw(&e) => return Ok(()),
                     Some(trouble) => return Err(trouble),
                     None => {}
                 }
@@ -273,7 +276,7 @@ impl Core {
                 self.wake.wait_for_room(ROOM_WAIT);
             } else {
                 match self.make_room() {
-                    Err(e) if may_overdraw && e.kind() == ErrorKind::Full => return Ok(()),
+                    Err(e) if may_overdraw(&e) => return Ok(()),
                     made => made?,
                 }
             }

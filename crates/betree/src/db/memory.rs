@@ -41,6 +41,8 @@ pub(crate) struct Memory {
     drain: AtomicU64,
     /// Nanoseconds of waiting that commits owe.
     owed: AtomicU64,
+    /// Bytes of commits let in while memory was full.
+    overdrawn: AtomicUsize,
 }
 
 impl Memory {
@@ -54,6 +56,7 @@ impl Memory {
             private: AtomicUsize::new(0),
             drain: AtomicU64::new(0),
             owed: AtomicU64::new(0),
+            overdrawn: AtomicUsize::new(0),
         }
     }
 
@@ -150,10 +153,23 @@ impl Memory {
         self.limit <= self.used()
     }
 
-    /// Whether twice the limit is reached: what may be held on a full disk by the replay of the log
-    /// and by deletes.
-    pub(crate) fn is_overdrawn(&self) -> bool {
-        self.limit.saturating_mul(2) <= self.used()
+    /// Whether commits must wait until something is flushed. When they need not, the allowance of
+    /// [`Memory::overdraw`] is whole again.
+    pub(crate) fn must_wait(&self) -> bool {
+        let full = self.is_full();
+        if !full && self.overdrawn.load(Ordering::Relaxed) != 0 {
+            self.overdrawn.store(0, Ordering::Relaxed);
+        }
+        full
+    }
+
+    /// Let a commit of `bytes` in although memory is full; false when such commits have taken as
+    /// much as the limit since there was room.
+    pub(crate) fn overdraw(&self, bytes: usize) -> bool {
+        let more = |taken: usize| taken.checked_add(bytes).filter(|sum| *sum <= self.limit);
+        self.overdrawn
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, more)
+            .is_ok()
     }
 
     /// How long a commit of `bytes` should sleep now, so that what comes in matches what the
@@ -212,6 +228,20 @@ mod tests {
         assert!(!memory.is_full());
         memory.grow(100);
         assert!(memory.is_full());
+    }
+
+    #[test]
+    fn commits_let_in_beyond_the_limit_are_limited_themselves() {
+        let memory = Memory::new(1000);
+        memory.grow(1000);
+        assert!(memory.must_wait());
+        assert!(memory.overdraw(600));
+        assert!(!memory.overdraw(600));
+        assert!(memory.overdraw(400));
+        assert!(!memory.overdraw(1));
+        memory.forget_active(1);
+        assert!(!memory.must_wait());
+        assert!(memory.overdraw(1000));
     }
 
     #[test]

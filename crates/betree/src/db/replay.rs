@@ -124,16 +124,12 @@ impl<'c> Replay<'c> {
         Ok(())
     }
 
-    /// Flush until there is room in memory. On a full disk, go on beyond the limit instead, up to
-    /// twice of it: what was in memory before is a little more than the limit at most, and a store
-    /// that does not open cannot be emptied.
+    /// Flush until there is room in memory. On a full disk the limit gives way instead: a store
+    /// that does not open cannot be emptied. The length of the log bounds what is held then.
     fn make_room(&mut self) -> Result<()> {
-        let memory = &self.core.memory;
-        while memory.is_full() && !(self.full && !memory.is_overdrawn()) {
+        while self.core.memory.is_full() && !self.full {
             match self.core.make_room() {
-                Err(error) if error.kind() == ErrorKind::Full && !memory.is_overdrawn() => {
-                    self.full = true;
-                }
+                Err(error) if error.kind() == ErrorKind::Full => self.full = true,
                 made => made?,
             }
         }

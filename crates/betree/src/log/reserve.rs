@@ -46,7 +46,9 @@ impl Log {
             let Ok(spare) = self.place().reserve(number, size) else {
                 return;
             };
-            self.state.lock().reserve.push(spare);
+            let mut state = self.state.lock();
+            assert!(spare.number < state.next_number, "I3: numbers rise");
+            state.reserve.push(spare);
         }
     }
 
@@ -106,6 +108,7 @@ impl Place<'_> {
         };
         let spare = spares.swap_remove(at);
         let size = spare.size - spare.size % BLOCK;
+        assert!(2 * BLOCK <= size, "shorter files were removed before");
         self.prepare(number + 1, size, Some(&spare), false)
     }
 }
@@ -116,5 +119,6 @@ pub(super) fn reserve_of(spares: Vec<Spare>, size: u64) -> (Vec<Spare>, Vec<Spar
         spares.into_iter().partition(|spare| spare.size == size);
     let more = reserve.len().min(FILES);
     others.extend(reserve.drain(more..));
+    assert!(reserve.len() <= FILES, "the rest is for the running log");
     (reserve, others)
 }

@@ -214,14 +214,15 @@ impl Core {
         // A smaller reserve than wished for is no failure; the next checkpoint asks again.
         let _ = checkpoint::keep_reserve(&*self.file, &path, &self.space, &last.superblock);
         // Last: the checkpoint stands whether or not the log lets go of its files.
-        match &self.log {
-            Some(log) => {
-                log.release_before(image.log_from)?;
-                log.keep_reserve();
-                Ok(())
-            }
-            None => Ok(()),
-        }
+        self.release_log(image.log_from)
+    }
+
+    /// Release the log before `from`, and make what its reserve for a full disk lacks.
+    fn release_log(&self, from: Seq) -> Result<()> {
+        let Some(log) = &self.log else { return Ok(()) };
+        log.release_before(from)?;
+        log.keep_reserve();
+        Ok(())
     }
 
     /// Flush what was committed before the call.

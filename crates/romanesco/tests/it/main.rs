@@ -8,6 +8,7 @@
 
 mod damage;
 mod experiments;
+mod full;
 mod interrupt;
 mod options;
 mod pages;
