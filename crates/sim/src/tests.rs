@@ -172,8 +172,8 @@ fn a_torn_write_may_damage_the_rest_of_its_sectors_and_nothing_else() {
             _ => 4096 + 512..4096 + 1024,
         };
         let mut damaged = 0;
-        for seed in 0..400 {
-            let outcome = [Outcome::Random, Outcome::PrefixTorn][seed as usize % 2];
+        let outcomes = [Outcome::Random, Outcome::PrefixTorn];
+        for (seed, outcome) in (0..400).zip(outcomes.into_iter().cycle()) {
             let image = vfs.image(crash(profile, outcome, seed));
             let bytes = image.peek(Path::new(LOG)).unwrap();
             assert_eq!(bytes.len(), 16384);

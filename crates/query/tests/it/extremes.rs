@@ -2,8 +2,8 @@
 //! answers, a panic is a server that a client stops.
 //!
 //! Every word of the vocabulary has a sound operand: written down in [`super::samples`], or found
-//! by trying plain arguments. Each value in it is then replaced by each extreme one, and each two by
-//! pairs of the worst. Arithmetic is checked in the builds of tests and of releases alike.
+//! by trying plain arguments. Each value in it is then replaced by each extreme one, and each two
+//! by pairs of the worst. Arithmetic is checked in the builds of tests and of releases alike.
 
 use std::collections::BTreeSet;
 

@@ -195,12 +195,8 @@ fn below(directory: &Path) -> Vec<PathBuf> {
 
 #[test]
 fn what_a_server_creates_is_its_owners_alone() {
-    let engines: &[&str] = if cfg!(feature = "lmdb") {
-        &["betree", "lmdb"]
-    } else {
-        &["betree"]
-    };
-    for engine in engines {
+    // Those that are compiled in and keep files.
+    for engine in lab::target::defaults() {
         let place = Place::new();
         let line = format!(
             "umask 000 && exec \"$0\" serve --storageEngine {engine} --dbpath db --port 0 \
