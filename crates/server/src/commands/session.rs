@@ -95,5 +95,11 @@ fn finish(request: &Call<'_>, ids: &[SessionId]) -> Result<()> {
 }
 
 fn end(request: &Call<'_>, _: &mut Builder) -> Result<()> {
-    finish(request, &listed(request)?)
+    let ids = listed(request)?;
+    // Where clients must authenticate, those that have not begun no sessions: there is nothing to
+    // end, and they must not make the store write.
+    if request.server.config.authorization && !request.client.is_authenticated() {
+        return Ok(());
+    }
+    finish(request, &ids)
 }

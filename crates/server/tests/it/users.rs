@@ -2,7 +2,7 @@
 
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use bson::{Bson, Document, doc};
@@ -11,6 +11,7 @@ use kv::{
     Progress, Result, Snapshot, StatScope, StorageMap, Transaction, TreeId, TreeOptions, TreeStats,
 };
 
+use crate::auth::as_user;
 use crate::client::{Client, Site};
 
 const USERS: i32 = 5_000;
@@ -101,13 +102,15 @@ fn users_are_read_again_only_when_they_or_roles_were_written() {
     assert!(info.get_array("users").unwrap().is_empty(), "{info}");
 }
 
-/// An engine whose reads fail while it is told so. Write transactions read and write as ever.
-struct Unreadable {
+/// An engine whose reads fail while `fails` is set, and that counts batches. Write transactions read
+/// and write as ever.
+struct Watched {
     inner: Box<dyn Engine>,
     fails: Arc<AtomicBool>,
+    batches: Arc<AtomicU64>,
 }
 
-impl Engine for Unreadable {
+impl Engine for Watched {
     fn name(&self) -> &'static str {
         self.inner.name()
     }
@@ -144,6 +147,7 @@ impl Engine for Unreadable {
     }
 
     fn write(&self, batch: &Batch, durability: Durability) -> Result<()> {
+        self.batches.fetch_add(1, Ordering::Relaxed);
         self.inner.write(batch, durability)
     }
 
@@ -199,9 +203,10 @@ fn a_commit_that_happened_is_acknowledged_when_the_users_cannot_be_read() {
     let factory = kv_betree::factory();
     let options = kv::EngineOptions::default();
     let fails = Arc::new(AtomicBool::new(false));
-    let engine = Unreadable {
+    let engine = Watched {
         inner: factory.open(folder.path(), &options).unwrap(),
         fails: Arc::clone(&fails),
+        batches: Arc::default(),
     };
     let site = Site::over(Arc::new(engine), folder, |_| ()).unwrap();
     let mut client = site.client();
@@ -230,4 +235,31 @@ fn a_commit_that_happened_is_acknowledged_when_the_users_cannot_be_read() {
     client.ok("test", doc! {"insert": "c", "documents": [{}]});
     assert_eq!(known(&mut client), 2);
     assert_eq!(work(&mut client).0, reads + 2);
+}
+
+#[test]
+fn strangers_who_end_sessions_make_the_store_write_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let factory = kv_betree::factory();
+    let options = kv::EngineOptions::default();
+    let batches = Arc::new(AtomicU64::new(0));
+    let engine = Watched {
+        inner: factory.open(folder.path(), &options).unwrap(),
+        fails: Arc::default(),
+        batches: Arc::clone(&batches),
+    };
+    let site = Site::over(Arc::new(engine), folder, |config| {
+        config.authorization = true;
+    });
+    let site = site.unwrap();
+    let roles = vec!["root"];
+    let first = doc! {"createUser": "root", "pwd": "secret", "roles": roles};
+    site.client().ok("admin", first);
+    let ids = vec![Bson::from(doc! {"id": bson::Uuid::from_bytes([9; 16])})];
+    let end = doc! {"endSessions": ids};
+    let before = batches.load(Ordering::Relaxed);
+    site.client().ok("admin", end.clone());
+    assert_eq!(batches.load(Ordering::Relaxed), before);
+    as_user(&site, "admin", "root").ok("admin", end);
+    assert_eq!(batches.load(Ordering::Relaxed), before + 1);
 }
