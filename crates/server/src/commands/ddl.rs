@@ -132,8 +132,29 @@ fn create(request: &Call<'_>, reply: &mut Builder) -> Result<()> {
     request.with_store(|store, op| store.create(op, &ns, options))
 }
 
+/// Whether a collection may be dropped: of those of the system only what the server makes again.
+fn check_drop(ns: &Namespace) -> Result<()> {
+    let Some(rest) = ns.coll.strip_prefix("system.") else {
+        return Ok(());
+    };
+    let again = match ns.db.as_str() {
+        "admin" => rest == "keys",
+        "config" => matches!(rest, "sessions" | "preimages"),
+        "local" => rest == "healthlog",
+        _ => false,
+    };
+    if again || matches!(rest, "profile" | "views") || rest.starts_with("buckets.") {
+        return Ok(());
+    }
+    let message = format!("can't drop system collection {ns}");
+    Err(Error::new(Code::ILLEGAL_OPERATION, message))
+}
+
 fn drop(request: &Call<'_>, reply: &mut Builder) -> Result<()> {
     let ns = request.namespace()?;
+    if request.server.store.lookup(&ns).is_some() {
+        check_drop(&ns)?;
+    }
     let store = &request.server.store;
     let indexes = store
         .collection(&ns)

@@ -174,6 +174,13 @@ fn collections_of_the_system_are_not_written_by_clients() {
         "admin",
         doc! {"insert": "system.version", "documents": [{"_id": "x"}]},
     );
+    for (database, collection) in [("admin", "system.version"), ("test", "system.js")] {
+        let (code, message) = client.fails(database, doc! {"drop": collection});
+        let expected = format!("can't drop system collection {database}.{collection}");
+        assert_eq!((code, message), (20, expected));
+    }
+    // Dropping what is missing succeeds.
+    client.ok("test", doc! {"drop": "system.users"});
 }
 
 #[test]
