@@ -2,8 +2,8 @@
 //! of promotion.
 //!
 //! `decimal` reads and writes the 16 bytes of a decimal, `compare` orders by exact value,
-//! `arithmetic`, `round`, `function` and `trigonometry` (with the digits of `pi`) compute, `convert`
-//! and `text` change types.
+//! `arithmetic`, `round`, `function` and `trigonometry` (with the digits of `pi`) compute,
+//! `convert` and `text` change types.
 
 mod arithmetic;
 mod compare;

@@ -195,8 +195,8 @@ impl Update {
     ///
     /// # Errors
     /// `ImmutableField` when `_id` would change, `DollarPrefixedFieldName` when a top-level field
-    /// that begins with `$` would be written to an existing document, `PathNotViable`, `TypeMismatch`,
-    /// `BadValue` and others by operator.
+    /// that begins with `$` would be written to an existing document, `PathNotViable`,
+    /// `TypeMismatch`, `BadValue` and others by operator.
     pub fn apply(&self, current: &Document, at: &Position) -> Result<Option<Document>> {
         match &self.kind {
             Kind::Replacement(document) => replacement::apply(document.clone(), current, at, true),

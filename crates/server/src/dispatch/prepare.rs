@@ -76,11 +76,7 @@ pub(crate) fn prepare(
     });
     let needs = needs.map_err(|error| refused(row, &generic, error))?;
     check_sequences(&message, &arguments)?;
-    // Only clients with rights set the clock.
-    let heeded = !server.config.authorization || client.is_authenticated();
-    if let Some(time) = generic.cluster_time.filter(|_| heeded) {
-        server.advance(time);
-    }
+    advance_clock(server, client, &generic);
     Ok(Arc::new(Request {
         server: Arc::clone(server),
         client: Arc::clone(client),
@@ -97,6 +93,14 @@ pub(crate) fn prepare(
         needs: cell(needs),
         message,
     }))
+}
+
+/// Moves the cluster time on to that of a client. Only clients with rights do so.
+fn advance_clock(server: &Arc<Server>, client: &Client, generic: &Generic) {
+    let is_trusted = !server.config.authorization || client.is_authenticated();
+    if let Some(time) = generic.cluster_time.filter(|_| is_trusted) {
+        server.advance(time);
+    }
 }
 
 /// A cell with a value, or an empty one.

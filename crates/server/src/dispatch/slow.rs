@@ -50,8 +50,8 @@ pub(crate) fn is_secret(body: &RawDocument) -> bool {
     first || names.any(|name| SECRET.contains(&name.as_str()))
 }
 
-/// A command as it may be shown: without secrets, and every part of it cut to a limit; the command's
-/// name first, what drivers add to every command last.
+/// A command as it may be shown: without secrets, and every part of it cut to a limit; the name of
+/// the command first, what drivers add to every command last.
 pub(crate) fn shown(request: &Request) -> Document {
     let mut shown = masked(request);
     for name in ["$clusterTime", "$db"] {

@@ -102,8 +102,8 @@ fn users_are_read_again_only_when_they_or_roles_were_written() {
     assert!(info.get_array("users").unwrap().is_empty(), "{info}");
 }
 
-/// An engine whose reads fail while `fails` is set, and that counts batches. Write transactions read
-/// and write as ever.
+/// An engine whose reads fail while `fails` is set, and that counts batches. Write transactions
+/// read and write as ever.
 struct Watched {
     inner: Box<dyn Engine>,
     fails: Arc<AtomicBool>,

@@ -35,7 +35,8 @@ fn values() -> Vec<Bson> {
         bson!({"$map": {"input": range.clone(), "in": range.clone()}}),
         bson!({"$zip": {"inputs": [range.clone(), range.clone(), range.clone()]}}),
         bson!({"$split": [text.clone(), ","]}),
-        bson!({"$regexFindAll": {"input": {"$substrCP": [text.clone(), 0, 100_000]}, "regex": "(,)"}}),
+        bson!({"$regexFindAll": {"input": {"$substrCP": [text.clone(), 0, 100_000]},
+            "regex": "(,)"}}),
         bson!({"$replaceAll": {"input": text.clone(), "find": ",", "replacement": ",,,,"}}),
         bson!({"$trim": {"input": text.clone(), "chars": text}}),
         bson!({"$sortArray": {"input": documents.clone(), "sortBy": {"a": -1}}}),
@@ -61,7 +62,8 @@ fn pipelines() -> Vec<Bson> {
         bson!({"$group": {"_id": "$_id", "x": {"$addToSet": "$$ROOT"}}}),
         bson!({"$sort": {"t": 1, "_id": -1}}),
         bson!({"$facet": {"x": [{"$match": {}}], "y": [{"$match": {}}]}}),
-        bson!({"$bucketAuto": {"groupBy": "$t", "buckets": 2, "output": {"x": {"$push": "$$ROOT"}}}}),
+        bson!({"$bucketAuto": {"groupBy": "$t", "buckets": 2,
+            "output": {"x": {"$push": "$$ROOT"}}}}),
     ] {
         all.push(bson!([rows.clone(), stage, {"$count": "n"}]));
     }
