@@ -18,6 +18,10 @@ use crate::commands;
 use crate::server::Server;
 use crate::state::Client;
 
+/// The size of a body, in bytes, from which on what it needs is computed apart from the threads of
+/// the sockets.
+const LARGE: usize = 64 << 10;
+
 /// A message that is no command we run, and the error that says why.
 pub(crate) struct Refused {
     error: Error,
@@ -70,7 +74,13 @@ pub(crate) fn prepare(
         body,
         message: Some(&message),
     };
-    let needs = authorize(server, client, &asked).and_then(|needs| {
+    let authorized = || authorize(server, client, &asked);
+    let needs = match body.as_bytes().len() < LARGE {
+        true => authorized(),
+        // Parsing a large pipeline takes long: other connections of this thread go on meanwhile.
+        false => tokio::task::block_in_place(authorized),
+    };
+    let needs = needs.and_then(|needs| {
         check::check(server, row, name, &generic, &arguments)?;
         Ok(needs)
     });

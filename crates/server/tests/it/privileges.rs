@@ -112,6 +112,22 @@ fn cursors_are_ended_by_their_users_whatever_the_namespace() {
     gone(&mut writer, id, "test");
 }
 
+/// A large command is authorized apart from the threads of the sockets, by the same rules.
+#[test]
+fn a_large_pipeline_is_authorized_as_a_small_one() {
+    let site = guarded();
+    let mut reader = as_user(&site, "test", "reader");
+    let values: Vec<i32> = (0..20_000).collect();
+    let mut pipeline = vec![doc! {"$match": {"_id": {"$in": values}}}];
+    let aggregate = |stages: &[bson::Document]| {
+        doc! {"aggregate": "c", "pipeline": stages, "cursor": {}}
+    };
+    let found = crate::client::batch(&reader.ok("test", aggregate(&pipeline)));
+    assert_eq!(found, [doc! {"_id": 1}]);
+    pipeline.push(doc! {"$out": {"db": "other", "coll": "c"}});
+    assert_eq!(reader.fails("test", aggregate(&pipeline)).0, UNAUTHORIZED);
+}
+
 /// Names that were not the same when they were checked and when they were used.
 #[test]
 fn what_is_checked_is_what_is_written() {
