@@ -266,11 +266,22 @@ fn projections_of_find_give_what_they_give_over_a_scan() {
         let fixture = filled(&mut rng);
         for _ in 0..40 {
             let field = path(&mut rng);
-            let projection = projection(&mut rng, false);
+            let mut projection = projection(&mut rng, false);
+            let top = FIELDS[rng.index(FIELDS.len())];
+            let free = projection.keys().all(|name| !name.starts_with(top));
+            if free && rng.chance(0.3) {
+                let of_arrays = match rng.chance(0.5) {
+                    true => doc! { "$slice": 1 },
+                    false => doc! { "$elemMatch": { "$gte": 0 } },
+                };
+                projection.insert(top, of_arrays);
+            }
+            let sort = rng.chance(0.4).then(|| raw(&doc! { path(&mut rng): 1 }));
             let request = |hint: Option<Document>| super::FindRequest {
                 filter: raw(&doc! { &field: { "$gte": 0 } }),
                 projection: Some(raw(&projection)),
                 hint: hint.map(Bson::Document),
+                sort: sort.clone(),
                 batch_size: Some(1000),
                 ..super::FindRequest::default()
             };
