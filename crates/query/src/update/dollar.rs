@@ -32,14 +32,14 @@ fn check_field(fields: &[(&str, &Bson)], at: usize) -> Result<()> {
     if let Some(("$db", value)) = part {
         check_string("$db", value)?;
         (place, part) = before(fields, place);
-        if !part.is_some_and(|(name, _)| name == "$id") {
+        if part.is_none_or(|(name, _)| name != "$id") {
             let message = "Found $db field without a $id before it, which is invalid.";
             return Err(Error::new(Code::INVALID_DB_REF, message));
         }
     }
     if let Some(("$id", _)) = part {
         (place, part) = before(fields, place);
-        if !part.is_some_and(|(name, _)| name == "$ref") {
+        if part.is_none_or(|(name, _)| name != "$ref") {
             let message = "Found $id field without a $ref before it, which is invalid.";
             return Err(Error::new(Code::INVALID_DB_REF, message));
         }
