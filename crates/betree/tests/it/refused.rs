@@ -54,7 +54,12 @@ fn a_refused_commit_stays_visible_until_the_store_is_opened_again() {
         let again = open(&disk.image(crash));
         let tree = again.open_tree("t").unwrap();
         assert!(has(&again, tree, b"before"), "{context}");
-        assert!(!has(&again, tree, b"refused"), "{context}");
+        // A sync that failed may have made any of the writes before it durable.
+        let may_be_durable = site == "log.sync";
+        assert!(
+            may_be_durable || !has(&again, tree, b"refused"),
+            "{context}"
+        );
         commit(&again, tree, b"next", Durability::Sync).unwrap();
     }
 }

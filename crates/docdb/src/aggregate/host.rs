@@ -49,11 +49,11 @@ impl PipelineHost<'_, '_> {
         first: bool,
     ) -> Result<Box<dyn Rows>> {
         if pipeline.has_source() {
-            return self.open_source(ns, pipeline);
+            return self.open_source(ns, pipeline, first);
         }
         let (found, pipeline, ns) = resolve(self.view, ns, pipeline)?;
         if pipeline.has_source() {
-            return self.open_source(&ns, pipeline);
+            return self.open_source(&ns, pipeline, first);
         }
         let Some(collection) = found else {
             if first {
@@ -80,12 +80,22 @@ impl PipelineHost<'_, '_> {
     }
 
     /// The rows of a pipeline that reads no collection. What the server reports is about `ns`,
-    /// which need not be that of the command.
-    fn open_source(&mut self, ns: &Namespace, pipeline: Pipeline) -> Result<Box<dyn Rows>> {
+    /// which need not be that of the command. Errors of the pipeline of the command name it.
+    fn open_source(
+        &mut self,
+        ns: &Namespace,
+        pipeline: Pipeline,
+        first: bool,
+    ) -> Result<Box<dyn Rows>> {
         let Some(Stage::Statistics(statistics)) = pipeline.stages().first() else {
             return build(pipeline.optimize(), Box::new(Listed::default()));
         };
-        let reported = self.report_of(ns, statistics)?;
+        let reported = self
+            .report_of(ns, statistics)
+            .map_err(|error| match first {
+                true => super::in_execution(error, self.ns),
+                false => error,
+            })?;
         let rows = reported.into_iter().map(Row::from_document).collect();
         let settings = pipeline.settings().clone();
         let rest = pipeline.into_stages().into_iter().skip(1).collect();

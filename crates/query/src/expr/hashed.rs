@@ -12,7 +12,7 @@ use super::args::{Args, computed};
 use super::env::Value;
 use super::function::Function;
 use crate::number::Number;
-use crate::{Error, Result};
+use crate::{Error, Result, meter};
 
 pub(super) const FUNCTIONS: &[Function] = &[Function::exactly(
     "$toHashedIndexKey",
@@ -29,6 +29,10 @@ fn to_hashed_index_key<'e>(args: &Args<'e>) -> Result<Value<'e>> {
 }
 
 fn hash(value: &Bson) -> Result<i64> {
+    // The copy, the document around it, and its bytes.
+    let size = meter::size(value);
+    meter::read(size)?;
+    meter::charge("$toHashedIndexKey", 3 * size)?;
     let holder = RawDocumentBuf::try_from(&doc! { "v": value.clone() })?;
     let mut md5 = Md5::new();
     md5.update(0_i32.to_le_bytes());

@@ -225,6 +225,10 @@ fn objects() -> Vec<(&'static str, Entry)> {
                 bson!({"$unsetField": {"field": "f1", "input": "$o"}}),
             )),
         ),
+        (
+            "$toHashedIndexKey",
+            Grows(bson!({"$toHashedIndexKey": "$$ROOT"})),
+        ),
         ("$bsonSize", Grows(bson!({"$bsonSize": "$$ROOT"}))),
         ("$eq", Works(copies(bson!({"$eq": ["$a", "$a"]})))),
         ("$ne", Works(copies(bson!({"$ne": ["$a", "$a"]})))),

@@ -1,5 +1,9 @@
 //! The memory of a server whose clients all send queries that want more than there is.
-#![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    reason = "a panic is how a test fails"
+)]
 
 #[expect(dead_code, reason = "shared with the other tests")]
 #[path = "../it/client.rs"]
