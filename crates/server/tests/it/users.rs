@@ -35,12 +35,12 @@ fn user(number: i32) -> Document {
 }
 
 /// A transaction of one insert, which is ended by a command.
-fn transaction(client: &mut Client, number: i64, ns: (&str, &str), document: Document, end: &str) {
+fn transaction(client: &mut Client, number: i64, document: Document, end: &str) {
     let id = bson::Uuid::from_bytes([9; 16]);
     let part = doc! {"lsid": {"id": id}, "txnNumber": number, "autocommit": false};
-    let mut insert = doc! {"insert": ns.1, "documents": [document], "startTransaction": true};
+    let mut insert = doc! {"insert": "c", "documents": [document], "startTransaction": true};
     insert.extend(part.clone());
-    client.ok(ns.0, insert);
+    client.ok("test", insert);
     let mut end = doc! {end: 1};
     end.extend(part);
     client.ok("admin", end);
@@ -61,22 +61,20 @@ fn users_are_read_again_only_when_they_or_roles_were_written() {
     assert!(i64::from(USERS) <= before.1, "{before:?}");
 
     // Commits, aborts, and writes of all kinds that do not touch them.
-    let data = ("test", "c");
-    transaction(&mut client, 1, data, doc! {}, "commitTransaction");
-    transaction(&mut client, 2, data, doc! {}, "abortTransaction");
+    transaction(&mut client, 1, doc! {}, "commitTransaction");
+    transaction(&mut client, 2, doc! {}, "abortTransaction");
     let ops = vec![doc! {"insert": 0, "document": {}}];
     let bulk = doc! {"bulkWrite": 1, "ops": ops, "nsInfo": [{"ns": "test.c"}]};
     client.ok("admin", bulk);
     client.ok("admin", doc! {"insert": "c", "documents": [{}]});
     let out = doc! {"aggregate": "c", "pipeline": [{"$out": "d"}], "cursor": {}};
     client.ok("test", out);
-    let users = ("admin", "system.users");
-    transaction(&mut client, 3, users, user(-1), "abortTransaction");
     assert_eq!(work(&mut client), before);
 
     // One user more: they are read once, and that user is computed.
     let (reads, computed) = before;
-    transaction(&mut client, 4, users, user(-2), "commitTransaction");
+    let users = vec![user(-2)];
+    client.ok("admin", doc! {"insert": "system.users", "documents": users});
     assert_eq!(work(&mut client), (reads + 1, computed + 1));
     let info = client.ok("test", doc! {"usersInfo": "u-2"});
     assert_eq!(info.get_array("users").unwrap().len(), 1);
@@ -96,8 +94,9 @@ fn users_are_read_again_only_when_they_or_roles_were_written() {
     let (reads_now, computed_now) = work(&mut client);
     assert_eq!(reads_now, reads + 4);
     assert_eq!(computed_now, computed + 3 + i64::from(USERS) + 2);
-    // When the collection is gone, so are they.
-    client.ok("admin", doc! {"drop": "system.users"});
+    // When their documents are gone, so are they.
+    let all = vec![doc! {"q": {}, "limit": 0}];
+    client.ok("admin", doc! {"delete": "system.users", "deletes": all});
     let info = client.ok("test", doc! {"usersInfo": 1});
     assert!(info.get_array("users").unwrap().is_empty(), "{info}");
 }
@@ -212,17 +211,10 @@ fn a_commit_that_happened_is_acknowledged_when_the_users_cannot_be_read() {
     let mut client = site.client();
     let users = vec![Bson::from(user(1))];
     client.ok("admin", doc! {"insert": "system.users", "documents": users});
-    let id = bson::Uuid::from_bytes([9; 16]);
-    let part = doc! {"lsid": {"id": id}, "txnNumber": 1_i64, "autocommit": false};
-    let mut insert = doc! {"insert": "system.users", "documents": [user(2)]};
-    insert.extend(doc! {"startTransaction": true});
-    insert.extend(part.clone());
-    client.ok("admin", insert);
     let (reads, _) = work(&mut client);
     fails.store(true, Ordering::Relaxed);
-    let mut commit = doc! {"commitTransaction": 1};
-    commit.extend(part);
-    client.ok("admin", commit);
+    let users = vec![Bson::from(user(2))];
+    client.ok("admin", doc! {"insert": "system.users", "documents": users});
     // What was known stays known.
     let known = |client: &mut Client| {
         let info = client.ok("test", doc! {"usersInfo": 1});

@@ -59,10 +59,13 @@ impl Cap {
     }
 }
 
-/// Bytes of memory that a process holds; 0 if it is gone.
+/// Bytes of memory that a process holds for itself; 0 if it is gone. Pages of files, such as those
+/// of its program, do not count: the kernel takes them back.
 pub(super) fn resident(process: u32) -> u64 {
     let status = fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+    let line = status
+        .lines()
+        .find_map(|line| line.strip_prefix("RssAnon:"));
     let number = line.and_then(|line| line.split_whitespace().next());
     number
         .and_then(|number| number.parse::<u64>().ok())
