@@ -108,6 +108,8 @@ struct Run {
 }
 
 fn main() -> ExitCode {
+    // As the program that is served does, whose memory is measured here.
+    stdx::memory::few_arenas();
     let cli = Cli::parse();
     match cli.command {
         Some(Command::Worker) => return ExitCode::from(worker::serve()),

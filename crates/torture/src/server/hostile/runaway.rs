@@ -14,6 +14,8 @@ use super::load::OUT_OF_MEMORY;
 const KEPT: i64 = 2_000;
 /// A query that has run for longer is interrupted.
 const INTERRUPTED_AFTER: Duration = Duration::from_millis(300);
+/// Elements of arrays that queries make.
+const MANY: i32 = 300_000;
 /// The pause between two looks at what runs.
 const LOOK: Duration = Duration::from_millis(10);
 
@@ -129,10 +131,11 @@ fn command(rng: &mut Rng) -> Document {
 }
 
 fn expressions() -> Vec<Document> {
-    let many = doc! {"$range": [0, 2_000_000]};
-    let map = |inner: Document| doc! {"$map": {"input": {"$range": [0, 2_000_000]}, "in": inner}};
+    // Below the limit of an expression, so that the operators around it have something to do.
+    let many = doc! {"$range": [0, MANY]};
+    let map = |inner: Document| doc! {"$map": {"input": {"$range": [0, MANY]}, "in": inner}};
     let text = doc! {"$reduce": {
-        "input": {"$range": [0, 24]}, "initialValue": "abcdefgh",
+        "input": {"$range": [0, 20]}, "initialValue": "abcdefgh",
         "in": {"$concat": ["$$value", "$$value"]},
     }};
     let doubled = doc! {"$reduce": {
