@@ -72,6 +72,12 @@ impl Call {
     pub(super) fn is_pure(&self) -> bool {
         self.function.name != "$rand"
     }
+
+    /// Whether a call of constants is computed when it is parsed. One match of a regular expression
+    /// may take long and cannot be ended, so it is left to the execution.
+    pub(super) fn is_foldable(&self) -> bool {
+        self.is_pure() && !self.function.name.starts_with("$regex")
+    }
 }
 
 impl fmt::Debug for Call {

@@ -204,7 +204,7 @@ pub(super) fn call(
         prepared,
     };
     if constant
-        && call.is_pure()
+        && call.is_foldable()
         && let Some(node) = folded(&call)
     {
         return Expr { node };

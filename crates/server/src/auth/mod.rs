@@ -5,6 +5,7 @@
 //! - A3. A command without a rule is refused: `authorize` knows a rule for every row of the table.
 
 pub(crate) mod authorize;
+pub(crate) mod bounded;
 pub(crate) mod conversation;
 pub(crate) mod custom;
 pub(crate) mod pipeline;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI32};
 
-use query::{Code, Error};
+use query::{Code, Error, Result};
 use stdx::sync::OnceLock;
 use wire::{Builder, Message};
 
@@ -13,7 +13,8 @@ use super::failure::{self, Situation};
 use super::generic::Generic;
 use super::request::Request;
 use super::row::{RETRYABLE, Row};
-use crate::auth::{Asked, authorize};
+use crate::auth::privilege::Wanted;
+use crate::auth::{Asked, authorize, bounded};
 use crate::commands;
 use crate::server::Server;
 use crate::state::Client;
@@ -74,13 +75,7 @@ pub(crate) fn prepare(
         body,
         message: Some(&message),
     };
-    let authorized = || authorize(server, client, &asked);
-    let needs = match body.as_bytes().len() < LARGE {
-        true => authorized(),
-        // Parsing a large pipeline takes long: other connections of this thread go on meanwhile.
-        false => tokio::task::block_in_place(authorized),
-    };
-    let needs = needs.and_then(|needs| {
+    let needs = authorized(server, client, &asked).and_then(|needs| {
         check::check(server, row, name, &generic, &arguments)?;
         Ok(needs)
     });
@@ -103,6 +98,20 @@ pub(crate) fn prepare(
         needs: cell(needs),
         message,
     }))
+}
+
+/// What the command needs, if the client is allowed it.
+fn authorized(server: &Server, client: &Client, asked: &Asked<'_>) -> Result<Option<Vec<Wanted>>> {
+    let large = LARGE <= asked.body.as_bytes().len();
+    let authorized = || {
+        let _bounded = bounded::enter(large);
+        authorize(server, client, asked)
+    };
+    match large {
+        false => authorized(),
+        // Parsing a large pipeline takes long: other connections of this thread go on meanwhile.
+        true => tokio::task::block_in_place(authorized),
+    }
 }
 
 /// Moves the cluster time on to that of a client. Only clients with rights do so.
