@@ -232,7 +232,7 @@ impl<T> Registry<T> {
             .filter(|_| registration.owner == *owner)
     }
 
-    /// What the user of a cursor must be allowed to do, once that is told.
+    /// Privileges that the user of a cursor needs; `None` until they are set.
     pub(crate) fn needs(&self, id: i64) -> Option<Arc<dyn Any + Send + Sync>> {
         let state = self.state.lock();
         let origin = state.entries.get(&id)?.registration.origin.as_ref()?;

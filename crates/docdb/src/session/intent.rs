@@ -17,9 +17,9 @@
 //!   writes wait tree by tree; of two transactions the engine then finds the conflict.
 //!
 //! Two plain writes do not exclude each other: the engine compares them, and the loser is repeated.
-//! Engines with one writer need none of this for plain writes: whoever writes has the turn.
+//! Engines with one writer need none of this for plain writes: only one of them writes at a time.
 //!
-//! Keys are told apart by 64 bits of a hash: that two different ones fall together costs a wait.
+//! Keys are compared by 64 bits of a hash: a collision of two different keys costs a wait.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -165,7 +165,7 @@ impl Intents {
     fn leave(&self) {
         let before = self.unregistered.fetch_sub(1, Ordering::SeqCst);
         if before == 1 && self.writing.load(Ordering::SeqCst) != 0 {
-            // Whoever waits has the lock from its look at the number to its wait.
+            // A waiting transaction holds the lock from reading the number until it waits.
             drop(self.table.lock());
             self.drained.notify_all();
         }

@@ -330,7 +330,7 @@ impl Work<'_> {
         }
         let frees = index.unique() && self.is_many();
         self.with_entry(index, key, record, |work, entry, _| {
-            // Whoever wants to insert the key waits for the outcome.
+            // An insert of the key waits for the outcome.
             if frees {
                 work.intend(index.tree(), entry)?;
             }

@@ -1,7 +1,7 @@
 //! Limits of one operation in steps, time and memory, which all work of a query is measured by.
 //!
-//! The meter of an operation belongs to the thread that executes the operation: whoever starts one
-//! enters a [`Meter`], and everything that is evaluated, compared, matched or sorted on that thread
+//! The meter of an operation belongs to the thread that executes the operation: its start enters
+//! a [`Meter`], and everything that is evaluated, compared, matched or sorted on that thread
 //! until the guard is dropped counts against it, parsing included. Nothing has to be passed along,
 //! so no evaluation can be left out. A thread without a meter has the memory limit and no deadline.
 //!

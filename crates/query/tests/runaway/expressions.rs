@@ -9,7 +9,7 @@ use super::Entry::{self, Bounded, Grows, Works};
 use super::{ALONE, complete, large, limited, stopped};
 
 const SCALAR: &str = "it reads scalars and gives one";
-const ARGUMENTS: &str = "it reads its arguments, of which the request has so many, and gives one";
+const ARGUMENTS: &str = "it reads its arguments, whose number the request bounds, and gives one";
 const ONE: &str = "it gives a value that is there, without a copy";
 const DATE: &str = "it reads and gives a date, a number or an object of a few of them";
 

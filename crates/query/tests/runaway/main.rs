@@ -31,7 +31,7 @@ const LIMIT: usize = 4 << 20;
 /// How often the limit may really be allocated: charges are estimates, vectors grow by doubling,
 /// and one value may be copied before the copy is refused.
 const FACTOR: usize = 5;
-/// Steps that an operation may make after it was told to stop.
+/// Steps that an operation may make after it was interrupted.
 const FURTHER: usize = 16;
 
 /// What a table says of a word.
@@ -100,7 +100,7 @@ fn limited<T>(what: &str, run: impl FnOnce() -> Result<T>) -> Result<T> {
     outcome
 }
 
-/// Runs a form that is told to stop at its first look, which must end it.
+/// Runs a form that is interrupted at its first look, which must end it.
 fn stopped<T>(what: &str, run: impl FnOnce() -> Result<T>) {
     let watch = Stop::after(0);
     let entered = Meter::default().with_watch(watch.clone()).enter();

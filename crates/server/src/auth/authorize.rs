@@ -312,7 +312,7 @@ fn rename(
     if from.db == to.db {
         let action = "renameCollectionSameDB";
         wanted.extend([on(&from, action), on(&to, action)]);
-        // Nobody comes to read a collection by giving it a name that they may read.
+        // A rename must not give a user a collection to read that they could not read before.
         if user.may(&on(&to, "find")) {
             wanted.push(on(&from, "find"));
         }

@@ -142,7 +142,7 @@ impl Brief {
     }
 }
 
-/// Text, cut off after so many bytes.
+/// Text, cut off at a number of bytes.
 pub(crate) fn cut(text: &str, most: usize) -> String {
     match beginning(text, most) {
         (whole, true) => whole.to_owned(),
@@ -150,7 +150,7 @@ pub(crate) fn cut(text: &str, most: usize) -> String {
     }
 }
 
-/// The beginning of a text, of at most so many bytes, and whether it is all of it.
+/// The first bytes of a text, at most a given number, and whether that is all of it.
 fn beginning(text: &str, most: usize) -> (&str, bool) {
     if text.len() <= most {
         return (text, true);

@@ -32,7 +32,7 @@ struct Times {
     aside: Option<Timestamp>,
     /// The last second that is reserved.
     reserved: u32,
-    /// Whether somebody reserves more now.
+    /// Whether a reservation is under way.
     reserving: bool,
 }
 

@@ -174,7 +174,7 @@ mod tests {
         Client::new(id, SocketAddr::new(peer, 1), None)
     }
 
-    /// Whether it was told to end. The notification is kept for the first who asks.
+    /// Whether it was asked to close. The notification is kept for the first who asks.
     fn has_ended(guest: &Guest) -> bool {
         let mut context = std::task::Context::from_waker(std::task::Waker::noop());
         let ended = std::pin::pin!(guest.ended());

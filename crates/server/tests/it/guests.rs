@@ -9,7 +9,7 @@ use wire::{Compressor, Parts};
 use crate::auth::{as_user, guarded};
 use crate::client::{Client, Site, await_so};
 
-/// A command of exactly so many bytes.
+/// A command of exactly the given number of bytes.
 fn of_length(length: usize) -> Vec<u8> {
     let with = |comment: usize| encoded(&doc! {"ping": 1, "comment": "x".repeat(comment)});
     let bytes = with(length - with(0).len());

@@ -224,7 +224,7 @@ impl Counts {
     }
 }
 
-/// The attackers of a server, for each of so many threads. They take turns with the ways.
+/// The attackers of a server, one list per thread; the ways are dealt out in turn.
 pub(super) fn attackers(
     port: u16,
     connections: usize,
@@ -241,7 +241,7 @@ pub(super) fn attackers(
     Ok((0..threads).map(of_thread).collect())
 }
 
-/// Attack from one thread until told to end.
+/// Attack from one thread until the counts say stop.
 pub(super) fn strike(mut attackers: Vec<Attacker>, port: u16, rate: Option<u64>, counts: &Counts) {
     let begun = time::now();
     while !counts.end.load(Ordering::Relaxed) {

@@ -221,7 +221,7 @@ impl World {
     fn check(&mut self, role: &Role, what: &dyn std::fmt::Debug) {
         let now = self.state();
         for (part, before) in &self.untouched {
-            // What is in it is long: only which part changed is told.
+            // The content is long: only the name of the part that changed is reported.
             let same = now.get(part) == Some(before);
             assert!(same, "{part} changed by {}: {what:?}", role.name);
         }

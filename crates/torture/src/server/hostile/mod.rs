@@ -164,14 +164,14 @@ fn attacked(
         }
         stop.store(true, Ordering::Relaxed);
         counts.stop();
-        // What clients met is told after what happened to the server.
+        // The end of the server is reported first, then what clients met.
         let ended = watch(plan, process, cap, figures);
         for worker in workers {
-            let told = worker.join().map_err(|_| "a client panicked".to_owned());
-            watched = watched.and(told.and_then(|told| told).map(|told| figures.add(told)));
+            let part = worker.join().map_err(|_| "a client panicked".to_owned());
+            watched = watched.and(part.and_then(|part| part).map(|part| figures.add(part)));
         }
         let probed = probe.join().map_err(|_| "the probe panicked".to_owned());
-        let probed = probed.and_then(|told| told).map(|told| figures.add(told));
+        let probed = probed.and_then(|part| part).map(|part| figures.add(part));
         ended.and(watched).and(probed)
     });
     figures.sent += counts.sent.load(Ordering::Relaxed);

@@ -11,7 +11,7 @@ use super::figures::Part;
 
 /// The pause between probes.
 const PAUSE: Duration = Duration::from_millis(20);
-/// Every so many probes a connection is made anew.
+/// Probes after which a new connection is made.
 const RECONNECT: u64 = 5;
 
 /// Greets, or finds a document by `_id`, until the end.
