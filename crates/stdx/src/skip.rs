@@ -1,7 +1,7 @@
 //! Tests that cannot run on this machine say so, and are counted.
 //!
 //! `cargo test` knows only tests that passed and tests that failed: one that returns early because
-//! a server, a right or a device is missing counts as passed. Such a test calls [`test`], which
+//! a server, a right or a device is missing counts as passed. Such a test calls [`test()`], which
 //! appends a line to the file that the environment variable [`LIST`] names. `scripts/count-tests`
 //! sets it and prints the lines, and their number, at its end.
 

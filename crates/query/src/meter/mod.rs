@@ -242,7 +242,8 @@ pub(crate) fn release(bytes: usize) {
 /// nothing would release them, so they are not charged then. Not to be called within a scope.
 ///
 /// # Errors
-/// As [`charge`].
+/// `ExceededMemoryLimit` when the operation would hold more than its limit, or more than the budget
+/// has left.
 pub fn charge_operation(name: &str, bytes: usize) -> Result<()> {
     if COUNTERS.get().entered {
         charge(name, bytes)
