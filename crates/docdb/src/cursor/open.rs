@@ -152,7 +152,7 @@ impl Store {
         self.cursors().registry.kill(&[id], &|_, _| true);
     }
 
-    /// What the user of a cursor must be allowed to do for each further batch, if that was told
+    /// The privileges that the user of a cursor needs for each further batch, if they were set
     /// (see [`Origin::needs`]).
     #[must_use]
     pub fn cursor_needs(&self, id: i64) -> Option<Arc<dyn Any + Send + Sync>> {

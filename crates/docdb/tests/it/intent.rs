@@ -213,7 +213,7 @@ fn a_transaction_that_has_only_read_holds_no_writer_up() {
         // It has read what was changed: what it writes would be made of what is no more.
         let late = within(lab, (1, 1), false, |store, op| update(store, op, inc(0, 1)));
         assert_eq!(late.unwrap_err().code.0, 112, "{}", lab.engine());
-        // Again, as drivers do: nobody comes between any more where there is one writer.
+        // Again, as drivers do: with one writer, no other write comes in between now.
         assert_eq!(within(lab, (1, 2), true, look), Ok(1));
         if one_writer(lab) {
             let waits = update(&lab.store, &brief(), inc(0, 1));

@@ -44,7 +44,7 @@ impl Mounted {
 
 impl Drop for Mounted {
     fn drop(&mut self) {
-        // The test has failed if it is in use; the place is then left to whoever looks.
+        // If it is still in use, the test has failed, and the files are kept for inspection.
         let _ = Command::new("umount").arg("-l").arg(&self.0).status();
     }
 }

@@ -160,7 +160,7 @@ fn hello(request: &Call<'_>, reply: &mut Builder) -> Result<()> {
 
 /// How a user may authenticate. A name without a user is answered as one whose user was made
 /// without naming mechanisms: what is said does not tell whether there is a user. Only a user
-/// with fewer mechanisms is told apart, because its driver would choose one it does not have.
+/// with fewer mechanisms can be recognised, because its driver would choose one it does not have.
 fn mechanisms(request: &Request, name: &str, reply: &mut Builder) {
     let Some((database, name)) = name.split_once('.') else {
         return;

@@ -1,4 +1,4 @@
-//! Every command and every stage as somebody would send it who keeps to the database `own` and its
+//! Every command and every stage as a client would send it that keeps to the database `own` and its
 //! collection `c`. Strings of these names are replaced by others in the tests.
 
 use bson::{Bson, Document, bson, doc};
