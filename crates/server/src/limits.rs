@@ -87,6 +87,10 @@ pub(crate) const GUEST_BUDGET: usize = 32 << 20;
 /// Bytes of replies that the system keeps for such a connection before they are sent.
 pub(crate) const GUEST_UNSENT: u32 = 16 * 1_024;
 
+/// Bytes that a client may send for a handshake of TLS. A hello has some hundred bytes, a chain of
+/// certificates some thousand; the library takes messages of up to 64 KiB.
+pub(crate) const HANDSHAKE: usize = 80 * 1_024;
+
 /// Bytes of a greeting that waits for a change of the topology. Those of drivers have 300.
 pub(crate) const WAITING_GREETING: usize = 4 * 1_024;
 

@@ -8,13 +8,15 @@ use std::time::Duration;
 use bson::doc;
 use rustix::net::sockopt;
 use tokio::net::TcpStream;
+use tokio::sync::Notify;
 use tokio::time::{Instant, timeout_at};
 
 use super::connection::{self, dismissed};
-use super::tls::{First, Tls, first};
+use super::tls::{Allowance, First, Tls, first};
 use crate::config::TlsMode;
 use crate::server::{Server, Slot};
 use crate::state::Client;
+use crate::state::guests::Guest;
 
 /// After so long without a byte the system asks a client whether it is still there, as MongoDB.
 const IDLE: Duration = Duration::from_secs(300);
@@ -61,6 +63,14 @@ fn failed(error: &io::Error) -> Refusal {
     ("SSLHandshakeFailed", error.to_string())
 }
 
+/// Wait until the guest must go; for ever where there is none.
+async fn notified(ending: Option<Arc<Notify>>) {
+    match ending {
+        Some(ending) => ending.notified().await,
+        None => std::future::pending().await,
+    }
+}
+
 async fn told_apart(
     server: &Arc<Server>,
     tls: &Tls,
@@ -85,7 +95,7 @@ async fn told_apart(
         _ = stopping.wait_for(|stopping| *stopping) => return Ok(()),
         () = dismissed(guest.as_ref()) => return Ok(()),
     };
-    let (first, stream) = told.map_err(|error| failed(&error))?;
+    let (first, mut stream) = told.map_err(|error| failed(&error))?;
     match first {
         First::Nothing => Ok(()),
         First::Plain if server.config.tls.mode == TlsMode::Required => {
@@ -100,12 +110,14 @@ async fn told_apart(
             Ok(())
         }
         First::Handshake => {
+            let ending = guest.as_ref().map(Guest::ending);
+            stream.limit(Some(Allowance::new(guest)));
             let shaken = tokio::select! {
                 shaken = timeout_at(deadline, tls.accept(stream)) => shaken.map_err(late)?,
-                () = dismissed(guest.as_ref()) => return Ok(()),
+                () = notified(ending) => return Ok(()),
             };
-            let secured = shaken.map_err(|error| failed(&error))?;
-            drop(guest);
+            let mut secured = shaken.map_err(|error| failed(&error))?;
+            secured.stream.get_mut().0.limit(None);
             server.metrics.encrypted.one();
             let client = client.secured(secured.subject);
             let stream = secured.stream;

@@ -111,6 +111,11 @@ impl Guest {
         changed.is_ok()
     }
 
+    /// What is notified when the connection must end.
+    pub(crate) fn ending(&self) -> Arc<Notify> {
+        Arc::clone(&self.ended)
+    }
+
     /// Wait until the connection must end.
     pub(crate) async fn ended(&self) {
         self.ended.notified().await;

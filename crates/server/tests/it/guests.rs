@@ -7,6 +7,7 @@ use wire::compress::compress;
 use wire::{Compressor, Parts};
 
 use crate::auth::{as_user, guarded};
+use crate::certificates::Authority;
 use crate::client::{Client, Site, await_so};
 
 /// A command of exactly the given number of bytes.
@@ -130,6 +131,45 @@ fn guests_are_charged_for_what_they_send_until_they_are_gone() {
     });
     await_so("them to be gone", || guests(&mut root, "current") == 0);
     assert_eq!(guests(&mut root, "closed"), 0);
+}
+
+#[test]
+fn half_a_handshake_is_charged_for_what_was_sent() {
+    let authority = Authority::new("roots");
+    let certificate = authority.server(4000);
+    let site = Site::try_in(guarded().stop(), |config| {
+        config.authorization = true;
+        config.tls = server::TlsConfig {
+            mode: server::TlsMode::Allowed,
+            certificate_key_file: Some(certificate.path.clone()),
+            ..server::TlsConfig::default()
+        };
+    });
+    let site = site.unwrap();
+    let mut root = as_user(&site, "admin", "root");
+    // A greeting of 60,000 bytes, of which three records are sent.
+    let mut hello = vec![1, 0, 0xEA, 0x60, 3, 3];
+    hello.resize(3 * 16_000, 7);
+    let records: Vec<u8> = hello
+        .chunks(16_000)
+        .flat_map(|part| [&[22, 3, 1, 0x3E, 0x80], part].concat())
+        .collect();
+    let begun: Vec<Client> = (0..20)
+        .map(|_| {
+            let mut client = site.client();
+            client.stream.write_all(&records).unwrap();
+            client
+        })
+        .collect();
+    await_so("all to be charged", || {
+        guests(&mut root, "chargedBytes") >= 20 * (47_000 - 16 * 1_024)
+    });
+    assert_eq!(guests(&mut root, "current"), 20);
+    drop(begun);
+    await_so("nothing to be charged", || {
+        guests(&mut root, "chargedBytes") == 0
+    });
+    await_so("them to be gone", || guests(&mut root, "current") == 0);
 }
 
 #[test]

@@ -2,10 +2,12 @@
 
 use std::io;
 use std::pin::Pin;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, ReadBuf};
 use wire::Header;
+
+use super::Allowance;
 
 /// Bytes that tell: those of a message's header. A handshake's first record is longer.
 const TELLING: usize = 16;
@@ -25,6 +27,8 @@ pub(crate) enum First {
 pub(crate) struct Prefixed<S> {
     bytes: Vec<u8>,
     stream: S,
+    /// What reading is charged to, until the handshake is over.
+    allowance: Option<Allowance>,
 }
 
 /// Read the first bytes, and say what they are.
@@ -44,7 +48,12 @@ where
         }
     }
     let first = tell(&bytes);
-    Ok((first, Prefixed { bytes, stream }))
+    let prefixed = Prefixed {
+        bytes,
+        stream,
+        allowance: None,
+    };
+    Ok((first, prefixed))
 }
 
 fn tell(bytes: &[u8]) -> First {
@@ -64,6 +73,11 @@ impl<S> Prefixed<S> {
         &self.stream
     }
 
+    /// Charge what is read from now on, or nothing any more.
+    pub(crate) fn limit(&mut self, allowance: Option<Allowance>) {
+        self.allowance = allowance;
+    }
+
     /// The bytes that were read, and the rest.
     pub(crate) fn into_parts(self) -> (Vec<u8>, S) {
         (self.bytes, self.stream)
@@ -77,7 +91,11 @@ impl<S: AsyncRead + Unpin> AsyncRead for Prefixed<S> {
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         if self.bytes.is_empty() {
-            return Pin::new(&mut self.stream).poll_read(context, buffer);
+            let before = buffer.filled().len();
+            ready!(Pin::new(&mut self.stream).poll_read(context, buffer))?;
+            let read = buffer.filled().len().saturating_sub(before);
+            let charged = self.allowance.as_mut().map(|left| left.charge(read));
+            return Poll::Ready(charged.unwrap_or(Ok(())));
         }
         let count = self.bytes.len().min(buffer.remaining());
         let rest = self.bytes.split_off(count);

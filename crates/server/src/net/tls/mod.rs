@@ -5,6 +5,7 @@
 //! - T2. A client's name is told only when its certificate is good, also where connections with
 //!   bad ones are taken.
 
+mod allowance;
 mod files;
 mod first;
 mod subject;
@@ -19,6 +20,7 @@ use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::pki_types::CertificateDer;
 use tokio_rustls::server::TlsStream;
 
+pub(super) use allowance::Allowance;
 pub(super) use first::{First, Prefixed, first};
 
 use crate::config::TlsConfig;
