@@ -1,6 +1,6 @@
 //! `romanesco`: the one program: the document server and the laboratory.
 
-/// Print a line on standard output; a reader that is gone is no error.
+/// Print a line on standard output; a closed pipe is not an error.
 macro_rules! say {
     ($($text:tt)*) => { ::lab::display::say(&format!($($text)*)) };
 }
@@ -34,15 +34,15 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Serve documents to drivers of MongoDB
+    /// Run the document database server (MongoDB wire protocol)
     Serve(Box<serve::Args>),
-    /// Write the list of what the server understands: into a page of the documentation, or out
+    /// Print the list of supported commands and operators, or write it into a documentation page
     #[command(hide = true)]
     Compatibility {
-        /// The page; what follows the list's heading is replaced
+        /// Documentation page; the text after the list's heading is replaced
         page: Option<PathBuf>,
     },
-    /// Measure storage engines under enforced limits
+    /// Benchmark storage engines under enforced memory and I/O limits
     Lab {
         #[command(subcommand)]
         command: lab::Command,
@@ -80,9 +80,9 @@ fn main() -> ExitCode {
     }
 }
 
-/// Help and versions that were asked for, or what is wrong with the command line.
+/// Print help, the version, or the error in the command line; returns the exit code.
 fn misused(error: &clap::Error) -> ExitCode {
-    // A reader that is gone is no error.
+    // A closed pipe is not an error.
     let _ = error.print();
     let serve = std::env::args_os()
         .nth(1)
@@ -105,7 +105,7 @@ fn compatibility(page: Option<&Path>) -> Result<(), String> {
     let Some((kept, _)) = old.split_once(server::HEADING) else {
         let heading = server::HEADING;
         return Err(format!(
-            "{}: there is no heading {heading:?}",
+            "{}: the heading {heading:?} is missing",
             path.display()
         ));
     };

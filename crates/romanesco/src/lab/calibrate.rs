@@ -33,13 +33,13 @@ difference below the noise floor is called \"no difference\".\n\nExample: romane
 --aa 5 --target betree"
 )]
 pub(crate) struct Args {
-    /// How often the same thing is measured
+    /// Number of repeats of the same measurement
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(2..=50))]
     aa: u32,
-    /// The target that is measured [default: the first persistent engine]
+    /// Target to measure [default: the first persistent engine]
     #[arg(long, value_name = "TARGET")]
     target: Option<String>,
-    /// Where the data go while measuring [default: a directory below the current one, removed
+    /// Directory for temporary data [default: a directory below the current one, removed
     /// afterwards]
     #[arg(long, value_name = "DIR")]
     data_dir: Option<PathBuf>,

@@ -10,7 +10,8 @@ const DEFAULT_RULES: [&str; 2] = ["rate_mean<-5%", "write_amplification>+5%"];
 
 #[derive(clap::Args)]
 #[command(
-    after_help = "Exit code: 0 ok, 1 regression, 2 invalid run, 3 error, 64 wrong use.\n\nExample: \
+    after_help = "Exit codes: 0 no regression, 1 regression, 2 invalid run, 3 error, 64 invalid \
+command line.\n\nExample: \
 romanesco lab check out/after --base out/before --fail-if 'ips<-5%' --fail-if \
 'stall_seconds>0'\n  (or --base before.json, kept by `romanesco lab export out/before --format \
 json -o before.json`)"
@@ -18,12 +19,11 @@ json -o before.json`)"
 pub(crate) struct Args {
     /// The results directory
     run: PathBuf,
-    /// What to compare with: a results directory, its summary.json, or what `lab export --format
-    /// json` wrote
+    /// Baseline: a results directory, its summary.json, or the output of `lab export --format json`
     #[arg(long, value_name = "RUN|FILE")]
     base: PathBuf,
-    /// Fail if a metric moved too far: `METRIC<-5%`, `METRIC>+5%`, or beyond a value: `METRIC>0`,
-    /// `METRIC<1000` [default: rate_mean<-5% and write_amplification>+5%]
+    /// Fail if a metric changed by more than a share (`METRIC<-5%`, `METRIC>+5%`) or passed a value
+    /// (`METRIC>0`, `METRIC<1000`) [default: rate_mean<-5% and write_amplification>+5%]
     #[arg(long, value_name = "RULE")]
     fail_if: Vec<Rule>,
     /// Print JSON

@@ -10,10 +10,10 @@ pub(crate) struct Args {
     /// Results directories
     #[arg(required = true)]
     runs: Vec<PathBuf>,
-    /// The target all others are compared with [default: the first]
+    /// Target that the others are compared with [default: the first]
     #[arg(long, value_name = "NAME")]
     base: Option<String>,
-    /// Compare runs though their plans differ
+    /// Compare runs even if their plans differ
     #[arg(long)]
     force: bool,
     /// Print JSON

@@ -11,17 +11,16 @@ use stdx::ByteSize;
 pub(crate) struct Args {
     /// The results directory
     run: PathBuf,
-    /// Prices that come with the program (see `lab list prices`), or a TOML file [default: those
-    /// of the run]
+    /// Price list: a name from `lab list prices` or a TOML file [default: that of the run]
     #[arg(long, value_name = "NAME|FILE")]
     prices: Option<String>,
-    /// Price the store as if its live data were so large; the rates stay those of the run
+    /// Estimate for this size of live data, with the measured rates [default: the measured size]
     #[arg(long, value_name = "SIZE")]
     size: Option<ByteSize>,
-    /// Copies of everything
+    /// Number of replicas
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=100))]
     replicas: u32,
-    /// The p99 a sustainable rate must keep, in milliseconds [default: that of the run]
+    /// Highest p99 latency of a sustained rate, in milliseconds [default: that of the run]
     #[arg(long, value_name = "MS")]
     p99: Option<f64>,
     /// Print JSON

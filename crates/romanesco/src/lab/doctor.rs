@@ -12,7 +12,7 @@ use lab::target::factories;
 use.\n\nExample: romanesco lab doctor --data-dir /mnt/nvme"
 )]
 pub(crate) struct Args {
-    /// Where the engines' data would go
+    /// Directory that runs would keep their data in
     #[arg(long, default_value = ".", env = "LAB_DATA_DIR")]
     data_dir: PathBuf,
     /// Print JSON

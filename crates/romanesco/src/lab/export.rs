@@ -10,10 +10,10 @@ use lab::{Error, Result, store};
 pub(crate) struct Args {
     /// The results directory
     run: PathBuf,
-    /// json, csv, tsv, md, hgrm (latency percentiles) or otava (change detection)
+    /// Output format: json, csv, tsv, md, hgrm (latency percentiles) or otava (change detection)
     #[arg(long, default_value = "csv")]
     format: Format,
-    /// Where to write [default: standard output]
+    /// Output file [default: standard output]
     #[arg(short, long, value_name = "FILE")]
     out: Option<PathBuf>,
 }

@@ -14,20 +14,20 @@ Nothing is opened through its engine, locked or written. A cell is a page, and i
 full the page is."
 )]
 pub(crate) struct Args {
-    /// The directory of a store, its data file, a tablespace of InnoDB (.ibd), or the address of a
-    /// server on this machine (mongodb://HOST:PORT, mysql://USER@HOST)
+    /// Store directory, data file, InnoDB tablespace (.ibd), or the address of a server on this
+    /// machine (mongodb://HOST:PORT, mysql://USER@HOST)
     #[arg(value_name = "PATH|URI")]
     place: PathBuf,
-    /// Write a page with the same pictures
+    /// Also write the map as an HTML page to this file
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
     /// Print JSON
     #[arg(long)]
     json: bool,
-    /// Use colours though the output is no terminal
+    /// Use colours even if the output is not a terminal
     #[arg(long, conflicts_with_all = ["plain", "json"])]
     ansi: bool,
-    /// Use ASCII alone
+    /// Use ASCII characters only
     #[arg(long, conflicts_with = "json")]
     plain: bool,
 }

@@ -24,35 +24,35 @@ use lab::run::{Interrupt, Progress};
 use lab::{Error, Result, analysis};
 use stdx::units::count;
 
-/// Exit codes: 0 done, 1 regression (`check`), 2 invalid or incomplete run, 3 error, 64 a command
-/// line that does not parse, 130 stopped.
+/// Exit codes: 0 success, 1 regression (`check`), 2 invalid or incomplete run, 3 error, 64 invalid
+/// command line, 130 interrupted.
 #[derive(Subcommand)]
 pub(crate) enum Command {
-    /// Say what works on this machine, what does not, and why
+    /// Check what works on this machine, and explain what does not
     Doctor(doctor::Args),
     /// List experiments, targets and presets
     List(list::Args),
-    /// Measure this machine: its device and its noise floor
+    /// Measure this machine: its storage device and its noise floor
     Calibrate(calibrate::Args),
     /// Run an experiment on one or more targets
     Run(Box<run::Args>),
-    /// Go on with a run that was interrupted
+    /// Continue an interrupted run
     Resume(resume::Args),
     /// Follow a run from another terminal
     Watch(watch::Args),
-    /// Stop a run in order; it can be resumed
+    /// Stop a run cleanly, so that it can be resumed
     Stop(stop::Args),
     /// Compare runs, or the targets of one run
     Compare(compare::Args),
-    /// Say what a run would cost by the month
+    /// Estimate the monthly cost of a run's workload
     Cost(cost::Args),
     /// Write the report of a run as one HTML file
     Report(report::Args),
-    /// Compare a run with a base and fail on regressions (for CI)
+    /// Compare a run with a baseline and fail on regressions (for CI)
     Check(check::Args),
-    /// Write a run's results in another format
+    /// Export the results of a run as JSON, CSV, TSV, Markdown, hgrm or Otava data
     Export(export::Args),
-    /// Draw how full the pages of a store's files are, and what is free between them
+    /// Draw a fragmentation map of a store's files: page fill and free space
     Map(map::Args),
     /// Serve one target (started by the lab itself)
     #[command(hide = true)]
@@ -60,7 +60,7 @@ pub(crate) enum Command {
 }
 
 impl Command {
-    /// Do it; the exit code of the program.
+    /// Run the command; returns the exit code of the program.
     pub(crate) fn run(self) -> Result<u8> {
         match self {
             Command::Doctor(args) => doctor::run(&args),
@@ -93,10 +93,10 @@ pub(crate) enum Switch {
 /// How a run is shown.
 #[derive(Clone, Copy, Debug, clap::Args)]
 pub(crate) struct Show {
-    /// One JSON object a line on standard output
+    /// Print one JSON object per line on standard output
     #[arg(long)]
     json: bool,
-    /// Show nothing but errors
+    /// Print errors only
     #[arg(long, conflicts_with = "json")]
     quiet: bool,
 }
@@ -120,7 +120,7 @@ fn listen() -> Result<Interrupt> {
     Interrupt::listen().map_err(|e| Error::new(format!("cannot listen to signals: {e}")))
 }
 
-/// Say what each target sustains, and whether what was published comes out again.
+/// Print the rate each target sustains, and whether published results were reproduced.
 fn findings(out: &Path) -> Result<()> {
     let record = lab::store::load(out)?;
     let limit = record.manifest.plan.p99_ms;

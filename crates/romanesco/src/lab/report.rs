@@ -9,7 +9,7 @@ use lab::{Error, Result, store};
 pub(crate) struct Args {
     /// The results directory
     run: PathBuf,
-    /// Where to write it [default: RUN/report.html]
+    /// Output file [default: RUN/report.html]
     #[arg(short, long, value_name = "FILE")]
     out: Option<PathBuf>,
 }

@@ -29,111 +29,115 @@ preset.\n\nExample: romanesco lab run iibench-classic -t betree,rocksdb:compacti
 --preset quick --mem 256M --out out/first"
 )]
 pub(crate) struct Args {
-    /// The experiment (see `lab list`), or all of them: `all`
+    /// Experiment to run (see `lab list`), or `all`
     experiment: Option<String>,
-    /// Targets, separated by commas: ENGINE or ENGINE:option=value (default: every persistent
-    /// engine compiled in)
+    /// Targets to measure, separated by commas: ENGINE or ENGINE:option=value
+    /// [default: every persistent engine compiled in]
     #[arg(short, long, env = "LAB_TARGETS")]
     targets: Option<String>,
-    /// smoke (20 s), quick (2-5 min), standard (about an hour) or published (days) [default: quick]
+    /// Size of the experiment: smoke (20 s), quick (2-5 min), standard (about an hour) or
+    /// published (days) [default: quick]
     #[arg(long, env = "LAB_PRESET")]
     preset: Option<Preset>,
-    /// Multiply the preset's rows
+    /// Factor by which the preset's number of rows is multiplied [default: 1]
     #[arg(long, env = "LAB_SCALE")]
     scale: Option<f64>,
-    /// Rows of the first load
+    /// Number of rows in the initial load [default: the preset's]
     #[arg(long, env = "LAB_ROWS")]
     rows: Option<u64>,
-    /// Memory cap of a target, engine cache and page cache together; 0 for none
+    /// Memory limit per target, for engine and page cache together; 0 for no limit
+    /// [default: the preset's]
     #[arg(long, env = "LAB_MEM", value_name = "SIZE")]
     mem: Option<ByteSize>,
-    /// Memory for the engine's cache and write buffers
+    /// Memory for the engine's cache and write buffers [default: the preset's]
     #[arg(long, env = "LAB_CACHE", value_name = "SIZE")]
     cache: Option<ByteSize>,
-    /// I/O operations per second, reads/writes: 1000 or 1000/500; for tpcc the caps of its steps:
-    /// 2000,500
+    /// Limit of I/O operations per second, reads/writes: 1000 or 1000/500; for tpcc one limit per
+    /// step: 2000,500 [default: the preset's]
     #[arg(long, env = "LAB_IOPS", value_name = "R[/W]", value_delimiter = ',',
           value_parser = experiment::pair::<u64>)]
     iops: Option<Vec<(u64, u64)>>,
-    /// Bytes per second, reads/writes: 125M or 125M/60M
+    /// Limit of I/O bytes per second, reads/writes: 125M or 125M/60M [default: no limit]
     #[arg(long, env = "LAB_BW", value_name = "R[/W]", value_parser = experiment::pair::<ByteSize>)]
     bw: Option<(ByteSize, ByteSize)>,
-    /// Bypass the page cache where the engine can
+    /// Bypass the page cache where the engine supports it
     #[arg(long, env = "LAB_DIRECT")]
     direct: Option<Switch>,
-    /// sync, group, interval or none [default: interval]
+    /// When commits are synced to the log: sync, group, interval or none [default: interval]
     #[arg(long, env = "LAB_DURABILITY")]
     durability: Option<Durability>,
-    /// Milliseconds between log syncs at durability interval [default: 100]
+    /// Milliseconds between log syncs with --durability interval [default: 100]
     #[arg(long, env = "LAB_INTERVAL_MS", value_name = "MS")]
     interval_ms: Option<u64>,
-    /// Load threads; of oltp-read-only a list of them, a step for each [default: 1]
+    /// Number of client threads; for oltp-read-only a list, one step each [default: 1]
     #[arg(long, env = "LAB_CLIENTS", value_name = "N", value_delimiter = ',')]
     clients: Option<Vec<u32>>,
-    /// Background threads given to the engine [default: 2]
+    /// Number of background threads of the engine [default: 2]
     #[arg(long, env = "LAB_THREADS")]
     threads: Option<u32>,
-    /// Rows per second for loads, transactions (tpcc, oltp-read-only) or requests (linkbench) for
-    /// mixes, open loop; `max` for as fast as they go; `auto` to look for the highest rate that is
-    /// sustained [default: max]
+    /// Arrival rate (open loop): rows, transactions (tpcc, oltp-read-only) or requests (linkbench)
+    /// per second; `max` for a closed loop at full speed; `auto` to search for the highest
+    /// sustained rate [default: max]
     #[arg(long, env = "LAB_RATE")]
     rate: Option<Rate>,
-    /// Arrivals of open loops: poisson or uniform [default: poisson]
+    /// Distribution of arrival times in open loops: poisson or uniform [default: poisson]
     #[arg(long, env = "LAB_ARRIVAL", value_parser = arrival)]
     arrival: Option<bool>,
-    /// The p99 that a rate must keep to count as sustained, in milliseconds [default: 100]
+    /// Highest p99 latency at which a rate counts as sustained, in milliseconds [default: 100]
     #[arg(long, env = "LAB_P99", value_name = "MS")]
     p99: Option<f64>,
-    /// The most seconds of each step
+    /// Maximum duration of each step, in seconds [default: the preset's]
     #[arg(long, env = "LAB_TIME", value_name = "SECONDS")]
     time: Option<f64>,
-    /// Measure every target so often, interleaved (ABBA) [default: 1]
+    /// Number of runs per target, interleaved (A B B A) [default: 1]
     #[arg(long, env = "LAB_REPEATS")]
     repeats: Option<u32>,
-    /// The seed of all data [default: 42]
+    /// Random seed of the generated data [default: 42]
     #[arg(long, env = "LAB_SEED")]
     seed: Option<u64>,
-    /// The most seconds of a settle phase; 0 for none; `auto` for 60 s and 1 s per million rows
+    /// Maximum duration of a settle phase, in seconds; 0 for none; `auto` for 60 s plus 1 s per
+    /// million rows
     #[arg(long, env = "LAB_SETTLE", value_parser = settle)]
     settle: Option<f64>,
-    /// Compression class: fast or none [default: fast]
+    /// Compression of the engine's pages: fast or none [default: fast]
     #[arg(long, env = "LAB_CODEC")]
     codec: Option<Codec>,
-    /// LENGTH:PERCENT constant, as in 128:50, or MIN-MAX:PERCENT
+    /// Payload length in bytes and its constant (compressible) share in percent: 128:50, or
+    /// MIN-MAX:PERCENT
     #[arg(long, env = "LAB_PAYLOAD")]
     payload: Option<Payload>,
-    /// Keys of the secondary indexes: classic, current or uniform
+    /// Distribution of secondary index keys: classic, current or uniform
     #[arg(long, env = "LAB_INDEX_SHAPE")]
     index_shape: Option<Shape>,
-    /// Rows in one transaction
+    /// Number of rows per transaction
     #[arg(long, env = "LAB_BATCH")]
     batch: Option<u32>,
-    /// Range queries per second beside the load, from the third interval on [default: 0]
+    /// Range queries per second during the load, starting in its third interval [default: 0]
     #[arg(long, env = "LAB_QUERIES")]
     queries: Option<f64>,
-    /// The variant of the workload: spec or percona (tpcc), facebook or callaghan (linkbench),
+    /// Variant of the workload: spec or percona (tpcc), facebook or callaghan (linkbench),
     /// thousand, full or disk (many-tables)
     #[arg(long, env = "LAB_VARIANT", value_name = "NAME")]
     variant: Option<String>,
-    /// Prices of the report: those of `lab list prices`, or a TOML file [default: aws-2025]
+    /// Price list for the report: a name from `lab list prices` or a TOML file [default: aws-2025]
     #[arg(long, env = "LAB_PRICES", value_name = "NAME|FILE")]
     prices: Option<String>,
-    /// The results directory [default: results/TIME_EXPERIMENT]
+    /// Results directory [default: results/TIME_EXPERIMENT]
     #[arg(long, env = "LAB_OUT", value_name = "DIR")]
     out: Option<PathBuf>,
-    /// Where the engines' data go [default: OUT/data]
+    /// Directory for the engines' data files [default: OUT/data]
     #[arg(long, env = "LAB_DATA_DIR", value_name = "DIR")]
     data_dir: Option<PathBuf>,
-    /// Keep the engines' data
+    /// Keep the engines' data files after the run
     #[arg(long)]
     keep_data: bool,
-    /// Read settings from this file [default: lab.toml, where there is one]
+    /// Read settings from this TOML file [default: lab.toml, if it exists]
     #[arg(long, env = "LAB_CONFIG", value_name = "FILE")]
     config: Option<PathBuf>,
     /// Print the plan (steps, disk need, estimated time) and stop
     #[arg(long)]
     dry_run: bool,
-    /// Go on though the disk seems too small
+    /// Run even if the estimated disk need exceeds the free space
     #[arg(long)]
     force: bool,
     #[command(flatten)]
@@ -145,7 +149,7 @@ pub(crate) fn run(args: Args) -> Result<u8> {
     let file = config(args.config.as_deref())?;
     let settings = args.settings()?.or(file);
     let name = settings.experiment.clone().ok_or_else(|| {
-        Error::new("no experiment is named; try `romanesco lab run iibench-classic`")
+        Error::new("no experiment given; try `romanesco lab run iibench-classic`")
     })?;
     if name == ALL {
         let all = All {
@@ -230,7 +234,7 @@ impl Args {
     }
 }
 
-/// The text of the prices named, checked.
+/// The text of the named price list, after it was parsed without errors.
 fn prices(named: Option<&str>) -> Result<Option<String>> {
     let Some(named) = named else { return Ok(None) };
     let text = Prices::text(named)?;

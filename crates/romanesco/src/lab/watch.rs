@@ -16,7 +16,7 @@ pub(crate) struct Args {
     /// Print the state once and stop
     #[arg(long)]
     once: bool,
-    /// Seconds between two looks
+    /// Seconds between updates
     #[arg(long, default_value_t = 2.0, value_name = "SECONDS")]
     every: f64,
 }

@@ -6,90 +6,92 @@ use std::path::PathBuf;
 use clap::ArgAction;
 use server::Config;
 
-/// Every option is a setting of the file; what is given here wins.
+/// Each option sets a setting of the configuration file and overrides it.
 #[derive(clap::Args)]
 #[command(
     rename_all = "verbatim",
-    after_help = "Exit code: 0 after an orderly end, 2 wrong use, 48 when the server cannot \
+    after_help = "Exit codes: 0 clean shutdown, 2 invalid options, 48 the server cannot \
 start.\n\nExample: romanesco serve --dbpath /var/lib/romanesco --storageEngine betree --port 27017"
 )]
 pub(crate) struct Args {
-    /// Read settings from a YAML file, as mongod's
+    /// Read settings from this YAML file (mongod's format)
     #[arg(short = 'f', long)]
     config: Option<PathBuf>,
-    /// Keep the data in this folder (default /data/db)
+    /// Data directory [default: /data/db]
     #[arg(long)]
     dbpath: Option<String>,
-    /// Store with this engine: betree, lmdb, rocksdb, wiredtiger, or memory, which keeps nothing
-    /// (default betree)
+    /// Storage engine: betree, lmdb, rocksdb, wiredtiger, or memory (not persistent)
+    /// [default: betree]
     #[arg(long = "storageEngine")]
     storage_engine: Option<String>,
-    /// Give the engine so much memory, in GB (default: the engine's)
+    /// Memory for the storage engine's cache and buffers, in GB [default: chosen by the engine]
     #[arg(long = "cacheSizeGB", alias = "wiredTigerCacheSizeGB")]
     cache_size_gb: Option<String>,
-    /// Set an option of the engine
+    /// Set a storage engine option; can be repeated
     #[arg(long = "engineOption", value_name = "NAME=VALUE")]
     engine_option: Vec<String>,
-    /// Listen on this port (default 27017)
+    /// TCP port to listen on [default: 27017]
     #[arg(long)]
     port: Option<String>,
-    /// Listen on these addresses, with commas between (default 127.0.0.1)
+    /// Addresses to listen on, separated by commas [default: 127.0.0.1]
     #[arg(long)]
     bind_ip: Option<String>,
-    /// Tell figures to Prometheus on this port of 127.0.0.1, at /metrics (default: not at all)
+    /// Serve Prometheus metrics at http://127.0.0.1:PORT/metrics [default: off]
     #[arg(long = "prometheusPort")]
     prometheus_port: Option<String>,
     /// Listen on all addresses
     #[arg(long, action = ArgAction::SetTrue)]
     bind_ip_all: bool,
-    /// Take at most so many connections
+    /// Maximum number of client connections [default: 65536]
     #[arg(long = "maxConns")]
     max_conns: Option<String>,
-    /// Compress with these, with commas between (default snappy,zstd,zlib)
+    /// Network compressors, in order of preference, separated by commas
+    /// [default: snappy,zstd,zlib]
     #[arg(long = "networkMessageCompressors")]
     compressors: Option<String>,
-    /// Be the one member of a replica set of this name (default rs0)
+    /// Name of the replica set, whose only member this server is [default: rs0]
     #[arg(long = "replSet", conflicts_with = "standalone")]
     repl_set: Option<String>,
-    /// Be no member of a replica set: no transactions, no retryable writes
+    /// Run without a replica set: no transactions and no retryable writes
     #[arg(long, action = ArgAction::SetTrue)]
     standalone: bool,
     #[command(flatten)]
     tls: TlsArgs,
-    /// Let in only users, and let them do only what their roles allow
+    /// Require authentication and enforce the roles of users
     #[arg(long, action = ArgAction::SetTrue)]
     auth: bool,
-    /// Lose at most so many milliseconds of writes without j:true when the machine fails
+    /// Milliseconds between syncs of the log; a machine failure loses at most this much of the
+    /// writes made without j:true [default: 100]
     #[arg(long = "journalCommitInterval")]
     journal_commit_interval: Option<String>,
-    /// Log commands that take longer, in milliseconds
+    /// Log commands slower than this, in milliseconds [default: 100]
     #[arg(long)]
     slowms: Option<String>,
-    /// Log into this file (default: standard output)
+    /// Log file [default: standard output]
     #[arg(long)]
     logpath: Option<String>,
-    /// Append to the log
+    /// Append to an existing log file instead of replacing it
     #[arg(long, action = ArgAction::SetTrue)]
     logappend: bool,
-    /// At a rotation rename the log or reopen it: rename (default) or reopen
+    /// How to rotate the log: rename or reopen [default: rename]
     #[arg(long = "logRotate")]
     log_rotate: Option<String>,
-    /// Write a checkpoint of the engine at least so often, in seconds (default 60)
+    /// Seconds between checkpoints of the storage engine [default: 60]
     #[arg(long)]
     syncdelay: Option<String>,
-    /// Taken as mongod takes it; an engine keeps all its data in one folder
+    /// Accepted for compatibility with mongod and ignored
     #[arg(long, action = ArgAction::SetTrue)]
     directoryperdb: bool,
-    /// Go on in the background; needs --logpath
+    /// Run in the background; requires --logpath
     #[arg(long, action = ArgAction::SetTrue)]
     fork: bool,
-    /// Write no log to standard output
+    /// Do not log to standard output
     #[arg(long, action = ArgAction::SetTrue)]
     quiet: bool,
-    /// Write the number of the process into this file
+    /// Write the process ID to this file
     #[arg(long)]
     pidfilepath: Option<String>,
-    /// Set a parameter
+    /// Set a server parameter; can be repeated
     #[arg(long = "setParameter", value_name = "NAME=VALUE")]
     set_parameter: Vec<String>,
     /// Begin when a line comes on standard input, and end with the process that started this one
@@ -101,10 +103,10 @@ pub(crate) struct Args {
 #[derive(clap::Args)]
 #[command(rename_all = "verbatim")]
 struct TlsArgs {
-    /// Encrypt connections: disabled, allowTLS, preferTLS, requireTLS (default disabled)
+    /// TLS mode: disabled, allowTLS, preferTLS or requireTLS [default: disabled]
     #[arg(long = "tlsMode")]
     mode: Option<String>,
-    /// The server's certificate and key, in one PEM file
+    /// PEM file with the server's certificate and private key
     #[arg(long = "tlsCertificateKeyFile", value_name = "FILE")]
     certificate_key_file: Option<String>,
     /// The password of the key; not supported, keys must have none
@@ -114,19 +116,19 @@ struct TlsArgs {
         hide = true
     )]
     certificate_key_file_password: Option<String>,
-    /// The roots that certificates of clients come from, in a PEM file
+    /// PEM file with the certificate authorities that client certificates are checked against
     #[arg(long = "tlsCAFile", value_name = "FILE")]
     ca_file: Option<String>,
-    /// Certificates of clients that are revoked, in a PEM file
+    /// PEM file with the revocation list for client certificates
     #[arg(long = "tlsCRLFile", value_name = "FILE")]
     crl_file: Option<String>,
-    /// Do not speak these protocols, with commas between: TLS1_2 or TLS1_3
+    /// TLS versions to disable, separated by commas: TLS1_2, TLS1_3
     #[arg(long = "tlsDisabledProtocols", value_name = "NAMES")]
     disabled_protocols: Option<String>,
-    /// With roots, take clients that show no certificate as well
+    /// Accept clients without a certificate although --tlsCAFile is given
     #[arg(long = "tlsAllowConnectionsWithoutCertificates", action = ArgAction::SetTrue)]
     allow_without_certificates: bool,
-    /// Take clients whose certificate is not good; it does not authenticate them
+    /// Accept clients with an invalid certificate, which then does not authenticate them
     #[arg(long = "tlsAllowInvalidCertificates", action = ArgAction::SetTrue)]
     allow_invalid_certificates: bool,
 }
@@ -225,7 +227,7 @@ impl Args {
             for pair in pairs {
                 let (name, value) = pair
                     .split_once('=')
-                    .ok_or_else(|| format!("{pair:?} is no NAME=VALUE"))?;
+                    .ok_or_else(|| format!("{pair:?} is not of the form NAME=VALUE"))?;
                 config.set(&format!("{prefix}.{name}"), value)?;
             }
         }

@@ -38,7 +38,7 @@ pub(super) const ROWS: &[Row] = &[Row {
         "includeQueryStatsMetrics",
     ],
     privilege: Privilege::Own,
-    ..Row::new("aggregate", aggregate, "Run documents through a pipeline")
+    ..Row::new("aggregate", aggregate, "Run an aggregation pipeline")
 }];
 
 /// The collection, or the whole database.

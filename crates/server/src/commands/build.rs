@@ -15,7 +15,7 @@ pub(super) const ROWS: &[Row] = &[
         aliases: &["buildinfo"],
         privilege: Privilege::Open,
         flags: LOOSE,
-        ..Row::new("buildInfo", build_info, "Tell the version of the server")
+        ..Row::new("buildInfo", build_info, "Return the version of the server")
     },
     Row {
         privilege: Privilege::Open,
@@ -30,7 +30,7 @@ pub(super) const ROWS: &[Row] = &[
         ..Row::new(
             "validateDBMetadata",
             validate_metadata,
-            "Tell what of collections is no part of the stable API",
+            "Report collection options that are not part of the stable API",
         )
     },
     Row::new(
@@ -39,7 +39,7 @@ pub(super) const ROWS: &[Row] = &[
             reply.int("oidMachine", 0);
             Ok(())
         },
-        "Tell features that old drivers ask for",
+        "Return features, for old drivers",
     ),
     Row {
         flags: ADMIN,
@@ -47,7 +47,7 @@ pub(super) const ROWS: &[Row] = &[
         ..Row::new(
             "getCmdLineOpts",
             command_line,
-            "Show how the server was started",
+            "Return the command line and the configuration",
         )
     },
 ];

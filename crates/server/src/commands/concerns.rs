@@ -15,7 +15,11 @@ pub(super) const ROWS: &[Row] = &[
         flags: ADMIN,
         fields: &["inMemory"],
         privilege: Privilege::Cluster("getDefaultRWConcern"),
-        ..Row::new("getDefaultRWConcern", get, "Show the default concerns")
+        ..Row::new(
+            "getDefaultRWConcern",
+            get,
+            "Return the default read and write concerns",
+        )
     },
     Row {
         lane: Lane::Storage,

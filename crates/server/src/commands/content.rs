@@ -28,7 +28,7 @@ pub(super) const ROWS: &[Row] = &[
         ..Row::new(
             "dataSize",
             data_size,
-            "Tell the size of a collection's documents",
+            "Return the size of a collection's documents",
         )
     },
     Row {
@@ -38,7 +38,7 @@ pub(super) const ROWS: &[Row] = &[
         flags: READS | ABANDON,
         fields: &["collections", "skipTempCollections"],
         privilege: Privilege::Database("dbHash"),
-        ..Row::new("dbHash", db_hash, "Tell a digest of each collection")
+        ..Row::new("dbHash", db_hash, "Return a hash of each collection")
     },
 ];
 

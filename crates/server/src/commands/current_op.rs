@@ -21,7 +21,7 @@ use crate::state::{Client, clock};
 pub(super) const ROWS: &[Row] = &[Row {
     flags: ADMIN | LOOSE,
     privilege: Privilege::Own,
-    ..Row::new("currentOp", current_op, "List the commands in work")
+    ..Row::new("currentOp", current_op, "List the operations in progress")
 }];
 
 /// What is to be shown.

@@ -28,14 +28,14 @@ pub(super) const ROWS: &[Row] = &[
             "lastKnownCommittedOpTime",
         ],
         // What a cursor needs is kept with it.
-        ..Row::new("getMore", get_more, "Fetch the next batch of a cursor")
+        ..Row::new("getMore", get_more, "Return the next batch of a cursor")
     },
     Row {
         lane: Lane::Reserved,
         flags: API | TRANSACTION,
         fields: &["cursors"],
         privilege: Privilege::Own,
-        ..Row::new("killCursors", kill_cursors, "End cursors")
+        ..Row::new("killCursors", kill_cursors, "Close cursors")
     },
 ];
 

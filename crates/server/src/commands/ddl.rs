@@ -57,7 +57,7 @@ pub(super) const ROWS: &[Row] = &[
         ..Row::new(
             "convertToCapped",
             convert_to_capped,
-            "Make a collection capped",
+            "Convert a collection to a capped one",
         )
     },
 ];

@@ -11,20 +11,20 @@ pub(super) const ROWS: &[Row] = &[
         flags: ADMIN,
         fields: &["op"],
         privilege: Privilege::Cluster("killop"),
-        ..Row::new("killOp", kill_op, "Interrupt a command")
+        ..Row::new("killOp", kill_op, "Kill an operation")
     },
     Row {
         flags: ADMIN,
         fields: &["force", "timeoutSecs"],
         privilege: Privilege::Cluster("shutdown"),
-        ..Row::new("shutdown", shutdown, "End the server")
+        ..Row::new("shutdown", shutdown, "Shut down the server")
     },
     Row {
         flags: TEST,
         ..Row::new(
             "testVersion2",
             nothing,
-            "Belong to no version of the stable API, for tests",
+            "Command outside of the stable API, for tests",
         )
     },
 ];

@@ -21,7 +21,7 @@ pub(super) const ROWS: &[Row] = &[Row {
     flags: API | READS | ABANDON,
     fields: &["verbosity"],
     privilege: Privilege::Own,
-    ..Row::new("explain", explain, "Tell how a command would be executed")
+    ..Row::new("explain", explain, "Return the execution plan of a command")
 }];
 
 /// A command that is explained.

@@ -38,7 +38,7 @@ pub(super) const ROWS: &[Row] = &[Row {
     ..Row::new(
         "findAndModify",
         find_and_modify,
-        "Change one document and return it",
+        "Update or delete one document and return it",
     )
 }];
 

@@ -23,13 +23,17 @@ pub(super) const ROWS: &[Row] = &[
     Row {
         privilege: Privilege::Open,
         flags: API | LOOSE,
-        ..Row::new("hello", hello, "Tell what this server is and can do")
+        ..Row::new(
+            "hello",
+            hello,
+            "Return the role and capabilities of the server",
+        )
     },
     Row {
         aliases: &["ismaster"],
         privilege: Privilege::Open,
         flags: LOOSE,
-        ..Row::new("isMaster", hello, "The old name of hello")
+        ..Row::new("isMaster", hello, "Old name of `hello`")
     },
 ];
 

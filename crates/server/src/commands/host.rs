@@ -27,12 +27,16 @@ pub(super) const ROWS: &[Row] = &[
         ..Row::new(
             "rotateCertificates",
             rotate_certificates,
-            "Read the certificates of TLS anew",
+            "Reload the TLS certificates",
         )
     },
     Row {
         flags: LOOSE,
-        ..Row::new("whatsmyuri", whats_my_uri, "Tell the client its address")
+        ..Row::new(
+            "whatsmyuri",
+            whats_my_uri,
+            "Return the address of the client",
+        )
     },
     Row {
         flags: API,
@@ -40,12 +44,16 @@ pub(super) const ROWS: &[Row] = &[
         ..Row::new(
             "connectionStatus",
             connection_status,
-            "Tell who the client is",
+            "Return the authenticated users and roles of the connection",
         )
     },
     Row {
         flags: ADMIN,
-        ..Row::new("isdbgrid", not_sharded, "Answered by sharding routers only")
+        ..Row::new(
+            "isdbgrid",
+            not_sharded,
+            "Refused: only sharding routers answer it",
+        )
     },
 ];
 

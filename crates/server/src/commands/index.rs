@@ -41,7 +41,7 @@ pub(super) const ROWS: &[Row] = &[
 const fn search(name: &'static str) -> Row {
     Row {
         flags: LOOSE,
-        ..Row::new(name, no_search, "Refused: there is no search engine")
+        ..Row::new(name, no_search, "Refused: search indexes are not supported")
     }
 }
 

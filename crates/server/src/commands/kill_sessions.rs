@@ -24,7 +24,7 @@ pub(super) const ROWS: &[Row] = &[
         lane: Lane::Reserved,
         // Everybody ends their own sessions.
         privilege: Privilege::Authenticated,
-        ..Row::new("killSessions", kill, "End sessions and what they do")
+        ..Row::new("killSessions", kill, "Kill sessions and their operations")
     },
     Row {
         lane: Lane::Reserved,
@@ -33,7 +33,7 @@ pub(super) const ROWS: &[Row] = &[
         ..Row::new(
             "killAllSessions",
             kill_of_users,
-            "End the sessions of users, or all, and what they do",
+            "Kill the sessions of the given users, or all, and their operations",
         )
     },
     Row {
@@ -43,7 +43,7 @@ pub(super) const ROWS: &[Row] = &[
         ..Row::new(
             "killAllSessionsByPattern",
             kill_by_pattern,
-            "End sessions by patterns, or all, and what they do",
+            "Kill the sessions that match a pattern, or all, and their operations",
         )
     },
 ];

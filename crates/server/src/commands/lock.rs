@@ -17,14 +17,18 @@ pub(super) const ROWS: &[Row] = &[
         ..Row::new(
             "fsync",
             fsync,
-            "Write everything to the disk, and hold writes up if asked",
+            "Flush all data to disk; with `lock: true`, block writes",
         )
     },
     Row {
         lane: Lane::Reserved,
         flags: ADMIN,
         privilege: Privilege::Cluster("unlock"),
-        ..Row::new("fsyncUnlock", unlock, "Let writes go on after fsync")
+        ..Row::new(
+            "fsyncUnlock",
+            unlock,
+            "Unblock writes after `fsync` with `lock: true`",
+        )
     },
 ];
 

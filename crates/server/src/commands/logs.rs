@@ -15,19 +15,19 @@ pub(super) const ROWS: &[Row] = &[
     Row {
         flags: ADMIN,
         privilege: Privilege::Cluster("getLog"),
-        ..Row::new("getLog", get_log, "Show the last lines of the log")
+        ..Row::new("getLog", get_log, "Return the last lines of the log")
     },
     Row {
         flags: ADMIN,
         lane: Lane::Reserved,
         fields: &["comment"],
         privilege: Privilege::Cluster("logRotate"),
-        ..Row::new("logRotate", rotate, "Begin another log file")
+        ..Row::new("logRotate", rotate, "Rotate the log file")
     },
     Row {
         fields: &["slowms", "sampleRate", "filter"],
         privilege: Privilege::Database("enableProfiler"),
-        ..Row::new("profile", profile, "Show or change what is profiled")
+        ..Row::new("profile", profile, "Return or set the profiling level")
     },
 ];
 

@@ -20,7 +20,7 @@ pub(super) const ROWS: &[Row] = &[Row {
     ..Row::new(
         "_mergeAuthzCollections",
         merge,
-        "Take over users and roles from other collections",
+        "Import users and roles from other collections",
     )
 }];
 

@@ -16,17 +16,21 @@ pub(super) const ROWS: &[Row] = &[
     Row {
         flags: ADMIN | LOOSE,
         privilege: Privilege::Cluster("getParameter"),
-        ..Row::new("getParameter", get, "Show parameters")
+        ..Row::new("getParameter", get, "Return server parameters")
     },
     Row {
         flags: ADMIN | LOOSE,
         privilege: Privilege::Cluster("setParameter"),
-        ..Row::new("setParameter", set, "Change a parameter")
+        ..Row::new("setParameter", set, "Set a server parameter")
     },
     Row {
         flags: ADMIN | LOOSE | TEST,
         privilege: Privilege::Cluster("setParameter"),
-        ..Row::new("configureFailPoint", configure, "Order a fault, for tests")
+        ..Row::new(
+            "configureFailPoint",
+            configure,
+            "Set a fail point, for tests",
+        )
     },
     Row {
         flags: ADMIN | WRITES,
@@ -35,7 +39,7 @@ pub(super) const ROWS: &[Row] = &[
         ..Row::new(
             "setFeatureCompatibilityVersion",
             compatibility,
-            "Keep the feature version",
+            "Set the feature compatibility version",
         )
     },
 ];

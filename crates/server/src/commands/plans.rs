@@ -17,7 +17,7 @@ pub(super) const ROWS: &[Row] = &[
         ..Row::new(
             "planCacheClear",
             clear,
-            "Forget the plans chosen for a collection",
+            "Clear the plan cache of a collection",
         )
     },
     Row {
@@ -25,7 +25,7 @@ pub(super) const ROWS: &[Row] = &[
         ..Row::new(
             "planCacheListFilters",
             list_filters,
-            "Show index filters; there are none",
+            "List index filters (index filters are not supported)",
         )
     },
     Row {
@@ -34,7 +34,7 @@ pub(super) const ROWS: &[Row] = &[
         ..Row::new(
             "planCacheClearFilters",
             |call, _| call.namespace().map(|_| ()),
-            "Drop index filters; there are none",
+            "Drop index filters (index filters are not supported)",
         )
     },
 ];

@@ -13,11 +13,7 @@ pub(super) const ROWS: &[Row] = &[
         lane: Lane::Storage,
         flags: WRITES,
         privilege: Privilege::Collection("reIndex"),
-        ..Row::new(
-            "reIndex",
-            re_index,
-            "Build the indexes of a collection anew",
-        )
+        ..Row::new("reIndex", re_index, "Rebuild the indexes of a collection")
     },
     Row {
         lane: Lane::Storage,
@@ -27,7 +23,7 @@ pub(super) const ROWS: &[Row] = &[
         ..Row::new(
             "cloneCollectionAsCapped",
             clone_as_capped,
-            "Copy a collection into a new capped one",
+            "Copy a collection to a new capped collection",
         )
     },
 ];

@@ -16,7 +16,7 @@ pub(super) const ROWS: &[Row] = &[
         ..Row::new(
             "replSetGetStatus",
             status,
-            "Show the state of the replica set",
+            "Return the state of the replica set",
         )
     },
     Row {
@@ -25,7 +25,7 @@ pub(super) const ROWS: &[Row] = &[
         ..Row::new(
             "replSetGetConfig",
             config,
-            "Show the configuration of the replica set",
+            "Return the configuration of the replica set",
         )
     },
     Row {
@@ -34,7 +34,7 @@ pub(super) const ROWS: &[Row] = &[
         ..Row::new(
             "replSetInitiate",
             initiate,
-            "Begin a replica set; it is begun at the start",
+            "Initiate a replica set (the server initiates its own at start)",
         )
     },
     Row {
@@ -43,7 +43,7 @@ pub(super) const ROWS: &[Row] = &[
         ..Row::new(
             "replSetStepDown",
             step_down,
-            "Give up being primary; there is nobody else",
+            "Step down as primary (refused: the set has one member)",
         )
     },
 ];

@@ -30,7 +30,7 @@ const ROLE: &[&str] = &["privileges", "roles", "authenticationRestrictions"];
 pub(super) const ROWS: &[Row] = &[
     Row {
         fields: ROLE,
-        ..row("createRole", create, "Make a role")
+        ..row("createRole", create, "Create a role")
     },
     Row {
         fields: ROLE,
@@ -53,7 +53,7 @@ pub(super) const ROWS: &[Row] = &[
         ..row(
             "grantPrivilegesToRole",
             grant_privileges,
-            "Give privileges to a role",
+            "Grant privileges to a role",
         )
     },
     Row {
@@ -61,33 +61,29 @@ pub(super) const ROWS: &[Row] = &[
         ..row(
             "revokePrivilegesFromRole",
             revoke_privileges,
-            "Take privileges from a role",
+            "Revoke privileges from a role",
         )
     },
     Row {
         fields: &["roles"],
-        ..row("grantRolesToRole", grant_roles, "Give roles to a role")
+        ..row("grantRolesToRole", grant_roles, "Grant roles to a role")
     },
     Row {
         fields: &["roles"],
         ..row(
             "revokeRolesFromRole",
             revoke_roles,
-            "Take roles from a role",
+            "Revoke roles from a role",
         )
     },
     Row {
         flags: LOOSE,
         lane: Lane::Inline,
-        ..row("rolesInfo", info, "Show roles")
+        ..row("rolesInfo", info, "Return roles")
     },
     Row {
         privilege: Privilege::Cluster("invalidateUserCache"),
-        ..row(
-            "invalidateUserCache",
-            invalidate,
-            "Read users and roles anew",
-        )
+        ..row("invalidateUserCache", invalidate, "Reload users and roles")
     },
 ];
 

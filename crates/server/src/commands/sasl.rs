@@ -15,13 +15,13 @@ pub(super) const ROWS: &[Row] = &[
         privilege: Privilege::Open,
         flags: API,
         fields: &["mechanism", "payload", "autoAuthorize", "options"],
-        ..Row::new("saslStart", start, "Begin to authenticate")
+        ..Row::new("saslStart", start, "Start SASL authentication")
     },
     Row {
         privilege: Privilege::Open,
         flags: API,
         fields: &["conversationId", "payload"],
-        ..Row::new("saslContinue", proceed, "Go on to authenticate")
+        ..Row::new("saslContinue", proceed, "Continue SASL authentication")
     },
     Row {
         privilege: Privilege::Open,
@@ -29,13 +29,13 @@ pub(super) const ROWS: &[Row] = &[
         ..Row::new(
             "authenticate",
             by_certificate,
-            "Authenticate by the certificate of the connection",
+            "Authenticate with the client certificate of the connection",
         )
     },
     Row {
         privilege: Privilege::Open,
         flags: LOOSE,
-        ..Row::new("logout", logout, "Be nobody again")
+        ..Row::new("logout", logout, "Log out of a database")
     },
 ];
 

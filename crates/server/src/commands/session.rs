@@ -15,11 +15,15 @@ use crate::limits::{SESSION_MINUTES, SESSIONS};
 pub(super) const ROWS: &[Row] = &[
     Row {
         lane: Lane::Reserved,
-        ..Row::new("startSession", start, "Begin a session")
+        ..Row::new("startSession", start, "Start a session")
     },
     Row {
         lane: Lane::Reserved,
-        ..Row::new("refreshSessions", refresh, "Keep sessions alive")
+        ..Row::new(
+            "refreshSessions",
+            refresh,
+            "Extend the lifetime of sessions",
+        )
     },
     Row {
         lane: Lane::Reserved,

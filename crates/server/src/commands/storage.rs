@@ -15,7 +15,11 @@ pub(super) const ROWS: &[Row] = &[
         flags: READS,
         fields: &["scale", "verbose", "numericOnly"],
         privilege: Privilege::Collection("collStats"),
-        ..Row::new("collStats", coll_stats, "Show what a collection takes")
+        ..Row::new(
+            "collStats",
+            coll_stats,
+            "Return storage statistics of a collection",
+        )
     },
     Row {
         aliases: &["dbstats"],
@@ -23,7 +27,11 @@ pub(super) const ROWS: &[Row] = &[
         flags: READS,
         fields: &["scale", "freeStorage"],
         privilege: Privilege::Database("dbStats"),
-        ..Row::new("dbStats", db_stats, "Show what a database takes")
+        ..Row::new(
+            "dbStats",
+            db_stats,
+            "Return storage statistics of a database",
+        )
     },
     Row {
         lane: Lane::Storage,
@@ -31,7 +39,7 @@ pub(super) const ROWS: &[Row] = &[
         ..Row::new(
             "storageMap",
             storage_map,
-            "Show where the bytes of a collection and its indexes lie",
+            "Return where a collection and its indexes lie in the data file",
         )
     },
     Row {
@@ -51,7 +59,7 @@ pub(super) const ROWS: &[Row] = &[
         flags: WRITES,
         fields: &["force", "freeSpaceTargetMB", "dryRun"],
         privilege: Privilege::Collection("compact"),
-        ..Row::new("compact", compact, "Give space back")
+        ..Row::new("compact", compact, "Return unused space to the file system")
     },
 ];
 

@@ -11,7 +11,7 @@ use crate::state::usage::{Kind, Usage};
 pub(super) const ROWS: &[Row] = &[Row {
     flags: ADMIN,
     privilege: Privilege::Cluster("top"),
-    ..Row::new("top", top, "Show how each collection is used")
+    ..Row::new("top", top, "Return usage statistics of each collection")
 }];
 
 fn figure(reply: &mut Builder, name: &str, micros: i64, ops: i64) {

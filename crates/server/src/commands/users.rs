@@ -38,7 +38,7 @@ const fn row(name: &'static str, run: crate::dispatch::row::Run, help: &'static 
 pub(super) const ROWS: &[Row] = &[
     Row {
         fields: USER,
-        ..row("createUser", create, "Make a user")
+        ..row("createUser", create, "Create a user")
     },
     Row {
         fields: USER,
@@ -58,15 +58,15 @@ pub(super) const ROWS: &[Row] = &[
     },
     Row {
         fields: &["roles"],
-        ..row("grantRolesToUser", grant, "Give roles to a user")
+        ..row("grantRolesToUser", grant, "Grant roles to a user")
     },
     Row {
         fields: &["roles"],
-        ..row("revokeRolesFromUser", revoke, "Take roles from a user")
+        ..row("revokeRolesFromUser", revoke, "Revoke roles from a user")
     },
     Row {
         flags: LOOSE,
-        ..row("usersInfo", info, "Show users")
+        ..row("usersInfo", info, "Return users")
     },
 ];
 

@@ -28,7 +28,7 @@ pub(in crate::commands) const ROWS: &[Row] = &[Row {
         "preCondition",
     ],
     privilege: Privilege::Own,
-    ..Row::new("applyOps", apply_ops, "Apply entries of an oplog")
+    ..Row::new("applyOps", apply_ops, "Apply oplog entries")
 }];
 
 /// Errors of commands that are well in entries: what they bring about is so already.

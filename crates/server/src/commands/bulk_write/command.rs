@@ -43,7 +43,7 @@ pub(in crate::commands) const ROWS: &[Row] = &[Row {
     ..Row::new(
         "bulkWrite",
         bulk_write,
-        "Insert, update and delete documents of many collections",
+        "Insert, update and delete documents in several collections",
     )
 }];
 

@@ -18,7 +18,7 @@ pub(in crate::commands) const ROWS: &[Row] = &[
         ..Row::new(
             "serverStatus",
             server_status,
-            "Show the state of the server in numbers",
+            "Return metrics of the server",
         )
     },
     Row {
@@ -28,7 +28,7 @@ pub(in crate::commands) const ROWS: &[Row] = &[
         ..Row::new(
             "getDiagnosticData",
             diagnostic_data,
-            "What monitors collect, in one reply",
+            "Return the data that monitoring collects, in one reply",
         )
     },
     Row {
@@ -37,7 +37,7 @@ pub(in crate::commands) const ROWS: &[Row] = &[
         ..Row::new(
             "connPoolStats",
             pool_stats,
-            "Show connections to other servers",
+            "Return connections to other servers",
         )
     },
     Row {
@@ -49,7 +49,7 @@ pub(in crate::commands) const ROWS: &[Row] = &[
                 reply.open_array("lockInfo").close();
                 Ok(())
             },
-            "Show locks",
+            "Return lock statistics",
         )
     },
 ];
