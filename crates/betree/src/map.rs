@@ -42,6 +42,7 @@ pub struct Region {
 }
 
 /// One bucket of a tree.
+#[doc(alias = "partition")]
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BucketMap {
     /// The tree.
@@ -72,6 +73,7 @@ pub struct LogSegment {
 }
 
 /// Where the bytes of the store lie.
+#[doc(alias = "layout")]
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct StorageMap {

@@ -5,6 +5,7 @@ use std::fmt;
 /// The number of a commit. Commits are numbered 1, 2, 3, ... in the order in which they become
 /// visible; a snapshot of number `s` sees the commits up to and including `s`. 0 stands for "older
 /// than every snapshot there is or will be".
+#[doc(alias = "LSN")]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Seq(pub u64);
 
@@ -22,6 +23,7 @@ impl fmt::Display for Seq {
 }
 
 /// A tree of the store. Never given to another tree, in the whole life of the store.
+#[doc(alias = "column family")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TreeId(pub u32);
 

@@ -89,6 +89,7 @@ impl Counts {
 /// Changes to any number of trees, applied in order and atomically by `Db::write`. Nothing is
 /// checked here: lengths and trees are when the batch is written. A batch can be cleared and used
 /// again; its memory is kept.
+#[doc(alias = "write batch")]
 #[derive(Clone, Debug, Default)]
 pub struct Batch {
     bytes: Vec<u8>,

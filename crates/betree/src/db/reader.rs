@@ -102,6 +102,7 @@ impl Drop for Reader {
 /// assert!(!cursor.advance()?);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
+#[doc(alias = "iterator")]
 pub struct Cursor<'a> {
     walk: MergeCursor<'a>,
     reader: Arc<Reader>,

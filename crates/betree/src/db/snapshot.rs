@@ -11,6 +11,7 @@ use crate::types::{Seq, TreeId};
 
 /// A read view of all trees at one moment. It blocks nobody; while it lives, what it sees is kept.
 /// Made by [`crate::Db::begin_read`].
+#[doc(alias = "read view")]
 pub struct Snapshot {
     reader: Arc<Reader>,
 }

@@ -12,6 +12,7 @@ use crate::error::Result;
 use crate::types::{Seq, TreeId};
 
 /// How a tree is created. Hints; every tree takes every key.
+#[doc(alias = "column family options")]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TreeOptions {
     /// Keys arrive mostly in ascending order (default: false). Trades nothing: the engine finds out
