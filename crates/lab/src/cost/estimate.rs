@@ -405,9 +405,9 @@ fn notes(run: &RunRecord, prices: &Prices, size: Option<u64>, p99_ms: f64) -> Ve
     }
     if plan.held() {
         notes.push(
-            "Clients were held to a rate (--rate), which says nothing of what they could do: what \
-             a dollar or a million operations come to is of that rate, and who does the most for \
-             a dollar is not told by it."
+            "The load ran at a fixed rate (--rate), which is not the highest the targets sustain: \
+             operations per dollar are those at this rate and do not show which target does the \
+             most for a dollar."
                 .to_owned(),
         );
     }

@@ -135,7 +135,7 @@ fn pages(run: &RunRecord) -> Option<String> {
         "Cold reads are not the same thing everywhere: {} read past the page cache (O_DIRECT), a \
          page of their own at a time (InnoDB 16 KiB) and ahead only as they see to it themselves; \
          {} through it, in pages of 4 KiB, of which the kernel reads more ahead where files are \
-         read in order and the engine has not told it otherwise. Compare rows/s and MB read, not \
+         read in order unless the engine asks it not to. Compare rows/s and MB read, not \
          the number of reads.",
         direct.join(", "),
         cached.join(", "),

@@ -59,8 +59,8 @@ pub(super) fn beside(run: &RunRecord) -> Beside {
             "To compare encryption on and off, name a target with it and one without, and repeats: \
              mariadb,mariadb:encrypt=1 --repeats 3, or mariadb:tls=0,mariadb:tls=1. The targets \
              of a run are interleaved, and each repeat gives one ratio. With fewer than three \
-             repeats what encryption costs is not told from noise, and reads not measured; with \
-             more it is told if the whole 95 % interval of the median says the same.",
+             repeats the cost of encryption is inconclusive, and reads are not measured; with more \
+             it is conclusive if the whole 95 % interval of the median is on one side.",
         ]),
     }
 }

@@ -21,9 +21,9 @@ use crate::target::Settled;
 /// exit code: 0 after `close`, 1 after a failed request.
 #[must_use]
 pub fn serve() -> u8 {
-    // When the lab dies the worker must not go on loading the machine.
+    // If the lab dies, the worker must not continue to load the machine.
     if let Err(e) = set_parent_process_death_signal(Some(Signal::KILL)) {
-        eprintln!("romanesco lab worker: not told when the lab ends: {e}");
+        eprintln!("romanesco lab worker: cannot set the parent-death signal: {e}");
     }
     // A Ctrl-C reaches the whole terminal; the lab decides when the worker ends.
     for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {

@@ -53,7 +53,7 @@ impl Finding {
 pub(crate) fn findings(view: &View<'_>) -> Vec<Finding> {
     let fastest: Vec<Option<Finding>> = view.steps.iter().map(|s| fastest(view, s)).collect();
     let mut found = unusable(view);
-    found.extend(untold(view, &fastest));
+    found.extend(inconclusive(view, &fastest));
     for (step, first) in view.steps.iter().zip(fastest) {
         found.extend(first.filter(|f| worth_a_line(view, f)));
         found.extend(explanation(view, step));
@@ -137,29 +137,29 @@ fn failed(view: &View<'_>) -> Vec<Finding> {
 }
 
 /// The words of findings that say no more than the ranking of their step does.
-const UNTOLD: &str = "not told";
+const INCONCLUSIVE: &str = "inconclusive";
 const NOTE: &str = "note";
 
-/// With many steps, those in which nothing can be told are told of once.
+/// With many steps, the inconclusive ones share one line.
 fn worth_a_line(view: &View<'_>, finding: &Finding) -> bool {
-    view.steps.len() < 2 || (finding.word != UNTOLD && finding.word != NOTE)
+    view.steps.len() < 2 || (finding.word != INCONCLUSIVE && finding.word != NOTE)
 }
 
 /// The steps of several whose differences have no interval, in one line.
-fn untold(view: &View<'_>, fastest: &[Option<Finding>]) -> Option<Finding> {
+fn inconclusive(view: &View<'_>, fastest: &[Option<Finding>]) -> Option<Finding> {
     let all = view.steps.iter().zip(fastest);
     let found: Vec<(&StepView<'_>, &Finding)> = all
         .filter_map(|(step, first)| Some((step, first.as_ref()?)))
-        .filter(|(_, first)| first.word == UNTOLD)
+        .filter(|(_, first)| first.word == INCONCLUSIVE)
         .collect();
     let (step, first) = found.first().filter(|_| 1 < view.steps.len())?;
     let names: Vec<&str> = found.iter().map(|(s, _)| s.plan.name.as_str()).collect();
     let text = format!(
-        "{}: a single repeat this short has no interval, so what the targets differ by is not \
-         told from noise.",
+        "{}: a single repeat this short has no interval, so the differences between the \
+         targets are inconclusive.",
         names.join(", ")
     );
-    let mut finding = Finding::new(UNTOLD, "note", text, &step.id);
+    let mut finding = Finding::new(INCONCLUSIVE, "note", text, &step.id);
     finding.tags.clone_from(&first.tags);
     Some(finding)
 }
@@ -201,9 +201,9 @@ fn fastest(view: &View<'_>, step: &StepView<'_>) -> Option<Finding> {
     } else {
         let text = format!(
             "{at}: {name} ran at {rate}, {ratio}\u{d7} the rate of {next}; a single repeat this \
-             short has no interval, so it is not told from noise."
+             short has no interval, so the difference is inconclusive."
         );
-        Finding::new(UNTOLD, "note", text, &step.id)
+        Finding::new(INCONCLUSIVE, "note", text, &step.id)
     };
     finding.tags = compare::caveats(row, view.floor("rate_mean").is_some());
     Some(finding)

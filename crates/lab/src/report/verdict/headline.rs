@@ -75,7 +75,7 @@ fn of_many(view: &View<'_>, steps: &[StepView<'_>]) -> String {
                 contests.first().map_or("", |c| view.name(c.first))
             )
         }
-        [] => format!("In none of {all} steps can a fastest target be told"),
+        [] => format!("Inconclusive: no target is the fastest in any of {all} steps"),
         [one] if most == all => format!("{one} is the fastest in all {all} steps"),
         [one] => format!("{one} is the fastest in {most} of {all} steps"),
         several => {

@@ -144,7 +144,7 @@ fn word(
     } else {
         match row.and_then(compare::told) {
             Some(verdict) => (verdict.to_string(), compare::class(Some(verdict))),
-            None => ("not told".to_owned(), "ref"),
+            None => ("inconclusive".to_owned(), "ref"),
         }
     };
     (word, class.to_owned())
