@@ -1,0 +1,699 @@
+"""Whether a difference between two servers is excused: its parts are asked again, one by one.
+
+An operation is taken apart into steps: the stages of a pipeline; the filter, sort and projection of
+a find; the conditions of a filter; the operators of an expression. Each step is asked of both
+servers, on the documents that our server's step before it gave, and
+
+1. what our server answers to its steps must make up what it answered to the whole;
+2. the other server must confirm each step, or a cause of `causes.py` must excuse it;
+3. a cause judges by both answers to the step, never by the operation's text alone, and is
+   verified by a reduced step on which both servers must agree.
+
+So a wrong answer of ours is not hidden by another difference in the same operation. What cannot be
+taken apart, or has a step without a cause, is not excused.
+"""
+
+import typing
+
+import rules
+from causes import LEAVES, NODES, STEPS, WHOLES
+from questions import Answer, Question, aggregate, canonical, find, matching, stages, update
+from rules import MISSING
+
+# Causes that are found by taking apart alone.
+COMPOSED = "its own steps, one by one, give our answer"
+EARLY = "arguments are checked even where no document needs them"
+CONSTANT = "constant expressions are computed before documents are read"
+FIRST = "the first document that fails decides the error"
+LEFT_OUT = "a condition is not computed for documents that another one leaves out"
+UNNEEDED = "what no document that is left needs is not computed"
+
+
+class Unexplained(Exception):
+    """No cause fits; the text says which step is left."""
+
+
+class Difference(typing.NamedTuple):
+    """A question that two servers answer differently. `parts` is what the step consists of."""
+
+    question: Question
+    ours: Answer
+    theirs: Answer
+    parts: dict = {}
+
+
+class Judge:
+    """`ask` sends a question to both servers and returns both answers."""
+
+    def __init__(self, ask):
+        self.ask = ask
+        # The cause that was tried last, for the table.
+        self.tried = None
+
+    def judge(self, difference):
+        """The names of the causes of a difference; raises `Unexplained`."""
+        self.tried = None
+        found = self.by_cause(WHOLES, difference)
+        if found is None:
+            apart = {"aggregate": self.pipeline, "find": self.find, "update": self.update}
+            found = apart[difference.question.operation.kind](difference)
+        return sorted(set(found)) or [COMPOSED]
+
+    def by_cause(self, causes, difference):
+        """The names of the cause that excuses a difference, or none."""
+        for cause in causes:
+            if not cause.applies(difference):
+                continue
+            self.tried = cause.name
+            found = cause.verify(difference, self)
+            if found is not None:
+                return [cause.name, *found]
+        return None
+
+    def step(self, causes, question, ours, parts=None, what=""):
+        """The causes of one step, none where the other server confirms our answer."""
+        answers = self.ask(question)
+        if ours is not None and answers[0] != ours:
+            raise Unexplained(f"our answer is not that of its steps: {what or question.operation}")
+        if answers[0] == answers[1]:
+            return []
+        difference = Difference(question, *answers, parts or {})
+        found = self.by_cause(causes, difference)
+        if found is None:
+            raise Unexplained(f"{what or question.operation}: {shown(question, answers)}"[:900])
+        return found
+
+    # Pipelines.
+
+    def pipeline(self, difference):
+        documents, operation = difference.question
+        steps = together(operation.spec["pipeline"])
+        if not difference.ours.ok:
+            for step in steps:
+                answer = self.ask(stages([], step))
+                if answer[0] == difference.ours:
+                    return self.refused(step, answer)
+            shorter = self.first_failing(difference)
+            if shorter is not None:
+                return shorter
+        found, prefix = [], []
+        for place, step in enumerate(steps):
+            prefix += step
+            last = place == len(steps) - 1
+            whole = Question(documents, aggregate(prefix))
+            ours = difference.ours if last else self.ask(whole)[0]
+            if difference.ours.ok and not ours.ok:
+                return found + self.unneeded(difference, steps, place, ours)
+            into = documents if place == 0 else before
+            alone = self.ask(stages(into, step))[0]
+            if ours.ok and not alone.ok:
+                return found + self.unneeded(difference, steps, place, alone)
+            found += self.stage(into, step, ours)
+            if not ours.ok:
+                if ours != difference.ours:
+                    raise Unexplained(f"our step answers {ours!r}, the whole does not")
+                break
+            before = ours.value
+        return found
+
+    def refused(self, step, answers):
+        """Our server refuses a stage that no document needs."""
+        if answers[1] == answers[0]:
+            return [EARLY]
+        [(name, spec)] = step[0].items()
+        if name == "$match":
+            return self.filter([{}], spec, answers[0])
+        for constant in constants(spec):
+            if all(answer == answers[0] for answer in self.ask(constant_alone(constant))):
+                return [CONSTANT]
+        difference = Difference(stages([], step), *answers, {"documents": [], "stages": step})
+        found = self.by_cause(STEPS, difference)
+        if found is None:
+            raise Unexplained(f"{step} refused with {answers[0]!r}, theirs {answers[1]!r}"[:600])
+        return found
+
+    def first_failing(self, difference):
+        """Documents go through a pipeline one by one: the first one that fails decides the error.
+
+        Asked of the documents up to that one only, both servers agree, or differ otherwise.
+        """
+        documents, operation = difference.question
+        few, many = 0, len(documents)
+        while few + 1 < many:
+            middle = (few + many) // 2
+            answer = self.ask(Question(documents[:middle], operation))[0]
+            few, many = (few, middle) if answer == difference.ours else (middle, many)
+        if many == len(documents) or not documents:
+            return None
+        question = Question(documents[:many], operation)
+        answers = self.ask(question)
+        if answers[0] != difference.ours:
+            return None
+        if answers[0] == answers[1]:
+            return [FIRST]
+        return self.pipeline(Difference(question, *answers))
+
+    def unneeded(self, difference, steps, place, failed):
+        """Our server does not compute a stage whose result no document needs.
+
+        Verified by moving a later stage before it, or by leaving it out where only a number of
+        documents is wanted: both servers agree on our answer.
+        """
+        documents = difference.question.documents
+        if difference.theirs != failed:
+            raise Unexplained(f"a step of ours fails with {failed!r}, theirs {difference.theirs!r}")
+        single = [stage for step in steps for stage in apart(step)]
+        for pipeline in orders(single):
+            answers = self.ask(Question(documents, aggregate(pipeline)))
+            if answers[0] == answers[1] == difference.ours:
+                return [UNNEEDED]
+        raise Unexplained(f"no order of the stages gives our answer on both: {steps}"[:600])
+
+    def stage(self, documents, step, ours):
+        """One stage, or two that belong together."""
+        question = stages(documents, step)
+        answers = self.ask(question)
+        if answers[0] != ours:
+            raise Unexplained(f"our stage gives {answers[0]!r}, in its pipeline {ours!r}"[:600])
+        if answers[1] == ours:
+            return []
+        difference = Difference(question, *answers, {"documents": documents, "stages": step})
+        found = self.by_cause(STEPS, difference)
+        if found is not None:
+            return found
+        if "$sort" in step[-1] and "$group" in step[0]:
+            return self.grouped(documents, step, ours)
+        [(name, spec)] = step[0].items()
+        if name == "$match" and len(step) == 1:
+            return self.filter(documents, spec, places(documents, ours))
+        if name in ("$set", "$project", "$replaceWith", "$group"):
+            return self.expressions(documents, step, ours)
+        raise Unexplained(f"{step}: ours {ours!r} theirs {answers[1]!r}"[:600])
+
+    def grouped(self, documents, step, ours):
+        """Groups, which come in any order, and then their sort."""
+        groups = self.ask(stages(documents, step[:1]))
+        if not groups[0].ok:
+            if groups[0] != ours:
+                raise Unexplained(f"{step}: our groups give {groups[0]!r}, with a sort {ours!r}")
+            return self.expressions(documents, step[:1], ours)
+        found = []
+        if canonical_set(groups[0]) != canonical_set(groups[1]):
+            found += self.expressions(documents, step[:1], groups[0])
+        order = step[1]["$sort"]
+        placed = [
+            {"_id": place, **{f"k{name}": value for name, value in group.items()}}
+            for place, group in enumerate(groups[0].value)
+        ]
+        renamed = {f"k{name}": way for name, way in order.items()}
+        question = Question(placed, find({}, renamed))
+        answers = self.ask(question)
+        if ours.ok != answers[0].ok:
+            raise Unexplained(f"{step}: sorted apart {answers[0]!r}")
+        return found + self.step(STEPS, question, None, {"sort": renamed})
+
+    # Expressions.
+
+    def expressions(self, documents, step, ours):
+        """A stage by the values of its expressions, which are put into fields."""
+        found = []
+        held = Held(documents)
+        failed = None
+
+        def put(expression):
+            nonlocal failed
+            if atom(expression):
+                return expression
+            found_here, values = self.expression(documents, expression)
+            found.extend(found_here)
+            if isinstance(values, Answer):
+                failed = failed or values
+                return expression
+            return held.put(values)
+
+        replaced = [roots(step[0], put), *step[1:]]
+        if failed is not None:
+            if failed != ours:
+                raise Unexplained(f"{step}: its expression gives {failed!r}, the stage {ours!r}")
+            return found
+        if "$set" in replaced[0]:
+            replaced.append({"$unset": "held"})
+        parts = {"documents": held.documents, "stages": replaced}
+        return found + self.step(STEPS, stages(held.documents, replaced), ours, parts)
+
+    def values(self, documents, expression):
+        """What an expression gives for each document, on our server; or its error."""
+        answer = self.ask(stages(documents, [{"$replaceWith": {"v": expression}}]))[0]
+        if not answer.ok:
+            return answer
+        return [document.get("v", MISSING) for document in answer.value]
+
+    def expression(self, documents, expression):
+        """The causes within an expression, and its values or its error on our server."""
+        values = self.values(documents, expression)
+        if isinstance(values, Answer):
+            return self.failing(documents, expression, values), values
+        found, operands = [], []
+
+        def put(operand):
+            if atom(operand):
+                operands.append(operand)
+                return operand
+            inner, each = self.expression(documents, operand)
+            found.extend(inner)
+            if isinstance(each, Answer):
+                # Not needed where it fails; whether that is so, the whole shows.
+                each = self.one_by_one(documents, operand)
+            operands.append(each)
+            return held.put(each)
+
+        held = Held([{} for _ in documents])
+        if isinstance(expression, str):
+            return self.path(documents, expression, values), values
+        node = within(expression, put)
+        question = stages(held.documents, [{"$replaceWith": {"v": node}}])
+        ours = Answer([{} if value is MISSING else {"v": value} for value in values])
+        parts = {"documents": held.documents, "node": node, "operands": operands, "values": values}
+        return found + self.step(NODES, question, ours, parts, f"{node}"), values
+
+    def path(self, documents, path, values):
+        """A path of its own."""
+        question = stages(documents, [{"$replaceWith": {"v": path}}])
+        answers = self.ask(question)
+        if answers[0] == answers[1]:
+            return []
+        rule = [rules.at_path(document, path[1:].split(".")) for document in documents]
+        if path.startswith("$$") or canonical_all(rule) != canonical_all(values):
+            raise Unexplained(f"the path {path} gives {values}, by the rule {rule}"[:600])
+        return ["paths through arrays in expressions give arrays"]
+
+    def one_by_one(self, documents, expression):
+        values = []
+        for document in documents:
+            answer = self.values([document], expression)
+            values.append(MISSING if isinstance(answer, Answer) else answer[0])
+        return values
+
+    def failing(self, documents, expression, error):
+        """Where in an expression our server fails: both must fail there, or a cause says why."""
+        for document in documents:
+            alone = self.values([document], expression)
+            if isinstance(alone, Answer):
+                break
+        else:
+            raise Unexplained(f"{expression} fails with all documents and with none alone")
+        if alone != error:
+            raise Unexplained(f"{expression} fails with {alone!r} alone, with all by {error!r}")
+        inner = []
+        within(expression, lambda operand: inner.append(operand) or operand)
+        held, found = Held([{}]), []
+        for operand in inner:
+            if not atom(operand):
+                values = self.values([document], operand)
+                if isinstance(values, Answer) and values == error:
+                    return self.failing([document], operand, error)
+
+        def put(operand):
+            if atom(operand):
+                return operand
+            values = self.values([document], operand)
+            if isinstance(values, Answer):
+                values = [MISSING]
+            else:
+                found.extend(self.expression([document], operand)[0])
+            return held.put(values)
+
+        node = within(expression, put)
+        question = stages(held.documents, [{"$replaceWith": {"v": node}}])
+        parts = {"documents": held.documents, "node": node, "operands": [], "values": None}
+        step = self.step(NODES, question, alone, parts, f"{node}")
+        return found + (step or [COMPOSED])
+
+    # Filters.
+
+    def filter(self, documents, filter, ours):
+        """A filter by its conditions; `ours` are the places of what is found, or an error."""
+        found = []
+        if isinstance(ours, Answer):
+            for path, condition in innermost(filter):
+                for these in ([{}], documents):
+                    answers = self.ask(matching(these, {path: condition}))
+                    if answers[0] == answers[1] == ours:
+                        return [EARLY]
+            for path, condition in leaves(filter):
+                if path == "$expr":
+                    for constant in constants(condition):
+                        if all(each == ours for each in self.ask(constant_alone(constant))):
+                            return [CONSTANT]
+                if self.ask(matching(documents, {path: condition}))[0] == ours:
+                    return self.leaf(documents, path, condition)[0]
+            raise Unexplained(f"{filter}: no condition alone gives {ours!r}")
+
+        def holds(path, condition):
+            causes, matched = self.leaf(documents, path, condition)
+            if matched is None:
+                return self.left_out(documents, path, condition, found)
+            found.extend(causes)
+            return matched
+
+        total = compose(filter, set(range(len(documents))), holds)
+        if total != set(ours):
+            raise Unexplained(f"{filter}: found {ours}, by its conditions {sorted(total)}"[:600])
+        return found
+
+    def left_out(self, documents, path, condition, found):
+        """What a condition finds that fails for documents that other conditions leave out."""
+        good = [
+            place
+            for place, document in enumerate(documents)
+            if self.ask(matching([document], {path: condition}))[0].ok
+        ]
+        causes, matched = self.leaf([documents[place] for place in good], path, condition)
+        found.extend([*causes, LEFT_OUT])
+        return {good[place] for place in matched}
+
+    def leaf(self, documents, path, condition):
+        """The causes of one condition, and the places that our server finds by it."""
+        question = matching(documents, {path: condition})
+        answers = self.ask(question)
+        matched = {document["_id"] for document in answers[0].value} if answers[0].ok else None
+        if answers[0] == answers[1]:
+            return [], matched
+        parts = {"documents": documents, "path": path, "condition": condition}
+        difference = Difference(question, *answers, parts or {})
+        found = self.by_cause(LEAVES, difference)
+        if found is None and path == "$expr":
+            found, values = self.expression(documents, condition)
+            if not isinstance(values, Answer):
+                held = Held([{} for _ in documents])
+                name = held.put(values)
+                again = self.ask(matching(held.documents, {"$expr": name}))
+                if not answers[0] == again[0] == again[1]:
+                    raise Unexplained(f"$expr of {values}: {again}"[:600])
+            elif values != answers[0]:
+                raise Unexplained(f"$expr {condition}: {values!r}")
+        if found is None:
+            shown = differing(documents, answers)
+            raise Unexplained(f"filter {path!r}: {condition!r}: {shown}"[:900])
+        return found, matched
+
+    # Finds.
+
+    def find(self, difference):
+        documents, operation = difference.question
+        filter, sort, projection = (operation.spec[part] for part in ("filter", "sort", "projection"))
+        ours = difference.ours
+        matched = self.ask(matching(documents, filter))
+        if not matched[0].ok:
+            if matched[0] != ours:
+                raise Unexplained(f"find fails with {ours!r}, its filter with {matched[0]!r}")
+            return self.filter(documents, filter, ours)
+        place = [document["_id"] for document in matched[0].value]
+        found = [] if matched[0] == matched[1] else self.filter(documents, filter, place)
+        chosen = [documents[each] for each in place]
+        sorted_ones = Question(chosen, find({}, sort))
+        answers = self.ask(sorted_ones)
+        if not answers[0].ok:
+            return found + self.step(STEPS, sorted_ones, ours, {"sort": sort})
+        found += self.step(STEPS, sorted_ones, None, {"sort": sort})
+        projected = Question(chosen, find({}, {"_id": 1}, projection))
+        answers_projected = self.ask(projected)
+        if answers_projected[0].ok:
+            by_id = {document["_id"]: document for document in answers_projected[0].value}
+            whole = Answer([by_id[document["_id"]] for document in answers[0].value])
+            if whole != ours:
+                raise Unexplained(f"our answer is not that of its steps: {whole!r}"[:600])
+        return found + self.step(STEPS, projected, None, {"projection": projection})
+
+    # Updates.
+
+    def update(self, difference):
+        documents, operation = difference.question
+        filter, change = operation.spec["filter"], operation.spec["update"]
+        ours = difference.ours
+        for condition in change.get("$pull", {}).values():
+            if not ours.ok and is_operators(condition):
+                alone = self.ask(matching([{}], {"e": condition}))
+                if alone[0] == alone[1] == ours:
+                    return [EARLY]
+        matched = self.ask(matching(documents, filter))
+        if not matched[0].ok:
+            if matched[0] != ours:
+                raise Unexplained(f"update fails with {ours!r}, its filter with {matched[0]!r}")
+            return self.filter(documents, filter, ours)
+        place = [document["_id"] for document in matched[0].value]
+        found = [] if matched[0] == matched[1] else self.filter(documents, filter, place)
+        one = {"_id": place[0]} if place else {"_id": -1}
+        question = Question(documents, update(one, change))
+        parts = {"document": documents[place[0]] if place else None, "update": change}
+        return found + self.step(STEPS, question, ours, parts)
+
+
+# Taking apart.
+
+
+def together(pipeline):
+    """The stages, those in one list whose order or use is of the stage before."""
+    steps = [pipeline[:1]]
+    for place, stage in enumerate(pipeline[1:]):
+        if "$group" in pipeline[place] and "$count" not in stage:
+            steps[-1].append(stage)
+        else:
+            steps.append([stage])
+    return steps
+
+
+def apart(step):
+    """The stages of a step, with a stage for each condition of a filter."""
+    for stage in step:
+        match = stage.get("$match")
+        if match:
+            yield from ({"$match": {path: condition}} for path, condition in match.items())
+        else:
+            yield stage
+
+
+def orders(pipeline):
+    """Pipelines that give the same by the rules of MongoDB's optimizer."""
+    for place, stage in enumerate(pipeline):
+        for before in range(place):
+            if all(movable(stage, over) for over in pipeline[before:place]):
+                yield [*pipeline[:before], stage, *pipeline[before:place], *pipeline[place + 1 :]]
+        if counts(pipeline[place + 1 :]) and next(iter(stage)) in ONE_TO_ONE:
+            yield pipeline[:place] + pipeline[place + 1 :]
+
+
+# Stages that give one document for each, in the same order.
+ONE_TO_ONE = ("$set", "$project", "$unset", "$replaceWith")
+
+
+def movable(stage, over):
+    """Whether a stage may be moved before another one."""
+    [(name, spec)], [(other, changed)] = stage.items(), over.items()
+    if name in ("$limit", "$skip"):
+        return other in ONE_TO_ONE
+    if name != "$match" or other not in ("$match", "$set", "$unset", "$unwind", "$sort"):
+        return False
+    if other in ("$match", "$sort"):
+        return True
+    written = changed["path"][1:] if other == "$unwind" else changed
+    names = [written] if isinstance(written, str) else list(written)
+    first = {name.split(".")[0] for name in names}
+    return not any(path.startswith("$") or path.split(".")[0] in first for path in spec)
+
+
+def counts(rest):
+    """Whether these stages want nothing of documents but their number."""
+    skipping = [stage for stage in rest if next(iter(stage)) not in (*ONE_TO_ONE, "$skip", "$limit")]
+    return bool(skipping) and next(iter(skipping[0])) == "$count"
+
+
+def atom(expression):
+    """Whether an expression is a constant, a variable, or a field that holds an operand."""
+    if isinstance(expression, str):
+        return not expression.startswith("$") or expression.startswith(("$$", "$held."))
+    if isinstance(expression, dict):
+        return "$literal" in expression
+    return not isinstance(expression, list)
+
+
+class Held:
+    """Documents to which values are added, in fields of their own."""
+
+    def __init__(self, documents):
+        self.documents = [dict(document) for document in documents]
+        self.names = 0
+
+    def put(self, values):
+        """The path of a new field with a value for each document."""
+        name, self.names = f"h{self.names}", self.names + 1
+        for document, value in zip(self.documents, values):
+            if value is not MISSING:
+                document["held"] = {**document.get("held", {}), name: value}
+        return f"$held.{name}"
+
+
+def roots(stage, put):
+    """A stage with its expressions replaced."""
+    [(name, spec)] = stage.items()
+    if name == "$replaceWith":
+        return {name: {field: put(value) for field, value in spec.items()}}
+    if name == "$group":
+        changed = {"_id": put(spec["_id"])}
+        for field, accumulator in spec.items():
+            if field != "_id":
+                [(operator, operand)] = accumulator.items()
+                changed[field] = {operator: put(operand)}
+        return {name: changed}
+    return {name: {field: put(value) for field, value in spec.items()}}
+
+
+def within(expression, put):
+    """An operator with its operands replaced."""
+    [(name, operand)] = expression.items()
+    if name == "$filter":
+        [(compare, (this, value))] = operand["cond"].items()
+        return {name: {"input": put(operand["input"]), "cond": {compare: [this, put(value)]}}}
+    if name == "$map":
+        inner = {field: put(value) for field, value in operand["in"].items()}
+        return {name: {"input": put(operand["input"]), "in": inner}}
+    if name == "$switch":
+        branches = [
+            {"case": put(branch["case"]), "then": put(branch["then"])}
+            for branch in operand["branches"]
+        ]
+        return {name: {"branches": branches, "default": put(operand["default"])}}
+    if name == "$in":
+        value, members = operand
+        return {name: [put(value), [put(member) for member in members]]}
+    if name == "$mergeObjects":
+        value, other = operand
+        return {name: [put(value), {field: put(inner) for field, inner in other.items()}]}
+    if isinstance(operand, list):
+        return {name: [put(each) for each in operand]}
+    return {name: put(operand)}
+
+
+def leaves(filter):
+    """The conditions of a filter, each on one path with one operator."""
+    for path, condition in filter.items():
+        if path in ("$and", "$or", "$nor"):
+            for member in condition:
+                yield from leaves(member)
+        else:
+            yield from ((path, one) for one in conditions(path, condition))
+
+
+def innermost(filter):
+    """The conditions of a filter and those within them, each on its own."""
+    for path, condition in leaves(filter):
+        yield path, condition
+        inner = condition if isinstance(condition, dict) else {}
+        if isinstance(inner.get("$not"), dict):
+            yield from innermost({path: inner["$not"]})
+        match = inner.get("$elemMatch")
+        if isinstance(match, dict):
+            yield from innermost({path: match} if is_operators(match) and not any(
+                name in match for name in ("$and", "$or", "$nor")) else match)
+
+
+def constants(expression):
+    """The operators without a path or a variable in them, the innermost first."""
+    if isinstance(expression, dict):
+        if "$literal" in expression:
+            return
+        for inner in expression.values():
+            yield from constants(inner)
+        if all(name.startswith("$") for name in expression) and not has_path(expression):
+            yield expression
+    elif isinstance(expression, list):
+        for inner in expression:
+            yield from constants(inner)
+
+
+def has_path(expression):
+    if isinstance(expression, dict):
+        return "$literal" not in expression and any(map(has_path, expression.values()))
+    if isinstance(expression, list):
+        return any(map(has_path, expression))
+    return isinstance(expression, str) and expression.startswith("$")
+
+
+def constant_alone(expression):
+    return stages([{}], [{"$replaceWith": {"v": expression}}])
+
+
+def conditions(path, condition):
+    if path == "$expr" or not is_operators(condition) or "$regex" in condition:
+        return [condition]
+    return [{name: operand} for name, operand in condition.items()]
+
+
+def is_operators(condition):
+    return isinstance(condition, dict) and bool(condition) and next(iter(condition)).startswith("$")
+
+
+def compose(filter, everything, holds):
+    """What a filter finds, from what its conditions find."""
+    total = set(everything)
+    for path, condition in filter.items():
+        if path in ("$and", "$or", "$nor"):
+            each = [compose(member, everything, holds) for member in condition]
+            if path == "$and":
+                total &= set.intersection(*each)
+            elif path == "$or":
+                total &= set.union(*each)
+            else:
+                total -= set.union(*each)
+        else:
+            for one in conditions(path, condition):
+                total &= holds(path, one)
+    return total
+
+
+def places(documents, answer):
+    """The places of the documents that a stage has let through in their order."""
+    if not answer.ok:
+        return answer
+    found, place = [], 0
+    texts = [canonical(document) for document in documents]
+    for document in answer.value:
+        wanted = canonical(document)
+        while place < len(texts) and texts[place] != wanted:
+            place += 1
+        if place == len(texts):
+            raise Unexplained("a filter gives what was not put in")
+        found.append(place)
+        place += 1
+    return found
+
+
+def canonical_set(answer):
+    """An answer whose order does not count."""
+    return sorted(map(repr, map(canonical, answer.value))) if answer.ok else repr(answer)
+
+
+def canonical_all(values):
+    return [value if value is MISSING else canonical(value) for value in values]
+
+
+def shown(question, answers):
+    """Both answers; of lists, one for each document, those that differ first."""
+    ours, theirs = answers
+    if not (ours.ok and theirs.ok) or len(ours.value) != len(theirs.value):
+        return f"ours {ours!r:.300} theirs {theirs!r:.300}"
+    for place, (one, other) in enumerate(zip(ours.value, theirs.value)):
+        if canonical(one) != canonical(other):
+            same = len(question.documents) == len(ours.value)
+            document = question.documents[place] if same else ""
+            return f"{document} ours {one!r:.300} theirs {other!r:.300}"
+    return ""
+
+
+def differing(documents, answers):
+    """Both answers to a condition, and the first documents that only one of them holds."""
+    if not (answers[0].ok and answers[1].ok):
+        return f"ours {answers[0]!r} theirs {answers[1]!r}"
+    ours, theirs = ({document["_id"] for document in answer.value} for answer in answers)
+    only = [("ours", ours - theirs), ("theirs", theirs - ours)]
+    return "; ".join(f"only {who}: {documents[each]}" for who, of in only for each in sorted(of)[:2])
