@@ -5,7 +5,7 @@ step on which both servers agree. `docs/compatibility.md` has MongoDB's rule for
 """
 
 import rules
-from kinds import Alike, Rebuilt, Refused
+from kinds import Cause, Rebuilt, Refused
 from questions import Question, canonical, find, matching, stages, update
 
 PATHS = "paths through arrays in expressions give arrays"
@@ -76,7 +76,9 @@ def set_by_elements(difference):
     """`$set` of a path, from the values that it sets."""
     parts = difference.parts
     step = (parts or {}).get("stages", [{}])[0]
-    if "$set" not in step or len(parts["stages"]) > 1 or not parts["documents"]:
+    if "$set" not in step or not parts["documents"]:
+        return None
+    if parts["stages"][1:] not in ([], [{"$unset": "held"}]):
         return None
     [(path, value)] = step["$set"].items()
     if "." not in path:
@@ -85,9 +87,11 @@ def set_by_elements(difference):
 
     def rebuild(found):
         values = [each.get("v", rules.MISSING) for each in found]
+        documents = parts["documents"]
+        if parts["stages"][1:]:
+            documents = [rules.without_path(document, ["held"]) for document in documents]
         return [
-            rules.with_path(document, names, value)
-            for document, value in zip(parts["documents"], values)
+            rules.with_path(document, names, value) for document, value in zip(documents, values)
         ]
 
     documents, value = held(parts["documents"], value) or (parts["documents"], value)
@@ -212,53 +216,79 @@ def wrong_before_one(difference):
     yield ask_node(difference.parts["documents"], {name: [operands[0], 1]})
 
 
-def replaced(difference, operands, instead):
-    """The documents, in which operands that are missing hold another value."""
+def spread(difference, operands, change):
+    """Documents with the values of operands, after a change of them, and the paths to these."""
     documents = []
     for document in difference.parts["documents"]:
-        values = [value_of(operand, document) for operand in operands]
-        holder = dict(document.get("held", {}))
-        for operand, value in zip(operands, values):
-            if value is rules.MISSING:
-                holder[operand.rpartition(".")[2]] = instead(values)
-        documents.append({"held": holder})
-    return documents
+        values = change([value_of(operand, document) for operand in operands])
+        held = {f"v{at}": each for at, each in enumerate(values) if each is not rules.MISSING}
+        documents.append({"held": held})
+    return documents, [f"$held.v{at}" for at, _ in enumerate(operands)]
 
 
-def missing_of_comparison(difference):
-    """What is missing sorts after the least key and before null: the least key is put there.
+KEYS = ("MinKey", "MaxKey")
 
-    Where the other operand is the least key itself, null is.
+
+def comparable(values):
+    """Two values in the same order as before, of which none is missing and not both are one key.
+
+    What is missing comes after the least key and before null.
     """
-    node, operands = difference.parts["node"], node_of(difference, "$cmp", "$eq", "$lt")
-    if node_of(difference, "$filter"):
-        filter = node_of(difference, "$filter")
-        [bound] = [each for each in filter["cond"]["$gt"] if each != "$$this"]
-        operands = [bound]
+    from bson import MinKey
+
+    one, other = values
+    missing = [value is rules.MISSING for value in values]
+    if all(missing) or kind_of(one) == kind_of(other) and kind_of(one) in KEYS:
+        return [0, 0]
+    if any(missing):
+        least = "MinKey" in map(kind_of, values)
+        return [(None if least else MinKey()) if value is rules.MISSING else value for value in values]
+    return values
+
+
+def comparison_by_order(difference):
+    """A comparison with what is missing, or of a key with itself."""
+    operands = node_of(difference, "$cmp", "$eq", "$lt")
     if operands is None:
         return None
-    documents = difference.parts["documents"]
-    if not any(value_of(each, document) is rules.MISSING for each in operands for document in documents):
+    documents, paths = spread(difference, operands, comparable)
+    return ask_node(documents, {next(iter(difference.parts["node"])): paths}), lambda found: found
+
+
+def filter_by_order(difference):
+    """`$filter` by what is missing: by the least key, the only one that is not greater than both."""
+    operands = node_of(difference, "$filter")
+    if operands is None:
         return None
     from bson import MinKey
 
-    def instead(values):
-        return None if any(kind_of(value) == "MinKey" for value in values) else MinKey()
+    [bound] = [each for each in operands["cond"]["$gt"] if each != "$$this"]
 
-    return ask_node(replaced(difference, operands, instead), node), lambda found: found
+    def least(values):
+        return [values[0], MinKey() if values[1] is rules.MISSING else values[1]]
+
+    documents, paths = spread(difference, [operands["input"], bound], least)
+    node = {"$filter": {"input": paths[0], "cond": {"$gt": ["$$this", paths[1]]}}}
+    return ask_node(documents, node), lambda found: found
 
 
-def missing_of_in(difference):
-    """What is missing equals no member: a text that no member is is put there."""
+def in_by_equality(difference):
+    """`$in` as a comparison with each member.
+
+    A value that is missing equals none, a member that is missing is null, a key equals itself.
+    """
     operands = node_of(difference, "$in")
     if operands is None:
         return None
-    documents = difference.parts["documents"]
-    value = operands[0]
-    if not any(value_of(value, document) is rules.MISSING for document in documents):
-        return None
-    changed = replaced(difference, [value], lambda values: "no member")
-    return ask_node(changed, difference.parts["node"]), lambda found: found
+
+    def change(values):
+        values = ["no member" if values[0] is rules.MISSING else values[0], *values[1:]]
+        values = [None if value is rules.MISSING else value for value in values]
+        return [f"key {kind_of(value)}" if kind_of(value) in KEYS else value for value in values]
+
+    documents, paths = spread(difference, [operands[0], *operands[1]], change)
+    either = {"$or": [{"$eq": [paths[0], member]} for member in paths[1:]]}
+    return ask_node(documents, either), lambda found: found
 
 
 # Groups.
@@ -278,7 +308,7 @@ def pushed(difference, accumulator):
     return name, stages(difference.parts["documents"], [{"$group": changed}])
 
 
-class Sums(Rebuilt):
+class Sums(Cause):
     """Both answers are the same but for sums, and ours are those of the values, added exactly."""
 
     def applies(self, difference):
@@ -345,66 +375,49 @@ def set_of_values(difference):
 # Conditions of filters.
 
 
-def empty_on_path(document, parts):
-    """Whether a number of a path meets an array without elements."""
-    value = document
-    for place, name in enumerate(parts):
-        if isinstance(value, list):
-            return name.isdigit() and not value
-        if not isinstance(value, dict) or name not in value:
-            return False
-        value = value[name]
-    return False
+def leaf_on_nothing(difference):
+    """The documents in which a path comes to nothing, in two questions.
 
-
-def leaf_on_empty(difference):
-    """A number in a path, of an array without elements: as a name, of which nothing is found."""
+    One has the other documents as they are, the other one an empty array for each of these, of
+    which a name behind it finds nothing either.
+    """
     parts = difference.parts
     names = parts["path"].split(".")
-    empty = [
+    nothing = {
         place
         for place, document in enumerate(parts["documents"])
-        if empty_on_path(document, names)
-    ]
-    if not empty:
+        if not rules.yields(document, names)
+    }
+    if not nothing:
         return None
-    # The documents in question become ones whose empty array has a name behind it.
-    number = next(place for place, name in enumerate(names) if name.isdigit())
-    named = ".".join(["empty", *("x" for _ in names[number:])])
-    plain = [
-        {} if place in empty else document for place, document in enumerate(parts["documents"])
-    ]
-    held = [
-        {"empty": []} if place in empty else {} for place, _ in enumerate(parts["documents"])
-    ]
-    return (plain, held, empty, named)
+    everything = list(enumerate(parts["documents"]))
+    plain = [{} if place in nothing else document for place, document in everything]
+    empty = [{"empty": []} if place in nothing else {} for place, _ in everything]
+    rest = set(range(len(plain))) - nothing
+    return nothing, ((plain, parts["path"], rest), (empty, "empty.x", nothing))
 
 
-class OnEmpty(Rebuilt):
-    """A condition is asked twice: of the documents without such arrays, and of such arrays."""
+def found_places(answer):
+    return {document["_id"] for document in answer.value}
+
+
+class OnNothing(Cause):
+    """A condition is asked twice, as `leaf_on_nothing` says; the differences are of its documents."""
 
     def applies(self, difference):
-        made = leaf_on_empty(difference)
+        made = leaf_on_nothing(difference)
         if made is None or not (difference.ours.ok and difference.theirs.ok):
             return False
-        ours, theirs = (
-            {document["_id"] for document in answer.value}
-            for answer in (difference.ours, difference.theirs)
-        )
-        return (ours ^ theirs) <= set(made[2])
+        return found_places(difference.ours) ^ found_places(difference.theirs) <= made[0]
 
     def verify(self, difference, judge):
-        plain, held, empty, named = leaf_on_empty(difference)
-        parts, found = difference.parts, set()
-        for documents, path, places in (
-            (plain, parts["path"], set(range(len(plain))) - set(empty)),
-            (held, named, set(empty)),
-        ):
-            ours, theirs = judge.ask(matching(documents, {path: parts["condition"]}))
+        found = set()
+        for documents, path, places in leaf_on_nothing(difference)[1]:
+            ours, theirs = judge.ask(matching(documents, {path: difference.parts["condition"]}))
             if ours != theirs or not ours.ok:
                 return None
-            found |= {document["_id"] for document in ours.value} & places
-        return [] if found == {document["_id"] for document in difference.ours.value} else None
+            found |= found_places(ours) & places
+        return [] if found == found_places(difference.ours) else None
 
 
 WHOLE = ("$mod", "$regex", "$bitsAllSet", "$bitsAnyClear")
@@ -432,17 +445,93 @@ def array_taken_whole(difference):
     return (matching(changed, {parts["path"]: condition}), lambda value: value) if found else None
 
 
-def logical_in_element(difference):
-    """`$elemMatch` with a logical operator only, which a condition that always holds goes before."""
+def elements_as_documents(difference):
+    """`$elemMatch` of arrays in arrays, as the documents they are in BSON.
+
+    A condition that always holds goes before a logical operator, which the other server does not
+    take as the first one.
+    """
     condition = difference.parts["condition"]
     inner = condition.get("$elemMatch") if isinstance(condition, dict) else None
-    if not inner or next(iter(inner)) not in ("$and", "$or", "$nor") or difference.theirs.ok:
+    if not inner:
         return None
-    if "unknown operator" not in difference.theirs.text:
+    first = next(iter(inner))
+    if first.startswith("$") and first not in ("$and", "$or", "$nor"):
         return None
-    changed = {"$elemMatch": {"no such field": {"$exists": False}, **inner}}
-    documents = difference.parts["documents"]
-    return matching(documents, {difference.parts["path"]: changed}), lambda found: found
+    names = difference.parts["path"].split(".")
+    changed = [elements_changed(document, names) for document in difference.parts["documents"]]
+    again = {"$elemMatch": {"no such field": {"$exists": False}, **inner}}
+    return matching(changed, {difference.parts["path"]: again}), lambda found: found
+
+
+def elements_changed(value, names):
+    """The value with the arrays in arrays at a path, or on it, as documents."""
+    if isinstance(value, list):
+        if not names:
+            return [rules.as_document(each) if isinstance(each, list) else each for each in value]
+        if names[0].isdigit():
+            return [
+                elements_changed(each, names if isinstance(each, dict) else names[1:])
+                if isinstance(each, dict) or str(place) == names[0]
+                else each
+                for place, each in enumerate(value)
+            ]
+        return [elements_changed(each, names) if isinstance(each, dict) else each for each in value]
+    if not isinstance(value, dict) or not names or names[0] not in value:
+        return value
+    return {**value, names[0]: elements_changed(value[names[0]], names[1:])}
+
+
+# Updates.
+
+
+def zero_is_set(difference):
+    """`$inc` by a negative zero of what is missing, as `$set` of it."""
+    parts = difference.parts or {}
+    change = parts.get("update", {}).get("$inc")
+    if not change or parts["document"] is None:
+        return None
+    zeros = {
+        path: value
+        for path, value in change.items()
+        if repr(value) == "-0.0"
+        and rules.at_path(parts["document"], path.split(".")) is rules.MISSING
+        and not rules.through_array(parts["document"], path.split("."))
+    }
+    if not zeros:
+        return None
+    changed = {name: spec for name, spec in parts["update"].items() if name != "$inc"}
+    rest = {path: value for path, value in change.items() if path not in zeros}
+    if rest:
+        changed["$inc"] = rest
+    changed["$set"] = {**changed.get("$set", {}), **zeros}
+    operation = difference.question.operation
+    question = Question(difference.question.documents, update(operation.spec["filter"], changed))
+    return question, lambda found: found
+
+
+class FirstOperator(Cause):
+    """Several operators fail: that of the least path decides the error, which it has alone."""
+
+    def applies(self, difference):
+        change = (difference.parts or {}).get("update")
+        return change is not None and not difference.ours.ok and not difference.theirs.ok
+
+    def verify(self, difference, judge):
+        change = difference.parts["update"]
+        filter = difference.question.operation.spec["filter"]
+        each = [(path, name) for name, spec in change.items() for path in spec]
+        failed = []
+        for path, name in sorted(each):
+            alone = update(filter, {name: {path: change[name][path]}})
+            ours, theirs = judge.ask(Question(difference.question.documents, alone))
+            if ours != theirs:
+                return None
+            if not ours.ok:
+                failed.append(ours)
+        if len(failed) < 2 or failed[0] != difference.ours:
+            return None
+        return [] if any(error == difference.theirs for error in failed) else None
 
 
 WHOLES = []
@@ -450,15 +539,17 @@ STEPS = [
     Rebuilt(PATHS, stage_by_paths),
     Rebuilt(ELEMENTS, set_by_elements),
     Rebuilt(ELEMENTS, unset_by_elements),
-    Sums("sums are exact, and decimals keep their digits", None),
+    Rebuilt("a negative zero keeps its sign", zero_is_set),
+    FirstOperator("of several operators that fail the first one decides the error"),
+    Sums("sums are exact, and decimals keep their digits"),
     Rebuilt("equal members of a set are one, and what is missing is none", set_of_values),
     Refused(PARALLEL, 2, "parallel arrays", sort_is_parallel, sort_by_each),
 ]
 LEAVES = [
     Rebuilt(PATHS, leaf_by_paths),
-    OnEmpty("a number in a path finds nothing in an empty array", None),
+    OnNothing("elements that are no documents have no fields, not even missing ones"),
     Rebuilt("a number in a path takes an array whole", array_taken_whole),
-    Rebuilt("`$elemMatch` takes logical operators", logical_in_element),
+    Rebuilt("`$elemMatch` takes logical operators, and arrays as documents", elements_as_documents),
 ]
 NODES = [
     Refused("an input that is no array has an error of its own", None, "must be an array not",
@@ -467,6 +558,7 @@ NODES = [
             merges_no_document, merge_a_document),
     Refused("a wrong type is refused before what is missing makes null", 14, "only supports",
             wrong_before_null, wrong_before_one),
-    Rebuilt("what is missing sorts between the least key and null", missing_of_comparison),
-    Rebuilt("what is missing is not null for `$in`", missing_of_in),
+    Rebuilt("what is missing sorts between the least key and null", comparison_by_order),
+    Rebuilt("what is missing sorts between the least key and null", filter_by_order),
+    Rebuilt("`$in` compares as `$eq` does, and what is missing is not null", in_by_equality),
 ]

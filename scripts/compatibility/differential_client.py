@@ -25,10 +25,10 @@ DOCUMENTS, OPERATIONS = 40, 250
 class Server:
     """A collection, and another one for what is asked again."""
 
-    def __init__(self, uri):
+    def __init__(self, uri, name):
         options = bson.CodecOptions(tz_aware=True)
         self.client = pymongo.MongoClient(uri)
-        database = self.client.get_database("differential", options)
+        database = self.client.get_database(name, options)
         self.first, self.second = database.c, database.again
         self.loaded = None
 
@@ -142,7 +142,9 @@ def main():
     parser.add_argument("--cases", type=int, default=20000)
     parser.add_argument("--seed", type=int, default=1)
     asked = parser.parse_args()
-    servers = [Server(uri) for uri in (asked.ours, asked.theirs)]
+    # Several runs at once do not meet.
+    name = f"differential{asked.seed}"
+    servers = [Server(uri, name) for uri in (asked.ours, asked.theirs)]
     counts, left, seed = {}, asked.cases, asked.seed
     while 0 < left:
         Round(servers, seed, counts).operations(min(left, OPERATIONS))

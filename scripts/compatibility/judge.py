@@ -93,7 +93,7 @@ class Judge:
                 answer = self.ask(stages([], step))
                 if answer[0] == difference.ours:
                     return self.refused(step, answer)
-            shorter = self.first_failing(difference)
+            shorter = self.first_failing(difference, self.pipeline)
             if shorter is not None:
                 return shorter
         found, prefix = [], []
@@ -132,8 +132,8 @@ class Judge:
             raise Unexplained(f"{step} refused with {answers[0]!r}, theirs {answers[1]!r}"[:600])
         return found
 
-    def first_failing(self, difference):
-        """Documents go through a pipeline one by one: the first one that fails decides the error.
+    def first_failing(self, difference, judge):
+        """Documents go through an operation one by one: the first one that fails decides the error.
 
         Asked of the documents up to that one only, both servers agree, or differ otherwise.
         """
@@ -151,7 +151,7 @@ class Judge:
             return None
         if answers[0] == answers[1]:
             return [FIRST]
-        return self.pipeline(Difference(question, *answers))
+        return judge(Difference(question, *answers))
 
     def unneeded(self, difference, steps, place, failed):
         """Our server does not compute a stage whose result no document needs.
@@ -160,7 +160,7 @@ class Judge:
         documents is wanted: both servers agree on our answer.
         """
         documents = difference.question.documents
-        if difference.theirs != failed:
+        if difference.theirs.ok:
             raise Unexplained(f"a step of ours fails with {failed!r}, theirs {difference.theirs!r}")
         single = [stage for step in steps for stage in apart(step)]
         for pipeline in orders(single):
@@ -403,6 +403,10 @@ class Judge:
         documents, operation = difference.question
         filter, sort, projection = (operation.spec[part] for part in ("filter", "sort", "projection"))
         ours = difference.ours
+        if not ours.ok:
+            shorter = self.first_failing(difference, self.find)
+            if shorter is not None:
+                return shorter
         matched = self.ask(matching(documents, filter))
         if not matched[0].ok:
             if matched[0] != ours:
@@ -479,8 +483,11 @@ def orders(pipeline):
         for before in range(place):
             if all(movable(stage, over) for over in pipeline[before:place]):
                 yield [*pipeline[:before], stage, *pipeline[before:place], *pipeline[place + 1 :]]
-        if counts(pipeline[place + 1 :]) and next(iter(stage)) in ONE_TO_ONE:
-            yield pipeline[:place] + pipeline[place + 1 :]
+        rest = pipeline[place + 1 :]
+        if counts(rest) and next(iter(stage)) in ONE_TO_ONE:
+            yield pipeline[:place] + rest
+        for changed in without_computed(stage, rest):
+            yield [*pipeline[:place], *changed, *rest]
 
 
 # Stages that give one document for each, in the same order.
@@ -500,6 +507,41 @@ def movable(stage, over):
     names = [written] if isinstance(written, str) else list(written)
     first = {name.split(".")[0] for name in names}
     return not any(path.startswith("$") or path.split(".")[0] in first for path in spec)
+
+
+def without_computed(stage, rest):
+    """The stage without a field that is computed and that no stage behind it reads."""
+    [(name, spec)] = stage.items()
+    field = {"$set": None, "$project": "x", "$replaceWith": "v"}.get(name, "")
+    if field == "":
+        return
+    field = field or next(iter(spec)).split(".")[0]
+    hidden = False
+    for later in rest:
+        [(other, inner)] = later.items()
+        hidden = other in ("$count", "$group", "$project", "$replaceWith")
+        if reads(inner, field) or other in ("$match", "$sort") and any(
+            path.split(".")[0] == field for path in inner
+        ):
+            return
+        if hidden:
+            break
+    if hidden and name == "$set":
+        yield []
+    elif hidden:
+        kept = {path: value for path, value in spec.items() if path != field}
+        yield [{name: kept}]
+
+
+def reads(expression, field):
+    """Whether an expression has a path that begins with a field."""
+    if isinstance(expression, dict):
+        if "$literal" in expression:
+            return False
+        return any(reads(inner, field) for inner in expression.values())
+    if isinstance(expression, list):
+        return any(reads(inner, field) for inner in expression)
+    return isinstance(expression, str) and expression.lstrip("$").split(".")[0] == field
 
 
 def counts(rest):

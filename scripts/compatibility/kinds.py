@@ -12,6 +12,14 @@ class Cause:
     def __init__(self, name):
         self.name = name
 
+    def applies(self, difference):
+        """Whether both answers, and what was asked, are as this cause makes them."""
+        raise NotImplementedError
+
+    def verify(self, difference, judge):
+        """Asks the reduced step."""
+        raise NotImplementedError
+
 
 class Rebuilt(Cause):
     """Our answer follows from what both servers answer to a reduced step.
@@ -52,33 +60,6 @@ class Refused(Cause):
     def applies(self, difference):
         ours = difference.ours
         if ours.ok or self.code not in (None, ours.code) or self.text not in ours.text:
-            return False
-        return bool(self.right(difference))
-
-    def verify(self, difference, judge):
-        for question in self.reduce(difference):
-            ours, theirs = judge.ask(question)
-            if ours != theirs:
-                return None
-        return []
-
-
-class Alike(Cause):
-    """Both answers are the same but for what `normal` takes out of them.
-
-    `right(difference)` tells whether ours is right in what was taken out, by MongoDB's rule, and
-    both servers agree on each of the questions `reduce(difference)`, which lack the trigger.
-    """
-
-    def __init__(self, name, normal, right, reduce):
-        super().__init__(name)
-        self.normal, self.right, self.reduce = normal, right, reduce
-
-    def applies(self, difference):
-        ours, theirs = difference.ours, difference.theirs
-        if not (ours.ok and theirs.ok):
-            return False
-        if Answer(self.normal(ours.value)) != Answer(self.normal(theirs.value)):
             return False
         return bool(self.right(difference))
 

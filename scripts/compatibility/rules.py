@@ -119,6 +119,38 @@ def parallel(document, paths):
     return False
 
 
+def yields(document, parts):
+    """Whether the path of a condition comes to anything in a document, a missing field included.
+
+    Elements of arrays on the path that are no documents have no fields, not even missing ones.
+    """
+    value = document
+    for place, name in enumerate(parts):
+        if isinstance(value, list):
+            return any(yields_in(index, element, parts[place:]) for index, element in enumerate(value))
+        if not isinstance(value, dict) or name not in value:
+            return True
+        value = value[name]
+    return True
+
+
+def yields_in(index, element, parts):
+    if isinstance(element, dict):
+        return yields(element, parts)
+    if str(index) != parts[0]:
+        return False
+    if len(parts) == 1:
+        return True
+    if isinstance(element, list):
+        return yields(as_document(element), parts[1:])
+    return False
+
+
+def as_document(array):
+    """An array as the document that it is in BSON."""
+    return {str(place): element for place, element in enumerate(array)}
+
+
 # Numbers.
 
 
