@@ -242,7 +242,8 @@ def comparable(values):
         return [0, 0]
     if any(missing):
         least = "MinKey" in map(kind_of, values)
-        return [(None if least else MinKey()) if value is rules.MISSING else value for value in values]
+        below = None if least else MinKey()
+        return [below if value is rules.MISSING else value for value in values]
     return values
 
 
@@ -256,7 +257,7 @@ def comparison_by_order(difference):
 
 
 def filter_by_order(difference):
-    """`$filter` by what is missing: by the least key, the only one that is not greater than both."""
+    """`$filter` by what is missing: by the least key, which all others are greater than, too."""
     operands = node_of(difference, "$filter")
     if operands is None:
         return None
@@ -355,7 +356,9 @@ class Sums(Cause):
 
 def list_of(answer):
     """Groups by what they are grouped by; none of an error."""
-    return {repr(canonical(group.get("_id"))): group for group in answer.value} if answer.ok else None
+    if not answer.ok:
+        return None
+    return {repr(canonical(group.get("_id"))): group for group in answer.value}
 
 
 def set_of_values(difference):
@@ -364,10 +367,12 @@ def set_of_values(difference):
     if "$addToSet" not in str(step[0]) or "$group" not in step[0] or len(step) != 2:
         return None
     operand = step[0]["$group"]["all"]["$addToSet"]
-    question = stages(difference.parts["documents"], [{"$group": {"_id": None, "all": {"$push": operand}}}])
+    group = {"$group": {"_id": None, "all": {"$push": operand}}}
+    question = stages(difference.parts["documents"], [group])
 
     def rebuild(found):
-        return [{"_id": None, "n": len({rules.same(value) for value in each["all"]})} for each in found]
+        sets = [{rules.same(value) for value in each["all"]} for each in found]
+        return [{"_id": None, "n": len(each)} for each in sets]
 
     return question, rebuild
 
@@ -402,7 +407,7 @@ def found_places(answer):
 
 
 class OnNothing(Cause):
-    """A condition is asked twice, as `leaf_on_nothing` says; the differences are of its documents."""
+    """A condition is asked twice, by `leaf_on_nothing`; the differences are of its documents."""
 
     def applies(self, difference):
         made = leaf_on_nothing(difference)
@@ -534,7 +539,6 @@ class FirstOperator(Cause):
         return [] if any(error == difference.theirs for error in failed) else None
 
 
-WHOLES = []
 STEPS = [
     Rebuilt(PATHS, stage_by_paths),
     Rebuilt(ELEMENTS, set_by_elements),

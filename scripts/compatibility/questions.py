@@ -54,7 +54,9 @@ class Answer:
     def __eq__(self, other):
         if self.ok != other.ok:
             return False
-        return canonical(self.value) == canonical(other.value) if self.ok else self.code == other.code
+        if self.ok:
+            return canonical(self.value) == canonical(other.value)
+        return self.code == other.code
 
     def __repr__(self):
         return f"ok {self.value!r}" if self.ok else f"error {self.code} {self.text}"

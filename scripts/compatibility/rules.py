@@ -127,7 +127,8 @@ def yields(document, parts):
     value = document
     for place, name in enumerate(parts):
         if isinstance(value, list):
-            return any(yields_in(index, element, parts[place:]) for index, element in enumerate(value))
+            rest = parts[place:]
+            return any(yields_in(index, element, rest) for index, element in enumerate(value))
         if not isinstance(value, dict) or name not in value:
             return True
         value = value[name]

@@ -5,9 +5,12 @@
 
 import unittest
 
+import differential
 import rules
+from causes import FirstOperator, OnNothing, Sums
 from judge import COMPOSED, EARLY, Difference, Judge, Unexplained
-from questions import Answer, Question, aggregate, find, update
+from kinds import Rebuilt, Refused
+from questions import Answer, Question, aggregate, find, matching, update
 from rules import MISSING
 
 
@@ -269,6 +272,112 @@ class Judged(unittest.TestCase):
         self.excused([COMPOSED], operation, Model(), Hasty())
 
 
+def asked(pairs):
+    """Both answers to each question in turn."""
+    rest = iter(pairs)
+    return lambda question: next(rest)
+
+
+class Kinds(unittest.TestCase):
+    """Each kind excuses what it claims, and nothing where one answer is another one."""
+
+    def setUp(self):
+        question = Question([{"_id": 0}], find({}))
+        self.ours, self.theirs = Answer([1]), Answer([2])
+        self.difference = Difference(question, self.ours, self.theirs, {})
+
+    def verified(self, cause, *pairs, difference=None):
+        difference = difference or self.difference
+        if not cause.applies(difference):
+            return False
+        return cause.verify(difference, Judge(asked(pairs))) is not None
+
+    def test_rebuilt(self):
+        question = self.difference.question
+        cause = Rebuilt("cause", lambda difference: (question, lambda found: [found[0] - 4]))
+        five = Answer([5])
+        self.assertTrue(self.verified(cause, (five, five)))
+        # The reduced step must agree, and our answer must follow from it.
+        self.assertFalse(self.verified(cause, (five, Answer([6]))))
+        wrong = self.difference._replace(ours=Answer([9]))
+        self.assertFalse(self.verified(cause, (five, five), difference=wrong))
+        self.assertFalse(self.verified(Rebuilt("cause", lambda difference: None)))
+
+    def test_refused(self):
+        refusal = Answer(code=2, text="cannot do this")
+        cause = lambda right: Refused(
+            "cause", 2, "do this", lambda difference: right, lambda difference: [None]
+        )
+        refused = self.difference._replace(ours=refusal)
+        same = (Answer([1]), Answer([1]))
+        self.assertTrue(self.verified(cause(True), same, difference=refused))
+        self.assertFalse(self.verified(cause(False), same, difference=refused))
+        self.assertFalse(self.verified(cause(True), same))
+        for other in (Answer(code=3, text="do this"), Answer(code=2, text="no")):
+            wrong = self.difference._replace(ours=other)
+            self.assertFalse(self.verified(cause(True), same, difference=wrong))
+        apart = (Answer([1]), Answer([2]))
+        self.assertFalse(self.verified(cause(True), apart, difference=refused))
+
+    def test_a_condition_on_nothing(self):
+        documents = [{"a": []}, {"a": [1]}, {"a": {"b": 1}}]
+        parts = {"documents": documents, "path": "a.b", "condition": {"$ne": 1}}
+        found = lambda *places: Answer([{"_id": place} for place in places])
+        cause = OnNothing("cause")
+        difference = Difference(matching(documents, {}), found(0, 1), found(), parts)
+        # Of the others, and of arrays that hold nothing.
+        self.assertTrue(
+            self.verified(cause, (found(0, 1),) * 2, (found(0, 1, 2),) * 2, difference=difference)
+        )
+        self.assertFalse(
+            self.verified(cause, (found(0, 1),) * 2, (found(2),) * 2, difference=difference)
+        )
+        # A difference in another document.
+        wrong = difference._replace(ours=found(0, 1, 2))
+        self.assertFalse(self.verified(cause, difference=wrong))
+
+    def test_several_operators_that_fail(self):
+        change = {"$inc": {"b": 1}, "$mul": {"a": 1}}
+        one, other = Answer(code=1), Answer(code=2)
+        question = Question([], update({}, change))
+        cause = FirstOperator("cause")
+        difference = Difference(question, one, other, {"update": change})
+        self.assertTrue(self.verified(cause, (one, one), (other, other), difference=difference))
+        self.assertFalse(self.verified(cause, (other, other), (one, one), difference=difference))
+        fine = (Answer([1]), Answer([1]))
+        self.assertFalse(self.verified(cause, (one, one), fine, difference=difference))
+
+    def test_sums(self):
+        group = {"$group": {"_id": "$a", "x": {"$sum": "$b"}}}
+        parts = {"stages": [group], "documents": []}
+        cause = Sums("cause")
+        values = Answer([{"_id": 1, "x": [0.1] * 10}])
+        question = Question([], aggregate([group]))
+        for ours, right in ((1.0, True), (1.1, False), (1, False)):
+            answer = Answer([{"_id": 1, "x": ours}])
+            difference = Difference(question, answer, Answer([]), parts)
+            found = self.verified(cause, (values, values), difference=difference)
+            self.assertEqual(found, right, ours)
+
+
+class Tables(unittest.TestCase):
+    def test_a_run_is_counted_by_causes_and_fails_with_one_unexplained_difference(self):
+        output = """
+count find 7
+EXCUSED find seed 1 case 2 | one; other
+EXCUSED find seed 1 case 3 | one
+"""
+        groups, table = differential.judged(output)
+        self.assertEqual((groups["find"].executed, groups["find"].unexplained()), (9, []))
+        self.assertEqual(table.rows, {"one": [2, 2, 0], "other": [1, 1, 0]})
+        text = "DIFFERS find seed 1 case 4 | one | {'filter': {}} | ours 1"
+        groups, table = differential.judged(output + text)
+        groups["find"].explain()
+        self.assertEqual(groups["find"].unexplained(), ["find seed 1 case 4"])
+        self.assertEqual(table.rows["one"], [3, 2, 1])
+        self.assertIn("| one | 3 | 2 | 1 |", str(table))
+
+
 class Rules(unittest.TestCase):
     def test_paths(self):
         document = {"a": [{"b": 1}, 2, [{"b": 3}], {"c": 4}, {"b": [5]}], "d": {"0": 6}, "e": [7]}
@@ -291,6 +400,34 @@ class Rules(unittest.TestCase):
         expected = {"a": [1, {"c": 3}, [4]]}
         self.assertEqual(rules.without_path(document, ["a", "b"]), expected)
         self.assertEqual(rules.with_path({"a": 1}, ["a", "b"], MISSING), {"a": {}})
+
+    def test_whether_a_path_comes_to_anything(self):
+        for document, path, expected in (
+            ({}, "a.b", True),
+            ({"a": 1}, "a.b", True),
+            ({"a": []}, "a.b", False),
+            ({"a": []}, "a.0", False),
+            ({"a": [1]}, "a.0", True),
+            ({"a": [1]}, "a.1", False),
+            ({"a": [1]}, "a.0.b", False),
+            ({"a": [[]]}, "a.0.b", True),
+            ({"a": [1, {}]}, "a.b", True),
+            ({"a": [[{"b": 1}]]}, "a.b", False),
+        ):
+            self.assertEqual(rules.yields(document, path.split(".")), expected, (document, path))
+
+    def test_equal_values(self):
+        self.assertEqual(rules.same({"a": [1, 2.0]}), rules.same({"a": [1.0, 2]}))
+        self.assertEqual(rules.same(float("nan")), rules.same(float("nan")))
+        for one, other in (({"a": 1, "b": 1}, {"b": 1, "a": 1}), (True, 1), (None, 0), ("1", 1)):
+            self.assertNotEqual(rules.same(one), rules.same(other))
+
+    def test_sums(self):
+        self.assertEqual(rules.total([1, 2, "x", True]), (3, "int", 2))
+        self.assertEqual(rules.total([2**53, 1.0]), (2**53 + 1, "float", 2))
+        self.assertTrue(rules.is_number(0.1, rules.exact(0.1), 15))
+        self.assertFalse(rules.is_number(0.1, rules.exact(0.2), 15))
+        self.assertTrue(rules.is_number(float("nan"), float("nan"), 15))
 
     def test_parallel_arrays(self):
         for document, expected in (
