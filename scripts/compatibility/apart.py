@@ -51,6 +51,8 @@ def movable(stage, over):
     [(name, spec)], [(other, changed)] = stage.items(), over.items()
     if name in ("$limit", "$skip"):
         return other in ONE_TO_ONE
+    if name == "$match" and other == "$project":
+        return all(changed.get(path.split(".")[0]) == 1 for path in spec)
     if name != "$match" or other not in ("$match", "$set", "$unset", "$unwind", "$sort"):
         return False
     if other in ("$match", "$sort"):

@@ -201,6 +201,18 @@ def merge_a_document(difference):
     yield ask_node(difference.parts["documents"], {"$mergeObjects": [{}, operands[1]]})
 
 
+def number_of_binary(difference):
+    operand = node_of(difference, "$toInt", "$toDouble")
+    if operand is None:
+        return False
+    found = value_of(operand, difference.parts["documents"][0])
+    return kind_of(found) in ("bytes", "Binary")
+
+
+def number_of_text(difference):
+    yield ask_node([{}], {next(iter(difference.parts["node"])): {"$literal": "1"}})
+
+
 def wrong_before_null(difference):
     """An operand of the wrong type comes before one that is null, which the other server sees."""
     operands = node_of(difference, "$add", "$multiply")
@@ -354,6 +366,35 @@ class Sums(Cause):
         return kind_of(value) == widest and rules.is_number(value, expected, digits)
 
 
+class FirstOfEqual(Cause):
+    """`$min` and `$max` keep the first one of equal values of different types."""
+
+    def applies(self, difference):
+        return self.pushed(difference) is not None
+
+    def pushed(self, difference):
+        return pushed(difference, "$min") or pushed(difference, "$max")
+
+    def verify(self, difference, judge):
+        name, question = self.pushed(difference)
+        groups = [list_of(answer) for answer in judge.ask(question)]
+        found, theirs = list_of(difference.ours), list_of(difference.theirs)
+        if None in groups or theirs is None or groups[0].keys() != found.keys():
+            return None
+        for key, group in groups[0].items():
+            if canonical(group) != canonical(groups[1].get(key)) or key not in theirs:
+                return None
+            value, other = (each[key].get(name) for each in (found, theirs))
+            equal = [each for each in group[name] if rules.same(each) == rules.same(value)]
+            if rules.same(value) != rules.same(other):
+                return None
+            if equal and canonical(equal[0]) != canonical(value):
+                return None
+            if canonical({**found[key], name: 0}) != canonical({**theirs[key], name: 0}):
+                return None
+        return []
+
+
 def list_of(answer):
     """Groups by what they are grouped by; none of an error."""
     if not answer.ok:
@@ -490,6 +531,34 @@ def elements_changed(value, names):
 # Updates.
 
 
+def rename_through_scalar(difference):
+    """`$rename` from a path that goes on behind what is neither a document nor an array."""
+    parts = difference.parts or {}
+    change = parts.get("update", {}).get("$rename", {})
+    return any(blocked(parts["document"], path.split(".")) for path in change)
+
+
+def blocked(value, parts):
+    """Whether a path of an update meets what has nothing in it, before its end."""
+    for name in parts:
+        if isinstance(value, list):
+            if not name.isdigit():
+                return True
+            value = value[int(name)] if int(name) < len(value) else rules.MISSING
+        elif isinstance(value, dict):
+            value = value.get(name, rules.MISSING)
+        else:
+            return value is not rules.MISSING
+    return False
+
+
+def without_rename(difference):
+    change = {name: spec for name, spec in difference.parts["update"].items() if name != "$rename"}
+    operation = difference.question.operation
+    rest = update(operation.spec["filter"], change or {"$set": {"x": 1}})
+    yield Question(difference.question.documents, rest)
+
+
 def zero_is_set(difference):
     """`$inc` by a negative zero of what is missing, as `$set` of it."""
     parts = difference.parts or {}
@@ -544,8 +613,11 @@ STEPS = [
     Rebuilt(ELEMENTS, set_by_elements),
     Rebuilt(ELEMENTS, unset_by_elements),
     Rebuilt("a negative zero keeps its sign", zero_is_set),
+    Refused("a `$rename` from where a path cannot go is refused", 28, "to traverse the element",
+            rename_through_scalar, without_rename),
     FirstOperator("of several operators that fail the first one decides the error"),
     Sums("sums are exact, and decimals keep their digits"),
+    FirstOfEqual("`$min` and `$max` keep the first one of equal values"),
     Rebuilt("equal members of a set are one, and what is missing is none", set_of_values),
     Refused(PARALLEL, 2, "parallel arrays", sort_is_parallel, sort_by_each),
 ]
@@ -556,6 +628,8 @@ LEAVES = [
     Rebuilt("`$elemMatch` takes logical operators, and arrays as documents", elements_as_documents),
 ]
 NODES = [
+    Refused("binary data become numbers in MongoDB 8.1 and later", 241, "conversion from binData to",
+            number_of_binary, number_of_text),
     Refused("an input that is no array has an error of its own", None, "must be an array not",
             input_is_no_array, input_is_empty),
     Refused("`$mergeObjects` refuses arrays", 40400, "requires object inputs",

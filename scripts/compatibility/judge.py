@@ -39,7 +39,7 @@ from apart import (
     within,
 )
 from causes import LEAVES, NODES, STEPS
-from questions import Answer, Question, aggregate, canonical, find, matching, stages, update
+from questions import Answer, Question, aggregate, find, matching, stages, update
 from rules import MISSING
 
 # Causes that are found by taking apart alone.
@@ -67,6 +67,8 @@ class Judge:
         self.ask = ask
         # The cause that was tried last, for the table.
         self.tried = None
+        # Whether the stages are in another order than they were asked in.
+        self.ordered = False
 
     def judge(self, difference):
         """The names of the causes of a difference; raises `Unexplained`."""
@@ -185,14 +187,24 @@ class Judge:
         documents is wanted: both servers agree on our answer.
         """
         documents = difference.question.documents
-        if difference.theirs.ok:
-            raise Unexplained(f"a step of ours fails with {failed!r}, theirs {difference.theirs!r}")
+        ours_only = []
         single = [stage for step in steps for stage in apart(step)]
         for pipeline in orders(single):
             answers = self.ask(Question(documents, aggregate(pipeline)))
             if answers[0] == answers[1] == difference.ours:
                 return [UNNEEDED]
-        raise Unexplained(f"no order of the stages gives our answer on both: {steps}"[:600])
+            if answers[0] == difference.ours:
+                ours_only.append(Difference(Question(documents, aggregate(pipeline)), *answers))
+        # The other server differs there, too; but no further order is looked for then.
+        for other in ours_only if not self.ordered else ():
+            self.ordered = True
+            try:
+                return [UNNEEDED, *self.pipeline(other)]
+            except Unexplained:
+                continue
+            finally:
+                self.ordered = False
+        raise Unexplained(f"no order of the stages gives our answer: {failed!r} {steps}"[:600])
 
     def stage(self, documents, step, ours):
         """One stage, or two that belong together."""
@@ -233,8 +245,11 @@ class Judge:
         renamed = {f"k{name}": way for name, way in order.items()}
         question = Question(placed, find({}, renamed))
         answers = self.ask(question)
-        if ours.ok != answers[0].ok:
-            raise Unexplained(f"{step}: sorted apart {answers[0]!r}")
+        whole = answers[0]
+        if whole.ok:
+            whole = Answer([groups[0].value[each["_id"]] for each in whole.value])
+        if whole != ours:
+            raise Unexplained(f"{step}: sorted apart {whole!r}, together {ours!r}"[:600])
         return found + self.step(STEPS, question, None, {"sort": renamed})
 
     # Expressions.
