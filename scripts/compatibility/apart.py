@@ -36,6 +36,9 @@ def orders(pipeline):
             if all(movable(stage, over) for over in pipeline[before:place]):
                 yield [*pipeline[:before], stage, *pipeline[before:place], *pipeline[place + 1 :]]
         rest = pipeline[place + 1 :]
+        if rest and "$limit" in stage and stage["$limit"] <= rest[0].get("$skip", 0):
+            # Of which no document is left, wherever they stand.
+            yield [stage, rest[0], *pipeline[:place], *rest[1:]]
         if counts(rest) and next(iter(stage)) in ONE_TO_ONE:
             yield pipeline[:place] + rest
         for changed in without_computed(stage, rest):

@@ -6,7 +6,7 @@ step on which both servers agree. `docs/compatibility.md` has MongoDB's rule for
 
 import rules
 from kinds import Cause, Rebuilt, Refused
-from questions import Question, canonical, find, matching, stages, update
+from questions import Answer, Question, canonical, find, matching, stages, update
 
 PATHS = "paths through arrays in expressions give arrays"
 ELEMENTS = "stages change every element of an array on the path"
@@ -559,6 +559,41 @@ def without_rename(difference):
     yield Question(difference.question.documents, rest)
 
 
+def without_insert(difference):
+    """`$setOnInsert` does nothing to a document that exists, whatever its path."""
+    change = (difference.parts or {}).get("update", {})
+    if "$setOnInsert" not in change or difference.parts["document"] is None:
+        return None
+    rest = {name: spec for name, spec in change.items() if name != "$setOnInsert"}
+    if not rest:
+        return None
+    operation = difference.question.operation
+    question = Question(difference.question.documents, update(operation.spec["filter"], rest))
+    return question, lambda found: found
+
+
+class Unmodified(Cause):
+    """Both leave the document as it is, which ours does not count as modified.
+
+    `$set` of each field of the document to its own value is not counted either, by both servers.
+    """
+
+    def applies(self, difference):
+        ours, theirs = difference.ours, difference.theirs
+        parts = difference.parts or {}
+        if not (parts.get("update") and parts["document"] and ours.ok and theirs.ok):
+            return False
+        same = canonical(ours.value[2]) == canonical(difference.question.documents)
+        return same and ours.value[1] == 0 and Answer(theirs.value[2]) == Answer(ours.value[2])
+
+    def verify(self, difference, judge):
+        filter = difference.question.operation.spec["filter"]
+        again = {name: each for name, each in difference.parts["document"].items() if name != "_id"}
+        question = Question(difference.question.documents, update(filter, {"$set": again}))
+        ours, theirs = judge.ask(question)
+        return [] if ours == theirs == difference.ours else None
+
+
 def zero_is_set(difference):
     """`$inc` by a negative zero of what is missing, as `$set` of it."""
     parts = difference.parts or {}
@@ -615,6 +650,8 @@ STEPS = [
     Rebuilt("a negative zero keeps its sign", zero_is_set),
     Refused("a `$rename` from where a path cannot go is refused", 28, "to traverse the element",
             rename_through_scalar, without_rename),
+    Rebuilt("`$setOnInsert` does nothing to documents that exist", without_insert),
+    Unmodified("what becomes itself is not modified"),
     FirstOperator("of several operators that fail the first one decides the error"),
     Sums("sums are exact, and decimals keep their digits"),
     FirstOfEqual("`$min` and `$max` keep the first one of equal values"),

@@ -7,7 +7,7 @@ import unittest
 
 import differential
 import rules
-from causes import FirstOperator, OnNothing, Sums
+from causes import FirstOfEqual, FirstOperator, OnNothing, Sums, Unmodified
 from judge import COMPOSED, EARLY, Difference, Judge, Unexplained
 from kinds import Rebuilt, Refused
 from questions import Answer, Question, aggregate, find, matching, update
@@ -346,6 +346,31 @@ class Kinds(unittest.TestCase):
         self.assertFalse(self.verified(cause, (other, other), (one, one), difference=difference))
         fine = (Answer([1]), Answer([1]))
         self.assertFalse(self.verified(cause, (one, one), fine, difference=difference))
+
+    def test_what_becomes_itself(self):
+        documents = [{"_id": 0, "a": 1}]
+        parts = {"document": documents[0], "update": {"$inc": {"a": 0}}}
+        question = Question(documents, update({"_id": 0}, parts["update"]))
+        ours, theirs = Answer([1, 0, documents]), Answer([1, 1, documents])
+        cause = Unmodified("cause")
+        difference = Difference(question, ours, theirs, parts)
+        self.assertTrue(self.verified(cause, (ours, ours), difference=difference))
+        self.assertFalse(self.verified(cause, (theirs, theirs), difference=difference))
+        changed = Answer([1, 0, [{"_id": 0, "a": 2}]])
+        for wrong in (theirs, changed):
+            self.assertFalse(self.verified(cause, difference=difference._replace(ours=wrong)))
+
+    def test_equal_values_of_other_types(self):
+        group = {"$group": {"_id": "$a", "x": {"$min": "$b"}}}
+        parts = {"stages": [group], "documents": []}
+        values = Answer([{"_id": 1, "x": [3, 1.0, 1]}])
+        question, theirs = Question([], aggregate([group])), Answer([{"_id": 1, "x": 1}])
+        for ours, right in ((1.0, True), (3, False)):
+            answer = Answer([{"_id": 1, "x": ours}])
+            difference = Difference(question, answer, theirs, parts)
+            cause = FirstOfEqual("cause")
+            found = self.verified(cause, (values, values), difference=difference)
+            self.assertEqual(found, right, ours)
 
     def test_sums(self):
         group = {"$group": {"_id": "$a", "x": {"$sum": "$b"}}}
