@@ -130,11 +130,43 @@ def sort_is_parallel(difference):
     return any(rules.parallel(document, list(sort)) for document in documents)
 
 
-def sort_by_each(difference):
-    """The same documents, sorted by each of the paths alone."""
-    documents = difference.question.documents
-    for path, order in difference.parts["sort"].items():
-        yield Question(documents, find({}, {path: order, "_id": 1}))
+class Parallel(Refused):
+    """The same documents, sorted by each of the paths alone, are asked of both servers."""
+
+    def __init__(self, name):
+        super().__init__(name, 2, "parallel arrays", sort_is_parallel, None)
+
+    def verify(self, difference, judge):
+        found = []
+        for path, order in difference.parts["sort"].items():
+            sort = {path: order, "_id": 1}
+            question = Question(difference.question.documents, find({}, sort))
+            if path != "_id":
+                found += judge.step(STEPS, question, None, {"sort": sort})
+        return found
+
+
+def sort_of_empty(difference):
+    """A sort by the number of an element that is an empty array, as a field of that name."""
+    sort = (difference.parts or {}).get("sort", {})
+    paths = [path for path in sort if path.split(".")[-1].isdigit()]
+    if not paths:
+        return None
+    changed, found = [], False
+    for document in difference.question.documents:
+        again = document
+        for path in paths:
+            *names, number = path.split(".")
+            holder = rules.at_path(document, names)
+            inside = isinstance(holder, list) and int(number) < len(holder)
+            if inside and holder[int(number)] == []:
+                found, again = True, rules.with_path(again, names, {number: []})
+        changed.append(again)
+    if not found:
+        return None
+    originals = {document["_id"]: document for document in difference.question.documents}
+    question = Question(changed, find({}, sort))
+    return question, lambda answer: [originals[document["_id"]] for document in answer]
 
 
 # Nodes: one operator, whose operands are fields `$held.hN` or constants.
@@ -491,6 +523,25 @@ def array_taken_whole(difference):
     return (matching(changed, {parts["path"]: condition}), lambda value: value) if found else None
 
 
+def zero_without_sign(difference):
+    """Bits of a decimal that is a negative zero: those of zero."""
+    condition = difference.parts["condition"]
+    if not isinstance(condition, dict) or not next(iter(condition), "").startswith("$bits"):
+        return None
+    changed = [without_signs(document) for document in difference.parts["documents"]]
+    if canonical(changed) == canonical(difference.parts["documents"]):
+        return None
+    return matching(changed, {difference.parts["path"]: condition}), lambda found: found
+
+
+def without_signs(value):
+    if isinstance(value, dict):
+        return {name: without_signs(inner) for name, inner in value.items()}
+    if isinstance(value, list):
+        return [without_signs(inner) for inner in value]
+    return 0 if kind_of(value) == "Decimal128" and rules.exact(value) == 0 else value
+
+
 def elements_as_documents(difference):
     """`$elemMatch` of arrays in arrays, as the documents they are in BSON.
 
@@ -656,12 +707,14 @@ STEPS = [
     Sums("sums are exact, and decimals keep their digits"),
     FirstOfEqual("`$min` and `$max` keep the first one of equal values"),
     Rebuilt("equal members of a set are one, and what is missing is none", set_of_values),
-    Refused(PARALLEL, 2, "parallel arrays", sort_is_parallel, sort_by_each),
+    Parallel(PARALLEL),
+    Rebuilt("an empty array sorts before null, by its number, too", sort_of_empty),
 ]
 LEAVES = [
     Rebuilt(PATHS, leaf_by_paths),
     OnNothing("elements that are no documents have no fields, not even missing ones"),
     Rebuilt("a number in a path takes an array whole", array_taken_whole),
+    Rebuilt("a negative zero of a decimal has no bits", zero_without_sign),
     Rebuilt("`$elemMatch` takes logical operators, and arrays as documents", elements_as_documents),
 ]
 NODES = [

@@ -49,6 +49,7 @@ CONSTANT = "constant expressions are computed before documents are read"
 FIRST = "the first document that fails decides the error"
 LEFT_OUT = "a condition is not computed for documents that another one leaves out"
 UNNEEDED = "what no document that is left needs is not computed"
+COMPOSED_CAUSES = (COMPOSED, EARLY, CONSTANT, FIRST, LEFT_OUT, UNNEEDED)
 
 
 class Difference(typing.NamedTuple):

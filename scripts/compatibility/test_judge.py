@@ -5,7 +5,10 @@
 
 import unittest
 
+import causes
+import common
 import differential
+import judge as judging
 import rules
 from causes import FirstOfEqual, FirstOperator, OnNothing, Sums, Unmodified
 from judge import COMPOSED, EARLY, Difference, Judge, Unexplained
@@ -165,8 +168,8 @@ def only(operator, change):
 
 
 class Judged(unittest.TestCase):
-    def excused(self, causes, operation, ours, theirs):
-        self.assertEqual(judge(operation, ours, theirs), causes)
+    def excused(self, expected, operation, ours, theirs):
+        self.assertEqual(judge(operation, ours, theirs), expected)
 
     def left(self, operation, ours, theirs):
         with self.assertRaises(Unexplained):
@@ -174,8 +177,8 @@ class Judged(unittest.TestCase):
 
     def test_a_path_through_an_array(self):
         operation = aggregate([{"$sort": {"_id": 1}}, {"$set": {"x": "$a.b"}}])
-        causes = ["paths through arrays in expressions give arrays"]
-        self.excused(causes, operation, Model(), Model(paths=False))
+        expected = ["paths through arrays in expressions give arrays"]
+        self.excused(expected, operation, Model(), Model(paths=False))
         # The rule counts, and not who breaks it.
         self.left(operation, Model(paths=False), Model())
 
@@ -192,8 +195,8 @@ class Judged(unittest.TestCase):
         sums = {"$add": ["$_id", 1]}
         stages = [{"$sort": {"_id": 1}}, {"$set": {"x": "$a.b"}}, {"$set": {"y": sums}}]
         theirs = Model(paths=False)
-        causes = ["paths through arrays in expressions give arrays"]
-        self.excused(causes, aggregate(stages), Model(), theirs)
+        expected = ["paths through arrays in expressions give arrays"]
+        self.excused(expected, aggregate(stages), Model(), theirs)
         self.left(aggregate(stages), Model(wrong=only("$add", lambda value: value + 1)), theirs)
         # Before the path, and around it.
         self.left(
@@ -202,17 +205,17 @@ class Judged(unittest.TestCase):
             theirs,
         )
         around = [{"$sort": {"_id": 1}}, {"$set": {"x": {"$isArray": ["$a.b"]}}}]
-        self.excused(causes, aggregate(around), Model(), theirs)
+        self.excused(expected, aggregate(around), Model(), theirs)
         wrong = lambda value: False
         around[1] = {"$set": {"x": {"$isArray": ["$c"]}}}
         around.append({"$set": {"y": "$a.b"}})
         self.left(aggregate(around), Model(wrong=only("$isArray", wrong)), theirs)
 
     def test_stages_that_change_elements(self):
-        causes = ["stages change every element of an array on the path"]
+        expected = ["stages change every element of an array on the path"]
         for stage in ({"$set": {"a.b": "$c"}}, {"$unset": "a.b"}):
             operation = aggregate([{"$sort": {"_id": 1}}, stage])
-            self.excused(causes, operation, Model(), Model(elements=False))
+            self.excused(expected, operation, Model(), Model(elements=False))
             self.left(operation, Model(elements=False), Model())
         operation = aggregate([{"$sort": {"_id": 1}}, {"$set": {"a.b": "$c"}}])
         wrong = Model(wrong=only("path", lambda value: 7 if value == 2 else value))
@@ -221,8 +224,8 @@ class Judged(unittest.TestCase):
     def test_a_sort_by_parallel_arrays(self):
         both = {"a": 1, "c": 1, "_id": 1}
         operation = find({}, both)
-        causes = ["a sort by two arrays at once is refused"]
-        self.excused(causes, operation, Model(), Model(parallel=False))
+        expected = ["a sort by two arrays at once is refused"]
+        self.excused(expected, operation, Model(), Model(parallel=False))
         # No document that is found has two arrays.
         class Hasty(Model):
             def sort(self, documents, sort):
@@ -401,6 +404,15 @@ EXCUSED find seed 1 case 3 | one
         self.assertEqual(groups["find"].unexplained(), ["find seed 1 case 4"])
         self.assertEqual(table.rows["one"], [3, 2, 1])
         self.assertIn("| one | 3 | 2 | 1 |", str(table))
+
+
+class Documented(unittest.TestCase):
+    def test_the_manual_names_each_cause_and_no_other(self):
+        page = (common.HERE.parent.parent / "docs" / "compatibility.md").read_text()
+        part = page.partition("These are the causes:")[2].partition("\n## ")[0]
+        rows = [line.split(" | ")[0].removeprefix("| ") for line in part.strip().splitlines()]
+        listed = {cause.name for cause in (*causes.STEPS, *causes.LEAVES, *causes.NODES)}
+        self.assertEqual(set(rows[2:]), listed | set(judging.COMPOSED_CAUSES))
 
 
 class Rules(unittest.TestCase):
