@@ -152,19 +152,22 @@ def sort_of_empty(difference):
     paths = [path for path in sort if path.split(".")[-1].isdigit()]
     if not paths:
         return None
-    changed, found = [], False
+    changed, found, renamed = [], False, {}
     for document in difference.question.documents:
-        again = document
-        for path in paths:
+        again = dict(document)
+        for place, path in enumerate(paths):
             *names, number = path.split(".")
             holder = rules.at_path(document, names)
-            inside = isinstance(holder, list) and int(number) < len(holder)
-            if inside and holder[int(number)] == []:
-                found, again = True, rules.with_path(again, names, {number: []})
+            renamed[path] = f"sort{place}.{number}"
+            if holder is not rules.MISSING:
+                empty = isinstance(holder, list) and holder[int(number) :][:1] == [[]]
+                found = found or empty
+                again[f"sort{place}"] = {number: []} if empty else holder
         changed.append(again)
     if not found:
         return None
     originals = {document["_id"]: document for document in difference.question.documents}
+    sort = {renamed.get(path, path): order for path, order in sort.items()}
     question = Question(changed, find({}, sort))
     return question, lambda answer: [originals[document["_id"]] for document in answer]
 
@@ -718,8 +721,8 @@ LEAVES = [
     Rebuilt("`$elemMatch` takes logical operators, and arrays as documents", elements_as_documents),
 ]
 NODES = [
-    Refused("binary data become numbers in MongoDB 8.1 and later", 241, "conversion from binData to",
-            number_of_binary, number_of_text),
+    Refused("binary data become numbers in MongoDB 8.1 and later", 241,
+            "conversion from binData to", number_of_binary, number_of_text),
     Refused("an input that is no array has an error of its own", None, "must be an array not",
             input_is_no_array, input_is_empty),
     Refused("`$mergeObjects` refuses arrays", 40400, "requires object inputs",

@@ -68,4 +68,16 @@ def canonical(value):
         return "document", tuple((name, canonical(inner)) for name, inner in value.items())
     if isinstance(value, (list, tuple)):
         return "array", tuple(canonical(inner) for inner in value)
-    return type(value).__name__, repr(value)
+    return scalar(value)
+
+
+def scalar(value):
+    """The type and the text of a value, the same for what was sent and for what a driver returns."""
+    name = type(value).__name__
+    if name == "Binary" and value.subtype == 0:
+        return "bytes", repr(bytes(value))
+    if name == "Regex":
+        return name, f"{value.pattern!r} {int(value.flags)}"
+    if name == "datetime":
+        return name, value.isoformat()
+    return name, repr(value)

@@ -9,6 +9,8 @@ import decimal
 import fractions
 import math
 
+from questions import scalar
+
 
 class Missing:
     def __repr__(self):
@@ -176,7 +178,7 @@ def same(value):
         return "document", tuple((name, same(inner)) for name, inner in value.items())
     if isinstance(value, list):
         return "array", tuple(same(inner) for inner in value)
-    return type(value).__name__, repr(value)
+    return scalar(value)
 
 
 def total(values):

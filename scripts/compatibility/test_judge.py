@@ -3,6 +3,7 @@
     python3 -m unittest discover --start-directory scripts/compatibility
 """
 
+import datetime
 import unittest
 
 import causes
@@ -13,7 +14,7 @@ import rules
 from causes import FirstOfEqual, FirstOperator, OnNothing, Sums, Unmodified
 from judge import COMPOSED, EARLY, Difference, Judge, Unexplained
 from kinds import Rebuilt, Refused
-from questions import Answer, Question, aggregate, find, matching, update
+from questions import Answer, Question, aggregate, canonical, find, matching, update
 from rules import MISSING
 
 
@@ -404,6 +405,21 @@ EXCUSED find seed 1 case 3 | one
         self.assertEqual(groups["find"].unexplained(), ["find seed 1 case 4"])
         self.assertEqual(table.rows["one"], [3, 2, 1])
         self.assertIn("| one | 3 | 2 | 1 |", str(table))
+
+
+class Canonical(unittest.TestCase):
+    def test_types_signs_and_order_count(self):
+        for one, other in ((1, 1.0), (0.0, -0.0), ({"a": 1, "b": 2}, {"b": 2, "a": 1}), (None, 0)):
+            self.assertNotEqual(canonical(one), canonical(other))
+        self.assertEqual(canonical([float("nan")]), canonical([float("nan")]))
+
+    def test_dates_of_the_same_moment_are_the_same(self):
+        class Zone(datetime.tzinfo):
+            def utcoffset(self, _):
+                return datetime.timedelta(0)
+
+        moment = datetime.datetime(1970, 1, 1, tzinfo=datetime.timezone.utc)
+        self.assertEqual(canonical(moment), canonical(moment.replace(tzinfo=Zone())))
 
 
 class Documented(unittest.TestCase):
