@@ -152,7 +152,9 @@ def sort_of_empty(difference):
     paths = [path for path in sort if path.split(".")[-1].isdigit()]
     if not paths:
         return None
-    changed, found, renamed = [], False, {}
+    from bson import MinKey
+
+    changed, found, renamed, kinds = [], False, {}, set()
     for document in difference.question.documents:
         again = dict(document)
         for place, path in enumerate(paths):
@@ -163,8 +165,13 @@ def sort_of_empty(difference):
                 empty = isinstance(holder, list) and holder[int(number) :][:1] == [[]]
                 found = found or empty
                 again[f"sort{place}"] = {number: []} if empty else holder
+                if ".".join(names) in sort and isinstance(holder, list):
+                    # Not parallel to the array itself: the least key is in the same place.
+                    element = holder[int(number)] if int(number) < len(holder) else None
+                    kinds.add(kind_of(element) if element else "empty")
+                    again[f"sort{place}"] = {number: MinKey() if empty else element}
         changed.append(again)
-    if not found:
+    if not found or kinds & {"MinKey", "list"}:
         return None
     originals = {document["_id"]: document for document in difference.question.documents}
     sort = {renamed.get(path, path): order for path, order in sort.items()}

@@ -482,13 +482,20 @@ class Judge:
                 if alone[0] == alone[1] == ours:
                     return [EARLY]
         matched = self.ask(matching(documents, filter))
+        if ours.ok and not matched[0].ok:
+            # No document behind the one that is updated is looked at.
+            for many in range(1, len(documents)):
+                matched = self.ask(matching(documents[:many], filter))
+                if not matched[0].ok or matched[0].value:
+                    break
+            documents = documents[:many]
         if not matched[0].ok:
             if matched[0] != ours:
-                raise Unexplained(f"update fails with {ours!r}, its filter with {matched[0]!r}")
+                raise Unexplained(f"update gives {ours!r}, its filter {matched[0]!r}"[:600])
             return self.filter(documents, filter, ours)
         place = [document["_id"] for document in matched[0].value]
         found = [] if matched[0] == matched[1] else self.filter(documents, filter, place)
         one = {"_id": place[0]} if place else {"_id": -1}
-        question = Question(documents, update(one, change))
+        question = Question(difference.question.documents, update(one, change))
         parts = {"document": documents[place[0]] if place else None, "update": change}
         return found + self.step(STEPS, question, ours, parts)

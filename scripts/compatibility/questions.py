@@ -72,7 +72,7 @@ def canonical(value):
 
 
 def scalar(value):
-    """The type and the text of a value, the same for what was sent and for what a driver returns."""
+    """The type and the text of a value, the same for what is sent and what a driver returns."""
     name = type(value).__name__
     if name == "Binary" and value.subtype == 0:
         return "bytes", repr(bytes(value))
