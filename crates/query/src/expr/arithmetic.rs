@@ -7,15 +7,19 @@ use bson::{Bson, DateTime};
 use super::args::{Args, computed, fail, is_nullish, null, type_of};
 use super::env::Value;
 use super::function::Function;
-use crate::accumulator::NumberSum;
 use crate::number::Number;
 use crate::{Error, Result};
+
+/// The error of an operand that is no number, of all but `$mod` and the functions of one number.
+const TYPE_MISMATCH: i32 = crate::Code::TYPE_MISMATCH.0;
 
 pub(super) const FUNCTIONS: &[Function] = &[
     Function::any("$add", add),
     Function::exactly("$subtract", 2, subtract),
     Function::any("$multiply", multiply),
-    Function::exactly("$divide", 2, |args| two(args, 16_609, Number::divide)),
+    Function::exactly("$divide", 2, |args| {
+        two(args, TYPE_MISMATCH, Number::divide)
+    }),
     Function::exactly("$mod", 2, |args| two(args, 16_611, Number::modulo)),
     Function::exactly("$abs", 1, |args| one(args, Number::abs)),
     Function::exactly("$ceil", 1, |args| one(args, |number| Ok(number.ceil()))),
@@ -31,8 +35,10 @@ pub(super) const FUNCTIONS: &[Function] = &[
     Function::exactly("$isNumber", 1, is_number),
 ];
 
+/// Adds from left to right; without a double, a decimal or a `long` the sum is an `int` if it fits.
 fn add<'e>(args: &Args<'e>) -> Result<Value<'e>> {
-    let mut sum = NumberSum::default();
+    let mut sum = Number::Int32(0);
+    let mut ints = true;
     let mut date = None;
     for value in args.values() {
         let value = value?;
@@ -43,10 +49,13 @@ fn add<'e>(args: &Args<'e>) -> Result<Value<'e>> {
             }
             Some(Bson::DateTime(found)) => date = Some(*found),
             Some(other) => match Number::from_bson(other) {
-                Some(number) => sum.add(number),
+                Some(number) => {
+                    ints &= matches!(number, Number::Int32(_));
+                    sum = sum.add(number);
+                }
                 None => {
                     return fail(
-                        16_554,
+                        TYPE_MISMATCH,
                         format!(
                             "$add only supports numeric or date types, not {}",
                             type_of(&value)
@@ -56,9 +65,12 @@ fn add<'e>(args: &Args<'e>) -> Result<Value<'e>> {
             },
         }
     }
-    match (date, Number::from_bson(&sum.value())) {
-        (Some(date), Some(number)) => computed(shifted(date, number, false)?),
-        _ => computed(sum.value()),
+    if let (true, Number::Int64(long)) = (ints, sum) {
+        sum = Number::narrow(long);
+    }
+    match date {
+        Some(date) => computed(shifted(date, sum, false)?),
+        None => computed(sum.to_bson()),
     }
 }
 
@@ -99,14 +111,15 @@ fn subtract<'e>(args: &Args<'e>) -> Result<Value<'e>> {
             }
         }
         (Some(Bson::DateTime(left)), _, (_, Some(right))) => computed(shifted(*left, right, true)?),
-        _ => fail(
-            16_556,
-            format!(
-                "can't $subtract {} from {}",
-                type_of(&right),
-                type_of(&left)
-            ),
-        ),
+        _ => {
+            // The type of a date on the left is written with a capital letter.
+            let from = match left.as_deref() {
+                Some(Bson::DateTime(_)) => "Date",
+                _ => type_of(&left),
+            };
+            let text = format!("can't $subtract {} from {from}", type_of(&right));
+            fail(TYPE_MISMATCH, text)
+        }
     }
 }
 
@@ -121,7 +134,7 @@ fn multiply<'e>(args: &Args<'e>) -> Result<Value<'e>> {
             Some(number) => product = product.multiply(number),
             None => {
                 return fail(
-                    16_555,
+                    TYPE_MISMATCH,
                     format!(
                         "$multiply only supports numeric types, not {}",
                         type_of(&value)

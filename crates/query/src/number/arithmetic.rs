@@ -144,10 +144,14 @@ impl Number {
     /// The remainder of `self / other`, with the sign of `self`.
     ///
     /// # Errors
-    /// 16610 for a division by zero.
+    /// 16610 for a division by zero, 5733415 for one of decimals.
     pub fn modulo(self, other: Number) -> Result<Number> {
         if other.is_zero() {
-            return Err(Error::location(16610, "can't $mod by zero"));
+            let code = match Pair::new(self, other) {
+                Pair::Decimals(..) => 5_733_415,
+                _ => 16610,
+            };
+            return Err(Error::location(code, "can't $mod by zero"));
         }
         Ok(match (self, other, Pair::new(self, other)) {
             (_, _, Pair::Decimals(a, b)) => Number::Decimal(remainder(a, b)),

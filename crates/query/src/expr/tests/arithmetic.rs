@@ -21,10 +21,15 @@ fn sums_promote() {
     check(doc! { "$add": ["$n", 1] }, d.clone(), Bson::Null);
     check(doc! { "$add": ["$x", 1] }, d.clone(), Bson::Null);
     check(doc! { "$add": [] }, d.clone(), Bson::Int32(0));
+    let back = doc! { "$add": ["$i", 1, -1] };
+    check(back, d.clone(), Bson::Int32(i32::MAX));
+    // From left to right, without what rounding has lost.
+    let rounded = doc! { "$add": [1e16, 1.0, -1e16] };
+    check(rounded, d.clone(), Bson::Double(0.0));
     refuse(
         doc! { "$add": ["$i", "x"] },
         d,
-        16_554,
+        14,
         "$add only supports numeric or date types, not string",
     );
 }
@@ -49,9 +54,51 @@ fn dates_move_by_milliseconds() {
     refuse(
         doc! { "$subtract": [1, "$e"] },
         d,
-        16_556,
+        14,
         "can't $subtract date from int",
     );
+}
+
+#[test]
+fn operands_of_the_wrong_type_are_mismatches() {
+    let d = doc! { "t": "x", "d": DateTime::from_millis(1000) };
+    for (expr, code, part) in [
+        (doc! { "$add": ["$t", null] }, 14, "date types, not string"),
+        (
+            doc! { "$multiply": [2, "$t"] },
+            14,
+            "numeric types, not string",
+        ),
+        (
+            doc! { "$multiply": ["$t", null] },
+            14,
+            "numeric types, not string",
+        ),
+        (
+            doc! { "$subtract": [2, "$t"] },
+            14,
+            "$subtract string from int",
+        ),
+        (
+            doc! { "$subtract": ["$d", "$t"] },
+            14,
+            "$subtract string from Date",
+        ),
+        (doc! { "$divide": ["$t", 2] }, 14, "not string and int"),
+        (doc! { "$mod": ["$t", 2] }, 16_611, "not string and int"),
+        (doc! { "$mod": [1, 0] }, 16_610, "can't $mod by zero"),
+        (
+            doc! { "$mod": [decimal("1"), 0] },
+            5_733_415,
+            "can't $mod by zero",
+        ),
+    ] {
+        refuse(expr, d.clone(), code, part);
+    }
+    // What is missing or null before the wrong operand makes the whole null.
+    check(doc! { "$add": [null, "$t"] }, d.clone(), Bson::Null);
+    check(doc! { "$multiply": ["$x", "$t"] }, d.clone(), Bson::Null);
+    check(doc! { "$subtract": ["$t", "$x"] }, d, Bson::Null);
 }
 
 #[test]
@@ -63,7 +110,7 @@ fn quotients_and_remainders() {
     refuse(
         doc! { "$divide": ["a", 2] },
         doc! {},
-        16_609,
+        14,
         "not string and int",
     );
     refuse(
