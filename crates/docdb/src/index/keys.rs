@@ -8,7 +8,8 @@
 //!
 //! Arrays: a field that ends in an array gives one key per element (an empty array gives
 //! `undefined`); an array on the way is entered element by element, but a numeric part of a path
-//! that names an element of it takes that element alone. Fields that go through the same array go
+//! that names an element of it takes that element alone, and takes it whole where the path ends and
+//! the element is an array itself. Fields that go through the same array go
 //! through it together; two different arrays in one document are refused.
 
 use std::sync::Arc;
@@ -197,6 +198,8 @@ struct Field {
 enum State<'d> {
     /// At a value, with this many parts of the path behind it.
     At(RawBsonRef<'d>, usize),
+    /// At an array that is an element of an array and was named by number.
+    Element(&'d RawArray, usize),
     Done(Value<'d>),
 }
 
@@ -206,6 +209,18 @@ enum Value<'d> {
     /// Of an empty array.
     Undefined,
     Some(RawBsonRef<'d>),
+}
+
+impl<'d> State<'d> {
+    /// The array that a field has come to, and the parts of the path behind it.
+    fn array(self) -> Option<(&'d RawArray, usize)> {
+        match self {
+            State::At(RawBsonRef::Array(array), behind) | State::Element(array, behind) => {
+                Some((array, behind))
+            }
+            _ => None,
+        }
+    }
 }
 
 impl KeyMaker {
@@ -344,56 +359,81 @@ impl KeyMaker {
 
     /// Walk all fields up to their ends or to one array; go through the array together.
     fn expand<'d>(&self, states: &mut [State<'d>], out: &mut KeySet) -> Result<()> {
-        let mut array: Option<&'d RawArray> = None;
-        for (index, (state, field)) in states.iter_mut().zip(&self.fields).enumerate() {
-            *state = walk(*state, &field.path)?;
-            if let State::At(RawBsonRef::Array(found), behind) = *state {
-                if field.kind == FieldKind::Hashed {
-                    return Err(Error::location(
-                        16766,
-                        "Error: hashed indexes do not currently support array values",
-                    ));
-                }
-                let same = |a: &RawArray| std::ptr::eq(a.as_bytes(), found.as_bytes());
-                if array.is_some_and(|a| !same(a)) {
-                    return Err(self.parallel(states, array));
-                }
-                array = Some(found);
-                out.mark(index, behind - 1, self.fields.len());
-            }
-        }
-        let Some(array) = array else {
+        let Some(array) = self.common_array(states)? else {
             let values = self.fields.iter().zip(states.iter()).map(|(f, s)| match s {
                 State::Done(value) => (f, *value),
                 State::At(value, _) => (f, Value::Some(*value)),
+                State::Element(array, _) => (f, Value::Some(RawBsonRef::Array(array))),
             });
             return self.emit(values, out);
         };
         if array.is_empty() {
-            for (state, field) in states.iter_mut().zip(&self.fields) {
-                if let State::At(RawBsonRef::Array(_), behind) = *state {
-                    let end = behind == field.path.len();
-                    *state = State::Done(if end {
-                        Value::Undefined
-                    } else {
-                        Value::Missing
-                    });
-                }
+            for (index, (state, field)) in states.iter_mut().zip(&self.fields).enumerate() {
+                let Some((_, behind)) = state.array() else {
+                    continue;
+                };
+                out.mark(index, behind - 1, self.fields.len());
+                *state = State::Done(if behind == field.path.len() {
+                    Value::Undefined
+                } else {
+                    Value::Missing
+                });
             }
             return self.expand(states, out);
+        }
+        // One field that names the array by number is enough for it to be taken whole by all.
+        let whole = states.iter().any(|s| matches!(s, State::Element(..)));
+        let mut entered = Vec::with_capacity(states.len());
+        for (index, (state, field)) in states.iter().zip(&self.fields).enumerate() {
+            let next = Entered::new(*state, &field.path, whole)?;
+            if let (Entered::Each, Some((_, behind))) = (&next, state.array()) {
+                out.mark(index, behind - 1, self.fields.len());
+            }
+            entered.push(next);
         }
         let mut inner = states.to_vec();
         for element in array {
             let element = element?;
-            for ((state, inner), field) in states.iter().zip(&mut inner).zip(&self.fields) {
-                *inner = match *state {
-                    State::At(RawBsonRef::Array(_), behind) => enter(element, behind, &field.path)?,
-                    other => other,
+            let fields = states.iter().zip(&self.fields).zip(&entered);
+            for (((state, field), entered), inner) in fields.zip(&mut inner) {
+                *inner = match (entered, state.array()) {
+                    (Entered::Same(state), _) => *state,
+                    (Entered::Each, Some((_, behind))) => enter(element, behind, &field.path),
+                    (Entered::Each, None) => *state,
                 };
             }
             self.expand(&mut inner, out)?;
+            if entered.iter().all(|e| matches!(e, Entered::Same(_))) {
+                break;
+            }
         }
         Ok(())
+    }
+
+    /// Walk all fields up to their ends or to one array, and return the array.
+    fn common_array<'d>(&self, states: &mut [State<'d>]) -> Result<Option<&'d RawArray>> {
+        let mut array: Option<&'d RawArray> = None;
+        for (index, field) in self.fields.iter().enumerate() {
+            let Some(state) = states.get_mut(index) else {
+                break;
+            };
+            *state = walk(*state, &field.path)?;
+            let Some((found, _)) = state.array() else {
+                continue;
+            };
+            if field.kind == FieldKind::Hashed {
+                return Err(Error::location(
+                    16766,
+                    "Error: hashed indexes do not currently support array values",
+                ));
+            }
+            let same = |a: &RawArray| std::ptr::eq(a.as_bytes(), found.as_bytes());
+            if array.is_some_and(|a| !same(a)) {
+                return Err(self.parallel(states, array));
+            }
+            array = Some(found);
+        }
+        Ok(array)
     }
 
     fn emit<'f, 'd>(
@@ -428,7 +468,7 @@ impl KeyMaker {
     fn parallel(&self, states: &[State<'_>], first: Option<&RawArray>) -> Error {
         let mut names = Vec::new();
         for (state, field) in states.iter().zip(&self.fields) {
-            if let State::At(RawBsonRef::Array(array), behind) = state {
+            if let Some((array, behind)) = state.array() {
                 let same = first.is_some_and(|f| std::ptr::eq(f.as_bytes(), array.as_bytes()));
                 if names.is_empty() || !same {
                     names.push(field.path.get(behind - 1).map_or("", AsRef::as_ref));
@@ -475,13 +515,7 @@ fn walk<'d>(state: State<'d>, path: &[Box<str>]) -> Result<State<'d>> {
                 None => return Ok(State::Done(Value::Missing)),
                 Some(next) => value = next,
             },
-            RawBsonRef::Array(array) => match element(array, part)? {
-                None => return Ok(State::At(value, behind)),
-                Some(next) => {
-                    unambiguous(array, part)?;
-                    value = next;
-                }
-            },
+            RawBsonRef::Array(_) => return Ok(State::At(value, behind)),
             _ => return Ok(State::Done(Value::Missing)),
         }
         behind += 1;
@@ -489,22 +523,45 @@ fn walk<'d>(state: State<'d>, path: &[Box<str>]) -> Result<State<'d>> {
 }
 
 /// Where a field stands in an element of an array it goes through.
-fn enter<'d>(element: RawBsonRef<'d>, behind: usize, path: &[Box<str>]) -> Result<State<'d>> {
-    if path.len() == behind {
-        return Ok(State::Done(Value::Some(element)));
-    }
-    Ok(match element {
+fn enter<'d>(element: RawBsonRef<'d>, behind: usize, path: &[Box<str>]) -> State<'d> {
+    match element {
+        element if path.len() == behind => State::Done(Value::Some(element)),
         RawBsonRef::Document(_) => State::At(element, behind),
-        // An array within an array is not entered but by position.
-        RawBsonRef::Array(inner) => {
-            let part = path.get(behind).map_or("", AsRef::as_ref);
-            match self::element(inner, part)? {
-                Some(value) => State::At(value, behind + 1),
-                None => State::Done(Value::Missing),
-            }
-        }
         _ => State::Done(Value::Missing),
-    })
+    }
+}
+
+/// What a field takes from the elements of an array.
+enum Entered<'d> {
+    /// The same from each: the element that the path names by number, the whole array, or what was
+    /// found outside of the array.
+    Same(State<'d>),
+    /// From each what is in it.
+    Each,
+}
+
+impl<'d> Entered<'d> {
+    fn new(state: State<'d>, path: &[Box<str>], whole: bool) -> Result<Entered<'d>> {
+        let Some((array, behind)) = state.array() else {
+            return Ok(Entered::Same(state));
+        };
+        let Some(part) = path.get(behind) else {
+            let value = State::Done(Value::Some(RawBsonRef::Array(array)));
+            return Ok(if whole {
+                Entered::Same(value)
+            } else {
+                Entered::Each
+            });
+        };
+        let Some(value) = element(array, part)? else {
+            return Ok(Entered::Each);
+        };
+        unambiguous(array, part)?;
+        Ok(Entered::Same(match value {
+            RawBsonRef::Array(inner) => State::Element(inner, behind + 1),
+            other => State::At(other, behind + 1),
+        }))
+    }
 }
 
 /// Refuse a part of a path that names an element of an array and a field of a document in it.

@@ -70,6 +70,35 @@ fn arrays_multiply_keys() {
 }
 
 #[test]
+fn an_array_that_a_number_of_the_path_names_is_taken_whole() {
+    let spec = doc! { "key": { "a.0": 1 } };
+    let (found, multikey) = keys_of(spec, doc! { "a": [[3, 1], 2] }).unwrap();
+    assert_eq!(found, [[Bson::Array(vec![3.into(), 1.into()])]]);
+    assert!(multikey.is_empty());
+    let empty = doc! { "a": [[]] };
+    assert_eq!(keys(doc! { "a.0": 1 }, empty), [[Bson::Undefined]]);
+    // A path that goes on enters it, and a field of a document that it names is entered, too.
+    let document = doc! { "a": [[{ "b": 3 }, { "b": 2 }]], "c": [{ "d": [5, 4] }] };
+    let found = keys(doc! { "a.0.b": 1 }, document.clone());
+    assert_eq!(found, ints(&[2, 3]));
+    assert_eq!(keys(doc! { "c.0.d": 1 }, document), ints(&[4, 5]));
+}
+
+#[test]
+fn a_number_in_a_path_goes_through_its_array_as_names_do() {
+    let both = || doc! { "key": { "a.0.b": 1, "a.b": 1 } };
+    // One array, which one path takes an element of and the other one enters.
+    let document = doc! { "a": [[{ "b": 3 }], { "b": 5 }] };
+    let (found, multikey) = keys_of(both(), document).unwrap();
+    let three = |value: Bson| vec![Bson::Int32(3), value];
+    assert_eq!(found, [three(Bson::Null), three(Bson::Int32(5))]);
+    assert_eq!(multikey, [0b10, 0b1]);
+    let spec = doc! { "key": { "a": 1, "c.0": 1 } };
+    let error = keys_of(spec, doc! { "a": [1], "c": [5] }).unwrap_err();
+    assert_eq!(error.code, query::Code::CANNOT_INDEX_PARALLEL_ARRAYS);
+}
+
+#[test]
 fn fields_go_through_one_array_together() {
     let found = keys(
         doc! { "a.b": 1, "a.c": 1, "d": 1 },

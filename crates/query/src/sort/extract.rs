@@ -2,8 +2,9 @@
 //!
 //! A missing field is null, an empty array undefined (below null). An array gives one tuple per
 //! element; fields below one array take their values from the same element. Two arrays side by side
-//! have no such tuples and are refused. Arrays in arrays are values and are not entered, unless the
-//! path names them by index.
+//! have no such tuples and are refused. A number in a path names an element of an array, which is
+//! taken whole where it is an array and the path ends. Other arrays in arrays are values and are
+//! not entered.
 
 use bson::{RawArray, RawBsonRef, RawDocument};
 
@@ -27,7 +28,8 @@ pub(super) fn tuples<'a>(
 #[derive(Clone, Copy)]
 enum Place<'a, 'p> {
     Value(RawBsonRef<'a>),
-    Array(&'a RawArray, &'p [Component]),
+    /// With the path behind it, and whether a number has named it as an element of an array.
+    Array(&'a RawArray, &'p [Component], bool),
 }
 
 /// Follows `path` until a value or an array. Bounded by the length of the path.
@@ -37,7 +39,7 @@ fn descend<'a, 'p>(document: &'a RawDocument, path: &'p [Component]) -> Result<P
     while let Some((component, rest)) = path.split_first() {
         match find(document, component.name())? {
             None => break,
-            Some(RawBsonRef::Array(array)) => return enter(array, rest),
+            Some(RawBsonRef::Array(array)) => return Ok(Place::Array(array, rest, false)),
             Some(value) if rest.is_empty() => return Ok(Place::Value(value)),
             Some(RawBsonRef::Document(inner)) => {
                 document = inner;
@@ -49,22 +51,40 @@ fn descend<'a, 'p>(document: &'a RawDocument, path: &'p [Component]) -> Result<P
     Ok(Place::Value(RawBsonRef::Null))
 }
 
-/// At an array: on to the element that the path names by index, if there is one.
-fn enter<'a, 'p>(array: &'a RawArray, path: &'p [Component]) -> Result<Place<'a, 'p>> {
+/// The element of an array that the path names by number, if there is one.
+fn named<'a, 'p>(array: &'a RawArray, path: &'p [Component]) -> Result<Option<Place<'a, 'p>>> {
     let Some((component, rest)) = path.split_first() else {
-        return Ok(Place::Array(array, path));
+        return Ok(None);
     };
-    let named = match component.index() {
-        None => None,
-        Some(index) => array.get(index)?,
+    let Some(index) = component.index() else {
+        return Ok(None);
     };
-    match named {
-        None => Ok(Place::Array(array, path)),
-        Some(RawBsonRef::Array(inner)) => enter(inner, rest),
-        Some(value) if rest.is_empty() => Ok(Place::Value(value)),
-        Some(RawBsonRef::Document(inner)) => descend(inner, rest),
-        Some(_) => Ok(Place::Value(RawBsonRef::Null)),
+    let Some(value) = array.get(index)? else {
+        return Ok(None);
+    };
+    unambiguous(array, component.name())?;
+    Ok(Some(match value {
+        RawBsonRef::Array(inner) => Place::Array(inner, rest, true),
+        value if rest.is_empty() => Place::Value(value),
+        RawBsonRef::Document(inner) => descend(inner, rest)?,
+        _ => Place::Value(RawBsonRef::Null),
+    }))
+}
+
+/// Refuses a number that names an element of an array and a field of a document in it.
+fn unambiguous(array: &RawArray, name: &str) -> Result<()> {
+    for element in array {
+        if let RawBsonRef::Document(document) = element?
+            && find(document, name)?.is_some()
+        {
+            let message = format!(
+                "Ambiguous field name found in array (do not use numeric field names in embedded \
+                 elements in an array), field: '{name}'"
+            );
+            return Err(Error::location(16746, message));
+        }
     }
+    Ok(())
 }
 
 /// Bounded by the lengths of the paths: every level uses up an array of each path that is at it.
@@ -80,12 +100,25 @@ fn expand<'a>(places: &[Place<'a, '_>], visit: &mut dyn FnMut(&[RawBsonRef<'a>])
         visit(&values);
         return Ok(());
     };
-    let mut elements = array.into_iter().peekable();
-    if elements.peek().is_none() {
-        return expand(&step(places, None)?, visit);
+    if array.is_empty() {
+        return expand(&step(places, &[], None)?, visit);
     }
-    for element in elements {
-        expand(&step(places, Some(element?))?, visit)?;
+    let mut by_number = Vec::with_capacity(places.len());
+    for place in places {
+        by_number.push(match place {
+            Place::Array(array, path, _) => named(array, path)?,
+            Place::Value(_) => None,
+        });
+    }
+    for element in array {
+        expand(&step(places, &by_number, Some(element?))?, visit)?;
+        // All elements give the same where no path takes a value from each.
+        let same = places.iter().zip(&by_number).all(|(place, named)| {
+            named.is_some() || matches!(place, Place::Value(_) | Place::Array(_, [], true))
+        });
+        if same {
+            break;
+        }
     }
     Ok(())
 }
@@ -94,7 +127,7 @@ fn expand<'a>(places: &[Place<'a, '_>], visit: &mut dyn FnMut(&[RawBsonRef<'a>])
 fn common_array<'a>(places: &[Place<'a, '_>]) -> Result<Option<&'a RawArray>> {
     let mut common: Option<&RawArray> = None;
     for place in places {
-        let Place::Array(array, _) = place else {
+        let Place::Array(array, ..) = place else {
             continue;
         };
         if common.is_some_and(|common| !std::ptr::eq(common, *array)) {
@@ -107,21 +140,29 @@ fn common_array<'a>(places: &[Place<'a, '_>]) -> Result<Option<&'a RawArray>> {
     Ok(common)
 }
 
-/// The places after entering the array at `element`; none when it is empty.
+/// The places after entering the array at `element`; none when it is empty. `by_number` has the
+/// places of elements that paths name.
 fn step<'a, 'p>(
     places: &[Place<'a, 'p>],
+    by_number: &[Option<Place<'a, 'p>>],
     element: Option<RawBsonRef<'a>>,
 ) -> Result<Vec<Place<'a, 'p>>> {
-    let one = |place: &Place<'a, 'p>| {
-        let Place::Array(_, rest) = place else {
+    // One path that names the array by number is enough for it to be taken whole by all.
+    let whole = places
+        .iter()
+        .any(|place| matches!(place, Place::Array(.., true)));
+    let one = |(at, place): (usize, &Place<'a, 'p>)| {
+        let Place::Array(array, rest, _) = place else {
             return Ok(*place);
         };
-        Ok(match element {
-            None if rest.is_empty() => Place::Value(RawBsonRef::Undefined),
-            Some(value) if rest.is_empty() => Place::Value(value),
-            Some(RawBsonRef::Document(inner)) => descend(inner, rest)?,
+        Ok(match (element, by_number.get(at).copied().flatten()) {
+            (None, _) if rest.is_empty() => Place::Value(RawBsonRef::Undefined),
+            (Some(_), _) if rest.is_empty() && whole => Place::Value(RawBsonRef::Array(array)),
+            (Some(value), _) if rest.is_empty() => Place::Value(value),
+            (_, Some(named)) => named,
+            (Some(RawBsonRef::Document(inner)), None) => descend(inner, rest)?,
             _ => Place::Value(RawBsonRef::Null),
         })
     };
-    places.iter().map(one).collect()
+    places.iter().enumerate().map(one).collect()
 }

@@ -87,12 +87,49 @@ fn fields_below_one_array_come_from_one_element() {
 }
 
 #[test]
+fn an_array_that_a_number_of_the_path_names_is_taken_whole() {
+    let whole = |spec: Document| key(spec, doc! {"a": [[3, 1], 2]});
+    let expected = [Bson::Array(vec![Bson::Int32(3), Bson::Int32(1)])];
+    assert_eq!(whole(doc! {"a.0": 1}), expected);
+    assert_eq!(whole(doc! {"a.0": -1}), expected);
+    assert_eq!(whole(doc! {"a.0.1": 1}), [Bson::Int32(1)]);
+    assert_eq!(key(doc! {"a.0": 1}, doc! {"a": [[]]}), [Bson::Undefined]);
+    // It sorts among the arrays, and not by its elements.
+    check(
+        doc! {"a.0": 1},
+        &[doc! {"a": [5]}, doc! {"a": ["x"]}, doc! {"a": [[1]]}],
+    );
+    // A path that goes on enters it, and a field of a document that it names is entered, too.
+    let document = doc! {"a": [[{"b": 3}, {"b": 2}]], "c": [{"d": [5, 4]}]};
+    let spec = doc! {"a.0.b": 1};
+    assert_eq!(key(spec, document.clone()), [Bson::Int32(2)]);
+    assert_eq!(key(doc! {"c.0.d": 1}, document), [Bson::Int32(4)]);
+}
+
+#[test]
 fn parallel_arrays_are_refused() {
     let sort = Sort::parse(&raw(&doc! {"a": 1, "b": 1})).unwrap();
     let error = sort
         .key(&raw(&doc! {"a": [1, 2], "b": [1, 2]}), None)
         .unwrap_err();
     assert_eq!(error.code.0, 2);
+}
+
+#[test]
+fn a_number_in_a_path_goes_through_its_array_as_names_do() {
+    let both = doc! {"a.0.b": 1, "a.b": 1};
+    // One array, which one path takes an element of and the other one enters.
+    let document = doc! {"a": [[{"b": 3}], {"b": 5}]};
+    let expected = [Bson::Int32(3), Bson::Null];
+    assert_eq!(key(both, document), expected);
+    for (spec, document, code) in [
+        (doc! {"a": 1, "c.0": 1}, doc! {"a": [1], "c": [5]}, 2),
+        (doc! {"a.0": 1}, doc! {"a": [1, {"0": 2}]}, 16_746),
+    ] {
+        let sort = Sort::parse(&raw(&spec)).unwrap();
+        let error = sort.key(&raw(&document), None).unwrap_err();
+        assert_eq!(error.code.0, code, "{spec}");
+    }
 }
 
 #[test]
