@@ -122,16 +122,23 @@ impl NumberSum {
         sum.value()
     }
 
+    /// The decimals, and the rest with all digits that 34 hold: `1.0` adds one and no zeros.
     fn decimal(&self) -> Decimal128 {
         let mut sum = Number::Decimal(self.decimals.unwrap_or(Number::Int32(0).to_decimal()));
-        if self.integers != 0 {
-            sum = sum.add(match i64::try_from(self.integers) {
-                Ok(integers) => Number::Int64(integers),
-                Err(_) => Number::Double(self.integers as f64),
-            });
-        }
+        sum = sum.add(match i64::try_from(self.integers) {
+            Ok(integers) => Number::Int64(integers),
+            Err(_) => Number::Double(self.integers as f64),
+        });
         if self.has_double {
-            sum = sum.add(Number::Double(self.doubles.value()));
+            let parts = if self.doubles.sum.is_finite() {
+                [self.doubles.sum, self.doubles.error]
+            } else {
+                [self.doubles.sum, 0.0]
+            };
+            for part in parts {
+                let exact = Number::Double(part).to_decimal_exact();
+                sum = sum.add(Number::Decimal(exact));
+            }
         }
         sum.to_decimal()
     }

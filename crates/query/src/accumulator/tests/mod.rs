@@ -76,6 +76,19 @@ fn sums_are_exact() {
 }
 
 #[test]
+fn doubles_add_to_decimals_without_more_digits() {
+    let decimal = |text: &str| Bson::Decimal128(text.parse().unwrap());
+    let both = [doc! { "x": 1.0 }, doc! { "x": decimal("1.50") }];
+    assert_eq!(accumulate("$sum", "$x", &both), decimal("2.50"));
+    assert_eq!(accumulate("$avg", "$x", &both), decimal("1.25"));
+    let infinite = [doc! { "x": f64::INFINITY }, doc! { "x": decimal("1") }];
+    assert_eq!(accumulate("$sum", "$x", &infinite), decimal("Infinity"));
+    // Nothing is added to it, which has an exponent of zero.
+    let thousand = [doc! { "x": decimal("1E+3") }];
+    assert_eq!(accumulate("$sum", "$x", &thousand), decimal("1000"));
+}
+
+#[test]
 fn values() {
     let g = group();
     assert_eq!(accumulate("$first", "$x", &g), Bson::Int32(2));
