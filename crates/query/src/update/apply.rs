@@ -176,8 +176,9 @@ impl Apply<'_> {
             (Node::Fields(fields), other) => {
                 // Nothing but an array has an element that the query matched.
                 self.positional(fields)?;
-                match first_created(fields, &self.cx) {
-                    Some(child) => Err(not_viable(&child, name, other)),
+                let mut named = fields.named.iter();
+                match named.find(|(_, node)| node.needs_path(&self.cx)) {
+                    Some((child, node)) => Err(self.no_path(child, node, name, other)),
                     None => Ok(()),
                 }
             }
@@ -227,14 +228,31 @@ impl Apply<'_> {
         let named = fields.named.iter();
         for (child, node) in named.chain(positional.as_ref().map(|(name, node)| (name, *node))) {
             let Some(index) = child.index() else {
-                if node.creates(&self.cx) {
-                    return Err(not_viable(&child.0, name, &Bson::Array(array.clone())));
+                if node.needs_path(&self.cx) {
+                    return Err(self.no_path(child, node, name, &Bson::Array(array.clone())));
                 }
                 continue;
             };
             self.at(&child.0, |apply| apply.element(node, array, index))?;
         }
         Ok(())
+    }
+
+    /// The error of an operator that finds no way to `child` in the value called `name`.
+    fn no_path(&self, child: &Name, node: &Node, name: &str, value: &Bson) -> Error {
+        let path = format!("{}.{}", self.path, child.0);
+        if !node.creates(&self.cx) {
+            return Error::new(
+                Code::PATH_NOT_VIABLE,
+                format!(
+                    "Cannot use the part ({}) of ({path}) to traverse the element ({{{}}})",
+                    child.0,
+                    show::field(name, value)
+                ),
+            );
+        }
+        let renamed = rename_error(node, path, &self.cx);
+        renamed.unwrap_or_else(|| not_viable(&child.0, name, value))
     }
 
     fn element(&mut self, node: &Node, array: &mut Vec<Bson>, index: usize) -> Result<()> {
@@ -313,11 +331,22 @@ fn charge(value: &Bson) -> Result<()> {
     meter::charge("An update", bytes)
 }
 
-/// The first name below that something would be made under.
-fn first_created(fields: &Fields, cx: &Context<'_>) -> Option<String> {
-    let mut named = fields.named.iter();
-    let named = named.find(|(_, node)| node.creates(cx));
-    named.map(|(name, _)| name.0.to_string())
+/// The error of the `$rename` that is the first to create something, where its source or its
+/// destination is in an array.
+fn rename_error(node: &Node, mut path: String, cx: &Context<'_>) -> Option<Error> {
+    let mut node = node;
+    while let Node::Fields(fields) = node {
+        let (name, next) = fields.named.iter().find(|(_, node)| node.needs_path(cx))?;
+        path = format!("{path}.{}", name.0);
+        node = next;
+    }
+    match node {
+        Node::Leaf(modifier) => match &**modifier {
+            Modifier::Rename(source) => super::rename::apply(source, &path, None, cx).err(),
+            _ => None,
+        },
+        _ => None,
+    }
 }
 
 fn not_viable(child: &str, name: &str, value: &Bson) -> Error {

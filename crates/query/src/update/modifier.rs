@@ -103,6 +103,15 @@ impl Modifier {
         }
     }
 
+    /// Whether a path that cannot be created is an error. Of the operators that create nothing,
+    /// only `$unset` and those that do not apply are content with it.
+    pub(super) fn needs_path(&self, cx: &Context<'_>) -> bool {
+        matches!(
+            self,
+            Modifier::Pop(_) | Modifier::Pull(_) | Modifier::PullAll(_)
+        ) || self.creates(cx)
+    }
+
     /// What becomes of `current`, the value at `path`.
     ///
     /// # Errors

@@ -1,10 +1,12 @@
 //! Operators of arithmetic: `$inc`, `$mul`, `$bit`.
 
+use std::cmp::Ordering;
+use std::mem::discriminant;
+
 use bson::{Bson, Document};
 
-use super::identical_values;
 use super::modifier::{Context, Outcome};
-use crate::number::Number;
+use crate::number::{Number, compare};
 use crate::value::type_name;
 use crate::{Error, Result, show};
 
@@ -68,12 +70,16 @@ impl Factor {
     }
 }
 
+/// A number is left as it is when the new one has its type and its value: a zero keeps its sign,
+/// and a decimal its zeros at the end.
 fn changed(current: &Bson, next: Number) -> Outcome {
-    let next = next.to_bson();
-    if identical_values(current, &next) {
+    let same = Number::from_bson(current).is_some_and(|current| {
+        discriminant(&current) == discriminant(&next) && compare(current, next) == Ordering::Equal
+    });
+    if same {
         Outcome::Keep
     } else {
-        Outcome::Set(next)
+        Outcome::Set(next.to_bson())
     }
 }
 

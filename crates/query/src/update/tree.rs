@@ -78,6 +78,18 @@ impl Node {
             Node::Elements(_) => true,
         }
     }
+
+    /// Whether a path that cannot be created is an error: also for operators that create nothing.
+    pub(super) fn needs_path(&self, cx: &Context<'_>) -> bool {
+        match self {
+            Node::Leaf(modifier) => modifier.needs_path(cx),
+            Node::Fields(fields) => {
+                let mut nodes = fields.named.values().chain(fields.positional.as_deref());
+                nodes.any(|node| node.needs_path(cx))
+            }
+            Node::Elements(_) => true,
+        }
+    }
 }
 
 impl Fields {

@@ -111,6 +111,35 @@ fn sets_grow_by_what_is_new() {
 }
 
 #[test]
+fn operators_that_create_nothing_want_a_path_that_could_be_created() {
+    for (operator, operand) in [
+        ("$pop", bson!(1)),
+        ("$pull", bson!(1)),
+        ("$pullAll", bson!([1])),
+    ] {
+        let update = |path: &str| bson!({ operator: { path: operand.clone() } });
+        for document in [doc! {"a": 5}, doc! {"a": [1, {"b": [1]}]}] {
+            fails(
+                update("a.b"),
+                document.clone(),
+                28,
+                "Cannot use the part (b) of (a.b) to",
+            );
+            unchanged(bson!({"$unset": {"a.b": ""}}), document);
+        }
+        unchanged(update("a.b"), doc! {"a": {}});
+        unchanged(update("a.b.c"), doc! {});
+        unchanged(update("a.7"), doc! {"a": [1]});
+        fails(
+            update("a.0.b"),
+            doc! {"a": [1]},
+            28,
+            "to traverse the element ({0: 1})",
+        );
+    }
+}
+
+#[test]
 fn elements_leave_arrays() {
     check(
         bson!({"$pop": {"a": 1}}),

@@ -145,6 +145,14 @@ fn arithmetic_keeps_and_widens_types() {
     check(bson!({"$mul": {"a": 2.5}}), doc! {"a": 2}, doc! {"a": 5.0});
     check(bson!({"$mul": {"a": 2i64}}), doc! {}, doc! {"a": 0i64});
     check(bson!({"$mul": {"a": 2}}), doc! {}, doc! {"a": 0});
+    // What equals the number and has its type leaves it as it is, with the sign of a zero.
+    unchanged(bson!({"$mul": {"a": -0.0}}), doc! {"a": -0.0});
+    unchanged(bson!({"$mul": {"a": -1.0}}), doc! {"a": 0.0});
+    check(
+        bson!({"$mul": {"a": 1i64}}),
+        doc! {"a": 2},
+        doc! {"a": 2i64},
+    );
     fails(
         bson!({"$inc": {"a": 1i64}}),
         doc! {"_id": 1, "a": i64::MAX},
@@ -343,6 +351,21 @@ fn rename_moves_values() {
         2,
         "destination field cannot be an array",
     );
+    // The source is looked at before the destination.
+    fails(
+        bson!({"$rename": {"a.0": "b.x"}}),
+        doc! {"a": [1], "b": 1},
+        2,
+        "source field cannot be an array element",
+    );
+    for target in ["a.x", "a.x.y", "a.x.0"] {
+        fails(
+            bson!({"$rename": {"b": target}}),
+            doc! {"a": [1], "b": 1},
+            2,
+            "has an array field called 'a'",
+        );
+    }
     fails(
         bson!({"$rename": {"b": "a.0"}}),
         doc! {"a": [1], "b": 1},
