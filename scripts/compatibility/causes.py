@@ -599,6 +599,29 @@ def rename_through_scalar(difference):
     return any(blocked(parts["document"], path.split(".")) for path in change)
 
 
+PULLS = ("$pop", "$pull", "$pullAll")
+
+
+def pull_through_scalar(difference):
+    """An operator that creates nothing, on a path that could not be created either."""
+    parts = difference.parts or {}
+    paths = [path for name in PULLS for path in parts.get("update", {}).get(name, {})]
+    return parts.get("document") and any(
+        blocked(parts["document"], path.split(".")) for path in paths
+    )
+
+
+def without_pulls(difference):
+    yield without_operators(difference, PULLS)
+
+
+def without_operators(difference, names):
+    change = difference.parts["update"]
+    rest = {name: spec for name, spec in change.items() if name not in names}
+    filter = difference.question.operation.spec["filter"]
+    return Question(difference.question.documents, update(filter, rest or {"$set": {"x": 1}}))
+
+
 def blocked(value, parts):
     """Whether a path of an update meets what has nothing in it, before its end."""
     for name in parts:
@@ -614,10 +637,7 @@ def blocked(value, parts):
 
 
 def without_rename(difference):
-    change = {name: spec for name, spec in difference.parts["update"].items() if name != "$rename"}
-    operation = difference.question.operation
-    rest = update(operation.spec["filter"], change or {"$set": {"x": 1}})
-    yield Question(difference.question.documents, rest)
+    yield without_operators(difference, ("$rename",))
 
 
 def without_insert(difference):
@@ -711,6 +731,8 @@ STEPS = [
     Rebuilt("a negative zero keeps its sign", zero_is_set),
     Refused("a `$rename` from where a path cannot go is refused", 28, "to traverse the element",
             rename_through_scalar, without_rename),
+    Refused("`$pop` and `$pull` want a path that could be created", 28, "to traverse the element",
+            pull_through_scalar, without_pulls),
     Rebuilt("`$setOnInsert` does nothing to documents that exist", without_insert),
     Unmodified("what becomes itself is not modified"),
     FirstOperator("of several operators that fail the first one decides the error"),
