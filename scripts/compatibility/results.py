@@ -51,9 +51,13 @@ def update(engine, groups):
         mine["failures"].pop(title, None)
         # Random operations have no names worth keeping: their seeds are in the output.
         named = group.suite != "differential"
+        # A difference may have several causes, which are counted each.
         causes = collections.Counter(
-            group.reasons.get(test, f"not explained: `{test}`" if named else "not explained")
+            cause
             for test in group.failed
+            for cause in group.reasons.get(
+                test, f"not explained: `{test}`" if named else "not explained"
+            ).split("; ")
         )
         if causes:
             told = [f"| {title} | {cause} | {count} |" for cause, count in causes.most_common()]
