@@ -283,6 +283,15 @@ def spread(difference, operands, change):
 KEYS = ("MinKey", "MaxKey")
 
 
+def named_keys(value):
+    """The value with the least and the greatest key as texts, which equal themselves as well."""
+    if isinstance(value, dict):
+        return {name: named_keys(inner) for name, inner in value.items()}
+    if isinstance(value, list):
+        return [named_keys(inner) for inner in value]
+    return f"key {kind_of(value)}" if kind_of(value) in KEYS else value
+
+
 def comparable(values):
     """Two values in the same order as before, of which none is missing and not both are one key.
 
@@ -306,8 +315,14 @@ def comparison_by_order(difference):
     operands = node_of(difference, "$cmp", "$eq", "$lt")
     if operands is None:
         return None
-    documents, paths = spread(difference, operands, comparable)
-    return ask_node(documents, {next(iter(difference.parts["node"])): paths}), lambda found: found
+    name = next(iter(difference.parts["node"]))
+
+    def change(values):
+        values = comparable(values)
+        return [named_keys(value) for value in values] if name == "$eq" else values
+
+    documents, paths = spread(difference, operands, change)
+    return ask_node(documents, {name: paths}), lambda found: found
 
 
 def filter_by_order(difference):
@@ -339,7 +354,7 @@ def in_by_equality(difference):
     def change(values):
         values = ["no member" if values[0] is rules.MISSING else values[0], *values[1:]]
         values = [None if value is rules.MISSING else value for value in values]
-        return [f"key {kind_of(value)}" if kind_of(value) in KEYS else value for value in values]
+        return [named_keys(value) for value in values]
 
     documents, paths = spread(difference, [operands[0], *operands[1]], change)
     either = {"$or": [{"$eq": [paths[0], member]} for member in paths[1:]]}
