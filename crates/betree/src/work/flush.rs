@@ -50,9 +50,9 @@ impl Core {
     fn finish_flush(&self, taken: Taken, took: Duration) {
         let drift = if planted(Plant::CounterDrift) { 8 } else { 0 };
         self.memory.flushed(taken.job.bytes - drift, took);
-        let bytes = taken.job.bytes;
+        let (through, bytes) = (taken.job.through, taken.job.bytes);
         drop(taken);
-        self.queue.done(bytes);
+        self.queue.done(through, bytes);
         self.counters.flushes.add(1);
         self.counters.flush_nanos.add_nanos(took);
         self.wake.room();

@@ -70,6 +70,15 @@ impl MergeJob {
         whole + self.writer.as_ref().map_or(0, RunWriter::stored_bytes)
     }
 
+    /// Whether it waits for the end of a flush: it is done, and cuts the bucket. The thread at the
+    /// flush finds it when it looks for work again.
+    fn is_blocked(&self) -> bool {
+        self.done && 1 < self.outputs.len() && {
+            let state = self.bucket.state();
+            state.flushing && !state.dropped
+        }
+    }
+
     /// What was made is named by no bucket, and never will be: its space goes back.
     fn give_up(self) {
         self.outputs.iter().for_each(|run| run.retire());
@@ -78,7 +87,8 @@ impl MergeJob {
 
 /// The state of the merge lane.
 pub(crate) struct Merges {
-    /// Merges that were begun and wait for a thread to go on with them.
+    /// Merges that were begun and wait for a thread to go on with them, or, when done, for the end
+    /// of a flush ([`MergeJob::is_blocked`]).
     paused: Mutex<Vec<MergeJob>>,
     running: AtomicUsize,
     /// Bytes of all deltas.
@@ -133,6 +143,13 @@ impl Merges {
         assert!(count <= before, "what ends was begun");
     }
 
+    /// The newest merge that a thread can go on with.
+    fn resume(&self) -> Option<MergeJob> {
+        let mut paused = self.paused.lock();
+        let at = paused.iter().rposition(|job| !job.is_blocked())?;
+        Some(paused.remove(at))
+    }
+
     /// Give up all merges that no thread is at.
     pub(crate) fn abandon(&self) {
         let jobs = std::mem::take(&mut *self.paused.lock());
@@ -159,8 +176,7 @@ impl Core {
         &self,
         pick: impl FnOnce() -> Option<(Arc<Tree>, Arc<Bucket>)>,
     ) -> Result<bool> {
-        let paused = self.merges.paused.lock().pop();
-        let mut job = match paused {
+        let mut job = match self.merges.resume() {
             Some(job) => job,
             None => match pick() {
                 None => return Ok(false),
@@ -185,11 +201,10 @@ impl Core {
                 return Err(error);
             }
             Ok(()) if !job.done => self.merges.paused.lock().push(job),
-            // A flush is under way in the bucket: publish at the next slice.
+            // While a flush is under way in the bucket it stays there, and is not looked at.
             Ok(()) => {
                 if let Some(job) = self.publish_merge(job) {
-                    self.merges.paused.lock().insert(0, job);
-                    return Ok(true);
+                    self.merges.paused.lock().push(job);
                 }
             }
         }

@@ -36,11 +36,22 @@ pub(crate) struct Taken {
 #[derive(Default)]
 struct Jobs {
     waiting: VecDeque<Job>,
-    /// Jobs being done, and the memory of their buffers.
-    taken: usize,
+    /// What jobs being done are up to, and the memory of their buffers.
+    taken: Vec<Seq>,
     taken_bytes: usize,
     /// Nothing frozen later than this is taken.
     until: Option<Seq>,
+}
+
+impl Jobs {
+    /// A taken job is not being done any more.
+    fn give_up(&mut self, through: Seq, bytes: usize) {
+        let at = self.taken.iter().position(|taken| *taken == through);
+        let at = at.expect("what ends was taken");
+        self.taken.swap_remove(at);
+        assert!(bytes <= self.taken_bytes, "what ends was taken");
+        self.taken_bytes -= bytes;
+    }
 }
 
 /// The queue.
@@ -71,7 +82,7 @@ impl FlushQueue {
             }
             if let Some(buckets) = mark(job) {
                 let job = jobs.waiting.remove(index)?;
-                jobs.taken += 1;
+                jobs.taken.push(job.through);
                 jobs.taken_bytes += job.bytes;
                 return Some(Taken { job, buckets });
             }
@@ -79,13 +90,9 @@ impl FlushQueue {
         None
     }
 
-    /// A taken job, of a buffer of `bytes`, is done.
-    pub(crate) fn done(&self, bytes: usize) {
-        let mut jobs = self.jobs.lock();
-        assert!(0 < jobs.taken, "what is done was taken");
-        assert!(bytes <= jobs.taken_bytes, "what is done was taken");
-        jobs.taken -= 1;
-        jobs.taken_bytes -= bytes;
+    /// A taken job, of a buffer of `bytes` frozen at `through`, is done.
+    pub(crate) fn done(&self, through: Seq, bytes: usize) {
+        self.jobs.lock().give_up(through, bytes);
     }
 
     /// A taken job failed: it is the first to be tried again, in the buckets that still have it.
@@ -98,13 +105,7 @@ impl FlushQueue {
             }
         }
         let mut jobs = self.jobs.lock();
-        assert!(0 < jobs.taken, "what is put back was taken");
-        assert!(
-            taken.job.bytes <= jobs.taken_bytes,
-            "what is put back was taken"
-        );
-        jobs.taken -= 1;
-        jobs.taken_bytes -= taken.job.bytes;
+        jobs.give_up(taken.job.through, taken.job.bytes);
         jobs.waiting.push_front(taken.job);
     }
 
@@ -147,14 +148,23 @@ impl FlushQueue {
     /// Jobs that wait, and jobs being done.
     pub(crate) fn len(&self) -> (usize, usize) {
         let jobs = self.jobs.lock();
-        (jobs.waiting.len(), jobs.taken)
+        (jobs.waiting.len(), jobs.taken.len())
     }
 
     /// Whether nothing waits that may be taken, and nothing is being done.
     pub(crate) fn is_idle(&self) -> bool {
         let jobs = self.jobs.lock();
         let may = |job: &Job| jobs.until.is_none_or(|until| job.through <= until);
-        jobs.taken == 0 && !jobs.waiting.iter().any(may)
+        jobs.taken.is_empty() && !jobs.waiting.iter().any(may)
+    }
+
+    /// Whether nothing that was frozen up to `through` waits or is being flushed.
+    pub(crate) fn is_past(&self, through: Seq) -> bool {
+        let jobs = self.jobs.lock();
+        let waiting = jobs.waiting.iter().map(|job| job.through);
+        waiting
+            .chain(jobs.taken.iter().copied())
+            .all(|of| through < of)
     }
 }
 

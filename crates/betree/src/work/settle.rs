@@ -1,5 +1,6 @@
 //! Doing all work that is owed, on request.
 
+use std::collections::BTreeSet;
 use std::ops::Bound;
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,8 +8,8 @@ use std::time::Duration;
 use super::pick::Zeal;
 use crate::db::Core;
 use crate::error::Result;
-use crate::tree::Bucket;
-use crate::types::TreeId;
+use crate::tree::{Bucket, Tree};
+use crate::types::{RunId, Seq, TreeId};
 
 /// How long whoever waits for background threads sleeps between looks.
 const LOOK: Duration = Duration::from_millis(1);
@@ -58,8 +59,21 @@ impl Core {
         }
     }
 
-    /// Merge every bucket of `tree` that has keys in the range. `watch` gets the bytes done and to
-    /// do, and says whether to go on. False when it did not.
+    /// Flush what was frozen up to commit `through`, and wait for no other flush.
+    fn flush_through(&self, through: Seq) -> Result<()> {
+        while !self.queue.is_past(through) {
+            self.health.check_writable()?;
+            if !self.flush_one()? {
+                // Another thread is at the last ones, or a cut holds them back.
+                self.wake.wait_for_room(LOOK);
+            }
+        }
+        Ok(())
+    }
+
+    /// Merge what every bucket of `tree` with keys in the range holds at the call. What is written
+    /// meanwhile may stay as it is, so this ends however much that is. `watch` gets the bytes done
+    /// and to do, and says whether to go on. False when it did not.
     ///
     /// # Errors
     /// `Invalid` for a dropped tree; as the work.
@@ -72,13 +86,11 @@ impl Core {
     ) -> Result<bool> {
         self.health.check_writable()?;
         let tree = self.catalog.tree(tree)?;
-        self.freeze_older_than(crate::types::Seq::MAX);
-        self.flush_until_idle()?;
-        let buckets: Vec<Arc<Bucket>> = {
-            let routing = tree.routing();
-            let within = |b: &&Arc<Bucket>| overlaps(b, start, end);
-            routing.buckets().iter().filter(within).cloned().collect()
-        };
+        self.freeze_older_than(Seq::MAX);
+        let through = self.commit.lock().last;
+        self.flush_through(through)?;
+        let mut buckets = within(&tree, start, end);
+        let there: BTreeSet<RunId> = buckets.iter().flat_map(|bucket| deltas(bucket)).collect();
         let bytes = |b: &Arc<Bucket>| {
             let state = b.state();
             state.delta_bytes() + state.base_bytes()
@@ -88,30 +100,54 @@ impl Core {
         if !watch(done, total) {
             return Ok(false);
         }
-        for bucket in buckets {
-            let size = bytes(&bucket);
-            let mut offer = Some((Arc::clone(&tree), Arc::clone(&bucket)));
-            while !bucket_is_merged(&bucket) {
-                if !self.merge_slice(|| offer.take())? {
-                    // Another thread is at this bucket, or it was not free when it was offered.
-                    self.wake.wait_for_room(LOOK);
-                    offer = Some((Arc::clone(&tree), Arc::clone(&bucket)));
+        while !buckets.is_empty() {
+            for bucket in buckets {
+                let size = bytes(&bucket);
+                let mut offer = Some((Arc::clone(&tree), Arc::clone(&bucket)));
+                while !bucket_is_merged(&bucket, &there) {
+                    if !self.merge_slice(|| offer.take())? {
+                        // Another thread is at this bucket, or it was not free when offered.
+                        self.wake.wait_for_room(LOOK);
+                        offer = Some((Arc::clone(&tree), Arc::clone(&bucket)));
+                    }
+                    if !watch(done.min(total), total) {
+                        return Ok(false);
+                    }
                 }
-                if !watch(done, total) {
-                    return Ok(false);
-                }
+                done += size;
             }
-            done += size;
+            // A bucket that took over the range of an empty one has the deltas it had before.
+            buckets = within(&tree, start, end);
+            buckets.retain(|bucket| !bucket_is_merged(bucket, &there));
         }
         self.checkpoint()?;
         Ok(watch(done, total.max(done)))
     }
 }
 
-/// Whether nothing is left to merge in a bucket, or it is not there any more.
-fn bucket_is_merged(bucket: &Bucket) -> bool {
+/// The buckets that may hold keys of the range.
+fn within(tree: &Tree, start: Bound<&[u8]>, end: Bound<&[u8]>) -> Vec<Arc<Bucket>> {
+    let routing = tree.routing();
+    let within = |b: &&Arc<Bucket>| overlaps(b, start, end);
+    routing.buckets().iter().filter(within).cloned().collect()
+}
+
+/// The deltas of a bucket.
+fn deltas(bucket: &Bucket) -> Vec<RunId> {
     let state = bucket.state();
-    state.retired || state.broken || (state.deltas.is_empty() && !state.merging)
+    state.deltas.iter().map(|run| run.meta().id).collect()
+}
+
+/// Whether none of the deltas of `there` is left in a bucket, or it is not in the tree any more.
+fn bucket_is_merged(bucket: &Bucket, there: &BTreeSet<RunId>) -> bool {
+    let state = bucket.state();
+    let left = || {
+        state
+            .deltas
+            .iter()
+            .any(|run| there.contains(&run.meta().id))
+    };
+    state.retired || state.broken || state.dropped || !left()
 }
 
 fn overlaps(bucket: &Bucket, start: Bound<&[u8]>, end: Bound<&[u8]>) -> bool {

@@ -7,6 +7,7 @@
 
 mod backup;
 mod bulk;
+mod compact;
 mod histories;
 mod inspect;
 mod isolation;
