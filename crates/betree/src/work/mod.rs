@@ -9,6 +9,9 @@ mod freeze;
 #[cfg(test)]
 mod heat_tests;
 mod merge;
+mod pace;
+#[cfg(test)]
+mod pace_tests;
 mod pick;
 mod queue;
 mod restructure;
@@ -17,10 +20,13 @@ mod sharing;
 mod source;
 mod step;
 mod threads;
+#[cfg(test)]
+mod wait_tests;
 
 pub(crate) use checkpoint::Checkpoints;
 pub(crate) use freeze::Fullest;
 pub(crate) use merge::Merges;
+pub(crate) use pace::Crowd;
 pub(crate) use queue::FlushQueue;
 pub(crate) use sharing::Sharing;
 pub(crate) use step::Timers;
