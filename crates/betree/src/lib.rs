@@ -26,7 +26,7 @@
 //! transaction.put_blind(by_price, b"9.95/17", b"")?; // reads nothing, conflicts with nothing
 //! transaction.commit(Durability::Group)?;
 //!
-//! let snapshot = db.snapshot()?;
+//! let snapshot = db.begin_read()?;
 //! assert_eq!(snapshot.get(rows, b"17")?.as_deref(), Some(&b"an apple"[..]));
 //! # drop(snapshot);
 //! db.close()?;
