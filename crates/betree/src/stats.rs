@@ -158,11 +158,14 @@ pub struct Stats {
     pub buffered_bytes: u64,
     /// Of that, memory of frozen buffers.
     pub frozen_bytes: u64,
+    /// Memory of flushed buffers that a call under way still reads; cursors hold none.
+    pub pinned_bytes: u64,
     /// Stored bytes in deltas.
     pub delta_bytes: u64,
     /// Stored bytes in bases.
     pub base_bytes: u64,
-    /// Bytes accepted whose flush or merge is still owed.
+    /// Bytes that wait for a flush or a merge: those in buffers and deltas, and the bases of
+    /// buckets that hold what was kept for snapshots that are gone.
     pub debt_bytes: u64,
     /// Bytes that may be merged before the allowance of [`crate::Options::rho`] is used up;
     /// negative when forced merges overdrew it.

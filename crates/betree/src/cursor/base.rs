@@ -4,21 +4,24 @@
 //! - I1: the runs are ascending and disjoint, so that all versions of a key are in one run.
 //! - I2: while it is not at its end, the run `at` is open and stands on an entry.
 //!
-//! Runs are opened as they are reached: a walk that ends in the first never reads the others.
+//! Runs are opened as they are reached: a walk that ends in the first never reads the others. None
+//! is held, nor is the list of them ([`RunCursor`]).
 
 use std::ops::Bound;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use super::bounds::{self, Edge};
 use super::source::Source;
+use super::stop::{Step, Stop};
 use super::visible::Visible;
-use crate::error::Result;
 use crate::run::{Direction, Run, RunCursor};
 use crate::types::{Entry, Seq};
 
 /// The runs of a base as one source.
 pub(super) struct Base {
-    runs: Arc<[Arc<Run>]>,
+    runs: Weak<[Arc<Run>]>,
+    /// How many there are.
+    count: usize,
     direction: Direction,
     snapshot: Seq,
     limit: Edge,
@@ -46,7 +49,8 @@ impl Base {
         };
         debug_assert!(runs.windows(2).all(disjoint), "I1: a base is disjoint");
         Base {
-            runs: Arc::clone(runs),
+            runs: Arc::downgrade(runs),
+            count: runs.len(),
             direction,
             snapshot,
             limit,
@@ -56,22 +60,22 @@ impl Base {
     }
 
     /// The index of the first run, in the direction, that can hold keys within `from`.
-    fn first(&self, from: Bound<&[u8]>) -> Option<usize> {
+    fn first(&self, runs: &[Arc<Run>], from: Bound<&[u8]>) -> Option<usize> {
         match self.direction {
             Direction::Forward => {
                 let passed = |run: &Arc<Run>| !bounds::after(&run.meta().max_key, from);
-                Some(self.runs.partition_point(passed))
+                Some(runs.partition_point(passed))
             }
             Direction::Backward => {
                 let reached = |run: &Arc<Run>| bounds::before(&run.meta().min_key, from);
-                self.runs.partition_point(reached).checked_sub(1)
+                runs.partition_point(reached).checked_sub(1)
             }
         }
     }
 
     /// Open the run `at` and those after it, until one has a visible entry within `from`.
-    fn enter(&mut self, mut at: Option<usize>, from: Bound<&[u8]>) -> Result<()> {
-        while let Some(run) = at.and_then(|index| self.runs.get(index)) {
+    fn enter(&mut self, runs: &[Arc<Run>], mut at: Option<usize>, from: Bound<&[u8]>) -> Step {
+        while let Some(run) = at.and_then(|index| runs.get(index)) {
             let within = match self.direction {
                 Direction::Forward => {
                     bounds::before(&run.meta().min_key, bounds::lend(&self.limit))
@@ -101,18 +105,34 @@ impl Base {
         Ok(())
     }
 
-    /// The index of the run after `index` in the direction.
+    /// To the run after the one that has come to its end.
+    #[cold]
+    fn turn(&mut self) -> Step {
+        let Some(next) = self.after(self.at) else {
+            self.open = None;
+            return Ok(());
+        };
+        match (self.runs.upgrade(), &self.open) {
+            (Some(runs), _) => self.enter(&runs, Some(next), Bound::Unbounded),
+            (None, open) => Err(Stop::Gone(open.as_ref().map(|open| open.left().into()))),
+        }
+    }
+
+    /// The index of the run after `index` in the direction, if there is one.
     fn after(&self, index: usize) -> Option<usize> {
         match self.direction {
-            Direction::Forward => Some(index + 1),
+            Direction::Forward => Some(index + 1).filter(|next| *next < self.count),
             Direction::Backward => index.checked_sub(1),
         }
     }
 }
 
 impl Source for Base {
-    fn seek(&mut self, from: Bound<&[u8]>) -> Result<()> {
-        self.enter(self.first(from), from)
+    fn seek(&mut self, from: Bound<&[u8]>) -> Step {
+        let Some(runs) = self.runs.upgrade() else {
+            return Err(Stop::Gone(None));
+        };
+        self.enter(&runs, self.first(&runs, from), from)
     }
 
     #[inline]
@@ -121,12 +141,12 @@ impl Source for Base {
     }
 
     #[inline]
-    fn advance(&mut self) -> Result<()> {
+    fn advance(&mut self) -> Step {
         let open = self.open.as_mut().expect("I2: it stands on an entry");
         open.advance()?;
         if open.entry().is_some() {
             return Ok(());
         }
-        self.enter(self.after(self.at), Bound::Unbounded)
+        self.turn()
     }
 }

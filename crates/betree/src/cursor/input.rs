@@ -8,6 +8,7 @@ use super::bounds::{self, Edge};
 use super::merge::Merge;
 use super::own::Own;
 use super::source::Source;
+use super::stop::Step;
 use super::view::View;
 use super::visible::{Versions, Visible};
 use super::windowed::{Seen, Windowed};
@@ -29,7 +30,7 @@ pub(super) enum Input<'a> {
 }
 
 impl Source for Input<'_> {
-    fn seek(&mut self, from: Bound<&[u8]>) -> Result<()> {
+    fn seek(&mut self, from: Bound<&[u8]>) -> Step {
         match self {
             Input::Own(own) => own.seek(from),
             Input::Buffer(buffer) => buffer.seek(from),
@@ -49,7 +50,7 @@ impl Source for Input<'_> {
     }
 
     #[inline]
-    fn advance(&mut self) -> Result<()> {
+    fn advance(&mut self) -> Step {
         match self {
             Input::Base(base) => base.advance(),
             Input::Buffer(buffer) => buffer.advance(),
@@ -74,6 +75,14 @@ impl Versions for RunCursor {
     fn advance(&mut self) -> Result<()> {
         RunCursor::advance(self)
     }
+
+    fn is_gone(&self) -> bool {
+        RunCursor::is_gone(self)
+    }
+
+    fn passed(&self) -> &[u8] {
+        RunCursor::passed(self)
+    }
 }
 
 /// What a walk reads of one bucket.
@@ -88,7 +97,8 @@ pub(super) struct Reading<'a> {
 }
 
 impl<'a> Reading<'a> {
-    /// The merge of what `view` holds within the bounds.
+    /// The merge of what `view` holds within the bounds. It reads through `view` while that lives,
+    /// and holds nothing of it.
     pub(super) fn merge(&self, view: &View) -> Merge<Input<'a>> {
         let most = view.buffers.len() + view.deltas.len() + 2;
         let mut inputs = Vec::with_capacity(most);
@@ -106,7 +116,7 @@ impl<'a> Reading<'a> {
         }
         for buffer in view.buffers.iter().filter(|buffer| self.sees(buffer)) {
             let seen = Seen {
-                buffer: Arc::clone(buffer),
+                buffer: Arc::downgrade(buffer),
                 snapshot: self.snapshot,
             };
             let windows = Windowed::new(seen, self.direction, self.limit().clone());

@@ -13,6 +13,8 @@
 //!   least key but the winner's, if there is one.
 //! - I3: what was current stays so, and borrowed, until the next call of `next` or `seek`.
 //! - I4: entries beyond `limit` are never current.
+//! - I5: sources are advanced only from the current key, tombstones among them. So the key that
+//!   comes with [`super::stop::Stop::Gone`] is the current one, and all before it are passed.
 
 #![expect(
     clippy::indexing_slicing,
@@ -24,7 +26,7 @@ use std::ops::Bound;
 
 use super::bounds::{self, Edge};
 use super::source::Source;
-use crate::error::Result;
+use super::stop::Step;
 use crate::plant::{Plant, planted};
 use crate::run::Direction;
 use crate::types::{Entry, Op, head};
@@ -84,7 +86,7 @@ impl<S: Source> Merge<S> {
     }
 
     /// Stand before the first entry within `from`.
-    pub(super) fn seek(&mut self, from: Bound<&[u8]>) -> Result<()> {
+    pub(super) fn seek(&mut self, from: Bound<&[u8]>) -> Step {
         self.heads.clear();
         self.tied.clear();
         self.standing = false;
@@ -99,7 +101,7 @@ impl<S: Source> Merge<S> {
 
     /// Go to the next entry that is not a tombstone. False at the end.
     #[inline]
-    pub(super) fn next(&mut self) -> Result<bool> {
+    pub(super) fn next(&mut self) -> Step<bool> {
         loop {
             if self.standing {
                 self.leave()?;
@@ -147,7 +149,7 @@ impl<S: Source> Merge<S> {
 
     /// Move the sources that stand on the current key beyond it, and find the new least head.
     #[inline]
-    fn leave(&mut self) -> Result<()> {
+    fn leave(&mut self) -> Step {
         if !self.tied.is_empty() {
             return self.leave_all();
         }
@@ -167,7 +169,7 @@ impl<S: Source> Merge<S> {
 
     /// As `leave`, when several sources stand on the current key.
     #[inline(never)]
-    fn leave_all(&mut self) -> Result<()> {
+    fn leave_all(&mut self) -> Step {
         // From the last on, so that a head that goes does not move those still to be looked at.
         while let Some(index) = self.tied.pop() {
             debug_assert!(self.winner < index, "I2: the winner is the newest");

@@ -17,6 +17,7 @@ mod input;
 mod merge;
 mod own;
 mod source;
+mod stop;
 #[cfg(test)]
 mod testing;
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use std::ops::Bound;
 
-use crate::error::Result;
+use super::stop::Step;
 use crate::types::Entry;
 
 /// A sorted sequence with at most one entry for each key: the newest version the snapshot sees,
@@ -11,11 +11,11 @@ use crate::types::Entry;
 /// A source may go on beyond the limit of its bucket; the merge stops there.
 pub(super) trait Source {
     /// Stand on the first entry within `from`: a lower bound forward, an upper bound backward.
-    fn seek(&mut self, from: Bound<&[u8]>) -> Result<()>;
+    fn seek(&mut self, from: Bound<&[u8]>) -> Step;
 
     /// The entry it stands on; none at the end and before the first seek.
     fn entry(&self) -> Option<Entry<'_>>;
 
-    /// Go on to the next entry. It stands on one.
-    fn advance(&mut self) -> Result<()>;
+    /// Go on to the next entry. It stands on one, whose key comes with [`super::stop::Stop::Gone`].
+    fn advance(&mut self) -> Step;
 }

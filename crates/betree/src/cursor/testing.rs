@@ -4,6 +4,7 @@ use std::ops::Bound;
 
 use super::bounds;
 use super::source::Source;
+use super::stop::Step;
 use super::visible::Versions;
 use crate::error::Result;
 use crate::run::Direction;
@@ -78,19 +79,27 @@ impl Versions for Memory {
         self.at += 1;
         Ok(())
     }
+
+    fn is_gone(&self) -> bool {
+        false
+    }
+
+    fn passed(&self) -> &[u8] {
+        &self.versions[self.at.min(self.versions.len() - 1)].key
+    }
 }
 
 /// As it is, when no key has two versions.
 impl Source for Memory {
-    fn seek(&mut self, from: Bound<&[u8]>) -> Result<()> {
-        Versions::seek(self, from)
+    fn seek(&mut self, from: Bound<&[u8]>) -> Step {
+        Ok(Versions::seek(self, from)?)
     }
 
     fn entry(&self) -> Option<Entry<'_>> {
         Versions::entry(self)
     }
 
-    fn advance(&mut self) -> Result<()> {
-        Versions::advance(self)
+    fn advance(&mut self) -> Step {
+        Ok(Versions::advance(self)?)
     }
 }

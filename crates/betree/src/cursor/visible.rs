@@ -5,11 +5,13 @@
 //! - I2: going forward the inner cursor stands on that entry; going backward it has passed all
 //!   versions of the key, and the entry is a copy - unless every key has one version that all see
 //!   (`plain`), when the inner cursor's entry is the entry in both directions.
+//! - I3: while it goes on, and until it does so again, `left` is the key it has left.
 
 use std::ops::Bound;
 
 use super::source::Source;
-use crate::error::Result;
+use super::stop::{Step, Stop};
+use crate::error::{Error, Result};
 use crate::run::Direction;
 use crate::types::{Entry, Op, Seq};
 
@@ -22,8 +24,14 @@ pub(super) trait Versions {
     /// The entry it stands on.
     fn entry(&self) -> Option<Entry<'_>>;
 
-    /// Go on to the next entry.
+    /// Go on to the next entry. Where that fails because what is read is gone, it stays.
     fn advance(&mut self) -> Result<()>;
+
+    /// Whether what it reads is gone for good.
+    fn is_gone(&self) -> bool;
+
+    /// The key it stands on or, at the end, the last one it stood on. It has stood on one.
+    fn passed(&self) -> &[u8];
 }
 
 /// What a snapshot sees of `C`.
@@ -31,8 +39,14 @@ pub(super) struct Visible<C> {
     inner: C,
     snapshot: Seq,
     plain: bool,
+    /// The snapshot sees the newest version of every key.
+    sees_all: bool,
     direction: Direction,
     held: Held,
+    /// The key it has left is that of `held`, or in `before`; else the inner cursor knows it.
+    copied: bool,
+    /// Backward: the key it has left.
+    before: Vec<u8>,
 }
 
 /// A copy of the current entry (backward), or of the key that is being passed (forward).
@@ -59,8 +73,11 @@ impl<C: Versions> Visible<C> {
             snapshot,
             // Seqs of one key fall strictly, so a key has at most one version of seq 0.
             plain: max_seq == Seq::ANCIENT,
+            sees_all: max_seq <= snapshot,
             direction,
             held,
+            copied: false,
+            before: Vec::new(),
         }
     }
 
@@ -80,11 +97,16 @@ impl<C: Versions> Visible<C> {
         let Some(entry) = self.inner.entry() else {
             return Ok(());
         };
-        if entry.seq == Seq::ANCIENT {
+        let oldest = entry.seq == Seq::ANCIENT;
+        // Then one step is all there is to do, and the inner cursor knows where it was.
+        self.copied = !(oldest && self.sees_all);
+        if self.copied {
+            self.held.key.clear();
+            self.held.key.extend_from_slice(entry.key);
+        }
+        if oldest {
             return self.inner.advance();
         }
-        self.held.key.clear();
-        self.held.key.extend_from_slice(entry.key);
         loop {
             self.inner.advance()?;
             let same = |entry: Entry<'_>| entry.key == self.held.key;
@@ -96,6 +118,8 @@ impl<C: Versions> Visible<C> {
 
     /// Backward: take the newest visible version of the next key that has one.
     fn take(&mut self) -> Result<()> {
+        std::mem::swap(&mut self.held.key, &mut self.before);
+        self.copied = true;
         self.held.full = false;
         while let Some(entry) = self.inner.entry() {
             if self.held.full && entry.key != self.held.key {
@@ -111,6 +135,25 @@ impl<C: Versions> Visible<C> {
             self.inner.advance()?;
         }
         Ok(())
+    }
+
+    /// I3.
+    pub(super) fn left(&self) -> &[u8] {
+        match self.direction {
+            _ if !self.copied => self.inner.passed(),
+            Direction::Forward => &self.held.key,
+            Direction::Backward => &self.before,
+        }
+    }
+
+    /// What an error of the inner cursor means for a walk that leaves `left`.
+    #[cold]
+    fn stop(&self, error: Error, left: Option<&[u8]>) -> Stop {
+        if self.inner.is_gone() {
+            Stop::Gone(left.map(Box::from))
+        } else {
+            Stop::Failed(error)
+        }
     }
 
     #[inline]
@@ -134,13 +177,14 @@ impl Held {
 }
 
 impl<C: Versions> Source for Visible<C> {
-    fn seek(&mut self, from: Bound<&[u8]>) -> Result<()> {
-        self.inner.seek(from)?;
-        match (self.plain, self.direction) {
-            (true, _) => Ok(()),
-            (false, Direction::Forward) => self.settle(),
-            (false, Direction::Backward) => self.take(),
-        }?;
+    fn seek(&mut self, from: Bound<&[u8]>) -> Step {
+        let sought = self.inner.seek(from);
+        let found = match (self.plain, self.direction) {
+            (true, _) => sought,
+            (false, Direction::Forward) => sought.and_then(|()| self.settle()),
+            (false, Direction::Backward) => sought.and_then(|()| self.take()),
+        };
+        found.map_err(|error| self.stop(error, None))?;
         debug_assert!(
             self.entry().is_none_or(|entry| entry.seq <= self.snapshot),
             "I1: the snapshot sees it"
@@ -162,17 +206,16 @@ impl<C: Versions> Source for Visible<C> {
     }
 
     #[inline]
-    fn advance(&mut self) -> Result<()> {
-        if self.plain {
-            return self.inner.advance();
-        }
-        match self.direction {
-            Direction::Forward => {
-                self.pass()?;
-                self.settle()
+    fn advance(&mut self) -> Step {
+        let gone_on = if self.plain {
+            self.inner.advance()
+        } else {
+            match self.direction {
+                Direction::Forward => self.pass().and_then(|()| self.settle()),
+                Direction::Backward => self.take(),
             }
-            Direction::Backward => self.take(),
-        }
+        };
+        gone_on.map_err(|error| self.stop(error, Some(self.left())))
     }
 }
 

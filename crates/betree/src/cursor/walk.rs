@@ -7,7 +7,10 @@
 //!   the bound of the last, whatever has become of the division into buckets meanwhile, and no key
 //!   comes twice or is left out.
 //! - I3: the bucket that is entered holds the bound it is entered at.
-//! - I4: what it stands on does not change while it stands there: buckets are held as views.
+//! - I4: what it stands on does not change while it stands there: it has a copy, or the page.
+//! - I5: between two calls it holds no buffer and no run, so that a cursor that rests keeps neither
+//!   memory nor space. When it goes on and what it read is gone, it enters the bucket again beyond
+//!   the key it leaves: what its snapshot sees is the same in whatever has taken its place.
 //!
 //! A cursor belongs to one thread at a time and takes no lock but those inside buffers and cache.
 
@@ -18,6 +21,7 @@ use super::bounds::{self, Edge};
 use super::input::{Input, Reading};
 use super::merge::Merge;
 use super::own::Own;
+use super::stop::Stop;
 use super::view::{At, Buckets, View};
 use crate::error::{Error, ErrorKind, Result};
 use crate::plant::{Plant, planted};
@@ -92,7 +96,7 @@ impl<'a> MergeCursor<'a> {
                     Ok(true)
                 }
                 Ok(false) => self.leave(),
-                Err(error) => self.arrive(Err(error)),
+                Err(stop) => self.resume(stop),
             },
             _ => self.begin(),
         }
@@ -154,9 +158,26 @@ impl<'a> MergeCursor<'a> {
         }
     }
 
+    /// Go on when the bucket cannot: enter it again if what was read of it is gone (I5).
+    #[cold]
+    fn resume(&mut self, stop: Stop) -> Result<bool> {
+        match stop {
+            Stop::Failed(error) => self.arrive(Err(error)),
+            Stop::Gone(left) => {
+                let left = left.expect("a walk that goes on leaves a key");
+                self.place = None;
+                self.begin_at(Bound::Excluded(Arc::from(left)))
+            }
+        }
+    }
+
     /// Walk from `from` on, which is within the cursor's bounds on the side it begins at.
     fn restart(&mut self, from: Edge) -> Result<bool> {
         self.last.clear();
+        self.begin_at(from)
+    }
+
+    fn begin_at(&mut self, from: Edge) -> Result<bool> {
         let (here, limit) = (bounds::lend(&from), bounds::lend(self.limit()));
         let nothing = match self.direction {
             Direction::Forward => bounds::crossed(here, limit),
@@ -195,6 +216,8 @@ impl<'a> MergeCursor<'a> {
 
     /// Find the first entry within `from`, in its bucket or those after it.
     fn walk(&mut self, mut from: Edge) -> Result<bool> {
+        // Held until an entry is found: what was just entered cannot be gone.
+        let mut held: Option<View> = None;
         loop {
             if !self.reaches(bounds::lend(&from)) {
                 self.place = None;
@@ -202,19 +225,26 @@ impl<'a> MergeCursor<'a> {
                     return Ok(false);
                 };
                 self.place = Some(self.enter(&view));
+                held = Some(view);
                 assert!(
                     self.reaches(bounds::lend(&from)),
                     "I3: the bucket does not hold the bound {from:?}"
                 );
             }
             let place = self.place.as_mut().expect("entered above");
-            place.merge.seek(bounds::lend(&from))?;
-            if place.merge.next()? {
-                return Ok(true);
-            }
-            match self.beyond() {
-                Some(next) => from = next,
-                None => return Ok(false),
+            let sought = place.merge.seek(bounds::lend(&from));
+            match sought.and_then(|()| place.merge.next()) {
+                Ok(true) => return Ok(true),
+                Ok(false) => match self.beyond() {
+                    Some(next) => from = next,
+                    None => return Ok(false),
+                },
+                Err(Stop::Failed(error)) => return Err(error),
+                Err(Stop::Gone(_)) => {
+                    // It was entered by an earlier walk; nothing has been found in it by this one.
+                    assert!(held.is_none(), "I5: what is held is not gone");
+                    self.place = None;
+                }
             }
         }
     }

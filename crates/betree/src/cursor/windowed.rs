@@ -6,17 +6,20 @@
 //! together. The first window is small, for the many cursors that are advanced a few times; each is
 //! 4 times the one before, up to 256 entries, which make the search for the place cheap.
 //!
+//! It does not hold the buffer either: one that has been flushed gives its memory back however many
+//! cursors rest in it. The keys that come next are then found in the run it has become.
+//!
 //! Invariants:
 //! - I1: `at < window.len()` exactly when the source stands on an entry.
 //! - I2: windows follow each other: the next begins beyond the last entry of the one before.
 
 use std::ops::Bound;
-use std::sync::Arc;
+use std::sync::Weak;
 
 use super::bounds::{self, Edge};
 use super::source::Source;
+use super::stop::{Step, Stop};
 use crate::buffer::{Buffer, Window, WriteSet};
-use crate::error::Result;
 use crate::run::Direction;
 use crate::types::{Entry, Seq};
 
@@ -29,7 +32,8 @@ const MOST: usize = 256;
 
 /// What windows are copied from.
 pub(super) trait Windows {
-    /// Copy the next `entries` entries within `from` and `to`, in `direction`, into `out`.
+    /// Copy the next `entries` entries within `from` and `to`, in `direction`, into `out`. False,
+    /// with `out` as it was, when the writes are gone from memory.
     fn window(
         &self,
         direction: Direction,
@@ -37,12 +41,12 @@ pub(super) trait Windows {
         to: Bound<&[u8]>,
         entries: usize,
         out: &mut Window,
-    );
+    ) -> bool;
 }
 
 /// A bucket's buffer as a snapshot sees it.
 pub(super) struct Seen {
-    pub(super) buffer: Arc<Buffer>,
+    pub(super) buffer: Weak<Buffer>,
     pub(super) snapshot: Seq,
 }
 
@@ -54,9 +58,12 @@ impl Windows for Seen {
         to: Bound<&[u8]>,
         entries: usize,
         out: &mut Window,
-    ) {
-        self.buffer
-            .window(direction, from, to, self.snapshot, entries, out);
+    ) -> bool {
+        let Some(buffer) = self.buffer.upgrade() else {
+            return false;
+        };
+        buffer.window(direction, from, to, self.snapshot, entries, out);
+        true
     }
 }
 
@@ -68,8 +75,9 @@ impl Windows for &WriteSet {
         to: Bound<&[u8]>,
         entries: usize,
         out: &mut Window,
-    ) {
+    ) -> bool {
         WriteSet::window(self, direction, from, to, entries, out);
+        true
     }
 }
 
@@ -98,28 +106,34 @@ impl<W: Windows> Windowed<W> {
         }
     }
 
-    /// Copy the next window, which begins within `from`.
-    fn fill(&mut self, from: Bound<&[u8]>) {
+    /// Copy the next window, which begins within `from`. False when the writes are gone.
+    fn fill(&mut self, from: Bound<&[u8]>) -> bool {
         let to = bounds::lend(&self.limit);
+        let window = &mut self.window;
+        if !self
+            .writes
+            .window(self.direction, from, to, self.size, window)
+        {
+            return false;
+        }
         self.at = 0;
-        self.writes
-            .window(self.direction, from, to, self.size, &mut self.window);
         assert!(
             self.window.len() <= self.size,
             "a window holds no more than asked for"
         );
+        true
     }
 
     /// Copy the window after the current one, whose last entry has been walked over.
     #[inline(never)]
-    fn refill(&mut self) {
+    fn refill(&mut self) -> Step {
         assert_eq!(
             self.at,
             self.window.len(),
             "I2: the window is walked through"
         );
         if self.window.exhausted() {
-            return;
+            return Ok(());
         }
         let before = self
             .at
@@ -135,18 +149,22 @@ impl<W: Windows> Windowed<W> {
             Direction::Forward => bounds::crossed(from, to),
             Direction::Backward => bounds::crossed(to, from),
         };
-        if !crossed {
-            self.fill(from);
+        if !crossed && !self.fill(from) {
+            return Err(Stop::Gone(Some(last.into())));
         }
         self.last = last;
+        Ok(())
     }
 }
 
 impl<W: Windows> Source for Windowed<W> {
-    fn seek(&mut self, from: Bound<&[u8]>) -> Result<()> {
+    fn seek(&mut self, from: Bound<&[u8]>) -> Step {
         self.size = FIRST;
-        self.fill(from);
-        Ok(())
+        if self.fill(from) {
+            Ok(())
+        } else {
+            Err(Stop::Gone(None))
+        }
     }
 
     #[inline]
@@ -155,11 +173,11 @@ impl<W: Windows> Source for Windowed<W> {
     }
 
     #[inline]
-    fn advance(&mut self) -> Result<()> {
+    fn advance(&mut self) -> Step {
         debug_assert!(self.at < self.window.len(), "I1: stands on an entry");
         self.at += 1;
         if self.at == self.window.len() {
-            self.refill();
+            return self.refill();
         }
         Ok(())
     }

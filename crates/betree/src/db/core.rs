@@ -25,7 +25,9 @@ use crate::options::Options;
 use crate::run::RunStore;
 use crate::space::Space;
 use crate::types::{RunId, Seq};
-use crate::work::{Checkpoints, Crowd, FlushQueue, Fullest, Merges, Sharing, Timers};
+use crate::work::{
+    Checkpoints, Crowd, FlushQueue, Fullest, Merges, Pinned, Sharing, Timers,
+};
 
 /// The name of the data file.
 pub(crate) const DATA_FILE: &str = "data.betree";
@@ -53,6 +55,7 @@ pub(crate) struct Core {
     pub(crate) recent: Recent,
     pub(crate) memory: Memory,
     pub(crate) queue: FlushQueue,
+    pub(crate) pinned: Pinned,
     pub(crate) fullest: Fullest,
     pub(crate) merges: Merges,
     pub(crate) crowd: Crowd,
@@ -98,6 +101,7 @@ impl Core {
             merges: Merges::new(options.seed().unwrap_or(parts.seed)),
             crowd: Crowd::default(),
             queue: FlushQueue::default(),
+            pinned: Pinned::default(),
             fullest: Fullest::default(),
             recent: Recent::new(),
             commit: Mutex::new(Committer {

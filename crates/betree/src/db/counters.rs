@@ -73,7 +73,7 @@ pub(crate) struct Counters {
     pub(crate) appends: Counter,
     pub(crate) merges: Counter,
     pub(crate) splits: Counter,
-    /// Empty buckets whose range went to a neighbour.
+    /// Buckets whose range went to a neighbour: empty ones, and small ones.
     pub(crate) absorbed: Counter,
     pub(crate) checkpoints: Counter,
     pub(crate) image_bytes: Counter,

@@ -3,6 +3,7 @@
 //! - I1. A snapshot is in the register before anything it sees may be dropped: its number is taken
 //!   and entered under one lock, and whoever drops versions reads the register under that lock.
 //! - I2. A snapshot that has grown too old is out of the register and knows it: its reads fail.
+//! - I3. Tickets are numbered in the order of the commits they see: both are taken under the lock.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -57,6 +58,15 @@ pub(crate) struct Horizon {
     pub(crate) snapshots: Vec<Seq>,
     /// The newest commit that is visible.
     pub(crate) now: Seq,
+}
+
+impl Horizon {
+    /// The oldest commit that a reader sees, now or ever: what a newer version at or below it
+    /// replaces, nobody sees. It never goes back.
+    pub(crate) fn oldest(&self) -> Seq {
+        let oldest = self.snapshots.first().copied();
+        oldest.map_or(self.now, |oldest| oldest.min(self.now))
+    }
 }
 
 impl Snapshots {
@@ -125,15 +135,7 @@ impl Snapshots {
     /// Give up the snapshots that are too old (I2); what must be kept for the others.
     pub(crate) fn horizon(&self, now: Duration) -> Horizon {
         let mut live = self.live.lock();
-        if let Some(max_age) = self.max_age {
-            live.retain(|_, snapshot| {
-                let keep = now.saturating_sub(snapshot.since) <= max_age;
-                if !keep {
-                    snapshot.expired.store(true, Ordering::Release);
-                }
-                keep
-            });
-        }
+        self.expire(&mut live, now);
         let mut snapshots: Vec<Seq> = live.values().map(|s| s.seq).collect();
         snapshots.sort_unstable();
         snapshots.dedup();
@@ -143,6 +145,30 @@ impl Snapshots {
         }
     }
 
+    /// [`Horizon::oldest`] alone, without a list of all snapshots. Gives up those that are too old.
+    pub(crate) fn horizon_only(&self, now: Duration) -> Seq {
+        let mut live = self.live.lock();
+        self.expire(&mut live, now);
+        let visible = self.visible();
+        // Numbers are given in the order of commits, so the first one is the oldest (I3).
+        let oldest = live.first_key_value();
+        oldest.map_or(visible, |(_, snapshot)| snapshot.seq.min(visible))
+    }
+
+    /// Give up the snapshots that are too old (I2).
+    fn expire(&self, live: &mut BTreeMap<u64, Live>, now: Duration) {
+        let Some(max_age) = self.max_age else {
+            return;
+        };
+        live.retain(|_, snapshot| {
+            let keep = now.saturating_sub(snapshot.since) <= max_age;
+            if !keep {
+                snapshot.expired.store(true, Ordering::Release);
+            }
+            keep
+        });
+    }
+
     /// The number of live snapshots and the age of the oldest.
     pub(crate) fn count(&self, now: Duration) -> (usize, Duration) {
         let live = self.live.lock();
@@ -150,9 +176,11 @@ impl Snapshots {
         (live.len(), oldest.unwrap_or_default())
     }
 
-    /// The oldest live snapshot.
-    pub(crate) fn oldest(&self) -> Option<Seq> {
-        self.live.lock().values().map(|s| s.seq).min()
+    /// The oldest live snapshot. Gives up those that are too old.
+    pub(crate) fn oldest(&self, now: Duration) -> Option<Seq> {
+        let mut live = self.live.lock();
+        self.expire(&mut live, now);
+        live.first_key_value().map(|(_, snapshot)| snapshot.seq)
     }
 }
 
@@ -170,10 +198,13 @@ mod tests {
         let horizon = snapshots.horizon(Duration::ZERO);
         assert_eq!(horizon.snapshots, [Seq(4), Seq(7)]);
         assert_eq!(horizon.now, Seq(7));
+        assert_eq!(horizon.oldest(), Seq(4));
+        assert_eq!(snapshots.horizon_only(Duration::ZERO), Seq(4));
         for ticket in [a, b, c] {
             snapshots.leave(&ticket);
         }
-        assert_eq!(snapshots.oldest(), None);
+        assert_eq!(snapshots.oldest(Duration::ZERO), None);
+        assert_eq!(snapshots.horizon_only(Duration::ZERO), Seq(7));
     }
 
     #[test]

@@ -31,6 +31,7 @@ impl Core {
             waits: self.waits(),
             buffered_bytes: self.memory.buffered() as u64,
             frozen_bytes: self.memory.frozen() as u64,
+            pinned_bytes: self.pinned.bytes() as u64,
             log: self.log_stats(),
             checkpoint: self.checkpoint_stats(),
             space: self.space_stats()?,
@@ -38,8 +39,8 @@ impl Core {
             activity: self.activity(),
             ..Stats::default()
         };
-        self.add_structure(&mut stats);
-        stats.debt_bytes = stats.buffered_bytes + stats.delta_bytes;
+        let leftover_bytes = self.add_structure(&mut stats);
+        stats.debt_bytes = stats.buffered_bytes + stats.delta_bytes + leftover_bytes;
         #[expect(clippy::cast_possible_truncation, reason = "saturates")]
         let balance = self.merge_allowance() as i64;
         stats.rho_balance = balance;
@@ -50,7 +51,10 @@ impl Core {
         Ok(stats)
     }
 
-    fn add_structure(&self, stats: &mut Stats) {
+    /// Add up the buckets; the bytes of bases that wait to be merged alone.
+    fn add_structure(&self, stats: &mut Stats) -> u64 {
+        let horizon = self.snapshots.horizon_only(self.vfs.now());
+        let mut leftovers = 0;
         let mut shared = std::collections::BTreeSet::new();
         for tree in self.catalog.all() {
             stats.trees += 1;
@@ -64,6 +68,7 @@ impl Core {
                 if let Some(count) = stats.runs_per_bucket.get_mut(met) {
                     *count += 1;
                 }
+                leftovers += Core::leftover_bytes(&state, horizon);
                 for run in state.base.iter() {
                     stats.runs += 1;
                     stats.base_bytes += run.meta().bytes;
@@ -79,6 +84,7 @@ impl Core {
         }
         let buckets: u64 = stats.runs_per_bucket.iter().sum();
         assert_eq!(buckets, stats.buckets, "each bucket is counted once");
+        leftovers
     }
 
     fn written(&self) -> Vec<IoCount> {

@@ -8,6 +8,11 @@
 //! were not cached reads ahead, up to [`AHEAD_MAX`] at once; what it has read ahead it keeps, and
 //! puts into the cache as it gets there.
 //!
+//! It does not hold the run: a reader that rests must not keep the space of what merges have
+//! replaced. It holds the page it is on and what it has read ahead. Whoever steps it either holds
+//! the run, or asks after an error whether it is gone ([`RunCursor::is_gone`]) and finds the keys
+//! that come next elsewhere.
+//!
 //! Invariants:
 //! - I1: `slot` is below the length of the page exactly when there is a current entry.
 //! - I2: pages read ahead follow `index` in the direction of the cursor, the nearest first.
@@ -15,10 +20,10 @@
 use std::collections::VecDeque;
 use std::fmt;
 use std::ops::{Bound, Range};
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use super::{Direction, Fence, Run};
-use crate::error::Result;
+use crate::error::{Error, ErrorKind, Result};
 use crate::page::Page;
 use crate::types::{Entry, Seq};
 
@@ -38,7 +43,9 @@ pub(crate) struct RunCursor {
     slot: usize,
     direction: Direction,
     index: u32,
-    run: Arc<Run>,
+    run: Weak<Run>,
+    /// Pages of the run.
+    pages: u32,
     fence: Option<Arc<Fence>>,
     /// Pages gone through without a seek to another.
     turned: u32,
@@ -48,7 +55,6 @@ pub(crate) struct RunCursor {
 impl fmt::Debug for RunCursor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("RunCursor")
-            .field("run", &self.run.meta().id)
             .field("direction", &self.direction)
             .field("index", &self.index)
             .field("slot", &self.slot)
@@ -57,13 +63,14 @@ impl fmt::Debug for RunCursor {
 }
 
 impl RunCursor {
-    pub(super) fn new(run: Arc<Run>, direction: Direction) -> RunCursor {
+    pub(super) fn new(run: &Arc<Run>, direction: Direction) -> RunCursor {
         RunCursor {
             page: None,
             slot: NOWHERE,
             direction,
             index: 0,
-            run,
+            pages: run.meta().pages,
+            run: Arc::downgrade(run),
             fence: None,
             turned: 0,
             ahead: VecDeque::new(),
@@ -85,17 +92,18 @@ impl RunCursor {
     /// that is at or after its key, backward at or before.
     ///
     /// # Errors
-    /// `Corrupt`, `Io`; the cursor is then on no entry.
+    /// `Corrupt`, `Io`, or the run is gone; the cursor is then on no entry.
     pub(crate) fn seek(&mut self, bound: Bound<&[u8]>) -> Result<()> {
         self.slot = NOWHERE;
-        if self.outside(bound) {
+        let run = self.run()?;
+        if self.outside(&run, bound) {
             return Ok(());
         }
         match self.direction {
             Direction::Forward => {
                 if !self.within(bound) {
-                    let index = self.first_candidate(bound)?;
-                    self.go(index)?;
+                    let index = self.first_candidate(&run, bound)?;
+                    self.go(&run, index)?;
                 }
                 let (slot, len) = self.boundary(bound);
                 self.slot = slot;
@@ -103,8 +111,8 @@ impl RunCursor {
             }
             Direction::Backward => {
                 if !self.within(bound) {
-                    let index = self.last_candidate(bound)?;
-                    self.go(index)?;
+                    let index = self.last_candidate(&run, bound)?;
+                    self.go(&run, index)?;
                 }
                 match self.boundary(bound).0.checked_sub(1) {
                     Some(slot) => {
@@ -120,7 +128,8 @@ impl RunCursor {
     /// Go to the next entry in the direction of the cursor; from none, to none.
     ///
     /// # Errors
-    /// `Corrupt`, `Io`; the cursor is then on no entry.
+    /// `Corrupt`, `Io`; the cursor is then on no entry. Or the run is gone, and the cursor stays
+    /// where it is.
     #[inline]
     pub(crate) fn advance(&mut self) -> Result<()> {
         let len = self.page.as_ref().map_or(0, |page| page.len());
@@ -135,9 +144,34 @@ impl RunCursor {
         Ok(())
     }
 
+    /// Whether nobody holds the run any more. That stays so.
+    pub(crate) fn is_gone(&self) -> bool {
+        self.run.strong_count() == 0
+    }
+
+    /// The key it is on or, when it has come to the end, the last one that it was on. It has been
+    /// on one.
+    pub(crate) fn passed(&self) -> &[u8] {
+        let page = self.page.as_ref().expect("it has been on an entry");
+        let last = match self.direction {
+            Direction::Forward => page.len() - 1,
+            Direction::Backward => 0,
+        };
+        page.key(if self.slot == NOWHERE {
+            last
+        } else {
+            self.slot
+        })
+    }
+
+    fn run(&self) -> Result<Arc<Run>> {
+        let gone = || Error::new(ErrorKind::Closed, "the run was replaced, and is not held");
+        self.run.upgrade().ok_or_else(gone)
+    }
+
     /// Whether the run has nothing within the bound, as its smallest and largest key tell.
-    fn outside(&self, bound: Bound<&[u8]>) -> bool {
-        let meta = self.run.meta();
+    fn outside(&self, run: &Run, bound: Bound<&[u8]>) -> bool {
+        let meta = run.meta();
         match (self.direction, bound) {
             (_, Bound::Unbounded) => false,
             (Direction::Forward, Bound::Included(key)) => *meta.max_key < *key,
@@ -169,21 +203,21 @@ impl RunCursor {
 
     /// The first page that may have an entry after the bound, when it is a lower bound; the page
     /// after it begins with one.
-    fn first_candidate(&mut self, bound: Bound<&[u8]>) -> Result<u32> {
+    fn first_candidate(&mut self, run: &Run, bound: Bound<&[u8]>) -> Result<u32> {
         Ok(match bound {
             Bound::Unbounded => 0,
-            Bound::Included(key) => self.fence()?.first_page(key),
-            Bound::Excluded(key) => self.fence()?.last_page(key),
+            Bound::Included(key) => self.fence(run)?.first_page(key),
+            Bound::Excluded(key) => self.fence(run)?.last_page(key),
         })
     }
 
     /// The last page that may have an entry before the bound, when it is an upper bound; the page
     /// before it ends with one.
-    fn last_candidate(&mut self, bound: Bound<&[u8]>) -> Result<u32> {
+    fn last_candidate(&mut self, run: &Run, bound: Bound<&[u8]>) -> Result<u32> {
         Ok(match bound {
-            Bound::Unbounded => self.run.meta().pages - 1,
-            Bound::Included(key) => self.fence()?.last_page(key),
-            Bound::Excluded(key) => self.fence()?.first_page(key),
+            Bound::Unbounded => self.pages - 1,
+            Bound::Included(key) => self.fence(run)?.last_page(key),
+            Bound::Excluded(key) => self.fence(run)?.first_page(key),
         })
     }
 
@@ -213,16 +247,19 @@ impl RunCursor {
     /// To the next page in the direction of the cursor, and its first entry there.
     #[cold]
     fn turn(&mut self) -> Result<()> {
-        self.slot = NOWHERE;
         let next = match self.direction {
-            Direction::Forward => Some(self.index + 1).filter(|it| *it < self.run.meta().pages),
+            Direction::Forward => Some(self.index + 1).filter(|it| *it < self.pages),
             Direction::Backward => self.index.checked_sub(1),
         };
         let Some(next) = next else {
+            self.slot = NOWHERE;
             return Ok(());
         };
+        // Before it leaves its place: without the run it stays.
+        let run = self.run()?;
+        self.slot = NOWHERE;
         self.turned = self.turned.saturating_add(1);
-        let page = self.next_page(next)?;
+        let page = self.next_page(&run, next)?;
         self.slot = match self.direction {
             Direction::Forward => 0,
             Direction::Backward => page.len() - 1,
@@ -234,38 +271,37 @@ impl RunCursor {
     }
 
     /// Have the page of this number; forget what was read ahead of another.
-    fn go(&mut self, index: u32) -> Result<()> {
+    fn go(&mut self, run: &Run, index: u32) -> Result<()> {
         if self.page.is_some() && self.index == index {
             return Ok(());
         }
-        let fence = self.fence()?;
+        let fence = self.fence(run)?;
         // I2: nothing read ahead for another place is kept.
         self.turned = 0;
         self.ahead.clear();
-        self.page = Some(self.run.page(&fence, index)?);
+        self.page = Some(run.page(&fence, index)?);
         self.index = index;
         Ok(())
     }
 
     /// The page that is next, from what was read ahead, the cache, or the file.
-    fn next_page(&mut self, index: u32) -> Result<Arc<Page>> {
-        let id = self.run.meta().id;
-        let cache = self.run.store().cache();
+    fn next_page(&mut self, run: &Run, index: u32) -> Result<Arc<Page>> {
+        let id = run.meta().id;
+        let cache = run.store().cache();
         if let Some(page) = self.ahead.pop_front() {
             assert!(0 < page.len(), "I1: pages have entries");
             cache.insert_page(id, index, Arc::clone(&page));
             return Ok(page);
         }
-        let fence = self.fence()?;
+        let fence = self.fence(run)?;
         if self.turned < AHEAD_AFTER {
-            return self.run.page(&fence, index);
+            return run.page(&fence, index);
         }
-        let cache = self.run.store().cache();
         if let Some(page) = cache.page(id, index) {
             return Ok(page);
         }
-        let pages = self.window(&fence, index)?;
-        let mut read = VecDeque::from(self.run.load_many(&fence, pages)?);
+        let pages = self.window(run, &fence, index)?;
+        let mut read = VecDeque::from(run.load_many(&fence, pages)?);
         if self.direction == Direction::Backward {
             read.make_contiguous().reverse();
         }
@@ -281,12 +317,12 @@ impl RunCursor {
 
     /// The pages to read at once: `index` and those beyond it, more the farther the cursor has
     /// come, up to one that is cached.
-    fn window(&self, fence: &Fence, index: u32) -> Result<Range<u32>> {
+    fn window(&self, run: &Run, fence: &Fence, index: u32) -> Result<Range<u32>> {
         let limit = AHEAD_MIN
             .saturating_mul(1 << self.turned.min(32))
             .min(AHEAD_MAX);
         assert!(AHEAD_AFTER <= self.turned, "only long scans read ahead");
-        let own = self.run.span(fence, index)?;
+        let own = run.span(fence, index)?;
         let mut pages = index..index + 1;
         loop {
             let beyond = match self.direction {
@@ -296,15 +332,10 @@ impl RunCursor {
             let Some(beyond) = beyond else {
                 return Ok(pages);
             };
-            let span = self.run.span(fence, beyond)?;
+            let span = run.span(fence, beyond)?;
             let bytes = own.end.max(span.end) - own.start.min(span.start);
-            if limit < bytes
-                || self
-                    .run
-                    .store()
-                    .cache()
-                    .holds_page(self.run.meta().id, beyond)
-            {
+            let cached = run.store().cache().holds_page(run.meta().id, beyond);
+            if limit < bytes || cached {
                 return Ok(pages);
             }
             match self.direction {
@@ -314,11 +345,11 @@ impl RunCursor {
         }
     }
 
-    fn fence(&mut self) -> Result<Arc<Fence>> {
+    fn fence(&mut self, run: &Run) -> Result<Arc<Fence>> {
         if let Some(fence) = &self.fence {
             return Ok(Arc::clone(fence));
         }
-        let fence = self.run.fence()?;
+        let fence = run.fence()?;
         self.fence = Some(Arc::clone(&fence));
         Ok(fence)
     }

@@ -15,6 +15,7 @@ use vfs::Site;
 
 use super::block::{BlockIdent, BlockKind};
 use super::filter::key_hash;
+use super::leftover::Leftovers;
 use super::pages::PageReader;
 use super::sites;
 use super::store::Manner;
@@ -28,6 +29,7 @@ use crate::types::{Op, Seq};
 pub(crate) struct Run {
     store: Arc<RunStore>,
     meta: RunMeta,
+    leftovers: Leftovers,
     retired: AtomicBool,
     /// No image ever named it.
     private: AtomicBool,
@@ -41,15 +43,17 @@ impl Run {
             "a description is checked before it is used"
         );
         store.hold(&meta.extents);
-        Run::adopt(store, meta)
+        let leftovers = Leftovers::guess(&meta);
+        Run::adopt(store, meta, leftovers)
     }
 
     /// The run that was just written: the store holds its extents already.
-    pub(super) fn adopt(store: &Arc<RunStore>, meta: RunMeta) -> Arc<Run> {
+    pub(super) fn adopt(store: &Arc<RunStore>, meta: RunMeta, leftovers: Leftovers) -> Arc<Run> {
         let store = Arc::clone(store);
         Arc::new(Run {
             store,
             meta,
+            leftovers,
             retired: AtomicBool::new(false),
             private: AtomicBool::new(false),
         })
@@ -57,6 +61,11 @@ impl Run {
 
     pub(crate) fn meta(&self) -> &RunMeta {
         &self.meta
+    }
+
+    /// What it holds only for snapshots, if nothing older lies below it.
+    pub(crate) fn leftovers(&self) -> Leftovers {
+        self.leftovers
     }
 
     pub(super) fn store(&self) -> &RunStore {
@@ -114,9 +123,9 @@ impl Run {
         }
     }
 
-    /// A cursor, on no entry until it is sought.
+    /// A cursor, on no entry until it is sought. It does not hold the run.
     pub(crate) fn cursor(self: &Arc<Self>, direction: Direction) -> RunCursor {
-        RunCursor::new(Arc::clone(self), direction)
+        RunCursor::new(self, direction)
     }
 
     /// All versions of all keys, on the first.

@@ -18,6 +18,7 @@ mod fence;
 mod filter;
 pub(crate) mod fuzz;
 mod handle;
+mod leftover;
 mod meta;
 mod pages;
 mod scan;

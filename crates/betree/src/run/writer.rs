@@ -21,6 +21,7 @@ use vfs::Site;
 use super::block::{BlockIdent, BlockKind};
 use super::fence::FenceBuilder;
 use super::filter::key_hash;
+use super::leftover::Leftovers;
 use super::meta::MAX_PAGES;
 use super::{Fence, Filter, Run, RunMeta, RunStore};
 use crate::error::Result;
@@ -59,6 +60,9 @@ pub(crate) struct RunWriter {
     allocated: u64,
     /// The last key of the page before.
     last_key: Vec<u8>,
+    /// The number of the last entry.
+    last_seq: Seq,
+    leftovers: Leftovers,
     meta: RunMeta,
 }
 
@@ -89,6 +93,8 @@ impl RunWriter {
             written: 0,
             allocated: 0,
             last_key: Vec::new(),
+            last_seq: Seq::ANCIENT,
+            leftovers: Leftovers::NONE,
             meta: RunMeta {
                 id,
                 tree,
@@ -121,6 +127,9 @@ impl RunWriter {
         if self.builder.is_empty() {
             self.begin_page(entry.key);
         }
+        let newer = self.newer_version(entry);
+        self.leftovers.count(entry, newer);
+        self.last_seq = entry.seq;
         let meta = &mut self.meta;
         meta.entries += 1;
         meta.raw_bytes += len as u64;
@@ -135,6 +144,21 @@ impl RunWriter {
         }
         self.builder.push(entry);
         Ok(())
+    }
+
+    /// The number of the entry before `entry`, if that is a newer version of its key. Below a
+    /// version without a number there is none, so settled data are not compared.
+    #[inline]
+    fn newer_version(&self, entry: Entry<'_>) -> Option<Seq> {
+        if self.last_seq == Seq::ANCIENT || self.last_seq <= entry.seq {
+            return None;
+        }
+        let last = if self.builder.is_empty() {
+            self.last_key.as_slice()
+        } else {
+            self.builder.last_key()
+        };
+        (last == entry.key).then_some(self.last_seq)
     }
 
     /// Bytes of finished pages.
@@ -183,7 +207,7 @@ impl RunWriter {
         if let Some(filter) = filter {
             self.store.cache().insert_filter(meta.id, Arc::new(filter));
         }
-        Ok(Run::adopt(&self.store, meta))
+        Ok(Run::adopt(&self.store, meta, self.leftovers))
     }
 
     fn ident(&self, kind: BlockKind) -> BlockIdent {

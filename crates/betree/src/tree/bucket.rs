@@ -9,8 +9,8 @@
 //!   whatever an older one says of it (active, frozen newest first, deltas newest first, base).
 //! - I2. The runs of the base are in key order and do not overlap within the bucket.
 //! - I3. `flushed` is a commit up to which everything of this bucket is in runs.
-//! - I4. A retired bucket never changes again; its content lives on in the buckets that replaced
-//!   it. Buffers and runs may be shared between buckets after a split: keys outside of the
+//! - I4. A retired bucket holds nothing and never changes again; its content lives on in the
+//!   buckets that replaced it, and whoever still holds the bucket keeps none of it. Buffers and runs may be shared between buckets after a split: keys outside of the
 //!   bucket's own range do not count.
 //! - I5. The active buffer is replaced, and the bucket retired, under the commit lock only.
 
@@ -63,6 +63,16 @@ impl State {
     /// Bytes of the base.
     pub(crate) fn base_bytes(&self) -> u64 {
         self.base.iter().map(|r| r.meta().bytes).sum()
+    }
+
+    /// Others have taken its place, and hold what it held (I4).
+    pub(crate) fn retire(&mut self) {
+        assert!(!self.retired, "a bucket is replaced once");
+        debug_assert_eq!(self.active.entries(), 0, "writes would be lost");
+        self.retired = true;
+        self.frozen = Vec::new();
+        self.deltas = Vec::new();
+        self.base = Arc::from([]);
     }
 
     /// Whether it holds nothing at all.

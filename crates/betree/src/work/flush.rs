@@ -51,7 +51,9 @@ impl Core {
         let drift = if planted(Plant::CounterDrift) { 8 } else { 0 };
         self.memory.flushed(taken.job.bytes - drift, took);
         let (through, bytes) = (taken.job.through, taken.job.bytes);
+        let buffer = Arc::downgrade(&taken.job.buffer);
         drop(taken);
+        self.pinned.flushed(buffer, bytes);
         self.queue.done(through, bytes);
         self.counters.flushes.add(1);
         self.counters.flush_nanos.add_nanos(took);
@@ -170,6 +172,7 @@ impl Core {
             return;
         }
         self.counters.appends.add(1);
+        self.merges.base_came(std::slice::from_ref(&run));
         let cut = !state.base.is_empty()
             && !state.merging
             && self.options.bucket() < state.base_bytes() + run.meta().bytes;

@@ -12,6 +12,8 @@ use stdx::sync::Mutex;
 use stdx::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use vfs::Site;
 
+use super::empties::Empties;
+use super::leftovers::Leftovers;
 use super::restructure::Part;
 use super::source::Chain;
 use crate::db::Core;
@@ -20,7 +22,7 @@ use crate::merge::{Merger, Retention, Source};
 use crate::plant::{Plant, planted};
 use crate::run::{Run, RunOptions, RunWriter};
 use crate::tree::{Bucket, Tree};
-use crate::types::Entry;
+use crate::types::{Entry, Seq};
 
 /// Where merges write.
 const WRITE: Site = Site("merge.write");
@@ -33,6 +35,8 @@ pub(crate) struct MergeJob {
     base: Arc<[Arc<Run>]>,
     merger: Merger<Chain>,
     retention: Retention,
+    /// What is older than this and replaced is dropped: the oldest snapshot, or the newest commit.
+    horizon: Seq,
     writer: Option<RunWriter>,
     outputs: Vec<Arc<Run>>,
     /// Encoded bytes at which a part ends, in turn; the last part has no end.
@@ -62,6 +66,19 @@ impl MergeJob {
                 .is_sorted_by(|a, b| a.meta().max_key < b.meta().min_key),
             "I2 of the bucket: in key order, and apart"
         );
+        assert!(
+            self.outputs.iter().all(|run| {
+                let seq = run.meta().max_seq;
+                let plain = seq == Seq::ANCIENT || self.horizon < seq;
+                plain && self.horizon < run.leftovers().at()
+            }),
+            "I1 of leftovers: what can be dropped now is dropped"
+        );
+    }
+
+    /// Whether it merges a base alone.
+    fn is_alone(&self) -> bool {
+        self.deltas.is_empty()
     }
 
     /// Bytes written so far, about.
@@ -98,6 +115,9 @@ pub(crate) struct Merges {
     pub(super) found: Mutex<Vec<(Arc<Tree>, Arc<Bucket>)>>,
     /// Changes of the catalog up to the last look.
     pub(super) looked: AtomicU64,
+    /// What bases hold for snapshots that are gone.
+    pub(super) leftovers: Leftovers,
+    pub(super) empties: Empties,
     /// Commits seen at the last look, to know whether the store is idle.
     pub(super) seen: AtomicU64,
 }
@@ -112,6 +132,8 @@ impl Merges {
             rng: Mutex::new(Rng::new(seed)),
             found: Mutex::new(Vec::new()),
             looked: AtomicU64::new(0),
+            leftovers: Leftovers::new(),
+            empties: Empties::new(),
             seen: AtomicU64::new(0),
         }
     }
@@ -124,6 +146,16 @@ impl Merges {
     /// A delta of `bytes` came.
     pub(crate) fn delta_came(&self, bytes: u64) {
         self.waiting.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    /// Runs of a base came.
+    pub(crate) fn base_came(&self, runs: &[Arc<Run>]) {
+        self.leftovers.came(runs);
+    }
+
+    /// Bases were joined.
+    pub(super) fn look_again(&self) {
+        self.leftovers.look_again();
     }
 
     /// The last bucket lets go of a delta of `bytes`.
@@ -189,11 +221,14 @@ impl Core {
         let start = self.vfs.now();
         let result = self.merge_some(&mut job);
         let took = self.vfs.now().saturating_sub(start);
-        self.counters.merge_nanos.add_nanos(took);
         // Slice by slice, or what merges owe would fall in steps of a whole bucket.
         let more = job.written().saturating_sub(job.told);
         job.told += more;
-        self.counters.merged_bytes.add(more);
+        // What is merged alone was never owed (I2 of leftovers).
+        if !job.is_alone() {
+            self.counters.merge_nanos.add_nanos(took);
+            self.counters.merged_bytes.add(more);
+        }
         match result {
             Err(error) => {
                 self.end_merge(&job.bucket, error.kind() == ErrorKind::Corrupt);
@@ -224,7 +259,7 @@ impl Core {
     fn begin_merge(&self, tree: Arc<Tree>, bucket: Arc<Bucket>) -> Result<Option<MergeJob>> {
         let (deltas, base) = {
             let mut state = bucket.state();
-            let nothing = state.deltas.is_empty() && state.base.len() < 2;
+            let nothing = state.deltas.is_empty() && !self.base_can_drop(&state);
             let busy = state.retired || state.merging || state.broken || state.dropped;
             if busy || nothing {
                 return Ok(None);
@@ -267,6 +302,7 @@ impl Core {
             tree: Arc::clone(tree),
             bucket: Arc::clone(bucket),
             merger: Merger::new(sources),
+            horizon: horizon.oldest(),
             retention: Retention::new(horizon.snapshots, horizon.now, true),
             writer: None,
             outputs: Vec::new(),
@@ -381,6 +417,7 @@ impl Core {
             .cloned()
             .collect();
         state.merging = false;
+        self.merges.base_came(&job.outputs);
         let mut parts = parts(&job.bucket, job.outputs);
         if let Some(last) = parts.last_mut() {
             last.base.extend(appended.iter().cloned());
@@ -399,10 +436,14 @@ impl Core {
         drop(committer);
         if empty {
             self.absorb(&job.tree, &job.bucket);
+        } else {
+            self.absorb_beside(&job.tree, &job.bucket);
         }
-        self.merges.over(1);
         self.counters.merges.add(1);
         job.tree.merges.add(1);
+        // Before it is over: whoever waits for that wants the space of what was merged.
+        drop((job.merger, job.deltas, job.base, job.bucket));
+        self.merges.over(1);
         None
     }
 

@@ -4,15 +4,21 @@
 //! none, by whoever calls [`crate::Db::step`], so that a simulation decides the order.
 
 mod checkpoint;
+mod empties;
 mod flush;
 mod freeze;
 #[cfg(test)]
 mod heat_tests;
+mod join;
+mod leftovers;
+#[cfg(test)]
+mod leftovers_tests;
 mod merge;
 mod pace;
 #[cfg(test)]
 mod pace_tests;
 mod pick;
+mod pinned;
 mod queue;
 mod restructure;
 mod settle;
@@ -27,6 +33,7 @@ pub(crate) use checkpoint::Checkpoints;
 pub(crate) use freeze::Fullest;
 pub(crate) use merge::Merges;
 pub(crate) use pace::Crowd;
+pub(crate) use pinned::Pinned;
 pub(crate) use queue::FlushQueue;
 pub(crate) use sharing::Sharing;
 pub(crate) use step::Timers;

@@ -3,8 +3,9 @@
 //! The lane is paced by `rho`: it may rewrite `rho` bytes for each byte flushed as a delta. Paced
 //! merging costs a little more in all than merging only what must be merged, and buys flatness:
 //! no wave of merges that come due together. A bucket with `k_cap` runs is merged regardless, and
-//! an idle store is merged until each bucket is one run. So is a bucket whose deltas have cost
-//! reads as much as the merge will cost, whatever the pace.
+//! an idle store is merged until no bucket has a delta. So is a bucket whose deltas have cost reads
+//! as much as the merge will cost, whatever the pace. What bases hold for snapshots that are gone
+//! comes last ([`super::leftovers`]).
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -34,8 +35,10 @@ const TOMBSTONES_FORCE: f64 = 0.5;
 pub(crate) enum Zeal {
     /// Only what the pace allows, or what is forced.
     Paced,
-    /// Whatever has anything to merge.
+    /// Whatever has anything to drop or to merge.
     Idle,
+    /// That, and bases in which versions have numbers that nobody needs.
+    Settle,
 }
 
 /// One look at all buckets may stand for this part of them.
@@ -60,9 +63,23 @@ impl Core {
             if self.merges.open() == 0 {
                 self.forgive();
             }
-            return None;
+            return self.pick_leftovers(zeal);
         }
-        let paced = zeal == Zeal::Idle || 0.0 < self.merge_allowance();
+        if zeal == Zeal::Paced {
+            // First, or deltas would always be before it; it is seldom its turn.
+            if let Some(found) = self.pick_leftovers(zeal) {
+                return Some(found);
+            }
+        }
+        let found = self.pick_deltas(zeal != Zeal::Paced || 0.0 < self.merge_allowance());
+        match zeal {
+            Zeal::Paced => found,
+            Zeal::Idle | Zeal::Settle => found.or_else(|| self.pick_leftovers(zeal)),
+        }
+    }
+
+    /// The bucket whose deltas are merged next: any if `paced`, else one that is forced.
+    fn pick_deltas(&self, paced: bool) -> Option<(Arc<Tree>, Arc<Bucket>)> {
         let mut found = self.merges.found.lock();
         while let Some((tree, bucket)) = found.pop() {
             if self
@@ -180,7 +197,8 @@ impl Core {
         flushed * self.options.rho() - spent as f64
     }
 
-    /// Count the deltas that are there when the store is opened.
+    /// Count the deltas that are there when the store is opened. What bases hold for snapshots is
+    /// looked for by the first pick.
     pub(crate) fn count_deltas(&self) {
         let mut seen = BTreeSet::new();
         for (_, bucket) in self.buckets() {

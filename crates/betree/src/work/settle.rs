@@ -8,6 +8,7 @@ use std::time::Duration;
 use super::pick::Zeal;
 use crate::db::Core;
 use crate::error::Result;
+use crate::run::Run;
 use crate::tree::{Bucket, Tree};
 use crate::types::{RunId, Seq, TreeId};
 
@@ -29,11 +30,14 @@ impl Core {
             if self.flush_one()? {
                 continue;
             }
-            if self.merge_slice(|| self.pick_merge(Zeal::Idle))? {
+            if self.merge_slice(|| self.pick_merge(Zeal::Settle))? {
                 continue;
             }
             if !self.queue.is_idle() || 0 < self.merges.open() {
                 self.wake.wait_for_room(LOOK);
+                continue;
+            }
+            if self.absorb_empties() || self.join_small() {
                 continue;
             }
             return self.tidy_up().map(|()| true);
@@ -90,7 +94,7 @@ impl Core {
         let through = self.commit.lock().last;
         self.flush_through(through)?;
         let mut buckets = within(&tree, start, end);
-        let there: BTreeSet<RunId> = buckets.iter().flat_map(|bucket| deltas(bucket)).collect();
+        let there: BTreeSet<RunId> = buckets.iter().flat_map(|bucket| runs(bucket)).collect();
         let bytes = |b: &Arc<Bucket>| {
             let state = b.state();
             state.delta_bytes() + state.base_bytes()
@@ -104,7 +108,7 @@ impl Core {
             for bucket in buckets {
                 let size = bytes(&bucket);
                 let mut offer = Some((Arc::clone(&tree), Arc::clone(&bucket)));
-                while !bucket_is_merged(&bucket, &there) {
+                while !self.bucket_is_merged(&bucket, &there) {
                     if !self.merge_slice(|| offer.take())? {
                         // Another thread is at this bucket, or it was not free when offered.
                         self.wake.wait_for_room(LOOK);
@@ -118,10 +122,22 @@ impl Core {
             }
             // A bucket that took over the range of an empty one has the deltas it had before.
             buckets = within(&tree, start, end);
-            buckets.retain(|bucket| !bucket_is_merged(bucket, &there));
+            buckets.retain(|bucket| !self.bucket_is_merged(bucket, &there));
         }
         self.checkpoint()?;
         Ok(watch(done, total.max(done)))
+    }
+
+    /// Whether nothing of `there` is left to merge or to drop in a bucket, or it is not in the tree
+    /// any more.
+    fn bucket_is_merged(&self, bucket: &Bucket, there: &BTreeSet<RunId>) -> bool {
+        let state = bucket.state();
+        if state.retired || state.broken || state.dropped {
+            return true;
+        }
+        let was_there = |run: &Arc<Run>| there.contains(&run.meta().id);
+        !state.deltas.iter().any(was_there)
+            && !(state.base.iter().any(was_there) && self.base_can_drop(&state))
     }
 }
 
@@ -132,22 +148,11 @@ fn within(tree: &Tree, start: Bound<&[u8]>, end: Bound<&[u8]>) -> Vec<Arc<Bucket
     routing.buckets().iter().filter(within).cloned().collect()
 }
 
-/// The deltas of a bucket.
-fn deltas(bucket: &Bucket) -> Vec<RunId> {
+/// The runs of a bucket, deltas and base.
+fn runs(bucket: &Bucket) -> Vec<RunId> {
     let state = bucket.state();
-    state.deltas.iter().map(|run| run.meta().id).collect()
-}
-
-/// Whether none of the deltas of `there` is left in a bucket, or it is not in the tree any more.
-fn bucket_is_merged(bucket: &Bucket, there: &BTreeSet<RunId>) -> bool {
-    let state = bucket.state();
-    let left = || {
-        state
-            .deltas
-            .iter()
-            .any(|run| there.contains(&run.meta().id))
-    };
-    state.retired || state.broken || state.dropped || !left()
+    let runs = state.deltas.iter().chain(&state.base);
+    runs.map(|run| run.meta().id).collect()
 }
 
 fn overlaps(bucket: &Bucket, start: Bound<&[u8]>, end: Bound<&[u8]>) -> bool {

@@ -84,7 +84,7 @@ impl Core {
         } else {
             Zeal::Paced
         };
-        self.merge_slice(|| self.pick_merge(zeal))
+        Ok(self.merge_slice(|| self.pick_merge(zeal))? || self.tidy_after_changes())
     }
 
     fn idle_for_a_while(&self) -> bool {
@@ -140,7 +140,9 @@ impl Core {
         }
         // Out of the catalog and out of the accounts in one step.
         let committer = self.commit.lock();
-        let forgotten = self.catalog.forgotten(self.snapshots.oldest());
+        let forgotten = self
+            .catalog
+            .forgotten(self.snapshots.oldest(self.vfs.now()));
         for tree in &forgotten {
             self.forget_tree(&committer, tree);
         }

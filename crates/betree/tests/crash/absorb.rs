@@ -93,6 +93,16 @@ fn deleted_keys_stay_deleted_when_their_buckets_are_given_up() {
             assert_eq!(back, 0, "deleted keys are back, seed {seed}, at {number}");
         }
         assert_eq!(count(&db, tree, 0), DELETED as usize, "seed {seed}");
+        let done = db.settle(std::time::Duration::from_secs(3600));
+        assert!(done.expect("nothing fails"), "there is time");
+        let buckets = db.storage_map().expect("nothing fails").buckets;
+        let empty = buckets.iter().filter(|bucket| bucket.base_bytes == 0);
+        assert_eq!(empty.count(), 0, "seed {seed}: empty buckets stay");
+        assert_eq!(
+            count(&db, tree, 0),
+            DELETED as usize,
+            "seed {seed}, settled"
+        );
         db.verify().expect("the store is sound");
     }
 }

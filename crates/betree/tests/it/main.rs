@@ -10,6 +10,7 @@ mod bounds;
 mod bulk;
 mod compact;
 mod histories;
+mod idle_cursors;
 mod inspect;
 mod isolation;
 mod many_trees;

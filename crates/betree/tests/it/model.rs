@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::time::Duration;
 
-use betree::{Batch, Db, Direction, Durability, Options, Snapshot, TreeId, TreeOptions};
+use betree::{Batch, Cursor, Db, Direction, Durability, Options, Snapshot, TreeId, TreeOptions};
 use stdx::tape::Tape;
 
 type Model = BTreeMap<Vec<u8>, Vec<u8>>;
@@ -49,6 +49,106 @@ fn same(snapshot: &Snapshot, tree: TreeId, model: &Model) {
     }
 }
 
+/// A cursor that rests between its steps, and what it still has to find.
+struct Walk {
+    cursor: Cursor<'static>,
+    expected: std::vec::IntoIter<(Vec<u8>, Vec<u8>)>,
+}
+
+impl Walk {
+    fn begin(db: &Db, tree: TreeId, model: &Model, tape: &mut Tape) -> Walk {
+        let all = Bound::Unbounded;
+        let mut expected: Vec<_> = model.iter().map(|(k, v)| (k.clone(), v.clone())).collect();
+        let direction = if tape.chance(128) {
+            Direction::Forward
+        } else {
+            expected.reverse();
+            Direction::Backward
+        };
+        let snapshot = db.begin_read().unwrap();
+        Walk {
+            cursor: snapshot.cursor(tree, all, all, direction).unwrap(),
+            expected: expected.into_iter(),
+        }
+    }
+
+    fn advance(&mut self, steps: u32) {
+        for _ in 0..steps {
+            let found = self.cursor.advance().unwrap();
+            let here = (self.cursor.key().to_vec(), self.cursor.value().to_vec());
+            assert_eq!(found.then_some(here), self.expected.next());
+        }
+    }
+}
+
+/// What must hold of a settled store that nobody reads: it holds one version of each key and
+/// nothing else, and no space or memory is kept for those who read it once.
+fn holds_nothing_else(db: &Db, tree: TreeId, model: &Model) {
+    let stats = db.stats().unwrap();
+    assert_eq!((stats.debt_bytes, stats.delta_bytes), (0, 0), "all is done");
+    let of_tree = db.tree_stats(tree, false).unwrap();
+    assert_eq!(
+        of_tree.entries,
+        model.len() as u64,
+        "one version of each key"
+    );
+    let image = stats.checkpoint.image_bytes.next_multiple_of(4096);
+    let live = of_tree.allocated_bytes + image;
+    assert_eq!(stats.space.used_bytes, live, "nothing else is kept");
+    let buckets = db.storage_map().unwrap().buckets;
+    let empty = buckets.iter().filter(|bucket| bucket.base_bytes == 0);
+    assert!(
+        buckets.len() == 1 || empty.count() == 0,
+        "an empty bucket stays"
+    );
+}
+
+/// A batch, and the same changes of the model.
+fn batch(
+    tape: &mut Tape,
+    tree: TreeId,
+    most: u32,
+    ascending: &mut u32,
+    model: &mut Model,
+) -> Batch {
+    let mut batch = Batch::new();
+    for _ in 0..tape.below(most) {
+        let delete = tape.chance(40);
+        let k = if tape.chance(60) {
+            *ascending += 1;
+            ascending.to_be_bytes().to_vec()
+        } else {
+            key(tape)
+        };
+        if delete {
+            batch.delete(tree, &k);
+            model.remove(&k);
+        } else {
+            let v = vec![tape.byte(); tape.index(90)];
+            batch.put(tree, &k, &v);
+            model.insert(k, v);
+        }
+    }
+    batch
+}
+
+/// Delete a range, sometimes nearly everything.
+fn delete_range(tape: &mut Tape, tree: TreeId, model: &mut Model) -> Batch {
+    let (mut from, mut to) = (key(tape), key(tape));
+    if to < from {
+        std::mem::swap(&mut from, &mut to);
+    }
+    let end = if tape.chance(40) {
+        Bound::Unbounded
+    } else {
+        Bound::Excluded(to.as_slice())
+    };
+    let mut batch = Batch::new();
+    batch.delete_range(tree, Bound::Included(&from), end);
+    model.retain(|key, _| *key < from || end == Bound::Excluded(&to) && to <= *key);
+    batch
+}
+
 fn run(seed: u64, threads: u32, log: bool) {
     let dir = tempfile::tempdir().unwrap();
     let options = tiny(threads).with_log(log);
@@ -62,9 +162,10 @@ fn run(seed: u64, threads: u32, log: bool) {
     let mut tape = Tape::from_seed(seed, 300_000);
     let mut model = Model::new();
     let mut held: Vec<(Snapshot, Model)> = Vec::new();
+    let mut walks: Vec<Walk> = Vec::new();
     let mut ascending = 1_000_000_u32;
     while !tape.is_empty() {
-        match tape.below(40) {
+        match tape.below(45) {
             0 => same(&db.begin_read().unwrap(), tree, &model),
             1 => held.push((db.begin_read().unwrap(), model.clone())),
             2 if !held.is_empty() => {
@@ -73,11 +174,17 @@ fn run(seed: u64, threads: u32, log: bool) {
             }
             3 => {
                 held.clear();
+                walks.clear();
                 db.close().unwrap();
                 db = Db::open(dir.path(), options.clone()).unwrap();
                 same(&db.begin_read().unwrap(), tree, &model);
             }
-            4 => assert!(db.settle(Duration::from_secs(60)).unwrap()),
+            4 => {
+                assert!(db.settle(Duration::from_secs(60)).unwrap());
+                if held.is_empty() && walks.is_empty() {
+                    holds_nothing_else(&db, tree, &model);
+                }
+            }
             5 => {
                 db.checkpoint().unwrap();
                 db.verify().unwrap();
@@ -92,30 +199,33 @@ fn run(seed: u64, threads: u32, log: bool) {
                 let found = db.begin_read().unwrap().get(tree, &k).unwrap();
                 assert_eq!(found.as_ref(), model.get(&k));
             }
-            _ => {
-                let mut batch = Batch::new();
-                for _ in 0..tape.below(200) {
-                    let delete = tape.chance(40);
-                    let k = if tape.chance(60) {
-                        ascending += 1;
-                        ascending.to_be_bytes().to_vec()
-                    } else {
-                        key(&mut tape)
-                    };
-                    if delete {
-                        batch.delete(tree, &k);
-                        model.remove(&k);
-                    } else {
-                        let v = vec![tape.byte(); tape.index(90)];
-                        batch.put(tree, &k, &v);
-                        model.insert(k, v);
-                    }
-                }
+            13 if walks.len() < 8 => walks.push(Walk::begin(&db, tree, &model, &mut tape)),
+            14 if !walks.is_empty() => drop(walks.swap_remove(tape.index(walks.len()))),
+            15 | 16 => walks
+                .iter_mut()
+                .for_each(|walk| walk.advance(tape.below(200))),
+            17 => {
+                let batch = delete_range(&mut tape, tree, &mut model);
+                db.write(&batch, durability).unwrap();
+            }
+            drawn => {
+                let most = if drawn == 18 { 2000 } else { 200 };
+                let batch = batch(&mut tape, tree, most, &mut ascending, &mut model);
                 db.write(&batch, durability).unwrap();
             }
         }
+        assert_eq!(
+            db.stats().unwrap().pinned_bytes,
+            0,
+            "cursors hold no buffers"
+        );
     }
     same(&db.begin_read().unwrap(), tree, &model);
+    walks.iter_mut().for_each(|walk| walk.advance(100));
+    held.clear();
+    walks.clear();
+    assert!(db.settle(Duration::from_secs(60)).unwrap());
+    holds_nothing_else(&db, tree, &model);
 }
 
 #[test]

@@ -26,7 +26,8 @@ fn read_all(rig: &Rig, run: &Arc<Run>, versions: &[Version]) -> Vec<Error> {
         }
     }
     for direction in [Direction::Forward, Direction::Backward] {
-        let mut cursor = rig.cold(run, 1 << 20).cursor(direction);
+        let cold = rig.cold(run, 1 << 20);
+        let mut cursor = cold.cursor(direction);
         let mut expected: Vec<&Version> = versions.iter().collect();
         if direction == Direction::Backward {
             expected.reverse();

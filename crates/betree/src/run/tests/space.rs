@@ -167,17 +167,46 @@ fn a_retired_run_releases_its_extents_with_its_last_reader() {
     let rig = Rig::new(1 << 20);
     let run = rig.write(1000, 0, &rows(100, 100));
     let used = rig.space.used_bytes();
-    let mut cursor = run.cursor(Direction::Forward);
-    cursor.seek(std::ops::Bound::Unbounded).unwrap();
+    let reader = Arc::clone(&run);
     run.retire();
     drop(run);
-    assert_eq!(rig.space.used_bytes(), used, "the cursor still reads it");
-    cursor.advance().unwrap();
+    assert_eq!(rig.space.used_bytes(), used, "a reader still holds it");
+    let mut value = Vec::new();
+    let found = reader.get(&rows(1, 100)[0].key, Seq::MAX, &mut value);
+    assert!(found.unwrap().is_some());
     assert!(0 < rig.cache.used());
-    drop(cursor);
+    drop(reader);
     assert_eq!(rig.space.used_bytes(), 0);
     assert_eq!(rig.space.pending_bytes(), used);
     assert_eq!(rig.cache.used(), 0, "its pages are forgotten");
+}
+
+#[test]
+fn a_cursor_holds_its_page_and_not_the_run() {
+    let rig = Rig::new(1 << 20);
+    for direction in [Direction::Forward, Direction::Backward] {
+        let run = rig.write(1000, 0, &rows(100, 100));
+        let mut cursor = run.cursor(direction);
+        cursor.seek(std::ops::Bound::Unbounded).unwrap();
+        assert!(!cursor.is_gone());
+        run.retire();
+        drop(run);
+        assert!(cursor.is_gone());
+        assert_eq!(rig.space.used_bytes(), 0, "the cursor keeps no space");
+        let mut steps = 0;
+        let last = loop {
+            let before = cursor.entry().unwrap().key.to_vec();
+            if cursor.advance().is_err() {
+                break before;
+            }
+            steps += 1;
+        };
+        assert!(steps < 50, "{steps} steps within the page");
+        assert_eq!(cursor.entry().unwrap().key, last, "it stays where it was");
+        assert_eq!(cursor.passed(), last);
+        assert!(cursor.seek(std::ops::Bound::Unbounded).is_err());
+        assert!(cursor.entry().is_none());
+    }
 }
 
 #[test]
