@@ -10,8 +10,9 @@
 //! - I2. The runs of the base are in key order and do not overlap within the bucket.
 //! - I3. `flushed` is a commit up to which everything of this bucket is in runs.
 //! - I4. A retired bucket holds nothing and never changes again; its content lives on in the
-//!   buckets that replaced it, and whoever still holds the bucket keeps none of it. Buffers and runs may be shared between buckets after a split: keys outside of the
-//!   bucket's own range do not count.
+//!   buckets that replaced it, and whoever still holds the bucket keeps none of it. Buffers and
+//!   runs may be shared between buckets after a split: keys outside of the bucket's own range do
+//!   not count.
 //! - I5. The active buffer is replaced, and the bucket retired, under the commit lock only.
 
 use std::sync::Arc;
