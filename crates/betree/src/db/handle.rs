@@ -164,7 +164,8 @@ impl Db {
     }
 
     /// Do all work that is owed: flush, merge every bucket to one run a key, make a checkpoint, cut
-    /// the data file. False when `limit` passed before all was done.
+    /// the data file. What was kept for snapshots that are gone is dropped; with no snapshot open
+    /// there is one version of each key afterwards. False when `limit` passed before all was done.
     ///
     /// # Errors
     /// As [`Db::checkpoint`]; `Corrupt`.

@@ -16,8 +16,9 @@ use crate::types::{RunId, Seq, TreeId};
 const LOOK: Duration = Duration::from_millis(1);
 
 impl Core {
-    /// Flush everything, merge every bucket into one run a key, make a checkpoint, cut the file.
-    /// Helps the background threads. False when `limit` passed before.
+    /// Flush everything, merge every bucket into one run a key, drop what no snapshot needs, give up
+    /// empty buckets and join small ones, make a checkpoint, cut the file. Helps the background
+    /// threads. False when `limit` passed before.
     ///
     /// # Errors
     /// As the work.
