@@ -148,7 +148,7 @@ fn put(db: &Db, tree: TreeId, rows: std::ops::Range<u32>, round: u8) {
 }
 
 /// What must hold of a settled store of `rows` rows that nobody reads.
-pub(crate) fn assert_plain(db: &Db, rows: u64) {
+fn assert_plain(db: &Db, rows: u64) {
     let core = db.core();
     let mut entries = 0;
     for tree in core.catalog.all() {
