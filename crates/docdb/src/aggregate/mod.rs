@@ -13,9 +13,10 @@ mod view;
 
 use bson::RawDocumentBuf;
 use query::execute::Rows;
-use query::pipeline::Pipeline;
+use query::pipeline::{Access, Pipeline};
 use query::{Code, Error, Namespace, Result};
 
+use crate::catalog::Named;
 use crate::cursor::{Batch, Collector, Cursor, FIRST_BATCH, View, check_alive, with_view};
 use crate::op::Op;
 use crate::store::Store;
@@ -196,6 +197,7 @@ fn parse(ns: &Namespace, request: &AggregateRequest, view: &View<'_>) -> Result<
     .within(&ns.db);
     let pipeline =
         query::expr::refuse_failing(|| Pipeline::parse_raw(&request.pipeline, &settings))?;
+    check_collations(ns, &pipeline, view)?;
     if ns.is_collectionless() && !pipeline.has_source() {
         return Err(Error::new(
             Code::INVALID_NAMESPACE,
@@ -204,6 +206,36 @@ fn parse(ns: &Namespace, request: &AggregateRequest, view: &View<'_>) -> Result<
         ));
     }
     Ok(pipeline)
+}
+
+/// Whether the views that a pipeline reads have the collation of the command.
+///
+/// # Errors
+/// `OptionNotSupportedOnView`.
+fn check_collations(ns: &Namespace, pipeline: &Pipeline, view: &View<'_>) -> Result<()> {
+    // A stage that names what cannot be says so itself.
+    let accesses = pipeline.accesses(ns).unwrap_or_default();
+    let collator = pipeline.settings().collator.as_ref();
+    let collation = collator.map(|collator| collator.collation().to_document());
+    for access in accesses {
+        let Access::Read(read) = access else {
+            continue;
+        };
+        if let Some(Named::View(options)) = view.store().named(view.op(), &read)?
+            && options.collation != collation
+        {
+            let others = if read == *ns {
+                String::new()
+            } else {
+                format!(" {read}")
+            };
+            return Err(Error::new(
+                Code::OPTION_NOT_SUPPORTED_ON_VIEW,
+                format!("Cannot override a view's default collation{others}"),
+            ));
+        }
+    }
+    Ok(())
 }
 
 /// Random numbers for `$sample` and such.

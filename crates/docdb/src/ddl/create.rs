@@ -139,9 +139,9 @@ impl Store {
         ns: &Namespace,
         options: CollectionOptions,
     ) -> Result<Option<Arc<Collection>>> {
-        if let Some(view) = &options.view {
+        if options.view.is_some() {
             self.check_case(ns)?;
-            self.check_view(ns, view)?;
+            self.check_view(ns, &options)?;
             let stored = Stored {
                 ns: ns.clone(),
                 uuid: None,

@@ -94,9 +94,7 @@ impl Store {
         let mut parsed = CollectionOptions::parse(&next)?;
         parsed.collation.clone_from(&options.collation);
         let _changes = self.changes(op)?;
-        if let Some(view) = &parsed.view {
-            self.check_view(ns, view)?;
-        }
+        self.check_view(ns, &parsed)?;
         let mut stored = self.get_stored(ns)?.ok_or_else(|| not_found(ns))?;
         stored.options = parsed.clone();
         self.put_stored(&stored)?;

@@ -2,13 +2,15 @@
 //!
 //! A chain of views ends in a collection, or in a name there is nothing of, after at most
 //! [`VIEW_DEPTH`] steps. Whoever checks a definition holds the lock of changes until it is stored.
+//! All views of a chain, and those that a view joins, have one collation: a pipeline compares
+//! strings in one way.
 
 use query::pipeline::{Access, Pipeline};
 use query::settings::Settings;
 use query::{Code, Error, Namespace, Result};
 
 use crate::catalog::Named;
-use crate::collection::View;
+use crate::collection::{CollectionOptions, View};
 use crate::limits::VIEW_DEPTH;
 use crate::store::Store;
 
@@ -30,12 +32,15 @@ impl View {
 }
 
 impl Store {
-    /// Whether `ns` may be the view `view`.
+    /// Whether `ns` may be the view of `options`, if that is what they are of.
     ///
     /// # Errors
     /// `GraphContainsCycle`, `ViewDepthLimitExceeded`, `OptionNotSupportedOnView` for pipelines
-    /// that write; what is wrong with the pipeline.
-    pub(crate) fn check_view(&self, ns: &Namespace, view: &View) -> Result<()> {
+    /// that write and for views of another collation; what is wrong with the pipeline.
+    pub(crate) fn check_view(&self, ns: &Namespace, options: &CollectionOptions) -> Result<()> {
+        let Some(view) = &options.view else {
+            return Ok(());
+        };
         let pipeline = view.parse(&ns.db)?;
         if pipeline.writes() {
             return Err(Error::new(
@@ -43,6 +48,7 @@ impl Store {
                 "$out and $merge cannot be used in the pipeline of a view",
             ));
         }
+        self.check_collations(ns, view, options)?;
         let catalog = self.catalog();
         let mut on = Namespace::new(ns.db.as_str(), view.on.as_str())?;
         for _ in 0..VIEW_DEPTH {
@@ -61,6 +67,44 @@ impl Store {
             on = Namespace::new(ns.db.as_str(), next.on.as_str())?;
         }
         Err(too_deep())
+    }
+}
+
+impl Store {
+    /// Whether the views that a view uses, and those that use it, have its collation.
+    fn check_collations(
+        &self,
+        ns: &Namespace,
+        view: &View,
+        options: &CollectionOptions,
+    ) -> Result<()> {
+        let catalog = self.catalog();
+        let conflict = |text: &str, other: &Namespace| {
+            let message = format!("View {ns} {text} {other}");
+            Err(Error::new(Code::OPTION_NOT_SUPPORTED_ON_VIEW, message))
+        };
+        for access in view.accesses(&ns.db)? {
+            if let Access::Read(other) = access
+                && let Some(Named::View(of)) = catalog.get(&other)
+                && other != *ns
+                && of.collation != options.collation
+            {
+                return conflict("has conflicting collation with view", &other);
+            }
+        }
+        for (other, named) in catalog.in_database(&ns.db) {
+            if let Named::View(of) = named
+                && other != ns
+                && of.collation != options.collation
+                && let Some(user) = &of.view
+                && let Ok(used) = user.accesses(&ns.db)
+                && used.contains(&Access::Read(ns.clone()))
+            {
+                let text = "has a collation that does not match the collation of view";
+                return conflict(text, other);
+            }
+        }
+        Ok(())
     }
 }
 

@@ -208,3 +208,118 @@ fn views_are_read_backwards_and_by_hints() {
         assert_eq!(error.code, query::Code::BAD_VALUE);
     });
 }
+
+/// A view with a collation.
+fn collated(lab: &Lab, name: &str, on: &str, locale: &str) -> query::Result<()> {
+    let options = doc! { "viewOn": on, "pipeline": [], "collation": { "locale": locale } };
+    let options = CollectionOptions::parse(&options).unwrap();
+    lab.store.create(&op(), &ns(name), options)
+}
+
+#[test]
+fn the_views_of_a_view_have_its_collation() {
+    on_each(|lab| {
+        setup(lab);
+        collated(lab, "fr", "c", "fr").unwrap();
+        collated(lab, "of_fr", "fr", "fr").unwrap();
+        for (on, locale) in [("fr", "en"), ("fr", "simple"), ("small", "fr")] {
+            let error = collated(lab, "v", on, locale).unwrap_err();
+            let message = format!("View test.v has conflicting collation with view test.{on}");
+            assert_eq!((error.code.0, error.message.as_str()), (167, &*message));
+        }
+        let joins = [doc! { "$lookup": {
+            "from": "fr", "localField": "a", "foreignField": "a", "as": "b",
+        } }];
+        assert_eq!(view(lab, "v", "c", &joins).unwrap_err().code.0, 167);
+        // One that is defined later than those that use it.
+        view(lab, "above", "below", &[]).unwrap();
+        let error = collated(lab, "below", "c", "fr").unwrap_err();
+        let message = "View test.below has a collation that does not match the collation of view \
+                       test.above";
+        assert_eq!((error.code.0, error.message.as_str()), (167, message));
+        view(lab, "below", "c", &[]).unwrap();
+        let turned = lab
+            .store
+            .coll_mod(&op(), &ns("below"), &doc! { "viewOn": "fr" });
+        assert_eq!(turned.unwrap_err().code.0, 167);
+    });
+}
+
+#[test]
+fn a_view_is_asked_in_its_own_collation_only() {
+    on_each(|lab| {
+        setup(lab);
+        lab.insert(&ns("c"), &[doc! { "_id": 50, "s": "E" }]);
+        collated(lab, "en", "c", "en").unwrap();
+        let (own, other) = (doc! { "locale": "en" }, doc! { "locale": "fr" });
+        let simple = doc! { "locale": "simple" };
+        for (coll, collation, allowed) in [
+            ("en", Some(&own), true),
+            ("en", Some(&doc! {}), true),
+            ("en", None, true),
+            ("en", Some(&other), false),
+            ("en", Some(&simple), false),
+            ("small", Some(&simple), true),
+            ("small", Some(&own), false),
+        ] {
+            let what = format!("{} {coll} {collation:?}", lab.engine());
+            let collation = collation.map(raw);
+            let found = FindRequest {
+                collation: collation.clone(),
+                ..FindRequest::default()
+            };
+            let counted = CountRequest {
+                filter: raw(&doc! { "s": "E" }),
+                collation: collation.clone(),
+                ..CountRequest::default()
+            };
+            let distinct = DistinctRequest {
+                key: "s".to_owned(),
+                collation: collation.clone(),
+                ..DistinctRequest::default()
+            };
+            let (store, op, ns) = (&lab.store, op(), ns(coll));
+            let piped = docdb::AggregateRequest {
+                collation,
+                ..crate::lab::of(&[])
+            };
+            let level = Verbosity::QueryPlanner;
+            let answers = [
+                store.find(&op, &ns, &found).map(drop),
+                store.count(&op, &ns, &counted).map(drop),
+                store.distinct(&op, &ns, &distinct).map(drop),
+                store.aggregate(&op, &ns, &piped).map(drop),
+                store.explain_find(&op, &ns, &found, level).map(drop),
+            ];
+            for answer in answers {
+                match answer {
+                    Ok(()) => assert!(allowed, "{what}"),
+                    Err(error) => {
+                        assert!(!allowed, "{what}: {error}");
+                        let wanted = "Cannot override a view's default collation";
+                        assert_eq!((error.code.0, error.message.as_str()), (167, wanted));
+                    }
+                }
+            }
+        }
+    });
+}
+
+#[test]
+fn a_pipeline_joins_views_of_its_own_collation() {
+    on_each(|lab| {
+        setup(lab);
+        collated(lab, "en", "c", "en").unwrap();
+        let lookup = [doc! { "$lookup": {
+            "from": "en", "localField": "_id", "foreignField": "_id", "as": "b",
+        } }];
+        let error = lab.try_aggregate("c", &lookup).unwrap_err();
+        assert_eq!(error.code.0, 167, "{}", lab.engine());
+        let request = docdb::AggregateRequest {
+            collation: Some(raw(&doc! { "locale": "en" })),
+            ..crate::lab::of(&lookup)
+        };
+        let batch = lab.store.aggregate(&op(), &ns("c"), &request).unwrap();
+        assert_eq!(lab.drain(batch, 101).unwrap().len(), 20);
+    });
+}
