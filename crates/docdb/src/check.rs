@@ -11,7 +11,7 @@ use query::{Code, Error, Namespace, Result};
 use crate::collection::Collection;
 use crate::document;
 use crate::error;
-use crate::index::{Index, KeySet};
+use crate::index::{Index, KeySet, is_cut};
 use crate::op::Op;
 use crate::store::Store;
 
@@ -175,6 +175,10 @@ fn walk_index(
             found.error(format!("index {} has an entry that is none", index.name()));
             continue;
         };
+        if is_cut(entry.type_bits) && !index.may_be_cut() {
+            let name = index.name();
+            found.error(format!("index {name} has a cut key that was not noted"));
+        }
         let there = collection.fetch(snapshot, &entry.record, &mut bytes)?;
         let has = there && {
             index

@@ -4,6 +4,7 @@
 //! documents by record, and `i.<uuid>.<number>` with the entries of each index. Trees that the
 //! catalog does not know are left over from a change that did not end, and are dropped at opening.
 
+mod cut;
 mod open;
 mod property;
 mod time;

@@ -372,7 +372,7 @@ impl<'s> Work<'s> {
         }
     }
 
-    /// Note parts of paths that are arrays for the first time.
+    /// Note parts of paths that are arrays for the first time, and the first key that is cut.
     pub(crate) fn learn(
         &mut self,
         collection: &Collection,

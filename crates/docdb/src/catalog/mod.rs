@@ -18,7 +18,7 @@ use query::Namespace;
 use crate::collection::{Collection, CollectionOptions};
 
 pub(crate) use stored::{
-    Stored, StoredIndex, key as stored_key, multikey_key, multikey_range, property_key,
+    NOTES_CUTS, Stored, StoredIndex, key as stored_key, multikey_key, multikey_range, property_key,
     read_multikey,
 };
 

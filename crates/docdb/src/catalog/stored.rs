@@ -6,7 +6,9 @@
 //!
 //! That a part of a path of an indexed field is an array in some document is a key of its own
 //! without a value: `m`, UUID, index (4 bytes), field, part. It is written blindly in the
-//! transaction of the document, so that such documents do not conflict over the catalog.
+//! transaction of the document, so that such documents do not conflict over the catalog. That an
+//! index may hold keys that were cut is one as well, of the field behind its last. Stores that note
+//! this have the key `k`: see `store::cut`.
 //!
 //! Values that the server keeps in its store have the key `p` and their name.
 
@@ -43,6 +45,9 @@ pub(crate) struct StoredIndex {
 pub(crate) fn key(ns: &Namespace) -> Vec<u8> {
     format!("c{ns}").into_bytes()
 }
+
+/// The key without a value of stores that note the first cut key of an index.
+pub(crate) const NOTES_CUTS: &[u8] = b"k";
 
 /// The key of a value that the server keeps.
 pub(crate) fn property_key(name: &str) -> Vec<u8> {

@@ -11,7 +11,8 @@ use query::filter::Filter;
 use super::cx::Cx;
 use super::item::{Counts, Item};
 use crate::error::engine;
-use crate::plan::{Cover, Keys};
+use crate::index::{Entry, Index, KeySet};
+use crate::plan::{ByteRange, Cover, Keys};
 use crate::record::RecordId;
 
 /// How much of each document is wanted.
@@ -80,7 +81,7 @@ impl Output {
         record: RecordId,
         bytes: &[u8],
         filter: Option<&Filter>,
-        entry: Option<&crate::index::Entry<'_>>,
+        entry: Option<&Entry<'_>>,
     ) -> Result<Option<Item>> {
         let document = RawDocument::from_bytes(bytes)?;
         if let Some(filter) = filter
@@ -104,7 +105,7 @@ impl Output {
     /// then the document decides.
     pub(crate) fn of_entry(
         &self,
-        entry: &crate::index::Entry<'_>,
+        entry: &Entry<'_>,
         doubtful: bool,
         cx: &Cx<'_>,
         scratch: &mut Vec<u8>,
@@ -139,6 +140,26 @@ impl Output {
         }
         let record = entry.record.clone();
         self.judge(record, scratch, filter.as_deref(), Some(entry))
+    }
+
+    /// Whether the key of an entry, which was cut, lies between `edges`: its document says what the
+    /// whole key is.
+    pub(crate) fn is_within(
+        &self,
+        edges: &ByteRange,
+        entry: &Entry<'_>,
+        index: &Index,
+        cx: &Cx<'_>,
+        counts: &mut Counts,
+    ) -> Result<bool> {
+        let mut document = Vec::new();
+        if !self.read(&entry.record, cx, &mut document, counts)? {
+            return Ok(false);
+        }
+        let mut keys = KeySet::uncut();
+        let document = RawDocument::from_bytes(&document)?;
+        let key = index.whole_key(document, entry.key, &mut keys)?;
+        Ok(key.is_some_and(|key| edges.holds(key.bytes)))
     }
 
     /// Read the document of `record` and judge it by the whole filter: for items held since an
@@ -183,7 +204,7 @@ impl Keyed {
     fn with_key(
         &self,
         document: &RawDocument,
-        entry: Option<&crate::index::Entry<'_>>,
+        entry: Option<&Entry<'_>>,
     ) -> Result<RawDocumentBuf> {
         let key = match (self, entry) {
             (Keyed::Entry(keys), Some(entry)) => {

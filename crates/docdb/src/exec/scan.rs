@@ -4,6 +4,9 @@
 //!     handed on, and goes on beyond it, in whatever view of the store it is given then.
 //! S2: what was read ahead but not handed on is forgotten between two views ([`Scan::save`]), so
 //!     that nothing is handed on that was gone before.
+//! S3: a seek leads strictly beyond the key the cursor stands at: no key is met twice.
+//! S4: the entry of a key that was cut proves nothing that lies behind the cut. Its document
+//!     decides, by the whole filter and by the edges of the range.
 
 use std::collections::{HashSet, VecDeque};
 use std::ops::Bound;
@@ -17,8 +20,8 @@ use super::item::{Counts, Item, Step};
 use super::output::{Output, Shape};
 use crate::error::{corrupt, engine};
 use crate::examined::Leaf;
-use crate::index::{CUT, Entry, Index};
-use crate::plan::{ByteRange, KeyRanges, Verdict};
+use crate::index::{Index, is_cut};
+use crate::plan::{ByteRange, KeyRanges, Verdict, leads_on};
 use crate::record::RecordId;
 
 /// Items read at first, and at most, in one chunk.
@@ -219,16 +222,22 @@ impl Scan {
                 self.ended = true;
                 return Ok(());
             }
-            match self.verdict(&ranges, cursor.key()) {
+            match self.verdict(&ranges, cursor.key(), cursor.value()) {
                 Verdict::Inside => {
-                    self.meet(cursor.as_ref(), cx)?;
+                    self.meet(cursor.as_ref(), ranges.edges.as_ref(), cx)?;
                     self.done_with(cursor.key());
                     if wanted <= self.ahead.len() || cx.exhausted() {
                         return Ok(());
                     }
                     there = cursor.advance().map_err(engine)?;
                 }
+                Verdict::Outside => {
+                    self.look(cx)?;
+                    self.done_with(cursor.key());
+                    there = cursor.advance().map_err(engine)?;
+                }
                 Verdict::Seek(target) => {
+                    assert!(leads_on(cursor.key(), &target, self.backward), "S3");
                     self.look(cx)?;
                     self.done_with(cursor.key());
                     self.counts.seeks += 1;
@@ -258,8 +267,8 @@ impl Scan {
         Some((start, end))
     }
 
-    /// Whether the key belongs, by the ranges and the check.
-    fn verdict(&self, ranges: &KeyRanges, key: &[u8]) -> Verdict {
+    /// Whether the key belongs, by the ranges, the check and the edges.
+    fn verdict(&self, ranges: &KeyRanges, key: &[u8], value: &[u8]) -> Verdict {
         let list = &ranges.ranges;
         if self.backward {
             let after = list.partition_point(|range| range.start.as_slice() <= key);
@@ -267,7 +276,7 @@ impl Scan {
                 return Verdict::Done;
             };
             if range.end.as_slice() <= key {
-                return Verdict::Seek(range.end.clone());
+                return Verdict::seek(key, range.end.clone(), true);
             }
         } else {
             let at = list.partition_point(|range| range.end.as_slice() <= key);
@@ -275,13 +284,14 @@ impl Scan {
                 return Verdict::Done;
             };
             if key < range.start.as_slice() {
-                return Verdict::Seek(range.start.clone());
+                return Verdict::seek(key, range.start.clone(), false);
             }
         }
-        match &ranges.check {
-            None => Verdict::Inside,
-            Some(check) if self.backward => check.backward(key),
-            Some(check) => check.forward(key),
+        let cut = || matches!(self.source, Source::Index { .. }) && is_cut(value);
+        match (&ranges.check, &ranges.edges) {
+            (Some(check), _) => check.judge(key, cut(), self.backward),
+            (None, Some(edges)) if !cut() && !edges.holds(key) => Verdict::Outside,
+            (None, _) => Verdict::Inside,
         }
     }
 
@@ -293,8 +303,13 @@ impl Scan {
         cx.work()
     }
 
-    /// An entry that belongs.
-    fn meet(&mut self, cursor: &dyn Cursor, cx: &mut Cx<'_>) -> Result<()> {
+    /// An entry that belongs, or, if its key was cut, may lie between the edges.
+    fn meet(
+        &mut self,
+        cursor: &dyn Cursor,
+        edges: Option<&ByteRange>,
+        cx: &mut Cx<'_>,
+    ) -> Result<()> {
         self.look(cx)?;
         let item = match &self.source {
             Source::Records => {
@@ -308,6 +323,15 @@ impl Scan {
                 let entry = index
                     .read_entry(cursor.key(), cursor.value())
                     .ok_or_else(|| corrupt(format_args!("an entry of index {}", index.name())))?;
+                let cut = is_cut(entry.type_bits);
+                if cut
+                    && let Some(edges) = edges
+                    && !self
+                        .output
+                        .is_within(edges, &entry, index, cx, &mut self.counts)?
+                {
+                    return Ok(());
+                }
                 if self.seen.is_none() && index.is_multikey() {
                     // Since the plan was made: what had one key then is not met again.
                     self.seen = Some(HashSet::new());
@@ -318,7 +342,7 @@ impl Scan {
                     self.counts.duplicates += 1;
                     return Ok(());
                 }
-                let doubtful = is_cut(&entry) || (!multikey && index.is_multikey());
+                let doubtful = cut || (!multikey && index.is_multikey());
                 let counts = &mut self.counts;
                 self.output
                     .of_entry(&entry, doubtful, cx, &mut self.scratch, counts)?
@@ -340,11 +364,6 @@ impl Scan {
     }
 }
 
-/// A key that was too long ends in a hash.
-fn is_cut(entry: &Entry<'_>) -> bool {
-    entry.type_bits.first() == Some(&CUT)
-}
-
 fn everything() -> Arc<KeyRanges> {
     Arc::new(KeyRanges {
         ranges: vec![ByteRange {
@@ -353,5 +372,6 @@ fn everything() -> Arc<KeyRanges> {
         }],
         check: None,
         cut: false,
+        edges: None,
     })
 }

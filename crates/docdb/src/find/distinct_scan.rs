@@ -3,7 +3,9 @@
 //!
 //! - D1. The index must hold each document once by the path: no arrays on it, every document, and
 //!   strings as they are. The values are then those that documents have.
-//! - D2. An index does not tell null from missing: of the keys of null documents are read until
+//! - D2. No key may have been cut: a cut one does not say its value, nor do the others say where
+//!   those of the same value are.
+//! - D3. An index does not tell null from missing: of the keys of null documents are read until
 //!   one has a null.
 
 use std::sync::Arc;
@@ -17,7 +19,7 @@ use super::prepare::Query;
 use crate::collection::Collection;
 use crate::error;
 use crate::examined::Leaf;
-use crate::index::{CUT, FieldKind, Index};
+use crate::index::{FieldKind, Index};
 use crate::key::{AFTER, component_length, decode};
 use crate::op::Op;
 
@@ -65,6 +67,7 @@ pub(crate) fn index_for(
             && spec.partial.is_none()
             && index.maker().collation().is_none()
             && index.multikey_parts(0) == 0
+            && !index.may_be_cut()
     };
     let found = collection.indexes().iter().filter(serves);
     // The fewest fields: the shortest keys.
@@ -72,7 +75,7 @@ pub(crate) fn index_for(
     found.filter(|_| plain).map(Arc::clone)
 }
 
-/// Gather the values. `false` when a key does not say its value: the documents must be read.
+/// Gather the values. `false` when keys do not say their values: the documents must be read.
 /// `done` is told what was read in either case.
 pub(crate) fn scan(
     op: &Op<'_>,
@@ -81,6 +84,10 @@ pub(crate) fn scan(
     distinct: &mut Distinct,
     done: &mut Scanned,
 ) -> Result<bool> {
+    // It may have come since the index was chosen, but not since the snapshot was taken.
+    if index.may_be_cut() {
+        return Ok(false);
+    }
     let descending = index.directions().next().unwrap_or(false);
     let null = byte_of_null(descending);
     let cursor = snapshot.cursor(index.tree(), KeyRange::ALL, Direction::Forward);
@@ -94,9 +101,6 @@ pub(crate) fn scan(
         done.keys += 1;
         let entry = index.read_entry(cursor.key(), cursor.value());
         let entry = entry.ok_or_else(|| collection.corrupt_index(index))?;
-        if entry.type_bits.first() == Some(&CUT) {
-            return Ok(false);
-        }
         let Some(length) = component_length(entry.key, descending) else {
             return Ok(false);
         };

@@ -177,7 +177,7 @@ fn index(rng: &mut Rng, number: usize) -> Document {
 }
 
 /// The documents that a plan gives, leaving the view of the store now and then.
-fn run(
+pub(super) fn run(
     collection: &Arc<crate::Collection>,
     query: &Query,
     candidate: &Candidate,
@@ -269,7 +269,7 @@ fn drawn_sort(rng: &mut Rng) -> Option<Sort> {
 }
 
 /// What a failure says of the plan that failed.
-fn case(sort: Option<&Sort>, candidate: &Candidate) -> String {
+pub(super) fn case(sort: Option<&Sort>, candidate: &Candidate) -> String {
     let scans = candidate.access.scans();
     format!(
         "sort {:?} by {} exact {} of {:?}",

@@ -3,6 +3,8 @@
 mod build;
 mod choose;
 mod count;
+#[cfg(test)]
+mod cut_law;
 mod distinct;
 mod distinct_scan;
 mod express;

@@ -212,6 +212,10 @@ impl Query {
     /// # Errors
     /// Hints that do not fit.
     pub(crate) fn candidates(&self) -> Result<Vec<Candidate>> {
+        self.candidates_in(&self.space)
+    }
+
+    fn candidates_in(&self, space: &Space) -> Result<Vec<Candidate>> {
         let request = Request {
             filter: &self.purpose.filter,
             sort: self.purpose.sort.as_deref(),
@@ -221,7 +225,7 @@ impl Query {
             needed: self.needed.as_deref(),
             collation: self.collated.collation.as_ref(),
         };
-        candidates(&request, &self.space)
+        candidates(&request, space)
     }
 
     /// The best way to answer.
@@ -233,7 +237,15 @@ impl Query {
         collection: &Arc<Collection>,
         view: &mut View<'_>,
     ) -> Result<Planned> {
-        let mut candidates = self.candidates()?;
+        let mut candidates = match self.purpose.sort {
+            None => self.candidates()?,
+            // The view may be younger than the space of this query: what the view sees, and with it
+            // the first key that was cut, a space of now knows.
+            Some(_) => {
+                let space = collection.plans().space(collection)?;
+                self.candidates_in(&space)?
+            }
+        };
         if view.store().tuning().no_table_scan() {
             self.without_table_scans(collection, &mut candidates)?;
         }

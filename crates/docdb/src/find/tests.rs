@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use bson::{Document, RawDocumentBuf, doc};
-use kv::{Durability, EngineOptions};
+use kv::{Durability, Engine, EngineOptions};
 use query::Namespace;
 
 use super::FindRequest;
@@ -15,7 +15,17 @@ pub(crate) struct Fixture {
     pub(crate) store: Arc<Store>,
     pub(crate) ns: Namespace,
     pub(crate) op: Op<'static>,
-    _directory: tempfile::TempDir,
+    engine: Arc<dyn Engine>,
+    directory: tempfile::TempDir,
+}
+
+fn open(engine: &Arc<dyn Engine>, directory: &tempfile::TempDir) -> Arc<Store> {
+    let options = Options {
+        temp_dir: directory.path().join("tmp"),
+        ttl_period: None,
+        ..Options::default()
+    };
+    Store::open(Arc::clone(engine), options).unwrap()
 }
 
 pub(crate) fn raw(document: &Document) -> RawDocumentBuf {
@@ -24,20 +34,29 @@ pub(crate) fn raw(document: &Document) -> RawDocumentBuf {
 
 impl Fixture {
     pub(crate) fn new() -> Fixture {
+        Fixture::within(|engine| engine)
+    }
+
+    /// On the reference engine within another.
+    pub(crate) fn within(wrap: impl FnOnce(Box<dyn Engine>) -> Box<dyn Engine>) -> Fixture {
         let directory = tempfile::tempdir().unwrap();
         let engine = kv::memory::factory()
             .open(directory.path(), &EngineOptions::default())
             .unwrap();
-        let options = Options {
-            temp_dir: directory.path().join("tmp"),
-            ..Options::default()
-        };
+        let engine: Arc<dyn Engine> = Arc::from(wrap(engine));
         Fixture {
-            store: Store::open(Arc::from(engine), options).unwrap(),
+            store: open(&engine, &directory),
+            engine,
             ns: Namespace::parse("db.c").unwrap(),
             op: Op::new(Durability::None),
-            _directory: directory,
+            directory,
         }
+    }
+
+    /// The store is closed and opened again.
+    pub(crate) fn reopen(&mut self) {
+        self.store.close().unwrap();
+        self.store = open(&self.engine, &self.directory);
     }
 
     pub(crate) fn insert(&self, documents: &[Document]) {

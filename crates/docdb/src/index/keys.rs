@@ -37,6 +37,10 @@ pub struct KeySet {
     /// Per field, a bit for each part of its path whose value was an array.
     multikey: Vec<u32>,
     scratch: Encoder,
+    /// Whether a key was cut.
+    cut: bool,
+    /// Whether none is to be.
+    uncut: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -57,12 +61,28 @@ pub struct Key<'a> {
 
 /// Type bits of a key that was cut: it cannot be decoded.
 pub const CUT: u8 = 0xFF;
+/// In the word behind those of the fields, see [`KeySet::multikey`]: a key was cut.
+pub(super) const SOME_CUT: u32 = 1;
+
+/// Whether the key of these type bits was cut. The value of an entry, which begins with them, does
+/// as well: no record behind empty type bits begins with [`CUT`].
+pub(crate) fn is_cut(type_bits: &[u8]) -> bool {
+    type_bits.first() == Some(&CUT)
+}
 
 impl KeySet {
     /// An empty set.
     #[must_use]
     pub fn new() -> KeySet {
         KeySet::default()
+    }
+
+    /// An empty set whose keys are left whole, whatever their length.
+    pub(crate) fn uncut() -> KeySet {
+        KeySet {
+            uncut: true,
+            ..KeySet::default()
+        }
     }
 
     /// The keys.
@@ -83,7 +103,8 @@ impl KeySet {
     }
 
     /// Per field of the index, a bit for each part of its path whose value was an array (the lowest
-    /// bit for the first part). Empty when there was no array.
+    /// bit for the first part). Empty when there was no array. If a key was cut, one more word
+    /// follows, whose lowest bit says so.
     #[must_use]
     pub fn multikey(&self) -> &[u32] {
         &self.multikey
@@ -100,6 +121,7 @@ impl KeySet {
         self.bytes.clear();
         self.items.clear();
         self.multikey.clear();
+        self.cut = false;
     }
 
     fn key(&self, item: &Item) -> Key<'_> {
@@ -127,7 +149,7 @@ impl KeySet {
         self.scratch.end();
         let start = self.bytes.len();
         let key = self.scratch.bytes();
-        if key.len() <= limit {
+        if self.uncut || key.len() <= limit {
             self.bytes.extend_from_slice(key);
             let key_end = self.bytes.len();
             self.bytes.extend_from_slice(self.scratch.type_bits());
@@ -136,6 +158,7 @@ impl KeySet {
             self.bytes.extend_from_slice(&cut(key, limit));
             let key_end = self.bytes.len();
             self.bytes.push(CUT);
+            self.cut = true;
             self.push(start, key_end);
         }
         Ok(())
@@ -153,6 +176,14 @@ impl KeySet {
         self.multikey.resize(fields, 0);
         if let Some(bits) = self.multikey.get_mut(field) {
             *bits |= 1 << part.min(31);
+        }
+    }
+
+    /// Say of an index of so many fields that a key was cut, if one was.
+    fn mark_cut(&mut self, fields: usize) {
+        if self.cut {
+            self.multikey.resize(fields, 0);
+            self.multikey.push(SOME_CUT);
         }
     }
 
@@ -326,6 +357,17 @@ impl KeyMaker {
         out: &mut KeySet,
     ) -> Result<()> {
         out.clear();
+        self.fill(document, top, out)?;
+        out.mark_cut(self.fields.len());
+        Ok(())
+    }
+
+    fn fill<'d>(
+        &self,
+        document: &'d RawDocument,
+        top: impl Fn(usize) -> Option<RawBsonRef<'d>>,
+        out: &mut KeySet,
+    ) -> Result<()> {
         if let Some(partial) = &self.partial
             && !partial.matches(document)?
         {

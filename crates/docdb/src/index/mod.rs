@@ -13,6 +13,7 @@ mod wildcard;
 use std::fmt;
 use std::sync::Arc;
 
+use bson::RawDocument;
 use kv::TreeId;
 use query::Result;
 use query::filter::Filter;
@@ -22,8 +23,9 @@ use crate::key::Collate;
 use crate::record::RecordId;
 
 use changed::Changed;
-pub(crate) use keys::cut;
+use keys::SOME_CUT;
 pub use keys::{CUT, Key, KeyMaker, KeySet, append_hash};
+pub(crate) use keys::{cut, is_cut};
 pub use spec::{FieldKind, IndexSpec, kinds, name_of, options, same_pattern};
 pub(crate) use spec::{number, type_name};
 pub use wildcard::Wildcard;
@@ -37,8 +39,9 @@ pub struct Index {
     maker: KeyMaker,
     fields: Vec<(String, FieldKind)>,
     clustered: bool,
-    /// Per field, a bit for each part of its path that has been an array. Bits are only ever added,
-    /// before the first document that needs them is committed.
+    /// Per field, a bit for each part of its path that has been an array, and one more word that
+    /// says whether a key was ever cut. Bits are only ever added, before the first document that
+    /// needs them is committed: whoever sees the document sees the bits.
     multikey: Vec<AtomicU32>,
     /// Those of the bits that are stored. Who commits a document that needs another one stores it
     /// in the same transaction, so that this can be told apart.
@@ -111,8 +114,12 @@ impl Index {
             tree: parts.tree,
             maker,
             clustered: parts.clustered,
-            multikey: (0..fields.len()).map(|i| AtomicU32::new(bits(i))).collect(),
-            stored: (0..fields.len()).map(|i| AtomicU32::new(bits(i))).collect(),
+            multikey: (0..=fields.len())
+                .map(|i| AtomicU32::new(bits(i)))
+                .collect(),
+            stored: (0..=fields.len())
+                .map(|i| AtomicU32::new(bits(i)))
+                .collect(),
             ready: AtomicBool::new(parts.ready),
             changed: Changed::default(),
             usage: Usage {
@@ -192,7 +199,34 @@ impl Index {
     pub fn is_multikey(&self) -> bool {
         self.multikey
             .iter()
+            .take(self.fields.len())
             .any(|bits| bits.load(Ordering::Acquire) != 0)
+    }
+
+    /// Whether some key was cut, or could have been: the order of entries is then not that of
+    /// values.
+    #[must_use]
+    pub fn may_be_cut(&self) -> bool {
+        self.multikey_parts(self.fields.len()) & SOME_CUT != 0
+    }
+
+    /// The key of `document` that `entry` is of, which may have been cut. `None` when the document
+    /// has no such key.
+    ///
+    /// # Errors
+    /// As [`KeyMaker::keys`].
+    pub(crate) fn whole_key<'k>(
+        &self,
+        document: &RawDocument,
+        entry: &[u8],
+        keys: &'k mut KeySet,
+    ) -> Result<Option<Key<'k>>> {
+        let limit = self.maker.limit();
+        self.maker.keys(document, keys)?;
+        Ok(keys.keys().find(|key| match key.bytes.len() <= limit {
+            true => key.bytes == entry,
+            false => cut(key.bytes, limit) == entry,
+        }))
     }
 
     /// The parts of the path of `field` (from bit 0 on) that have been an array in some document.
@@ -252,7 +286,7 @@ impl Index {
         self.changed.may_hold(record)
     }
 
-    /// All multikey bits.
+    /// All multikey bits, and whether a key was cut.
     pub(crate) fn multikey(&self) -> Vec<u32> {
         let load = |bits: &AtomicU32| bits.load(Ordering::Acquire);
         self.multikey.iter().map(load).collect()

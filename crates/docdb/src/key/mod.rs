@@ -60,6 +60,22 @@ pub trait Collate: Send + Sync {
 /// The component of null and of missing, ascending.
 pub(crate) const NULL: u8 = kind::NULL;
 
+/// Whether one of the values whose components begin with `first` to `last` may have a component of
+/// any length.
+pub(crate) fn may_be_long(first: u8, last: u8) -> bool {
+    let long = [
+        kind::STRING,
+        kind::OBJECT,
+        kind::ARRAY,
+        kind::BINARY,
+        kind::REGEX,
+        kind::DB_POINTER,
+        kind::CODE,
+        kind::CODE_WITH_SCOPE,
+    ];
+    long.iter().any(|kind| (first..=last).contains(kind))
+}
+
 mod kind {
     //! Type bytes.
     pub(super) const MIN_KEY: u8 = 0x0A;

@@ -19,7 +19,7 @@ use super::index::{IndexKind, IndexView};
 use super::interval::Intervals;
 use super::order::{Order, order};
 use super::predicate::Conjunction;
-use super::scan::{ByteRange, KeyRanges, compile, encode, merge};
+use super::scan::{ByteRange, KeyRanges, compile, cut_end, cut_start, encode, merge};
 use super::space::Space;
 use super::wildcard;
 
@@ -73,6 +73,9 @@ pub(crate) fn candidates(request: &Request<'_>, space: &Space) -> Result<Vec<Can
     match request.hint {
         Some(Hint::Natural { backward }) => {
             return Ok(vec![collection(request, space, &all, *backward)?]);
+        }
+        Some(hint) if is_of_records(space, hint) => {
+            return Ok(vec![collection(request, space, &all, false)?]);
         }
         Some(hint) => return hinted(request, space, &all, hint),
         None => {}
@@ -398,15 +401,23 @@ fn hinted(
     ))
 }
 
+/// Whether a hint is the clustered index of a clustered collection: its records.
+fn is_of_records(space: &Space, hint: &Hint) -> bool {
+    let records = space.clustered.as_ref();
+    records.is_some_and(|records| names(hint, records))
+}
+
+fn names(hint: &Hint, index: &IndexView) -> bool {
+    match hint {
+        Hint::Name(name) => index.name == *name,
+        Hint::Pattern(key) => crate::index::same_pattern(&index.key, key),
+        Hint::Natural { .. } => false,
+    }
+}
+
 fn find<'s>(space: &'s Space, hint: &Hint) -> Result<&'s Arc<IndexView>> {
-    let found = space.indexes.iter().find(|index| {
-        !index.hidden
-            && match hint {
-                Hint::Name(name) => index.name == *name,
-                Hint::Pattern(key) => crate::index::same_pattern(&index.key, key),
-                Hint::Natural { .. } => false,
-            }
-    });
+    let mut all = space.clustered.iter().chain(&space.indexes);
+    let found = all.find(|index| !index.hidden && names(hint, index));
     found.ok_or_else(|| {
         Error::bad_value(
             "error processing query: planner returned error :: caused by :: hint provided does \
@@ -415,7 +426,8 @@ fn find<'s>(space: &'s Space, hint: &Hint) -> Result<&'s Arc<IndexView>> {
     })
 }
 
-/// The plan of `min` and `max`: a range of one index's keys.
+/// The plan of `min` and `max`: a range of one index's keys, or of the records of a clustered
+/// collection.
 fn min_max(request: &Request<'_>, space: &Space) -> Result<Candidate> {
     let Some(hint) = request.hint else {
         return Err(Error::location(
@@ -426,14 +438,14 @@ fn min_max(request: &Request<'_>, space: &Space) -> Result<Candidate> {
     let index = find(space, hint)?;
     let start = edge(request.min, index)?;
     let end = edge(request.max, index)?;
-    let least = Vec::new();
-    let range = ByteRange {
-        start: start.unwrap_or(least),
+    let edges = ByteRange {
+        start: start.unwrap_or_default(),
         end: end.unwrap_or_else(|| vec![0xFF]),
     };
-    if range.end <= range.start {
+    if edges.end <= edges.start {
         return Err(Error::location(51175, "max must be greater than min"));
     }
+    let ranges = Arc::new(within(edges, index.true_bytes));
     let sets = vec![Intervals::all(); index.fields.len()];
     let backward = match request.sort {
         None => Some(false),
@@ -442,24 +454,40 @@ fn min_max(request: &Request<'_>, space: &Space) -> Result<Candidate> {
             _ => None,
         },
     };
-    let scan = IndexScan {
-        index: Arc::clone(index),
-        sets: vec![sets],
-        ranges: Arc::new(KeyRanges {
-            ranges: vec![range],
-            check: None,
-            cut: false,
+    let access = match index.source() {
+        Some(_) => Access::Index(IndexScan {
+            index: Arc::clone(index),
+            sets: vec![sets],
+            ranges,
+            backward: backward.unwrap_or(false),
         }),
-        backward: backward.unwrap_or(false),
+        None => Access::Collection {
+            backward: backward.unwrap_or(false),
+            ranges: Some(ranges),
+        },
     };
     Ok(Candidate {
-        access: Access::Index(scan),
+        access,
         exact: is_empty(&Conjunction::of(request.filter.root())),
         sorted: backward.is_some(),
-        covered: covers(index, request),
+        covered: index.source().is_some() && covers(index, request),
     })
 }
 
+/// The keys between two edges, which may be longer than keys agree with values.
+fn within(edges: ByteRange, true_bytes: usize) -> KeyRanges {
+    let mut range = edges.clone();
+    let start = cut_start(&mut range.start, true_bytes);
+    let end = cut_end(&mut range.end, true_bytes);
+    KeyRanges {
+        ranges: vec![range],
+        check: None,
+        cut: start || end,
+        edges: Some(edges).filter(|_| start || end),
+    }
+}
+
+/// An edge as the whole key it would be.
 fn edge(of: Option<&Document>, index: &IndexView) -> Result<Option<Vec<u8>>> {
     let Some(edge) = of else {
         return Ok(None);
@@ -479,6 +507,5 @@ fn edge(of: Option<&Document>, index: &IndexView) -> Result<Option<Vec<u8>>> {
     for (value, coding) in edge.values().zip(index.coding()) {
         key.extend(encode(value, coding)?);
     }
-    key.truncate(index.true_bytes);
     Ok(Some(key))
 }

@@ -74,6 +74,8 @@ pub(crate) struct IndexView {
     pub(crate) collation: Option<Document>,
     /// Keys agree with values up to here; the rest of longer ones is a hash.
     pub(crate) true_bytes: usize,
+    /// Whether there may be such keys: the order of entries is then not that of values.
+    pub(crate) cut: bool,
     origin: Origin,
 }
 
@@ -128,21 +130,23 @@ impl IndexView {
             collator,
             collation: spec.collation.clone(),
             true_bytes: index.maker().limit().saturating_sub(HASH_BYTES),
+            cut: index.may_be_cut(),
             origin: Origin::Index(Arc::clone(index)),
         })
     }
 
-    /// The records of a clustered collection, as an index on `_id`.
+    /// The records of a clustered collection, as an index on `_id` of a name.
     ///
     /// # Errors
     /// A collation that cannot be read.
     pub(crate) fn of_records(
+        name: &str,
         collation: Option<Document>,
         collate: Option<Arc<dyn Collate>>,
     ) -> Result<IndexView> {
         Ok(IndexView {
             position: usize::MAX,
-            name: "_id_".to_owned(),
+            name: name.to_owned(),
             key: doc! { "_id": 1 },
             kind: IndexKind::Plain,
             fields: vec![field("_id", FieldKind::Ascending, 0)?],
@@ -153,6 +157,7 @@ impl IndexView {
             collator: collation.as_ref().map(collator).transpose()?.flatten(),
             collation,
             true_bytes: usize::MAX,
+            cut: false,
             origin: Origin::Records(collate),
         })
     }

@@ -1,10 +1,13 @@
 //! Keys of an index as documents, for `returnKey`: the names are the paths, dots and all.
 
+use std::sync::Arc;
+
 use bson::raw::CString;
 use bson::{RawBson, RawBsonRef, RawDocument, RawDocumentBuf};
 use query::Result;
 
 use super::index::{IndexKind, IndexView};
+use crate::index::{Index, KeySet, is_cut};
 
 /// Makes documents of keys.
 pub(crate) struct Keys {
@@ -12,6 +15,8 @@ pub(crate) struct Keys {
     /// Whether keys hold what documents do: strings in a collation's order, and the path of a
     /// wildcard index, are something else.
     plain: bool,
+    /// What they are keys of.
+    index: Option<Arc<Index>>,
 }
 
 impl Keys {
@@ -24,6 +29,7 @@ impl Keys {
         Keys {
             names: index.fields.iter().map(field).collect(),
             plain: index.kind != IndexKind::Wildcard && index.collator.is_none(),
+            index: index.source().map(Arc::clone),
         }
     }
 
@@ -38,13 +44,8 @@ impl Keys {
         type_bits: &[u8],
         found: &RawDocument,
     ) -> Result<RawDocumentBuf> {
-        let directions = self.names.iter().map(|(_, descending)| *descending);
-        let decoded = match self.plain {
-            true => crate::key::decode(key, type_bits, directions).ok(),
-            false => None,
-        };
         let mut document = RawDocumentBuf::new();
-        let mut values = decoded.map(|(values, _)| values.into_iter());
+        let mut values = self.values(key, type_bits, found)?.map(Vec::into_iter);
         for (path, _) in &self.names {
             let value = match &mut values {
                 Some(values) => values.next(),
@@ -55,6 +56,27 @@ impl Keys {
             }
         }
         Ok(document)
+    }
+
+    /// The values of a key. That of a key which was cut is made again of the document.
+    fn values(
+        &self,
+        key: &[u8],
+        type_bits: &[u8],
+        found: &RawDocument,
+    ) -> Result<Option<Vec<RawBson>>> {
+        let mut keys = KeySet::uncut();
+        let (key, type_bits) = match &self.index {
+            _ if !self.plain => return Ok(None),
+            Some(index) if is_cut(type_bits) => match index.whole_key(found, key, &mut keys)? {
+                Some(whole) => (whole.bytes, whole.type_bits),
+                None => return Ok(None),
+            },
+            _ => (key, type_bits),
+        };
+        let directions = self.names.iter().map(|(_, descending)| *descending);
+        let decoded = crate::key::decode(key, type_bits, directions);
+        Ok(decoded.ok().map(|(values, _)| values))
     }
 }
 

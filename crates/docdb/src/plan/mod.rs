@@ -9,6 +9,7 @@ mod access;
 mod assign;
 mod bounds;
 mod candidates;
+mod check;
 mod cover;
 mod implies;
 mod index;
@@ -22,8 +23,9 @@ mod wildcard;
 
 pub(crate) use access::{Access, Candidate, IndexScan};
 pub(crate) use candidates::{Hint, Request, candidates};
+pub(crate) use check::{Verdict, leads_on};
 pub(crate) use cover::Cover;
 pub(crate) use interval::Intervals;
 pub(crate) use keys::Keys;
-pub(crate) use scan::{ByteRange, KeyRanges, Verdict};
+pub(crate) use scan::{ByteRange, KeyRanges};
 pub(crate) use space::{PlanCache, Space};

@@ -1,4 +1,6 @@
 //! Whether an index gives the order a query asks for.
+//!
+//! O1: one that may hold keys that were cut does not: beyond the cut its order is that of hashes.
 
 use query::sort::{Direction, Sort};
 
@@ -32,7 +34,7 @@ pub(crate) fn order(
     sort: &Sort,
     same_collation: bool,
 ) -> Option<Order> {
-    if !same_collation {
+    if !same_collation || index.cut {
         return None;
     }
     if let Some(backward) = direct(index, sets, sort, &|set| set.only_point().is_some()) {

@@ -5,15 +5,15 @@
 //! S2: every entry whose components are in the sets lies in a range; where there is no check, the
 //!     reverse holds too.
 
-use std::cmp::Ordering;
 use std::mem;
 
 use bson::{Bson, RawBson};
 use query::{Code, Error, Result};
 
+use super::check::{Check, FieldRanges};
 use super::interval::{Interval, Intervals};
 use crate::index::append_hash;
-use crate::key::{self, AFTER, BEFORE, Collate, Encoder};
+use crate::key::{AFTER, BEFORE, Collate, Encoder};
 
 /// The most ranges a scan is divided into; beyond that the check skips from key to key.
 const RANGES_MAX: usize = 2000;
@@ -38,6 +38,13 @@ pub(crate) struct ByteRange {
     pub(crate) end: Vec<u8>,
 }
 
+impl ByteRange {
+    /// Whether a key lies in it.
+    pub(crate) fn holds(&self, key: &[u8]) -> bool {
+        self.start.as_slice() <= key && key < self.end.as_slice()
+    }
+}
+
 /// What to read of an index.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct KeyRanges {
@@ -47,31 +54,8 @@ pub(crate) struct KeyRanges {
     pub(crate) check: Option<Check>,
     /// Whether a bound was cut, as long keys are, so that keys beside it may be met.
     pub(crate) cut: bool,
-}
-
-/// The answer of [`Check::forward`] and [`Check::backward`].
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Verdict {
-    /// The key belongs.
-    Inside,
-    /// It does not, nor does any before these bytes (backward: at or after them).
-    Seek(Vec<u8>),
-    /// Neither it nor any further key of the scan.
-    Done,
-}
-
-/// The sets of values of the leading fields, encoded.
-#[derive(Debug, Clone)]
-pub(crate) struct Check {
-    fields: Vec<FieldRanges>,
-    /// Keys agree with values up to here; the rest of long ones is a hash.
-    true_bytes: usize,
-}
-
-#[derive(Debug, Clone)]
-struct FieldRanges {
-    descending: bool,
-    ranges: Vec<ByteRange>,
+    /// The range of whole keys, where one that was cut does not say whether it lies in it.
+    pub(crate) edges: Option<ByteRange>,
 }
 
 /// The ranges of keys whose leading components are in `sets`, where keys agree with values up to
@@ -96,14 +80,17 @@ pub(crate) fn compile(
     Ok(ranges)
 }
 
-fn cut_start(bytes: &mut Vec<u8>, true_bytes: usize) -> bool {
+/// The bound of the least key: before all keys that agree with `bytes` as far as keys do. Says
+/// whether it was cut.
+pub(super) fn cut_start(bytes: &mut Vec<u8>, true_bytes: usize) -> bool {
     let long = true_bytes < bytes.len();
     bytes.truncate(true_bytes);
     long
 }
 
-/// Beyond all keys that agree with `bytes` as far as keys do.
-fn cut_end(bytes: &mut Vec<u8>, true_bytes: usize) -> bool {
+/// The bound beyond the greatest key: beyond all keys that agree with `bytes` as far as keys do.
+/// Says whether it was cut.
+pub(super) fn cut_end(bytes: &mut Vec<u8>, true_bytes: usize) -> bool {
     if bytes.len() <= true_bytes {
         return false;
     }
@@ -153,14 +140,16 @@ fn without_check(ranges: Vec<ByteRange>) -> KeyRanges {
         ranges,
         check: None,
         cut: false,
+        edges: None,
     }
 }
 
 fn with_check(ranges: Vec<ByteRange>, fields: Vec<FieldRanges>, true_bytes: usize) -> KeyRanges {
     KeyRanges {
         ranges,
-        check: Some(Check { fields, true_bytes }),
+        check: Some(Check::new(fields, true_bytes)),
         cut: false,
+        edges: None,
     }
 }
 
@@ -196,7 +185,10 @@ fn spread(prefixes: &[Vec<u8>], field: &FieldRanges) -> Vec<ByteRange> {
 
 /// The union of the ranges of several scans of one index, if none of them needs a check.
 pub(crate) fn merge(scans: &[KeyRanges]) -> Option<KeyRanges> {
-    if scans.iter().any(|scan| scan.check.is_some()) {
+    if scans
+        .iter()
+        .any(|scan| scan.check.is_some() || scan.edges.is_some())
+    {
         return None;
     }
     let all = scans
@@ -226,6 +218,14 @@ fn union(mut all: Vec<ByteRange>) -> Vec<ByteRange> {
 
 /// The set as byte ranges of the rest of a key from this component on.
 fn encode_set(set: &Intervals, coding: Coding<'_>) -> Result<FieldRanges> {
+    if coding.hashed && set.is_all() {
+        // The hashes of the least and the greatest value are anywhere.
+        let (start, end) = (vec![BEFORE], vec![AFTER]);
+        return Ok(FieldRanges {
+            descending: false,
+            ranges: vec![ByteRange { start, end }],
+        });
+    }
     let mut ranges = Vec::with_capacity(set.list().len());
     for interval in set.list() {
         ranges.push(encode_interval(interval, coding)?);
@@ -271,63 +271,4 @@ pub(crate) fn encode(value: &Bson, coding: Coding<'_>) -> Result<Vec<u8>> {
         .append_bson(value, coding.descending, coding.collation)
         .map_err(|error| Error::new(Code::BAD_VALUE, error.to_string()))?;
     Ok(encoder.into_bytes())
-}
-
-impl Check {
-    /// Judge `key` in a scan that ascends.
-    pub(crate) fn forward(&self, key: &[u8]) -> Verdict {
-        let mut at = 0;
-        for field in &self.fields {
-            let (prefix, rest) = key.split_at_checked(at).unwrap_or((key, &[]));
-            let next = field
-                .ranges
-                .partition_point(|range| range.end.as_slice() <= rest);
-            let Some(range) = field.ranges.get(next) else {
-                return beyond(prefix, AFTER);
-            };
-            if rest < range.start.as_slice() {
-                let mut target = [prefix, &range.start].concat();
-                cut_start(&mut target, self.true_bytes);
-                return Verdict::Seek(target);
-            }
-            match key::component_length(rest, field.descending) {
-                Some(length) => at += length,
-                // Not a key of ours: let the reader of the entry complain.
-                None => return Verdict::Inside,
-            }
-        }
-        Verdict::Inside
-    }
-
-    /// Judge `key` in a scan that descends.
-    pub(crate) fn backward(&self, key: &[u8]) -> Verdict {
-        let mut at = 0;
-        for field in &self.fields {
-            let (prefix, rest) = key.split_at_checked(at).unwrap_or((key, &[]));
-            let after = field
-                .ranges
-                .partition_point(|range| range.start.as_slice().cmp(rest) != Ordering::Greater);
-            let Some(range) = after.checked_sub(1).and_then(|n| field.ranges.get(n)) else {
-                return beyond(prefix, BEFORE);
-            };
-            if range.end.as_slice() <= rest {
-                let mut target = [prefix, &range.end].concat();
-                cut_end(&mut target, self.true_bytes);
-                return Verdict::Seek(target);
-            }
-            match key::component_length(rest, field.descending) {
-                Some(length) => at += length,
-                None => return Verdict::Inside,
-            }
-        }
-        Verdict::Inside
-    }
-}
-
-/// Leave the keys that continue `prefix`.
-fn beyond(prefix: &[u8], edge: u8) -> Verdict {
-    if prefix.is_empty() {
-        return Verdict::Done;
-    }
-    Verdict::Seek([prefix, &[edge]].concat())
 }

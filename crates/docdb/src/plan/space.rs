@@ -1,7 +1,7 @@
 //! What plans of a collection can choose from, kept as long as it stays true, and what was chosen.
 //!
-//! P1: a space is made anew when an index has met arrays at new places; everything else about a
-//!     collection's definition changes with the collection itself.
+//! P1: a space is made anew when an index has met arrays at new places, or its first key that is
+//!     cut; everything else about a collection's definition changes with the collection itself.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -43,7 +43,7 @@ pub(crate) struct Choice {
 
 #[derive(Default)]
 struct State {
-    /// The arrays of each index when the space was made.
+    /// The arrays of each index, and whether keys were cut, when the space was made.
     built: Option<(Vec<u32>, Arc<Space>)>,
     choices: HashMap<String, Choice>,
 }
@@ -63,6 +63,7 @@ impl PlanCache {
         let mut signature = Vec::with_capacity(collection.indexes().len() * 2);
         for index in collection.indexes() {
             signature.push(u32::from(index.is_ready()));
+            signature.push(u32::from(index.may_be_cut()));
             signature.extend((0..index.fields().len()).map(|field| index.multikey_parts(field)));
         }
         let mut state = self.state.lock();
@@ -132,12 +133,13 @@ fn build(collection: &Collection) -> Result<Space> {
         }
     }
     let id_collation = collection.options().collation.clone();
-    let clustered = if collection.is_clustered() {
-        let collate = collection.collation().cloned();
-        let records = IndexView::of_records(id_collation.clone(), collate)?;
-        Some(Arc::new(records))
-    } else {
-        None
+    let clustered = match &collection.options().clustered {
+        Some(name) => {
+            let collate = collection.collation().cloned();
+            let records = IndexView::of_records(name, id_collation.clone(), collate)?;
+            Some(Arc::new(records))
+        }
+        None => None,
     };
     Ok(Space {
         indexes,

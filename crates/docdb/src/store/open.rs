@@ -70,6 +70,7 @@ impl Store {
 
     /// Read the catalog; gives the names of the temporary collections.
     fn load(&self) -> Result<Vec<Namespace>> {
+        self.mark_unknown()?;
         let mut temporary = Vec::new();
         let mut known: BTreeSet<String> =
             [catalog::TREE, COUNTS, SESSIONS].map(str::to_owned).into();
@@ -221,7 +222,8 @@ impl Store {
         uuid: &[u8; 16],
         number: u32,
     ) -> Result<Vec<u32>> {
-        let mut bits = vec![0; INDEX_FIELDS_MAX];
+        // One more for whether keys were cut.
+        let mut bits = vec![0; INDEX_FIELDS_MAX + 1];
         let (start, end) = catalog::multikey_range(uuid);
         let range = KeyRange::half_open(&start, &end);
         let cursor = snapshot.cursor(self.trees.catalog, range, Direction::Forward);
@@ -242,7 +244,7 @@ impl Store {
         Ok(collator.map(|collator| collator as Arc<dyn Collate>))
     }
 
-    fn open_tree(&self, name: &str) -> Result<TreeId> {
+    pub(super) fn open_tree(&self, name: &str) -> Result<TreeId> {
         self.engine.open_tree(name).map_err(error::engine)
     }
 }
