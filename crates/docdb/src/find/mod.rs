@@ -9,6 +9,8 @@ mod distinct;
 mod distinct_scan;
 mod express;
 #[cfg(test)]
+mod hashed_law;
+#[cfg(test)]
 mod law;
 mod matching;
 #[cfg(test)]

@@ -50,7 +50,12 @@ pub(crate) fn assign(
     forced: bool,
 ) -> Option<Assigned> {
     if let Some(partial) = &index.partial
-        && !implies(all, partial.root())
+        && !implies(
+            all,
+            partial.root(),
+            index.collator.as_deref(),
+            same_collation,
+        )
     {
         return None;
     }
@@ -128,7 +133,8 @@ fn has_position(path: &str) -> bool {
         .any(|part| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
-/// A hash says only whether values are equal; a missing field has the hash of null.
+/// A hash says only whether values are equal byte for byte: nothing of strings that a collation may
+/// take for equal. A missing field has the hash of null.
 fn hashed(test: &Test, place: Place<'_>) -> Option<Bounded> {
     let values = match test {
         Test::Eq(value) => std::slice::from_ref(value),
@@ -137,7 +143,8 @@ fn hashed(test: &Test, place: Place<'_>) -> Option<Bounded> {
     };
     let mut points = Vec::new();
     for value in values {
-        if matches!(value, Bson::Array(_)) || (!place.same_collation && is_collated(value)) {
+        let collates = place.collator.is_some() || !place.same_collation;
+        if matches!(value, Bson::Array(_)) || (collates && is_collated(value)) {
             return None;
         }
         points.push(Interval::point(value.clone()));

@@ -1,45 +1,61 @@
-//! Whether every document that matches a conjunction matches a partial index's filter too.
+//! Whether every document that matches a conjunction matches a partial index's filter too, which
+//! compares strings as the index does.
 
+use query::collation::Collator;
 use query::filter::{Node, Test};
 
 use super::bounds::{Place, accepts_missing, bounds};
 use super::predicate::Conjunction;
 
-const PLACE: Place<'static> = Place {
-    collator: None,
-    same_collation: true,
-    multikey: true,
-};
+/// Whether `all` implies the filter of a partial index, where `collator` is that of the index, and
+/// `same_collation` says that of the query is the same. When in doubt, no.
+pub(crate) fn implies(
+    all: &Conjunction<'_>,
+    partial: &Node,
+    collator: Option<&Collator>,
+    same_collation: bool,
+) -> bool {
+    let place = Place {
+        collator,
+        same_collation,
+        multikey: true,
+    };
+    node_implied(all, partial, place)
+}
 
-/// Whether `all` implies `node`. When in doubt, no.
-pub(crate) fn implies(all: &Conjunction<'_>, node: &Node) -> bool {
+fn node_implied(all: &Conjunction<'_>, node: &Node, place: Place<'_>) -> bool {
     match node {
-        Node::And(nodes) => nodes.iter().all(|node| implies(all, node)),
+        Node::And(nodes) => nodes.iter().all(|node| node_implied(all, node, place)),
         Node::Or(nodes) => {
-            nodes.iter().any(|node| implies(all, node))
+            nodes.iter().any(|node| node_implied(all, node, place))
                 || all.ors.iter().enumerate().any(|(at, branches)| {
                     branches
                         .iter()
-                        .all(|branch| implies(&all.with_branch(at, branch), node))
+                        .all(|branch| node_implied(&all.with_branch(at, branch), node, place))
                 })
         }
         Node::AlwaysTrue | Node::Comment(_) => true,
         Node::Field { path, test } => all.predicates.iter().any(|predicate| {
             predicate.scope.is_none()
                 && predicate.path.is(path.as_str())
-                && test_implies(predicate.test, test)
+                && test_implies(predicate.test, test, place)
         }),
         _ => false,
     }
 }
 
-fn test_implies(given: &Test, wanted: &Test) -> bool {
+fn test_implies(given: &Test, wanted: &Test, place: Place<'_>) -> bool {
     if matches!(wanted, Test::Exists(true)) {
         return !accepts_missing(given);
     }
-    let (Some(given), Some(wanted)) = (bounds(given, PLACE), bounds(wanted, PLACE)) else {
+    let of_index = Place {
+        same_collation: true,
+        ..place
+    };
+    let (Some(given), Some(wanted)) = (bounds(given, place), bounds(wanted, of_index)) else {
         return false;
     };
-    let outside = wanted.set.complement(None);
-    given.exact && wanted.exact && given.set.intersect(&outside, None).is_none()
+    let outside = wanted.set.complement(place.collator);
+    let outside = given.set.intersect(&outside, place.collator);
+    given.exact && wanted.exact && outside.is_none()
 }

@@ -20,7 +20,12 @@ pub(crate) fn assignments(
     same_collation: bool,
 ) -> Vec<Assigned> {
     if let Some(partial) = &index.partial
-        && !implies(all, partial.root())
+        && !implies(
+            all,
+            partial.root(),
+            index.collator.as_deref(),
+            same_collation,
+        )
     {
         return Vec::new();
     }

@@ -1,9 +1,9 @@
 //! Indexes: creation, uniqueness, partial and collated ones.
 
 use bson::{Document, doc};
-use docdb::CollectionOptions;
+use docdb::{CollectionOptions, FindRequest};
 
-use crate::lab::{Lab, ns, on_each, op, raw};
+use crate::lab::{Lab, find, ns, on_each, op, raw};
 
 fn entries(lab: &Lab, coll: &str, name: &str) -> i64 {
     let report = lab.store.validate(&op(), &ns(coll)).unwrap();
@@ -227,5 +227,60 @@ fn unique_and_sparse_indexes_stand_beside_plain_ones_of_their_key() {
         assert_eq!(entries(lab, "c", "sparse"), 20);
         let twice = lab.insert(&ns("c"), &[doc! { "_id": 30, "a": 3 }]);
         assert_eq!(twice.errors.len(), 1);
+    });
+}
+
+fn found(lab: &Lab, request: &FindRequest) -> Vec<i32> {
+    let batch = lab.store.find(&op(), &ns("c"), request).unwrap();
+    let all = lab.drain(batch, 101).unwrap();
+    let mut ids: Vec<i32> = all.iter().map(|d| d.get_i32("_id").unwrap()).collect();
+    ids.sort_unstable();
+    ids
+}
+
+#[test]
+fn a_hashed_field_between_others_may_have_any_value() {
+    on_each(|lab| {
+        let key = doc! { "a": 1, "b": "hashed", "c": 1 };
+        lab.index("c", doc! { "key": key, "name": "abc" });
+        let all: Vec<Document> = (0..100)
+            .map(|i| doc! { "_id": i, "a": 1, "b": format!("{i}"), "c": i })
+            .collect();
+        lab.insert(&ns("c"), &all);
+        let filter = doc! { "a": 1, "c": { "$gte": 10 } };
+        let wanted: Vec<i32> = (10..100).collect();
+        assert_eq!(found(lab, &find(filter)), wanted, "{}", lab.engine());
+    });
+}
+
+#[test]
+fn the_filter_of_a_partial_index_compares_as_the_index_does() {
+    on_each(|lab| {
+        let collation = doc! { "locale": "en", "strength": 2 };
+        lab.index(
+            "c",
+            doc! {
+                "key": { "a": 1 },
+                "name": "a",
+                "partialFilterExpression": { "a": { "$gt": "Z" } },
+                "collation": &collation,
+            },
+        );
+        lab.insert(
+            &ns("c"),
+            &[doc! { "_id": 1, "a": "b" }, doc! { "_id": 2, "a": "zz" }],
+        );
+        // Byte by byte "a" is greater than "Z".
+        let request = |collation: Option<&Document>| FindRequest {
+            collation: collation.map(raw),
+            ..find(doc! { "a": { "$gt": "a" } })
+        };
+        assert_eq!(
+            found(lab, &request(Some(&collation))),
+            [1, 2],
+            "{}",
+            lab.engine()
+        );
+        assert_eq!(found(lab, &request(None)), [1, 2], "{}", lab.engine());
     });
 }

@@ -444,8 +444,8 @@ impl Lane {
     fn between_edges(&mut self, case: &Case) {
         let collection = self.collection();
         let plain = |index: &&Arc<Index>| {
-            let fields = index.fields().iter();
-            fields.into_iter().all(|f| f.1 != FieldKind::Wildcard)
+            let mut fields = index.fields().iter();
+            fields.all(|f| f.1 != FieldKind::Wildcard)
         };
         let indexes: Vec<&Arc<Index>> = collection.indexes().iter().filter(plain).collect();
         if indexes.is_empty() {
