@@ -50,7 +50,7 @@ impl Lane {
         }
     }
 
-    /// Change an indexed field, unless a unique index forbids it.
+    /// Change an indexed field, unless an index forbids it.
     fn give_another_value(&mut self, document: &Document) {
         let field = data::FIELDS[self.rng.index(4)];
         let value = self.pool.draw(&mut self.rng);
@@ -60,7 +60,9 @@ impl Lane {
         let statement = UpdateStatement::new(filter, change);
         let reply = store.update(op, ns, &[statement], true, false).unwrap();
         if let Some(refused) = reply.errors.first() {
-            assert_eq!(refused.error.code.0, 11000, "{}: {refused:?}", self.seed);
+            // The document may be new to a partial index on hashes, which have no arrays.
+            let code = refused.error.code.0;
+            assert!([11000, 16766].contains(&code), "{}: {refused:?}", self.seed);
         }
     }
 
