@@ -417,7 +417,8 @@ pub(super) fn settings_of(
         Some(Named::View(options)) => {
             let own = options.collation.as_ref().map(RawDocumentBuf::try_from);
             let own = own.transpose()?;
-            Collated::of(collation.or(own.as_deref()), None)?
+            let asked = collation.filter(|asked| !asked.is_empty());
+            Collated::of(asked.or(own.as_deref()), None)?
         }
         None => Collated::of(collation, None)?,
     };

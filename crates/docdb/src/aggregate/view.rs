@@ -195,7 +195,9 @@ impl Store {
             .as_ref()
             .map(bson::RawDocumentBuf::try_from)
             .transpose()?;
-        let asked = request.collation.as_deref().or(own.as_deref());
+        let asked = request.collation.as_deref();
+        let asked = asked.filter(|asked| !asked.is_empty());
+        let asked = asked.or(own.as_deref());
         let collated = crate::find::Collated::of(asked, None)?;
         let path = query::path::Path::parse(&request.key)?;
         Ok(crate::find::Distinct::new(path, collated.collator))
