@@ -42,7 +42,7 @@ impl Store {
     /// `NamespaceNotFound`, `CommandNotSupportedOnView`; as the engine's. What is wrong in the
     /// collection is in the report: `valid`, `errors`.
     pub fn validate(&self, op: &Op<'_>, ns: &Namespace) -> Result<Document> {
-        let change = self.existing(ns).map_err(|error| {
+        let missing = |error: Error| {
             let message = match error.code {
                 Code::NAMESPACE_NOT_FOUND => {
                     format!("Collection '{ns}' does not exist to validate.")
@@ -51,9 +51,16 @@ impl Store {
                 _ => return error,
             };
             Error::new(error.code, message)
-        })?;
-        let _alone = self.hold(op, &change)?;
-        let collection = self.existing(ns)?;
+        };
+        let (collection, _alone) = loop {
+            let found = self.existing(ns).map_err(missing)?;
+            let alone = self.hold(op, &found)?;
+            // The name may be another collection's by now.
+            let now = self.existing(ns).map_err(missing)?;
+            if now.uuid() == found.uuid() {
+                break (now, alone);
+            }
+        };
         let snapshot = self.engine().begin_read().map_err(error::engine)?;
         let snapshot = snapshot.as_ref();
         let mut found = Found::default();

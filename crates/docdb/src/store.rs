@@ -151,6 +151,11 @@ impl Store {
         self.catalog.load_full()
     }
 
+    /// Whether the catalog is the one that [`Store::catalog`] gave.
+    pub(crate) fn is_current(&self, catalog: &Arc<Catalog>) -> bool {
+        Arc::ptr_eq(&self.catalog.load(), catalog)
+    }
+
     /// The collection of a name, as of now. Views are none.
     #[must_use]
     pub fn collection(&self, ns: &Namespace) -> Option<Arc<Collection>> {

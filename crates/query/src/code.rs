@@ -151,6 +151,8 @@ codes! {
     INTERRUPTED_AT_SHUTDOWN = 11600, "InterruptedAtShutdown";
     INTERRUPTED = 11601, "Interrupted";
     INTERRUPTED_DUE_TO_REPL_STATE_CHANGE = 11602, "InterruptedDueToReplStateChange";
+    BACKGROUND_OPERATION_IN_PROGRESS_FOR_NAMESPACE = 12587,
+        "BackgroundOperationInProgressForNamespace";
     MERGE_STAGE_NO_MATCHING_DOCUMENT = 13113, "MergeStageNoMatchingDocument";
     DATABASE_DIFFER_CASE = 13297, "DatabaseDifferCase";
     STALE_CONFIG = 13388, "StaleConfig";

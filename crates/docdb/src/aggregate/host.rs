@@ -159,7 +159,7 @@ pub(super) fn resolve(
 ) -> Result<(Option<Arc<Collection>>, Pipeline, Namespace)> {
     let mut ns = ns.clone();
     for _ in 0..VIEW_DEPTH {
-        let options = match view.store().named(view.op(), &ns)? {
+        let options = match view.named(&ns)? {
             None => return Ok((None, pipeline, ns)),
             Some(Named::Collection(collection)) => return Ok((Some(collection), pipeline, ns)),
             Some(Named::View(options)) => options,
@@ -409,7 +409,7 @@ pub(super) fn settings_of(
     collation: Option<&bson::RawDocument>,
     variables: Option<&Document>,
 ) -> Result<Settings> {
-    let collated = match view.store().named(view.op(), ns)? {
+    let collated = match view.named(ns)? {
         Some(Named::Collection(collection)) => {
             let space = collection.plans().space(&collection)?;
             Collated::of(collation, Some(&space))?

@@ -156,10 +156,11 @@ impl Store {
         cursor: &mut PipelineCursor,
         collector: &mut Collector,
     ) -> Result<bool> {
-        for source in cursor.sources.iter() {
-            check_alive(self, op, &source.collection, &source.executor)?;
-        }
         with_view(self, op, &mut |view| {
+            // After the snapshot was opened: until then the indexes were kept up to date.
+            for source in cursor.sources.iter() {
+                check_alive(self, op, &source.collection, &source.executor)?;
+            }
             cursor
                 .fill(collector, view, None)
                 .map_err(|error| error.within("Executor error during getMore"))

@@ -97,9 +97,14 @@ impl Store {
         // Before reading: what is written after that wakes us.
         let mut writes = self.writes_seen();
         loop {
-            check_alive(self, op, &cursor.collection, &cursor.executor)?;
-            let FindCursor { executor, .. } = cursor;
+            let FindCursor {
+                executor,
+                collection,
+                ..
+            } = cursor;
             let over = with_view(self, op, &mut |view| {
+                // After the snapshot was opened: until then the indexes were kept up to date.
+                check_alive(self, op, collection, executor)?;
                 executor.check_position(view)?;
                 fill(executor, &mut collector, view)
             })

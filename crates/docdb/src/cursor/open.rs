@@ -78,12 +78,8 @@ pub(crate) fn check_alive(
         ));
     };
     for index in executor.input().indexes() {
-        let there = now.indexes().iter().any(|other| Arc::ptr_eq(other, &index))
-            || now
-                .indexes()
-                .iter()
-                .any(|other| other.tree() == index.tree());
-        if !there {
+        let number = index.number();
+        if !now.indexes().iter().any(|other| other.number() == number) {
             return killed(format!("index '{}' dropped", index.name()));
         }
     }

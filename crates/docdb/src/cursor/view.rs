@@ -1,9 +1,18 @@
 //! The view of the store that a batch is made from: a snapshot that is renewed now and then, or a
 //! transaction's, which stays.
+//!
+//! - V1. What a plan relies on is what the snapshot holds. A plain read opens its snapshot while
+//!   the catalog stays the same, and looks names up in that state of the catalog: an index that is
+//!   ready there has all its entries in the snapshot, and was kept up to date until then. What the
+//!   indexes have learned of arrays is asked after the snapshot was opened.
+
+use std::sync::Arc;
 
 use kv::Snapshot;
-use query::Result;
+use query::{Namespace, Result};
 
+use crate::catalog::{Catalog, Named};
+use crate::ddl::{Point, reach};
 use crate::error::engine;
 use crate::op::Op;
 use crate::store::Store;
@@ -22,6 +31,8 @@ pub(crate) struct View<'a> {
     store: &'a Store,
     op: &'a Op<'a>,
     held: Held<'a>,
+    /// The catalog that belongs to a snapshot of its own.
+    catalog: Option<Arc<Catalog>>,
 }
 
 impl<'a> View<'a> {
@@ -35,6 +46,35 @@ impl<'a> View<'a> {
             store,
             op,
             held: Held::Borrowed(snapshot),
+            catalog: None,
+        }
+    }
+
+    /// With a snapshot of now, and the catalog that belongs to it (V1).
+    fn of_now(store: &'a Store, op: &'a Op<'a>) -> Result<View<'a>> {
+        loop {
+            let catalog = store.catalog();
+            reach(Point::Looked);
+            let snapshot = store.engine().begin_read().map_err(engine)?;
+            if store.is_current(&catalog) {
+                return Ok(View {
+                    store,
+                    op,
+                    held: Held::Own(snapshot),
+                    catalog: Some(catalog),
+                });
+            }
+        }
+    }
+
+    /// What a name names in this view (V1).
+    ///
+    /// # Errors
+    /// As [`Store::named`].
+    pub(crate) fn named(&self, ns: &Namespace) -> Result<Option<Named>> {
+        match &self.catalog {
+            Some(catalog) => Ok(catalog.get(ns).cloned()),
+            None => self.store.named(self.op, ns),
         }
     }
 
@@ -70,7 +110,7 @@ impl<'a> View<'a> {
         if let Held::Own(_) = self.held {
             // The old one first: some engines have few reader slots.
             self.held = Held::Gone;
-            self.held = Held::Own(self.store.engine().begin_read().map_err(engine)?);
+            *self = View::of_now(self.store, self.op)?;
         }
         Ok(())
     }
@@ -85,20 +125,11 @@ pub(crate) fn with_view<R>(
     op.check()?;
     if op.transaction.is_some() {
         return store.read(op, &mut |snapshot| {
-            body(&mut View {
-                store,
-                op,
-                held: Held::Borrowed(snapshot),
-            })
+            body(&mut View::borrowed(store, op, snapshot))
         });
     }
     if let Some(held) = op.held {
         return body(&mut View::borrowed(store, op, held.snapshot.as_ref()));
     }
-    let snapshot = store.engine().begin_read().map_err(engine)?;
-    body(&mut View {
-        store,
-        op,
-        held: Held::Own(snapshot),
-    })
+    body(&mut View::of_now(store, op)?)
 }

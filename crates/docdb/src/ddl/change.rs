@@ -6,10 +6,11 @@ use std::time::Duration;
 use kv::Durability;
 use query::{Code, Error, Namespace, Result};
 
-use crate::catalog::{Named, Stored};
+use super::build::{Point, reach};
+use crate::catalog::{Named, Stored, StoredIndex};
 use crate::collection::{Alone, Collection, CollectionOptions};
 use crate::error;
-use crate::index::Index;
+use crate::index::{Index, IndexSpec};
 use crate::op::Op;
 use crate::store::{Changes, Store};
 
@@ -116,6 +117,7 @@ impl Change<'_> {
     /// Write the stored form and swap the catalog.
     pub(super) fn finish(&self, indexes: Vec<Arc<Index>>) -> Result<Arc<Collection>> {
         self.store.put_stored(&self.stored)?;
+        reach(Point::Marked);
         self.publish(self.stored.ns.clone(), self.stored.options.clone(), indexes)
     }
 
@@ -140,6 +142,71 @@ impl Change<'_> {
     /// The indexes as they are.
     pub(super) fn indexes(&self) -> Vec<Arc<Index>> {
         self.collection.indexes().to_vec()
+    }
+
+    /// Take indexes out of the stored form; gives those that stay. Call [`Store::end_without`]
+    /// after [`Change::finish`].
+    pub(super) fn without(&mut self, gone: &[Arc<Index>]) -> Vec<Arc<Index>> {
+        let is_gone = |number: u32| gone.iter().any(|i| i.number() == number);
+        self.stored.indexes.retain(|i| !is_gone(i.number));
+        let mut indexes = self.indexes();
+        indexes.retain(|i| !is_gone(i.number()));
+        indexes
+    }
+
+    /// The next state of an index, which the stored form gets, too.
+    pub(super) fn next_state(
+        &mut self,
+        index: &Index,
+        spec: IndexSpec,
+        ready: bool,
+    ) -> Result<Arc<Index>> {
+        let number = index.number();
+        let next = StoredIndex {
+            spec,
+            number,
+            ready,
+        };
+        let options = &self.stored.options;
+        let made = self
+            .store
+            .index(next.clone(), index.tree(), options, Vec::new())?;
+        for stored in self.stored.indexes.iter_mut() {
+            if stored.number == number {
+                stored.clone_from(&next);
+            }
+        }
+        Ok(Arc::new(made.after(index)))
+    }
+
+    /// Check that no index of the collection is being built: who builds relies on its name and on
+    /// what its indexes are.
+    ///
+    /// # Errors
+    /// `BackgroundOperationInProgressForNamespace`.
+    pub(super) fn check_no_build(&self) -> Result<()> {
+        self.collection.check_no_build()
+    }
+}
+
+impl Collection {
+    /// Check that no index of it is being built.
+    ///
+    /// # Errors
+    /// `BackgroundOperationInProgressForNamespace`.
+    pub fn check_no_build(&self) -> Result<()> {
+        let mut indexes = self.indexes().iter();
+        if !indexes.any(|index| index.build_under_way().is_some()) {
+            return Ok(());
+        }
+        Err(Error::new(
+            Code::BACKGROUND_OPERATION_IN_PROGRESS_FOR_NAMESPACE,
+            format!(
+                "cannot perform operation: an index build is currently running for collection \
+                 with UUID: {}",
+                self.uuid()
+            ),
+        ))
     }
 }
 

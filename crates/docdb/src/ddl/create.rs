@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use kv::{Durability, TreeOptions};
+use kv::{Durability, ErrorKind, TreeOptions};
 use query::{Code, Error, Namespace, Result};
 
 use crate::catalog::{Named, Stored, StoredIndex, stored_key};
@@ -221,17 +221,25 @@ impl Store {
         ready: bool,
     ) -> Result<Index> {
         let uuid = stored.uuid.unwrap_or_default();
+        let options = TreeOptions {
+            ascending: false,
+            point_lookups: spec.unique,
+        };
+        let (number, tree) = loop {
+            let number = stored.next_index;
+            stored.next_index += 1;
+            let name = Stored::index_tree(&uuid, number);
+            match self.engine().create_tree(&name, &options) {
+                // A change that failed has left it.
+                Err(e) if e.kind() == ErrorKind::Exists => {}
+                made => break (number, made.map_err(error::engine)?),
+            }
+        };
         let index = StoredIndex {
-            number: stored.next_index,
+            number,
             ready,
             spec,
         };
-        let options = TreeOptions {
-            ascending: false,
-            point_lookups: index.spec.unique,
-        };
-        let tree = self.create_tree(&Stored::index_tree(&uuid, index.number), &options)?;
-        stored.next_index += 1;
         stored.indexes.push(index.clone());
         self.index(index, tree, &stored.options, Vec::new())
     }

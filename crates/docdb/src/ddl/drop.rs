@@ -75,23 +75,22 @@ impl Store {
         Ok(!names.is_empty())
     }
 
-    /// Drop indexes; gives how many there were.
+    /// Drop indexes; gives how many there were. Indexes that are being built are dropped, and
+    /// their build ended, if all indexes of that build and no others are named, or all indexes.
     ///
     /// # Errors
-    /// `NamespaceNotFound`, `IndexNotFound`, `InvalidOptions` for the index on `_id`.
+    /// `NamespaceNotFound`, `IndexNotFound`, also for an index that is being built with others;
+    /// `InvalidOptions` for the index on `_id`.
     pub fn drop_indexes(&self, op: &Op<'_>, ns: &Namespace, names: &IndexNames) -> Result<i32> {
         let mut change = self.begin_change(op, ns)?;
         let before = count(&change.collection);
         let gone = choose(&change.collection, names)?;
-        let is_gone = |number: u32| gone.iter().any(|i| i.number() == number);
-        change.stored.indexes.retain(|i| !is_gone(i.number));
-        let mut indexes = change.indexes();
-        indexes.retain(|i| !is_gone(i.number()));
+        if *names != IndexNames::All {
+            check_whole_builds(&change.collection, &gone)?;
+        }
+        let indexes = change.without(&gone);
         change.finish(indexes)?;
-        let uuid = change.stored.uuid.unwrap_or_default();
-        drop(change);
-        let tree = |index: &Arc<Index>| Stored::index_tree(&uuid, index.number());
-        self.drop_named(gone.iter().map(tree));
+        self.end_without(change, &gone);
         Ok(before)
     }
 
@@ -159,6 +158,27 @@ fn choose(collection: &Arc<Collection>, names: &IndexNames) -> Result<Vec<Arc<In
             }
         }
     }
+}
+
+/// Check that none of the indexes that are dropped is being built, or they are just those of one
+/// build: it can be ended as a whole only.
+///
+/// # Errors
+/// `IndexNotFound`.
+fn check_whole_builds(collection: &Collection, gone: &[Arc<Index>]) -> Result<()> {
+    for index in gone {
+        let Some(build) = index.build_under_way() else {
+            continue;
+        };
+        let is_of = |i: &&Arc<Index>| i.build().is_some_and(|b| b.id() == build.id());
+        let is_gone = |i: &Arc<Index>| gone.iter().any(|g| g.number() == i.number());
+        let mut of_build = collection.indexes().iter().filter(is_of);
+        if !of_build.all(is_gone) || gone.iter().any(|i| !is_of(&i)) {
+            let message = format!("can't drop unfinished index with name: {}", index.name());
+            return Err(Error::new(Code::INDEX_NOT_FOUND, message));
+        }
+    }
+    Ok(())
 }
 
 impl Store {

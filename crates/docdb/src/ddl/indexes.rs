@@ -7,7 +7,7 @@ use query::{Code, Error, Namespace, Result};
 
 use crate::collate;
 use crate::collection::Collection;
-use crate::index::IndexSpec;
+use crate::index::{Build, IndexSpec};
 use crate::limits::INDEXES_MAX;
 use crate::op::Op;
 use crate::store::Store;
@@ -25,11 +25,13 @@ pub struct CreateIndexesReply {
 
 impl Store {
     /// Create indexes and build them; returns when they can be used. Writers go on meanwhile. The
-    /// collection is created if there is none.
+    /// collection is created if there is none. For an index that another operation builds it waits,
+    /// and fails as that fails.
     ///
     /// # Errors
-    /// Bad specifications, `IndexOptionsConflict`, `IndexKeySpecsConflict`, `DuplicateKey` and
-    /// other errors of the documents: then no index of the command stays.
+    /// Bad specifications, `IndexOptionsConflict`, `IndexKeySpecsConflict`; `DuplicateKey` and
+    /// other errors of the documents, `IndexBuildAborted` when the collection or the indexes are
+    /// dropped meanwhile: then no index of the command stays.
     pub fn create_indexes(
         &self,
         op: &Op<'_>,
@@ -42,7 +44,7 @@ impl Store {
             IndexSpec::parse(spec)?;
         }
         let collection = self.ensure_collection(op, ns)?;
-        let before = count(&collection);
+        let mut before = count(&collection);
         let mut wanted = Vec::new();
         for spec in specs {
             let spec = full_spec(spec, &collection)?;
@@ -50,7 +52,7 @@ impl Store {
             wanted.push(spec);
         }
         match op.transaction {
-            None => self.build_indexes(op, ns, &wanted)?,
+            None => before = self.build_indexes(op, ns, &wanted)?,
             Some(transaction) => self.index_born(op, transaction, &collection, &wanted)?,
         }
         let after = self.collection_for(op, ns)?;
@@ -119,8 +121,26 @@ fn simple(node: &query::filter::Node, top: bool) -> Result<()> {
     }
 }
 
-/// What to do about a wanted index beside those there are: `true` when it is to be built.
-pub(super) fn compare(collection: &Collection, wanted: &IndexSpec) -> Result<bool> {
+/// How a wanted index stands beside those there are.
+pub(super) enum Standing {
+    /// It is not there.
+    Missing,
+    /// It is there.
+    There,
+    /// Another operation builds it.
+    Built(Arc<Build>),
+}
+
+/// What to do about a wanted index beside those there are, and `fresh` ones that are wanted, too.
+/// What an ended build has left is not there.
+///
+/// # Errors
+/// Another index has its key or its name; too many indexes.
+pub(super) fn compare(
+    collection: &Collection,
+    fresh: &[&IndexSpec],
+    wanted: &IndexSpec,
+) -> Result<Standing> {
     if wanted.is_id() {
         let clustered = collection.is_clustered();
         let same = wanted.collation == collection.options().collation;
@@ -129,40 +149,24 @@ pub(super) fn compare(collection: &Collection, wanted: &IndexSpec) -> Result<boo
                 "The _id index must have the same collation as the collection.",
             ));
         }
-        return Ok(false);
+        return Ok(Standing::There);
     }
-    for index in collection.indexes() {
-        let there = index.spec();
-        let (same_keys, same_name) = (there.same_keys(wanted), there.name == wanted.name);
-        if same_keys && same_name {
-            if there.same_options(wanted) {
-                return Ok(false);
-            }
-            return Err(Error::new(
-                Code::INDEX_KEY_SPECS_CONFLICT,
-                conflict(there, wanted),
-            ));
-        }
-        if same_keys {
-            let message = if there.same_options(wanted) {
-                format!("Index already exists with a different name: {}", there.name)
-            } else {
-                let (wanted, there) = (described(wanted), described(there));
-                format!(
-                    "An equivalent index already exists with a different name and options. \
-                     Requested index: {wanted}, existing index: {there}"
-                )
-            };
-            return Err(Error::new(Code::INDEX_OPTIONS_CONFLICT, message));
-        }
-        if same_name {
-            return Err(Error::new(
-                Code::INDEX_KEY_SPECS_CONFLICT,
-                conflict(there, wanted),
-            ));
+    let mut count = fresh.len();
+    for index in collection.indexes().iter().filter(|i| !i.is_left()) {
+        count += 1;
+        if is_wanted(index.spec(), wanted)? {
+            return Ok(match index.build() {
+                None => Standing::There,
+                Some(build) => Standing::Built(Arc::clone(build)),
+            });
         }
     }
-    if INDEXES_MAX <= collection.indexes().len() {
+    for spec in fresh {
+        if is_wanted(spec, wanted)? {
+            return Ok(Standing::There);
+        }
+    }
+    if INDEXES_MAX <= count {
         let message = format!(
             "add index fails, too many indexes for {} key:{}",
             collection.ns(),
@@ -170,7 +174,37 @@ pub(super) fn compare(collection: &Collection, wanted: &IndexSpec) -> Result<boo
         );
         return Err(Error::new(Code::CANNOT_CREATE_INDEX, message));
     }
-    Ok(true)
+    Ok(Standing::Missing)
+}
+
+/// Whether an index that is there is the one that is wanted.
+///
+/// # Errors
+/// It is another one of the same key or name.
+fn is_wanted(there: &IndexSpec, wanted: &IndexSpec) -> Result<bool> {
+    let (same_keys, same_name) = (there.same_keys(wanted), there.name == wanted.name);
+    if same_keys && same_name && there.same_options(wanted) {
+        return Ok(true);
+    }
+    if same_name {
+        return Err(Error::new(
+            Code::INDEX_KEY_SPECS_CONFLICT,
+            conflict(there, wanted),
+        ));
+    }
+    if same_keys {
+        let message = if there.same_options(wanted) {
+            format!("Index already exists with a different name: {}", there.name)
+        } else {
+            let (wanted, there) = (described(wanted), described(there));
+            format!(
+                "An equivalent index already exists with a different name and options. Requested \
+                 index: {wanted}, existing index: {there}"
+            )
+        };
+        return Err(Error::new(Code::INDEX_OPTIONS_CONFLICT, message));
+    }
+    Ok(false)
 }
 
 fn conflict(there: &IndexSpec, wanted: &IndexSpec) -> String {

@@ -7,7 +7,7 @@ use query::{Code, Error, Namespace, Result};
 
 use super::change::{Change, not_found};
 use super::unique;
-use crate::catalog::{Named, Stored, StoredIndex};
+use crate::catalog::{Named, Stored};
 use crate::collection::{Action, Capped, CollectionOptions, Level, capped_size};
 use crate::index::{Index, IndexSpec, number, same_pattern};
 use crate::op::Op;
@@ -19,12 +19,14 @@ impl Store {
     ///
     /// # Errors
     /// `NamespaceNotFound`, `IndexNotFound`, `InvalidOptions`, `IDLUnknownField`,
-    /// `CannotConvertIndexToUnique`.
+    /// `CannotConvertIndexToUnique`; `BackgroundOperationInProgressForNamespace` while an index of
+    /// the collection is built, whatever is to be modified.
     pub fn coll_mod(&self, op: &Op<'_>, ns: &Namespace, fields: &Document) -> Result<Document> {
         if let Some(Named::View(options)) = self.lookup(ns) {
             return self.modify_view(op, ns, &options, fields);
         }
         let mut change = self.begin_change(op, ns)?;
+        change.check_no_build()?;
         let mut reply = Document::new();
         let mut indexes = change.indexes();
         let mut options = change.stored.options.to_document();
@@ -107,7 +109,8 @@ impl Store {
     ///
     /// # Errors
     /// `NamespaceNotFound`, `InvalidOptions` for sizes that are none and for clustered collections,
-    /// `BadValue` above 1 PiB.
+    /// `BadValue` above 1 PiB, `BackgroundOperationInProgressForNamespace` while an index of the
+    /// collection is built.
     pub fn convert_to_capped(&self, op: &Op<'_>, ns: &Namespace, size: i64) -> Result<()> {
         if size <= 0 {
             return Err(invalid("Capped collection size must be greater than zero"));
@@ -116,11 +119,14 @@ impl Store {
         if self.existing(ns)?.is_clustered() {
             return Err(invalid("a clustered collection cannot be capped"));
         }
-        self.drop_indexes(op, ns, &super::IndexNames::All)?;
         let mut change = self.begin_change(op, ns)?;
+        change.check_no_build()?;
+        let mut gone = change.indexes();
+        gone.retain(|index| !index.spec().is_id());
+        let indexes = change.without(&gone);
         change.stored.options.capped = Some(Capped { size, max: None });
-        change.finish(change.indexes())?;
-        drop(change);
+        change.finish(indexes)?;
+        self.end_without(change, &gone);
         self.write(op, &mut |work| match work.collection(op, ns)? {
             None => Ok(()),
             Some(collection) => {
@@ -208,7 +214,7 @@ fn modify_index(
         }
     }
     if !convert {
-        put_spec(change, index, &spec)?;
+        *index = change.next_state(index, spec, index.is_ready())?;
         return Ok(None);
     }
     let left = make_unique(change, index, spec, dry)?;
@@ -240,30 +246,6 @@ fn make_unique(
     };
     *index = made;
     Ok(Some(left))
-}
-
-/// Give an index another specification.
-fn put_spec(change: &mut Change<'_>, index: &mut Arc<Index>, spec: &IndexSpec) -> Result<()> {
-    let number = index.number();
-    let stored = StoredIndex {
-        spec: spec.clone(),
-        number,
-        ready: index.is_ready(),
-    };
-    let multikey = index.multikey();
-    let made = change
-        .store
-        .index(stored, index.tree(), &change.stored.options, multikey)?;
-    *index = Arc::new(made);
-    for stored in change
-        .stored
-        .indexes
-        .iter_mut()
-        .filter(|i| i.number == number)
-    {
-        stored.spec = spec.clone();
-    }
-    Ok(())
 }
 
 fn set_ttl(spec: &mut IndexSpec, value: &Bson, reply: &mut Document) -> Result<()> {

@@ -20,7 +20,8 @@ impl Store {
     ///
     /// # Errors
     /// `NamespaceNotFound`, `NamespaceExists`, `IllegalOperation` for the same name,
-    /// `InvalidNamespace`, `CommandNotSupportedOnView`.
+    /// `InvalidNamespace`, `CommandNotSupportedOnView`,
+    /// `BackgroundOperationInProgressForNamespace` while an index of either collection is built.
     pub fn rename(
         &self,
         op: &Op<'_>,
@@ -98,6 +99,10 @@ impl Store {
                 _ => false,
             };
             if same && let Some(change) = self.change_under(from, &source, alone, changes)? {
+                change.check_no_build()?;
+                if let Some(target) = &now {
+                    target.check_no_build()?;
+                }
                 return Ok((change, now, target_alone));
             }
         }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use query::{Code, Error, Namespace, Result};
 
 use super::create::exists;
-use super::indexes::compare;
+use super::indexes::{Standing, compare};
 use crate::collection::{Collection, CollectionOptions};
 use crate::index::IndexSpec;
 use crate::op::{InTransaction, Op};
@@ -72,7 +72,8 @@ impl Store {
         let mut state = names.born(ns);
         for spec in wanted {
             let collection = state.as_ref().map_or(collection, |born| &born.collection);
-            if !compare(collection, spec)? {
+            // An index that another operation builds is not there for the transaction.
+            if let Standing::There = compare(collection, &[], spec)? {
                 continue;
             }
             let Some(born) = &mut state else {

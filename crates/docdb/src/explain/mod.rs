@@ -176,7 +176,7 @@ impl Store {
     fn explain_distinct_scan(
         &self,
         op: &Op<'_>,
-        collection: &Collection,
+        collection: &Arc<Collection>,
         (request, index): (&DistinctRequest, &Index),
         subject: &Subject<'_>,
     ) -> Result<Document> {
@@ -192,6 +192,7 @@ impl Store {
         let began = stdx::time::now();
         let mut done = Scanned::default();
         with_view(self, op, &mut |view| {
+            self.check_unchanged(op, collection)?;
             let mut distinct = Distinct::new(Path::parse(&request.key)?, None);
             done = Scanned::default();
             scan(
@@ -273,6 +274,7 @@ impl Store {
         run: &mut Run<'_>,
     ) -> Result<Document> {
         with_view(self, op, &mut |view| {
+            self.check_unchanged(op, collection)?;
             let planned = query.plan(collection, view)?;
             let tree = |at: usize| {
                 planned.candidates.get(at).map(|candidate| {

@@ -153,6 +153,7 @@ impl Store {
             return Ok(Would::default());
         };
         self.read(op, &mut |snapshot| {
+            self.check_unchanged(op, &collection)?;
             let mut would = Would::default();
             let matching = seek.matching(subject.limit());
             let mut matched = self.matching(op, &collection, snapshot, &matching)?;

@@ -1,7 +1,5 @@
 //! `count`.
 
-use std::sync::Arc;
-
 use bson::{Bson, Document, RawDocumentBuf};
 use query::{Namespace, Result};
 
@@ -54,26 +52,36 @@ impl Store {
     /// # Errors
     /// What is wrong with the request; of execution.
     pub fn count(&self, op: &Op<'_>, ns: &Namespace, request: &CountRequest) -> Result<u64> {
-        let collection = match self.named(op, ns)? {
-            Some(Named::Collection(collection)) => collection,
-            Some(Named::View(_)) => return self.count_in_view(op, ns, request),
-            None => {
-                op.plan("EOF");
-                return Ok(0);
+        loop {
+            let collection = match self.named(op, ns)? {
+                Some(Named::Collection(collection)) => collection,
+                Some(Named::View(_)) => return self.count_in_view(op, ns, request),
+                None => {
+                    op.plan("EOF");
+                    return Ok(0);
+                }
+            };
+            if request.filter.is_empty() && request.hint.is_none() && op.is_now() {
+                op.plan("RECORD_STORE_FAST_COUNT");
+                let count = u64::try_from(collection.count()).unwrap_or(0);
+                let count = count.saturating_sub(request.skip);
+                return Ok(request.limit.map_or(count, |limit| count.min(limit)));
             }
-        };
-        if request.filter.is_empty() && request.hint.is_none() && op.is_now() {
-            op.plan("RECORD_STORE_FAST_COUNT");
-            let count = u64::try_from(collection.count()).unwrap_or(0);
-            let count = count.saturating_sub(request.skip);
-            return Ok(request.limit.map_or(count, |limit| count.min(limit)));
+            let counted = with_view(self, op, &mut |view| {
+                let Some(Named::Collection(collection)) = view.named(ns)? else {
+                    return Ok(None);
+                };
+                let query = request.query(op, &collection)?;
+                let mut executor = query.execute(&collection, view)?;
+                drain(&mut executor, view, &mut |_| Ok(()))
+                    .map(Some)
+                    .map_err(|error| error.within("Executor error during count command"))
+            })?;
+            // It may have gone before the snapshot was opened.
+            if let Some(count) = counted {
+                return Ok(count);
+            }
         }
-        let query = request.query(op, &collection)?;
-        with_view(self, op, &mut |view| {
-            let mut executor = query.execute(&Arc::clone(&collection), view)?;
-            drain(&mut executor, view, &mut |_| Ok(()))
-                .map_err(|error| error.within("Executor error during count command"))
-        })
     }
 }
 

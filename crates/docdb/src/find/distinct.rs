@@ -16,7 +16,7 @@ use super::distinct_scan::{Scanned, index_for, scan};
 use super::prepare::Query;
 use crate::catalog::Named;
 use crate::collection::Collection;
-use crate::cursor::{BATCH_BYTES, with_view};
+use crate::cursor::{BATCH_BYTES, View, with_view};
 use crate::exec::Item;
 use crate::op::Op;
 use crate::store::Store;
@@ -139,35 +139,53 @@ impl Store {
         ns: &Namespace,
         request: &DistinctRequest,
     ) -> Result<Vec<Bson>> {
-        let collection = match self.named(op, ns)? {
-            Some(Named::Collection(collection)) => collection,
-            Some(Named::View(_)) => return self.distinct_in_view(op, ns, request),
-            None => {
-                op.plan("EOF");
-                return Ok(Vec::new());
-            }
-        };
-        let query = request.query(op, &collection)?;
-        let path = Path::parse(&request.key)?;
-        let index = index_for(&collection, request, &query);
-        with_view(self, op, &mut |view| {
-            let new = || Distinct::new(path.clone(), query.collated.collator.clone());
-            if let Some(index) = &index {
-                let (mut distinct, mut done) = (new(), Scanned::default());
-                let of = (&*collection, &**index);
-                let whole = scan(op, view.snapshot()?, of, &mut distinct, &mut done)?;
-                done.report(op, index);
-                if whole {
-                    index.usage().note();
-                    return Ok(distinct.into_values());
+        loop {
+            match self.named(op, ns)? {
+                Some(Named::Collection(_)) => {}
+                Some(Named::View(_)) => return self.distinct_in_view(op, ns, request),
+                None => {
+                    op.plan("EOF");
+                    return Ok(Vec::new());
                 }
             }
-            let mut executor = query.execute(&collection, view)?;
-            let mut distinct = new();
-            let mut add = |item: &Item| distinct.add(&item.document).map(|_| ());
-            drain(&mut executor, view, &mut add)
-                .map_err(|error| error.within("Executor error during distinct command"))?;
-            Ok(distinct.into_values())
-        })
+            let values = with_view(self, op, &mut |view| match view.named(ns)? {
+                Some(Named::Collection(collection)) => {
+                    distinct_in(view, &collection, request).map(Some)
+                }
+                _ => Ok(None),
+            })?;
+            // It may have gone before the snapshot was opened.
+            if let Some(values) = values {
+                return Ok(values);
+            }
+        }
     }
+}
+
+/// The values in a collection as a view shows it.
+fn distinct_in(
+    view: &mut View<'_>,
+    collection: &Arc<Collection>,
+    request: &DistinctRequest,
+) -> Result<Vec<Bson>> {
+    let op = view.op();
+    let query = request.query(op, collection)?;
+    let path = Path::parse(&request.key)?;
+    let new = || Distinct::new(path.clone(), query.collated.collator.clone());
+    if let Some(index) = &index_for(collection, request, &query) {
+        let (mut distinct, mut done) = (new(), Scanned::default());
+        let of = (&**collection, &**index);
+        let whole = scan(op, view.snapshot()?, of, &mut distinct, &mut done)?;
+        done.report(op, index);
+        if whole {
+            index.usage().note();
+            return Ok(distinct.into_values());
+        }
+    }
+    let mut executor = query.execute(collection, view)?;
+    let mut distinct = new();
+    let mut add = |item: &Item| distinct.add(&item.document).map(|_| ());
+    drain(&mut executor, view, &mut add)
+        .map_err(|error| error.within("Executor error during distinct command"))?;
+    Ok(distinct.into_values())
 }

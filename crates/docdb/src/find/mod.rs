@@ -21,8 +21,6 @@ mod settings;
 #[cfg(test)]
 mod tests;
 
-use std::sync::Arc;
-
 use query::{Error, Namespace, Result};
 
 use crate::catalog::Named;
@@ -50,21 +48,28 @@ impl Store {
     /// # Errors
     /// What is wrong with the request; of execution.
     pub fn find(&self, op: &Op<'_>, ns: &Namespace, request: &FindRequest) -> Result<Batch> {
-        match self.named(op, ns)? {
-            Some(Named::Collection(collection)) => self.find_in(op, ns, &collection, request),
-            Some(Named::View(_)) => {
-                self.check_find(op, request)?;
-                self.find_in_view(op, ns, request)
-            }
-            None => {
-                // What is wrong with the request is wrong without a collection, too.
-                self.check_find(op, request)?;
-                op.plan("EOF");
-                Ok(Batch {
-                    id: 0,
-                    ns: ns.clone(),
-                    documents: Vec::new(),
-                })
+        loop {
+            match self.named(op, ns)? {
+                Some(Named::Collection(_)) => {
+                    // It may have gone before the snapshot was opened.
+                    if let Some(batch) = self.find_in(op, ns, request)? {
+                        return Ok(batch);
+                    }
+                }
+                Some(Named::View(_)) => {
+                    self.check_find(op, request)?;
+                    return self.find_in_view(op, ns, request);
+                }
+                None => {
+                    // What is wrong with the request is wrong without a collection, too.
+                    self.check_find(op, request)?;
+                    op.plan("EOF");
+                    return Ok(Batch {
+                        id: 0,
+                        ns: ns.clone(),
+                        documents: Vec::new(),
+                    });
+                }
             }
         }
     }
@@ -79,23 +84,16 @@ impl Store {
         Ok(())
     }
 
-    fn find_in(
-        &self,
-        op: &Op<'_>,
-        ns: &Namespace,
-        collection: &Arc<Collection>,
-        request: &FindRequest,
-    ) -> Result<Batch> {
-        if request.tailable && !collection.is_capped() {
-            return Err(Error::bad_value(format!(
-                "error processing query: ns={ns} planner returned error :: caused by :: tailable \
-                 cursor requested on non capped collection"
-            )));
-        }
-        let query = Query::of_find(op, collection, request, &self.options().temp_dir)?;
+    /// `find` in a collection; `None` when the name is none's in the snapshot.
+    fn find_in(&self, op: &Op<'_>, ns: &Namespace, request: &FindRequest) -> Result<Option<Batch>> {
         let wanted = request.batch_size.unwrap_or(FIRST_BATCH);
-        let (cursor, documents, over) = with_view(self, op, &mut |view| {
-            let mut executor = query.execute(collection, view)?;
+        let done = with_view(self, op, &mut |view| {
+            let Some(Named::Collection(collection)) = view.named(ns)? else {
+                return Ok(None);
+            };
+            check_tailable(ns, &collection, request)?;
+            let query = Query::of_find(op, &collection, request, &self.options().temp_dir)?;
+            let mut executor = query.execute(&collection, view)?;
             let mut collector = Collector::new(wanted, None);
             let over = match wanted {
                 0 => {
@@ -108,12 +106,14 @@ impl Store {
                 })?,
             };
             let (documents, pending) = collector.finish();
-            let over = over && pending.is_none();
-            let cursor = FindCursor::new(collection, executor, pending, request);
-            Ok((cursor, documents, over))
+            let tails = request.tailable && 0 < collection.count();
+            let ended = (over && pending.is_none() && !tails) || request.single_batch;
+            let cursor = FindCursor::new(&collection, executor, pending, request);
+            Ok(Some((cursor, documents, ended)))
         })?;
-        let tails = request.tailable && 0 < collection.count();
-        let ended = (over && !tails) || request.single_batch;
+        let Some((cursor, documents, ended)) = done else {
+            return Ok(None);
+        };
         let id = if ended {
             0
         } else {
@@ -124,10 +124,21 @@ impl Store {
                 Cursor::Find(Box::new(cursor)),
             )
         };
-        Ok(Batch {
+        Ok(Some(Batch {
             id,
             ns: ns.clone(),
             documents,
-        })
+        }))
     }
+}
+
+/// Only a capped collection can be tailed.
+fn check_tailable(ns: &Namespace, collection: &Collection, request: &FindRequest) -> Result<()> {
+    if request.tailable && !collection.is_capped() {
+        return Err(Error::bad_value(format!(
+            "error processing query: ns={ns} planner returned error :: caused by :: tailable \
+             cursor requested on non capped collection"
+        )));
+    }
+    Ok(())
 }

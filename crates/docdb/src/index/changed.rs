@@ -1,4 +1,4 @@
-//! Which documents have changed since the build of an index began.
+//! Which documents have changed since an index build began.
 //!
 //! A build reads documents at one time and puts their entries at another. Those of a document that
 //! is not among these are still right; of one that is, the build looks again. It may be told of
@@ -61,11 +61,6 @@ impl Changed {
     pub(super) fn lose(&self) {
         *self.0.lock() = Records::Any;
     }
-
-    /// The build has ended.
-    pub(super) fn forget(&self) {
-        *self.0.lock() = Records::default();
-    }
 }
 
 #[cfg(test)]
@@ -82,7 +77,5 @@ mod tests {
         assert!(changed.may_hold(&record(2)) && !changed.may_hold(&record(3)));
         changed.note_within(&record(4), 2);
         assert!(changed.may_hold(&record(3)));
-        changed.forget();
-        assert!(!changed.may_hold(&record(1)));
     }
 }

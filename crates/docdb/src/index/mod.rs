@@ -5,6 +5,7 @@
 //! and record as its value: that two documents never have one key is then what the engine keeps,
 //! also for two transactions at once, without a search.
 
+mod build;
 mod changed;
 mod keys;
 mod spec;
@@ -17,12 +18,12 @@ use bson::RawDocument;
 use kv::TreeId;
 use query::Result;
 use query::filter::Filter;
-use stdx::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use stdx::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use crate::key::Collate;
 use crate::record::RecordId;
 
-use changed::Changed;
+pub(crate) use build::{Build, Outcome};
 use keys::SOME_CUT;
 pub use keys::{CUT, Key, KeyMaker, KeySet, append_hash};
 pub(crate) use keys::{cut, is_cut};
@@ -30,7 +31,9 @@ pub use spec::{FieldKind, IndexSpec, kinds, name_of, options, same_pattern};
 pub(crate) use spec::{number, type_name};
 pub use wildcard::Wildcard;
 
-/// An index of a collection.
+/// One state of an index of a collection. A state never changes, whether it is ready included, so
+/// that who reads a snapshot plans by what the snapshot holds; the next state is another `Index` of
+/// the same number. What all states share is in [`Arrays`].
 pub struct Index {
     spec: IndexSpec,
     /// Distinguishes the trees of a collection's indexes; never used again within the collection.
@@ -39,18 +42,22 @@ pub struct Index {
     maker: KeyMaker,
     fields: Vec<(String, FieldKind)>,
     clustered: bool,
+    arrays: Arc<Arrays>,
+    /// The build that puts its entries; `None` when it is ready: reads may use it.
+    build: Option<Arc<Build>>,
+    usage: Usage,
+}
+
+/// Which parts of paths are arrays, and whether a key was cut. All states of an index share it: a
+/// reader of an old state must know of arrays that a writer has met in a new one.
+struct Arrays {
     /// Per field, a bit for each part of its path that has been an array, and one more word that
     /// says whether a key was ever cut. Bits are only ever added, before the first document that
     /// needs them is committed: whoever sees the document sees the bits.
-    multikey: Vec<AtomicU32>,
+    known: Vec<AtomicU32>,
     /// Those of the bits that are stored. Who commits a document that needs another one stores it
     /// in the same transaction, so that this can be told apart.
     stored: Vec<AtomicU32>,
-    /// Whether reads may use it: a build ended.
-    ready: AtomicBool,
-    /// Documents that have changed while it is built.
-    changed: Changed,
-    usage: Usage,
 }
 
 /// How often an index was used since the store was opened or the index made.
@@ -114,14 +121,15 @@ impl Index {
             tree: parts.tree,
             maker,
             clustered: parts.clustered,
-            multikey: (0..=fields.len())
-                .map(|i| AtomicU32::new(bits(i)))
-                .collect(),
-            stored: (0..=fields.len())
-                .map(|i| AtomicU32::new(bits(i)))
-                .collect(),
-            ready: AtomicBool::new(parts.ready),
-            changed: Changed::default(),
+            arrays: Arc::new(Arrays {
+                known: (0..=fields.len())
+                    .map(|i| AtomicU32::new(bits(i)))
+                    .collect(),
+                stored: (0..=fields.len())
+                    .map(|i| AtomicU32::new(bits(i)))
+                    .collect(),
+            }),
+            build: (!parts.ready).then(|| Arc::new(Build::cut_off())),
             usage: Usage {
                 since: parts.since,
                 count: AtomicU64::new(0),
@@ -129,6 +137,16 @@ impl Index {
             fields,
             spec,
         })
+    }
+
+    /// The same index as the next state of `old`.
+    pub(crate) fn after(mut self, old: &Index) -> Index {
+        debug_assert_eq!(self.number, old.number, "states of one index");
+        self.arrays = Arc::clone(&old.arrays);
+        if self.build.is_some() {
+            self.build.clone_from(&old.build);
+        }
+        self
     }
 
     /// The specification.
@@ -185,7 +203,7 @@ impl Index {
     /// Whether it is built.
     #[must_use]
     pub fn is_ready(&self) -> bool {
-        self.ready.load(Ordering::Acquire)
+        self.build.is_none()
     }
 
     /// Whether its entries are unique and have the record in their value.
@@ -197,7 +215,8 @@ impl Index {
     /// Whether some document has more than one key, or could have.
     #[must_use]
     pub fn is_multikey(&self) -> bool {
-        self.multikey
+        self.arrays
+            .known
             .iter()
             .take(self.fields.len())
             .any(|bits| bits.load(Ordering::Acquire) != 0)
@@ -232,7 +251,8 @@ impl Index {
     /// The parts of the path of `field` (from bit 0 on) that have been an array in some document.
     #[must_use]
     pub fn multikey_parts(&self, field: usize) -> u32 {
-        self.multikey
+        self.arrays
+            .known
             .get(field)
             .map_or(0, |bits| bits.load(Ordering::Acquire))
     }
@@ -241,10 +261,11 @@ impl Index {
     pub(crate) fn learn(&self, found: &[u32]) -> Vec<(u8, u8)> {
         let mut news = Vec::new();
         for (field, found) in found.iter().enumerate() {
-            if let Some(bits) = self.multikey.get(field) {
+            if let Some(bits) = self.arrays.known.get(field) {
                 bits.fetch_or(*found, Ordering::AcqRel);
             }
             let stored = self
+                .arrays
                 .stored
                 .get(field)
                 .map_or(0, |bits| bits.load(Ordering::Acquire));
@@ -257,39 +278,15 @@ impl Index {
 
     /// A bit was committed.
     pub(crate) fn stored(&self, field: u8, part: u8) {
-        if let Some(bits) = self.stored.get(usize::from(field)) {
+        if let Some(bits) = self.arrays.stored.get(usize::from(field)) {
             bits.fetch_or(1 << part, Ordering::AcqRel);
         }
-    }
-
-    /// A build has ended.
-    pub(crate) fn set_ready(&self) {
-        self.ready.store(true, Ordering::Release);
-        self.changed.forget();
-    }
-
-    /// A document is changed or removed, by whoever shares the latch of the collection.
-    pub(crate) fn note_change(&self, record: &RecordId) {
-        if !self.is_ready() {
-            self.changed.note(record);
-        }
-    }
-
-    /// Too many documents have changed to know which.
-    #[cfg(test)]
-    pub(crate) fn lose_changes(&self) {
-        self.changed.lose();
-    }
-
-    /// Whether a document may have changed since the build began.
-    pub(crate) fn may_have_changed(&self, record: &RecordId) -> bool {
-        self.changed.may_hold(record)
     }
 
     /// All multikey bits, and whether a key was cut.
     pub(crate) fn multikey(&self) -> Vec<u32> {
         let load = |bits: &AtomicU32| bits.load(Ordering::Acquire);
-        self.multikey.iter().map(load).collect()
+        self.arrays.known.iter().map(load).collect()
     }
 
     /// How it was used.

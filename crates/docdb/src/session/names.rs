@@ -147,6 +147,24 @@ impl Store {
         }
     }
 
+    /// Check that a collection is still what it was. After a snapshot was opened: then all that
+    /// `collection` says is true of it.
+    ///
+    /// # Errors
+    /// `QueryPlanKilled`; as [`Store::named`].
+    pub(crate) fn check_unchanged(&self, op: &Op<'_>, collection: &Arc<Collection>) -> Result<()> {
+        match self.named(op, collection.ns())? {
+            Some(Named::Collection(now)) if Arc::ptr_eq(&now, collection) => Ok(()),
+            _ => Err(Error::new(
+                Code::QUERY_PLAN_KILLED,
+                format!(
+                    "the collection {} or its indexes were changed while the command was planned",
+                    collection.ns()
+                ),
+            )),
+        }
+    }
+
     /// The collection of a name, as [`Store::named`]. Views are none.
     ///
     /// # Errors

@@ -45,6 +45,7 @@ fn re_index(call: &Call<'_>, reply: &mut Builder) -> Result<()> {
         .filter(|spec| !spec.is_id())
         .map(|spec| spec.to_document())
         .collect();
+    collection.check_no_build()?;
     call.with_store(|store, op| {
         store.drop_indexes(op, &ns, &IndexNames::All)?;
         if again.is_empty() {

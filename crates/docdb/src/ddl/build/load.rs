@@ -12,53 +12,49 @@ use std::sync::Arc;
 
 use bson::RawDocument;
 use kv::{Durability, ErrorKind};
-use query::{Namespace, Result};
+use query::Result;
 
 use super::scan::Found;
 use super::sorter::{Entry, Sorted};
+use super::{Begun, Point, reach};
 use crate::collection::Collection;
 use crate::error;
-use crate::index::{self, Index, KeySet};
+use crate::index::{self, Build, Index, KeySet};
 use crate::op::Op;
 use crate::store::Store;
 use crate::work::Work;
 use crate::write::duplicate;
 
 /// Entries that are put at once: some milliseconds, for which writers wait.
-const PORTION: usize = 2_048;
+const PORTION: usize = if cfg!(test) { 64 } else { 2_048 };
 
 impl Store {
     /// Put what was found for indexes.
     ///
     /// # Errors
     /// `DuplicateKey`; that the operation must end or the collection is gone; as the engine's.
-    pub(super) fn put_found(
-        &self,
-        op: &Op<'_>,
-        ns: &Namespace,
-        indexes: &[Arc<Index>],
-        found: Vec<Found>,
-    ) -> Result<()> {
+    pub(super) fn put_found(&self, op: &Op<'_>, begun: &Begun, found: Vec<Found>) -> Result<()> {
         let entries = found.iter().map(|found| found.count).sum();
         op.begin_stage(
             "Index Build: inserting keys from external sorter into index",
             entries,
         );
         let mut portion = Vec::with_capacity(PORTION);
-        for (index, found) in indexes.iter().zip(found) {
+        for (index, found) in begun.indexes.iter().zip(found) {
             let Found {
                 mut entries,
                 multikey,
                 ..
             } = found;
-            self.apart(op, ns, indexes, &mut |work, collection| {
+            self.apart(op, begun, &mut |work, collection| {
                 work.learn(collection, index, &multikey)
             })?;
             while fill(&mut portion, &mut entries)? {
-                self.apart(op, ns, indexes, &mut |work, collection| {
+                self.apart(op, begun, &mut |work, collection| {
                     let mut load = Load {
                         work,
                         collection,
+                        build: &begun.build,
                         index,
                         document: Vec::new(),
                         keys: KeySet::new(),
@@ -66,6 +62,7 @@ impl Store {
                     portion.iter().try_for_each(|entry| load.put(entry))
                 })?;
                 op.advance_stage(portion.len());
+                reach(Point::Put);
             }
         }
         Ok(())
@@ -75,15 +72,14 @@ impl Store {
     fn apart(
         &self,
         op: &Op<'_>,
-        ns: &Namespace,
-        indexes: &[Arc<Index>],
+        begun: &Begun,
         body: &mut dyn FnMut(&mut Work<'_>, &Collection) -> Result<()>,
     ) -> Result<()> {
         op.check()?;
-        let collection = self.building(ns, indexes)?;
+        let collection = self.building(begun)?;
         let _alone = self.hold(op, &collection)?;
         // It may have been dropped while the latch was awaited.
-        let collection = self.building(ns, indexes)?;
+        let collection = self.building(begun)?;
         let mut work = Work::new(self, op.ends());
         body(&mut work, &collection)?;
         work.commit(Durability::Interval)
@@ -104,6 +100,7 @@ fn fill(portion: &mut Vec<Entry>, entries: &mut Sorted) -> Result<bool> {
 struct Load<'a, 's> {
     work: &'a mut Work<'s>,
     collection: &'a Collection,
+    build: &'a Build,
     index: &'a Arc<Index>,
     document: Vec<u8>,
     keys: KeySet,
@@ -113,7 +110,7 @@ impl Load<'_, '_> {
     fn put(&mut self, (key, value): &Entry) -> Result<()> {
         let index = self.index;
         let entry = self.read(key, value)?;
-        if index.may_have_changed(&entry.record) && !self.is_there(&entry)? {
+        if self.build.may_have_changed(&entry.record) && !self.is_there(&entry)? {
             return Ok(());
         }
         let txn = self.work.txn()?;

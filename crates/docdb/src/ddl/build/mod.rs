@@ -1,18 +1,28 @@
 //! Building indexes while the collection is written.
 //!
-//! 1. The index is put into the catalog, not ready: from here on writers put and take away the
+//! 1. The indexes are put into the catalog, not ready: from here on writers put and take away the
 //!    entries of what they change, and note which documents that are.
 //! 2. The documents are read, and their entries sorted.
 //! 3. The entries are put in order, portion by portion; for each portion the latch is held alone,
-//!    so that nobody's uncommitted change is missed. Between portions writers go on.
-//! 4. The index is marked ready.
+//!    so that no uncommitted change is missed. Between portions writers go on.
+//! 4. The next state of the indexes, ready, takes the place of this one.
 //!
-//! A build that fails takes its index out of the catalog again. One that a crash ended is found not
-//! ready at the next opening, and begun anew.
+//! A build that fails takes its indexes out of the catalog again. One that a crash ended is found
+//! not ready at the next opening, and begun anew.
+//!
+//! - B1. Before each step the builder looks whether the collection of its UUID still has the
+//!   indexes of its build (see `index::build`), and touches no others: the name may be that of
+//!   another collection by now.
+//! - B2. What would take the collection from the builder's feet is refused meanwhile (`collMod`,
+//!   `renameCollection`, `convertToCapped`: `BackgroundOperationInProgressForNamespace`) or ends
+//!   the build (`drop`, `dropDatabase`, `dropIndexes`: `IndexBuildAborted`).
+//! - B3. An operation that wants an index which another one builds waits for it without any lock,
+//!   and shares its outcome, unless the builder itself was ended: then it builds.
 
 mod load;
 mod scan;
 mod sorter;
+mod stop;
 #[cfg(test)]
 mod tests;
 
@@ -21,135 +31,254 @@ use std::sync::Arc;
 use kv::Durability;
 use query::{Code, Error, Namespace, Result};
 
-use super::indexes::compare;
+use super::change::Change;
+use super::indexes::{Standing, compare, count};
 use crate::catalog::Stored;
 use crate::collection::Collection;
 use crate::error;
-use crate::index::{Index, IndexSpec};
+use crate::index::{Build, Index, IndexSpec, Outcome};
 use crate::op::Op;
 use crate::store::Store;
 
+#[cfg(test)]
+pub(crate) use stop::at_points;
+pub(crate) use stop::{Point, reach};
+
+/// A build under way, as its builder knows it.
+struct Begun {
+    /// The name of the collection, which it keeps while it is built (B2).
+    ns: Namespace,
+    /// The UUID of the collection.
+    collection: bson::Uuid,
+    build: Arc<Build>,
+    /// Their state from the beginning to the end of the build.
+    indexes: Vec<Arc<Index>>,
+    /// The number of indexes before, as users count them.
+    before: i32,
+}
+
+/// What is to be done about indexes that are wanted.
+enum Beginning {
+    /// Nothing: all are there, and ready. There are so many indexes.
+    There(i32),
+    /// To wait for another operation's build.
+    Elsewhere(Arc<Build>),
+    /// To build.
+    Here(Begun),
+}
+
+impl Begun {
+    /// Whether an index is of this build (U1).
+    fn owns(&self, index: &Index) -> bool {
+        let id = self.build.id();
+        index.build().is_some_and(|build| build.id() == id)
+    }
+
+    /// Check that a collection still has the indexes that are built.
+    ///
+    /// # Errors
+    /// `IndexBuildAborted`.
+    fn check(&self, collection: Option<&Collection>) -> Result<()> {
+        let aborted = |why: &str| Err(Error::new(Code::INDEX_BUILD_ABORTED, why));
+        let Some(collection) = collection.filter(|c| c.uuid() == self.collection) else {
+            return aborted("collection dropped");
+        };
+        let there = collection.indexes().iter().filter(|i| self.owns(i)).count();
+        if there < self.indexes.len() {
+            return aborted("dropIndexes command");
+        }
+        Ok(())
+    }
+
+    /// An error with what failed because of it, in MongoDB's words.
+    fn failed(&self, error: Error) -> Error {
+        error.within(format_args!(
+            "Index build failed: {}: Collection {} ( {} )",
+            self.build.id(),
+            self.ns,
+            self.collection
+        ))
+    }
+}
+
+/// The builder is gone, also when it has panicked: nobody waits for it any longer.
+struct Gone<'b>(&'b Build);
+
+impl Drop for Gone<'_> {
+    fn drop(&mut self) {
+        self.0.end(Outcome::GivenUp);
+    }
+}
+
 impl Store {
-    /// Build the indexes that are not there yet.
+    /// Build the indexes that are not there yet, or wait for those who do; gives the number of
+    /// indexes before.
     pub(super) fn build_indexes(
         &self,
         op: &Op<'_>,
         ns: &Namespace,
         wanted: &[IndexSpec],
-    ) -> Result<()> {
-        let begun = self.begin_builds(op, ns, wanted)?;
-        if begun.is_empty() {
-            return Ok(());
-        }
-        let done = self
-            .fill(op, ns, &begun)
-            .and_then(|()| self.end_builds(ns, &begun));
-        let Err(error) = done else {
-            return Ok(());
-        };
-        let collection = self.collection(ns);
-        self.abort_builds(ns, &begun)?;
-        Err(match collection {
-            // The build itself says what it lacks when the collection is gone.
-            Some(collection) if error.code != Code::INDEX_BUILD_ABORTED => {
-                let (build, of) = (bson::Uuid::new(), collection.uuid());
-                error.within(format_args!(
-                    "Index build failed: {build}: Collection {ns} ( {of} )"
-                ))
+    ) -> Result<i32> {
+        loop {
+            match self.begin_builds(op, ns, wanted)? {
+                Beginning::There(count) => return Ok(count),
+                Beginning::Here(begun) => return self.run(op, &begun).map(|()| begun.before),
+                Beginning::Elsewhere(build) => {
+                    reach(Point::Waits);
+                    if let Outcome::Failed(error) = build.wait(&|| self.check_open(op))? {
+                        return Err(error);
+                    }
+                }
             }
-            _ => error,
-        })
+        }
     }
 
     /// Step 1.
-    fn begin_builds(
-        &self,
-        op: &Op<'_>,
-        ns: &Namespace,
-        wanted: &[IndexSpec],
-    ) -> Result<Vec<Arc<Index>>> {
+    fn begin_builds(&self, op: &Op<'_>, ns: &Namespace, wanted: &[IndexSpec]) -> Result<Beginning> {
         let mut change = self.begin_change(op, ns)?;
-        let mut begun: Vec<Arc<Index>> = Vec::new();
+        let (mut fresh, mut elsewhere) = (Vec::new(), None);
         for spec in wanted {
-            let twice = begun.iter().any(|i| i.spec() == spec);
-            if twice || !compare(&change.collection, spec)? {
-                continue;
+            match compare(&change.collection, &fresh, spec)? {
+                Standing::Missing => fresh.push(spec),
+                Standing::Built(build) => elsewhere = Some(build),
+                Standing::There => {}
             }
+        }
+        if let Some(build) = elsewhere {
+            return Ok(Beginning::Elsewhere(build));
+        }
+        if fresh.is_empty() {
+            return Ok(Beginning::There(count(&change.collection)));
+        }
+        let left: Vec<Arc<Index>> = change
+            .indexes()
+            .into_iter()
+            .filter(|i| i.is_left())
+            .collect();
+        let mut indexes = change.without(&left);
+        let before = count(&change.collection) - i32::try_from(left.len()).unwrap_or(0);
+        let build = Arc::new(Build::new());
+        let mut begun = Vec::new();
+        for spec in fresh {
             let index = self.new_index(&mut change.stored, spec.clone(), false)?;
-            begun.push(Arc::new(index));
+            begun.push(Arc::new(index.within(&build)));
         }
-        if begun.is_empty() {
-            return Ok(begun);
-        }
-        let mut indexes = change.indexes();
         indexes.extend(begun.iter().cloned());
         change.finish(indexes)?;
-        Ok(begun)
+        let begun = Begun {
+            ns: ns.clone(),
+            collection: change.collection.uuid(),
+            build,
+            indexes: begun,
+            before,
+        };
+        self.end_without(change, &left);
+        Ok(Beginning::Here(begun))
+    }
+
+    /// What follows the first step.
+    fn run(&self, op: &Op<'_>, begun: &Begun) -> Result<()> {
+        let _gone = Gone(&begun.build);
+        reach(Point::Begun);
+        let done = self.fill(op, begun).and_then(|()| self.end_builds(begun));
+        let Err(error) = done else {
+            begun.build.end(Outcome::Ready);
+            return Ok(());
+        };
+        // The operation failed in any case. What cannot be taken out of the catalog now is taken
+        // out by the next one that builds, or built at the next opening.
+        drop(self.abort_builds(begun));
+        let own = op.check().is_err_and(|end| end.code == error.code);
+        let error = begun.failed(error);
+        begun.build.end(match own {
+            true => Outcome::GivenUp,
+            false => Outcome::Failed(error.clone()),
+        });
+        Err(error)
     }
 
     /// Steps 2 and 3.
-    fn fill(&self, op: &Op<'_>, ns: &Namespace, indexes: &[Arc<Index>]) -> Result<()> {
-        let found = self.find_entries(op, ns, indexes);
-        let filled = found.and_then(|found| self.put_found(op, ns, indexes, found));
+    fn fill(&self, op: &Op<'_>, begun: &Begun) -> Result<()> {
+        let found = self.find_entries(op, begun);
+        let filled = found.and_then(|found| self.put_found(op, begun, found));
         op.end_stages();
         match filled {
             // Trees that were dropped while they were read.
-            Err(e) => self.building(ns, indexes).and(Err(e)),
+            Err(e) => self.building(begun).and(Err(e)),
             filled => filled,
         }
     }
 
-    /// The collection, if the indexes are still to be built.
-    fn building(&self, ns: &Namespace, indexes: &[Arc<Index>]) -> Result<Arc<Collection>> {
-        let collection = self.collection(ns);
-        let there = |c: &Arc<Collection>| {
-            indexes
-                .iter()
-                .all(|i| c.indexes().iter().any(|j| Arc::ptr_eq(i, j)))
-        };
-        collection.filter(there).ok_or_else(|| {
-            Error::new(
-                Code::INDEX_BUILD_ABORTED,
-                format!("Index build failed: the collection or the index of {ns} was dropped"),
-            )
-        })
+    /// The collection, if the indexes are still to be built (B1).
+    fn building(&self, begun: &Begun) -> Result<Arc<Collection>> {
+        let collection = self.collection(&begun.ns);
+        begun.check(collection.as_deref())?;
+        collection.ok_or_else(|| error::corrupt("a collection that was checked is not there"))
     }
 
     /// Step 4.
-    fn end_builds(&self, ns: &Namespace, built: &[Arc<Index>]) -> Result<()> {
+    fn end_builds(&self, begun: &Begun) -> Result<()> {
         let op = Op::new(Durability::Group);
-        let mut change = self.begin_change(&op, ns)?;
-        self.building(ns, built)?;
-        for index in &mut change.stored.indexes {
-            index.ready |= built.iter().any(|b| b.number() == index.number);
+        self.building(begun)?;
+        let mut change = match self.begin_change(&op, &begun.ns) {
+            Ok(change) => change,
+            // It was dropped while the latch was awaited.
+            Err(e) => return self.building(begun).and(Err(e)),
+        };
+        begun.check(Some(&change.collection))?;
+        let mut indexes = Vec::new();
+        for index in change.indexes() {
+            indexes.push(match begun.owns(&index) {
+                true => change.next_state(&index, index.spec().clone(), true)?,
+                false => index,
+            });
         }
         // Documents of the build must not be lost when the mark is not.
         self.engine().sync_log().map_err(error::engine)?;
-        for index in built {
-            index.set_ready();
-        }
-        change.finish(change.indexes()).map(|_| ())
+        change.finish(indexes).map(|_| ())
     }
 
     /// Take indexes whose build failed out of the catalog.
-    fn abort_builds(&self, ns: &Namespace, begun: &[Arc<Index>]) -> Result<()> {
+    fn abort_builds(&self, begun: &Begun) -> Result<()> {
         let op = Op::new(Durability::Group);
-        let mut change = match self.begin_change(&op, ns) {
+        let of = (&begun.ns, begun.collection);
+        self.take_out(&op, of, &|index| begun.owns(index))
+    }
+
+    /// Take indexes of a collection, known by name and UUID, out of the catalog, if it is there.
+    fn take_out(
+        &self,
+        op: &Op<'_>,
+        (ns, uuid): (&Namespace, bson::Uuid),
+        gone: &dyn Fn(&Index) -> bool,
+    ) -> Result<()> {
+        let is_there = || self.collection(ns).is_some_and(|c| c.uuid() == uuid);
+        if !is_there() {
+            return Ok(());
+        }
+        let mut change = match self.begin_change(op, ns) {
+            Err(e) if is_there() => return Err(e),
+            Err(_) => return Ok(()),
             Ok(change) => change,
-            // The collection was dropped: its indexes with it.
-            Err(e) if e.code == Code::NAMESPACE_NOT_FOUND => return Ok(()),
-            Err(e) => return Err(e),
         };
-        let gone = |number: u32| begun.iter().any(|i| i.number() == number);
-        change.stored.indexes.retain(|i| !gone(i.number));
-        let uuid = change.stored.uuid.unwrap_or_default();
-        let mut indexes = change.indexes();
-        indexes.retain(|i| !gone(i.number()));
+        let gone: Vec<Arc<Index>> = change.indexes().into_iter().filter(|i| gone(i)).collect();
+        if change.collection.uuid() != uuid || gone.is_empty() {
+            return Ok(());
+        }
+        let indexes = change.without(&gone);
         change.finish(indexes)?;
-        drop(change);
-        let tree = |index: &Arc<Index>| Stored::index_tree(&uuid, index.number());
-        self.drop_named(begun.iter().map(tree));
+        self.end_without(change, &gone);
         Ok(())
+    }
+
+    /// End a change that has taken indexes out of the catalog: their trees are dropped.
+    pub(super) fn end_without(&self, change: Change<'_>, gone: &[Arc<Index>]) {
+        let uuid = change.stored.uuid.unwrap_or_default();
+        drop(change);
+        if !gone.is_empty() {
+            let tree = |index: &Arc<Index>| Stored::index_tree(&uuid, index.number());
+            self.drop_named(gone.iter().map(tree));
+        }
     }
 
     /// Begin anew the builds that a crash ended. An index that cannot be built is dropped.
@@ -161,23 +290,20 @@ impl Store {
             .filter_map(|(_, named)| named.collection().cloned())
             .collect();
         for collection in all {
-            let unready = |i: &&Arc<Index>| !i.is_ready();
-            let begun: Vec<Arc<Index>> = collection
-                .indexes()
-                .iter()
-                .filter(unready)
-                .cloned()
-                .collect();
-            if begun.is_empty() {
+            let unready = collection.indexes().iter().filter(|i| !i.is_ready());
+            let specs: Vec<IndexSpec> = unready.map(|i| i.spec().clone()).collect();
+            if specs.is_empty() {
                 continue;
             }
-            let specs: Vec<IndexSpec> = begun.iter().map(|i| i.spec().clone()).collect();
-            self.abort_builds(collection.ns(), &begun)?;
+            // The old ones are taken out of the catalog in the change that puts the new ones in.
             match self.build_indexes(&op, collection.ns(), &specs) {
-                Ok(()) => {}
+                Ok(_) => {}
                 // Documents that cannot be indexed: nobody waits for this build any more, and the
                 // index is not there, as if it had failed before the crash.
-                Err(e) if !crate::write::is_fatal(&e) => {}
+                Err(e) if !crate::write::is_fatal(&e) => {
+                    let of = (collection.ns(), collection.uuid());
+                    self.take_out(&op, of, &|index| index.is_left())?;
+                }
                 Err(e) => return Err(e),
             }
         }

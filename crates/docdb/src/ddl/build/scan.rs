@@ -7,9 +7,10 @@ use std::sync::Arc;
 
 use bson::RawDocument;
 use kv::{Direction, KeyRange};
-use query::{Namespace, Result};
+use query::Result;
 
 use super::sorter::{Sorted, Sorter};
+use super::{Begun, Point, reach};
 use crate::collection::Collection;
 use crate::error;
 use crate::index::{Index, KeySet};
@@ -17,7 +18,7 @@ use crate::op::Op;
 use crate::store::Store;
 
 /// Documents that are read in one snapshot: an engine keeps what is old for readers.
-const PORTION: usize = 1_024;
+const PORTION: usize = if cfg!(test) { 32 } else { 1_024 };
 
 /// What was found for an index.
 pub(super) struct Found {
@@ -44,13 +45,9 @@ impl Store {
     /// # Errors
     /// Documents that cannot be indexed; that the operation must end or the collection is gone; as
     /// the engine's.
-    pub(super) fn find_entries(
-        &self,
-        op: &Op<'_>,
-        ns: &Namespace,
-        indexes: &[Arc<Index>],
-    ) -> Result<Vec<Found>> {
-        let collection = self.building(ns, indexes)?;
+    pub(super) fn find_entries(&self, op: &Op<'_>, begun: &Begun) -> Result<Vec<Found>> {
+        let indexes = begun.indexes.as_slice();
+        let collection = self.building(begun)?;
         let memory = self.tuning().index_memory() / indexes.len().max(1);
         let sorter = |_: &Arc<Index>| Sorter::new(memory, self.options().temp_dir.clone());
         let mut scan = Scan {
@@ -70,9 +67,10 @@ impl Store {
         let mut after = None;
         loop {
             op.check()?;
-            self.building(ns, indexes)?;
+            self.building(begun)?;
             after = scan.portion(self, after)?;
             op.advance_stage(std::mem::take(&mut scan.taken));
+            reach(Point::Read);
             if after.is_none() {
                 return scan.finish();
             }
