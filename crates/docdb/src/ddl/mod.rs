@@ -23,8 +23,6 @@ mod transaction;
 mod unique;
 mod view;
 
-#[cfg(test)]
-pub(crate) use build::at_points;
 pub(crate) use build::{Point, reach};
 pub(crate) use create::check_not_views;
 pub use create::check_user_write;

@@ -41,7 +41,7 @@ use crate::op::Op;
 use crate::store::Store;
 
 #[cfg(test)]
-pub(crate) use stop::at_points;
+use stop::at_points;
 pub(crate) use stop::{Point, reach};
 
 /// A build under way, as its builder knows it.

@@ -1,94 +1,33 @@
 //! Builds, with writers between their steps.
 
-use bson::{Document, RawDocumentBuf, doc};
-use kv::{EngineOptions, Factory};
+use bson::doc;
 use stdx::Rng;
-use tempfile::TempDir;
 
-use super::*;
-use crate::collection::CollectionOptions;
+use super::super::*;
+use super::rig::{Site, on_each, open, raw};
 use crate::examined::Examined;
 use crate::op::{SessionId, SessionRef};
-use crate::store::Options;
 use crate::write::{DeleteStatement, InsertOptions, UpdateStatement};
 
-/// A store whose builds are done step by step.
-struct Site {
-    store: Arc<Store>,
-    ns: Namespace,
-    op: Op<'static>,
-    directory: TempDir,
-    factory: &'static dyn Factory,
-}
-
-fn raw(document: &Document) -> RawDocumentBuf {
-    RawDocumentBuf::try_from(document).unwrap()
-}
-
-fn open(factory: &dyn Factory, directory: &TempDir) -> Arc<Store> {
-    let path = directory.path().join("store");
-    let engine = factory.open(&path, &EngineOptions::default()).unwrap();
-    Store::open(Arc::from(engine), Options::default()).unwrap()
-}
-
 impl Site {
-    fn new(factory: &'static dyn Factory) -> Site {
-        let directory = tempfile::tempdir().unwrap();
-        Site {
-            store: open(factory, &directory),
-            ns: Namespace::new("d", "c").unwrap(),
-            op: Op::new(Durability::Group),
-            directory,
-            factory,
+    fn begin(&self, unique: bool) -> Begun {
+        let spec = IndexSpec::parse(&doc! { "key": { "a": 1 }, "unique": unique }).unwrap();
+        match self.store.begin_builds(&self.op, &self.ns, &[spec]) {
+            Ok(Beginning::Here(begun)) => begun,
+            Ok(_) => panic!("the index is there"),
+            Err(e) => panic!("{e}"),
         }
     }
 
-    fn clustered(self) -> Site {
-        let options = doc! { "clusteredIndex": { "key": { "_id": 1 }, "unique": true } };
-        let options = CollectionOptions::parse(&options).unwrap();
-        self.store.create(&self.op, &self.ns, options).unwrap();
-        self
-    }
-
-    fn insert(&self, id: i32, a: i32) {
-        let document = raw(&doc! { "_id": id, "a": a });
-        let options = InsertOptions::default();
-        let reply = self.store.insert(&self.op, &self.ns, &[&document], options);
-        assert_eq!(reply.unwrap().n, 1, "_id {id} is new");
-    }
-
-    fn set(&self, id: i32, a: i32) {
-        let change =
-            UpdateStatement::new(raw(&doc! { "_id": id }), raw(&doc! { "$set": { "a": a } }));
-        let store = &self.store;
-        store
-            .update(&self.op, &self.ns, &[change], true, false)
-            .unwrap();
-    }
-
-    fn remove(&self, id: i32) {
-        let gone = DeleteStatement::new(raw(&doc! { "_id": id }));
-        self.store
-            .delete(&self.op, &self.ns, &[gone], true)
-            .unwrap();
-    }
-
-    fn begin(&self, unique: bool) -> Vec<Arc<Index>> {
-        let spec = IndexSpec::parse(&doc! { "key": { "a": 1 }, "unique": unique }).unwrap();
-        self.store
-            .begin_builds(&self.op, &self.ns, &[spec])
-            .unwrap()
-    }
-
     /// Build an index; `meanwhile` is done between reading the documents and putting the entries.
-    fn build(&self, unique: bool, meanwhile: impl FnOnce(&Index)) -> Result<()> {
+    fn build(&self, unique: bool, meanwhile: impl FnOnce(&Build)) -> Result<()> {
         let begun = self.begin(unique);
-        let found = self.store.find_entries(&self.op, &self.ns, &begun).unwrap();
-        meanwhile(begun.first().unwrap());
-        let loaded = self.store.put_found(&self.op, &self.ns, &begun, found);
-        let done = loaded.and_then(|()| self.store.end_builds(&self.ns, &begun));
+        let found = self.store.find_entries(&self.op, &begun).unwrap();
+        meanwhile(&begun.build);
+        let loaded = self.store.put_found(&self.op, &begun, found);
+        let done = loaded.and_then(|()| self.store.end_builds(&begun));
         if done.is_err() {
-            self.store.abort_builds(&self.ns, &begun).unwrap();
+            self.store.abort_builds(&begun).unwrap();
         }
         done
     }
@@ -102,12 +41,6 @@ impl Site {
         let keys = report.get_document("keysPerIndex").unwrap();
         keys.get_i64("a_1").unwrap()
     }
-}
-
-fn on_each(body: impl Fn(Site)) {
-    body(Site::new(kv_betree::factory()));
-    body(Site::new(kv::memory::factory()));
-    body(Site::new(kv_betree::factory()).clustered());
 }
 
 #[test]
@@ -171,7 +104,7 @@ fn any_changes_are_found_from_runs_and_when_they_are_too_many_to_remember() {
             let mut number = |most: u64| i32::try_from(rng.below(most)).unwrap();
             site.store.tuning().set_index_memory(4_000);
             (0..500).for_each(|id| site.insert(id, id % 7));
-            let built = site.build(false, |index| {
+            let built = site.build(false, |build| {
                 for step in 0..300 {
                     match step % 3 {
                         0 => site.set(number(500), number(7)),
@@ -180,7 +113,7 @@ fn any_changes_are_found_from_runs_and_when_they_are_too_many_to_remember() {
                     }
                 }
                 if lose {
-                    index.lose_changes();
+                    build.lose_changes();
                 }
             });
             built.unwrap();
@@ -230,30 +163,13 @@ fn a_build_that_a_crash_ended_is_done_at_the_next_opening() {
     let site = Site::new(kv_betree::factory());
     (0..3_000).for_each(|id| site.insert(id, id));
     let begun = site.begin(true);
-    let found = site.store.find_entries(&site.op, &site.ns, &begun).unwrap();
-    site.store
-        .put_found(&site.op, &site.ns, &begun, found)
-        .unwrap();
+    let found = site.store.find_entries(&site.op, &begun).unwrap();
+    site.store.put_found(&site.op, &begun, found).unwrap();
     site.insert(3_000, 3_000);
     let unready = site.store.collection(&site.ns).unwrap();
     assert!(!unready.index("a_1").unwrap().usable());
     drop((unready, begun));
-    let Site {
-        store,
-        ns,
-        op,
-        directory,
-        factory,
-    } = site;
-    drop(store);
-    let store = open(factory, &directory);
-    let site = Site {
-        store,
-        ns,
-        op,
-        directory,
-        factory,
-    };
+    let site = site.reopen();
     assert_eq!(site.entries(), 3_001);
 }
 
@@ -264,7 +180,7 @@ fn a_transaction_conflicts_with_entries_that_came_since_it_began() {
         let site = Site::new(factory);
         (0..10).for_each(|id| site.insert(id, id));
         let begun = site.begin(true);
-        let found = site.store.find_entries(&site.op, &site.ns, &begun).unwrap();
+        let found = site.store.find_entries(&site.op, &begun).unwrap();
         let session = || Op {
             session: Some(SessionRef {
                 id: SessionId {
@@ -285,9 +201,7 @@ fn a_transaction_conflicts_with_entries_that_came_since_it_began() {
             store.insert(op, &other, &[&document], InsertOptions::default())
         });
         assert_eq!(before.unwrap().n, 1);
-        site.store
-            .put_found(&site.op, &site.ns, &begun, found)
-            .unwrap();
+        site.store.put_found(&site.op, &begun, found).unwrap();
         let (store, ns) = (Arc::clone(&site.store), site.ns.clone());
         let after = site.store.in_transaction(session(), false, move |op| {
             let gone = DeleteStatement::new(raw(&doc! { "_id": 3 }));
@@ -295,7 +209,7 @@ fn a_transaction_conflicts_with_entries_that_came_since_it_began() {
         });
         let ended = after.and_then(|_| site.store.commit_transaction(&session()));
         assert_eq!(ended.unwrap_err().code, Code::WRITE_CONFLICT);
-        site.store.end_builds(&site.ns, &begun).unwrap();
+        site.store.end_builds(&begun).unwrap();
         assert_eq!(site.entries(), 10);
     }
 }
@@ -332,13 +246,11 @@ fn a_build_tells_how_far_it_is() {
         (stage.done, stage.total)
     };
     let begun = site.begin(false);
-    let found = site.store.find_entries(&site.op, &site.ns, &begun).unwrap();
+    let found = site.store.find_entries(&site.op, &begun).unwrap();
     assert_eq!(stage("scanning"), (3_000, 3_000));
-    site.store
-        .put_found(&site.op, &site.ns, &begun, found)
-        .unwrap();
+    site.store.put_found(&site.op, &begun, found).unwrap();
     assert_eq!(stage("inserting"), (3_000, 3_000));
-    site.store.end_builds(&site.ns, &begun).unwrap();
+    site.store.end_builds(&begun).unwrap();
     let spec = IndexSpec::parse(&doc! { "key": { "b": 1 } }).unwrap();
     site.store
         .build_indexes(&site.op, &site.ns, &[spec])

@@ -1,0 +1,9 @@
+//! Tests of index builds.
+
+mod crash;
+mod model;
+mod moments;
+mod rig;
+mod scenes;
+mod shared;
+mod steps;
