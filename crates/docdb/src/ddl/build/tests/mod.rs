@@ -1,6 +1,7 @@
 //! Tests of index builds.
 
 mod crash;
+mod known;
 mod model;
 mod moments;
 mod rig;

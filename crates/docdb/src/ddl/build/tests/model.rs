@@ -17,7 +17,8 @@ use query::{Code, Result};
 use stdx::Rng;
 
 use super::super::Point::{Begun, Put, Read, Waits};
-use super::rig::{Actor, News, Site, code, counting, named, raw, spec};
+use super::known::{Coll, Doc, Idx, judge, pool};
+use super::rig::{Actor, News, Site, code, counting, named, raw};
 use crate::ddl::{CreateIndexesReply, IndexNames};
 use crate::op::{Op, SessionId, SessionRef};
 use crate::write::{DeleteStatement, UpdateStatement};
@@ -28,122 +29,6 @@ const STEPS: usize = 150;
 /// Operations at once.
 const ACTORS: usize = 4;
 const BUSY: Code = Code::BACKGROUND_OPERATION_IN_PROGRESS_FOR_NAMESPACE;
-
-#[derive(Clone, Debug)]
-struct Idx {
-    fields: &'static [&'static str],
-    unique: bool,
-    prepare: bool,
-    ttl: bool,
-    hidden: bool,
-    /// The actor that builds it.
-    build: Option<u64>,
-}
-
-/// What clients ask for.
-fn pool() -> Vec<Idx> {
-    let plain = |fields| Idx {
-        fields,
-        unique: false,
-        prepare: false,
-        ttl: false,
-        hidden: false,
-        build: None,
-    };
-    let unique = |fields| Idx {
-        unique: true,
-        ..plain(fields)
-    };
-    let prepare = |fields| Idx {
-        prepare: true,
-        ..plain(fields)
-    };
-    vec![
-        plain(&["a"]),
-        unique(&["a"]),
-        unique(&["u"]),
-        prepare(&["u"]),
-        plain(&["a", "u"]),
-        plain(&["u", "a"]),
-    ]
-}
-
-impl Idx {
-    fn name(&self) -> String {
-        let parts: Vec<String> = self.fields.iter().map(|f| format!("{f}_1")).collect();
-        parts.join("_")
-    }
-
-    fn spec(&self) -> Document {
-        let key: Document = self.fields.iter().map(|f| ((*f).to_owned(), 1)).fold(
-            Document::new(),
-            |mut key, (field, kind)| {
-                key.insert(field, kind);
-                key
-            },
-        );
-        let mut more = Document::new();
-        if self.unique {
-            more.insert("unique", true);
-        }
-        if self.prepare {
-            more.insert("prepareUnique", true);
-        }
-        spec(&key, more)
-    }
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Doc {
-    a: i32,
-    u: i32,
-}
-
-impl Doc {
-    fn key(self, idx: &Idx) -> Vec<i32> {
-        let value = |field: &&str| if *field == "a" { self.a } else { self.u };
-        idx.fields.iter().map(value).collect()
-    }
-}
-
-#[derive(Clone, Debug, Default)]
-struct Coll {
-    /// Changes with every change of the catalog that concerns it, and is never used again.
-    state: u64,
-    docs: BTreeMap<i32, Doc>,
-    indexes: Vec<Idx>,
-}
-
-impl Coll {
-    /// Whether two documents have one key.
-    fn has_twins(&self, idx: &Idx) -> bool {
-        let keys: BTreeSet<Vec<i32>> = self.docs.values().map(|doc| doc.key(idx)).collect();
-        keys.len() < self.docs.len()
-    }
-
-    fn is_built(&self) -> bool {
-        self.indexes.iter().any(|idx| idx.build.is_some())
-    }
-
-    fn sevens(&self) -> u64 {
-        self.docs.values().filter(|doc| doc.a == 7).count() as u64
-    }
-
-    /// Whether a document could, and whether it must be refused by a unique index.
-    fn refuses(&self, id: i32, old: Option<Doc>, new: Doc) -> (bool, bool) {
-        let (mut may, mut must) = (false, false);
-        for idx in self.indexes.iter().filter(|idx| idx.unique || idx.prepare) {
-            let key = new.key(idx);
-            let kept = old.is_some_and(|old| old.key(idx) == key);
-            let others = self.docs.iter().filter(|(other, _)| **other != id);
-            if !kept && others.into_iter().any(|(_, doc)| doc.key(idx) == key) {
-                may = true;
-                must |= idx.build.is_none();
-            }
-        }
-        (may, must)
-    }
-}
 
 /// A `createIndexes` under way.
 struct Flight {
@@ -870,20 +755,5 @@ impl World {
                 .extend(built.into_iter().map(|idx| Idx { build: None, ..idx }));
         }
         self.happens("restart");
-    }
-}
-
-/// Whether a write was done, which could and must be refused as the pair says.
-fn judge((may, must): (bool, bool), done: Result<()>) -> bool {
-    match done {
-        Ok(()) => {
-            assert!(!must, "another document has the key");
-            true
-        }
-        Err(error) => {
-            assert_eq!(error.code, Code::DUPLICATE_KEY, "{error}");
-            assert!(may, "no other document has the key: {error}");
-            false
-        }
     }
 }
