@@ -41,6 +41,18 @@ struct Context {
     source: Option<io::Error>,
 }
 
+/// Why the data file refuses to be changed; inside of an [`io::Error`].
+#[derive(Debug)]
+pub(crate) struct StoreClosed;
+
+impl fmt::Display for StoreClosed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the store is closed; open it again")
+    }
+}
+
+impl error::Error for StoreClosed {}
+
 /// An error: its kind, a sentence, and what it concerns, as far as known.
 #[derive(Debug)]
 pub struct Error {
@@ -72,10 +84,15 @@ impl Error {
         Error::new(ErrorKind::Invalid, message)
     }
 
-    /// An error of the operating system at `path` (`Full` when the disk is).
+    /// An error of the operating system at `path` (`Full` when the disk is, `Closed` when the store
+    /// is).
     #[must_use]
     pub(crate) fn io(operation: &'static str, path: &Path, source: io::Error) -> Error {
+        let closed = source
+            .get_ref()
+            .is_some_and(|inner| inner.is::<StoreClosed>());
         let kind = match source.kind() {
+            _ if closed => ErrorKind::Closed,
             io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => ErrorKind::Full,
             _ => ErrorKind::Io,
         };

@@ -77,6 +77,8 @@ pub(crate) enum Plant {
     FreeTwice,
     /// An empty bucket is absorbed by a neighbour whose shared runs hold old versions of its keys.
     AbsorbIgnoresSharedRuns,
+    /// Close neither waits for those who write the data file nor refuses those who come later.
+    CloseForgetsWriters,
 }
 
 /// Whether `plant` is switched on.
@@ -100,7 +102,7 @@ mod switch {
     /// The name of a plant, as `BETREE_PLANT` takes it.
     pub type Planted = &'static str;
 
-    const ALL: [(Plant, Planted); 33] = [
+    const ALL: [(Plant, Planted); 34] = [
         (Plant::SkipDirectorySync, "skip-directory-sync"),
         (Plant::AcknowledgeBeforeSync, "acknowledge-before-sync"),
         (Plant::SuperblockAtOnce, "superblock-at-once"),
@@ -134,6 +136,7 @@ mod switch {
         (Plant::ScanSkipsFirst, "scan-skips-first"),
         (Plant::FreeTwice, "free-twice"),
         (Plant::AbsorbIgnoresSharedRuns, "absorb-ignores-shared-runs"),
+        (Plant::CloseForgetsWriters, "close-forgets-writers"),
     ];
 
     /// The names of all plants.

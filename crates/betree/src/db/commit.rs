@@ -211,8 +211,8 @@ impl Core {
         }
     }
 
-    /// Close. What was committed is durable when this returns, and nothing is written any more:
-    /// transactions that are under way got in before, or are refused.
+    /// Close. What was committed is durable when this returns, and no file of the store is written
+    /// any more: transactions that are under way got in before, or are refused.
     ///
     /// # Errors
     /// As syncing the log; the store is closed all the same.
@@ -242,6 +242,8 @@ impl Core {
         if let Some(log) = &self.log {
             log.close();
         }
+        // Transactions may be spilling.
+        self.gate.close();
         synced
     }
 

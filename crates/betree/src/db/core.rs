@@ -15,6 +15,7 @@ use vfs::{File, Vfs};
 
 use super::catalog::Catalog;
 use super::counters::Counters;
+use super::gate::Gate;
 use super::health::Health;
 use super::memory::Memory;
 use super::recent::Recent;
@@ -45,7 +46,9 @@ pub(crate) struct Core {
     pub(crate) options: Options,
     pub(crate) vfs: Arc<dyn Vfs>,
     pub(crate) directory: PathBuf,
+    /// The data file, behind `gate`.
     pub(crate) file: Arc<dyn File>,
+    pub(crate) gate: Arc<Gate>,
     pub(crate) space: Arc<Space>,
     pub(crate) runs: Arc<RunStore>,
     /// `None` when the store keeps no log.
@@ -77,7 +80,8 @@ pub(crate) struct Parts {
     pub(crate) options: Options,
     pub(crate) vfs: Arc<dyn Vfs>,
     pub(crate) directory: PathBuf,
-    pub(crate) file: Arc<dyn File>,
+    /// The data file.
+    pub(crate) gate: Arc<Gate>,
     pub(crate) space: Arc<Space>,
     pub(crate) runs: Arc<RunStore>,
     pub(crate) log: Option<Log>,
@@ -116,7 +120,8 @@ impl Core {
             tuning,
             vfs: parts.vfs,
             directory: parts.directory,
-            file: parts.file,
+            file: Arc::<Gate>::clone(&parts.gate),
+            gate: parts.gate,
             space: parts.space,
             runs: parts.runs,
             log: parts.log,

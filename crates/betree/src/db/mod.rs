@@ -9,6 +9,7 @@ mod core;
 mod counters;
 mod ddl;
 mod expand;
+mod gate;
 mod handle;
 mod health;
 mod memory;

@@ -15,6 +15,7 @@ use vfs::{Held, Open, Site, Vfs};
 
 use super::catalog::Catalog;
 use super::core::{Core, DATA_FILE, Parts};
+use super::gate::Gate;
 use super::replay::Replay;
 use crate::cache::Cache;
 use crate::checkpoint::{self, BucketImage, Image, Superblock, TreeImage};
@@ -93,14 +94,15 @@ fn recover(vfs: &Arc<dyn Vfs>, directory: &Path, options: &Options) -> Result<Co
         direct: options.direct_io(),
     };
     let io = |e| Error::io("open the data file", &path, e);
-    let file: Arc<dyn vfs::File> = Arc::from(vfs.open(Site("data.open"), &path, how).map_err(io)?);
+    let gate = Gate::new(vfs.open(Site("data.open"), &path, how).map_err(io)?);
+    let file: Arc<dyn vfs::File> = Arc::<Gate>::clone(&gate);
     let (superblock, image) = checkpoint::read(&*file, &path)?;
     let length = file.len().map_err(io)?;
     let space = checkpoint::rebuild_space(length, &superblock, image.as_ref())
         .map_err(|e| e.with_path(&path))?;
     let space = Arc::new(space);
     let cache = Arc::new(Cache::new(options.shares().cache));
-    let runs = RunStore::new(Arc::clone(&file), &path, Arc::clone(&space), cache);
+    let runs = RunStore::new(file, &path, Arc::clone(&space), cache);
     let sharing = Sharing::default();
     let trees = image
         .as_ref()
@@ -111,7 +113,7 @@ fn recover(vfs: &Arc<dyn Vfs>, directory: &Path, options: &Options) -> Result<Co
         options: options.clone(),
         vfs: Arc::clone(vfs),
         directory: directory.to_owned(),
-        file,
+        gate,
         space,
         runs,
         log: None,

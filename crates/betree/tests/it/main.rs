@@ -8,6 +8,7 @@
 mod backup;
 mod bounds;
 mod bulk;
+mod close;
 mod compact;
 mod histories;
 mod idle_cursors;
@@ -17,4 +18,5 @@ mod many_trees;
 mod model;
 mod queue;
 mod refused;
+mod slow;
 mod snapshot_age;

@@ -107,6 +107,10 @@ pub(super) const TABLE: &[(&str, Lane)] = &[
         crash("damage::damage_by_exchanged_pages_is_found", &[]),
     ),
     (
+        "close-forgets-writers",
+        shuttle("close::a_spill_beside_close_writes_nothing_into_the_next_store"),
+    ),
+    (
         "epoch-after-capture",
         shuttle("checkpoints::what_an_image_names_is_not_given_out"),
     ),

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use betree::{Db, Durability, ErrorKind, TreeOptions};
+use betree::{Batch, Db, Durability, ErrorKind, TreeOptions};
 
 use stdx::sync::Mutex;
 
@@ -47,5 +47,35 @@ fn a_commit_beside_close_is_durable_or_refused() {
             drop(next);
             next = open(&disk, &tiny());
         }
+    });
+}
+
+/// A transaction that outlives its store's handle writes nothing any more once close has returned:
+/// the next store may have given out the same bytes of the file by then.
+#[test]
+fn a_spill_beside_close_writes_nothing_into_the_next_store() {
+    explore(150, || {
+        let disk = disk();
+        let db = open(&disk, &tiny());
+        let tree = db.create_tree("rows", TreeOptions::default()).unwrap();
+        let mut transaction = db.begin().unwrap();
+        let spiller = thread(move || {
+            // The second write finds the first too large for memory.
+            for key in 0..4 {
+                if let Err(error) = transaction.put_blind(tree, &[key], &[key; 70_000]) {
+                    assert_eq!(error.kind(), ErrorKind::Closed, "{error}");
+                    return;
+                }
+            }
+        });
+        db.close().unwrap();
+        let next = open(&disk, &tiny());
+        let mut batch = Batch::new();
+        (0..100).for_each(|key| batch.put(tree, &[key], &[key; 2_000]));
+        next.write(&batch, Durability::None).unwrap();
+        next.flush().unwrap();
+        next.checkpoint().unwrap();
+        join([spiller]);
+        next.verify().unwrap();
     });
 }

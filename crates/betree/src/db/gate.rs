@@ -1,0 +1,128 @@
+//! The data file for as long as its store is open.
+//!
+//! A transaction may outlive the handle of its store, and close may come while it writes. Once
+//! close has returned, the directory is free for the next handle, or another process, whose
+//! allocator knows nothing of this one and gives out the same bytes. So every call that changes the
+//! file passes this gate. [`Gate::close`] shuts it for good and waits for the calls that are inside.
+//!
+//! - I1: no call that changes the file begins once `close` was called, and none is under way when
+//!   it has returned.
+//!
+//! Whoever is refused gets `Closed`. Reads pass: snapshots that are still there change nothing.
+//! The mutex is a leaf, and is not held across the call that it lets in.
+
+use std::io;
+use std::sync::Arc;
+
+use stdx::sync::{Condvar, Mutex};
+use vfs::{File, Site};
+
+use crate::error::StoreClosed;
+use crate::plant::{Plant, planted};
+
+/// A file, and whether it may be changed.
+pub(crate) struct Gate {
+    file: Box<dyn File>,
+    state: Mutex<State>,
+    /// Notified when the last call leaves.
+    left: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    closed: bool,
+    /// Calls under way.
+    inside: usize,
+}
+
+/// A call that was let in; it leaves when this is dropped.
+struct Inside<'a>(&'a Gate);
+
+impl Gate {
+    /// An open gate before `file`.
+    pub(crate) fn new(file: Box<dyn File>) -> Arc<Gate> {
+        Arc::new(Gate {
+            file,
+            state: Mutex::default(),
+            left: Condvar::new(),
+        })
+    }
+
+    /// Let nobody in any more, and wait until everybody has left (I1).
+    pub(crate) fn close(&self) {
+        if planted(Plant::CloseForgetsWriters) {
+            return;
+        }
+        let mut state = self.state.lock();
+        state.closed = true;
+        while 0 < state.inside {
+            self.left.wait(&mut state);
+        }
+    }
+
+    fn enter(&self) -> io::Result<Inside<'_>> {
+        let mut state = self.state.lock();
+        if state.closed {
+            return Err(io::Error::other(StoreClosed));
+        }
+        state.inside += 1;
+        Ok(Inside(self))
+    }
+}
+
+impl Drop for Inside<'_> {
+    fn drop(&mut self) {
+        let mut state = self.0.state.lock();
+        assert!(0 < state.inside, "who leaves came in");
+        state.inside -= 1;
+        if state.inside == 0 {
+            self.0.left.notify_all();
+        }
+    }
+}
+
+impl File for Gate {
+    fn read_at(&self, site: Site, buffer: &mut [u8], offset: u64) -> io::Result<()> {
+        self.file.read_at(site, buffer, offset)
+    }
+
+    fn read_scattered_at(&self, site: Site, buffer: &mut [u8], offset: u64) -> io::Result<()> {
+        self.file.read_scattered_at(site, buffer, offset)
+    }
+
+    fn write_at(&self, site: Site, bytes: &[u8], offset: u64) -> io::Result<()> {
+        let _inside = self.enter()?;
+        self.file.write_at(site, bytes, offset)
+    }
+
+    fn sync(&self, site: Site) -> io::Result<()> {
+        let _inside = self.enter()?;
+        self.file.sync(site)
+    }
+
+    fn set_len(&self, site: Site, length: u64) -> io::Result<()> {
+        let _inside = self.enter()?;
+        self.file.set_len(site, length)
+    }
+
+    fn allocate(&self, site: Site, offset: u64, length: u64) -> io::Result<()> {
+        let _inside = self.enter()?;
+        self.file.allocate(site, offset, length)
+    }
+
+    fn len(&self) -> io::Result<u64> {
+        self.file.len()
+    }
+
+    fn is_empty(&self) -> io::Result<bool> {
+        self.file.is_empty()
+    }
+
+    fn start_writeback(&self, offset: u64, length: u64) {
+        self.file.start_writeback(offset, length);
+    }
+
+    fn forget(&self, offset: u64, length: u64) {
+        self.file.forget(offset, length);
+    }
+}

@@ -1,0 +1,147 @@
+//! Nothing writes a file of the store once close has returned, whatever is held up in the file
+//! system meanwhile.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::mpsc;
+use std::thread;
+use std::time::Duration;
+
+use betree::{Batch, Db, Durability, ErrorKind, Options, Transaction, TreeId, TreeOptions};
+use sim::{SimOptions, SimVfs};
+
+use crate::slow::{Slow, Watch};
+
+/// For how long a close that must wait is watched. One that does not wait is done in less.
+const WATCHED: Duration = Duration::from_millis(300);
+
+fn options(threads: u32) -> Options {
+    Options::default()
+        .with_memory(1 << 20)
+        .with_bucket(64 << 10)
+        .with_page(1 << 10)
+        .with_log_segment(64 << 10)
+        .with_log_max(256 << 10)
+        .with_checkpoint_interval(Duration::from_millis(20))
+        .with_threads(threads)
+}
+
+fn directory() -> PathBuf {
+    PathBuf::from("/store")
+}
+
+fn open(disk: &SimVfs, watch: &Arc<Watch>, threads: u32) -> Db {
+    let slow = Slow::new(disk, watch);
+    Db::open_with(Arc::new(slow), &directory(), options(threads)).unwrap()
+}
+
+fn fill(db: &Db, tree: TreeId, keys: std::ops::Range<u32>) {
+    for key in keys {
+        let mut batch = Batch::new();
+        let key = key.wrapping_mul(0x9E37_79B1).to_be_bytes();
+        batch.put(tree, &key, &[key[3]; 200]);
+        db.write(&batch, Durability::None).unwrap();
+    }
+}
+
+/// Close `db` while a call at `site` is held, which is let go when close has returned, or after a
+/// while; then open again, write, and let `work` end. The store is whole.
+fn close_while_held(
+    disk: &SimVfs,
+    watch: &Arc<Watch>,
+    db: Db,
+    work: thread::JoinHandle<()>,
+) -> Vec<&'static str> {
+    watch.wait_until_held();
+    let (closed, wait) = mpsc::channel();
+    let its_watch = Arc::clone(watch);
+    let closer = thread::spawn(move || {
+        db.close().unwrap();
+        its_watch.seal();
+        closed.send(()).unwrap();
+    });
+    let early = wait.recv_timeout(WATCHED).is_ok();
+    if !early {
+        watch.let_go();
+        wait.recv_timeout(Duration::from_secs(60))
+            .expect("close ends when nothing is held");
+    }
+    closer.join().unwrap();
+    let fresh = Arc::new(Watch::default());
+    let next = open(disk, &fresh, 0);
+    let tree = next.open_tree("rows").unwrap();
+    fill(&next, tree, 50_000..52_000);
+    next.flush().unwrap();
+    next.checkpoint().unwrap();
+    next.verify().unwrap();
+    watch.let_go();
+    work.join().unwrap();
+    next.verify().unwrap();
+    next.close().unwrap();
+    open(disk, &fresh, 0).verify().unwrap();
+    watch.wrong()
+}
+
+fn rig() -> (SimVfs, Arc<Watch>) {
+    let disk = SimVfs::new(SimOptions::default());
+    (disk, Arc::new(Watch::default()))
+}
+
+/// Puts until the store is closed.
+fn put_on(transaction: &mut Transaction, tree: TreeId) {
+    for key in 0..20_000_u32 {
+        let put = transaction.put_blind(tree, &key.to_be_bytes(), &[3; 500]);
+        if let Err(error) = put {
+            assert_eq!(error.kind(), ErrorKind::Closed, "{error}");
+            return;
+        }
+    }
+    panic!("a transaction of 10 MB did not notice that the store is closed");
+}
+
+#[test]
+fn a_spill_that_is_under_way_at_close_does_not_hurt_the_next_store() {
+    for threads in [0, 1] {
+        let (disk, watch) = rig();
+        let db = open(&disk, &watch, threads);
+        let tree = db.create_tree("rows", TreeOptions::default()).unwrap();
+        watch.hold("spill.write", 0);
+        let mut transaction = db.begin().unwrap();
+        let work = thread::spawn(move || put_on(&mut transaction, tree));
+        let wrong = close_while_held(&disk, &watch, db, work);
+        assert_eq!(wrong, <[&str; 0]>::default(), "{threads} threads");
+    }
+}
+
+/// Eight spills of one size are merged into one, which is the ninth write.
+#[test]
+fn a_merge_of_spills_that_is_under_way_at_close_does_not_hurt_the_next_store() {
+    let (disk, watch) = rig();
+    let db = open(&disk, &watch, 0);
+    let tree = db.create_tree("rows", TreeOptions::default()).unwrap();
+    watch.hold("spill.write", 8);
+    let mut transaction = db.begin().unwrap();
+    let work = thread::spawn(move || put_on(&mut transaction, tree));
+    let wrong = close_while_held(&disk, &watch, db, work);
+    assert_eq!(wrong, <[&str; 0]>::default());
+}
+
+/// The work of the store's own threads, each kind held once.
+#[test]
+fn no_background_work_goes_on_after_close() {
+    for site in ["flush.write", "merge.write", "image.write", "log.write"] {
+        let (disk, watch) = rig();
+        let db = open(&disk, &watch, 2);
+        let tree = db.create_tree("rows", TreeOptions::default()).unwrap();
+        watch.hold(site, 0);
+        // Less than what would make a commit wait for memory or for the log.
+        for round in 0..10 {
+            if !watch.holds() {
+                fill(&db, tree, round * 100..(round + 1) * 100);
+            }
+        }
+        let nothing = thread::spawn(|| {});
+        let wrong = close_while_held(&disk, &watch, db, nothing);
+        assert_eq!(wrong, <[&str; 0]>::default(), "{site}");
+    }
+}
