@@ -70,6 +70,7 @@
 mod append;
 mod chain;
 mod commit;
+mod fold;
 pub(crate) mod format;
 pub(crate) mod fuzz;
 mod group;

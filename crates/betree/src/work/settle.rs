@@ -28,10 +28,11 @@ impl Core {
         let in_time = || self.vfs.now().saturating_sub(start) < limit;
         self.freeze_older_than(crate::types::Seq::MAX);
         while in_time() {
-            if self.flush_one()? {
+            if self.flush_or_free()? {
                 continue;
             }
-            if self.merge_slice(|| self.pick_merge(Zeal::Settle))? {
+            let merged = self.merge_slice(|| self.pick_merge(Zeal::Settle));
+            if self.or_free(merged)? {
                 continue;
             }
             if !self.queue.is_idle() || 0 < self.merges.open() {
