@@ -125,7 +125,7 @@ fn counts_and_values_say_what_they_have_read() {
         let values = distinct("b", ("DISTINCT_SCAN { b: -1, a: 1 }", 100, 0));
         assert_eq!(values.documents(), 0);
         distinct("c", ("COLLSCAN", 0, 100));
-        // A key that is too long is cut: the scan gives up there.
+        // An index with a key that was cut does not say its values.
         lab.index("c", doc! { "key": { "t": -1 }, "name": "t" });
         let long = "x".repeat(9_000);
         lab.insert(
@@ -135,7 +135,7 @@ fn counts_and_values_say_what_they_have_read() {
                 doc! { "_id": 101, "t": long },
             ],
         );
-        distinct("t", ("DISTINCT_SCAN { t: -1 }, COLLSCAN", 2, 102));
+        distinct("t", ("COLLSCAN", 0, 102));
     });
 }
 
