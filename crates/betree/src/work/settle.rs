@@ -153,7 +153,7 @@ fn within(tree: &Tree, start: Bound<&[u8]>, end: Bound<&[u8]>) -> Vec<Arc<Bucket
 /// The runs of a bucket, deltas and base.
 fn runs(bucket: &Bucket) -> Vec<RunId> {
     let state = bucket.state();
-    let runs = state.deltas.iter().chain(&state.base);
+    let runs = state.deltas.iter().chain(state.base.iter());
     runs.map(|run| run.meta().id).collect()
 }
 
