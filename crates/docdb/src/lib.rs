@@ -21,6 +21,7 @@ pub mod limits;
 mod map;
 mod op;
 mod patience;
+mod pause;
 mod plan;
 mod progress;
 mod record;
@@ -52,6 +53,7 @@ pub use record::RecordId;
 pub use session::{Held, Names};
 pub use stats::{missing_coll_stats, scale_sizes};
 pub use store::{ContentVersion, Options, Store, Tuning, WorkFigures};
+pub use ttl::{ExpiryFailure, OnExpiryFailure};
 pub use work::Work;
 pub use write::{
     Applied, AppliedEntry, AppliedUpdate, DeleteReply, DeleteStatement, FindAndModify,

@@ -26,6 +26,7 @@ use crate::error;
 use crate::op::{Ends, Op};
 use crate::patience::LOOK;
 use crate::session::{Intents, Moments, Sessions};
+use crate::ttl::Listener;
 use crate::turn::{Turn, Turns};
 use stdx::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
@@ -85,6 +86,7 @@ pub struct Store {
     /// What runs beside operations stands still.
     paused: AtomicBool,
     figures: WorkFigures,
+    expiry: Listener,
     cursors: Cursors,
 }
 
@@ -97,6 +99,8 @@ pub struct WorkFigures {
     pub ttl_passes: AtomicU64,
     /// Documents that expired.
     pub ttl_deleted: AtomicU64,
+    /// Deletes of documents that expired which failed, for one index in one pass.
+    pub ttl_failed: AtomicU64,
     /// Multi-document transactions begun.
     pub transactions_started: AtomicU64,
     /// Those committed; those neither committed nor open were aborted.
@@ -201,6 +205,11 @@ impl Store {
         &self.figures
     }
 
+    /// Who is called with failures to expire documents.
+    pub(crate) fn expiry(&self) -> &Listener {
+        &self.expiry
+    }
+
     /// Whether it is closed: what runs beside operations ends.
     pub(crate) fn is_closed(&self) -> bool {
         self.closed.load(Ordering::Acquire)
@@ -230,15 +239,13 @@ impl Store {
         &self.reading
     }
 
-    /// Documents of collections were committed; where there is one writer, before it gives the turn
-    /// back.
+    /// Documents of collections were committed, or a commit of them has failed: what an engine has
+    /// done then is not known. Where there is one writer, before it gives the turn back.
     pub(crate) fn committed<'c>(&self, written: impl Iterator<Item = &'c Core>) {
-        if !self.turns.are_one() {
-            return;
-        }
         let number = self.commits.fetch_add(1, Ordering::AcqRel) + 1;
         for core in written {
-            core.written.store(number, Ordering::Release);
+            // Where writers commit side by side a later one may have been here first.
+            core.written.fetch_max(number, Ordering::AcqRel);
         }
     }
 

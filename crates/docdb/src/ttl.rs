@@ -3,15 +3,20 @@
 //! A pass looks at every TTL index and deletes, through the ordinary path, the documents whose date
 //! is older than the index allows: in batches, so that ingest goes on between them. Documents that
 //! an open transaction has written are left to the next pass.
+//!
+//! - T1. What fails for one index is reported and counted, and the pass continues with the next one.
+//! - T2. A TTL index expires documents once it is built, also while another index of its collection
+//!   is being built.
 
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
 use bson::{DateTime, Document, RawDocumentBuf, doc};
 use kv::Durability;
-use query::{Namespace, Result};
+use query::{Code, Error, Namespace, Result};
 use stdx::sync::atomic::Ordering;
 
+use crate::collection::Collection;
 use crate::index::IndexSpec;
 use crate::op::Op;
 use crate::store::Store;
@@ -19,42 +24,95 @@ use crate::store::Store;
 /// How long the thread sleeps at a time, so that closing does not wait for it.
 const STEP: Duration = Duration::from_millis(100);
 
+/// Why documents that have expired could not be deleted. The next pass tries again.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct ExpiryFailure<'f> {
+    /// The collection.
+    pub ns: &'f Namespace,
+    /// The name of the TTL index; `None` for the expiry of a clustered collection.
+    pub index: Option<&'f str>,
+    /// The error of the delete.
+    pub error: &'f Error,
+}
+
+/// Called with each failure, on the thread that expires documents.
+pub type OnExpiryFailure = Box<dyn Fn(&ExpiryFailure<'_>) + Send + Sync>;
+
+/// Who is called with each failure.
+#[derive(Default)]
+pub(crate) struct Listener(OnceLock<OnExpiryFailure>);
+
+/// Documents of a collection that have expired.
+struct Expired {
+    collection: Arc<Collection>,
+    index: Option<String>,
+    filter: Document,
+}
+
 impl Store {
-    /// Delete what has expired by `op.now`; gives the number of documents.
+    /// Call `listener` with each failure to delete what has expired. The first call counts.
+    pub fn on_expiry_failure(&self, listener: OnExpiryFailure) {
+        // The listener of the first call stays.
+        drop(self.expiry().0.set(listener));
+    }
+
+    /// Delete what has expired by `op.now`; gives the number of documents. What fails for one
+    /// index is reported (T1).
     ///
     /// # Errors
-    /// As deletes.
+    /// That the operation must end.
     pub fn expire(&self, op: &Op<'_>) -> Result<i64> {
         let mut deleted = 0;
         let figures = self.figures();
         figures.ttl_passes.fetch_add(1, Ordering::Relaxed);
-        for (ns, filter) in self.expired(op.now) {
-            op.check()?;
-            let n = self.delete_expired(op, &ns, RawDocumentBuf::try_from(&filter)?)?;
-            deleted += n;
-            let n = u64::try_from(n).unwrap_or(0);
-            figures.ttl_deleted.fetch_add(n, Ordering::Relaxed);
+        for expired in self.expired(op.now) {
+            self.check_open(op)?;
+            let filter = RawDocumentBuf::try_from(&expired.filter)?;
+            match self.delete_expired(op, &expired.collection, filter) {
+                Ok(n) => {
+                    deleted += n;
+                    let n = u64::try_from(n).unwrap_or(0);
+                    figures.ttl_deleted.fetch_add(n, Ordering::Relaxed);
+                }
+                // The collection or the index was dropped: nothing of it is left to expire.
+                Err(error) if error.code == Code::QUERY_PLAN_KILLED => {}
+                Err(error) => {
+                    self.check_open(op)?;
+                    self.failed(&expired, &error);
+                }
+            }
         }
         Ok(deleted)
     }
 
-    /// What has expired: collections and filters.
-    fn expired(&self, now: DateTime) -> Vec<(Namespace, Document)> {
+    fn failed(&self, expired: &Expired, error: &Error) {
+        let figures = self.figures();
+        figures.ttl_failed.fetch_add(1, Ordering::Relaxed);
+        if let Some(listener) = self.expiry().0.get() {
+            listener(&ExpiryFailure {
+                ns: expired.collection.ns(),
+                index: expired.index.as_deref(),
+                error,
+            });
+        }
+    }
+
+    /// What has expired.
+    fn expired(&self, now: DateTime) -> Vec<Expired> {
         let mut out = Vec::new();
-        for (ns, named) in self.catalog().iter() {
+        for (_, named) in self.catalog().iter() {
             let Some(collection) = named.collection().filter(|c| !c.is_capped()) else {
                 continue;
             };
-            // While an index is built the collection has work enough.
-            if collection.indexes().iter().any(|i| !i.is_ready()) {
-                continue;
-            }
-            let specs = collection.indexes().iter().map(|i| i.spec());
-            out.extend(
-                specs
-                    .filter_map(|s| filter(s, now))
-                    .map(|f| (ns.clone(), f)),
-            );
+            let ready = collection.indexes().iter().filter(|i| i.is_ready());
+            out.extend(ready.filter_map(|index| {
+                Some(Expired {
+                    collection: Arc::clone(collection),
+                    index: Some(index.name().to_owned()),
+                    filter: filter(index.spec(), now)?,
+                })
+            }));
             let clustered = collection.options().expire_after.as_ref();
             let seconds = clustered
                 .and_then(crate::index::number)
@@ -62,10 +120,11 @@ impl Store {
             if let Some(seconds) = seconds.filter(|_| collection.is_clustered()) {
                 #[expect(clippy::cast_possible_truncation, reason = "it saturates, as meant")]
                 let limit = before(now, seconds as i64);
-                out.push((
-                    ns.clone(),
-                    doc! { "_id": { "$lte": limit, "$gte": DateTime::MIN } },
-                ));
+                out.push(Expired {
+                    collection: Arc::clone(collection),
+                    index: None,
+                    filter: doc! { "_id": { "$lte": limit, "$gte": DateTime::MIN } },
+                });
             }
         }
         out
@@ -114,11 +173,14 @@ fn run(store: &Weak<Store>) {
             continue;
         }
         slept = Duration::ZERO;
-        // What fails now is done in the next pass.
         if store.tuning().ttl_on() {
+            // It ends early only when the store is closed; failures are reported.
             drop(store.expire(&Op::new(Durability::Interval)));
         }
         drop(store.expire_sessions());
         store.drop_left_trees();
     }
 }
+
+#[cfg(test)]
+mod tests;

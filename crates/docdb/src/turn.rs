@@ -11,7 +11,12 @@
 //! - U3. Who is to have the turn next wishes for it, also while it waits for a latch that comes
 //!   before: a multi-document transaction that is forgotten between two statements gives way to
 //!   wishes after a while, and to nothing else.
+//! - U4. Waiters get the turn in the order in which they came: a newcomer takes a free turn only if
+//!   nobody waits. A waiter that gives up leaves the queue, and those behind it move up. Otherwise
+//!   clients that take the turn often, one after another, could keep an index build waiting for
+//!   ever.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -38,7 +43,6 @@ pub(crate) struct Turns(Option<Arc<One>>);
 #[derive(Default)]
 struct One {
     state: Mutex<State>,
-    free: Condvar,
     /// How many wish for it.
     wishes: AtomicUsize,
 }
@@ -48,6 +52,38 @@ struct State {
     taken: bool,
     /// How often it was taken.
     count: u64,
+    /// Who waits, the first in front (U4).
+    queue: VecDeque<Arc<Waiter>>,
+}
+
+/// One that waits. It is notified when it is the first and the turn is free.
+#[derive(Default)]
+struct Waiter(Condvar);
+
+impl State {
+    /// The first that waits may have the turn, if that is free.
+    fn call(&self) {
+        if !self.taken
+            && let Some(first) = self.queue.front()
+        {
+            first.0.notify_one();
+        }
+    }
+
+    fn is_first(&self, waiter: &Arc<Waiter>) -> bool {
+        let mut queue = self.queue.iter();
+        queue.next().is_some_and(|first| Arc::ptr_eq(first, waiter))
+    }
+
+    fn leave(&mut self, waiter: &Arc<Waiter>) {
+        self.queue.retain(|other| !Arc::ptr_eq(other, waiter));
+    }
+
+    fn take(&mut self) {
+        assert!(!self.taken, "U1: one has the turn at a time");
+        self.taken = true;
+        self.count += 1;
+    }
 }
 
 /// The turn, until dropped.
@@ -91,7 +127,8 @@ impl Turns {
         one.is_some_and(|one| 0 < one.wishes.load(Ordering::Relaxed))
     }
 
-    /// Wait for the turn. `None` when one has it for longer than `limit`.
+    /// Wait for the turn behind those that wait already (U4). `None` when one has it for longer
+    /// than `limit`.
     ///
     /// # Errors
     /// What `check` says while others have it.
@@ -116,33 +153,42 @@ impl Turns {
         let Some(one) = &self.0 else {
             return Ok(Some(Turn(None)));
         };
+        let turn = || Ok(Some(Turn(Some(Arc::clone(one)))));
         let mut state = one.state.lock();
-        let _wish = (wishes && state.taken).then(|| self.wish());
+        if !state.taken && state.queue.is_empty() {
+            state.take();
+            return turn();
+        }
+        let _wish = wishes.then(|| self.wish());
+        let waiter = Arc::new(Waiter::default());
+        state.queue.push_back(Arc::clone(&waiter));
         let mut patience = Patience::new(limit);
         let mut seen = state.count;
-        while state.taken {
+        while state.taken || !state.is_first(&waiter) {
             if seen != state.count {
                 seen = state.count;
                 patience = Patience::new(limit);
             }
-            let waited = patience.wait(&one.free, &mut state, check);
+            let waited = patience.wait(&waiter.0, &mut state, check);
             if !matches!(waited, Ok(true)) {
-                // The one word that it is free may have come to who leaves.
-                one.free.notify_one();
+                state.leave(&waiter);
+                // It may have been the first, and have been notified.
+                state.call();
                 return waited.map(|_| None);
             }
         }
-        state.taken = true;
-        state.count += 1;
-        Ok(Some(Turn(Some(Arc::clone(one)))))
+        state.leave(&waiter);
+        state.take();
+        turn()
     }
 }
 
 impl Drop for Turn {
     fn drop(&mut self) {
         if let Some(one) = &self.0 {
-            one.state.lock().taken = false;
-            one.free.notify_one();
+            let mut state = one.state.lock();
+            state.taken = false;
+            state.call();
         }
     }
 }
@@ -220,6 +266,64 @@ mod tests {
         assert!(turns.is_wished_for());
         drop((wish, first));
         assert!(!turns.is_wished_for());
+    }
+
+    /// Wait until so many wait in the queue.
+    fn await_queue(turns: &Turns, length: usize) {
+        let one = turns.0.as_ref().unwrap();
+        while one.state.lock().queue.len() != length {
+            std::thread::yield_now();
+        }
+    }
+
+    #[test]
+    fn newcomers_do_not_pass_those_who_wait() {
+        let (turns, order) = (turns(), Mutex::new(Vec::new()));
+        let first = turns.take(None, &|| Ok(())).unwrap();
+        let (turns, order) = (&turns, &order);
+        std::thread::scope(|scope| {
+            for number in 0..4 {
+                scope.spawn(move || {
+                    let _turn = turns.take(None, &|| Ok(())).unwrap();
+                    order.lock().push(number);
+                });
+                await_queue(turns, number + 1);
+            }
+            drop(first);
+            // The turn may be free at this moment, but four wait for it.
+            let newcomer = turns.take(None, &|| Ok(())).unwrap();
+            assert_eq!(*order.lock(), [0, 1, 2, 3]);
+            drop(newcomer);
+        });
+    }
+
+    #[test]
+    fn those_behind_one_who_gives_up_move_up() {
+        let turns = turns();
+        let first = turns.take(None, &|| Ok(())).unwrap();
+        let ends = AtomicUsize::new(0);
+        let check = || match ends.load(Ordering::Relaxed) {
+            0 => Ok(()),
+            _ => Err(Error::new(Code::INTERRUPTED, "enough")),
+        };
+        let turns = &turns;
+        std::thread::scope(|scope| {
+            let gives_up = scope.spawn(|| turns.take(None, &check).err().map(|e| e.code));
+            await_queue(turns, 1);
+            let stays = scope.spawn(|| turns.take(None, &|| Ok(())).unwrap().is_some());
+            await_queue(turns, 2);
+            ends.store(1, Ordering::Relaxed);
+            assert_eq!(gives_up.join().unwrap(), Some(Code::INTERRUPTED));
+            await_queue(turns, 1);
+            drop(first);
+            assert!(stays.join().unwrap());
+        });
+        assert!(
+            turns
+                .take(Some(Duration::ZERO), &|| Ok(()))
+                .unwrap()
+                .is_some()
+        );
     }
 
     #[test]

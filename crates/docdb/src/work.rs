@@ -26,6 +26,7 @@ use crate::collection::{Alone, Collection, Core, Delta, Shared};
 use crate::error;
 use crate::index::Index;
 use crate::op::{Ends, Op};
+use crate::pause::between_portions;
 use crate::session::{Born, Claims, Executed, Holder, Names, Refused, Session};
 use crate::store::Store;
 use crate::turn::{self, Turn, WAIT};
@@ -422,13 +423,9 @@ impl<'s> Work<'s> {
             core.counts.write(txn.as_mut(), tree, &core.uuid, *delta)?;
         }
         let done = txn.commit(durability).map_err(error::engine);
-        // Also when the commit failed: what an engine has done then is not known.
-        for touched in self.touched.iter().filter(|t| t.wrote) {
-            touched.core.commits.fetch_add(1, Ordering::Release);
-        }
-        done?;
         let written = self.touched.iter().filter(|t| t.wrote);
         self.store.committed(written.map(|t| &*t.core));
+        done?;
         if let Some(changes) = changes {
             self.publish_created();
             drop(changes);
@@ -601,6 +598,7 @@ impl Store {
                 done => return done,
             }
             self.check_open(op)?;
+            between_portions();
             back_off(attempt);
             attempt += 1;
         }

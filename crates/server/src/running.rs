@@ -66,6 +66,7 @@ impl Running {
         clear_temporary(&options.temp_dir).map_err(|error| system(&error))?;
         let store = Store::open(engine, options)?;
         let server = Arc::new(Server::new(config, port, store)?);
+        server.log_expiry_failures();
         for (listener, address) in listeners.into_iter().zip(&addresses) {
             let attributes = doc! {"address": address.to_string()};
             server

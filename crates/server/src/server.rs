@@ -202,6 +202,28 @@ impl Server {
         }
     }
 
+    /// Log each failure to delete documents that have expired.
+    pub(crate) fn log_expiry_failures(self: &Arc<Server>) {
+        let server = Arc::downgrade(self);
+        self.store.on_expiry_failure(Box::new(move |failure| {
+            let Some(server) = server.upgrade() else {
+                return;
+            };
+            server.log.write(Event {
+                severity: Severity::Warning,
+                component: "INDEX",
+                id: 5_400_703,
+                context: "TTLMonitor",
+                message: "Error running TTL job on collection",
+                attributes: doc! {
+                    "namespace": failure.ns.to_string(),
+                    "index": failure.index,
+                    "error": failure.error.to_string(),
+                },
+            });
+        }));
+    }
+
     /// Hand on the parameters that others need to know.
     pub(crate) fn tune(&self) {
         let number = |name| u64::try_from(self.parameters.number(name)).unwrap_or(0);

@@ -13,7 +13,7 @@ use query::{Code, Error, Namespace, Result, Row};
 use super::source::{Read, Sources};
 use crate::catalog::Named;
 use crate::collection::Collection;
-use crate::cursor::View;
+use crate::cursor::{View, check_alive};
 use crate::ddl::too_deep;
 use crate::exec::{Cx, SpillFile, Step};
 use crate::find::{Collated, Express, Query};
@@ -50,6 +50,10 @@ impl PipelineHost<'_, '_> {
     ) -> Result<Box<dyn Rows>> {
         if pipeline.has_source() {
             return self.open_source(ns, pipeline, first);
+        }
+        // A collection that a `$lookup` reads may be newer than the view.
+        if !first && self.view.is_behind() {
+            self.renew()?;
         }
         let (found, pipeline, ns) = resolve(self.view, ns, pipeline)?;
         if pipeline.has_source() {
@@ -101,6 +105,16 @@ impl PipelineHost<'_, '_> {
         let rest = pipeline.into_stages().into_iter().skip(1).collect();
         let rest = Pipeline::from_stages(rest, &settings);
         build(rest.optimize(), Box::new(Listed::new(rows)))
+    }
+
+    /// Continue with a view of now. Every source leaves the old one, not only the one that has
+    /// worked so long.
+    fn renew(&mut self) -> Result<()> {
+        self.sources.save();
+        self.view.renew()?;
+        let (store, op) = (self.view.store(), self.view.op());
+        let mut sources = self.sources.iter();
+        sources.try_for_each(|source| check_alive(store, op, &source.collection, &source.executor))
     }
 
     fn report_of(&self, ns: &Namespace, statistics: &Statistics) -> Result<Vec<Document>> {
@@ -243,9 +257,7 @@ impl Host for PipelineHost<'_, '_> {
                 }
                 Step::Pause => {}
             }
-            // Every source leaves the view, not only the one that has worked so long.
-            self.sources.save();
-            self.view.renew()?;
+            self.renew()?;
         }
     }
 

@@ -17,7 +17,9 @@ use query::pipeline::{Access, Pipeline};
 use query::{Code, Error, Namespace, Result};
 
 use crate::catalog::Named;
-use crate::cursor::{Batch, Collector, Cursor, FIRST_BATCH, View, check_alive, with_view};
+use crate::cursor::{
+    Batch, Collector, Cursor, FIRST_BATCH, View, check_alive, or_killed, with_view,
+};
 use crate::op::Op;
 use crate::store::Store;
 
@@ -67,6 +69,11 @@ impl PipelineCursor {
         };
         host.sources.announce(host.view.op());
         let ended = take(self.rows.as_mut(), &mut host, collector);
+        let (store, op) = (view.store(), view.op());
+        let ended = ended.map_err(|error| {
+            let read = self.sources.iter().map(|source| &source.collection);
+            read.fold(error, |error, was| or_killed(store, op, was, error))
+        });
         self.sources.report(view.op());
         self.sources.save();
         ended

@@ -156,9 +156,10 @@ impl Sources {
         }
     }
 
-    /// All of them.
+    /// Those that are still wanted.
     pub(super) fn iter(&self) -> impl Iterator<Item = &Source> {
-        self.by_number.values()
+        let all = self.by_number.values();
+        all.filter(|source| source.wanted.strong_count() != 0)
     }
 
     /// Leave the view of the store.

@@ -50,11 +50,9 @@ pub(crate) struct Core {
     pub(crate) counts: Counts,
     pub(crate) latch: Arc<Latch>,
     pub(crate) dropped: AtomicBool,
-    /// The number of the store's last commit that changed documents of it; only kept where the
-    /// engine has one writer.
+    /// The number of the store's last commit that may have changed documents of it, also one that
+    /// has failed. Zero when the store is opened.
     pub(crate) written: AtomicU64,
-    /// Commits that may have changed documents, since the store was opened.
-    pub(crate) commits: AtomicU64,
     /// The highest key there ever was in the index on `_id`, or above it: a key beyond it is new.
     pub(crate) highest_id: Mutex<Vec<u8>>,
     /// Taken by writers of a capped collection, which come one after another.

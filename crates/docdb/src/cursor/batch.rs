@@ -7,7 +7,9 @@
 use bson::RawDocumentBuf;
 use query::{Code, Error, Namespace, Result, meter};
 
+use super::alive::check_alive;
 use super::view::View;
+use crate::collection::Collection;
 use crate::exec::{Cx, Executor, Step};
 use crate::limits::RESULT_MAX;
 
@@ -109,19 +111,25 @@ impl Collector {
     }
 }
 
-/// Fill a batch from a plan; says whether the plan has ended.
+/// Fill a batch from a plan on a collection; says whether the plan has ended.
 pub(crate) fn fill(
+    collection: &Collection,
     executor: &mut Executor,
     collector: &mut Collector,
     view: &mut View<'_>,
 ) -> Result<bool> {
     executor.announce(view.op());
-    let filled = take(executor, collector, view);
+    let filled = take(collection, executor, collector, view);
     executor.report_counts(view.op());
     filled
 }
 
-fn take(executor: &mut Executor, collector: &mut Collector, view: &mut View<'_>) -> Result<bool> {
+fn take(
+    collection: &Collection,
+    executor: &mut Executor,
+    collector: &mut Collector,
+    view: &mut View<'_>,
+) -> Result<bool> {
     let op = view.op();
     loop {
         let mut check = || op.check();
@@ -151,6 +159,7 @@ fn take(executor: &mut Executor, collector: &mut Collector, view: &mut View<'_>)
             Some(false) => {
                 executor.save();
                 view.renew()?;
+                check_alive(view.store(), op, collection, executor)?;
             }
         }
     }

@@ -6,8 +6,9 @@ use std::time::{Duration, Instant};
 
 use query::{Code, Error, Namespace, Result};
 
+use super::alive::check_alive;
 use super::batch::{Batch, Collector, fill};
-use super::open::{Cursor, FindCursor, check_alive, owner};
+use super::open::{Cursor, FindCursor, owner};
 use super::view::with_view;
 use crate::op::Op;
 use crate::store::Store;
@@ -106,7 +107,7 @@ impl Store {
                 // After the snapshot was opened: until then the indexes were kept up to date.
                 check_alive(self, op, collection, executor)?;
                 executor.check_position(view)?;
-                fill(executor, &mut collector, view)
+                fill(collection, executor, &mut collector, view)
             })
             .map_err(|error| {
                 match check_alive(self, op, &cursor.collection, &cursor.executor) {

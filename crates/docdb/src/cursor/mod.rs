@@ -5,6 +5,7 @@
 //! move is never given twice, and one that is deleted meanwhile is not given. What was sorted or
 //! grouped is given as it was.
 
+mod alive;
 mod batch;
 mod get_more;
 mod list;
@@ -12,9 +13,10 @@ mod open;
 mod registry;
 mod view;
 
+pub(crate) use alive::{check_alive, check_indexes, collection_gone, or_killed, or_killed_if};
 pub use batch::{BATCH_BYTES, Batch, FIRST_BATCH};
 pub(crate) use batch::{Collector, fill};
 pub use get_more::GetMore;
-pub(crate) use open::{Cursor, Cursors, FindCursor, check_alive};
+pub(crate) use open::{Cursor, Cursors, FindCursor};
 pub use registry::{Figures, IDLE_LIMIT, IdleCursor, Killed, Origin, Owner};
 pub(crate) use view::{View, with_view};

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bson::RawDocumentBuf;
-use query::{Code, Error, Namespace, Result};
+use query::Namespace;
 use stdx::rng::mix64;
 
 use super::list::ListCursor;
@@ -53,37 +53,6 @@ impl FindCursor {
             await_data: request.await_data,
         }
     }
-}
-
-/// Whether `collection`, and the indexes of a plan on it, are still what they were.
-///
-/// # Errors
-/// `QueryPlanKilled`.
-pub(crate) fn check_alive(
-    store: &Store,
-    op: &Op<'_>,
-    collection: &Collection,
-    executor: &Executor,
-) -> Result<()> {
-    let killed = |message: String| Err(Error::new(Code::QUERY_PLAN_KILLED, message));
-    let uuid = collection.uuid();
-    if collection.is_dropped() {
-        return killed(format!("collection dropped. UUID {uuid}"));
-    }
-    let now = store.collection_for(op, collection.ns())?;
-    let Some(now) = now.filter(|now| now.uuid() == uuid) else {
-        return killed(format!(
-            "collection renamed from '{}'. UUID {uuid}",
-            collection.ns()
-        ));
-    };
-    for index in executor.input().indexes() {
-        let number = index.number();
-        if !now.indexes().iter().any(|other| other.number() == number) {
-            return killed(format!("index '{}' dropped", index.name()));
-        }
-    }
-    Ok(())
 }
 
 /// All open cursors.

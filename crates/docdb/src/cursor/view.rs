@@ -15,10 +15,12 @@ use crate::catalog::{Catalog, Named};
 use crate::ddl::{Point, reach};
 use crate::error::engine;
 use crate::op::Op;
+use crate::pause::between_portions;
 use crate::store::Store;
 
-/// Units of work within one snapshot: old snapshots keep what was deleted since.
-const WORK_PER_SNAPSHOT: u64 = 200_000;
+/// Units of work within one snapshot: old snapshots keep what was deleted since. Few in tests,
+/// which renew theirs often.
+const WORK_PER_SNAPSHOT: u64 = if cfg!(test) { 300 } else { 200_000 };
 
 enum Held<'a> {
     Own(Box<dyn Snapshot + 'a>),
@@ -110,9 +112,17 @@ impl<'a> View<'a> {
         if let Held::Own(_) = self.held {
             // The old one first: some engines have few reader slots.
             self.held = Held::Gone;
+            between_portions();
             *self = View::of_now(self.store, self.op)?;
         }
         Ok(())
+    }
+
+    /// Whether the catalog has changed since the snapshot was opened: what it lists now may not be
+    /// in the snapshot (V1), which should be renewed.
+    pub(crate) fn is_behind(&self) -> bool {
+        let catalog = self.catalog.as_ref();
+        catalog.is_some_and(|catalog| !Arc::ptr_eq(catalog, &self.store.catalog()))
     }
 }
 

@@ -259,7 +259,7 @@ impl Store {
     ) -> Result<Document> {
         self.explain_run(op, collection, query, subject, &mut |mut executor, view| {
             let began = stdx::time::now();
-            drain(&mut executor, view, &mut |_| Ok(()))?;
+            drain(collection, &mut executor, view, &mut |_| Ok(()))?;
             Ok((executor, stdx::time::now().saturating_duration_since(began)))
         })
     }

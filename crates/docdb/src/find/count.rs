@@ -6,7 +6,7 @@ use query::{Namespace, Result};
 use super::prepare::Query;
 use crate::catalog::Named;
 use crate::collection::Collection;
-use crate::cursor::{View, with_view};
+use crate::cursor::{View, check_alive, or_killed_if, with_view};
 use crate::exec::{Cx, Executor, Item, Step};
 use crate::op::Op;
 use crate::store::Store;
@@ -67,16 +67,19 @@ impl Store {
                 let count = count.saturating_sub(request.skip);
                 return Ok(request.limit.map_or(count, |limit| count.min(limit)));
             }
+            let mut was = None;
             let counted = with_view(self, op, &mut |view| {
                 let Some(Named::Collection(collection)) = view.named(ns)? else {
                     return Ok(None);
                 };
-                let query = request.query(op, &collection)?;
-                let mut executor = query.execute(&collection, view)?;
-                drain(&mut executor, view, &mut |_| Ok(()))
+                let collection = &*was.insert(collection);
+                let query = request.query(op, collection)?;
+                let mut executor = query.execute(collection, view)?;
+                drain(collection, &mut executor, view, &mut |_| Ok(()))
                     .map(Some)
                     .map_err(|error| error.within("Executor error during count command"))
-            })?;
+            });
+            let counted = counted.map_err(|error| or_killed_if(self, op, was.as_ref(), error))?;
             // It may have gone before the snapshot was opened.
             if let Some(count) = counted {
                 return Ok(count);
@@ -85,19 +88,21 @@ impl Store {
     }
 }
 
-/// Run a plan to its end, show each item to `visit`; says how many there were.
+/// Run a plan on a collection to its end, show each item to `visit`; says how many there were.
 pub(crate) fn drain(
+    collection: &Collection,
     executor: &mut Executor,
     view: &mut View<'_>,
     visit: &mut dyn FnMut(&Item) -> Result<()>,
 ) -> Result<u64> {
     executor.announce(view.op());
-    let drained = visit_all(executor, view, visit);
+    let drained = visit_all(collection, executor, view, visit);
     executor.report_counts(view.op());
     drained
 }
 
 fn visit_all(
+    collection: &Collection,
     executor: &mut Executor,
     view: &mut View<'_>,
     visit: &mut dyn FnMut(&Item) -> Result<()>,
@@ -120,5 +125,6 @@ fn visit_all(
         }
         executor.save();
         view.renew()?;
+        check_alive(view.store(), op, collection, executor)?;
     }
 }

@@ -16,7 +16,7 @@ use super::distinct_scan::{Scanned, index_for, scan};
 use super::prepare::Query;
 use crate::catalog::Named;
 use crate::collection::Collection;
-use crate::cursor::{BATCH_BYTES, View, with_view};
+use crate::cursor::{BATCH_BYTES, View, or_killed_if, with_view};
 use crate::exec::Item;
 use crate::op::Op;
 use crate::store::Store;
@@ -148,12 +148,15 @@ impl Store {
                     return Ok(Vec::new());
                 }
             }
+            let mut was = None;
             let values = with_view(self, op, &mut |view| match view.named(ns)? {
                 Some(Named::Collection(collection)) => {
-                    distinct_in(view, &collection, request).map(Some)
+                    let collection = was.insert(collection);
+                    distinct_in(view, collection, request).map(Some)
                 }
                 _ => Ok(None),
-            })?;
+            });
+            let values = values.map_err(|error| or_killed_if(self, op, was.as_ref(), error))?;
             // It may have gone before the snapshot was opened.
             if let Some(values) = values {
                 return Ok(values);
@@ -185,7 +188,7 @@ fn distinct_in(
     let mut executor = query.execute(collection, view)?;
     let mut distinct = new();
     let mut add = |item: &Item| distinct.add(&item.document).map(|_| ());
-    drain(&mut executor, view, &mut add)
+    drain(collection, &mut executor, view, &mut add)
         .map_err(|error| error.within("Executor error during distinct command"))?;
     Ok(distinct.into_values())
 }

@@ -107,6 +107,11 @@ impl Matched {
         }
     }
 
+    /// The plan being executed.
+    pub(crate) fn executor(&self) -> &Executor {
+        &self.executor
+    }
+
     /// Tell an operation what was read.
     pub(crate) fn report(&mut self, op: &Op<'_>) {
         self.executor.report_counts(op);

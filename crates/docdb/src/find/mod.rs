@@ -25,7 +25,9 @@ use query::{Error, Namespace, Result};
 
 use crate::catalog::Named;
 use crate::collection::Collection;
-use crate::cursor::{Batch, Collector, Cursor, FIRST_BATCH, FindCursor, fill, with_view};
+use crate::cursor::{
+    Batch, Collector, Cursor, FIRST_BATCH, FindCursor, fill, or_killed_if, with_view,
+};
 use crate::op::Op;
 use crate::store::Store;
 
@@ -87,13 +89,15 @@ impl Store {
     /// `find` in a collection; `None` when the name is none's in the snapshot.
     fn find_in(&self, op: &Op<'_>, ns: &Namespace, request: &FindRequest) -> Result<Option<Batch>> {
         let wanted = request.batch_size.unwrap_or(FIRST_BATCH);
+        let mut was = None;
         let done = with_view(self, op, &mut |view| {
             let Some(Named::Collection(collection)) = view.named(ns)? else {
                 return Ok(None);
             };
-            check_tailable(ns, &collection, request)?;
-            let query = Query::of_find(op, &collection, request, &self.options().temp_dir)?;
-            let mut executor = query.execute(&collection, view)?;
+            let collection = &*was.insert(collection);
+            check_tailable(ns, collection, request)?;
+            let query = Query::of_find(op, collection, request, &self.options().temp_dir)?;
+            let mut executor = query.execute(collection, view)?;
             let mut collector = Collector::new(wanted, None);
             let over = match wanted {
                 0 => {
@@ -101,16 +105,17 @@ impl Store {
                     executor.report_counts(op);
                     false
                 }
-                _ => fill(&mut executor, &mut collector, view).map_err(|error| {
+                _ => fill(collection, &mut executor, &mut collector, view).map_err(|error| {
                     error.within(format_args!("Executor error during find command: {ns}"))
                 })?,
             };
             let (documents, pending) = collector.finish();
             let tails = request.tailable && 0 < collection.count();
             let ended = (over && pending.is_none() && !tails) || request.single_batch;
-            let cursor = FindCursor::new(&collection, executor, pending, request);
+            let cursor = FindCursor::new(collection, executor, pending, request);
             Ok(Some((cursor, documents, ended)))
-        })?;
+        });
+        let done = done.map_err(|error| or_killed_if(self, op, was.as_ref(), error))?;
         let Some((cursor, documents, ended)) = done else {
             return Ok(None);
         };

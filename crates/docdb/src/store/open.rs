@@ -58,6 +58,7 @@ impl Store {
             closed: AtomicBool::new(false),
             paused: AtomicBool::new(false),
             figures: super::WorkFigures::default(),
+            expiry: ttl::Listener::default(),
             cursors: Cursors::default(),
         };
         let temporary = store.load()?;
@@ -180,7 +181,6 @@ impl Store {
             latch: Arc::new(Latch::default()),
             dropped: AtomicBool::new(false),
             written: AtomicU64::new(0),
-            commits: AtomicU64::new(0),
             highest_id: Mutex::new(Vec::new()),
             capped: Arc::new(Latch::default()),
         }

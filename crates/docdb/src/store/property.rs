@@ -15,7 +15,7 @@ use crate::error;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ContentVersion {
     uuid: [u8; 16],
-    commits: u64,
+    written: u64,
 }
 
 impl Store {
@@ -27,7 +27,7 @@ impl Store {
         let core = collection.core();
         Some(ContentVersion {
             uuid: core.uuid,
-            commits: core.commits.load(Ordering::Acquire),
+            written: core.written.load(Ordering::Acquire),
         })
     }
 

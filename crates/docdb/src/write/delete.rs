@@ -4,8 +4,9 @@ use bson::{Bson, Document, RawDocumentBuf};
 use query::{Code, Error, Namespace, Result};
 
 use super::insert::{WriteError, is_fatal};
+use super::portions::{Portions, Target};
 use super::seek::{Said, Seek};
-use super::update::for_portions;
+use crate::collection::Collection;
 use crate::find::DELETE;
 use crate::op::Op;
 use crate::session::{Done, Retry};
@@ -120,7 +121,7 @@ impl Store {
             return Ok(0);
         }
         if statement.multi {
-            return self.delete_all(op, ns, &seek, false);
+            return self.delete_all(op, Target::new(ns, collection.as_deref()), &seek, false);
         }
         self.write(op, &mut |work| {
             let mut done = Done::default();
@@ -139,28 +140,27 @@ impl Store {
         })
     }
 
-    /// Delete the documents that have expired, but those that an open transaction has written: the
-    /// next pass meets them again.
+    /// Delete the documents of `collection` that have expired, but those that an open transaction
+    /// has written: the next pass meets them again.
     ///
     /// # Errors
     /// As [`Store::delete`].
     pub(crate) fn delete_expired(
         &self,
         op: &Op<'_>,
-        ns: &Namespace,
+        collection: &Collection,
         filter: RawDocumentBuf,
     ) -> Result<i64> {
-        let Some(collection) = self.collection(ns) else {
-            return Ok(0);
-        };
         let statement = DeleteStatement::new(filter);
-        let seek = Seek::parse(op, &statement.said(), Some(&collection))?;
-        self.delete_all(op, ns, &seek, true)
+        let seek = Seek::parse(op, &statement.said(), Some(collection))?;
+        let target = Target::new(collection.ns(), Some(collection));
+        self.delete_all(op, target, &seek, true)
     }
 
     /// Delete all documents that match; `spare` those that an open transaction has written.
-    fn delete_all(&self, op: &Op<'_>, ns: &Namespace, seek: &Seek, spare: bool) -> Result<i64> {
-        let (n, _) = for_portions(self, op, ns, seek, &mut |work, collection, records| {
+    fn delete_all(&self, op: &Op<'_>, target: Target<'_>, seek: &Seek, spare: bool) -> Result<i64> {
+        let portions = Portions::new(self, op, target, seek);
+        let (n, _) = portions.each(&mut |work, collection, records| {
             let mut n = 0;
             for record in records {
                 if spare && !work.may_change(collection.records(), &record.key())? {

@@ -8,6 +8,7 @@ mod entries;
 mod find_and_modify;
 mod insert;
 mod merge;
+mod portions;
 mod seek;
 mod update;
 mod validate;

@@ -8,25 +8,22 @@ use std::sync::Arc;
 
 use bson::oid::ObjectId;
 use bson::{Bson, Document, RawBson, RawDocument, RawDocumentBuf};
-use kv::Snapshot;
 use query::update::{Position, Update, upsert_base};
 use query::{Code, Error, Namespace, Result};
 
 use super::entries::Untouched;
 use super::insert::{WriteError, is_fatal};
+use super::portions::{Portions, Target};
 use super::seek::{Found, Said, Seek};
 use super::validate::validate;
 use crate::collection::{Collection, Gathered};
 use crate::document;
-use crate::find::{Matched, UPDATE};
+use crate::find::UPDATE;
 use crate::op::Op;
-use crate::record::RecordId;
 use crate::session::{Done, Retry};
 use crate::store::Store;
 use crate::work::Work;
 
-/// Documents of one transaction of a statement that changes many.
-pub(super) const PORTION: usize = 500;
 /// Attempts of an upsert whose document another one has inserted meanwhile.
 const UPSERTS: u32 = 10;
 
@@ -201,7 +198,7 @@ impl One<'_> {
             self.store.ensure_collection(self.op, self.ns)?;
         }
         if statement.multi {
-            let done = self.many(&seek, &update)?;
+            let done = self.many(collection.as_deref(), &seek, &update)?;
             if 0 < done.n || !statement.upsert {
                 return Ok(done);
             }
@@ -251,92 +248,28 @@ impl One<'_> {
         })
     }
 
-    fn many(&self, seek: &Seek, update: &Update) -> Result<Done> {
-        let mut total = Done::default();
-        for_portions(
-            self.store,
-            self.op,
-            self.ns,
-            seek,
-            &mut |work, collection, records| {
-                let mut done = Done::default();
-                let change = Change::of(update, collection, self.bypass);
-                for record in records {
-                    let Some(found) = seek.again(work, collection, record)? else {
-                        continue;
-                    };
-                    done.n += 1;
-                    let changed = change.apply(self.op, work, collection, &found)?;
-                    done.modified += i64::from(changed.is_some());
-                }
-                Ok((done.n, done.modified))
-            },
-        )
-        .map(|(n, modified)| {
-            total.n = n;
-            total.modified = modified;
-            total
+    fn many(&self, was: Option<&Collection>, seek: &Seek, update: &Update) -> Result<Done> {
+        let target = Target::new(self.ns, was);
+        let portions = Portions::new(self.store, self.op, target, seek);
+        let (n, modified) = portions.each(&mut |work, collection, records| {
+            let mut done = Done::default();
+            let change = Change::of(update, collection, self.bypass);
+            for record in records {
+                let Some(found) = seek.again(work, collection, record)? else {
+                    continue;
+                };
+                done.n += 1;
+                let changed = change.apply(self.op, work, collection, &found)?;
+                done.modified += i64::from(changed.is_some());
+            }
+            Ok((done.n, done.modified))
+        })?;
+        Ok(Done {
+            n,
+            modified,
+            ..Done::default()
         })
     }
-}
-
-/// Does something with the documents of a portion; gives how many matched and how many changed.
-pub(super) type OnPortion<'b> =
-    dyn FnMut(&mut Work<'_>, &Arc<Collection>, &[RecordId]) -> Result<(i64, i64)> + 'b;
-
-/// Find all documents portion by portion and do something with each portion, in a transaction of
-/// its own. Sums what `body` gives.
-pub(super) fn for_portions(
-    store: &Store,
-    op: &Op<'_>,
-    ns: &Namespace,
-    seek: &Seek,
-    body: &mut OnPortion<'_>,
-) -> Result<(i64, i64)> {
-    let mut stream = None;
-    let mut total = (0, 0);
-    loop {
-        let mut records: Option<Vec<RecordId>> = None;
-        let (sum, full) = store.write(op, &mut |work| {
-            let Some(collection) = work.collection(op, ns)? else {
-                return Ok(((0, 0), false));
-            };
-            work.hold_capped(op, &collection)?;
-            // After a conflict the same portion is done again: the stream has gone on.
-            if records.is_none() {
-                if stream.is_none() {
-                    stream = Some(seek.all(op, work, &collection)?);
-                }
-                if let Some(stream) = stream.as_mut() {
-                    let found = portion(stream, op, work.snapshot()?);
-                    stream.report(op);
-                    records = Some(found?);
-                }
-            }
-            let records = records.as_deref().unwrap_or_default();
-            let sum = body(work, &collection, records)?;
-            work.evict(&collection)?;
-            Ok((sum, records.len() == PORTION))
-        })?;
-        total = (total.0 + sum.0, total.1 + sum.1);
-        if !full {
-            return Ok(total);
-        }
-    }
-}
-
-/// The records of the next portion.
-fn portion(stream: &mut Matched, op: &Op<'_>, snapshot: &dyn Snapshot) -> Result<Vec<RecordId>> {
-    let mut found = Vec::new();
-    while found.len() < PORTION {
-        let rows = PORTION - found.len();
-        match stream.next_of(op, snapshot, rows)? {
-            None => break,
-            Some((record, _)) => found.push(record),
-        }
-    }
-    stream.leave();
-    Ok(found)
 }
 
 /// An update as it acts on the documents of a collection.

@@ -149,6 +149,9 @@ fn work(server: &Server, text: &mut Text) {
     let deleted = load(&figures.ttl_deleted);
     let help = "Documents that expired.";
     text.one("ttl_deleted_documents_total", Kind::Counter, help, deleted);
+    let failed = load(&figures.ttl_failed);
+    let help = "Deletes of expired documents that failed, for one index in one pass.";
+    text.one("ttl_failed_deletes_total", Kind::Counter, help, failed);
     let passes = load(&figures.ttl_passes);
     let help = "Passes over what expires.";
     text.one("ttl_passes_total", Kind::Counter, help, passes);

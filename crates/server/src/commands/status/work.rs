@@ -119,6 +119,7 @@ pub(super) fn metrics(server: &Server, reply: &mut Builder) {
     reply.open_document("ttl");
     reply
         .long("deletedDocuments", load(&figures.ttl_deleted))
+        .long("failedDeletes", load(&figures.ttl_failed))
         .long("passes", load(&figures.ttl_passes))
         .close();
     reply.close();

@@ -257,3 +257,19 @@ fn a_build_tells_how_far_it_is() {
         .unwrap();
     assert_eq!(told.stage(), None);
 }
+
+#[test]
+fn documents_expire_while_another_index_is_built() {
+    on_each(|site| {
+        let ttl = doc! { "key": { "at": 1 }, "name": "at_1", "expireAfterSeconds": 60 };
+        let (store, op) = (&site.store, &site.op);
+        store.create_indexes(op, &site.ns, &[ttl]).unwrap();
+        let old = raw(&doc! { "_id": 1, "at": bson::DateTime::from_millis(1_000) });
+        let options = InsertOptions::default();
+        store.insert(op, &site.ns, &[&old], options).unwrap();
+        let begun = site.begin(false);
+        assert!(begun.iter().all(|index| !index.is_ready()));
+        assert_eq!(store.expire(op).unwrap(), 1);
+        store.abort_builds(&site.ns, &begun).unwrap();
+    });
+}
