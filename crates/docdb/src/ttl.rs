@@ -4,7 +4,7 @@
 //! is older than the index allows: in batches, so that ingest goes on between them. Documents that
 //! an open transaction has written are left to the next pass.
 //!
-//! - T1. What fails for one index is reported and counted, and the pass continues with the next one.
+//! - T1. What fails for one index is reported and counted; the pass continues with the next one.
 //! - T2. A TTL index expires documents once it is built, also while another index of its collection
 //!   is being built.
 
