@@ -138,8 +138,8 @@ impl Core {
             return true;
         }
         let was_there = |run: &Arc<Run>| there.contains(&run.meta().id);
-        !state.deltas.iter().any(was_there)
-            && !(state.base.iter().any(was_there) && self.base_can_drop(&state))
+        let can_drop = || state.base.iter().any(was_there) && self.base_can_drop(&state);
+        !state.deltas.iter().any(was_there) && !can_drop()
     }
 }
 
