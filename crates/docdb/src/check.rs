@@ -4,11 +4,13 @@
 //! entry must point to a document that has it; the counts must be true. The report has MongoDB's
 //! fields.
 
+use std::sync::Arc;
+
 use bson::{Bson, Document, RawDocument, doc};
 use kv::{Direction, KeyRange, Snapshot};
 use query::{Code, Error, Namespace, Result};
 
-use crate::collection::Collection;
+use crate::collection::{Alone, Collection};
 use crate::document;
 use crate::error;
 use crate::index::{Index, KeySet, is_cut};
@@ -42,25 +44,7 @@ impl Store {
     /// `NamespaceNotFound`, `CommandNotSupportedOnView`; as the engine's. What is wrong in the
     /// collection is in the report: `valid`, `errors`.
     pub fn validate(&self, op: &Op<'_>, ns: &Namespace) -> Result<Document> {
-        let missing = |error: Error| {
-            let message = match error.code {
-                Code::NAMESPACE_NOT_FOUND => {
-                    format!("Collection '{ns}' does not exist to validate.")
-                }
-                Code::COMMAND_NOT_SUPPORTED_ON_VIEW => "Cannot validate a view".to_owned(),
-                _ => return error,
-            };
-            Error::new(error.code, message)
-        };
-        let (collection, _alone) = loop {
-            let found = self.existing(ns).map_err(missing)?;
-            let alone = self.hold(op, &found)?;
-            // The name may be another collection's by now.
-            let now = self.existing(ns).map_err(missing)?;
-            if now.uuid() == found.uuid() {
-                break (now, alone);
-            }
-        };
+        let (collection, _alone) = self.hold_existing(op, ns)?;
         let snapshot = self.engine().begin_read().map_err(error::engine)?;
         let snapshot = snapshot.as_ref();
         let mut found = Found::default();
@@ -102,6 +86,31 @@ impl Store {
             "missingIndexEntries": found.missing,
             "corruptRecords": [],
         })
+    }
+}
+
+impl Store {
+    /// The collection of a name, held alone.
+    fn hold_existing(&self, op: &Op<'_>, ns: &Namespace) -> Result<(Arc<Collection>, Alone)> {
+        let missing = |error: Error| {
+            let message = match error.code {
+                Code::NAMESPACE_NOT_FOUND => {
+                    format!("Collection '{ns}' does not exist to validate.")
+                }
+                Code::COMMAND_NOT_SUPPORTED_ON_VIEW => "Cannot validate a view".to_owned(),
+                _ => return error,
+            };
+            Error::new(error.code, message)
+        };
+        loop {
+            let found = self.existing(ns).map_err(missing)?;
+            let alone = self.hold(op, &found)?;
+            // The name may be another collection's by now.
+            let now = self.existing(ns).map_err(missing)?;
+            if now.uuid() == found.uuid() {
+                return Ok((now, alone));
+            }
+        }
     }
 }
 
