@@ -220,12 +220,7 @@ impl Core {
     /// Flush until there is room, as far as that is possible (I2).
     fn make_bulk_room(&self) {
         while self.memory.is_full() {
-            // Without a log no checkpoint can be made now (I4).
-            let flushed = match &self.log {
-                Some(_) => self.flush_or_free(),
-                None => self.flush_one(),
-            };
-            match flushed {
+            match self.flush_one() {
                 Ok(true) => continue,
                 Ok(false) => {}
                 Err(error) => return self.health.worry(&error),

@@ -24,7 +24,6 @@ use crate::limits::{COMMIT_MAX, KEY_MAX, VALUE_MAX};
 use crate::log::Position;
 use crate::plant::{Plant, planted};
 use crate::types::Seq;
-use crate::work::Weight;
 
 /// The first byte of a log record: what the rest is.
 pub(crate) const RECORD_BATCH: u8 = 1;
@@ -55,14 +54,10 @@ impl Core {
         }
         check_sizes(batch)?;
         self.wait_for_room(batch.payload().len(), mostly_deletes(batch))?;
-        self.keep_room(weight(batch))?;
-        // What fails for lack of space has failed before anything was applied.
-        self.with_log_room(self.tuning.chunk, || {
-            let changes = Expanded::new(self, batch);
-            self.commit_bulk(&changes, durability, &mut |last| {
-                changes.look(last);
-                Ok(())
-            })
+        let changes = Expanded::new(self, batch);
+        self.commit_bulk(&changes, durability, &mut |last| {
+            changes.look(last);
+            Ok(())
         })?;
         self.counters
             .range_deletes
@@ -82,8 +77,7 @@ impl Core {
         check_sizes(batch)?;
         let mut plan = Plan::new(self, batch.ops(), batch.len())?;
         self.wait_for_memory(batch)?;
-        self.keep_room(weight(batch))?;
-        let (seq, position) = self.with_log_room(batch.payload().len(), || {
+        let (seq, position) = {
             let mut committer = self.committer();
             self.health.check_writable()?;
             if !plan.is_current(self)? && !planted(Plant::StalePlan) {
@@ -91,8 +85,8 @@ impl Core {
             }
             check(&committer)?;
             let position = self.enter(&mut committer, batch, &plan)?;
-            Ok((committer.last, position))
-        })?;
+            (committer.last, position)
+        };
         self.make_durable(position, durability)?;
         Ok(seq)
     }
@@ -233,11 +227,7 @@ impl Core {
             before
         };
         let synced = before.and_then(|()| match &self.log {
-            Some(log) => {
-                // A commit that needed space may be making a checkpoint.
-                drop(self.checkpoints.hold());
-                log.sync()
-            }
+            Some(log) => log.sync(),
             None => self.make_checkpoint(),
         });
         // Commits that wait for memory may be flushing.
@@ -315,14 +305,6 @@ fn mostly_deletes(batch: &Batch) -> bool {
     let counts = batch.counts();
     let deletes = counts.deletes + counts.range_deletes;
     0 < deletes && counts.puts <= deletes
-}
-
-fn weight(batch: &Batch) -> Weight {
-    Weight {
-        bytes: batch.payload().len(),
-        changes: batch.len(),
-        mostly_deletes: mostly_deletes(batch),
-    }
 }
 
 fn check_sizes(batch: &Batch) -> Result<()> {

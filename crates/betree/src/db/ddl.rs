@@ -23,7 +23,7 @@ impl Core {
             let message = format!("a tree name has 1 to {NAME_MAX} bytes, {name:?} has another");
             return Err(Error::invalid(message));
         }
-        let (id, position) = self.with_log_room(name.len(), || {
+        let (id, position) = {
             let mut committer = self.committer();
             self.health.check_writable()?;
             if self.catalog.has(name) {
@@ -46,12 +46,11 @@ impl Core {
             let position = self.append(seq, parts)?;
             let tree = Tree::new(id, name.to_owned(), options, seq);
             self.catalog.insert(Arc::new(tree));
-            self.kept.tree_came();
             debug_assert!(self.catalog.tree(id).is_ok(), "what is logged is there");
             committer.last = seq;
             self.snapshots.publish(seq);
-            Ok((id, position))
-        })?;
+            (id, position)
+        };
         self.make_durable(position, Durability::Sync)?;
         Ok(id)
     }
@@ -59,7 +58,7 @@ impl Core {
     /// Drop a tree; durable when this returns (without a log: with the next checkpoint).
     /// Snapshots that saw it go on reading it.
     pub(crate) fn drop_tree(&self, name: &str) -> Result<()> {
-        let position = self.with_log_room(0, || {
+        let position = {
             let mut committer = self.committer();
             self.health.check_writable()?;
             let tree = self.catalog.by_name(name)?;
@@ -72,8 +71,8 @@ impl Core {
             );
             committer.last = seq;
             self.snapshots.publish(seq);
-            Ok(position)
-        })?;
+            position
+        };
         self.forget_dropped();
         self.make_durable(position, Durability::Sync)
     }

@@ -30,7 +30,6 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::merge::{Merger, Source};
 use crate::run::{Direction, Run, RunCursor, RunOptions, RunWriter, sites};
 use crate::types::{Entry, Op, Seq, TreeId};
-use crate::work::Weight;
 
 /// Runs of one tier that become one of the next.
 const FAN_IN: usize = 8;
@@ -82,21 +81,6 @@ impl OwnWrites {
         let spilled = self.trees.values().any(|tree| !tree.runs.is_empty());
         let sets = self.trees.iter().map(|(&id, tree)| (id, &tree.writes));
         (!spilled && self.bytes <= most).then_some(sets)
-    }
-
-    /// All of it, as a commit.
-    pub(crate) fn weight(&self) -> Weight {
-        let spilled = self.trees.values().flat_map(|tree| &tree.runs);
-        let spilled: u64 = spilled.map(|run| run.meta().entries).sum();
-        let sets = self.trees.values().map(|tree| tree.writes.entries());
-        Weight {
-            bytes: self.bytes,
-            changes: sets.fold(
-                usize::try_from(spilled).unwrap_or(usize::MAX),
-                usize::saturating_add,
-            ),
-            mostly_deletes: false,
-        }
     }
 
     /// What was written to `tree`, for reading.

@@ -33,8 +33,6 @@ pub(super) struct Chain<'a> {
     expected: Option<Seq>,
     /// The newest record there is evidence for.
     durable: Seq,
-    /// Where the records of the segment followed last end.
-    reached: u64,
     /// Where segments ended after which the chain has not gone on yet.
     stops: Vec<Stop<'a>>,
 }
@@ -46,7 +44,6 @@ impl<'a> Chain<'a> {
             from,
             expected: None,
             durable: Seq::ANCIENT,
-            reached: 0,
             stops: Vec::new(),
         }
     }
@@ -54,11 +51,6 @@ impl<'a> Chain<'a> {
     /// The first record that is not in the chain.
     pub(super) fn end(&self) -> Seq {
         self.expected.map_or(self.from, |seq| seq.max(self.from))
-    }
-
-    /// Where the records of the segment followed last end.
-    pub(super) fn reached(&self) -> u64 {
-        self.reached
     }
 
     /// The newest record there is evidence for.
@@ -84,7 +76,6 @@ impl<'a> Chain<'a> {
         let mut reader = Reader::new(found, self.store);
         let mut end = BLOCK;
         loop {
-            self.reached = end;
             let (offset, group) = match reader.next(end)? {
                 Ok(found) => found,
                 Err(flaw) => {

@@ -70,7 +70,6 @@
 mod append;
 mod chain;
 mod commit;
-mod fold;
 pub(crate) mod format;
 pub(crate) mod fuzz;
 mod group;

@@ -12,11 +12,10 @@ use crate::plant::{Plant, planted};
 use crate::types::Seq;
 
 use super::chain::{Chain, Replay};
-use super::fold::Fold;
 use super::format::{self, BLOCK};
 use super::options::LogOptions;
 use super::pace::Pace;
-use super::reserve::{is_whole, reserve_of};
+use super::reserve::reserve_of;
 use super::segment::{Name, Place, Spare, segment_path, spare_path};
 use super::state::{Held, State};
 use super::survey::{Survey, names};
@@ -79,35 +78,28 @@ impl Log {
             return Err(Error::corrupt(message).with_path(directory));
         }
         let limits = survey.limits();
-        let followed = replay_chain(&survey, store, from, &limits, replay)?;
-        let end = followed.end;
+        let (end, durable, lasts) = replay_chain(&survey, store, from, &limits, replay)?;
         // Records from here on are copied: nothing proves that they are durable.
         let unproven = if planted(Plant::ReplayNotCopied) {
             end
         } else {
-            Seq(followed.durable.0 + 1)
+            Seq(durable.0 + 1)
         };
         let copy = from.max(unproven).min(end);
         let number = survey.newest() + 1;
         // It goes on as it was before.
         let size = survey.last_size().next_multiple_of(BLOCK);
         let size = size.clamp(options.first, options.segment);
-        let mut spares = set_aside(&place, &mut survey, &followed, (size, options.reserve()))?;
+        let mut spares = set_aside(&place, &mut survey, &lasts, (size, options.reserve()))?;
         let segment = place.prepare_first(number, size, &mut spares)?;
-        let short = !is_whole(&spares, options.reserve());
-        let room = (segment.size, copy);
-        let fold = Fold::plan_if(short, &survey, &followed, (store, from), room)?;
-        let copy = fold.copy;
         let mut state = State::new(segment, &options, Seq(copy.0 - 1), end, vfs.now());
         // All of them may be used until what must be copied is.
         state.spares = spares;
-        hold(&mut state, &survey, &followed);
+        hold(&mut state, &survey, &lasts);
         let log = Log::with(Arc::clone(&vfs), directory, store, options, state);
         log.copy(&survey, copy)?;
         {
-            // Nobody else has the log yet.
             let mut state = log.state.lock();
-            fold.finish(&log.place(), &mut state, &survey, log.options.reserve())?;
             let spares = std::mem::take(&mut state.spares);
             (state.reserve, state.spares) = reserve_of(spares, log.options.reserve());
         }
@@ -204,60 +196,29 @@ impl Log {
     }
 }
 
-/// What following the chain has found.
-pub(super) struct Followed {
-    /// The first record that is not there.
-    pub(super) end: Seq,
-    /// The newest record that is proven durable.
-    durable: Seq,
-    /// The last record of each segment; none of one that holds no record of the chain, and never
-    /// may (I8).
-    lasts: Vec<Option<Seq>>,
-    /// Where the records of each segment end.
-    used: Vec<u64>,
-}
-
-impl Followed {
-    /// Whether the segment of that index is held.
-    pub(super) fn is_held(&self, index: usize) -> bool {
-        self.lasts.get(index).is_some_and(Option::is_some)
-    }
-
-    /// Where its records end.
-    pub(super) fn used(&self, index: usize) -> u64 {
-        self.used.get(index).copied().unwrap_or(u64::MAX)
-    }
-}
-
-/// Replay the chain.
+/// Replay the chain; its end, what is proven durable, and the last record of each segment (none for
+/// a segment that holds no record of the chain, and never may: I8).
 fn replay_chain(
     survey: &Survey,
     store: u128,
     from: Seq,
     limits: &[Seq],
     replay: Replay<'_>,
-) -> Result<Followed> {
+) -> Result<(Seq, Seq, Vec<Option<Seq>>)> {
     let mut chain = Chain::new(store, from);
-    let (mut lasts, mut used) = (Vec::new(), Vec::new());
+    let mut lasts = Vec::new();
     for (found, &limit) in survey.segments.iter().zip(limits) {
         if limit <= from {
             // All of it was released or is about to be.
             lasts.push(Some(Seq(limit.0.saturating_sub(1))));
-            used.push(found.length);
             continue;
         }
         let belongs = chain.follow(found, limit, replay)?;
         let last = Seq(chain.end().0 - 1);
         lasts.push(belongs.then_some(last));
-        used.push(chain.reached());
     }
     chain.judge()?;
-    Ok(Followed {
-        end: chain.end(),
-        durable: chain.durable(),
-        lasts,
-        used,
-    })
+    Ok((chain.end(), chain.durable(), lasts))
 }
 
 /// Set the segments without records of the chain aside (I8), and remove what spares are too many,
@@ -266,14 +227,14 @@ fn replay_chain(
 fn set_aside(
     place: &Place<'_>,
     survey: &mut Survey,
-    followed: &Followed,
+    lasts: &[Option<Seq>],
     (size, reserve): (u64, u64),
 ) -> Result<Vec<Spare>> {
     let mut spares = std::mem::take(&mut survey.spares);
     for (found, _) in survey
         .segments
         .iter()
-        .zip(&followed.lasts)
+        .zip(lasts)
         .filter(|(_, last)| last.is_none())
     {
         spares.push(place.recycle(found.number, found.length)?);
@@ -299,10 +260,10 @@ fn set_aside(
 }
 
 /// The old segments stay until they are released.
-fn hold(state: &mut State, survey: &Survey, followed: &Followed) {
+fn hold(state: &mut State, survey: &Survey, lasts: &[Option<Seq>]) {
     let active = state.held.pop_back().expect("a new log holds its segment");
     assert!(survey.newest() < active.number, "I3: numbers rise");
-    for (found, last) in survey.segments.iter().zip(&followed.lasts) {
+    for (found, last) in survey.segments.iter().zip(lasts) {
         if last.is_some() {
             state.held.push_back(Held {
                 number: found.number,

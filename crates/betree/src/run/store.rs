@@ -11,7 +11,7 @@ use vfs::{File, Site};
 
 use super::RunMeta;
 use crate::cache::Cache;
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, Result};
 use crate::space::{Layout, Space};
 use crate::types::{Extent, UNIT};
 
@@ -111,8 +111,6 @@ pub(crate) struct RunStore {
     cache: Arc<Cache>,
     traffic: RunTraffic,
     held: Mutex<u64>,
-    /// Granted bytes that only flushes may use.
-    kept: AtomicU64,
 }
 
 impl fmt::Debug for RunStore {
@@ -138,7 +136,6 @@ impl RunStore {
             cache,
             traffic: RunTraffic::default(),
             held: Mutex::new(0),
-            kept: AtomicU64::new(0),
         })
     }
 
@@ -184,97 +181,32 @@ impl RunStore {
         self.space.release(extents);
     }
 
-    /// An extent of `len` bytes that the file system has granted; on a full disk one as long as
-    /// can be had.
-    ///
-    /// # Errors
-    /// `Full` when that is not even a unit, or belongs to the flushes and this is for `site`.
-    pub(super) fn allocate(&self, site: Site, len: u64) -> Result<Extent> {
-        let flush = site == sites::FLUSH_WRITE;
-        let leave = match flush {
-            true => 0,
-            false => self.kept.load(Ordering::Relaxed),
-        };
-        let extent = match self.allocate_whole(len, leave) {
-            Ok(extent) => extent,
-            Err(error) if error.kind() == ErrorKind::Full => {
-                let mut held = self.held.lock();
-                let part = self.space.allocate_granted(len, leave);
-                *held += part.map_or(0, |part| part.len);
-                part.ok_or(error)?
-            }
-            Err(error) => return Err(error),
-        };
-        assert!(0 < extent.len, "an extent has at least a unit");
-        if flush {
-            // It is used for what it was kept for.
-            let less = |kept: u64| Some(kept.saturating_sub(extent.len));
-            let _ = self
-                .kept
-                .fetch_update(Ordering::Relaxed, Ordering::Relaxed, less);
-        }
-        Ok(extent)
-    }
-
-    /// An extent of `len` bytes, so that `leave` granted bytes are left.
-    fn allocate_whole(&self, len: u64, leave: u64) -> Result<Extent> {
+    /// An extent of `len` bytes that the file system has granted.
+    pub(super) fn allocate(&self, len: u64) -> Result<Extent> {
         let extent = {
             let mut held = self.held.lock();
             let extent = self.space.allocate(len);
             *held += extent.len;
             extent
         };
-        let granted = match self.space.backed() {
-            backed if extent.end() <= backed => Ok(()),
-            _ => self.grant(extent.end()),
-        };
-        let left = granted.and_then(|()| self.grant_free(leave));
-        left.inspect_err(|_| self.discard(&[extent]))?;
-        Ok(extent)
-    }
-
-    /// Have the file system grant the file up to `length`, and some more if it can.
-    fn grant(&self, length: u64) -> Result<()> {
         let grant = |length: u64| {
             self.space.back(length, |offset, length| {
                 self.file.allocate(sites::ALLOCATE, offset, length)
             })
         };
-        let ahead = (length / 8)
+        let ahead = (extent.end() / 8)
             .clamp(GROW_MIN, GROW_MAX)
             .next_multiple_of(UNIT);
-        // Nearly full: what is needed may still be had where room ahead may not.
-        let granted = grant(length + ahead).or_else(|_| grant(length));
-        granted.map_err(|source| Error::io("grow the data file", &self.path, source))
-    }
-
-    /// Have `bytes` of what is granted be free.
-    fn grant_free(&self, bytes: u64) -> Result<()> {
-        // Again: others may take what was just granted.
-        while let Some(length) = self.space.lacks(bytes) {
-            self.grant(length)?;
-        }
-        Ok(())
-    }
-
-    /// Bytes kept for flushes: granted, and not for merges and transactions.
-    pub(crate) fn kept(&self) -> u64 {
-        self.kept.load(Ordering::Relaxed)
-    }
-
-    /// Keep `bytes` for flushes, once `more` than that are granted and free.
-    ///
-    /// # Errors
-    /// `Full`: what is kept stays what it was.
-    pub(crate) fn keep(&self, bytes: u64, more: u64) -> Result<()> {
-        self.grant_free(bytes.saturating_add(more))?;
-        self.kept.store(bytes, Ordering::Relaxed);
-        Ok(())
-    }
-
-    /// So many bytes are needed for the flushes now, and were granted before.
-    pub(crate) fn still_keep(&self, bytes: u64) {
-        self.kept.store(bytes, Ordering::Relaxed);
+        let granted = match self.space.backed() {
+            backed if extent.end() <= backed => Ok(()),
+            // Nearly full: what is needed may still be had where room ahead may not.
+            _ => grant(extent.end() + ahead).or_else(|_| grant(extent.end())),
+        };
+        granted.map_err(|source| {
+            self.discard(&[extent]);
+            Error::io("grow the data file", &self.path, source)
+        })?;
+        Ok(extent)
     }
 
     /// Write `bytes` at `offset` of the file, and have the device begin with it.

@@ -46,7 +46,6 @@
 //! that change the file's length (`back`, `set_reserve`, `cut`), and held across that I/O: of two
 //! that ran at once, one could count as granted what the other has cut.
 
-mod granted;
 mod holes;
 mod lowest;
 mod pending;
@@ -289,6 +288,7 @@ impl Space {
         self.state.lock().used
     }
 
+    #[cfg(test)]
     /// Bytes kept aside for a checkpoint.
     pub(crate) fn reserved_bytes(&self) -> u64 {
         self.state.lock().reserved()
@@ -385,7 +385,8 @@ impl State {
             self.free(old);
         }
         let least = old.map_or(0, |old| old.len);
-        let longest = self.holes.largest().max(self.tail()).min(wanted);
+        let tail = self.backed.saturating_sub(self.end) / UNIT * UNIT;
+        let longest = self.holes.largest().max(tail).min(wanted);
         let mut tries = [wanted, longest, least].into_iter();
         self.reserve = tries.find_map(|len| (len > 0).then(|| self.take_granted(len))?);
         assert!(least <= self.reserved(), "I4: the old reserve was backed");

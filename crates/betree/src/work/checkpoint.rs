@@ -123,15 +123,13 @@ impl Core {
         let Some(last) = self.checkpoints.last.try_lock() else {
             return false;
         };
-        let now = self.vfs.now();
-        let pending = self.space.pending_bytes();
-        let same = last.changes == self.changes() && last.seq == self.snapshots.visible();
-        // The last reader of what was dropped or replaced releases it without a change.
-        if same && pending == 0 || self.refused.checkpoint.is_recent(now) {
+        let changes = self.changes();
+        if last.changes == changes && last.seq == self.snapshots.visible() {
             return false;
         }
-        let age = now.saturating_sub(last.at);
+        let age = self.vfs.now().saturating_sub(last.at);
         let log = self.log_written().saturating_sub(last.log_bytes);
+        let pending = self.space.pending_bytes();
         self.options.checkpoint_interval() <= age
             || self.options.checkpoint_bytes() <= log
             || PENDING_MIN.max(self.space.used_bytes() / 8) <= pending
@@ -156,52 +154,13 @@ impl Core {
     /// # Errors
     /// `Full`: the store goes on as it was. After a failed sync the store is closed for writes.
     pub(crate) fn checkpoint(&self) -> Result<()> {
-        let mut last = self.checkpoints.last.lock();
-        // Asked under the lock: close waits for whoever has it.
         self.health.check_writable()?;
-        self.write_checkpoint(&mut last)
+        self.make_checkpoint()
     }
 
     /// The same, of a store that may be closing.
     pub(crate) fn make_checkpoint(&self) -> Result<()> {
-        self.write_checkpoint(&mut self.checkpoints.last.lock())
-    }
-
-    /// Make a checkpoint if it frees anything. False when it does not, or when there is no room for
-    /// the checkpoint.
-    ///
-    /// # Errors
-    /// As [`Core::checkpoint`], but `Full`.
-    pub(crate) fn checkpoint_for_space(&self) -> Result<bool> {
-        if !self.waits_for_checkpoint() {
-            return Ok(false);
-        }
         let mut last = self.checkpoints.last.lock();
-        self.health.check_writable()?;
-        // Another thread may have been faster.
-        if !self.waits_for_checkpoint() {
-            return Ok(true);
-        }
-        match self.write_checkpoint(&mut last) {
-            Err(error) if error.kind() == ErrorKind::Full => Ok(false),
-            made => made.map(|()| true),
-        }
-    }
-
-    /// Make the checkpoint after `last`.
-    fn write_checkpoint(&self, last: &mut Last) -> Result<()> {
-        let made = self.write_checkpoint_after(last);
-        match &made {
-            Err(error) if error.kind() == ErrorKind::Full => {
-                self.refused.checkpoint.note(self.vfs.now());
-            }
-            _ => self.refused.checkpoint.forget(),
-        }
-        self.imaged_through(last.changes);
-        made
-    }
-
-    fn write_checkpoint_after(&self, last: &mut Last) -> Result<()> {
         let start = self.vfs.now();
         let cut = match &self.log {
             Some(_) => None,
@@ -271,23 +230,13 @@ impl Core {
     /// # Errors
     /// As the work.
     pub(crate) fn flush(&self) -> Result<()> {
-        loop {
-            let flushed = {
-                let _last = self.checkpoints.last.lock();
-                // Asked under the lock: close waits for whoever has it.
-                self.health.check_writable()?;
-                self.flush_cut().map(|_| false)
-            };
-            // What was frozen and not flushed is so the next time.
-            if !self.or_free(flushed)? {
-                return Ok(());
-            }
-        }
+        self.health.check_writable()?;
+        let _last = self.checkpoints.last.lock();
+        self.flush_cut().map(drop)
     }
 
     /// Freeze everything at one moment and flush exactly that (I3). Under the checkpoint's lock.
     pub(crate) fn flush_cut(&self) -> Result<Cut<'_>> {
-        let changes = self.changes_counted();
         let cut = {
             // Not within a bulk commit: half of it would be in the cut.
             let committer = self.committer();
@@ -301,7 +250,6 @@ impl Core {
             }
         };
         self.flush_until_idle()?;
-        self.flushed_through(changes);
         Ok(cut)
     }
 

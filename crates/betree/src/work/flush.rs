@@ -39,7 +39,6 @@ impl Core {
         for bucket in &taken.buckets {
             if let Err(error) = self.flush_into(&taken, bucket) {
                 self.queue.put_back(taken);
-                self.settle_room();
                 return Err(error);
             }
         }
@@ -58,7 +57,6 @@ impl Core {
         self.queue.done(through, bytes);
         self.counters.flushes.add(1);
         self.counters.flush_nanos.add_nanos(took);
-        self.settle_room();
         self.wake.room();
     }
 

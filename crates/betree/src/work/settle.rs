@@ -28,11 +28,10 @@ impl Core {
         let in_time = || self.vfs.now().saturating_sub(start) < limit;
         self.freeze_older_than(crate::types::Seq::MAX);
         while in_time() {
-            if self.flush_or_free()? {
+            if self.flush_one()? {
                 continue;
             }
-            let merged = self.merge_slice(|| self.pick_merge(Zeal::Settle));
-            if self.or_free(merged)? {
+            if self.merge_slice(|| self.pick_merge(Zeal::Settle))? {
                 continue;
             }
             if !self.queue.is_idle() || 0 < self.merges.open() {
