@@ -123,13 +123,14 @@ impl Core {
         let Some(last) = self.checkpoints.last.try_lock() else {
             return false;
         };
-        let changes = self.changes();
-        if last.changes == changes && last.seq == self.snapshots.visible() {
+        let pending = self.space.pending_bytes();
+        let same = last.changes == self.changes() && last.seq == self.snapshots.visible();
+        // The last reader of what was dropped or replaced releases it without a change.
+        if same && pending == 0 {
             return false;
         }
         let age = self.vfs.now().saturating_sub(last.at);
         let log = self.log_written().saturating_sub(last.log_bytes);
-        let pending = self.space.pending_bytes();
         self.options.checkpoint_interval() <= age
             || self.options.checkpoint_bytes() <= log
             || PENDING_MIN.max(self.space.used_bytes() / 8) <= pending
@@ -154,13 +155,19 @@ impl Core {
     /// # Errors
     /// `Full`: the store goes on as it was. After a failed sync the store is closed for writes.
     pub(crate) fn checkpoint(&self) -> Result<()> {
+        let mut last = self.checkpoints.last.lock();
+        // Asked under the lock: close waits for whoever has it.
         self.health.check_writable()?;
-        self.make_checkpoint()
+        self.write_checkpoint(&mut last)
     }
 
     /// The same, of a store that may be closing.
     pub(crate) fn make_checkpoint(&self) -> Result<()> {
-        let mut last = self.checkpoints.last.lock();
+        self.write_checkpoint(&mut self.checkpoints.last.lock())
+    }
+
+    /// Make the checkpoint after `last`.
+    fn write_checkpoint(&self, last: &mut Last) -> Result<()> {
         let start = self.vfs.now();
         let cut = match &self.log {
             Some(_) => None,
@@ -230,8 +237,9 @@ impl Core {
     /// # Errors
     /// As the work.
     pub(crate) fn flush(&self) -> Result<()> {
-        self.health.check_writable()?;
         let _last = self.checkpoints.last.lock();
+        // Asked under the lock: close waits for whoever has it.
+        self.health.check_writable()?;
         self.flush_cut().map(drop)
     }
 

@@ -4,11 +4,11 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::mpsc;
-use std::thread;
 use std::time::Duration;
 
 use betree::{Batch, Db, Durability, ErrorKind, Options, Transaction, TreeId, TreeOptions};
 use sim::{SimOptions, SimVfs};
+use stdx::sync::spawn;
 
 use crate::slow::{Slow, Watch};
 
@@ -50,16 +50,17 @@ fn close_while_held(
     disk: &SimVfs,
     watch: &Arc<Watch>,
     db: Db,
-    work: thread::JoinHandle<()>,
+    work: std::thread::JoinHandle<()>,
 ) -> Vec<&'static str> {
     watch.wait_until_held();
     let (closed, wait) = mpsc::channel();
     let its_watch = Arc::clone(watch);
-    let closer = thread::spawn(move || {
+    let closer = spawn("close", move || {
         db.close().unwrap();
         its_watch.seal();
         closed.send(()).unwrap();
-    });
+    })
+    .unwrap();
     let early = wait.recv_timeout(WATCHED).is_ok();
     if !early {
         watch.let_go();
@@ -107,7 +108,7 @@ fn a_spill_that_is_under_way_at_close_does_not_hurt_the_next_store() {
         let tree = db.create_tree("rows", TreeOptions::default()).unwrap();
         watch.hold("spill.write", 0);
         let mut transaction = db.begin().unwrap();
-        let work = thread::spawn(move || put_on(&mut transaction, tree));
+        let work = spawn("work", move || put_on(&mut transaction, tree)).unwrap();
         let wrong = close_while_held(&disk, &watch, db, work);
         assert_eq!(wrong, <[&str; 0]>::default(), "{threads} threads");
     }
@@ -121,7 +122,7 @@ fn a_merge_of_spills_that_is_under_way_at_close_does_not_hurt_the_next_store() {
     let tree = db.create_tree("rows", TreeOptions::default()).unwrap();
     watch.hold("spill.write", 8);
     let mut transaction = db.begin().unwrap();
-    let work = thread::spawn(move || put_on(&mut transaction, tree));
+    let work = spawn("work", move || put_on(&mut transaction, tree)).unwrap();
     let wrong = close_while_held(&disk, &watch, db, work);
     assert_eq!(wrong, <[&str; 0]>::default());
 }
@@ -140,7 +141,7 @@ fn no_background_work_goes_on_after_close() {
                 fill(&db, tree, round * 100..(round + 1) * 100);
             }
         }
-        let nothing = thread::spawn(|| {});
+        let nothing = spawn("nothing", || {}).unwrap();
         let wrong = close_while_held(&disk, &watch, db, nothing);
         assert_eq!(wrong, <[&str; 0]>::default(), "{site}");
     }

@@ -11,6 +11,7 @@ mod bulk;
 mod close;
 mod compact;
 mod histories;
+mod idle;
 mod idle_cursors;
 mod inspect;
 mod isolation;
