@@ -235,6 +235,8 @@ impl Core {
         while 0 < self.queue.len().1 {
             self.wake.wait_for_room(ROOM_WAIT);
         }
+        // A checkpoint may be under way; those that come later are refused under its lock.
+        self.checkpoints.wait();
         debug_assert!(
             self.health.check_open().is_err(),
             "nobody comes in any more"

@@ -26,9 +26,7 @@ use crate::options::Options;
 use crate::run::RunStore;
 use crate::space::Space;
 use crate::types::{RunId, Seq};
-use crate::work::{
-    Checkpoints, Crowd, FlushQueue, Fullest, Merges, Pinned, Sharing, Timers,
-};
+use crate::work::{Checkpoints, Crowd, FlushQueue, Fullest, Merges, Pinned, Sharing, Timers};
 
 /// The name of the data file.
 pub(crate) const DATA_FILE: &str = "data.betree";

@@ -70,6 +70,11 @@ pub(crate) struct Cut<'a> {
 }
 
 impl Checkpoints {
+    /// Wait for the end of a checkpoint that is being made.
+    pub(crate) fn wait(&self) {
+        drop(self.last.lock());
+    }
+
     /// After the checkpoint `superblock`.
     pub(crate) fn new(superblock: Superblock, now: Duration) -> Checkpoints {
         let shown = Shown {

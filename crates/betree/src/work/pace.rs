@@ -135,6 +135,11 @@ impl Core {
         (debt / self.tuning.merge_span).clamp(0.0, DEBT_MAX)
     }
 
+    /// Whether commits wait because a bucket has too many runs.
+    pub(super) fn is_crowded(&self) -> bool {
+        0.0 < self.crowd_pressure()
+    }
+
     fn crowd_pressure(&self) -> f64 {
         let k_cap = self.tuning.k_cap;
         let most = self.crowd.most();

@@ -65,7 +65,7 @@ impl Core {
             }
             return self.pick_leftovers(zeal);
         }
-        if zeal == Zeal::Paced {
+        if zeal == Zeal::Paced && !self.is_crowded() {
             // First, or deltas would always be before it; it is seldom its turn.
             if let Some(found) = self.pick_leftovers(zeal) {
                 return Some(found);

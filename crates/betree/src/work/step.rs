@@ -84,7 +84,8 @@ impl Core {
         } else {
             Zeal::Paced
         };
-        Ok(self.merge_slice(|| self.pick_merge(zeal))? || self.tidy_after_changes())
+        let merged = self.merge_slice(|| self.pick_merge(zeal))?;
+        Ok(merged || zeal == Zeal::Idle && self.tidy_after_changes())
     }
 
     fn idle_for_a_while(&self) -> bool {

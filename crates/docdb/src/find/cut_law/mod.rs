@@ -101,7 +101,7 @@ fn keys_that_are_cut_answer_as_a_scan_does() {
 impl Lane {
     fn new(seed: u64) -> Lane {
         let mut rng = Rng::new(seed);
-        let fixture = Fixture::within(Narrow::new);
+        let fixture = Fixture::within(Narrow::around);
         let pool = Pool::new(&mut rng);
         let clustered = rng.chance(0.25);
         let options = CollectionOptions {

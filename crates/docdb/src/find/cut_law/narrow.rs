@@ -21,7 +21,7 @@ pub(super) struct Narrow {
 }
 
 impl Narrow {
-    pub(super) fn new(inner: Box<dyn Engine>) -> Box<dyn Engine> {
+    pub(super) fn around(inner: Box<dyn Engine>) -> Box<dyn Engine> {
         let mut capabilities = inner.capabilities().clone();
         capabilities.limits.key_max = LIMIT + INDEX_KEY_SLACK;
         Box::new(Narrow {

@@ -160,8 +160,11 @@ fn pipeline(stages: &[Document]) -> crate::AggregateRequest {
     request
 }
 
+/// What happens to a collection.
+type Change = fn(&Store, &Namespace);
+
 /// What happens to the collection, and how the message of the error begins.
-const CHANGES: [(fn(&Store, &Namespace), &str); 5] = [
+const CHANGES: [(Change, &str); 5] = [
     (
         |store, ns| {
             let names = IndexNames::Names(vec!["a_1".to_owned()]);
