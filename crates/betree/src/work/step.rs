@@ -165,6 +165,10 @@ impl Core {
             }
         }
         if !self.freeze_fullest() {
+            let busy = self.queue.len() != (0, 0);
+            // A finished flush gives its memory back before it leaves the queue.
+            let full = busy || self.memory.is_full();
+            assert!(busy || !full, "full buffers are not all empty");
             // Other threads are flushing all there is, or a cut holds it back.
             self.wake.wait_for_room(ROOM_WAIT);
         }

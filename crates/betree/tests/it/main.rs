@@ -6,7 +6,6 @@
 )]
 
 mod backup;
-mod bounds;
 mod bulk;
 mod close;
 mod compact;
