@@ -3,7 +3,7 @@
 //! A transaction may outlive the handle of its store, and close may come while it writes. Once
 //! close has returned, the directory is free for the next handle, or another process, whose
 //! allocator knows nothing of this one and gives out the same bytes. So every call that changes the
-//! file passes this gate. [`Gate::close`] shuts it for good and waits for the calls that are inside.
+//! file passes this gate. [`Gate::close`] shuts it for good and waits for the calls under way.
 //!
 //! - I1: no call that changes the file begins once `close` was called, and none is under way when
 //!   it has returned.
@@ -58,6 +58,8 @@ impl Gate {
         while 0 < state.inside {
             self.left.wait(&mut state);
         }
+        assert!(state.closed, "I1: a gate is never opened again");
+        assert_eq!(state.inside, 0, "I1: no call is under way");
     }
 
     fn enter(&self) -> io::Result<Inside<'_>> {

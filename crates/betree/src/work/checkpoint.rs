@@ -204,6 +204,8 @@ impl Core {
                 self.health.poison(e);
             }
         })?;
+        assert!(last.superblock.number < superblock.number, "numbers grow");
+        assert!(last.seq <= image.last_seq, "an image is never older");
         let image_bytes = superblock.image.map_or(0, |place| place.length);
         let padded = superblock.image.map_or(0, |place| place.extent().len);
         self.counters.image_bytes.add(padded);

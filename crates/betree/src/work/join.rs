@@ -88,6 +88,10 @@ impl Core {
         let flushed = states.iter().map(|state| state.flushed).max();
         let flushed = flushed.expect("there are two at least");
         let lo = Arc::clone(&first.lo);
+        let touch = |one: &Arc<Bucket>, next: &Arc<Bucket>| one.hi.as_deref() == Some(&*next.lo);
+        assert!(stretch.is_sorted_by(touch), "they are neighbours");
+        let ordered = |one: &Arc<Run>, next: &Arc<Run>| one.meta().max_key < next.meta().min_key;
+        assert!(base.is_sorted_by(ordered), "a base is in key order");
         let new = Bucket::with_runs(lo, last.hi.clone(), flushed, Vec::new(), base);
         tree.replace(stretch, vec![Arc::new(new)]);
         states.iter_mut().for_each(|state| state.retire());

@@ -16,7 +16,7 @@ use crate::types::{RunId, Seq, TreeId};
 const LOOK: Duration = Duration::from_millis(1);
 
 impl Core {
-    /// Flush everything, merge every bucket into one run a key, drop what no snapshot needs, give up
+    /// Flush everything, merge every bucket into one run a key, drop what no snapshot needs, remove
     /// empty buckets and join small ones, make a checkpoint, cut the file. Helps the background
     /// threads. False when `limit` passed before.
     ///
