@@ -33,7 +33,7 @@ pub use wildcard::Wildcard;
 
 /// One state of an index of a collection. A state never changes, whether it is ready included, so
 /// that who reads a snapshot plans by what the snapshot holds; the next state is another `Index` of
-/// the same number. What all states share is in [`Arrays`].
+/// the same number. What all states share is in `Arrays`.
 pub struct Index {
     spec: IndexSpec,
     /// Distinguishes the trees of a collection's indexes; never used again within the collection.
