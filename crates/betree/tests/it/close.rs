@@ -126,23 +126,3 @@ fn a_merge_of_spills_that_is_under_way_at_close_does_not_hurt_the_next_store() {
     let wrong = close_while_held(&disk, &watch, db, work);
     assert_eq!(wrong, <[&str; 0]>::default());
 }
-
-/// The work of the store's own threads, each kind held once.
-#[test]
-fn no_background_work_goes_on_after_close() {
-    for site in ["flush.write", "merge.write", "image.write", "log.write"] {
-        let (disk, watch) = rig();
-        let db = open(&disk, &watch, 2);
-        let tree = db.create_tree("rows", TreeOptions::default()).unwrap();
-        watch.hold(site, 0);
-        // Less than what would make a commit wait for memory or for the log.
-        for round in 0..10 {
-            if !watch.holds() {
-                fill(&db, tree, round * 100..(round + 1) * 100);
-            }
-        }
-        let nothing = spawn("nothing", || {}).unwrap();
-        let wrong = close_while_held(&disk, &watch, db, nothing);
-        assert_eq!(wrong, <[&str; 0]>::default(), "{site}");
-    }
-}

@@ -77,11 +77,6 @@ impl Watch {
         self.moved.notify_all();
     }
 
-    /// Whether a call is held.
-    pub(crate) fn holds(&self) -> bool {
-        0 < self.state.lock().held
-    }
-
     /// What changed something after [`Watch::seal`].
     pub(crate) fn wrong(&self) -> Vec<&'static str> {
         self.state.lock().wrong.clone()
