@@ -248,7 +248,7 @@ fn a_line_has_a_sustained_rate_for_a_dollar_or_the_reason_why_not() {
 }
 
 #[test]
-fn who_leads_is_not_told_where_clients_were_held_to_a_rate() {
+fn no_target_leads_where_clients_were_held_to_a_rate() {
     let capped = |held: bool| {
         let mut steps = Vec::new();
         for (target, step, rate) in [
@@ -284,7 +284,7 @@ fn who_leads_is_not_told_where_clients_were_held_to_a_rate() {
         run.summary = crate::analysis::summarize(&run.manifest, &done, true);
         estimate(&run, &prices("aws-2025"), &CostOptions::default())
     };
-    let noted = |cost: &Cost| cost.notes.iter().any(|n| n.contains("held to a rate"));
+    let noted = |cost: &Cost| cost.notes.iter().any(|n| n.contains("ran at a fixed rate"));
     let free = capped(false);
     assert!(!free.leaders.is_empty() && !noted(&free));
     let held = capped(true);
