@@ -235,6 +235,11 @@ impl Watch for Ends {
     fn check(&self) -> Result<()> {
         check(self.deadline, &self.killed)
     }
+
+    fn left(&self) -> Option<Duration> {
+        let now = stdx::time::now();
+        self.deadline.map(|end| end.saturating_duration_since(now))
+    }
 }
 
 impl Ends {

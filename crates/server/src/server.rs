@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use bson::{DateTime, Timestamp, doc};
 use docdb::Store;
-use query::meter::Budget;
+use query::meter::{Budget, Processors};
 use query::{Code, Error, Result};
 use tokio::sync::{Semaphore, watch};
 use zeroize::Zeroizing;
@@ -55,6 +55,8 @@ pub(crate) struct Server {
     pub(crate) parameters: Parameters,
     /// The memory of all queries together.
     pub(crate) memory: Arc<Budget>,
+    /// The time slices that long operations take turns at.
+    pub(crate) processors: Arc<Processors>,
     /// Counters.
     pub(crate) metrics: Metrics,
     /// How collections are used.
@@ -125,11 +127,13 @@ impl Server {
         };
         let users = Users::default();
         users.load(&store)?;
+        let processors = std::thread::available_parallelism().map_or(1, usize::from);
         let server = Server {
             users,
             secret: secret(&store)?,
             parameters: Parameters::new(&config)?,
             memory: Budget::new(0),
+            processors: Processors::new(2 * processors),
             metrics: Metrics::new(commands::names()),
             usages: Usages::default(),
             concerns: Concerns::load(&store)?,

@@ -83,7 +83,9 @@ fn tree(request: &Request) -> Result<usize> {
 fn direct(request: &Request, op: &Op<'_>) -> Result<(Builder, bool)> {
     let mut reply = Builder::new();
     let budget = Arc::clone(&request.server.memory);
-    let _measured = op.meter(Some(budget)).enter();
+    let processors = Arc::clone(&request.server.processors);
+    let meter = op.meter(Some(budget)).with_processors(Some(processors));
+    let _measured = meter.enter();
     let mut decoded = Held::new();
     decoded.require("A command", tree(request)?)?;
     let call = Call {

@@ -82,6 +82,18 @@ fn cursors(server: &Server, reply: &mut Builder) {
     reply.close().close();
 }
 
+/// The turns of long operations on the processors.
+fn slices(server: &Server, reply: &mut Builder) {
+    let slots = server.processors.usage();
+    reply.open_document("timeSlices");
+    reply
+        .long("slots", size(slots.total))
+        .long("held", size(slots.held))
+        .long("waiting", size(slots.waiting))
+        .long("waits", whole(slots.waits))
+        .close();
+}
+
 /// Counters of commands, documents, cursors and expiry.
 pub(super) fn metrics(server: &Server, reply: &mut Builder) {
     let metrics = &server.metrics;
@@ -115,7 +127,9 @@ pub(super) fn metrics(server: &Server, reply: &mut Builder) {
     reply
         .long("peakBytes", size(memory.peak))
         .long("refused", whole(memory.refused));
-    reply.close().close();
+    reply.close();
+    slices(server, reply);
+    reply.close();
     reply.open_document("ttl");
     reply
         .long("deletedDocuments", load(&figures.ttl_deleted))
