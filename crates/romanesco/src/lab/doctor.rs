@@ -8,8 +8,8 @@ use lab::target::factories;
 
 #[derive(clap::Args)]
 #[command(
-    after_help = "Exit code: 0 when runs are possible, 2 when something fails, 64 wrong \
-use.\n\nExample: romanesco lab doctor --data-dir /mnt/nvme"
+    after_help = "Exit code: 0 when runs are possible, 2 when something fails, 64 invalid \
+command line.\n\nExample: romanesco lab doctor --data-dir /mnt/nvme"
 )]
 pub(crate) struct Args {
     /// Directory that runs would keep their data in

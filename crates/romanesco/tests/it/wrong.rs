@@ -101,7 +101,7 @@ fn no_command_takes_wrong_use_for_an_invalid_run() {
             .lab("check --help")
             .exits(0)
             .out
-            .contains("64 wrong use")
+            .contains("64 invalid command line")
     );
 }
 
