@@ -27,6 +27,7 @@ mod progress;
 mod record;
 mod session;
 mod stats;
+mod stop;
 mod store;
 mod ttl;
 mod turn;
@@ -37,8 +38,7 @@ pub use aggregate::{AggregateRequest, Report};
 pub use catalog::{Catalog, Named};
 pub use collection::{Action, Capped, Collection, CollectionOptions, Level, View};
 pub use cursor::{
-    BATCH_BYTES, Batch, FIRST_BATCH, Figures, GetMore, IDLE_LIMIT, IdleCursor, Killed, Origin,
-    Owner,
+    BATCH_BYTES, Batch, FIRST_BATCH, Figures, GetMore, IdleCursor, Killed, Origin, Owner,
 };
 pub use ddl::{CreateIndexesReply, IndexNames, check_user_write};
 pub use document::check_document;
@@ -52,7 +52,7 @@ pub use query::Namespace;
 pub use record::RecordId;
 pub use session::{Held, Names};
 pub use stats::{missing_coll_stats, scale_sizes};
-pub use store::{ContentVersion, Options, Store, Tuning, WorkFigures};
+pub use store::{ContentVersion, IDLE_LIMIT, Options, Store, Tuning, WorkFigures};
 pub use ttl::{ExpiryFailure, OnExpiryFailure};
 pub use work::Work;
 pub use write::{

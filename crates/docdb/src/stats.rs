@@ -270,6 +270,18 @@ impl Store {
         figures
     }
 
+    /// The bytes that the documents and indexes of a database take, as far as the engine says.
+    #[must_use]
+    pub fn database_size(&self, db: &str) -> i64 {
+        let catalog = self.catalog();
+        let collections = catalog
+            .in_database(db)
+            .filter_map(|(_, named)| named.collection());
+        collections
+            .map(|collection| self.storage_size(collection))
+            .sum()
+    }
+
     /// The bytes that a collection's documents and indexes take.
     pub(crate) fn storage_size(&self, collection: &Collection) -> i64 {
         let indexes = collection

@@ -19,7 +19,7 @@ use kv::{Durability, Engine, ErrorKind, TreeId, TreeOptions};
 use query::{Code, Error, Namespace, Result};
 use stdx::sync::{Condvar, Mutex, MutexGuard};
 
-use crate::catalog::{Catalog, Named};
+use crate::catalog::{Catalog, Named, Stored};
 use crate::collection::{Collection, Core, fold_counts};
 use crate::cursor::Cursors;
 use crate::error;
@@ -31,7 +31,7 @@ use crate::turn::{Turn, Turns};
 use stdx::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 pub use property::ContentVersion;
-pub use tuning::Tuning;
+pub use tuning::{IDLE_LIMIT, Tuning};
 
 /// How a store is opened.
 #[derive(Clone, Debug)]
@@ -170,6 +170,18 @@ impl Store {
     #[must_use]
     pub fn lookup(&self, ns: &Namespace) -> Option<Named> {
         self.catalog.load().get(ns).cloned()
+    }
+
+    /// The collection of a name.
+    ///
+    /// # Errors
+    /// `NamespaceNotFound`, `CommandNotSupportedOnView`.
+    pub fn existing(&self, ns: &Namespace) -> Result<Arc<Collection>> {
+        match self.lookup(ns) {
+            None => Err(not_found(ns)),
+            Some(Named::View(_)) => Err(is_view(ns)),
+            Some(Named::Collection(collection)) => Ok(collection),
+        }
     }
 
     /// Make everything durable and close. Operations under way fail.
@@ -326,6 +338,14 @@ impl Store {
         self.undropped.lock().append(&mut left);
     }
 
+    /// Drop the trees of a collection that the catalog does not know (any more).
+    pub(crate) fn drop_trees(&self, collection: &Collection) {
+        let uuid = &collection.core().uuid;
+        let indexes = collection.indexes().iter();
+        let trees = indexes.map(|index| Stored::index_tree(uuid, index.number()));
+        self.drop_named(trees.chain([Stored::records_tree(uuid)]));
+    }
+
     /// Try again to drop trees that could not be dropped.
     pub(crate) fn drop_left_trees(&self) {
         let some = !self.undropped.lock().is_empty();
@@ -375,4 +395,9 @@ pub(crate) fn is_view(ns: &Namespace) -> Error {
         Code::COMMAND_NOT_SUPPORTED_ON_VIEW,
         format!("Namespace {ns} is a view, not a collection"),
     )
+}
+
+/// The error of a collection that is not there.
+pub(crate) fn not_found(ns: &Namespace) -> Error {
+    Error::new(Code::NAMESPACE_NOT_FOUND, format!("ns not found {ns}"))
 }

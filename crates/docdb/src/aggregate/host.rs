@@ -198,7 +198,7 @@ pub(super) fn planned(
     view: &View<'_>,
 ) -> Result<(Query, Pipeline)> {
     let (pushdown, rest) = pipeline.optimize().split_pushdown();
-    let space = collection.plans().space(collection)?;
+    let space = collection.space()?;
     let collator = rest.settings().collator.clone();
     let collated = Collated {
         collation: collator
@@ -423,7 +423,7 @@ pub(super) fn settings_of(
 ) -> Result<Settings> {
     let collated = match view.named(ns)? {
         Some(Named::Collection(collection)) => {
-            let space = collection.plans().space(&collection)?;
+            let space = collection.space()?;
             Collated::of(collation, Some(&space))?
         }
         Some(Named::View(options)) => {

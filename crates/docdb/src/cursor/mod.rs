@@ -18,5 +18,5 @@ pub use batch::{BATCH_BYTES, Batch, FIRST_BATCH};
 pub(crate) use batch::{Collector, fill};
 pub use get_more::GetMore;
 pub(crate) use open::{Cursor, Cursors, FindCursor};
-pub use registry::{Figures, IDLE_LIMIT, IdleCursor, Killed, Origin, Owner};
+pub use registry::{Figures, IdleCursor, Killed, Origin, Owner};
 pub(crate) use view::{View, with_view};

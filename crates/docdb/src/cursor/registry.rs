@@ -17,9 +17,6 @@ use query::{Code, Error, Namespace, Result};
 use stdx::Rng;
 use stdx::sync::Mutex;
 
-/// How long an idle cursor lives, unless it was opened with `noCursorTimeout`.
-pub const IDLE_LIMIT: Duration = Duration::from_secs(600);
-
 /// Who opened a cursor: only they may go on with it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Owner {
@@ -447,6 +444,7 @@ fn check_owner(id: i64, of: &Registration, namespace: &Namespace, by: &Owner) ->
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::store::IDLE_LIMIT;
 
     fn registration(owner: Owner) -> Registration {
         Registration {

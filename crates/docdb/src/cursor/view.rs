@@ -12,10 +12,10 @@ use kv::Snapshot;
 use query::{Namespace, Result};
 
 use crate::catalog::{Catalog, Named};
-use crate::ddl::{Point, reach};
 use crate::error::engine;
 use crate::op::Op;
 use crate::pause::between_portions;
+use crate::stop::{Point, reach};
 use crate::store::Store;
 
 /// Units of work within one snapshot: old snapshots keep what was deleted since. Few in tests,

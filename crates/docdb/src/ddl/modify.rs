@@ -5,13 +5,13 @@ use std::sync::Arc;
 use bson::{Bson, Document, doc};
 use query::{Code, Error, Namespace, Result};
 
-use super::change::{Change, not_found};
+use super::change::Change;
 use super::unique;
 use crate::catalog::{Named, Stored};
 use crate::collection::{Action, Capped, CollectionOptions, Level, capped_size};
 use crate::index::{Index, IndexSpec, number, same_pattern};
 use crate::op::Op;
-use crate::store::Store;
+use crate::store::{Store, not_found};
 
 impl Store {
     /// Modify a collection or view; `fields` are those of `collMod` beside the name. Gives what the

@@ -54,7 +54,7 @@ impl Store {
         snapshot: &dyn Snapshot,
         matching: &Matching,
     ) -> Result<Matched> {
-        let space = collection.plans().space(collection)?;
+        let space = collection.space()?;
         let collated = Collated::of(matching.collation.as_deref(), Some(&space))?;
         let mut query = Query::of_filter(space, collated, Arc::clone(&matching.filter));
         if let Some(sort) = &matching.sort {

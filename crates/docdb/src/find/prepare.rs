@@ -61,7 +61,7 @@ impl Query {
         collation: Option<&RawDocument>,
         variables: Option<&Document>,
     ) -> Result<Query> {
-        let space = collection.plans().space(collection)?;
+        let space = collection.space()?;
         let collated = Collated::of(collation, Some(&space))?;
         let settings = collated.settings(op, variables)?;
         let filter = Arc::new(Filter::parse(filter, &settings)?);
@@ -242,7 +242,7 @@ impl Query {
             // The view may be younger than the space of this query: what the view sees, and with it
             // the first key that was cut, a space of now knows.
             Some(_) => {
-                let space = collection.plans().space(collection)?;
+                let space = collection.space()?;
                 self.candidates_in(&space)?
             }
         };

@@ -617,7 +617,7 @@ fn unambiguous(array: &RawArray, part: &str) -> Result<()> {
         {
             let items = Vec::<Bson>::try_from(array)?.into_iter().enumerate();
             let shown: Document = items.map(|(at, item)| (at.to_string(), item)).collect();
-            let shown: String = crate::write::shell(&shown).chars().take(SHOWN).collect();
+            let shown: String = crate::document::shell(&shown).chars().take(SHOWN).collect();
             return Err(Error::location(
                 16_746,
                 format!(

@@ -3,10 +3,11 @@
 use bson::{Bson, Document, RawDocumentBuf};
 use query::{Code, Error, Namespace, Result};
 
-use super::insert::{WriteError, is_fatal};
+use super::insert::WriteError;
 use super::portions::{Portions, Target};
 use super::seek::{Said, Seek};
 use crate::collection::Collection;
+use crate::error::is_fatal;
 use crate::find::DELETE;
 use crate::op::Op;
 use crate::session::{Done, Retry};

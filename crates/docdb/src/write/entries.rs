@@ -14,8 +14,8 @@ use kv::{Direction, KeyRange, TreeId};
 use query::update::Update;
 use query::{Code, Error, Result};
 
-use super::duplicate::{duplicate, shell};
-use crate::collection::{Collection, Gathered};
+use crate::collection::{Collection, Gathered, duplicate};
+use crate::document::shell;
 use crate::error;
 use crate::index::{FieldKind, Index, Key, KeySet};
 use crate::key::Encoder;

@@ -10,6 +10,7 @@ use query::{Error, Namespace, Result};
 
 use crate::collection::{Collection, Gathered};
 use crate::document;
+use crate::error::is_fatal;
 use crate::limits::BATCH_BYTES_MAX;
 use crate::op::Op;
 use crate::record::RecordId;
@@ -251,19 +252,4 @@ fn batch_len(documents: &[&RawDocument]) -> usize {
         }
     }
     documents.len()
-}
-
-/// Errors that are not of one document: the whole work fails.
-pub(crate) fn is_fatal(error: &Error) -> bool {
-    use query::Code;
-    matches!(
-        error.code,
-        Code::WRITE_CONFLICT
-            | Code::INTERRUPTED
-            | Code::MAX_TIME_MS_EXPIRED
-            | Code::INTERNAL_ERROR
-            | Code::OUT_OF_DISK_SPACE
-            | Code::INTERRUPTED_AT_SHUTDOWN
-            | Code::LOCK_TIMEOUT
-    )
 }

@@ -137,7 +137,7 @@ impl One<'_> {
         error.message = format!(
             "E11000 duplicate key error collection: {} index: {index} dup key: {}",
             self.ns,
-            super::shell(values)
+            document::shell(values)
         );
         error
     }

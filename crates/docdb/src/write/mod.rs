@@ -3,7 +3,6 @@
 mod apply;
 mod capped;
 mod delete;
-mod duplicate;
 mod entries;
 mod find_and_modify;
 mod insert;
@@ -15,10 +14,8 @@ mod validate;
 
 pub use apply::{Applied, AppliedEntry, AppliedUpdate};
 pub use delete::{DeleteReply, DeleteStatement};
-pub(crate) use duplicate::{duplicate, shell};
 pub(crate) use entries::KeySets;
 pub use find_and_modify::{FindAndModify, FindAndModifyReply};
-pub(crate) use insert::is_fatal;
 pub use insert::{InsertOptions, InsertReply, WriteError};
 pub(crate) use seek::{Said, Seek};
 pub(crate) use update::would_change;

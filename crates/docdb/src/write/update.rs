@@ -12,12 +12,13 @@ use query::update::{Position, Update, upsert_base};
 use query::{Code, Error, Namespace, Result};
 
 use super::entries::Untouched;
-use super::insert::{WriteError, is_fatal};
+use super::insert::WriteError;
 use super::portions::{Portions, Target};
 use super::seek::{Found, Said, Seek};
 use super::validate::validate;
 use crate::collection::{Collection, Gathered};
 use crate::document;
+use crate::error::is_fatal;
 use crate::find::UPDATE;
 use crate::op::Op;
 use crate::session::{Done, Retry};

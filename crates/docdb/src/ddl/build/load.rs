@@ -14,16 +14,16 @@ use bson::RawDocument;
 use kv::{Durability, ErrorKind};
 use query::Result;
 
+use super::Begun;
 use super::scan::Found;
 use super::sorter::{Entry, Sorted};
-use super::{Begun, Point, reach};
-use crate::collection::Collection;
+use crate::collection::{Collection, duplicate};
 use crate::error;
 use crate::index::{self, Build, Index, KeySet};
 use crate::op::Op;
+use crate::stop::{Point, reach};
 use crate::store::Store;
 use crate::work::Work;
-use crate::write::duplicate;
 
 /// Entries that are put at once: some milliseconds, for which writers wait.
 const PORTION: usize = if cfg!(test) { 64 } else { 2_048 };

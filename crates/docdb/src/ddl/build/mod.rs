@@ -22,7 +22,6 @@
 mod load;
 mod scan;
 mod sorter;
-mod stop;
 #[cfg(test)]
 mod tests;
 
@@ -38,11 +37,8 @@ use crate::collection::Collection;
 use crate::error;
 use crate::index::{Build, Index, IndexSpec, Outcome};
 use crate::op::Op;
+use crate::stop::{Point, reach};
 use crate::store::Store;
-
-#[cfg(test)]
-use stop::at_points;
-pub(crate) use stop::{Point, reach};
 
 /// A build under way, as its builder knows it.
 struct Begun {
@@ -300,7 +296,7 @@ impl Store {
                 Ok(_) => {}
                 // Documents that cannot be indexed: nobody waits for this build any more, and the
                 // index is not there, as if it had failed before the crash.
-                Err(e) if !crate::write::is_fatal(&e) => {
+                Err(e) if !error::is_fatal(&e) => {
                     let of = (collection.ns(), collection.uuid());
                     self.take_out(&op, of, &|index| index.is_left())?;
                 }

@@ -12,11 +12,11 @@ use query::{Code, Namespace, Result};
 use stdx::sync::atomic::{AtomicI32, Ordering};
 use tempfile::TempDir;
 
-use super::super::{Point, at_points};
 use crate::collection::CollectionOptions;
 use crate::ddl::CreateIndexesReply;
 use crate::find::CountRequest;
 use crate::op::Op;
+use crate::stop::{Point, at_points};
 use crate::store::{Options, Store};
 use crate::write::{DeleteStatement, InsertOptions, UpdateStatement};
 
