@@ -14,8 +14,8 @@ use crate::collection::{Alone, Collection};
 use crate::document;
 use crate::error;
 use crate::index::{Index, KeySet, is_cut};
-use crate::op::Op;
 use crate::store::Store;
+use crate::txn::Op;
 
 /// Errors that a report lists before it only counts them.
 const ERRORS_MAX: usize = 100;

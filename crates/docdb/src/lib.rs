@@ -16,10 +16,10 @@ mod exec;
 mod explain;
 mod find;
 pub mod index;
+mod intent;
 pub mod key;
 pub mod limits;
 mod map;
-mod op;
 mod patience;
 mod pause;
 mod plan;
@@ -31,7 +31,7 @@ mod stop;
 mod store;
 mod ttl;
 mod turn;
-mod work;
+mod txn;
 mod write;
 
 pub use aggregate::{AggregateRequest, Report};
@@ -46,15 +46,13 @@ pub use examined::Examined;
 pub use explain::Verbosity;
 pub use find::{CountRequest, DistinctRequest, FindRequest, Matched, Matching};
 pub use index::{Entry, Index, IndexSpec};
-pub use op::{InTransaction, Op, SessionId, SessionRef};
 pub use progress::Stage;
 pub use query::Namespace;
 pub use record::RecordId;
-pub use session::{Held, Names};
 pub use stats::{missing_coll_stats, scale_sizes};
 pub use store::{ContentVersion, IDLE_LIMIT, Options, Store, Tuning, WorkFigures};
 pub use ttl::{ExpiryFailure, OnExpiryFailure};
-pub use work::Work;
+pub use txn::{Held, InTransaction, Names, Op, SessionId, SessionRef, Work};
 pub use write::{
     Applied, AppliedEntry, AppliedUpdate, DeleteReply, DeleteStatement, FindAndModify,
     FindAndModifyReply, InsertOptions, InsertReply, UpdateReply, UpdateStatement, WriteError,

@@ -7,8 +7,8 @@ use stdx::sync::atomic::Ordering;
 
 use crate::collection::Collection;
 use crate::error;
-use crate::op::Op;
 use crate::store::Store;
+use crate::txn::Op;
 
 /// The least a collection or an index takes, in bytes: MongoDB's file of nothing has one page.
 const PAGE: i64 = 4096;

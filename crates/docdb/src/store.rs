@@ -23,11 +23,10 @@ use crate::catalog::{Catalog, Named, Stored};
 use crate::collection::{Collection, Core, fold_counts};
 use crate::cursor::Cursors;
 use crate::error;
-use crate::op::{Ends, Op};
-use crate::patience::LOOK;
-use crate::session::{Intents, Moments, Sessions};
+use crate::intent::Intents;
+use crate::session::{Moments, Sessions};
 use crate::ttl::Listener;
-use crate::turn::{Turn, Turns};
+use crate::turn::Turns;
 use stdx::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 pub use property::ContentVersion;
@@ -105,12 +104,6 @@ pub struct WorkFigures {
     pub transactions_started: AtomicU64,
     /// Those committed; those neither committed nor open were aborted.
     pub transactions_committed: AtomicU64,
-}
-
-/// The right to change the catalog, until dropped.
-pub(crate) struct Changes<'s> {
-    _guard: MutexGuard<'s, ()>,
-    _turn: Turn,
 }
 
 /// The trees that every store has.
@@ -266,44 +259,16 @@ impl Store {
         self.changes.try_lock_for(limit)
     }
 
-    /// Change the catalog, one at a time, and have the turn meanwhile.
-    ///
-    /// # Errors
-    /// That the operation must end while others change it.
-    pub(crate) fn changes(&self, op: &Op<'_>) -> Result<Changes<'_>> {
-        let turn = self.turn(op)?;
-        loop {
-            if let Some(guard) = self.changes_within(LOOK) {
-                return Ok(Changes {
-                    _guard: guard,
-                    _turn: turn,
-                });
-            }
-            self.check_open(op)?;
-        }
-    }
-
     /// The turns to write.
     pub(crate) fn turns(&self) -> &Turns {
         &self.turns
     }
 
-    /// Whether an operation that waits may go on waiting.
+    /// Check that it is open: what waits does not wait longer.
     ///
     /// # Errors
-    /// As [`Op::check`]; `InterruptedAtShutdown` when the store is closed.
-    pub(crate) fn check_open(&self, op: &Op<'_>) -> Result<()> {
-        self.check_not_closed()?;
-        op.check()
-    }
-
-    /// As [`Store::check_open`], by what ends the operation.
-    pub(crate) fn check_ends(&self, ends: &Ends) -> Result<()> {
-        self.check_not_closed()?;
-        ends.check()
-    }
-
-    fn check_not_closed(&self) -> Result<()> {
+    /// `InterruptedAtShutdown`.
+    pub(crate) fn check_not_closed(&self) -> Result<()> {
         if self.is_closed() {
             let message = "the store is closed";
             return Err(Error::new(Code::INTERRUPTED_AT_SHUTDOWN, message));

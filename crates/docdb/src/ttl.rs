@@ -18,8 +18,8 @@ use stdx::sync::atomic::Ordering;
 
 use crate::collection::Collection;
 use crate::index::IndexSpec;
-use crate::op::Op;
 use crate::store::Store;
+use crate::txn::Op;
 
 /// How long the thread sleeps at a time, so that closing does not wait for it.
 const STEP: Duration = Duration::from_millis(100);

@@ -6,7 +6,7 @@
 //!
 //! - U1. With an engine of one writer, whoever begins a transaction that writes, or makes or drops
 //!   a tree, has the turn. With others everybody has it.
-//! - U2. Latches come before the turn, except in a multi-document transaction (W3 of `work`); the
+//! - U2. Latches come before the turn, except in a multi-document transaction (W3 of `txn::work`); the
 //!   turn comes before the lock of the catalog's changes.
 //! - U3. Who is to have the turn next wishes for it, also while it waits for a latch that comes
 //!   before: a multi-document transaction that is forgotten between two statements gives way to
@@ -25,9 +25,7 @@ use query::{Code, Error, Result};
 use stdx::sync::atomic::{AtomicUsize, Ordering};
 use stdx::sync::{Condvar, Mutex};
 
-use crate::op::Op;
 use crate::patience::{Check, Patience};
-use crate::store::Store;
 
 /// How long a multi-document transaction waits for what another holds.
 pub(crate) const WAIT: Duration = Duration::from_millis(200);
@@ -190,18 +188,6 @@ impl Drop for Turn {
             state.taken = false;
             state.call();
         }
-    }
-}
-
-impl Store {
-    /// The turn of an operation that is in no work of its own.
-    ///
-    /// # Errors
-    /// That the operation must end; `LockTimeout` in a multi-document transaction.
-    pub(crate) fn turn(&self, op: &Op<'_>) -> Result<Turn> {
-        let limit = op.transaction.is_some().then_some(WAIT);
-        let taken = self.turns().take(limit, &|| self.check_open(op))?;
-        taken.ok_or_else(|| busy("the engine's one writer"))
     }
 }
 

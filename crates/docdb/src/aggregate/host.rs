@@ -13,11 +13,12 @@ use query::{Code, Error, Namespace, Result, Row};
 use super::source::{Read, Sources};
 use crate::catalog::Named;
 use crate::collection::Collection;
-use crate::cursor::{View, check_alive};
+use crate::cursor::check_alive;
 use crate::ddl::too_deep;
 use crate::exec::{Cx, SpillFile, Step};
 use crate::find::{Collated, Express, Query};
 use crate::limits::VIEW_DEPTH;
+use crate::txn::View;
 use crate::write::InsertOptions;
 
 /// Documents of one insert by `$out`.

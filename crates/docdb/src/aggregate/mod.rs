@@ -17,11 +17,9 @@ use query::pipeline::{Access, Pipeline};
 use query::{Code, Error, Namespace, Result};
 
 use crate::catalog::Named;
-use crate::cursor::{
-    Batch, Collector, Cursor, FIRST_BATCH, View, check_alive, or_killed, with_view,
-};
-use crate::op::Op;
+use crate::cursor::{Batch, Collector, Cursor, FIRST_BATCH, check_alive, or_killed};
 use crate::store::Store;
+use crate::txn::{Op, View, with_view};
 
 pub use host::Report;
 use host::{PipelineHost, settings_of};

@@ -12,7 +12,7 @@ use query::{Result, Row};
 
 use crate::collection::Collection;
 use crate::exec::{Executor, Order};
-use crate::op::Op;
+use crate::txn::Op;
 
 /// Sources after which those that nobody can pull are looked for.
 const SWEEP: usize = 64;

@@ -8,8 +8,8 @@ use super::AggregateRequest;
 use crate::cursor::{Batch, FIRST_BATCH};
 use crate::explain::Verbosity;
 use crate::find::{CountRequest, DistinctRequest, FindRequest};
-use crate::op::Op;
 use crate::store::Store;
+use crate::txn::Op;
 
 /// A stage of one argument.
 fn stage(name: &CStr, argument: impl BindRawBsonRef) -> RawDocumentBuf {

@@ -8,10 +8,10 @@ use bson::RawDocumentBuf;
 use query::{Code, Error, Namespace, Result, meter};
 
 use super::alive::check_alive;
-use super::view::View;
 use crate::collection::Collection;
 use crate::exec::{Cx, Executor, Step};
 use crate::limits::RESULT_MAX;
+use crate::txn::View;
 
 /// Documents of a first batch, unless it is said.
 pub const FIRST_BATCH: u64 = 101;

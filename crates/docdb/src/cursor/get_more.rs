@@ -9,9 +9,8 @@ use query::{Code, Error, Namespace, Result};
 use super::alive::check_alive;
 use super::batch::{Batch, Collector, fill};
 use super::open::{Cursor, FindCursor, owner};
-use super::view::with_view;
-use crate::op::Op;
 use crate::store::Store;
+use crate::txn::{Op, with_view};
 
 /// How long `getMore` of an `awaitData` cursor waits, unless `maxTimeMS` says it.
 const AWAIT: Duration = Duration::from_secs(1);

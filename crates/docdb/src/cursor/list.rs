@@ -8,8 +8,8 @@ use query::Namespace;
 
 use super::batch::{Batch, Collector};
 use super::open::Cursor;
-use crate::op::Op;
 use crate::store::Store;
+use crate::txn::Op;
 
 /// What is left of a list.
 pub(crate) struct ListCursor {

@@ -11,7 +11,6 @@ mod get_more;
 mod list;
 mod open;
 mod registry;
-mod view;
 
 pub(crate) use alive::{check_alive, check_indexes, collection_gone, or_killed, or_killed_if};
 pub use batch::{BATCH_BYTES, Batch, FIRST_BATCH};
@@ -19,4 +18,3 @@ pub(crate) use batch::{Collector, fill};
 pub use get_more::GetMore;
 pub(crate) use open::{Cursor, Cursors, FindCursor};
 pub use registry::{Figures, IdleCursor, Killed, Origin, Owner};
-pub(crate) use view::{View, with_view};

@@ -14,8 +14,8 @@ use crate::aggregate::PipelineCursor;
 use crate::collection::Collection;
 use crate::exec::Executor;
 use crate::find::FindRequest;
-use crate::op::Op;
 use crate::store::Store;
+use crate::txn::Op;
 
 /// What goes on at `getMore`.
 pub(crate) enum Cursor {

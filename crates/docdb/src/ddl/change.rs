@@ -10,9 +10,9 @@ use crate::catalog::{Named, Stored, StoredIndex};
 use crate::collection::{Alone, Collection, CollectionOptions};
 use crate::error;
 use crate::index::{Index, IndexSpec};
-use crate::op::Op;
 use crate::stop::{Point, reach};
-use crate::store::{Changes, Store, not_found};
+use crate::store::{Store, not_found};
+use crate::txn::{Changes, Op};
 
 /// How long who holds one latch waits for another.
 const TURN: Duration = Duration::from_millis(50);

@@ -9,9 +9,8 @@ use crate::catalog::{Named, Stored, StoredIndex, stored_key};
 use crate::collection::{Collection, CollectionOptions, Counts};
 use crate::error;
 use crate::index::{Index, IndexSpec};
-use crate::op::Op;
-use crate::session::Born;
 use crate::store::{Store, is_view};
+use crate::txn::{Born, Op};
 
 impl Store {
     /// Create a collection with a UUID that is given, as one that is restored has it.

@@ -13,8 +13,8 @@ use crate::collection::{Collection, remove_counts};
 use crate::document::shell;
 use crate::error;
 use crate::index::{Index, same_pattern};
-use crate::op::Op;
 use crate::store::Store;
+use crate::txn::Op;
 
 /// Which indexes to drop.
 #[derive(Clone, Debug, PartialEq)]

@@ -10,8 +10,8 @@ use crate::collection::Collection;
 use crate::document::shell;
 use crate::index::{Build, IndexSpec};
 use crate::limits::INDEXES_MAX;
-use crate::op::Op;
 use crate::store::Store;
+use crate::txn::Op;
 
 /// What `createIndexes` has done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -10,8 +10,8 @@ use super::unique;
 use crate::catalog::{Named, Stored};
 use crate::collection::{Action, Capped, CollectionOptions, Level, capped_size};
 use crate::index::{Index, IndexSpec, number, same_pattern};
-use crate::op::Op;
 use crate::store::{Store, not_found};
+use crate::txn::Op;
 
 impl Store {
     /// Modify a collection or view; `fields` are those of `collMod` beside the name. Gives what the
@@ -127,10 +127,10 @@ impl Store {
         change.stored.options.capped = Some(Capped { size, max: None });
         change.finish(indexes)?;
         self.end_without(change, &gone);
-        self.write(op, &mut |work| match work.collection(op, ns)? {
+        self.write(op, &mut |work| match work.collection(ns)? {
             None => Ok(()),
             Some(collection) => {
-                work.hold_capped(op, &collection)?;
+                work.hold_capped(&collection)?;
                 work.evict(&collection)
             }
         })

@@ -1,5 +1,5 @@
 //! Creating collections and indexes in a multi-document transaction: seen by others when it
-//! commits, and never if it does not (see `session::names`).
+//! commits, and never if it does not (see `txn::names`).
 
 use std::sync::Arc;
 
@@ -9,9 +9,8 @@ use super::create::exists;
 use super::indexes::{Standing, compare};
 use crate::collection::{Collection, CollectionOptions};
 use crate::index::IndexSpec;
-use crate::op::{InTransaction, Op};
-use crate::session::{Born, Names};
 use crate::store::Store;
+use crate::txn::{Born, InTransaction, Names, Op};
 
 impl Store {
     /// `create` in a transaction.

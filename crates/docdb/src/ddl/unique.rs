@@ -15,7 +15,7 @@ use crate::collection::Collection;
 use crate::error;
 use crate::index::{Index, IndexSpec, Key};
 use crate::record::RecordId;
-use crate::work::Work;
+use crate::txn::Work;
 
 /// Entries that are copied in one transaction.
 const PORTION: usize = 4_096;

@@ -15,9 +15,8 @@ use super::input::Input;
 use super::item::{Counts, Item, Step};
 use super::output::carried_key;
 use super::sorter::Sorter;
-use crate::cursor::View;
-use crate::op::Op;
 use crate::record::RecordId;
+use crate::txn::{Op, View};
 
 /// What follows reading.
 #[derive(Clone, Default)]

@@ -15,15 +15,14 @@ use query::{Namespace, Result};
 
 use crate::catalog::Named;
 use crate::collection::Collection;
-use crate::cursor::{View, with_view};
 use crate::exec::Executor;
 use crate::find::{
     CountRequest, Distinct, DistinctRequest, Express, FindRequest, Planned, Query, Scanned, Write,
     build, describe, drain, index_for, scan, try_all,
 };
 use crate::index::Index;
-use crate::op::Op;
 use crate::store::Store;
+use crate::txn::{Op, View, with_view};
 
 use tree::{Tree, Use, number};
 

@@ -9,8 +9,8 @@ use query::update::Update;
 use super::Verbosity;
 use super::tree::number;
 use crate::find::FindRequest;
-use crate::op::Op;
 use crate::store::Store;
+use crate::txn::Op;
 use crate::write::{DeleteStatement, FindAndModify, Said, Seek, UpdateStatement, would_change};
 
 /// A write to be explained.

@@ -6,10 +6,10 @@ use query::{Namespace, Result};
 use super::prepare::Query;
 use crate::catalog::Named;
 use crate::collection::Collection;
-use crate::cursor::{View, check_alive, or_killed_if, with_view};
+use crate::cursor::{check_alive, or_killed_if};
 use crate::exec::{Cx, Executor, Item, Step};
-use crate::op::Op;
 use crate::store::Store;
+use crate::txn::{Op, View, with_view};
 
 /// The arguments of `count`, with MongoDB's names and defaults.
 #[derive(Debug, Clone, Default)]

@@ -16,10 +16,10 @@ use super::distinct_scan::{Scanned, index_for, scan};
 use super::prepare::Query;
 use crate::catalog::Named;
 use crate::collection::Collection;
-use crate::cursor::{BATCH_BYTES, View, or_killed_if, with_view};
+use crate::cursor::{BATCH_BYTES, or_killed_if};
 use crate::exec::Item;
-use crate::op::Op;
 use crate::store::Store;
+use crate::txn::{Op, View, with_view};
 
 /// The arguments of `distinct`, with MongoDB's names and defaults.
 #[derive(Debug, Clone, Default)]

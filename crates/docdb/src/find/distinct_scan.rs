@@ -21,7 +21,7 @@ use crate::error;
 use crate::examined::Leaf;
 use crate::index::{FieldKind, Index};
 use crate::key::{AFTER, component_length, decode};
-use crate::op::Op;
+use crate::txn::Op;
 
 /// Steps that are tried before the scan seeks: a seek costs about as much as some steps.
 const STEPS: u32 = 4;

@@ -11,9 +11,9 @@ use super::build::build;
 use super::choose::describe;
 use super::prepare::Query;
 use super::tests::{Fixture, raw};
-use crate::cursor::{View, with_view};
 use crate::exec::{Cx, Step};
 use crate::plan::Candidate;
+use crate::txn::{View, with_view};
 
 const FIELDS: [&str; 4] = ["a", "b", "c", "d"];
 

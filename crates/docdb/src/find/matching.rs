@@ -12,11 +12,10 @@ use super::express::{Express, Write};
 use super::prepare::Query;
 use super::settings::Collated;
 use crate::collection::Collection;
-use crate::cursor::View;
 use crate::exec::{Cx, Executor, Step};
-use crate::op::Op;
 use crate::record::RecordId;
 use crate::store::Store;
+use crate::txn::{Op, View};
 
 /// What a write looks for.
 #[derive(Clone)]

@@ -25,11 +25,9 @@ use query::{Error, Namespace, Result};
 
 use crate::catalog::Named;
 use crate::collection::Collection;
-use crate::cursor::{
-    Batch, Collector, Cursor, FIRST_BATCH, FindCursor, fill, or_killed_if, with_view,
-};
-use crate::op::Op;
+use crate::cursor::{Batch, Collector, Cursor, FIRST_BATCH, FindCursor, fill, or_killed_if};
 use crate::store::Store;
+use crate::txn::{Op, with_view};
 
 pub(crate) use build::{Purpose, build};
 pub(crate) use choose::try_all;

@@ -15,10 +15,9 @@ use super::express::Express;
 use super::request::FindRequest;
 use super::settings::{Collated, hint, natural};
 use crate::collection::Collection;
-use crate::cursor::View;
 use crate::exec::{Executor, Order, Tail};
-use crate::op::Op;
 use crate::plan::{Access, Candidate, Hint, Request, Space, candidates};
+use crate::txn::{Op, View};
 
 /// A query of one collection, parsed.
 pub(crate) struct Query {

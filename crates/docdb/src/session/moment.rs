@@ -15,35 +15,16 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Instant;
 
 use bson::Timestamp;
-use kv::Snapshot;
 use query::{Code, Error, Result};
 use stdx::sync::Mutex;
 
-use crate::catalog::Catalog;
 use crate::error;
-use crate::op::Op;
 use crate::store::Store;
+use crate::txn::{Held, Op};
 
 /// Snapshots that are held at once: each has a thread, a reader of the engine, and keeps what was
 /// deleted since.
 const HELD_MAX: usize = 32;
-
-/// A snapshot that is held, in its thread.
-pub struct Held<'s> {
-    pub(crate) snapshot: Box<dyn Snapshot + 's>,
-    /// The catalog just before it was opened.
-    pub(crate) catalog: Arc<Catalog>,
-    /// Its time.
-    pub(crate) time: Timestamp,
-}
-
-impl Held<'_> {
-    /// Its time.
-    #[must_use]
-    pub fn time(&self) -> Timestamp {
-        self.time
-    }
-}
 
 type Task = Box<dyn FnOnce(&Held<'_>) + Send>;
 

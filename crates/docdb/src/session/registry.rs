@@ -10,9 +10,8 @@ use stdx::sync::{Condvar, Mutex};
 use super::stored::{Executed, Stored, from_bytes, key, load, of_key, runs};
 use super::transaction::{Phase, give_up};
 use crate::error;
-use crate::op::{Op, SessionId};
 use crate::store::Store;
-use crate::work::Outrun;
+use crate::txn::{Op, Outrun, SessionId};
 
 /// Sessions that may be in use at once (MongoDB's default).
 const SESSIONS_MAX: usize = 1_000_000;

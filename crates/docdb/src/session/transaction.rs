@@ -19,15 +19,13 @@ use kv::Durability;
 use query::{Code, Error, Result};
 use stdx::sync::atomic::{AtomicUsize, Ordering};
 
-use super::names::Names;
 use super::registry::State;
 use super::stored::{committed, key};
 use super::too_old;
 use crate::error;
-use crate::op::{InTransaction, Op, SessionId, SessionRef};
 use crate::patience::LOOK;
 use crate::store::Store;
-use crate::work::{Outrun, Work};
+use crate::txn::{InTransaction, Names, Op, Outrun, SessionId, SessionRef, Work};
 
 /// Transactions that may be open at once: each has a thread, and pins what the engine keeps for its
 /// snapshot.

@@ -18,12 +18,13 @@ use crate::collection::{COUNTS, Collection, CollectionOptions, Core, Counts, Lat
 use crate::cursor::Cursors;
 use crate::error;
 use crate::index::{Index, Parts};
+use crate::intent::Intents;
 use crate::key::Collate;
 use crate::limits::{INDEX_FIELDS_MAX, INDEX_KEY_MAX, INDEX_KEY_SLACK};
-use crate::op::Op;
-use crate::session::{Intents, Moments, Sessions};
+use crate::session::{Moments, Sessions};
 use crate::ttl;
 use crate::turn::Turns;
+use crate::txn::Op;
 
 /// The tree of sessions.
 const SESSIONS: &str = "_sessions";

@@ -17,9 +17,8 @@ use super::update::{Change, larger, upsert};
 use super::validate::validate;
 use crate::collection::{Collection, Gathered};
 use crate::document;
-use crate::op::Op;
 use crate::store::Store;
-use crate::work::Work;
+use crate::txn::{Op, Work};
 
 /// What an entry does to documents.
 #[derive(Clone, Debug)]
@@ -74,8 +73,8 @@ impl Store {
             // All latches before the transaction begins, in one order for everybody.
             let names: BTreeSet<&Namespace> = entries.iter().map(|entry| &entry.ns).collect();
             for ns in names {
-                if let Some(collection) = work.collection(op, ns)? {
-                    work.hold_capped(op, &collection)?;
+                if let Some(collection) = work.collection(ns)? {
+                    work.hold_capped(&collection)?;
                 }
             }
             for (place, entry) in entries.iter().enumerate() {
@@ -83,7 +82,7 @@ impl Store {
                 if place % 64 == 63 {
                     op.check()?;
                 }
-                let collection = work.collection(op, &entry.ns)?;
+                let collection = work.collection(&entry.ns)?;
                 let collection = collection.ok_or_else(|| self.missing(&entry.ns))?;
                 let one = One {
                     op,

@@ -9,8 +9,7 @@ use query::{Code, Error, Result};
 
 use crate::collection::Collection;
 use crate::error;
-use crate::op::Op;
-use crate::work::Work;
+use crate::txn::Work;
 
 /// Documents that are looked at, at a time.
 const CHUNK: usize = 64;
@@ -18,7 +17,7 @@ const CHUNK: usize = 64;
 impl Work<'_> {
     /// Be the only writer of a capped collection until this work ends. Nothing for other
     /// collections. Call it before the engine transaction begins.
-    pub(crate) fn hold_capped(&mut self, op: &Op<'_>, collection: &Collection) -> Result<()> {
+    pub(crate) fn hold_capped(&mut self, collection: &Collection) -> Result<()> {
         if !collection.is_capped() {
             return Ok(());
         }
@@ -37,8 +36,11 @@ impl Work<'_> {
             !self.is_begun(),
             "engines with one writer would wait for us"
         );
-        let check = || self.store.check_open(op);
-        if let Some(alone) = collection.core().capped.alone(None, &check)? {
+        let alone = collection
+            .core()
+            .capped
+            .alone(None, &|| self.check_ends())?;
+        if let Some(alone) = alone {
             self.keep(alone);
         }
         Ok(())

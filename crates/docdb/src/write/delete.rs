@@ -9,9 +9,9 @@ use super::seek::{Said, Seek};
 use crate::collection::Collection;
 use crate::error::is_fatal;
 use crate::find::DELETE;
-use crate::op::Op;
 use crate::session::{Done, Retry};
 use crate::store::Store;
+use crate::txn::Op;
 
 /// One statement of a `delete` command.
 #[derive(Clone, Debug)]
@@ -126,10 +126,10 @@ impl Store {
         }
         self.write(op, &mut |work| {
             let mut done = Done::default();
-            let Some(collection) = work.collection(op, ns)? else {
+            let Some(collection) = work.collection(ns)? else {
                 return Ok(0);
             };
-            work.hold_capped(op, &collection)?;
+            work.hold_capped(&collection)?;
             if let Some(found) = seek.first(op, work, &collection)? {
                 work.remove(&collection, &found.record, &found.document)?;
                 done.n = 1;

@@ -20,7 +20,7 @@ use crate::error;
 use crate::index::{FieldKind, Index, Key, KeySet};
 use crate::key::Encoder;
 use crate::record::RecordId;
-use crate::work::Work;
+use crate::txn::Work;
 
 /// Key sets of one document, index by index.
 #[derive(Default)]

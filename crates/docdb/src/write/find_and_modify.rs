@@ -8,10 +8,9 @@ use query::{Code, Error, Namespace, Result};
 use super::seek::{Found, Said, Seek};
 use super::update::{Change, upsert};
 use crate::find::{DELETE, UPDATE};
-use crate::op::Op;
 use crate::session::{Done, Retry};
 use crate::store::Store;
-use crate::work::Work;
+use crate::txn::{Op, Work};
 
 /// The arguments of `findAndModify`, with MongoDB's names and defaults.
 #[derive(Clone, Debug, Default)]
@@ -167,10 +166,10 @@ struct Task<'a> {
 
 impl Task<'_> {
     fn run(&self, work: &mut Work<'_>) -> Result<FindAndModifyReply> {
-        let Some(collection) = work.collection(self.op, self.ns)? else {
+        let Some(collection) = work.collection(self.ns)? else {
             return Ok(FindAndModifyReply::default());
         };
-        work.hold_capped(self.op, &collection)?;
+        work.hold_capped(&collection)?;
         let bypass = self.asked.bypass_validation;
         let mut reply = FindAndModifyReply::default();
         match (self.seek.first(self.op, work, &collection)?, self.update) {

@@ -12,11 +12,10 @@ use crate::collection::{Collection, Gathered};
 use crate::document;
 use crate::error::is_fatal;
 use crate::limits::BATCH_BYTES_MAX;
-use crate::op::Op;
 use crate::record::RecordId;
 use crate::session::{Done, Retry};
 use crate::store::Store;
-use crate::work::Work;
+use crate::txn::{Op, Work};
 use crate::write::validate::Validator;
 
 /// How documents are inserted.
@@ -115,7 +114,7 @@ impl Store {
             .collect();
         let done = self.write(op, &mut |work| {
             let mut done = InsertReply::default();
-            let collection = match work.collection(op, ns)? {
+            let collection = match work.collection(ns)? {
                 Some(collection) => collection,
                 // It was created by this transaction, or else dropped a moment ago.
                 None if work.is_many() => return Err(crate::error::conflict()),
@@ -124,7 +123,7 @@ impl Store {
                     return Err(crate::error::conflict());
                 }
             };
-            work.hold_capped(op, &collection)?;
+            work.hold_capped(&collection)?;
             batch.insert(op, work, &collection, &ready, &mut done)?;
             work.evict(&collection)?;
             Ok(done)

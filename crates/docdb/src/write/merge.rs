@@ -15,9 +15,8 @@ use super::update::Change;
 use super::validate::validate;
 use crate::collection::{Collection, Gathered};
 use crate::document;
-use crate::op::Op;
 use crate::store::Store;
-use crate::work::Work;
+use crate::txn::{Op, Work};
 
 /// Attempts to insert a document whose key another one has inserted meanwhile.
 const INSERTS: u32 = 10;
@@ -88,11 +87,11 @@ impl One<'_> {
     /// `inserts` is told whether the document was inserted, or would have been.
     fn run(&self, work: &mut Work<'_>, inserts: &mut bool) -> Result<Attempt> {
         *inserts = false;
-        let collection = work.collection(self.op, self.ns)?;
+        let collection = work.collection(self.ns)?;
         let found = match &collection {
             None => None,
             Some(collection) => {
-                work.hold_capped(self.op, collection)?;
+                work.hold_capped(collection)?;
                 self.find(work, collection)?
             }
         };

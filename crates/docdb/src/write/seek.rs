@@ -14,9 +14,8 @@ use query::sort::Sort;
 use crate::collate;
 use crate::collection::Collection;
 use crate::find::Write;
-use crate::op::Op;
 use crate::record::RecordId;
-use crate::work::Work;
+use crate::txn::{Op, Work};
 use crate::{Matched, Matching};
 
 /// What a statement looks for, parsed.

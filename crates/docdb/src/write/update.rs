@@ -20,10 +20,9 @@ use crate::collection::{Collection, Gathered};
 use crate::document;
 use crate::error::is_fatal;
 use crate::find::UPDATE;
-use crate::op::Op;
 use crate::session::{Done, Retry};
 use crate::store::Store;
-use crate::work::Work;
+use crate::txn::{Op, Work};
 
 /// Attempts of an upsert whose document another one has inserted meanwhile.
 const UPSERTS: u32 = 10;
@@ -222,10 +221,10 @@ impl One<'_> {
 
     fn single(&self, seek: &Seek, update: &Update) -> Result<Done> {
         self.store.write(self.op, &mut |work| {
-            let Some(collection) = work.collection(self.op, self.ns)? else {
+            let Some(collection) = work.collection(self.ns)? else {
                 return Ok(Done::default());
             };
-            work.hold_capped(self.op, &collection)?;
+            work.hold_capped(&collection)?;
             let mut done = Done::default();
             match seek.first(self.op, work, &collection)? {
                 Some(found) => {

@@ -8,7 +8,7 @@ use query::filter::Filter;
 use query::{Code, Error, Result};
 
 use crate::collection::{Action, Collection, Level};
-use crate::op::Op;
+use crate::txn::Op;
 
 /// The validator of a collection for an operation; it is made once for many documents.
 pub(crate) struct Validator<'v> {

@@ -20,10 +20,9 @@ use super::sorter::{Entry, Sorted};
 use crate::collection::{Collection, duplicate};
 use crate::error;
 use crate::index::{self, Build, Index, KeySet};
-use crate::op::Op;
 use crate::stop::{Point, reach};
 use crate::store::Store;
-use crate::work::Work;
+use crate::txn::{Op, Work};
 
 /// Entries that are put at once: some milliseconds, for which writers wait.
 const PORTION: usize = if cfg!(test) { 64 } else { 2_048 };

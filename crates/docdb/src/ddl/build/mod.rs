@@ -36,9 +36,9 @@ use crate::catalog::Stored;
 use crate::collection::Collection;
 use crate::error;
 use crate::index::{Build, Index, IndexSpec, Outcome};
-use crate::op::Op;
 use crate::stop::{Point, reach};
 use crate::store::Store;
+use crate::txn::Op;
 
 /// A build under way, as its builder knows it.
 struct Begun {

@@ -20,7 +20,7 @@ use super::super::Point::{Begun, Put, Read, Waits};
 use super::known::{Coll, Doc, Idx, judge, pool};
 use super::rig::{Actor, News, Site, code, counting, named, raw};
 use crate::ddl::{CreateIndexesReply, IndexNames};
-use crate::op::{Op, SessionId, SessionRef};
+use crate::txn::{Op, SessionId, SessionRef};
 use crate::write::{DeleteStatement, UpdateStatement};
 
 const NAMES: [&str; 2] = ["x", "y"];

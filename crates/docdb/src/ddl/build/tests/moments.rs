@@ -11,8 +11,8 @@ use super::super::Point::{Begun, Looked, Marked};
 use super::super::at_points;
 use super::rig::{Site, counting, named, on_filled, raw, spec};
 use crate::ddl::IndexNames;
-use crate::op::{Op, SessionId, SessionRef};
 use crate::store::Store;
+use crate::txn::{Op, SessionId, SessionRef};
 
 fn session() -> Op<'static> {
     let id = SessionId {

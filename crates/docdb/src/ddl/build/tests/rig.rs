@@ -15,9 +15,9 @@ use tempfile::TempDir;
 use crate::collection::CollectionOptions;
 use crate::ddl::CreateIndexesReply;
 use crate::find::CountRequest;
-use crate::op::Op;
 use crate::stop::{Point, at_points};
 use crate::store::{Options, Store};
+use crate::txn::Op;
 use crate::write::{DeleteStatement, InsertOptions, UpdateStatement};
 
 /// How long a test waits for what must happen.

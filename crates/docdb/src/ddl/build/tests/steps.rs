@@ -6,7 +6,7 @@ use stdx::Rng;
 use super::super::*;
 use super::rig::{Site, on_each, open, raw};
 use crate::examined::Examined;
-use crate::op::{SessionId, SessionRef};
+use crate::txn::{SessionId, SessionRef};
 use crate::write::{DeleteStatement, InsertOptions, UpdateStatement};
 
 impl Site {

@@ -6,15 +6,16 @@ use std::time::{Duration, Instant};
 
 use bson::{Bson, DateTime};
 use kv::Durability;
+use query::Result;
 use query::expr::System;
-use query::meter::{Budget, Meter, Watch};
+use query::meter::{Budget, Meter};
 use query::settings::Settings;
-use query::{Code, Error, Result};
-use stdx::sync::atomic::{AtomicI32, Ordering};
+use stdx::sync::atomic::AtomicI32;
 
+use super::ends::{self, Ends};
+use super::names::{Held, Names};
+use super::work::Work;
 use crate::examined::{Examined, Leaf};
-use crate::session::{Held, Names};
-use crate::work::Work;
 
 /// The context of one operation.
 #[derive(Clone)]
@@ -41,13 +42,6 @@ pub struct Op<'a> {
     pub system: Option<Arc<System>>,
     /// Told what it reads, if anybody wants to know.
     pub examined: Option<Arc<Examined>>,
-}
-
-/// What ends an operation.
-#[derive(Clone)]
-pub(crate) struct Ends {
-    deadline: Option<Instant>,
-    killed: Arc<AtomicI32>,
 }
 
 /// The session of an operation.
@@ -210,7 +204,7 @@ impl Op<'_> {
     /// # Errors
     /// That of whoever killed it (see [`Op::killed`]), `MaxTimeMSExpired`.
     pub fn check(&self) -> Result<()> {
-        check(self.deadline, &self.killed)
+        ends::check(self.deadline, &self.killed)
     }
 
     /// The meter that ends its work at its deadline and when it is killed, and takes its memory
@@ -229,33 +223,6 @@ impl Op<'_> {
             killed: Arc::clone(&self.killed),
         }
     }
-}
-
-impl Watch for Ends {
-    fn check(&self) -> Result<()> {
-        check(self.deadline, &self.killed)
-    }
-}
-
-impl Ends {
-    /// As [`Op::check`].
-    pub(crate) fn check(&self) -> Result<()> {
-        check(self.deadline, &self.killed)
-    }
-}
-
-fn check(deadline: Option<Instant>, killed: &AtomicI32) -> Result<()> {
-    let killed = killed.load(Ordering::Relaxed);
-    if killed != 0 {
-        return Err(Error::new(Code(killed), "operation was interrupted"));
-    }
-    if deadline.is_some_and(|deadline| deadline <= stdx::time::now()) {
-        return Err(Error::new(
-            Code::MAX_TIME_MS_EXPIRED,
-            "operation exceeded time limit",
-        ));
-    }
-    Ok(())
 }
 
 impl fmt::Debug for Op<'_> {

@@ -14,28 +14,23 @@
 
 use std::rc::Rc;
 use std::sync::Arc;
-use std::time::Duration;
 
 use kv::{Durability, Snapshot, Transaction, TreeId};
-use query::{Code, Error, Namespace, Result};
+use query::meter::Watch;
+use query::{Namespace, Result};
 use stdx::sync::MutexGuard;
 use stdx::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
+use super::ends::Ends;
+use super::names::{Born, Names};
 use crate::catalog::{Named, multikey_key, stored_key};
 use crate::collection::{Alone, Collection, Core, Delta, Shared};
 use crate::error;
 use crate::index::Index;
-use crate::op::{Ends, Op};
-use crate::pause::between_portions;
-use crate::session::{Born, Claims, Executed, Holder, Names, Refused, Session};
+use crate::intent::{Claims, Holder, Refused};
 use crate::store::Store;
 use crate::turn::{self, Turn, WAIT};
 use crate::write::KeySets;
-
-/// Attempts of a plain write that conflicts with others before the client gets the conflict: about
-/// 100 seconds. MongoDB repeats such a write without end; here a fault that makes every attempt
-/// conflict must not keep a thread for ever.
-const ATTEMPTS: u32 = 10_000;
 
 /// An engine transaction under way.
 pub struct Work<'s> {
@@ -58,8 +53,8 @@ pub struct Work<'s> {
     alone: Option<Alone>,
     /// Multikey bits that are stored with the commit.
     learned: Vec<(Arc<Index>, u8, u8)>,
-    /// What retryable writes have done: told to their sessions after the commit.
-    remembered: Vec<(Arc<Session>, i64, Executed)>,
+    /// Done after the commit.
+    after_commit: Option<Box<dyn FnOnce()>>,
     /// The intents of the keys that are changed; from the first change on.
     claims: Option<Claims<'s>>,
     /// The transaction that must end before this work can be done.
@@ -148,7 +143,7 @@ impl<'s> Work<'s> {
             learned: Vec::new(),
             claims: None,
             blocked: None,
-            remembered: Vec::new(),
+            after_commit: None,
             new_keys: KeySets::default(),
             old_keys: KeySets::default(),
             alone: None,
@@ -255,16 +250,12 @@ impl<'s> Work<'s> {
     /// # Errors
     /// `LockTimeout` and `SnapshotUnavailable` in a multi-document transaction; that the operation
     /// must end.
-    pub(crate) fn collection(
-        &mut self,
-        op: &Op<'_>,
-        ns: &Namespace,
-    ) -> Result<Option<Arc<Collection>>> {
+    pub(crate) fn collection(&mut self, ns: &Namespace) -> Result<Option<Arc<Collection>>> {
         loop {
             let Some(found) = self.lookup(ns)? else {
                 return Ok(None);
             };
-            self.touch(op, &found)?;
+            self.touch(&found)?;
             // It may have changed while the latch was awaited.
             match self.lookup(ns)? {
                 Some(now) if now.core().uuid == found.core().uuid => return Ok(Some(now)),
@@ -283,14 +274,13 @@ impl<'s> Work<'s> {
         }
     }
 
-    fn touch(&mut self, op: &Op<'_>, collection: &Collection) -> Result<()> {
+    fn touch(&mut self, collection: &Collection) -> Result<()> {
         let core = collection.core();
         if self.touched.iter().any(|t| t.core.uuid == core.uuid) {
             return Ok(());
         }
         let limit = (self.is_many() || self.txn.is_some()).then_some(WAIT);
-        let check = || self.store.check_open(op);
-        let Some(latch) = core.latch.shared(false, limit, &check)? else {
+        let Some(latch) = core.latch.shared(false, limit, &|| self.check_ends())? else {
             return Err(turn::busy(&format!("lock on '{}'", collection.ns())));
         };
         self.touched.push(Touched {
@@ -303,7 +293,7 @@ impl<'s> Work<'s> {
     }
 
     /// A key is about to be changed: of the keys of two transactions, or of a transaction and a
-    /// plain write, one is refused here (see `session::intent`).
+    /// plain write, one is refused here (see `intent`).
     ///
     /// # Errors
     /// `WriteConflict`; that the operation must end, while a transaction waits for plain writes.
@@ -345,13 +335,17 @@ impl<'s> Work<'s> {
     }
 
     /// The transaction that refused a key to this work, if that is why it failed.
-    fn take_blocked(&mut self) -> Option<Arc<Holder>> {
+    pub(super) fn take_blocked(&mut self) -> Option<Arc<Holder>> {
         self.blocked.take()
     }
 
-    fn check_ends(&self) -> Result<()> {
+    /// Whether the operation that is done in it may continue to wait.
+    ///
+    /// # Errors
+    /// As [`Store::check_open`].
+    pub(crate) fn check_ends(&self) -> Result<()> {
         match &self.ends {
-            Some(ends) => self.store.check_ends(ends),
+            Some(ends) => self.store.check_not_closed().and_then(|()| ends.check()),
             None => Ok(()),
         }
     }
@@ -433,8 +427,8 @@ impl<'s> Work<'s> {
         for (index, field, part) in &self.learned {
             index.stored(*field, *part);
         }
-        for (session, number, fresh) in self.remembered.drain(..) {
-            session.executed(number, fresh);
+        if let Some(hook) = self.after_commit.take() {
+            hook();
         }
         for touched in self.touched.iter().filter(|t| t.wrote) {
             if touched.core.counts.committed(touched.delta) {
@@ -495,13 +489,13 @@ impl<'s> Work<'s> {
         self.alone = Some(alone);
     }
 
-    /// Tell a session, once this work is committed, what was done: once per work.
-    pub(crate) fn remember(&mut self, session: Arc<Session>, number: i64, fresh: Executed) {
+    /// Do something once this work is committed; nothing if it is not. At most once per work.
+    pub(crate) fn after_commit(&mut self, hook: impl FnOnce() + 'static) {
         debug_assert!(
-            self.remembered.is_empty(),
+            self.after_commit.is_none(),
             "what is stored was made of what is known before the work"
         );
-        self.remembered.push((session, number, fresh));
+        self.after_commit = Some(Box::new(hook));
     }
 
     /// Whether this is a multi-document transaction.
@@ -535,93 +529,5 @@ impl Drop for Work<'_> {
         for born in created {
             self.store.drop_trees(&born.collection);
         }
-    }
-}
-
-impl Store {
-    /// Read in the transaction of the operation, in its snapshot, or in one of now.
-    ///
-    /// # Errors
-    /// What `body` says, or the engine.
-    pub fn read<R>(
-        &self,
-        op: &Op<'_>,
-        body: &mut dyn FnMut(&dyn Snapshot) -> Result<R>,
-    ) -> Result<R> {
-        op.check()?;
-        match op.transaction {
-            None if let Some(held) = op.held => body(held.snapshot.as_ref()),
-            None => {
-                let snapshot = self.engine().begin_read().map_err(error::engine)?;
-                body(snapshot.as_ref())
-            }
-            Some(transaction) => in_transaction(op, transaction, &mut |work| body(work.view()?)),
-        }
-    }
-
-    /// Write in the transaction of the operation, or in one of its own, which is begun again while
-    /// it conflicts with others, and after the transaction has ended that has written what it wants
-    /// to write.
-    pub(crate) fn write<R>(
-        &self,
-        op: &Op<'_>,
-        body: &mut dyn FnMut(&mut Work<'_>) -> Result<R>,
-    ) -> Result<R> {
-        op.check()?;
-        if let Some(transaction) = op.transaction {
-            return in_transaction(op, transaction, body);
-        }
-        let mut attempt = 0;
-        loop {
-            let mut work = Work::new(self, op.ends());
-            let (done, blocked) = match body(&mut work) {
-                Ok(result) => (work.commit(op.durability).map(|()| result), None),
-                Err(e) => {
-                    let blocked = work.take_blocked();
-                    // Nothing is held while it waits.
-                    drop(work);
-                    (Err(e), blocked)
-                }
-            };
-            match done {
-                Err(e) if e.code == Code::WRITE_CONFLICT && blocked.is_some() => {
-                    self.figures().conflicts.fetch_add(1, Ordering::Relaxed);
-                    if let Some(holder) = blocked {
-                        holder.wait(&|| self.check_open(op))?;
-                    }
-                    self.check_open(op)?;
-                    continue;
-                }
-                Err(e) if e.code == Code::WRITE_CONFLICT && attempt < ATTEMPTS => {
-                    self.figures().conflicts.fetch_add(1, Ordering::Relaxed);
-                }
-                done => return done,
-            }
-            self.check_open(op)?;
-            between_portions();
-            back_off(attempt);
-            attempt += 1;
-        }
-    }
-}
-
-fn in_transaction<R>(
-    op: &Op<'_>,
-    transaction: &dyn crate::op::InTransaction,
-    body: &mut dyn FnMut(&mut Work<'_>) -> Result<R>,
-) -> Result<R> {
-    let mut result = None;
-    transaction.with(&mut |work| {
-        work.heed(op.ends());
-        result = Some(body(work)?);
-        Ok(())
-    })?;
-    result.ok_or_else(|| Error::new(Code::INTERNAL_ERROR, "a transaction did not do its work"))
-}
-
-/// Wait before the next attempt of a write that conflicted: at once at first, then up to 10 ms.
-fn back_off(attempt: u32) {
-    if 3 < attempt {
-        stdx::time::sleep(Duration::from_micros(100) * attempt.min(100));
     }
 }

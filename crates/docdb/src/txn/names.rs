@@ -10,13 +10,31 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use bson::Timestamp;
+use kv::Snapshot;
 use query::{Code, Error, Namespace, Result};
 use stdx::sync::atomic::Ordering;
 
 use crate::catalog::{Catalog, Named, Stored};
 use crate::collection::Collection;
-use crate::op::Op;
 use crate::store::Store;
+
+/// A snapshot that is held, in its thread.
+pub struct Held<'s> {
+    pub(crate) snapshot: Box<dyn Snapshot + 's>,
+    /// The catalog just before it was opened.
+    pub(crate) catalog: Arc<Catalog>,
+    /// Its time.
+    pub(crate) time: Timestamp,
+}
+
+impl Held<'_> {
+    /// Its time.
+    #[must_use]
+    pub fn time(&self) -> Timestamp {
+        self.time
+    }
+}
 
 /// The catalog as a transaction sees it.
 #[derive(Default)]
@@ -132,49 +150,4 @@ pub(crate) fn unchanged(store: &Store, seen: &Catalog, ns: &Namespace) -> Result
              please retry the operation."
         ),
     ))
-}
-
-impl Store {
-    /// What a name names for an operation: in its transaction, in its snapshot, or now.
-    ///
-    /// # Errors
-    /// `SnapshotUnavailable` when it was changed since the moment that the operation reads.
-    pub(crate) fn named(&self, op: &Op<'_>, ns: &Namespace) -> Result<Option<Named>> {
-        match (op.transaction, op.held) {
-            (Some(transaction), _) => transaction.names().lookup(self, ns),
-            (None, Some(held)) => unchanged(self, &held.catalog, ns),
-            (None, None) => Ok(self.lookup(ns)),
-        }
-    }
-
-    /// Check that a collection is still what it was. After a snapshot was opened: then all that
-    /// `collection` says is true of it.
-    ///
-    /// # Errors
-    /// `QueryPlanKilled`; as [`Store::named`].
-    pub(crate) fn check_unchanged(&self, op: &Op<'_>, collection: &Arc<Collection>) -> Result<()> {
-        match self.named(op, collection.ns())? {
-            Some(Named::Collection(now)) if Arc::ptr_eq(&now, collection) => Ok(()),
-            _ => Err(Error::new(
-                Code::QUERY_PLAN_KILLED,
-                format!(
-                    "the collection {} or its indexes were changed while the command was planned",
-                    collection.ns()
-                ),
-            )),
-        }
-    }
-
-    /// The collection of a name, as [`Store::named`]. Views are none.
-    ///
-    /// # Errors
-    /// As [`Store::named`].
-    pub(crate) fn collection_for(
-        &self,
-        op: &Op<'_>,
-        ns: &Namespace,
-    ) -> Result<Option<Arc<Collection>>> {
-        let named = self.named(op, ns)?;
-        Ok(named.and_then(|named| named.collection().cloned()))
-    }
 }

@@ -11,9 +11,9 @@ use std::sync::Arc;
 use kv::Snapshot;
 use query::{Namespace, Result};
 
+use super::op::Op;
 use crate::catalog::{Catalog, Named};
 use crate::error::engine;
-use crate::op::Op;
 use crate::pause::between_portions;
 use crate::stop::{Point, reach};
 use crate::store::Store;
