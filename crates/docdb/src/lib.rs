@@ -20,6 +20,7 @@ mod intent;
 pub mod key;
 pub mod limits;
 mod map;
+mod open;
 mod patience;
 mod pause;
 mod plan;

@@ -5,7 +5,8 @@
 //! catalog does not know are left over from a change that did not end, and are dropped at opening.
 
 mod cut;
-mod open;
+mod load;
+mod parts;
 mod property;
 mod time;
 mod tuning;
@@ -21,14 +22,12 @@ use stdx::sync::{Condvar, Mutex, MutexGuard};
 
 use crate::catalog::{Catalog, Named, Stored};
 use crate::collection::{Collection, Core, fold_counts};
-use crate::cursor::Cursors;
 use crate::error;
 use crate::intent::Intents;
-use crate::session::{Moments, Sessions};
-use crate::ttl::Listener;
 use crate::turn::Turns;
 use stdx::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
+pub(crate) use parts::Parts;
 pub use property::ContentVersion;
 pub use tuning::{IDLE_LIMIT, Tuning};
 
@@ -74,8 +73,6 @@ pub struct Store {
     undropped: Mutex<Vec<String>>,
     /// Told of every commit to a capped collection.
     written: (Mutex<u64>, Condvar),
-    sessions: Sessions,
-    moments: Moments,
     intents: Intents,
     /// The number of the last commit of documents.
     commits: AtomicU64,
@@ -85,8 +82,8 @@ pub struct Store {
     /// What runs beside operations stands still.
     paused: AtomicBool,
     figures: WorkFigures,
-    expiry: Listener,
-    cursors: Cursors,
+    /// What modules above keep in it.
+    parts: Parts,
 }
 
 /// What was done beside and below operations since the store was opened.
@@ -131,11 +128,6 @@ impl Store {
     #[must_use]
     pub fn tuning(&self) -> &Tuning {
         &self.tuning
-    }
-
-    /// All open cursors.
-    pub(crate) fn cursors(&self) -> &Cursors {
-        &self.cursors
     }
 
     pub(crate) fn trees(&self) -> Trees {
@@ -210,23 +202,9 @@ impl Store {
         &self.figures
     }
 
-    /// Who is called with failures to expire documents.
-    pub(crate) fn expiry(&self) -> &Listener {
-        &self.expiry
-    }
-
     /// Whether it is closed: what runs beside operations ends.
     pub(crate) fn is_closed(&self) -> bool {
         self.closed.load(Ordering::Acquire)
-    }
-
-    pub(crate) fn sessions(&self) -> &Sessions {
-        &self.sessions
-    }
-
-    /// The snapshots that are held.
-    pub(crate) fn moments(&self) -> &Moments {
-        &self.moments
     }
 
     /// What open transactions mean to change.

@@ -54,7 +54,7 @@ impl Store {
     /// Call `listener` with each failure to delete what has expired. The first call counts.
     pub fn on_expiry_failure(&self, listener: OnExpiryFailure) {
         // The listener of the first call stays.
-        drop(self.expiry().0.set(listener));
+        drop(self.part::<Listener>().0.set(listener));
     }
 
     /// Delete what has expired by `op.now`; gives the number of documents. What fails for one
@@ -89,7 +89,7 @@ impl Store {
     fn failed(&self, expired: &Expired, error: &Error) {
         let figures = self.figures();
         figures.ttl_failed.fetch_add(1, Ordering::Relaxed);
-        if let Some(listener) = self.expiry().0.get() {
+        if let Some(listener) = self.part::<Listener>().0.get() {
             listener(&ExpiryFailure {
                 ns: expired.collection.ns(),
                 index: expired.index.as_deref(),

@@ -16,5 +16,5 @@ pub(crate) use alive::{check_alive, check_indexes, collection_gone, or_killed, o
 pub use batch::{BATCH_BYTES, Batch, FIRST_BATCH};
 pub(crate) use batch::{Collector, fill};
 pub use get_more::GetMore;
-pub(crate) use open::{Cursor, Cursors, FindCursor};
+pub(crate) use open::{Cursor, Cursors, Next};
 pub use registry::{Figures, IdleCursor, Killed, Origin, Owner};

@@ -3,6 +3,7 @@
 mod build;
 mod choose;
 mod count;
+mod cursor;
 #[cfg(test)]
 mod cut_law;
 mod distinct;
@@ -25,7 +26,7 @@ use query::{Error, Namespace, Result};
 
 use crate::catalog::Named;
 use crate::collection::Collection;
-use crate::cursor::{Batch, Collector, Cursor, FIRST_BATCH, FindCursor, fill, or_killed_if};
+use crate::cursor::{Batch, Collector, FIRST_BATCH, fill, or_killed_if};
 use crate::store::Store;
 use crate::txn::{Op, with_view};
 
@@ -33,6 +34,7 @@ pub(crate) use build::{Purpose, build};
 pub(crate) use choose::try_all;
 pub use count::CountRequest;
 pub(crate) use count::drain;
+use cursor::FindCursor;
 pub(crate) use distinct::Distinct;
 pub use distinct::DistinctRequest;
 pub(crate) use distinct_scan::{Scanned, describe, index_for, scan};
@@ -120,12 +122,8 @@ impl Store {
         let id = if ended {
             0
         } else {
-            self.cursors().open(
-                op,
-                ns,
-                request.no_cursor_timeout,
-                Cursor::Find(Box::new(cursor)),
-            )
+            self.cursors()
+                .open(op, ns, request.no_cursor_timeout, Box::new(cursor))
         };
         Ok(Some(Batch {
             id,

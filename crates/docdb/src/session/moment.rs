@@ -68,7 +68,7 @@ impl Store {
 
     /// The snapshot of a time, opened if it can be.
     fn moment(self: &Arc<Store>, time: Timestamp, now: Timestamp) -> Result<Sender<Task>> {
-        let mut all = self.moments().0.lock();
+        let mut all = self.part::<Moments>().0.lock();
         let clock = stdx::time::now();
         // Who waits for an answer has a sender of its own.
         all.retain(|_, moment| clock < moment.until);

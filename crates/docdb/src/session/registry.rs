@@ -173,6 +173,11 @@ impl Drop for CheckedOut {
 }
 
 impl Store {
+    /// All sessions.
+    pub(super) fn sessions(&self) -> &Sessions {
+        self.part()
+    }
+
     /// Note that sessions are in use (`startSession`, `refreshSessions`, and every command).
     ///
     /// # Errors
