@@ -10,6 +10,7 @@ mod collection;
 mod cursor;
 mod ddl;
 mod document;
+mod entries;
 mod error;
 mod examined;
 mod exec;

@@ -9,6 +9,7 @@ use super::change::Change;
 use super::unique;
 use crate::catalog::{Named, Stored};
 use crate::collection::{Action, Capped, CollectionOptions, Level, capped_size};
+use crate::entries::Writer;
 use crate::index::{Index, IndexSpec, number, same_pattern};
 use crate::store::{Store, not_found};
 use crate::txn::Op;
@@ -131,7 +132,7 @@ impl Store {
             None => Ok(()),
             Some(collection) => {
                 work.hold_capped(&collection)?;
-                work.evict(&collection)
+                Writer::new(work).evict(&collection)
             }
         })
     }

@@ -12,6 +12,7 @@ use query::{Code, Error, Result};
 
 use super::change::Change;
 use crate::collection::Collection;
+use crate::entries::Entries;
 use crate::error;
 use crate::index::{Index, IndexSpec, Key};
 use crate::record::RecordId;
@@ -52,12 +53,13 @@ pub(super) fn convert(
             break;
         };
         let mut work = Work::in_change(change.store);
+        let mut entries = Entries::new(&mut work);
         for old in &portion {
             let key = Key {
                 bytes: &old.key,
                 type_bits: &old.type_bits,
             };
-            work.put_entry(&made, key, &old.record)?;
+            entries.put_entry(&made, key, &old.record)?;
         }
         after = Some(last.entry.clone());
         work.commit(Durability::Interval)?;

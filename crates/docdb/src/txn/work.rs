@@ -30,7 +30,6 @@ use crate::index::Index;
 use crate::intent::{Claims, Holder, Refused};
 use crate::store::Store;
 use crate::turn::{self, Turn, WAIT};
-use crate::write::KeySets;
 
 /// An engine transaction under way.
 pub struct Work<'s> {
@@ -59,11 +58,6 @@ pub struct Work<'s> {
     claims: Option<Claims<'s>>,
     /// The transaction that must end before this work can be done.
     blocked: Option<Arc<Holder>>,
-    /// Buffers, kept from document to document.
-    pub(crate) new_keys: KeySets,
-    pub(crate) old_keys: KeySets,
-    pub(crate) entry_key: Vec<u8>,
-    pub(crate) entry_value: Vec<u8>,
 }
 
 /// Transactions that read apart from the writer at once (W4): a quarter of the snapshots that LMDB
@@ -144,11 +138,7 @@ impl<'s> Work<'s> {
             claims: None,
             blocked: None,
             after_commit: None,
-            new_keys: KeySets::default(),
-            old_keys: KeySets::default(),
             alone: None,
-            entry_key: Vec::new(),
-            entry_value: Vec::new(),
         }
     }
 

@@ -7,6 +7,7 @@ use super::insert::WriteError;
 use super::portions::{Portions, Target};
 use super::seek::{Said, Seek};
 use crate::collection::Collection;
+use crate::entries::Writer;
 use crate::error::is_fatal;
 use crate::find::DELETE;
 use crate::session::{Done, Retry};
@@ -131,7 +132,7 @@ impl Store {
             };
             work.hold_capped(&collection)?;
             if let Some(found) = seek.first(op, work, &collection)? {
-                work.remove(&collection, &found.record, &found.document)?;
+                Writer::new(work).remove(&collection, &found.record, &found.document)?;
                 done.n = 1;
             }
             if let Some(retry) = retry {
@@ -163,12 +164,17 @@ impl Store {
         let portions = Portions::new(self, op, target, seek);
         let (n, _) = portions.each(&mut |work, collection, records| {
             let mut n = 0;
+            let mut writer = Writer::new(work);
             for record in records {
-                if spare && !work.may_change(collection.records(), &record.key())? {
+                if spare
+                    && !writer
+                        .work()
+                        .may_change(collection.records(), &record.key())?
+                {
                     continue;
                 }
-                if let Some(found) = seek.again(work, collection, record)? {
-                    work.remove(collection, &found.record, &found.document)?;
+                if let Some(found) = seek.again(writer.work(), collection, record)? {
+                    writer.remove(collection, &found.record, &found.document)?;
                     n += 1;
                 }
             }

@@ -7,6 +7,7 @@ use query::{Code, Error, Namespace, Result};
 
 use super::seek::{Found, Said, Seek};
 use super::update::{Change, upsert};
+use crate::entries::Writer;
 use crate::find::{DELETE, UPDATE};
 use crate::session::{Done, Retry};
 use crate::store::Store;
@@ -172,9 +173,11 @@ impl Task<'_> {
         work.hold_capped(&collection)?;
         let bypass = self.asked.bypass_validation;
         let mut reply = FindAndModifyReply::default();
-        match (self.seek.first(self.op, work, &collection)?, self.update) {
+        let found = self.seek.first(self.op, work, &collection)?;
+        let mut writer = Writer::new(work);
+        match (found, self.update) {
             (None, Some(update)) if self.asked.upsert => {
-                let made = upsert(self.op, work, &collection, self.seek, update, bypass)?;
+                let made = upsert(self.op, &mut writer, &collection, self.seek, update, bypass)?;
                 reply.n = 1;
                 reply.upserted = made.get("_id").cloned();
                 if self.asked.new {
@@ -184,13 +187,13 @@ impl Task<'_> {
             }
             (None, _) => {}
             (Some(found), None) => {
-                work.remove(&collection, &found.record, &found.document)?;
+                writer.remove(&collection, &found.record, &found.document)?;
                 reply.n = 1;
                 reply.value = Some(self.project(found.document.clone(), Some(&found))?);
             }
             (Some(found), Some(update)) => {
                 let change = Change::of(update, &collection, bypass);
-                let next = change.apply(self.op, work, &collection, &found)?;
+                let next = change.apply(self.op, &mut writer, &collection, &found)?;
                 reply.n = 1;
                 reply.updated_existing = true;
                 let shown = match next {
@@ -200,7 +203,7 @@ impl Task<'_> {
                 reply.value = Some(self.project(shown, Some(&found))?);
             }
         }
-        work.evict(&collection)?;
+        writer.evict(&collection)?;
         if let Some((retry, stmt)) = self.retry {
             retry.remember(work, stmt, 1, &image(&reply)?)?;
         }

@@ -10,9 +10,9 @@ use query::{Error, Namespace, Result};
 
 use crate::collection::{Collection, Gathered};
 use crate::document;
+use crate::entries::Writer;
 use crate::error::is_fatal;
 use crate::limits::BATCH_BYTES_MAX;
-use crate::record::RecordId;
 use crate::session::{Done, Retry};
 use crate::store::Store;
 use crate::txn::{Op, Work};
@@ -125,7 +125,7 @@ impl Store {
             };
             work.hold_capped(&collection)?;
             batch.insert(op, work, &collection, &ready, &mut done)?;
-            work.evict(&collection)?;
+            Writer::new(work).evict(&collection)?;
             Ok(done)
         })?;
         reply.n += done.n;
@@ -167,7 +167,7 @@ impl Batch<'_> {
         ready: &[Result<Cow<'_, RawDocument>>],
         done: &mut InsertReply,
     ) -> Result<()> {
-        let mut gathered = Gathered::new();
+        let (mut writer, mut gathered) = (Writer::new(work), Gathered::new());
         let mut runs = Vec::new();
         let validator = Validator::of(op, collection, self.options.bypass_validation);
         for (at, document) in ready.iter().enumerate() {
@@ -184,7 +184,7 @@ impl Batch<'_> {
                 Err(error) => Err(error.clone()),
                 Ok(document) => validator
                     .check(None, document)
-                    .and_then(|()| work.insert_one(collection, document, &mut gathered)),
+                    .and_then(|()| writer.insert_one(collection, document, &mut gathered)),
             };
             match inserted {
                 Ok(()) => {
@@ -206,7 +206,7 @@ impl Batch<'_> {
                 n: 1,
                 ..Done::default()
             };
-            retry.remember_all(work, &runs, &one)?;
+            retry.remember_all(writer.work(), &runs, &one)?;
         }
         Ok(())
     }
@@ -217,27 +217,6 @@ fn add_run(runs: &mut Vec<(i32, i32)>, stmt: i32) {
     match runs.last_mut() {
         Some((first, count)) if first.saturating_add(*count) == stmt => *count += 1,
         _ => runs.push((stmt, 1)),
-    }
-}
-
-impl Work<'_> {
-    /// Insert one document that was checked.
-    pub(crate) fn insert_one<'d>(
-        &mut self,
-        collection: &Collection,
-        document: &'d RawDocument,
-        gathered: &mut Gathered<'d>,
-    ) -> Result<()> {
-        let (record, number) = if collection.is_clustered() {
-            (self.clustered_record(collection, document)?, 0)
-        } else {
-            let number = collection.core().counts.take_records(1);
-            (RecordId::number(number), number)
-        };
-        self.put_new(collection, &record, document, gathered)?;
-        let bytes = i64::try_from(document.as_bytes().len()).expect("at most 16 MiB");
-        self.count(collection, 1, bytes, number);
-        Ok(())
     }
 }
 

@@ -15,6 +15,7 @@ use super::update::Change;
 use super::validate::validate;
 use crate::collection::{Collection, Gathered};
 use crate::document;
+use crate::entries::Writer;
 use crate::store::Store;
 use crate::txn::{Op, Work};
 
@@ -105,13 +106,15 @@ impl One<'_> {
             (MergeOutcome::Nothing, ..) => return Ok(Attempt::Done),
             (_, None, _) => return Ok(Attempt::Missing),
             (MergeOutcome::Replace(next), Some(collection), Some(found)) => {
-                self.replace(work, &collection, &found, &next)?;
-                work.evict(&collection)?;
+                let mut writer = Writer::new(work);
+                self.replace(&mut writer, &collection, &found, &next)?;
+                writer.evict(&collection)?;
             }
             (MergeOutcome::Insert(next) | MergeOutcome::Replace(next), Some(collection), _) => {
                 *inserts = true;
-                self.insert(work, &collection, &next)?;
-                work.evict(&collection)?;
+                let mut writer = Writer::new(work);
+                self.insert(&mut writer, &collection, &next)?;
+                writer.evict(&collection)?;
             }
         }
         Ok(Attempt::Done)
@@ -155,7 +158,7 @@ impl One<'_> {
 
     fn replace(
         &self,
-        work: &mut Work<'_>,
+        writer: &mut Writer<'_, '_>,
         collection: &Arc<Collection>,
         found: &Found,
         next: &Document,
@@ -164,21 +167,21 @@ impl One<'_> {
         let settings = self.op.settings();
         let update = Update::parse(next.as_raw_bson_ref(), &[], &settings)?;
         let change = Change::of(&update, collection, self.bypass);
-        change.apply(self.op, work, collection, found).map(|_| ())
+        change.apply(self.op, writer, collection, found).map(|_| ())
     }
 
     fn insert(
         &self,
-        work: &mut Work<'_>,
+        writer: &mut Writer<'_, '_>,
         collection: &Arc<Collection>,
         next: &Document,
     ) -> Result<()> {
         let raw = RawDocumentBuf::try_from(next)?;
         let shape = document::check(&raw)?;
-        let stamp = work.store.timestamp();
+        let stamp = writer.work().store.timestamp();
         let ready = document::normalise(&raw, shape, &mut || Some(stamp))?;
         validate(self.op, collection, None, &ready, self.bypass)?;
-        work.insert_one(collection, &ready, &mut Gathered::new())
+        writer.insert_one(collection, &ready, &mut Gathered::new())
     }
 }
 

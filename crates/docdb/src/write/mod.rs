@@ -1,9 +1,7 @@
 //! Writes of documents.
 
 mod apply;
-mod capped;
 mod delete;
-mod entries;
 mod find_and_modify;
 mod insert;
 mod merge;
@@ -14,7 +12,6 @@ mod validate;
 
 pub use apply::{Applied, AppliedEntry, AppliedUpdate};
 pub use delete::{DeleteReply, DeleteStatement};
-pub(crate) use entries::KeySets;
 pub use find_and_modify::{FindAndModify, FindAndModifyReply};
 pub use insert::{InsertOptions, InsertReply, WriteError};
 pub(crate) use seek::{Said, Seek};

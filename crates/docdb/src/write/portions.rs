@@ -16,6 +16,7 @@ use query::{Namespace, Result};
 use super::seek::Seek;
 use crate::collection::Collection;
 use crate::cursor::{check_indexes, collection_gone};
+use crate::entries::Writer;
 use crate::find::Matched;
 use crate::pause::between_portions;
 use crate::record::RecordId;
@@ -107,7 +108,7 @@ impl<'p> Portions<'p> {
             }
             let records = records.as_deref().unwrap_or_default();
             let sum = body(work, &collection, records)?;
-            work.evict(&collection)?;
+            Writer::new(work).evict(&collection)?;
             Ok((sum, records.len() < PORTION))
         })
     }

@@ -7,6 +7,7 @@ use bson::RawDocument;
 use kv::{Direction, KeyRange};
 use query::{Code, Error, Result};
 
+use super::writer::Writer;
 use crate::collection::Collection;
 use crate::error;
 use crate::txn::Work;
@@ -45,21 +46,23 @@ impl Work<'_> {
         }
         Ok(())
     }
+}
 
+impl Writer<'_, '_> {
     /// Remove the oldest documents of a capped collection until it is within its bounds.
     pub(crate) fn evict(&mut self, collection: &Collection) -> Result<()> {
         let Some(bounds) = collection.options().capped else {
             return Ok(());
         };
         loop {
-            let (documents, bytes) = self.counts(collection);
+            let (documents, bytes) = self.work().counts(collection);
             let full = bounds.size < bytes || bounds.max.is_some_and(|max| max < documents);
             if !full || documents <= 1 {
                 return Ok(());
             }
             let mut oldest: Vec<(Vec<u8>, Vec<u8>)> = Vec::new();
             {
-                let snapshot = self.snapshot()?;
+                let snapshot = self.work().snapshot()?;
                 let cursor =
                     snapshot.cursor(collection.records(), KeyRange::ALL, Direction::Forward);
                 let mut cursor = cursor.map_err(error::engine)?;
@@ -71,7 +74,7 @@ impl Work<'_> {
                 return Ok(());
             }
             for (key, bytes) in oldest {
-                let (documents, size) = self.counts(collection);
+                let (documents, size) = self.work().counts(collection);
                 let full = bounds.size < size || bounds.max.is_some_and(|max| max < documents);
                 if !full || documents <= 1 {
                     return Ok(());
