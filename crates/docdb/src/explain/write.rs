@@ -9,7 +9,7 @@ use query::update::Update;
 use super::Verbosity;
 use super::tree::number;
 use crate::find::FindRequest;
-use crate::store::Store;
+use crate::store::{Store, is_view};
 use crate::txn::Op;
 use crate::write::{DeleteStatement, FindAndModify, Said, Seek, UpdateStatement, would_change};
 
@@ -109,7 +109,9 @@ impl Store {
         self.check_writable(op, ns)?;
         let would = self.would(op, ns, subject, Verbosity::QueryPlanner < verbosity)?;
         let write = Some(subject.said.write);
-        let mut all = self.explain_find_for(op, ns, (&subject.find(), write), verbosity)?;
+        let find = (&subject.find(), write);
+        let all = self.explain_find_in_collection(op, ns, find, verbosity)?;
+        let mut all = all.ok_or_else(|| is_view(ns))?;
         if let Ok(planner) = all.get_document_mut("queryPlanner") {
             if let Some(Bson::Document(plan)) = planner.remove("winningPlan") {
                 planner.insert("winningPlan", subject.stage(plan, None));

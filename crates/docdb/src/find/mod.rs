@@ -1,4 +1,5 @@
-//! `find` and what is like it: a query of one collection, planned, chosen and run.
+//! `find` and what is like it: a query of one collection, planned, chosen and run. Those of views
+//! are pipelines: `aggregate::view`.
 
 mod build;
 mod choose;
@@ -45,32 +46,34 @@ pub use request::FindRequest;
 pub(crate) use settings::Collated;
 
 impl Store {
-    /// `find`: the first batch, and a cursor for the rest.
-    ///
-    /// # Errors
-    /// What is wrong with the request; of execution.
-    pub fn find(&self, op: &Op<'_>, ns: &Namespace, request: &FindRequest) -> Result<Batch> {
+    /// [`Store::find`] in a collection; `None` when the name is a view's.
+    pub(crate) fn find_in_collection(
+        &self,
+        op: &Op<'_>,
+        ns: &Namespace,
+        request: &FindRequest,
+    ) -> Result<Option<Batch>> {
         loop {
             match self.named(op, ns)? {
                 Some(Named::Collection(_)) => {
                     // It may have gone before the snapshot was opened.
                     if let Some(batch) = self.find_in(op, ns, request)? {
-                        return Ok(batch);
+                        return Ok(Some(batch));
                     }
                 }
                 Some(Named::View(_)) => {
                     self.check_find(op, request)?;
-                    return self.find_in_view(op, ns, request);
+                    return Ok(None);
                 }
                 None => {
                     // What is wrong with the request is wrong without a collection, too.
                     self.check_find(op, request)?;
                     op.plan("EOF");
-                    return Ok(Batch {
+                    return Ok(Some(Batch {
                         id: 0,
                         ns: ns.clone(),
                         documents: Vec::new(),
-                    });
+                    }));
                 }
             }
         }
