@@ -71,8 +71,8 @@ pub struct Store {
     turns: Turns,
     /// Trees that were dropped while readers or a writer forbade it.
     undropped: Mutex<Vec<String>>,
-    /// Told of every commit to a capped collection.
-    written: (Mutex<u64>, Condvar),
+    /// Notified after every commit of documents.
+    written: (Mutex<()>, Condvar),
     intents: Intents,
     /// The number of the last commit of documents.
     commits: AtomicU64,
@@ -312,23 +312,24 @@ impl Store {
         drop(folded);
     }
 
-    /// Documents of a collection were written: wake those who wait for more.
-    pub(crate) fn wrote(&self, _core: &Core) {
-        *self.written.0.lock() += 1;
+    /// Documents were committed: wake those who wait for more.
+    pub(crate) fn wrote(&self) {
+        // Who waits has this lock from reading the number of commits until it waits.
+        drop(self.written.0.lock());
         self.written.1.notify_all();
     }
 
-    /// Wait until something was written since `seen` was returned, or until `deadline`; returns the
-    /// number to wait from next. For tailable cursors.
+    /// Wait until documents were committed since `seen` was returned, or until `deadline`; returns
+    /// the number to wait from next. For tailable cursors.
     #[must_use]
     pub fn wait_for_writes(&self, seen: u64, deadline: std::time::Instant) -> u64 {
-        let mut count = self.written.0.lock();
-        while *count == seen {
-            if self.written.1.wait_until(&mut count, deadline).timed_out() {
+        let mut guard = self.written.0.lock();
+        while self.commits() == seen {
+            if self.written.1.wait_until(&mut guard, deadline).timed_out() {
                 break;
             }
         }
-        *count
+        self.commits()
     }
 }
 

@@ -49,7 +49,7 @@ impl Store {
             catalog: ArcSwap::from_pointee(Catalog::default()),
             changes: Mutex::new(()),
             undropped: Mutex::new(Vec::new()),
-            written: (Mutex::new(0), Condvar::new()),
+            written: (Mutex::new(()), Condvar::new()),
             intents: Intents::default(),
             commits: AtomicU64::new(0),
             reading: AtomicUsize::new(0),

@@ -424,7 +424,9 @@ impl<'s> Work<'s> {
             if touched.core.counts.committed(touched.delta) {
                 self.store.fold_counts(&touched.core);
             }
-            self.store.wrote(&touched.core);
+        }
+        if self.touched.iter().any(|t| t.wrote) {
+            self.store.wrote();
         }
         Ok(())
     }
