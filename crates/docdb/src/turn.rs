@@ -207,6 +207,7 @@ mod tests {
         Turns(Some(Arc::default()))
     }
 
+    /// U1.
     #[test]
     fn the_turn_is_one_persons_until_it_is_given_back() {
         let turns = turns();
@@ -234,6 +235,7 @@ mod tests {
         assert_eq!(refused.code, Code::INTERRUPTED);
     }
 
+    /// U3.
     #[test]
     fn who_waits_wishes_for_the_turn_unless_it_can_be_done_later() {
         let turns = turns();
@@ -262,6 +264,7 @@ mod tests {
         }
     }
 
+    /// U4.
     #[test]
     fn newcomers_do_not_pass_those_who_wait() {
         let (turns, order) = (turns(), Mutex::new(Vec::new()));
@@ -283,6 +286,7 @@ mod tests {
         });
     }
 
+    /// U4.
     #[test]
     fn those_behind_one_who_gives_up_move_up() {
         let turns = turns();

@@ -140,6 +140,7 @@ mod tests {
         assert!(shared(&latch, false).is_some());
     }
 
+    /// L2.
     #[test]
     fn who_waits_is_ended_and_gives_its_place_up() {
         let latch = Arc::new(Latch::default());
@@ -155,6 +156,11 @@ mod tests {
         assert!(latch.alone(None, &check).is_err());
         assert_eq!(looks.get(), 3);
         assert!(shared(&latch, false).is_some(), "nobody waits any more");
+        // As if another thread waited to hold it alone.
+        latch.state.lock().waiting = 1;
+        assert!(shared(&latch, false).is_none(), "L1: newcomers wait");
+        assert!(shared(&latch, true).is_some(), "L1: who has it does not");
+        latch.state.lock().waiting = 0;
         drop(first);
         let held = alone(&latch);
         assert!(held.is_some());

@@ -465,6 +465,7 @@ mod tests {
         (registry, token, id, now)
     }
 
+    /// R1.
     #[test]
     fn a_lease_returns_or_ends_the_cursor() {
         let (registry, token, id, now) = setup();
@@ -483,6 +484,7 @@ mod tests {
         assert_eq!(gone.code, Code::CURSOR_NOT_FOUND);
     }
 
+    /// R2.
     #[test]
     fn killing_reaches_leased_cursors() {
         let (registry, token, id, now) = setup();

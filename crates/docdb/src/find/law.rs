@@ -218,6 +218,7 @@ fn ids(documents: &[Document]) -> Vec<i32> {
         .collect()
 }
 
+/// `plan::assign`: A1; `plan::bounds`: B1 and B2; `plan::scan`: S1 and S2.
 #[test]
 fn every_plan_gives_what_a_scan_and_the_filter_give() {
     let rounds = 30;
@@ -344,6 +345,7 @@ fn check(
     .unwrap()
 }
 
+/// `plan::cover`: C1.
 #[test]
 fn covered_plans_return_what_was_stored() {
     for seed in 100..115 {

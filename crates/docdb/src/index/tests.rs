@@ -46,6 +46,7 @@ fn missing_fields_are_null() {
     assert_eq!(keys(doc! { "a.b": 1 }, doc! { "a": 5 }), [[Bson::Null]]);
 }
 
+/// `keys`: K2.
 #[test]
 fn arrays_multiply_keys() {
     let pattern = || doc! { "a": 1 };
@@ -119,6 +120,7 @@ fn parallel_arrays_are_refused() {
     assert_eq!(error.message, "cannot index parallel arrays [b] [a]");
 }
 
+/// `keys`: K3.
 #[test]
 fn multikey_parts_are_told() {
     let spec = doc! { "key": { "x": 1, "a.b": 1 } };

@@ -209,6 +209,7 @@ mod tests {
         [component(&Bson::Int32(5)), component(text), vec![END]].concat()
     }
 
+    /// V3.
     #[test]
     fn a_key_whose_known_bytes_are_used_up_may_belong() {
         let sets = [
@@ -238,6 +239,7 @@ mod tests {
         }
     }
 
+    /// V1 and V2.
     #[test]
     fn seeks_lead_on() {
         let sets = [

@@ -97,6 +97,7 @@ impl Store {
             until,
         };
         all.insert(time, moment);
+        assert!(all.len() <= HELD_MAX, "M2: few snapshots are held");
         Ok(sender)
     }
 }

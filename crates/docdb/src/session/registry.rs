@@ -149,6 +149,7 @@ impl State {
         if let Phase::Open(sender) = &self.phase {
             give_up(sender);
         }
+        assert!(self.number <= number, "S3: numbers of transactions grow");
         self.number = number;
         self.executed.clear();
         self.phase = Phase::None;
@@ -167,7 +168,10 @@ impl CheckedOut {
 
 impl Drop for CheckedOut {
     fn drop(&mut self) {
-        self.0.state.lock().busy = false;
+        let mut state = self.0.state.lock();
+        assert!(state.busy, "S1: one operation has the session");
+        state.busy = false;
+        drop(state);
         self.0.free.notify_all();
     }
 }

@@ -212,6 +212,11 @@ impl<'s> Work<'s> {
                 _place: place,
             });
         }
+        let both = self.reading.is_some() && self.txn.is_some();
+        assert!(
+            !both,
+            "W4: a transaction reads apart until it is the writer"
+        );
         match self.reading {
             Some(ref reading) => Ok(reading.snapshot.as_ref()),
             None => Ok(self.txn()?),
@@ -270,6 +275,10 @@ impl<'s> Work<'s> {
             return Ok(());
         }
         let limit = (self.is_many() || self.txn.is_some()).then_some(WAIT);
+        assert!(
+            limit.is_some() || self.turn.is_none(),
+            "W3: who has the turn waits for a latch only with a limit"
+        );
         let Some(latch) = core.latch.shared(false, limit, &|| self.check_ends())? else {
             return Err(turn::busy(&format!("lock on '{}'", collection.ns())));
         };
@@ -349,12 +358,12 @@ impl<'s> Work<'s> {
         record: i64,
     ) {
         let uuid = &collection.core().uuid;
-        if let Some(touched) = self.touched.iter_mut().find(|t| t.core.uuid == *uuid) {
-            touched.wrote = true;
-            touched.delta.documents += documents;
-            touched.delta.bytes += bytes;
-            touched.delta.record = touched.delta.record.max(record);
-        }
+        let touched = self.touched.iter_mut().find(|t| t.core.uuid == *uuid);
+        let touched = touched.expect("W1: the latch of a collection that is written is shared");
+        touched.wrote = true;
+        touched.delta.documents += documents;
+        touched.delta.bytes += bytes;
+        touched.delta.record = touched.delta.record.max(record);
     }
 
     /// Note parts of paths that are arrays for the first time, and the first key that is cut.
@@ -399,6 +408,8 @@ impl<'s> Work<'s> {
             Some(self.put_created(&created)?)
         };
         let Some(mut txn) = self.txn.take() else {
+            let wrote = self.touched.iter().any(|t| t.wrote);
+            assert!(!wrote, "W2: counts change in the transaction of documents");
             return Ok(());
         };
         let tree = self.store.trees().counts;

@@ -43,6 +43,7 @@ impl Site {
     }
 }
 
+/// `load`: F2.
 #[test]
 fn what_changes_between_reading_and_putting_counts() {
     on_each(|site| {
@@ -80,6 +81,7 @@ fn unique_keys_move_between_documents_while_they_are_read_and_put() {
     });
 }
 
+/// `load`: F3.
 #[test]
 fn duplicates_end_a_build_wherever_they_come_from() {
     on_each(|site| {
@@ -258,6 +260,7 @@ fn a_build_tells_how_far_it_is() {
     assert_eq!(told.stage(), None);
 }
 
+/// `ttl`: T2.
 #[test]
 fn documents_expire_while_another_index_is_built() {
     on_each(|site| {
