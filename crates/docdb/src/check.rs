@@ -38,7 +38,8 @@ impl Found {
 }
 
 impl Store {
-    /// Check a collection against its indexes, in one snapshot. Nobody writes to it meanwhile.
+    /// Check a collection against its indexes, in one snapshot. No other thread writes to it
+    /// meanwhile.
     ///
     /// # Errors
     /// `NamespaceNotFound`, `CommandNotSupportedOnView`; as the engine's. What is wrong in the

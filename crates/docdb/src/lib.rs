@@ -54,7 +54,7 @@ pub use record::RecordId;
 pub use stats::{missing_coll_stats, scale_sizes};
 pub use store::{ContentVersion, IDLE_LIMIT, Options, Store, Tuning, WorkFigures};
 pub use ttl::{ExpiryFailure, OnExpiryFailure};
-pub use txn::{Held, InTransaction, Names, Op, SessionId, SessionRef, Work};
+pub use txn::{Held, InTransaction, Op, SeenCatalog, SessionId, SessionRef, Work};
 pub use write::{
     Applied, AppliedEntry, AppliedUpdate, DeleteReply, DeleteStatement, FindAndModify,
     FindAndModifyReply, InsertOptions, InsertReply, UpdateReply, UpdateStatement, WriteError,

@@ -66,7 +66,7 @@ pub struct Store {
     tuning: Tuning,
     trees: Trees,
     catalog: ArcSwap<Catalog>,
-    /// Held by whoever changes the catalog.
+    /// Held while the catalog is changed.
     changes: Mutex<()>,
     turns: Turns,
     /// Trees that were dropped while readers or a writer forbade it.
@@ -151,7 +151,7 @@ impl Store {
         self.catalog.load().collection(ns).cloned()
     }
 
-    /// What a name names, as of now.
+    /// The collection or view of a name, as of now.
     #[must_use]
     pub fn lookup(&self, ns: &Namespace) -> Option<Named> {
         self.catalog.load().get(ns).cloned()
@@ -297,7 +297,7 @@ impl Store {
         }
     }
 
-    /// Fold the entries of a collection's counts, in the turn of whoever calls. That another thread
+    /// Fold the entries of a collection's counts, in the turn of the caller. That another thread
     /// was first, or the engine is full, does no harm: there are only more entries.
     pub(crate) fn fold_counts(&self, core: &Core) {
         let folded = self

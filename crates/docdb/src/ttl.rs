@@ -1,7 +1,7 @@
 //! Documents that expire.
 //!
 //! A pass looks at every TTL index and deletes, through the ordinary path, the documents whose date
-//! is older than the index allows: in batches, so that ingest goes on between them. Documents that
+//! is older than the index allows: in batches, so that other writes come in between. Documents that
 //! an open transaction has written are left to the next pass.
 //!
 //! - T1. What fails for one index is reported and counted; the pass continues with the next one.

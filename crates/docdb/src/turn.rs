@@ -1,20 +1,20 @@
 //! The turn to write, for engines with one writer at a time.
 //!
-//! Such an engine lets whoever wants to write wait for the transaction that is open, however long
-//! that is, and a multi-document transaction that has written is open between its statements. Here
-//! the wait ends with the operation, and the engine's own is over at once.
+//! Such an engine makes every other writer wait for the open write transaction, however long that
+//! is open, and a multi-document transaction that has written is open between its statements. The
+//! turn is taken before the engine's transaction, so that the wait can end with the operation and
+//! the engine's own lock is always free.
 //!
-//! - U1. With an engine of one writer, whoever begins a transaction that writes, or makes or drops
-//!   a tree, has the turn. With others everybody has it.
-//! - U2. Latches come before the turn, except in a multi-document transaction (W3 of `txn::work`); the
-//!   turn comes before the lock of the catalog's changes.
-//! - U3. Who is to have the turn next wishes for it, also while it waits for a latch that comes
-//!   before: a multi-document transaction that is forgotten between two statements gives way to
+//! - U1. With an engine of one writer, a thread that begins a transaction that writes, or that
+//!   makes or drops a tree, has the turn. With other engines every thread has it.
+//! - U2. Latches come before the turn, except in a multi-document transaction (W3 of `txn::work`);
+//!   the turn comes before the lock of the catalog's changes.
+//! - U3. A thread that needs the turn next wishes for it, also while it waits for a latch that
+//!   comes before: a multi-document transaction that is idle between two statements gives way to
 //!   wishes after a while, and to nothing else.
-//! - U4. Waiters get the turn in the order in which they came: a newcomer takes a free turn only if
-//!   nobody waits. A waiter that gives up leaves the queue, and those behind it move up. Otherwise
-//!   clients that take the turn often, one after another, could keep an index build waiting for
-//!   ever.
+//! - U4. Waiters get the turn in the order of their arrival: a newcomer takes a free turn only if
+//!   no thread waits. A waiter that gives up leaves the queue, and those behind it move up.
+//!   Otherwise clients that take the turn often, one after another, could starve an index build.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -30,9 +30,9 @@ use crate::patience::{Check, Patience};
 /// How long a multi-document transaction waits for what another holds.
 pub(crate) const WAIT: Duration = Duration::from_millis(200);
 
-/// How long a multi-document transaction that has the turn may do nothing while somebody wishes for
-/// it: what a program computes between two statements takes less, and clients' patience with a
-/// server (10 s and more) is longer.
+/// How long a multi-document transaction that has the turn may be idle while another thread wishes
+/// for it: what a program computes between two statements takes less, and clients wait longer for a
+/// server (10 s and more).
 pub(crate) const IDLE: Duration = Duration::from_secs(5);
 
 /// Whose turn it is.
@@ -105,7 +105,7 @@ impl Turns {
         Turns(one.then(Arc::default))
     }
 
-    /// Wish for the turn: whoever waits for something else before it takes the turn.
+    /// Wish for the turn, while the caller waits for something else before it takes the turn.
     pub(crate) fn wish(&self) -> Wish<'_> {
         let one = self.0.as_deref();
         if let Some(one) = one {
@@ -119,7 +119,7 @@ impl Turns {
         self.0.is_some()
     }
 
-    /// Whether somebody wishes for the turn.
+    /// Whether any thread wishes for the turn.
     pub(crate) fn is_wished_for(&self) -> bool {
         let one = self.0.as_deref();
         one.is_some_and(|one| 0 < one.wishes.load(Ordering::Relaxed))
@@ -256,7 +256,7 @@ mod tests {
         assert!(!turns.is_wished_for());
     }
 
-    /// Wait until so many wait in the queue.
+    /// Wait until the queue has this length.
     fn await_queue(turns: &Turns, length: usize) {
         let one = turns.0.as_ref().unwrap();
         while one.state.lock().queue.len() != length {

@@ -1,4 +1,4 @@
-//! The error of a key that is there already, as MongoDB words it.
+//! The error of a duplicate key, as MongoDB words it.
 
 use bson::{Bson, Document, doc};
 use query::{Code, Error};
@@ -8,7 +8,7 @@ use crate::document::shell;
 use crate::index::{Index, Key};
 use crate::key::decode;
 
-/// The error of a key that is there already.
+/// The error of a duplicate key.
 pub(crate) fn duplicate(collection: &Collection, index: &Index, key: Key<'_>) -> Error {
     let mut values = Document::new();
     let decoded = match index.maker().collation() {

@@ -1,9 +1,9 @@
 //! Cursors: what is left of a query between batches.
 //!
 //! A cursor holds no view of the store. Each batch is made from a view of its own (or the
-//! transaction's); scans go on beyond the key they have reached, so that a document that does not
-//! move is never given twice, and one that is deleted meanwhile is not given. What was sorted or
-//! grouped is given as it was.
+//! transaction's); scans continue beyond the key they have reached, so that a document that does
+//! not move is never given twice, and one that is deleted meanwhile is not given. What was sorted
+//! or grouped is given as it was.
 
 mod alive;
 mod batch;

@@ -126,12 +126,12 @@ impl Store {
         self.cursors().registry.left(id)
     }
 
-    /// Tell what opened a cursor that is open.
+    /// Set what opened a cursor that is open.
     pub fn set_cursor_origin(&self, id: i64, origin: Origin) {
         self.cursors().registry.set_origin(id, Arc::new(origin));
     }
 
-    /// What opened a cursor, if it is the operation's to use and that was told.
+    /// What opened a cursor, if it is the operation's to use and that was set.
     #[must_use]
     pub fn cursor_origin(&self, op: &Op<'_>, id: i64) -> Option<Arc<Origin>> {
         self.cursors().registry.origin(id, &owner(op))

@@ -54,7 +54,7 @@ impl Store {
         }
         match op.transaction {
             None => before = self.build_indexes(op, ns, &wanted)?,
-            Some(transaction) => self.index_born(op, transaction, &collection, &wanted)?,
+            Some(transaction) => self.index_uncommitted(op, transaction, &collection, &wanted)?,
         }
         let after = self.collection_for(op, ns)?;
         let after = after.map_or(before, |collection| count(&collection));

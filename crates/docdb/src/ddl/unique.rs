@@ -1,7 +1,7 @@
 //! Making an index unique: its entries are copied into a tree in the layout of unique indexes,
 //! unless two documents have one key.
 //!
-//! The collection stands still meanwhile. A crash leaves the old index and a tree nobody knows.
+//! The collection is not written meanwhile. A crash leaves the old index and an unused tree.
 
 use std::ops::Bound;
 use std::sync::Arc;
@@ -71,7 +71,7 @@ pub(super) fn convert(
     let old = indexes.iter_mut().find(|i| i.number == index.number());
     *old.expect("the index that is converted is there") = new;
     let mut work = Work::in_change(change.store);
-    work.learn(&change.collection, &made, &index.multikey())?;
+    work.note_multikey(&change.collection, &made, &index.multikey())?;
     work.commit(Durability::Group)?;
     Ok(Some(made))
 }

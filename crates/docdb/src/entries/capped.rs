@@ -22,7 +22,7 @@ impl Work<'_> {
         if !collection.is_capped() {
             return Ok(());
         }
-        if self.is_many() {
+        if self.is_multi_document() {
             let message = format!(
                 "Collection '{}' is a capped collection. Writes in transactions are not allowed \
                  on capped collections.",

@@ -71,8 +71,8 @@ impl<'w, 's> Entries<'w, 's> {
         })
     }
 
-    /// Check that no other document has this key, of an index that is to become unique. Whoever
-    /// puts the same key at the same time conflicts here.
+    /// Check that no other document has this key, of an index that is to become unique. A
+    /// concurrent writer of the same key conflicts here.
     pub(super) fn check_alone(
         &mut self,
         collection: &Collection,
@@ -111,7 +111,7 @@ impl<'w, 's> Entries<'w, 's> {
         if index.unique() && !index.is_ready() {
             return self.delete_own(index, key, record);
         }
-        let frees = index.unique() && self.work.is_many();
+        let frees = index.unique() && self.work.is_multi_document();
         self.with_entry(index, key, record, |work, entry, _| {
             // An insert of the key waits for the outcome.
             if frees {
@@ -143,7 +143,7 @@ impl<'w, 's> Entries<'w, 's> {
 
     /// Remove an entry of a unique index that is built, unless another document has put the same
     /// key. One that a transaction does not see may have come since it began: then it must conflict
-    /// with whoever put it.
+    /// with the writer that put it.
     fn delete_own(&mut self, index: &Index, key: Key<'_>, record: &RecordId) -> Result<()> {
         if self.is_anothers(index, key.bytes, record)? {
             return Ok(());
@@ -151,8 +151,8 @@ impl<'w, 's> Entries<'w, 's> {
         self.clear(index.tree(), key.bytes)
     }
 
-    /// See to it that a key is not there, in conflict with whoever puts it at the same time: to
-    /// remove what is not there conflicts with nobody, so it is put before.
+    /// Make sure that a key does not exist, in conflict with concurrent writers of it: the delete
+    /// of a missing key conflicts with no writer, so it is put before.
     fn clear(&mut self, tree: TreeId, key: &[u8]) -> Result<()> {
         self.work.intend(tree, key)?;
         let txn = self.work.txn()?;

@@ -18,9 +18,8 @@ pub(super) struct KeySets(Vec<KeySet>);
 pub(crate) struct Untouched(u64);
 
 impl Untouched {
-    /// Those that hold nothing of what an update may change. Which documents a partial index holds,
-    /// and which paths a wildcard index, is said by more than its fields: they are never among
-    /// them.
+    /// Indexes that this update cannot affect. Partial and wildcard indexes are excluded: their
+    /// entries depend on more than the fields of their keys.
     pub(crate) fn by(update: &Update, collection: &Collection) -> Untouched {
         let mut places = 0;
         for (at, index) in collection.indexes().iter().enumerate().take(64) {

@@ -147,7 +147,7 @@ impl Entries<'_, '_> {
         for unique in [true, false] {
             let pairs = sets.with(indexes);
             for (at, (index, set)) in pairs.filter(|(_, (i, _))| i.unique() == unique) {
-                self.work.learn(collection, index, set.multikey())?;
+                self.work.note_multikey(collection, index, set.multikey())?;
                 for (place, key) in set.keys().enumerate().filter(|(_, k)| is_new(at, k)) {
                     // A key that stays and has other type bits is put over the old one.
                     let stays = was_there(at, &key);

@@ -26,7 +26,7 @@ use crate::txn::{Op, View, with_view};
 
 use tree::{Tree, Use, number};
 
-/// How much is told.
+/// How much is explained.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub enum Verbosity {
     /// The plan.

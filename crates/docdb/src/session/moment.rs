@@ -39,8 +39,8 @@ struct Moment {
 
 impl Store {
     /// Read a moment: that of `time`, or, where there is none, now. `now` is the time of the last
-    /// write that was told to a client. `body` runs in the snapshot's thread, with an operation of
-    /// which [`Op::held`] is set; the time is given with what it says.
+    /// write that was acknowledged to a client. `body` runs in the snapshot's thread, with an
+    /// operation of which [`Op::held`] is set; the time is given with what it says.
     ///
     /// # Errors
     /// `SnapshotTooOld` when a time is not held and written after; what `body` says.
@@ -90,7 +90,7 @@ impl Store {
             let message = format!("no thread can be had: {e}");
             Error::new(Code::TEMPORARILY_UNAVAILABLE, message)
         })?;
-        // M1: opened before anybody is told of its time.
+        // M1: opened before a client gets its time.
         ready.recv().map_err(|_| too_old(time))??;
         let moment = Moment {
             sender: sender.clone(),
@@ -126,7 +126,7 @@ fn hold(
     drop(opened.send(Ok(())));
     loop {
         let rest = until.saturating_duration_since(stdx::time::now());
-        // Too old, or nobody can ask it any more.
+        // Too old, or no sender is left.
         let Ok(task) = tasks.recv_timeout(rest) else {
             return;
         };

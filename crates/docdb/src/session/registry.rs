@@ -240,7 +240,7 @@ impl Store {
     }
 
     /// End sessions that were not used for the timeout of the options, and forget what is stored of
-    /// those that nobody uses any more.
+    /// those that are no longer used.
     ///
     /// # Errors
     /// As the engine's.

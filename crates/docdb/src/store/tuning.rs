@@ -7,7 +7,7 @@ use stdx::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use super::Options;
 use crate::turn::IDLE;
 
-/// What whoever opened the store may change at any moment. Times begin with the options.
+/// Settings that may be changed while a store is open. Their first values are those of the options.
 #[derive(Debug)]
 pub struct Tuning {
     ttl_ms: AtomicU64,

@@ -8,7 +8,7 @@ use query::{Code, Error, Namespace, Result};
 use stdx::sync::MutexGuard;
 use stdx::sync::atomic::Ordering;
 
-use super::names::unchanged;
+use super::catalog::unchanged;
 use super::op::{InTransaction, Op};
 use super::work::Work;
 use crate::catalog::Named;
@@ -132,13 +132,14 @@ impl Store {
         }
     }
 
-    /// What a name names for an operation: in its transaction, in its snapshot, or now.
+    /// The collection or view of a name, as the operation sees it: in its transaction, in its
+    /// snapshot, or now.
     ///
     /// # Errors
     /// `SnapshotUnavailable` when it was changed since the moment that the operation reads.
     pub(crate) fn named(&self, op: &Op<'_>, ns: &Namespace) -> Result<Option<Named>> {
         match (op.transaction, op.held) {
-            (Some(transaction), _) => transaction.names().lookup(self, ns),
+            (Some(transaction), _) => transaction.catalog().lookup(self, ns),
             (None, Some(held)) => unchanged(self, &held.catalog, ns),
             (None, None) => Ok(self.lookup(ns)),
         }
@@ -183,7 +184,7 @@ fn in_transaction<R>(
 ) -> Result<R> {
     let mut result = None;
     transaction.with(&mut |work| {
-        work.heed(op.ends());
+        work.set_ends(op.ends());
         result = Some(body(work)?);
         Ok(())
     })?;

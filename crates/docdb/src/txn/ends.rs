@@ -1,4 +1,4 @@
-//! What ends an operation: its deadline, and whoever kills it.
+//! What ends an operation: its deadline, or a kill.
 
 use std::sync::Arc;
 use std::time::Instant;

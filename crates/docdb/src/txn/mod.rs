@@ -5,16 +5,15 @@
 //! commands. A command gets its context as an [`Op`], reads in a [`View`] and writes in a [`Work`].
 
 mod access;
+mod catalog;
 mod ends;
-mod names;
 mod op;
 mod view;
 mod work;
 
 pub(crate) use access::Changes;
-pub(crate) use ends::Ends;
-pub(crate) use names::Born;
-pub use names::{Held, Names};
+pub(crate) use catalog::Created;
+pub use catalog::{Held, SeenCatalog};
 pub use op::{InTransaction, Op, SessionId, SessionRef};
 pub(crate) use view::{View, with_view};
 pub(crate) use work::Outrun;

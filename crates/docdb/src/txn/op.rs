@@ -12,8 +12,8 @@ use query::meter::{Budget, Meter};
 use query::settings::Settings;
 use stdx::sync::atomic::AtomicI32;
 
+use super::catalog::{Held, SeenCatalog};
 use super::ends::{self, Ends};
-use super::names::{Held, Names};
 use super::work::Work;
 use crate::examined::{Examined, Leaf};
 
@@ -24,7 +24,7 @@ pub struct Op<'a> {
     pub now: DateTime,
     /// When it must have ended (`maxTimeMS`).
     pub deadline: Option<Instant>,
-    /// Zero; whoever kills it sets the code of the error it ends with, such as `Interrupted`.
+    /// Zero; a kill sets the code of the error it ends with, such as `Interrupted`.
     pub killed: Arc<AtomicI32>,
     /// What happened to its writes when it returns.
     pub durability: Durability,
@@ -40,7 +40,7 @@ pub struct Op<'a> {
     pub user: Option<String>,
     /// What expressions read of the system beside `$$NOW`.
     pub system: Option<Arc<System>>,
-    /// Told what it reads, if anybody wants to know.
+    /// Where it reports what it reads, if that is wanted.
     pub examined: Option<Arc<Examined>>,
 }
 
@@ -75,8 +75,8 @@ pub trait InTransaction {
     /// What `body` says. The transaction is to be aborted then.
     fn with(&self, body: &mut dyn FnMut(&mut Work<'_>) -> Result<()>) -> Result<()>;
 
-    /// What names name for it. May be asked inside of [`InTransaction::with`].
-    fn names(&self) -> &Names;
+    /// The catalog as it sees it. May be called inside of [`InTransaction::with`].
+    fn catalog(&self) -> &SeenCatalog;
 }
 
 impl Op<'static> {
@@ -174,7 +174,7 @@ impl Op<'_> {
         }
     }
 
-    /// So much more of the stage is done.
+    /// `by` more units of the stage are done.
     pub(crate) fn advance_stage(&self, by: usize) {
         if let Some(examined) = &self.examined {
             examined.progress().advance(by as u64);
@@ -199,10 +199,10 @@ impl Op<'_> {
         self.deadline.map(|end| end.saturating_duration_since(now))
     }
 
-    /// Whether it may go on. Call it at least every few milliseconds.
+    /// Whether it may continue. Call it at least every few milliseconds.
     ///
     /// # Errors
-    /// That of whoever killed it (see [`Op::killed`]), `MaxTimeMSExpired`.
+    /// The code it was killed with (see [`Op::killed`]), `MaxTimeMSExpired`.
     pub fn check(&self) -> Result<()> {
         ends::check(self.deadline, &self.killed)
     }
@@ -216,7 +216,7 @@ impl Op<'_> {
             .with_budget(budget)
     }
 
-    /// What ends it, for who waits on its behalf.
+    /// What ends it, for waits on its behalf.
     pub(crate) fn ends(&self) -> Ends {
         Ends {
             deadline: self.deadline,

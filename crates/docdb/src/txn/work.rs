@@ -1,11 +1,11 @@
-//! Work: an engine transaction with what the collections it touches need around it.
+//! Work: an engine transaction, with the latches, counts and intents of the collections it writes.
 //!
-//! - W1. Whoever writes documents of a collection shares the collection's latch until the commit:
-//!   its indexes stay the same.
+//! - W1. A writer of documents of a collection shares the collection's latch until the commit: its
+//!   indexes stay the same.
 //! - W2. The counts of the collections change with the commit, in the same engine transaction.
 //! - W3. The latch of a collection comes before the turn and the engine transaction, except in a
-//!   multi-document transaction, which waits for a latch only so long: engines with one writer
-//!   could not go on.
+//!   multi-document transaction, which waits for a latch with a limit: with an engine of one writer
+//!   no other thread could write meanwhile.
 //! - W4. Where the engine has one writer, a multi-document transaction reads a snapshot until it
 //!   writes for the first time, and becomes the writer then. The writer sees the newest state: if
 //!   what the transaction has looked at was changed since its snapshot, its first write is a
@@ -21,8 +21,8 @@ use query::{Namespace, Result};
 use stdx::sync::MutexGuard;
 use stdx::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
+use super::catalog::{Created, SeenCatalog};
 use super::ends::Ends;
-use super::names::{Born, Names};
 use crate::catalog::{Named, multikey_key, stored_key};
 use crate::collection::{Alone, Collection, Core, Delta, Shared};
 use crate::error;
@@ -46,12 +46,12 @@ pub struct Work<'s> {
     /// What ends the operation that is done in it now.
     ends: Option<Ends>,
     touched: Vec<Touched>,
-    /// What names name for a multi-document transaction.
-    names: Option<Rc<Names>>,
+    /// The catalog as a multi-document transaction sees it.
+    seen: Option<Rc<SeenCatalog>>,
     /// Of a capped collection.
     alone: Option<Alone>,
     /// Multikey bits that are stored with the commit.
-    learned: Vec<(Arc<Index>, u8, u8)>,
+    multikey: Vec<(Arc<Index>, u8, u8)>,
     /// Done after the commit.
     after_commit: Option<Box<dyn FnOnce()>>,
     /// The intents of the keys that are changed; from the first change on.
@@ -104,14 +104,19 @@ impl<'s> Work<'s> {
     /// Of one operation, which ends as these say.
     pub(crate) fn new(store: &'s Store, ends: Ends) -> Work<'s> {
         let mut work = Work::empty(store);
-        work.heed(ends);
+        work.set_ends(ends);
         work
     }
 
-    /// Of a multi-document transaction, with its names and the history of its session.
-    pub(crate) fn of_many(store: &'s Store, names: Rc<Names>, outrun: Arc<Outrun>) -> Work<'s> {
+    /// Of a multi-document transaction, with the catalog that it sees and the history of its
+    /// session.
+    pub(crate) fn multi_document(
+        store: &'s Store,
+        seen: Rc<SeenCatalog>,
+        outrun: Arc<Outrun>,
+    ) -> Work<'s> {
         let mut work = Work::empty(store);
-        work.names = Some(names);
+        work.seen = Some(seen);
         work.outrun = Some(outrun);
         work
     }
@@ -133,8 +138,8 @@ impl<'s> Work<'s> {
             in_change: false,
             ends: None,
             touched: Vec::new(),
-            names: None,
-            learned: Vec::new(),
+            seen: None,
+            multikey: Vec::new(),
             claims: None,
             blocked: None,
             after_commit: None,
@@ -143,7 +148,7 @@ impl<'s> Work<'s> {
     }
 
     /// The operation that is done in it from now on ends as these say.
-    pub(crate) fn heed(&mut self, ends: Ends) {
+    pub(crate) fn set_ends(&mut self, ends: Ends) {
         self.ends = Some(ends);
     }
 
@@ -157,8 +162,8 @@ impl<'s> Work<'s> {
         if self.txn.is_none() {
             self.take_turn()?;
             self.check_current()?;
-            if let Some(names) = &self.names {
-                names.begin(self.store.catalog());
+            if let Some(seen) = &self.seen {
+                seen.begin(self.store.catalog());
             }
             // Some engines have one transaction for each thread.
             self.reading = None;
@@ -172,7 +177,7 @@ impl<'s> Work<'s> {
         if self.in_change || self.turn.is_some() {
             return Ok(());
         }
-        let limit = self.is_many().then_some(WAIT);
+        let limit = self.is_multi_document().then_some(WAIT);
         let taken = self.store.turns().take(limit, &|| self.check_ends())?;
         self.turn = Some(taken.ok_or_else(|| turn::busy("the engine's one writer"))?);
         Ok(())
@@ -180,10 +185,10 @@ impl<'s> Work<'s> {
 
     /// Check, in the turn, that what was read of the snapshot is still so (W4).
     fn check_current(&self) -> Result<()> {
-        let (Some(names), Some(reading)) = (&self.names, &self.reading) else {
+        let (Some(seen), Some(reading)) = (&self.seen, &self.reading) else {
             return Ok(());
         };
-        let current = names.check_current(self.store, reading.commits);
+        let current = seen.check_current(self.store, reading.commits);
         if let (Err(_), Some(outrun)) = (&current, &self.outrun) {
             outrun.0.store(true, Ordering::Relaxed);
         }
@@ -200,8 +205,8 @@ impl<'s> Work<'s> {
             && self.may_read_apart()
             && let Some(place) = Place::take(self.store.reading())
         {
-            if let Some(names) = &self.names {
-                names.begin(self.store.catalog());
+            if let Some(seen) = &self.seen {
+                seen.begin(self.store.catalog());
             }
             // Before the snapshot: a commit in between counts as later, which is safe.
             let commits = self.store.commits();
@@ -228,7 +233,10 @@ impl<'s> Work<'s> {
             Some(outrun) => outrun.0.swap(false, Ordering::Relaxed),
             None => false,
         };
-        self.is_many() && self.txn.is_none() && self.store.turns().are_one() && !was_outrun()
+        self.is_multi_document()
+            && self.txn.is_none()
+            && self.store.turns().are_one()
+            && !was_outrun()
     }
 
     /// What the engine transaction sees, for reads of documents that are to be written.
@@ -260,10 +268,10 @@ impl<'s> Work<'s> {
     }
 
     fn lookup(&self, ns: &Namespace) -> Result<Option<Arc<Collection>>> {
-        match &self.names {
+        match &self.seen {
             None => Ok(self.store.collection(ns)),
-            Some(names) => {
-                let named = names.lookup(self.store, ns)?;
+            Some(seen) => {
+                let named = seen.lookup(self.store, ns)?;
                 Ok(named.and_then(|named| named.collection().cloned()))
             }
         }
@@ -274,7 +282,7 @@ impl<'s> Work<'s> {
         if self.touched.iter().any(|t| t.core.uuid == core.uuid) {
             return Ok(());
         }
-        let limit = (self.is_many() || self.txn.is_some()).then_some(WAIT);
+        let limit = (self.is_multi_document() || self.txn.is_some()).then_some(WAIT);
         assert!(
             limit.is_some() || self.turn.is_none(),
             "W3: who has the turn waits for a latch only with a limit"
@@ -298,13 +306,13 @@ impl<'s> Work<'s> {
     /// `WriteConflict`; that the operation must end, while a transaction waits for plain writes.
     pub(crate) fn intend(&mut self, tree: TreeId, key: &[u8]) -> Result<()> {
         let store = self.store;
-        if !self.is_many() && store.turns().are_one() {
+        if !self.is_multi_document() && store.turns().are_one() {
             return Ok(());
         }
         let claims = match &mut self.claims {
             Some(claims) => claims,
             None => {
-                let claims = match &self.names {
+                let claims = match &self.seen {
                     None => store.intents().plain(),
                     Some(_) => store.intents().transaction(&|| self.check_ends())?,
                 };
@@ -367,7 +375,7 @@ impl<'s> Work<'s> {
     }
 
     /// Note parts of paths that are arrays for the first time, and the first key that is cut.
-    pub(crate) fn learn(
+    pub(crate) fn note_multikey(
         &mut self,
         collection: &Collection,
         index: &Arc<Index>,
@@ -377,18 +385,18 @@ impl<'s> Work<'s> {
             return Ok(());
         }
         let tree = self.store.trees().catalog;
-        for (field, part) in index.learn(found) {
+        for (field, part) in index.add_multikey(found) {
             let known = |(i, f, p): &(Arc<Index>, u8, u8)| {
                 Arc::ptr_eq(i, index) && (*f, *p) == (field, part)
             };
-            if self.learned.iter().any(known) {
+            if self.multikey.iter().any(known) {
                 continue;
             }
             let key = multikey_key(&collection.core().uuid, index.number(), field, part);
             self.txn()?
                 .put_blind(tree, &key, &[])
                 .map_err(error::engine)?;
-            self.learned.push((Arc::clone(index), field, part));
+            self.multikey.push((Arc::clone(index), field, part));
         }
         Ok(())
     }
@@ -399,9 +407,9 @@ impl<'s> Work<'s> {
     /// `WriteConflict`; as the engine's; `LockTimeout` of a transaction that creates collections.
     pub(crate) fn commit(mut self, durability: Durability) -> Result<()> {
         let created = self
-            .names
+            .seen
             .as_ref()
-            .map_or(Vec::new(), |names| names.all_born());
+            .map_or(Vec::new(), |seen| seen.all_created());
         let changes = if created.is_empty() {
             None
         } else {
@@ -425,7 +433,7 @@ impl<'s> Work<'s> {
             self.publish_created();
             drop(changes);
         }
-        for (index, field, part) in &self.learned {
+        for (index, field, part) in &self.multikey {
             index.stored(*field, *part);
         }
         if let Some(hook) = self.after_commit.take() {
@@ -444,17 +452,17 @@ impl<'s> Work<'s> {
 
     /// Write what the catalog will say of collections that this transaction has created. The
     /// catalog stays locked until it says so.
-    fn put_created(&mut self, created: &[Born]) -> Result<MutexGuard<'s, ()>> {
+    fn put_created(&mut self, created: &[Created]) -> Result<MutexGuard<'s, ()>> {
         let store = self.store;
         // The turn comes before the lock.
         self.take_turn()?;
         let changes = store.changes_within(WAIT);
         let changes = changes.ok_or_else(|| turn::busy("the lock of the catalog"))?;
-        for born in created {
-            if store.lookup(&born.stored.ns).is_some() {
+        for made in created {
+            if store.lookup(&made.stored.ns).is_some() {
                 return Err(error::conflict());
             }
-            let (key, bytes) = (stored_key(&born.stored.ns), born.stored.to_bytes()?);
+            let (key, bytes) = (stored_key(&made.stored.ns), made.stored.to_bytes()?);
             let put = self.txn()?.put(store.trees().catalog, &key, &bytes);
             put.map_err(error::engine)?;
         }
@@ -464,12 +472,12 @@ impl<'s> Work<'s> {
     /// What was created is there for everybody.
     fn publish_created(&self) {
         let created = self
-            .names
+            .seen
             .as_ref()
-            .map_or(Vec::new(), |names| names.take_born());
+            .map_or(Vec::new(), |seen| seen.take_created());
         let mut next = (*self.store.catalog()).clone();
-        for born in created {
-            next.insert(born.stored.ns, Named::Collection(born.collection));
+        for made in created {
+            next.insert(made.stored.ns, Named::Collection(made.collection));
         }
         self.store.set_catalog(next);
     }
@@ -502,13 +510,13 @@ impl<'s> Work<'s> {
     }
 
     /// Whether this is a multi-document transaction.
-    pub(crate) fn is_many(&self) -> bool {
-        self.names.is_some()
+    pub(crate) fn is_multi_document(&self) -> bool {
+        self.seen.is_some()
     }
 
     /// Whether it changes anything.
     pub(crate) fn has_written(&self) -> bool {
-        let created = self.names.as_ref().is_some_and(|names| names.has_born());
+        let created = self.seen.as_ref().is_some_and(|seen| seen.has_created());
         created || self.touched.iter().any(|t| t.wrote)
     }
 
@@ -526,11 +534,11 @@ impl Drop for Work<'_> {
         self.turn = None;
         self.claims = None;
         let created = self
-            .names
+            .seen
             .as_ref()
-            .map_or(Vec::new(), |names| names.take_born());
-        for born in created {
-            self.store.drop_trees(&born.collection);
+            .map_or(Vec::new(), |seen| seen.take_created());
+        for made in created {
+            self.store.drop_trees(&made.collection);
         }
     }
 }

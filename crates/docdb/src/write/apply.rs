@@ -11,7 +11,7 @@ use bson::{Document, RawBson, RawDocument, RawDocumentBuf};
 use query::update::{Update, delta};
 use query::{Code, Error, Namespace, Result};
 
-use super::seek::{Found, Said, Seek};
+use super::seek::{Found, Seek, Selection};
 use super::update::{Change, larger, upsert};
 use super::validate::validate;
 use crate::collection::{Collection, Gathered};
@@ -117,7 +117,7 @@ struct One<'a> {
 
 impl One<'_> {
     fn seek(&self, filter: &RawDocument) -> Result<Seek> {
-        let said = Said {
+        let selection = Selection {
             filter,
             sort: None,
             hint: None,
@@ -125,7 +125,7 @@ impl One<'_> {
             variables: None,
             write: None,
         };
-        Seek::parse(self.op, &said, Some(self.collection))
+        Seek::parse(self.op, &selection, Some(self.collection))
     }
 
     fn apply(&self, writer: &mut Writer<'_, '_>, change: &Applied) -> Result<()> {

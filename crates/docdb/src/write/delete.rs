@@ -5,7 +5,7 @@ use query::{Code, Error, Namespace, Result};
 
 use super::insert::WriteError;
 use super::portions::{Portions, Target};
-use super::seek::{Said, Seek};
+use super::seek::{Seek, Selection};
 use crate::collection::Collection;
 use crate::entries::Writer;
 use crate::error::is_fatal;
@@ -43,8 +43,8 @@ impl DeleteStatement {
     }
 
     /// What it says of the documents it is about.
-    pub(crate) fn said(&self) -> Said<'_> {
-        Said {
+    pub(crate) fn selection(&self) -> Selection<'_> {
+        Selection {
             filter: &self.filter,
             sort: None,
             hint: self.hint.as_ref(),
@@ -111,7 +111,7 @@ impl Store {
         stmt: i32,
     ) -> Result<i64> {
         let collection = self.collection_for(op, ns)?;
-        let seek = Seek::parse(op, &statement.said(), collection.as_deref())?;
+        let seek = Seek::parse(op, &statement.selection(), collection.as_deref())?;
         if statement.multi && retry.is_some() {
             return Err(Error::new(
                 Code::INVALID_OPTIONS,
@@ -154,7 +154,7 @@ impl Store {
         filter: RawDocumentBuf,
     ) -> Result<i64> {
         let statement = DeleteStatement::new(filter);
-        let seek = Seek::parse(op, &statement.said(), Some(collection))?;
+        let seek = Seek::parse(op, &statement.selection(), Some(collection))?;
         let target = Target::new(collection.ns(), Some(collection));
         self.delete_all(op, target, &seek, true)
     }

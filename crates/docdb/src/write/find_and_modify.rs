@@ -5,7 +5,7 @@ use query::projection::Projection;
 use query::update::Update;
 use query::{Code, Error, Namespace, Result};
 
-use super::seek::{Found, Said, Seek};
+use super::seek::{Found, Seek, Selection};
 use super::update::{Change, upsert};
 use crate::entries::Writer;
 use crate::find::{DELETE, UPDATE};
@@ -42,8 +42,8 @@ pub struct FindAndModify {
 
 impl FindAndModify {
     /// What it says of the document it is about.
-    pub(crate) fn said(&self) -> Said<'_> {
-        Said {
+    pub(crate) fn selection(&self) -> Selection<'_> {
+        Selection {
             filter: &self.filter,
             sort: self.sort.as_deref(),
             hint: self.hint.as_ref(),
@@ -95,7 +95,7 @@ impl Store {
             return replay(done);
         }
         let collection = self.collection_for(op, ns)?;
-        let seek = Seek::parse(op, &asked.said(), collection.as_deref())?;
+        let seek = Seek::parse(op, &asked.selection(), collection.as_deref())?;
         let update = match &asked.update {
             None => None,
             Some(update) => Some(Update::parse(

@@ -117,7 +117,7 @@ impl Store {
             let collection = match work.collection(ns)? {
                 Some(collection) => collection,
                 // It was created by this transaction, or else dropped a moment ago.
-                None if work.is_many() => return Err(crate::error::conflict()),
+                None if work.is_multi_document() => return Err(crate::error::conflict()),
                 None => {
                     self.ensure_collection(op, ns)?;
                     return Err(crate::error::conflict());

@@ -10,7 +10,7 @@ use query::stage::{Merge, MergeOutcome};
 use query::update::Update;
 use query::{Code, Error, Namespace, Result};
 
-use super::seek::{Found, Said, Seek};
+use super::seek::{Found, Seek, Selection};
 use super::update::Change;
 use super::validate::validate;
 use crate::collection::{Collection, Gathered};
@@ -85,7 +85,7 @@ struct One<'a> {
 }
 
 impl One<'_> {
-    /// `inserts` is told whether the document was inserted, or would have been.
+    /// `inserts` is set if the document was inserted, or would have been.
     fn run(&self, work: &mut Work<'_>, inserts: &mut bool) -> Result<Attempt> {
         *inserts = false;
         let collection = work.collection(self.ns)?;
@@ -145,7 +145,7 @@ impl One<'_> {
     }
 
     fn find(&self, work: &mut Work<'_>, collection: &Arc<Collection>) -> Result<Option<Found>> {
-        let said = Said {
+        let selection = Selection {
             filter: &self.filter,
             sort: None,
             hint: None,
@@ -153,7 +153,7 @@ impl One<'_> {
             variables: None,
             write: None,
         };
-        Seek::parse(self.op, &said, Some(collection))?.first(self.op, work, collection)
+        Seek::parse(self.op, &selection, Some(collection))?.first(self.op, work, collection)
     }
 
     fn replace(

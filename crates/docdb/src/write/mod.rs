@@ -14,6 +14,6 @@ pub use apply::{Applied, AppliedEntry, AppliedUpdate};
 pub use delete::{DeleteReply, DeleteStatement};
 pub use find_and_modify::{FindAndModify, FindAndModifyReply};
 pub use insert::{InsertOptions, InsertReply, WriteError};
-pub(crate) use seek::{Said, Seek};
+pub(crate) use seek::{Seek, Selection};
 pub(crate) use update::would_change;
 pub use update::{UpdateReply, UpdateStatement};

@@ -13,7 +13,7 @@ use query::{Code, Error, Namespace, Result};
 
 use super::insert::WriteError;
 use super::portions::{Portions, Target};
-use super::seek::{Found, Said, Seek};
+use super::seek::{Found, Seek, Selection};
 use super::validate::validate;
 use crate::collection::{Collection, Gathered};
 use crate::document;
@@ -68,8 +68,8 @@ impl UpdateStatement {
     }
 
     /// What it says of the documents it is about.
-    pub(crate) fn said(&self) -> Said<'_> {
-        Said {
+    pub(crate) fn selection(&self) -> Selection<'_> {
+        Selection {
             filter: &self.filter,
             sort: self.sort.as_deref(),
             hint: self.hint.as_ref(),
@@ -173,7 +173,7 @@ impl One<'_> {
     fn run(&self) -> Result<Done> {
         let statement = self.statement;
         let collection = self.store.collection_for(self.op, self.ns)?;
-        let seek = Seek::parse(self.op, &statement.said(), collection.as_deref())?;
+        let seek = Seek::parse(self.op, &statement.selection(), collection.as_deref())?;
         let update = Update::parse(
             statement.update.as_raw_bson_ref(),
             &statement.array_filters,

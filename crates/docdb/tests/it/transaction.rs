@@ -226,7 +226,7 @@ fn create(lab: &Lab, id: u8, coll: &'static str) {
     assert_eq!(made, Ok(1), "the transaction sees what it has created");
 }
 
-/// `txn::names`: N2.
+/// `txn::catalog`: N2.
 #[test]
 fn what_a_transaction_creates_is_there_when_it_commits() {
     on_each(|lab| {
@@ -275,7 +275,7 @@ fn a_transaction_does_not_index_what_it_has_not_created() {
     });
 }
 
-/// `txn::names`: N1.
+/// `txn::catalog`: N1.
 #[test]
 fn a_transaction_does_not_read_what_was_changed_since_it_began() {
     on_each(|lab| {

@@ -221,10 +221,10 @@ fn check(name: &str, operation: fn(&Site) -> Result<()>, after: impl Fn(&Site)) 
         for (change, message) in CHANGES {
             let site = Site::new(factory);
             let done = Rc::new(std::cell::Cell::new(false));
-            let (store, ns, said) = (Arc::clone(&site.store), site.ns.clone(), Rc::clone(&done));
+            let (store, ns, ended) = (Arc::clone(&site.store), site.ns.clone(), Rc::clone(&done));
             next_time(move || {
                 change(&store, &ns);
-                said.set(true);
+                ended.set(true);
             });
             let error: Error = operation(&site).expect_err(message);
             assert!(done.get(), "{name} on {} is in portions", site.engine);
@@ -285,7 +285,7 @@ fn a_portion_that_is_repeated_checks_again() {
     let op = op();
     let collection = site.store.collection(&site.ns).unwrap();
     let statement = DeleteStatement::new(raw(&doc! {}));
-    let seek = Seek::parse(&op, &statement.said(), Some(&collection)).unwrap();
+    let seek = Seek::parse(&op, &statement.selection(), Some(&collection)).unwrap();
     let target = Target::new(&site.ns, Some(&collection));
     let (store, ns) = (Arc::clone(&site.store), site.ns.clone());
     next_time(move || {

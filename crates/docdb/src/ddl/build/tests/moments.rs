@@ -179,7 +179,7 @@ fn a_read_knows_of_arrays_that_came_before_its_snapshot() {
                 let document = raw(&doc! { "_id": 1, "a": [2, 3, 4] });
                 let options = crate::InsertOptions::default();
                 let op = Op::new(Durability::Group);
-                // The second time it is there already.
+                // The second time it exists.
                 store.insert(&op, &of_hook, &[&document], options).unwrap();
             }
         };

@@ -240,10 +240,10 @@ fn a_key_that_stays_is_not_put_over_anothers() {
 fn a_build_tells_how_far_it_is() {
     let mut site = Site::new(kv_betree::factory());
     (0..3_000).for_each(|id| site.insert(id, id));
-    let told = Arc::new(Examined::default());
-    site.op.examined = Some(Arc::clone(&told));
+    let examined = Arc::new(Examined::default());
+    site.op.examined = Some(Arc::clone(&examined));
     let stage = |what: &str| {
-        let stage = told.stage().unwrap();
+        let stage = examined.stage().unwrap();
         assert!(stage.what.contains(what), "{stage:?}");
         (stage.done, stage.total)
     };
@@ -257,7 +257,7 @@ fn a_build_tells_how_far_it_is() {
     site.store
         .build_indexes(&site.op, &site.ns, &[spec])
         .unwrap();
-    assert_eq!(told.stage(), None);
+    assert_eq!(examined.stage(), None);
 }
 
 /// `ttl`: T2.
