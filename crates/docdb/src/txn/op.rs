@@ -6,15 +6,16 @@ use std::time::{Duration, Instant};
 
 use bson::{Bson, DateTime};
 use kv::Durability;
+use query::Result;
 use query::expr::System;
-use query::meter::{Budget, Meter, Watch};
+use query::meter::{Budget, Meter};
 use query::settings::Settings;
-use query::{Code, Error, Result};
-use stdx::sync::atomic::{AtomicI32, Ordering};
+use stdx::sync::atomic::AtomicI32;
 
+use super::catalog::{Held, SeenCatalog};
+use super::ends::{self, Ends};
+use super::work::Work;
 use crate::examined::{Examined, Leaf};
-use crate::session::{Held, Names};
-use crate::work::Work;
 
 /// The context of one operation.
 #[derive(Clone)]
@@ -23,7 +24,7 @@ pub struct Op<'a> {
     pub now: DateTime,
     /// When it must have ended (`maxTimeMS`).
     pub deadline: Option<Instant>,
-    /// Zero; whoever kills it sets the code of the error it ends with, such as `Interrupted`.
+    /// Zero; a kill sets the code of the error it ends with, such as `Interrupted`.
     pub killed: Arc<AtomicI32>,
     /// What happened to its writes when it returns.
     pub durability: Durability,
@@ -39,15 +40,8 @@ pub struct Op<'a> {
     pub user: Option<String>,
     /// What expressions read of the system beside `$$NOW`.
     pub system: Option<Arc<System>>,
-    /// Told what it reads, if anybody wants to know.
+    /// Where it reports what it reads, if that is wanted.
     pub examined: Option<Arc<Examined>>,
-}
-
-/// What ends an operation.
-#[derive(Clone)]
-pub(crate) struct Ends {
-    deadline: Option<Instant>,
-    killed: Arc<AtomicI32>,
 }
 
 /// The session of an operation.
@@ -81,8 +75,8 @@ pub trait InTransaction {
     /// What `body` says. The transaction is to be aborted then.
     fn with(&self, body: &mut dyn FnMut(&mut Work<'_>) -> Result<()>) -> Result<()>;
 
-    /// What names name for it. May be asked inside of [`InTransaction::with`].
-    fn names(&self) -> &Names;
+    /// The catalog as it sees it. May be called inside of [`InTransaction::with`].
+    fn catalog(&self) -> &SeenCatalog;
 }
 
 impl Op<'static> {
@@ -180,7 +174,7 @@ impl Op<'_> {
         }
     }
 
-    /// So much more of the stage is done.
+    /// `by` more units of the stage are done.
     pub(crate) fn advance_stage(&self, by: usize) {
         if let Some(examined) = &self.examined {
             examined.progress().advance(by as u64);
@@ -205,12 +199,12 @@ impl Op<'_> {
         self.deadline.map(|end| end.saturating_duration_since(now))
     }
 
-    /// Whether it may go on. Call it at least every few milliseconds.
+    /// Whether it may continue. Call it at least every few milliseconds.
     ///
     /// # Errors
-    /// That of whoever killed it (see [`Op::killed`]), `MaxTimeMSExpired`.
+    /// The code it was killed with (see [`Op::killed`]), `MaxTimeMSExpired`.
     pub fn check(&self) -> Result<()> {
-        check(self.deadline, &self.killed)
+        ends::check(self.deadline, &self.killed)
     }
 
     /// The meter that ends its work at its deadline and when it is killed, and takes its memory
@@ -222,45 +216,13 @@ impl Op<'_> {
             .with_budget(budget)
     }
 
-    /// What ends it, for who waits on its behalf.
+    /// What ends it, for waits on its behalf.
     pub(crate) fn ends(&self) -> Ends {
         Ends {
             deadline: self.deadline,
             killed: Arc::clone(&self.killed),
         }
     }
-}
-
-impl Watch for Ends {
-    fn check(&self) -> Result<()> {
-        check(self.deadline, &self.killed)
-    }
-
-    fn left(&self) -> Option<Duration> {
-        let now = stdx::time::now();
-        self.deadline.map(|end| end.saturating_duration_since(now))
-    }
-}
-
-impl Ends {
-    /// As [`Op::check`].
-    pub(crate) fn check(&self) -> Result<()> {
-        check(self.deadline, &self.killed)
-    }
-}
-
-fn check(deadline: Option<Instant>, killed: &AtomicI32) -> Result<()> {
-    let killed = killed.load(Ordering::Relaxed);
-    if killed != 0 {
-        return Err(Error::new(Code(killed), "operation was interrupted"));
-    }
-    if deadline.is_some_and(|deadline| deadline <= stdx::time::now()) {
-        return Err(Error::new(
-            Code::MAX_TIME_MS_EXPIRED,
-            "operation exceeded time limit",
-        ));
-    }
-    Ok(())
 }
 
 impl fmt::Debug for Op<'_> {

@@ -11,11 +11,11 @@ use std::sync::Arc;
 use kv::Snapshot;
 use query::{Namespace, Result};
 
+use super::op::Op;
 use crate::catalog::{Catalog, Named};
-use crate::ddl::{Point, reach};
 use crate::error::engine;
-use crate::op::Op;
 use crate::pause::between_portions;
+use crate::stop::{Point, reach};
 use crate::store::Store;
 
 /// Units of work within one snapshot: old snapshots keep what was deleted since. Few in tests,
@@ -69,7 +69,7 @@ impl<'a> View<'a> {
         }
     }
 
-    /// What a name names in this view (V1).
+    /// The collection or view of a name in this view (V1).
     ///
     /// # Errors
     /// As [`Store::named`].
@@ -107,7 +107,7 @@ impl<'a> View<'a> {
         }
     }
 
-    /// Go on with a snapshot of now. Whoever reads must have been told to leave the old one.
+    /// Continue with a snapshot of now. Readers must have left the old one.
     pub(crate) fn renew(&mut self) -> Result<()> {
         if let Held::Own(_) = self.held {
             // The old one first: some engines have few reader slots.

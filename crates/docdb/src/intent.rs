@@ -291,6 +291,7 @@ mod tests {
         Err(Error::new(Code::INTERRUPTED, "enough"))
     }
 
+    /// I1.
     #[test]
     fn a_plain_write_waits_for_a_transaction_and_not_for_a_plain_write() {
         let intents = Intents::default();
@@ -309,6 +310,7 @@ mod tests {
         assert_eq!(intents.len(), (0, 0));
     }
 
+    /// I2.
     #[test]
     fn a_transaction_conflicts_with_whoever_was_first() {
         let intents = Intents::default();
@@ -326,6 +328,7 @@ mod tests {
         assert!(second.take(TREE, b"b").is_ok());
     }
 
+    /// I3.
     #[test]
     fn a_transaction_waits_for_plain_writes_that_have_not_registered() {
         let intents = Intents::default();
@@ -347,6 +350,7 @@ mod tests {
         drop(holder_of(intents.plain().take(TREE, b"a")));
     }
 
+    /// I4.
     #[test]
     fn beyond_a_number_of_keys_whole_trees_are_held() {
         let intents = Intents::default();

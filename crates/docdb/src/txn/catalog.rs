@@ -1,41 +1,59 @@
-//! What a name names for who reads one moment: a transaction, or a held snapshot.
+//! The catalog as a reader of one snapshot sees it: a transaction, or reads at a held snapshot.
 //!
-//! - N1. A collection that was changed, dropped or created by others since the moment is not read:
-//!   a snapshot has nothing of an index that was built after it. The error lets the client begin
-//!   anew.
-//! - N2. What a transaction creates is seen by itself alone until it commits; the catalog gets it
-//!   together with the commit. The trees of what is given up are dropped.
+//! - N1. A collection that was changed, dropped or created by others since the snapshot is not
+//!   read: a snapshot has no entries of an index that was built after it. The error makes the
+//!   client restart its transaction.
+//! - N2. What a transaction creates is visible to itself alone until it commits; the catalog gets
+//!   it together with the commit. The trees of what an aborted transaction created are dropped.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use bson::Timestamp;
+use kv::Snapshot;
 use query::{Code, Error, Namespace, Result};
 use stdx::sync::atomic::Ordering;
 
 use crate::catalog::{Catalog, Named, Stored};
 use crate::collection::Collection;
-use crate::op::Op;
 use crate::store::Store;
+
+/// A snapshot that is held, in its thread.
+pub struct Held<'s> {
+    pub(crate) snapshot: Box<dyn Snapshot + 's>,
+    /// The catalog just before it was opened.
+    pub(crate) catalog: Arc<Catalog>,
+    /// Its time.
+    pub(crate) time: Timestamp,
+}
+
+impl Held<'_> {
+    /// Its time.
+    #[must_use]
+    pub fn time(&self) -> Timestamp {
+        self.time
+    }
+}
 
 /// The catalog as a transaction sees it.
 #[derive(Default)]
-pub struct Names {
+pub struct SeenCatalog {
     /// The catalog when the engine's transaction began.
     seen: RefCell<Option<Arc<Catalog>>>,
     /// The names that were looked up.
     looked_up: RefCell<BTreeSet<Namespace>>,
-    born: RefCell<BTreeMap<Namespace, Born>>,
+    created: RefCell<BTreeMap<Namespace, Created>>,
 }
 
 /// A collection that a transaction has created.
 #[derive(Clone)]
-pub(crate) struct Born {
+pub(crate) struct Created {
     pub(crate) stored: Stored,
     pub(crate) collection: Arc<Collection>,
 }
 
-impl Names {
+impl SeenCatalog {
     /// The engine's transaction begins after `catalog`.
     pub(crate) fn begin(&self, catalog: Arc<Catalog>) {
         *self.seen.borrow_mut() = Some(catalog);
@@ -46,13 +64,13 @@ impl Names {
         self.seen.borrow().is_some()
     }
 
-    /// What a name names.
+    /// The collection or view of a name.
     ///
     /// # Errors
     /// `SnapshotUnavailable` (N1).
     pub(crate) fn lookup(&self, store: &Store, ns: &Namespace) -> Result<Option<Named>> {
-        if let Some(born) = self.born.borrow().get(ns) {
-            return Ok(Some(Named::Collection(Arc::clone(&born.collection))));
+        if let Some(created) = self.created.borrow().get(ns) {
+            return Ok(Some(Named::Collection(Arc::clone(&created.collection))));
         }
         if !self.looked_up.borrow().contains(ns) {
             self.looked_up.borrow_mut().insert(ns.clone());
@@ -85,32 +103,34 @@ impl Names {
     }
 
     /// A collection that the transaction has created.
-    pub(crate) fn born(&self, ns: &Namespace) -> Option<Born> {
-        self.born.borrow().get(ns).cloned()
+    pub(crate) fn created(&self, ns: &Namespace) -> Option<Created> {
+        self.created.borrow().get(ns).cloned()
     }
 
     /// Note a collection that the transaction has created, or its next state.
-    pub(crate) fn bear(&self, born: Born) {
-        self.born.borrow_mut().insert(born.stored.ns.clone(), born);
+    pub(crate) fn note_created(&self, created: Created) {
+        self.created
+            .borrow_mut()
+            .insert(created.stored.ns.clone(), created);
     }
 
     /// All that the transaction has created.
-    pub(crate) fn all_born(&self) -> Vec<Born> {
-        self.born.borrow().values().cloned().collect()
+    pub(crate) fn all_created(&self) -> Vec<Created> {
+        self.created.borrow().values().cloned().collect()
     }
 
     /// Whether the transaction has created anything.
-    pub(crate) fn has_born(&self) -> bool {
-        !self.born.borrow().is_empty()
+    pub(crate) fn has_created(&self) -> bool {
+        !self.created.borrow().is_empty()
     }
 
     /// Forget what the transaction has created.
-    pub(crate) fn take_born(&self) -> Vec<Born> {
-        self.born.take().into_values().collect()
+    pub(crate) fn take_created(&self) -> Vec<Created> {
+        self.created.take().into_values().collect()
     }
 }
 
-/// What a name names, if that is what it named in `seen`.
+/// The collection or view of a name, if it is the same as in `seen`.
 ///
 /// # Errors
 /// `SnapshotUnavailable` (N1).
@@ -132,49 +152,4 @@ pub(crate) fn unchanged(store: &Store, seen: &Catalog, ns: &Namespace) -> Result
              please retry the operation."
         ),
     ))
-}
-
-impl Store {
-    /// What a name names for an operation: in its transaction, in its snapshot, or now.
-    ///
-    /// # Errors
-    /// `SnapshotUnavailable` when it was changed since the moment that the operation reads.
-    pub(crate) fn named(&self, op: &Op<'_>, ns: &Namespace) -> Result<Option<Named>> {
-        match (op.transaction, op.held) {
-            (Some(transaction), _) => transaction.names().lookup(self, ns),
-            (None, Some(held)) => unchanged(self, &held.catalog, ns),
-            (None, None) => Ok(self.lookup(ns)),
-        }
-    }
-
-    /// Check that a collection is still what it was. After a snapshot was opened: then all that
-    /// `collection` says is true of it.
-    ///
-    /// # Errors
-    /// `QueryPlanKilled`; as [`Store::named`].
-    pub(crate) fn check_unchanged(&self, op: &Op<'_>, collection: &Arc<Collection>) -> Result<()> {
-        match self.named(op, collection.ns())? {
-            Some(Named::Collection(now)) if Arc::ptr_eq(&now, collection) => Ok(()),
-            _ => Err(Error::new(
-                Code::QUERY_PLAN_KILLED,
-                format!(
-                    "the collection {} or its indexes were changed while the command was planned",
-                    collection.ns()
-                ),
-            )),
-        }
-    }
-
-    /// The collection of a name, as [`Store::named`]. Views are none.
-    ///
-    /// # Errors
-    /// As [`Store::named`].
-    pub(crate) fn collection_for(
-        &self,
-        op: &Op<'_>,
-        ns: &Namespace,
-    ) -> Result<Option<Arc<Collection>>> {
-        let named = self.named(op, ns)?;
-        Ok(named.and_then(|named| named.collection().cloned()))
-    }
 }

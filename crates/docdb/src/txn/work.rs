@@ -1,11 +1,11 @@
-//! Work: an engine transaction with what the collections it touches need around it.
+//! Work: an engine transaction, with the latches, counts and intents of the collections it writes.
 //!
-//! - W1. Whoever writes documents of a collection shares the collection's latch until the commit:
-//!   its indexes stay the same.
+//! - W1. A writer of documents of a collection shares the collection's latch until the commit: its
+//!   indexes stay the same.
 //! - W2. The counts of the collections change with the commit, in the same engine transaction.
 //! - W3. The latch of a collection comes before the turn and the engine transaction, except in a
-//!   multi-document transaction, which waits for a latch only so long: engines with one writer
-//!   could not go on.
+//!   multi-document transaction, which waits for a latch with a limit: with an engine of one writer
+//!   no other thread could write meanwhile.
 //! - W4. Where the engine has one writer, a multi-document transaction reads a snapshot until it
 //!   writes for the first time, and becomes the writer then. The writer sees the newest state: if
 //!   what the transaction has looked at was changed since its snapshot, its first write is a
@@ -14,28 +14,22 @@
 
 use std::rc::Rc;
 use std::sync::Arc;
-use std::time::Duration;
 
 use kv::{Durability, Snapshot, Transaction, TreeId};
-use query::{Code, Error, Namespace, Result};
+use query::meter::Watch;
+use query::{Namespace, Result};
 use stdx::sync::MutexGuard;
 use stdx::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
+use super::catalog::{Created, SeenCatalog};
+use super::ends::Ends;
 use crate::catalog::{Named, multikey_key, stored_key};
 use crate::collection::{Alone, Collection, Core, Delta, Shared};
 use crate::error;
 use crate::index::Index;
-use crate::op::{Ends, Op};
-use crate::pause::between_portions;
-use crate::session::{Born, Claims, Executed, Holder, Names, Refused, Session};
+use crate::intent::{Claims, Holder, Refused};
 use crate::store::Store;
 use crate::turn::{self, Turn, WAIT};
-use crate::write::KeySets;
-
-/// Attempts of a plain write that conflicts with others before the client gets the conflict: about
-/// 100 seconds. MongoDB repeats such a write without end; here a fault that makes every attempt
-/// conflict must not keep a thread for ever.
-const ATTEMPTS: u32 = 10_000;
 
 /// An engine transaction under way.
 pub struct Work<'s> {
@@ -52,23 +46,18 @@ pub struct Work<'s> {
     /// What ends the operation that is done in it now.
     ends: Option<Ends>,
     touched: Vec<Touched>,
-    /// What names name for a multi-document transaction.
-    names: Option<Rc<Names>>,
+    /// The catalog as a multi-document transaction sees it.
+    seen: Option<Rc<SeenCatalog>>,
     /// Of a capped collection.
     alone: Option<Alone>,
     /// Multikey bits that are stored with the commit.
-    learned: Vec<(Arc<Index>, u8, u8)>,
-    /// What retryable writes have done: told to their sessions after the commit.
-    remembered: Vec<(Arc<Session>, i64, Executed)>,
+    multikey: Vec<(Arc<Index>, u8, u8)>,
+    /// Done after the commit.
+    after_commit: Option<Box<dyn FnOnce()>>,
     /// The intents of the keys that are changed; from the first change on.
     claims: Option<Claims<'s>>,
     /// The transaction that must end before this work can be done.
     blocked: Option<Arc<Holder>>,
-    /// Buffers, kept from document to document.
-    pub(crate) new_keys: KeySets,
-    pub(crate) old_keys: KeySets,
-    pub(crate) entry_key: Vec<u8>,
-    pub(crate) entry_value: Vec<u8>,
 }
 
 /// Transactions that read apart from the writer at once (W4): a quarter of the snapshots that LMDB
@@ -115,14 +104,19 @@ impl<'s> Work<'s> {
     /// Of one operation, which ends as these say.
     pub(crate) fn new(store: &'s Store, ends: Ends) -> Work<'s> {
         let mut work = Work::empty(store);
-        work.heed(ends);
+        work.set_ends(ends);
         work
     }
 
-    /// Of a multi-document transaction, with its names and the history of its session.
-    pub(crate) fn of_many(store: &'s Store, names: Rc<Names>, outrun: Arc<Outrun>) -> Work<'s> {
+    /// Of a multi-document transaction, with the catalog that it sees and the history of its
+    /// session.
+    pub(crate) fn multi_document(
+        store: &'s Store,
+        seen: Rc<SeenCatalog>,
+        outrun: Arc<Outrun>,
+    ) -> Work<'s> {
         let mut work = Work::empty(store);
-        work.names = Some(names);
+        work.seen = Some(seen);
         work.outrun = Some(outrun);
         work
     }
@@ -144,21 +138,17 @@ impl<'s> Work<'s> {
             in_change: false,
             ends: None,
             touched: Vec::new(),
-            names: None,
-            learned: Vec::new(),
+            seen: None,
+            multikey: Vec::new(),
             claims: None,
             blocked: None,
-            remembered: Vec::new(),
-            new_keys: KeySets::default(),
-            old_keys: KeySets::default(),
+            after_commit: None,
             alone: None,
-            entry_key: Vec::new(),
-            entry_value: Vec::new(),
         }
     }
 
     /// The operation that is done in it from now on ends as these say.
-    pub(crate) fn heed(&mut self, ends: Ends) {
+    pub(crate) fn set_ends(&mut self, ends: Ends) {
         self.ends = Some(ends);
     }
 
@@ -172,8 +162,8 @@ impl<'s> Work<'s> {
         if self.txn.is_none() {
             self.take_turn()?;
             self.check_current()?;
-            if let Some(names) = &self.names {
-                names.begin(self.store.catalog());
+            if let Some(seen) = &self.seen {
+                seen.begin(self.store.catalog());
             }
             // Some engines have one transaction for each thread.
             self.reading = None;
@@ -187,7 +177,7 @@ impl<'s> Work<'s> {
         if self.in_change || self.turn.is_some() {
             return Ok(());
         }
-        let limit = self.is_many().then_some(WAIT);
+        let limit = self.is_multi_document().then_some(WAIT);
         let taken = self.store.turns().take(limit, &|| self.check_ends())?;
         self.turn = Some(taken.ok_or_else(|| turn::busy("the engine's one writer"))?);
         Ok(())
@@ -195,10 +185,10 @@ impl<'s> Work<'s> {
 
     /// Check, in the turn, that what was read of the snapshot is still so (W4).
     fn check_current(&self) -> Result<()> {
-        let (Some(names), Some(reading)) = (&self.names, &self.reading) else {
+        let (Some(seen), Some(reading)) = (&self.seen, &self.reading) else {
             return Ok(());
         };
-        let current = names.check_current(self.store, reading.commits);
+        let current = seen.check_current(self.store, reading.commits);
         if let (Err(_), Some(outrun)) = (&current, &self.outrun) {
             outrun.0.store(true, Ordering::Relaxed);
         }
@@ -215,8 +205,8 @@ impl<'s> Work<'s> {
             && self.may_read_apart()
             && let Some(place) = Place::take(self.store.reading())
         {
-            if let Some(names) = &self.names {
-                names.begin(self.store.catalog());
+            if let Some(seen) = &self.seen {
+                seen.begin(self.store.catalog());
             }
             // Before the snapshot: a commit in between counts as later, which is safe.
             let commits = self.store.commits();
@@ -227,6 +217,11 @@ impl<'s> Work<'s> {
                 _place: place,
             });
         }
+        let both = self.reading.is_some() && self.txn.is_some();
+        assert!(
+            !both,
+            "W4: a transaction reads apart until it is the writer"
+        );
         match self.reading {
             Some(ref reading) => Ok(reading.snapshot.as_ref()),
             None => Ok(self.txn()?),
@@ -238,7 +233,10 @@ impl<'s> Work<'s> {
             Some(outrun) => outrun.0.swap(false, Ordering::Relaxed),
             None => false,
         };
-        self.is_many() && self.txn.is_none() && self.store.turns().are_one() && !was_outrun()
+        self.is_multi_document()
+            && self.txn.is_none()
+            && self.store.turns().are_one()
+            && !was_outrun()
     }
 
     /// What the engine transaction sees, for reads of documents that are to be written.
@@ -255,16 +253,12 @@ impl<'s> Work<'s> {
     /// # Errors
     /// `LockTimeout` and `SnapshotUnavailable` in a multi-document transaction; that the operation
     /// must end.
-    pub(crate) fn collection(
-        &mut self,
-        op: &Op<'_>,
-        ns: &Namespace,
-    ) -> Result<Option<Arc<Collection>>> {
+    pub(crate) fn collection(&mut self, ns: &Namespace) -> Result<Option<Arc<Collection>>> {
         loop {
             let Some(found) = self.lookup(ns)? else {
                 return Ok(None);
             };
-            self.touch(op, &found)?;
+            self.touch(&found)?;
             // It may have changed while the latch was awaited.
             match self.lookup(ns)? {
                 Some(now) if now.core().uuid == found.core().uuid => return Ok(Some(now)),
@@ -274,23 +268,26 @@ impl<'s> Work<'s> {
     }
 
     fn lookup(&self, ns: &Namespace) -> Result<Option<Arc<Collection>>> {
-        match &self.names {
+        match &self.seen {
             None => Ok(self.store.collection(ns)),
-            Some(names) => {
-                let named = names.lookup(self.store, ns)?;
+            Some(seen) => {
+                let named = seen.lookup(self.store, ns)?;
                 Ok(named.and_then(|named| named.collection().cloned()))
             }
         }
     }
 
-    fn touch(&mut self, op: &Op<'_>, collection: &Collection) -> Result<()> {
+    fn touch(&mut self, collection: &Collection) -> Result<()> {
         let core = collection.core();
         if self.touched.iter().any(|t| t.core.uuid == core.uuid) {
             return Ok(());
         }
-        let limit = (self.is_many() || self.txn.is_some()).then_some(WAIT);
-        let check = || self.store.check_open(op);
-        let Some(latch) = core.latch.shared(false, limit, &check)? else {
+        let limit = (self.is_multi_document() || self.txn.is_some()).then_some(WAIT);
+        assert!(
+            limit.is_some() || self.turn.is_none(),
+            "W3: who has the turn waits for a latch only with a limit"
+        );
+        let Some(latch) = core.latch.shared(false, limit, &|| self.check_ends())? else {
             return Err(turn::busy(&format!("lock on '{}'", collection.ns())));
         };
         self.touched.push(Touched {
@@ -303,19 +300,19 @@ impl<'s> Work<'s> {
     }
 
     /// A key is about to be changed: of the keys of two transactions, or of a transaction and a
-    /// plain write, one is refused here (see `session::intent`).
+    /// plain write, one is refused here (see `intent`).
     ///
     /// # Errors
     /// `WriteConflict`; that the operation must end, while a transaction waits for plain writes.
     pub(crate) fn intend(&mut self, tree: TreeId, key: &[u8]) -> Result<()> {
         let store = self.store;
-        if !self.is_many() && store.turns().are_one() {
+        if !self.is_multi_document() && store.turns().are_one() {
             return Ok(());
         }
         let claims = match &mut self.claims {
             Some(claims) => claims,
             None => {
-                let claims = match &self.names {
+                let claims = match &self.seen {
                     None => store.intents().plain(),
                     Some(_) => store.intents().transaction(&|| self.check_ends())?,
                 };
@@ -345,13 +342,17 @@ impl<'s> Work<'s> {
     }
 
     /// The transaction that refused a key to this work, if that is why it failed.
-    fn take_blocked(&mut self) -> Option<Arc<Holder>> {
+    pub(super) fn take_blocked(&mut self) -> Option<Arc<Holder>> {
         self.blocked.take()
     }
 
-    fn check_ends(&self) -> Result<()> {
+    /// Whether the operation that is done in it may continue to wait.
+    ///
+    /// # Errors
+    /// As [`Store::check_open`].
+    pub(crate) fn check_ends(&self) -> Result<()> {
         match &self.ends {
-            Some(ends) => self.store.check_ends(ends),
+            Some(ends) => self.store.check_not_closed().and_then(|()| ends.check()),
             None => Ok(()),
         }
     }
@@ -365,16 +366,16 @@ impl<'s> Work<'s> {
         record: i64,
     ) {
         let uuid = &collection.core().uuid;
-        if let Some(touched) = self.touched.iter_mut().find(|t| t.core.uuid == *uuid) {
-            touched.wrote = true;
-            touched.delta.documents += documents;
-            touched.delta.bytes += bytes;
-            touched.delta.record = touched.delta.record.max(record);
-        }
+        let touched = self.touched.iter_mut().find(|t| t.core.uuid == *uuid);
+        let touched = touched.expect("W1: the latch of a collection that is written is shared");
+        touched.wrote = true;
+        touched.delta.documents += documents;
+        touched.delta.bytes += bytes;
+        touched.delta.record = touched.delta.record.max(record);
     }
 
     /// Note parts of paths that are arrays for the first time, and the first key that is cut.
-    pub(crate) fn learn(
+    pub(crate) fn note_multikey(
         &mut self,
         collection: &Collection,
         index: &Arc<Index>,
@@ -384,18 +385,18 @@ impl<'s> Work<'s> {
             return Ok(());
         }
         let tree = self.store.trees().catalog;
-        for (field, part) in index.learn(found) {
+        for (field, part) in index.add_multikey(found) {
             let known = |(i, f, p): &(Arc<Index>, u8, u8)| {
                 Arc::ptr_eq(i, index) && (*f, *p) == (field, part)
             };
-            if self.learned.iter().any(known) {
+            if self.multikey.iter().any(known) {
                 continue;
             }
             let key = multikey_key(&collection.core().uuid, index.number(), field, part);
             self.txn()?
                 .put_blind(tree, &key, &[])
                 .map_err(error::engine)?;
-            self.learned.push((Arc::clone(index), field, part));
+            self.multikey.push((Arc::clone(index), field, part));
         }
         Ok(())
     }
@@ -406,15 +407,17 @@ impl<'s> Work<'s> {
     /// `WriteConflict`; as the engine's; `LockTimeout` of a transaction that creates collections.
     pub(crate) fn commit(mut self, durability: Durability) -> Result<()> {
         let created = self
-            .names
+            .seen
             .as_ref()
-            .map_or(Vec::new(), |names| names.all_born());
+            .map_or(Vec::new(), |seen| seen.all_created());
         let changes = if created.is_empty() {
             None
         } else {
             Some(self.put_created(&created)?)
         };
         let Some(mut txn) = self.txn.take() else {
+            let wrote = self.touched.iter().any(|t| t.wrote);
+            assert!(!wrote, "W2: counts change in the transaction of documents");
             return Ok(());
         };
         let tree = self.store.trees().counts;
@@ -430,34 +433,36 @@ impl<'s> Work<'s> {
             self.publish_created();
             drop(changes);
         }
-        for (index, field, part) in &self.learned {
+        for (index, field, part) in &self.multikey {
             index.stored(*field, *part);
         }
-        for (session, number, fresh) in self.remembered.drain(..) {
-            session.executed(number, fresh);
+        if let Some(hook) = self.after_commit.take() {
+            hook();
         }
         for touched in self.touched.iter().filter(|t| t.wrote) {
             if touched.core.counts.committed(touched.delta) {
                 self.store.fold_counts(&touched.core);
             }
-            self.store.wrote(&touched.core);
+        }
+        if self.touched.iter().any(|t| t.wrote) {
+            self.store.wrote();
         }
         Ok(())
     }
 
     /// Write what the catalog will say of collections that this transaction has created. The
     /// catalog stays locked until it says so.
-    fn put_created(&mut self, created: &[Born]) -> Result<MutexGuard<'s, ()>> {
+    fn put_created(&mut self, created: &[Created]) -> Result<MutexGuard<'s, ()>> {
         let store = self.store;
         // The turn comes before the lock.
         self.take_turn()?;
         let changes = store.changes_within(WAIT);
         let changes = changes.ok_or_else(|| turn::busy("the lock of the catalog"))?;
-        for born in created {
-            if store.lookup(&born.stored.ns).is_some() {
+        for made in created {
+            if store.lookup(&made.stored.ns).is_some() {
                 return Err(error::conflict());
             }
-            let (key, bytes) = (stored_key(&born.stored.ns), born.stored.to_bytes()?);
+            let (key, bytes) = (stored_key(&made.stored.ns), made.stored.to_bytes()?);
             let put = self.txn()?.put(store.trees().catalog, &key, &bytes);
             put.map_err(error::engine)?;
         }
@@ -467,12 +472,12 @@ impl<'s> Work<'s> {
     /// What was created is there for everybody.
     fn publish_created(&self) {
         let created = self
-            .names
+            .seen
             .as_ref()
-            .map_or(Vec::new(), |names| names.take_born());
+            .map_or(Vec::new(), |seen| seen.take_created());
         let mut next = (*self.store.catalog()).clone();
-        for born in created {
-            next.insert(born.stored.ns, Named::Collection(born.collection));
+        for made in created {
+            next.insert(made.stored.ns, Named::Collection(made.collection));
         }
         self.store.set_catalog(next);
     }
@@ -495,23 +500,23 @@ impl<'s> Work<'s> {
         self.alone = Some(alone);
     }
 
-    /// Tell a session, once this work is committed, what was done: once per work.
-    pub(crate) fn remember(&mut self, session: Arc<Session>, number: i64, fresh: Executed) {
+    /// Do something once this work is committed; nothing if it is not. At most once per work.
+    pub(crate) fn after_commit(&mut self, hook: impl FnOnce() + 'static) {
         debug_assert!(
-            self.remembered.is_empty(),
+            self.after_commit.is_none(),
             "what is stored was made of what is known before the work"
         );
-        self.remembered.push((session, number, fresh));
+        self.after_commit = Some(Box::new(hook));
     }
 
     /// Whether this is a multi-document transaction.
-    pub(crate) fn is_many(&self) -> bool {
-        self.names.is_some()
+    pub(crate) fn is_multi_document(&self) -> bool {
+        self.seen.is_some()
     }
 
     /// Whether it changes anything.
     pub(crate) fn has_written(&self) -> bool {
-        let created = self.names.as_ref().is_some_and(|names| names.has_born());
+        let created = self.seen.as_ref().is_some_and(|seen| seen.has_created());
         created || self.touched.iter().any(|t| t.wrote)
     }
 
@@ -529,99 +534,11 @@ impl Drop for Work<'_> {
         self.turn = None;
         self.claims = None;
         let created = self
-            .names
+            .seen
             .as_ref()
-            .map_or(Vec::new(), |names| names.take_born());
-        for born in created {
-            self.store.drop_trees(&born.collection);
+            .map_or(Vec::new(), |seen| seen.take_created());
+        for made in created {
+            self.store.drop_trees(&made.collection);
         }
-    }
-}
-
-impl Store {
-    /// Read in the transaction of the operation, in its snapshot, or in one of now.
-    ///
-    /// # Errors
-    /// What `body` says, or the engine.
-    pub fn read<R>(
-        &self,
-        op: &Op<'_>,
-        body: &mut dyn FnMut(&dyn Snapshot) -> Result<R>,
-    ) -> Result<R> {
-        op.check()?;
-        match op.transaction {
-            None if let Some(held) = op.held => body(held.snapshot.as_ref()),
-            None => {
-                let snapshot = self.engine().begin_read().map_err(error::engine)?;
-                body(snapshot.as_ref())
-            }
-            Some(transaction) => in_transaction(op, transaction, &mut |work| body(work.view()?)),
-        }
-    }
-
-    /// Write in the transaction of the operation, or in one of its own, which is begun again while
-    /// it conflicts with others, and after the transaction has ended that has written what it wants
-    /// to write.
-    pub(crate) fn write<R>(
-        &self,
-        op: &Op<'_>,
-        body: &mut dyn FnMut(&mut Work<'_>) -> Result<R>,
-    ) -> Result<R> {
-        op.check()?;
-        if let Some(transaction) = op.transaction {
-            return in_transaction(op, transaction, body);
-        }
-        let mut attempt = 0;
-        loop {
-            let mut work = Work::new(self, op.ends());
-            let (done, blocked) = match body(&mut work) {
-                Ok(result) => (work.commit(op.durability).map(|()| result), None),
-                Err(e) => {
-                    let blocked = work.take_blocked();
-                    // Nothing is held while it waits.
-                    drop(work);
-                    (Err(e), blocked)
-                }
-            };
-            match done {
-                Err(e) if e.code == Code::WRITE_CONFLICT && blocked.is_some() => {
-                    self.figures().conflicts.fetch_add(1, Ordering::Relaxed);
-                    if let Some(holder) = blocked {
-                        holder.wait(&|| self.check_open(op))?;
-                    }
-                    self.check_open(op)?;
-                    continue;
-                }
-                Err(e) if e.code == Code::WRITE_CONFLICT && attempt < ATTEMPTS => {
-                    self.figures().conflicts.fetch_add(1, Ordering::Relaxed);
-                }
-                done => return done,
-            }
-            self.check_open(op)?;
-            between_portions();
-            back_off(attempt);
-            attempt += 1;
-        }
-    }
-}
-
-fn in_transaction<R>(
-    op: &Op<'_>,
-    transaction: &dyn crate::op::InTransaction,
-    body: &mut dyn FnMut(&mut Work<'_>) -> Result<R>,
-) -> Result<R> {
-    let mut result = None;
-    transaction.with(&mut |work| {
-        work.heed(op.ends());
-        result = Some(body(work)?);
-        Ok(())
-    })?;
-    result.ok_or_else(|| Error::new(Code::INTERNAL_ERROR, "a transaction did not do its work"))
-}
-
-/// Wait before the next attempt of a write that conflicted: at once at first, then up to 10 ms.
-fn back_off(attempt: u32) {
-    if 3 < attempt {
-        stdx::time::sleep(Duration::from_micros(100) * attempt.min(100));
     }
 }

@@ -1,10 +1,10 @@
-//! Opening a store: reading the catalog, and putting in order what a crash left.
+//! Loading a store: reading the catalog, and dropping the trees that a crash left.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
-use kv::{Direction, Durability, Engine, ErrorKind, KeyRange, Snapshot, TreeId, TreeOptions};
+use kv::{Direction, Engine, ErrorKind, KeyRange, Snapshot, TreeId, TreeOptions};
 use query::filter::Filter;
 use query::settings::Settings;
 use query::{Namespace, Result};
@@ -15,26 +15,26 @@ use super::{Options, Store, Trees, Tuning};
 use crate::catalog::{self, Catalog, Named, Stored, StoredIndex};
 use crate::collate;
 use crate::collection::{COUNTS, Collection, CollectionOptions, Core, Counts, Latch};
-use crate::cursor::Cursors;
 use crate::error;
 use crate::index::{Index, Parts};
+use crate::intent::Intents;
 use crate::key::Collate;
 use crate::limits::{INDEX_FIELDS_MAX, INDEX_KEY_MAX, INDEX_KEY_SLACK};
-use crate::op::Op;
-use crate::session::{Intents, Moments, Sessions};
-use crate::ttl;
 use crate::turn::Turns;
 
 /// The tree of sessions.
 const SESSIONS: &str = "_sessions";
 
 impl Store {
-    /// Open the store that is in an engine, or make one in an empty engine. Indexes whose build a
-    /// crash ended are built before it returns.
+    /// The store that is in an engine, made in an empty one, and the temporary collections in it.
     ///
     /// # Errors
     /// As the engine's; a catalog that cannot be read.
-    pub fn open(engine: Arc<dyn Engine>, options: Options) -> Result<Arc<Store>> {
+    pub(crate) fn load(
+        engine: Arc<dyn Engine>,
+        options: Options,
+        parts: super::Parts,
+    ) -> Result<(Store, Vec<Namespace>)> {
         let trees = Trees {
             catalog: ensure(engine.as_ref(), catalog::TREE)?,
             counts: ensure(engine.as_ref(), COUNTS)?,
@@ -49,28 +49,21 @@ impl Store {
             catalog: ArcSwap::from_pointee(Catalog::default()),
             changes: Mutex::new(()),
             undropped: Mutex::new(Vec::new()),
-            written: (Mutex::new(0), Condvar::new()),
-            sessions: Sessions::default(),
-            moments: Moments::default(),
+            written: (Mutex::new(()), Condvar::new()),
             intents: Intents::default(),
             commits: AtomicU64::new(0),
             reading: AtomicUsize::new(0),
             closed: AtomicBool::new(false),
             paused: AtomicBool::new(false),
             figures: super::WorkFigures::default(),
-            expiry: ttl::Listener::default(),
-            cursors: Cursors::default(),
+            parts,
         };
-        let temporary = store.load()?;
-        store.drop_temporary(&temporary)?;
-        store.resume_builds()?;
-        let store = Arc::new(store);
-        ttl::start(&store);
-        Ok(store)
+        let temporary = store.load_catalog()?;
+        Ok((store, temporary))
     }
 
     /// Read the catalog; gives the names of the temporary collections.
-    fn load(&self) -> Result<Vec<Namespace>> {
+    fn load_catalog(&self) -> Result<Vec<Namespace>> {
         self.mark_unknown()?;
         let mut temporary = Vec::new();
         let mut known: BTreeSet<String> =
@@ -117,15 +110,6 @@ impl Store {
         let ours = |name: &String| name.starts_with("c.") || name.starts_with("i.");
         self.drop_named(all.into_iter().filter(|n| ours(n) && !known.contains(n)));
         Ok(temporary)
-    }
-
-    /// Drop the collections of an `$out` that did not end.
-    fn drop_temporary(&self, names: &[Namespace]) -> Result<()> {
-        let op = Op::new(Durability::Group);
-        for ns in names {
-            self.drop_collection(&op, ns)?;
-        }
-        Ok(())
     }
 
     fn load_one(
@@ -282,54 +266,4 @@ fn last_key(snapshot: &dyn Snapshot, tree: TreeId) -> Result<Vec<u8>> {
     } else {
         Vec::new()
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use bson::RawDocumentBuf;
-
-    use super::*;
-    use crate::write::InsertOptions;
-
-    fn open(engine: &Arc<dyn Engine>) -> Arc<Store> {
-        let options = Options {
-            ttl_period: None,
-            ..Options::default()
-        };
-        Store::open(Arc::clone(engine), options).unwrap()
-    }
-
-    fn named(coll: &str) -> Namespace {
-        Namespace::new("test", coll).unwrap()
-    }
-
-    #[test]
-    fn what_is_marked_as_temporary_is_dropped_and_no_name_is() {
-        let path = tempfile::tempdir().unwrap();
-        let factory = kv::memory::factory();
-        let engine = factory.open(path.path(), &kv::EngineOptions::default());
-        let engine: Arc<dyn Engine> = Arc::from(engine.unwrap());
-        let store = open(&engine);
-        let op = Op::new(Durability::Group);
-        let [user, left, renamed] = ["0", "1", "2"].map(|last| {
-            let name = format!("tmp.agg_out.000000000000000{last}");
-            named(&name)
-        });
-        let document = RawDocumentBuf::try_from(&bson::doc! { "_id": 1 }).unwrap();
-        let options = InsertOptions::default();
-        store.insert(&op, &user, &[&document], options).unwrap();
-        for ns in [&left, &renamed] {
-            let options = CollectionOptions::default();
-            store.create_temporary(&op, ns, options).unwrap();
-            let index = bson::doc! { "key": { "a": 1 }, "name": "a_1" };
-            store.create_indexes(&op, ns, &[index]).unwrap();
-        }
-        let target = named("target");
-        store.rename(&op, &renamed, &target, false).unwrap();
-        drop(store);
-        let store = open(&engine);
-        let names: Vec<Namespace> = store.catalog().iter().map(|(ns, _)| ns.clone()).collect();
-        assert_eq!(names, [target, user.clone()]);
-        assert_eq!(store.collection(&user).unwrap().count(), 1);
-    }
 }

@@ -1,7 +1,7 @@
 //! Points that an operation passes, at which a test can hold it up: index builds between their
 //! steps, and what meets them. Outside of tests there is nothing here.
 
-/// A point. Locks are held only where that is said.
+/// A point. Locks are held only where the point names them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Point {
     /// The catalog has the indexes of a build; nothing was read.
