@@ -45,6 +45,7 @@ use stdx::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use super::step::due;
 use crate::db::{Core, MOST_SLEEP};
+use crate::plant::{Plant, planted};
 use crate::tree::{Bucket, Tree};
 
 /// The most that the debt adds to the price.
@@ -278,7 +279,7 @@ impl Core {
     fn merge_crowded(&self) {
         let most = stop(self.tuning.k_cap);
         assert!(free(self.tuning.k_cap) < most, "commits sleep before");
-        if self.crowd.most() < most {
+        if self.crowd.most() < most || planted(Plant::CommitsPassCrowds) {
             return;
         }
         while let Some((tree, bucket, runs)) = self.most_crowded()
