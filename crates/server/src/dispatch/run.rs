@@ -35,15 +35,9 @@ pub(crate) enum Answer {
 /// Run a request.
 pub(crate) async fn run(request: Arc<Request>) -> Answer {
     let server = Arc::clone(&request.server);
-    let fault = match request.row.name {
-        "configureFailPoint" => None,
-        _ => {
-            let application = || hello::application_of(&request);
-            let failed = server.failpoints.hit(request.row.name, application);
-            let limited = request.generic.max_time.is_some();
-            let failed = failed.or_else(|| server.failpoints.hit_limit(limited));
-            failed.or_else(|| hit_write(&request, true))
-        }
+    let fault = match server.failpoints.is_set() {
+        true => ordered_fault(&request),
+        false => None,
     };
     server.operations.begin(&request);
     if let Some(block) = fault.as_ref().and_then(|fault| fault.block) {
@@ -77,6 +71,19 @@ pub(crate) async fn run(request: Arc<Request>) -> Answer {
     Answer::Reply(reply)
 }
 
+/// The fault that tests ordered for a command before it runs.
+fn ordered_fault(request: &Request) -> Option<Fault> {
+    if request.row.name == "configureFailPoint" {
+        return None;
+    }
+    let failpoints = &request.server.failpoints;
+    let application = || hello::application_of(request);
+    let failed = failpoints.hit(request.row.name, application);
+    let limited = request.generic.max_time.is_some();
+    let failed = failed.or_else(|| failpoints.hit_limit(limited));
+    failed.or_else(|| hit_write(request, true))
+}
+
 /// The fault ordered for a retryable write: before it is done, or after it was done for the first
 /// time.
 fn hit_write(request: &Request, before: bool) -> Option<Fault> {
@@ -89,14 +96,14 @@ fn hit_write(request: &Request, before: bool) -> Option<Fault> {
         request
             .server
             .failpoints
-            .hit_write(before, statements(request))
+            .hit_write(before, || statements(request))
     })?
 }
 
 /// How many statements a write has.
 fn statements(request: &Request) -> usize {
     let count = |name: &str| {
-        let sequence = request.message.sequence(name).map(|list| list.len());
+        let sequence = request.message.sequence_len(name);
         let array = || Some(request.body().get_array(name).ok()?.into_iter().count());
         sequence.or_else(array)
     };

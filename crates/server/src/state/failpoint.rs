@@ -1,6 +1,10 @@
 //! Faults that tests order: `configureFailPoint`, behind `--setParameter enableTestCommands=1`.
+//!
+//! - F1. While no point is set, a command pays one relaxed load for each place where a fault may
+//!   hit it: no lock, no random number, and nothing of the command is looked at.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use bson::{Bson, Document, RawDocument};
@@ -44,7 +48,11 @@ struct Point {
 }
 
 /// The fault points that are set.
-pub(crate) struct FailPoints(Mutex<State>);
+pub(crate) struct FailPoints {
+    /// Whether `state` holds a point. Written with `state` locked, read without (F1).
+    is_set: AtomicBool,
+    state: Mutex<State>,
+}
 
 struct State {
     points: BTreeMap<String, Point>,
@@ -69,10 +77,26 @@ const KNOWN: &[(&str, &[&str])] = &[
 impl FailPoints {
     /// None set.
     pub(crate) fn new(seed: u64) -> FailPoints {
-        FailPoints(Mutex::new(State {
-            points: BTreeMap::new(),
-            rng: Rng::new(seed),
-        }))
+        FailPoints {
+            is_set: AtomicBool::new(false),
+            state: Mutex::new(State {
+                points: BTreeMap::new(),
+                rng: Rng::new(seed),
+            }),
+        }
+    }
+
+    /// Whether any point is set (F1).
+    pub(crate) fn is_set(&self) -> bool {
+        self.is_set.load(Ordering::Relaxed)
+    }
+
+    /// Remove points that have fired as often as they were set for, and publish whether any is
+    /// left.
+    fn settle(&self, state: &mut State) {
+        state.points.retain(|_, point| point.mode != Mode::Times(0));
+        self.is_set
+            .store(!state.points.is_empty(), Ordering::Relaxed);
     }
 
     /// Set or remove one. How often it was entered so far.
@@ -86,7 +110,7 @@ impl FailPoints {
         let body = Document::try_from(body)?;
         let mode = mode(body.get("mode"))?;
         let data = body.get_document("data").cloned().unwrap_or_default();
-        let mut state = self.0.lock();
+        let mut state = self.state.lock();
         let entered = state.points.remove(name).map_or(0, |point| point.entered);
         if let Some(mode) = mode {
             let mut named = strings(&data, "failCommands").unwrap_or_default();
@@ -110,17 +134,19 @@ impl FailPoints {
             };
             state.points.insert(name.to_owned(), point);
         }
+        self.is_set
+            .store(!state.points.is_empty(), Ordering::Relaxed);
         Ok(entered)
     }
 
     /// The fault that hits a command now, given by the name of its row. `application` is called
-    /// only where faults are set.
+    /// only while points are set.
     pub(crate) fn hit(&self, command: &str, application: impl FnOnce() -> String) -> Option<Fault> {
-        let mut state = self.0.lock();
-        if state.points.is_empty() {
+        if !self.is_set() {
             return None;
         }
         let application = application();
+        let mut state = self.state.lock();
         let chance = state.rng.unit();
         let mut hit = None;
         for point in state.points.values_mut() {
@@ -134,20 +160,23 @@ impl FailPoints {
                 hit = Some(point.fault.clone());
             }
         }
-        state.forget_spent();
+        self.settle(&mut state);
         hit
     }
 
     /// The fault that hits a command with a limit of time now: the limit is over.
     pub(crate) fn hit_limit(&self, limited: bool) -> Option<Fault> {
-        let mut state = self.0.lock();
+        if !limited || !self.is_set() {
+            return None;
+        }
+        let mut state = self.state.lock();
         let chance = state.rng.unit();
-        let point = state.points.get_mut(LIMIT).filter(|_| limited)?;
+        let point = state.points.get_mut(LIMIT)?;
         if !point.mode.fires(chance) {
             return None;
         }
         point.entered += 1;
-        state.forget_spent();
+        self.settle(&mut state);
         Some(Fault {
             code: Some(Code::MAX_TIME_MS_EXPIRED.0),
             ..Fault::default()
@@ -157,15 +186,23 @@ impl FailPoints {
     /// The fault that hits a retryable write now: `before` it is done, or after. Tests order it by
     /// the name of a place in MongoDB's source; it ends the connection unless they say otherwise,
     /// and with a code the write is not done.
-    /// What is skipped is counted in statements.
-    pub(crate) fn hit_write(&self, before: bool, statements: usize) -> Option<Fault> {
-        let mut state = self.0.lock();
+    /// What is skipped is counted in statements; `statements` is called only to skip.
+    pub(crate) fn hit_write(
+        &self,
+        before: bool,
+        statements: impl FnOnce() -> usize,
+    ) -> Option<Fault> {
+        if !self.is_set() {
+            return None;
+        }
+        let mut state = self.state.lock();
         let chance = state.rng.unit();
         let point = state.points.get_mut(WRITE)?;
         if point.fault.code.is_some() != before {
             return None;
         }
         if let Mode::Skip(left) = &mut point.mode {
+            let statements = statements();
             let skipped = i64::try_from(statements).unwrap_or(i64::MAX).min(*left);
             *left -= skipped;
             if usize::try_from(skipped) == Ok(statements) {
@@ -176,14 +213,8 @@ impl FailPoints {
         }
         point.entered += 1;
         let hit = point.fault.clone();
-        state.forget_spent();
+        self.settle(&mut state);
         Some(hit)
-    }
-}
-
-impl State {
-    fn forget_spent(&mut self) {
-        self.points.retain(|_, point| point.mode != Mode::Times(0));
     }
 }
 
@@ -284,4 +315,64 @@ fn fault(data: &Document) -> Result<Fault> {
         block: millis.filter(|_| blocks).map(Duration::from_millis),
         write_concern: data.get_document("writeConcernError").ok().cloned(),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use bson::{RawDocumentBuf, doc};
+
+    use super::*;
+
+    /// Every place where a fault may hit a command, and whether it asked anything of the command.
+    fn visit(points: &FailPoints) -> (usize, bool) {
+        let mut asked = false;
+        let hit = points.hit("insert", || {
+            asked = true;
+            String::new()
+        });
+        let mut counted = false;
+        let write = points.hit_write(true, || {
+            counted = true;
+            1
+        });
+        let hits = [hit, write, points.hit_limit(true)];
+        (hits.iter().flatten().count(), asked || counted)
+    }
+
+    fn configure(points: &FailPoints, name: &str, mode: Bson, data: Document) {
+        let body = doc! {"configureFailPoint": name, "mode": mode, "data": data};
+        let body = RawDocumentBuf::try_from(&body).unwrap();
+        points.configure(name, &body).unwrap();
+    }
+
+    #[test]
+    fn commands_are_asked_nothing_while_no_point_is_set() {
+        let points = FailPoints::new(1);
+        assert!(!points.is_set(), "F1");
+        assert_eq!(visit(&points), (0, false), "F1");
+        let data = doc! {"failCommands": ["insert"], "errorCode": 91};
+        configure(&points, "failCommand", doc! {"times": 1}.into(), data);
+        assert!(points.is_set());
+        assert_eq!(visit(&points), (1, true));
+        // The only point fired its last time.
+        assert!(!points.is_set(), "F1");
+        assert_eq!(visit(&points), (0, false), "F1");
+        configure(&points, LIMIT, "alwaysOn".into(), doc! {});
+        assert_eq!(visit(&points).0, 1);
+        configure(&points, LIMIT, "off".into(), doc! {});
+        assert!(!points.is_set(), "F1");
+    }
+
+    #[test]
+    fn statements_are_counted_only_to_skip() {
+        let points = FailPoints::new(1);
+        let data = doc! {"failBeforeCommitExceptionCode": 91};
+        configure(&points, WRITE, "alwaysOn".into(), data.clone());
+        let unasked = || -> usize { unreachable!("the statements are not counted") };
+        assert!(points.hit_write(true, unasked).is_some());
+        assert!(points.hit_write(false, unasked).is_none());
+        configure(&points, WRITE, doc! {"skip": 3}.into(), data);
+        assert!(points.hit_write(true, || 2).is_none());
+        assert!(points.hit_write(true, || 2).is_some());
+    }
 }
