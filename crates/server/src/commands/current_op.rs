@@ -218,7 +218,8 @@ fn idle_cursor(request: &Request, cursor: &IdleCursor) -> Document {
     if let (Some(origin), Ok(cursor)) = (&cursor.origin, shown.get_document_mut("cursor")) {
         opened_by(cursor, origin);
     }
-    if let Some((name, database)) = cursor.owner.user.as_ref().and_then(|u| u.rsplit_once('@')) {
+    let user = cursor.owner.user.as_ref();
+    if let Some((database, name)) = user.and_then(|user| user.split_once('.')) {
         let user = doc! {"user": name, "db": database};
         shown.insert("effectiveUsers", vec![Bson::from(user)]);
     }

@@ -157,14 +157,15 @@ impl Request {
         }
     }
 
-    /// The user, as owner of cursors and sessions.
+    /// The user, as owner of cursors.
     pub(crate) fn user(&self) -> Option<String> {
         self.client.user()
     }
 
     /// Whose sessions its own are: a digest of the user, or [`NOBODY`].
     pub(crate) fn owner(&self) -> [u8; 32] {
-        self.user().map_or(NOBODY, |user| digest(&user))
+        let user = self.client.displayed_user();
+        user.map_or(NOBODY, |user| digest(&user))
     }
 
     fn session(&self) -> Option<SessionRef> {

@@ -333,7 +333,8 @@ fn entry(
     }
     drop(state);
     entry.insert("allUsers", all);
-    entry.insert("user", request.user().unwrap_or_default());
+    let user = request.client.displayed_user();
+    entry.insert("user", user.unwrap_or_default());
     if let Some(error) = failed {
         tell(&mut entry, error);
     }

@@ -6,6 +6,7 @@ use bson::{Bson, RawDocumentBuf};
 use stdx::sync::Mutex;
 use wire::Compressor;
 
+use crate::auth::users::key;
 use crate::auth::{Conversation, User};
 
 /// A connection.
@@ -103,8 +104,17 @@ impl Client {
         }
     }
 
-    /// The user it proved to be: `user@database`.
+    /// The user it proved to be, as owner of cursors: `database.name`. The name of a database holds
+    /// no dot, so no two users share an owner.
     pub(crate) fn user(&self) -> Option<String> {
+        let state = self.state.lock();
+        let user = state.identity.as_ref()?;
+        Some(key(&user.database, &user.name))
+    }
+
+    /// The user it proved to be, as MongoDB displays it and digests it for the owner of sessions:
+    /// `name@database`. Two users may be displayed alike.
+    pub(crate) fn displayed_user(&self) -> Option<String> {
         let state = self.state.lock();
         let user = state.identity.as_ref()?;
         Some(format!("{}@{}", user.name, user.database))
