@@ -1,5 +1,5 @@
 //! An authentication under way on a connection: `saslStart` begins it, `saslContinue` ends it.
-//! There is one at a time, and every message but the right one ends it.
+//! A connection has one at a time, and a wrong message ends it.
 
 use std::sync::Arc;
 
@@ -8,24 +8,14 @@ use base64::engine::general_purpose::STANDARD as BASE64;
 use bson::doc;
 use query::{Code, Error, Result};
 
-use super::scram::{ClientFirst, Exchange, Mechanism, failed};
-use super::users::{User, random};
-use crate::dispatch::{Arguments, Request};
+use crate::arguments::Arguments;
+use crate::auth::scram::{ClientFirst, Exchange, Mechanism, failed};
+use crate::auth::users::random;
+use crate::auth::{Conversation, Identity, User};
+use crate::request::Request;
 use crate::server::Server;
-use crate::state::client::Identity;
 
-/// An authentication under way.
-pub(crate) struct Conversation {
-    exchange: Exchange,
-    name: String,
-    database: String,
-    /// Whether the empty exchange at the end is left out.
-    skip_empty: bool,
-    /// The proof was right: only the empty exchange is missing.
-    proven: Option<Identity>,
-}
-
-/// What is answered.
+/// One reply of an authentication.
 pub(crate) struct Step {
     /// The server's message.
     pub(crate) payload: Vec<u8>,
@@ -33,7 +23,7 @@ pub(crate) struct Step {
     pub(crate) done: bool,
 }
 
-/// The payload: binary, or base64 as shells of old times send it.
+/// The payload: binary, or base64 as old shells send it.
 fn payload(arguments: &Arguments<'_>) -> Result<Vec<u8>> {
     match arguments.need("payload")? {
         bson::RawBsonRef::Binary(binary) => Ok(binary.bytes.to_vec()),
@@ -66,94 +56,89 @@ fn refuse(request: &Request, name: &str, database: &str) {
     request.server.logins.fail(source, stdx::time::now());
 }
 
-impl Conversation {
-    /// Begin: `database` is where the user's name belongs.
-    ///
-    /// # Errors
-    /// An unknown mechanism, a message that is none, or a client that is somebody already.
-    pub(crate) fn start(
-        request: &Request,
-        arguments: &Arguments<'_>,
-        database: &str,
-    ) -> Result<Step> {
-        request.client.state.lock().conversation = None;
-        let name = arguments.need_string("mechanism")?;
-        enabled(&request.server, name)?;
-        let mechanism = Mechanism::of_name(name).ok_or_else(|| {
-            let message = format!("{name} is not a mechanism of saslStart");
-            Error::new(Code(334), message)
-        })?;
-        let first = ClientFirst::parse(&payload(arguments)?)?;
-        let options = arguments.document("options")?;
-        let skip_empty = match options {
-            Some(options) => Arguments::of("options", options)?.is_on("skipEmptyExchange")?,
-            None => false,
-        };
-        let user = request.server.users.get(database, &first.user);
-        let credential = user.as_deref().and_then(|user| user.credential(mechanism));
-        // Made for users that exist as well, so that both take the same time.
-        let rounds = request.server.scram_rounds(mechanism);
-        let decoy = mechanism.decoy(&request.server.secret, (database, &first.user), rounds);
-        let credential = credential.unwrap_or(decoy);
-        let name = first.user.clone();
-        let nonce = BASE64.encode(random(24)?);
-        let exchange = Exchange::new(mechanism, credential, first, &nonce);
-        let step = Step {
-            payload: exchange.challenge.clone().into_bytes(),
-            done: false,
-        };
-        request.client.state.lock().conversation = Some(Conversation {
-            exchange,
-            name,
-            database: database.to_owned(),
-            skip_empty,
-            proven: None,
-        });
-        Ok(step)
-    }
+/// Begin an authentication of a user of `database`.
+///
+/// # Errors
+/// An unknown mechanism, an invalid message, or a client that has authenticated already.
+pub(crate) fn start(request: &Request, arguments: &Arguments<'_>, database: &str) -> Result<Step> {
+    request.client.state.lock().conversation = None;
+    let name = arguments.need_string("mechanism")?;
+    enabled(&request.server, name)?;
+    let mechanism = Mechanism::of_name(name).ok_or_else(|| {
+        let message = format!("{name} is not a mechanism of saslStart");
+        Error::new(Code(334), message)
+    })?;
+    let first = ClientFirst::parse(&payload(arguments)?)?;
+    let options = arguments.document("options")?;
+    let skip_empty = match options {
+        Some(options) => Arguments::of("options", options)?.is_on("skipEmptyExchange")?,
+        None => false,
+    };
+    let user = request.server.users.get(database, &first.user);
+    let credential = user.as_deref().and_then(|user| user.credential(mechanism));
+    // Computed for users that exist as well, so that both take the same time.
+    let rounds = request.server.scram_rounds(mechanism);
+    let decoy = mechanism.decoy(&request.server.secret, (database, &first.user), rounds);
+    let credential = credential.unwrap_or(decoy);
+    let name = first.user.clone();
+    let nonce = BASE64.encode(random(24)?);
+    let exchange = Exchange::new(mechanism, credential, first, &nonce);
+    let step = Step {
+        payload: exchange.challenge.clone().into_bytes(),
+        done: false,
+    };
+    request.client.state.lock().conversation = Some(Conversation {
+        exchange,
+        name,
+        database: database.to_owned(),
+        skip_empty,
+        proven: None,
+    });
+    Ok(step)
+}
 
-    /// Go on. The conversation is taken off the connection first: no proof is tried twice.
-    ///
-    /// # Errors
-    /// `AuthenticationFailed`, whatever is wrong.
-    pub(crate) fn proceed(request: &Request, arguments: &Arguments<'_>) -> Result<Step> {
-        let taken = request.client.state.lock().conversation.take();
-        let Some(mut conversation) = taken else {
-            let message = "No SASL session state found";
-            return Err(Error::new(Code::PROTOCOL_ERROR, message));
-        };
-        if arguments.long("conversationId")? != Some(1) {
-            let message = "sasl: Mismatched conversation id";
-            return Err(Error::new(Code::PROTOCOL_ERROR, message));
-        }
-        let payload = payload(arguments)?;
-        if let Some(identity) = conversation.proven.take() {
-            if !payload.is_empty() {
-                return Err(failed());
-            }
-            return authenticated(request, identity, Vec::new());
-        }
-        let done = conversation.exchange.finish(&payload);
-        let user = request
-            .server
-            .users
-            .get(&conversation.database, &conversation.name);
-        let known = done.ok().zip(user);
-        let Some((proof, user)) = known else {
-            refuse(request, &conversation.name, &conversation.database);
-            return Err(failed());
-        };
-        let identity = Identity::of(&user);
-        if conversation.skip_empty {
-            return authenticated(request, identity, proof.into_bytes());
-        }
-        conversation.proven = Some(identity);
-        request.client.state.lock().conversation = Some(conversation);
-        Ok(Step {
-            payload: proof.into_bytes(),
-            done: false,
-        })
+/// Continue an authentication. The conversation is taken from the connection first, so no proof is
+/// tried twice.
+///
+/// # Errors
+/// `AuthenticationFailed`, whatever is wrong.
+pub(crate) fn proceed(request: &Request, arguments: &Arguments<'_>) -> Result<Step> {
+    let taken = request.client.state.lock().conversation.take();
+    let Some(mut conversation) = taken else {
+        let message = "No SASL session state found";
+        return Err(Error::new(Code::PROTOCOL_ERROR, message));
+    };
+    if arguments.long("conversationId")? != Some(1) {
+        let message = "sasl: Mismatched conversation id";
+        return Err(Error::new(Code::PROTOCOL_ERROR, message));
     }
+    let payload = payload(arguments)?;
+    if let Some(identity) = conversation.proven.take() {
+        if !payload.is_empty() {
+            return Err(failed());
+        }
+        return authenticated(request, identity, Vec::new());
+    }
+    let done = conversation.exchange.finish(&payload);
+    let user = request
+        .server
+        .users
+        .get(&conversation.database, &conversation.name);
+    let known = done.ok().zip(user);
+    let Some((proof, user)) = known else {
+        refuse(request, &conversation.name, &conversation.database);
+        return Err(failed());
+    };
+    let identity = Identity::of(&user);
+    if conversation.skip_empty {
+        return authenticated(request, identity, proof.into_bytes());
+    }
+    conversation.proven = Some(identity);
+    request.client.state.lock().conversation = Some(conversation);
+    Ok(Step {
+        payload: proof.into_bytes(),
+        done: false,
+    })
 }
 
 fn authenticated(request: &Request, identity: Identity, payload: Vec<u8>) -> Result<Step> {
@@ -182,11 +167,11 @@ pub(super) fn enabled(server: &Server, mechanism: &str) -> Result<()> {
     }
 }
 
-/// The client is somebody from now on.
+/// The client is authenticated from now on.
 ///
 /// # Errors
-/// `AuthenticationFailed` where the user must not come from; `ProtocolError` when it is somebody
-/// else already.
+/// `AuthenticationFailed` where the restrictions of the user exclude the address; `ProtocolError`
+/// when it has authenticated as another user already.
 pub(super) fn accept(request: &Request, identity: Identity) -> Result<()> {
     let users = &request.server.users;
     let user = users.get(&identity.database, &identity.name);
@@ -211,11 +196,4 @@ pub(super) fn accept(request: &Request, identity: Identity) -> Result<()> {
     drop(state);
     log(request, &identity.name, &identity.database, true);
     Ok(())
-}
-
-impl User {
-    fn credential(&self, mechanism: Mechanism) -> Option<super::scram::Credential> {
-        let found = self.credentials.iter().find(|(kind, _)| *kind == mechanism);
-        found.map(|(_, credential)| credential.clone())
-    }
 }

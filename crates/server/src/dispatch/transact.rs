@@ -1,105 +1,43 @@
-//! A command at work: the request, and what storage is told of it.
+//! Runs a command where it belongs: in its transaction, at a moment of the past, or directly.
 
-use std::cell::Cell;
-use std::ops::Deref;
 use std::sync::Arc;
 
 use bson::Timestamp;
-use docdb::{Op, Store};
+use docdb::Op;
 use query::meter::{Held, decoded_size};
 use query::{Code, Error, Result};
 use wire::Builder;
 
-use super::failure;
-use super::request::Request;
-use super::run::writes;
+use crate::command::{CONTINUES, ENDS, STREAMS, WRITE_ERRORS};
+use crate::request::{self, Request, failure};
 
-/// What a command sees. Inside of a transaction it runs on the transaction's own thread.
-pub(crate) struct Call<'a> {
-    request: &'a Request,
-    op: &'a Op<'a>,
-    doomed: Cell<bool>,
-}
-
-impl Deref for Call<'_> {
-    type Target = Request;
-
-    fn deref(&self) -> &Request {
-        self.request
-    }
-}
-
-impl Call<'_> {
-    /// The operation, with the transaction it is part of.
-    pub(crate) fn op(&self) -> &Op<'_> {
-        self.op
-    }
-
-    /// Run another command as part of this one.
-    ///
-    /// # Errors
-    /// Those of the command.
-    pub(crate) fn within(&self, request: &Request, reply: &mut Builder) -> Result<()> {
-        let call = Call {
-            request,
-            op: self.op,
-            doomed: Cell::new(false),
-        };
-        (request.row.run)(&call, reply)
-    }
-
-    /// End the transaction it is part of, although the reply is no error: one statement failed.
-    pub(crate) fn doom(&self) {
-        self.doomed.set(true);
-    }
-
-    /// Do something with the documents.
-    ///
-    /// # Errors
-    /// Those of `body`.
-    pub(crate) fn with_store<T>(
-        &self,
-        body: impl FnOnce(&Store, &Op<'_>) -> Result<T>,
-    ) -> Result<T> {
-        body(&self.request.server.store, self.op)
-    }
-}
-
-/// Bodies up to this size, in bytes, are not measured before they are decoded.
+/// Bodies up to this many bytes are not measured before they are decoded.
 const SMALL: usize = 64 << 10;
 
-/// About how many bytes the trees take that are made of a command's body: the values, and what is
-/// parsed from them. Documents and statements of writes are decoded one at a time.
+/// Estimated bytes of the trees made from a command's body: the values, and the structures parsed
+/// from them. Documents and statements of writes are decoded one at a time.
 fn tree(request: &Request) -> Result<usize> {
     let body = request.body();
-    let streams = ["insert", "update", "delete", "bulkWrite"].contains(&request.row.name);
-    if streams || body.as_bytes().len() <= SMALL {
+    if request.command.has(STREAMS) || body.as_bytes().len() <= SMALL {
         return Ok(0);
     }
     Ok(decoded_size(body)?.saturating_mul(2))
 }
 
-/// The reply, and whether the transaction is doomed.
+/// Run a command within its limits. The reply, and whether its transaction must end.
 fn direct(request: &Request, op: &Op<'_>) -> Result<(Builder, bool)> {
-    let mut reply = Builder::new();
     let budget = Arc::clone(&request.server.memory);
     let _measured = op.meter(Some(budget)).enter();
     let mut decoded = Held::new();
     decoded.require("A command", tree(request)?)?;
-    let call = Call {
-        request,
-        op,
-        doomed: Cell::new(false),
-    };
-    (request.row.run)(&call, &mut reply)?;
-    Ok((reply, call.doomed.get()))
+    request::run(request, op)
 }
 
-/// Run a command where it belongs: in its transaction, or here.
+/// Run a command where it belongs: in its transaction, at a moment of the past, or here.
 pub(super) fn call(request: &Arc<Request>) -> Result<Builder> {
     let outcome = run(request);
-    // What is done is done: that the users cannot be read is no error of the command.
-    if writes(request) {
+    // The write is done: a failure to read the users is no error of the command.
+    if request.writes() {
         request.server.refresh_users();
     }
     outcome
@@ -116,8 +54,7 @@ fn run(request: &Arc<Request>) -> Result<Builder> {
             .at_moment(request.op(), time, now, body);
         return done.map(|((reply, _), _)| reply);
     }
-    let ends = matches!(request.row.name, "commitTransaction" | "abortTransaction");
-    if !request.generic.in_transaction || ends {
+    if !request.generic.in_transaction || request.command.has(ENDS) {
         return direct(request, &request.op()).map(|(reply, _)| reply);
     }
     let inside = Arc::clone(request);
@@ -134,28 +71,28 @@ fn run(request: &Arc<Request>) -> Result<Builder> {
     }
 }
 
-/// Whether a command reads a moment, outside of transactions, and which, if it says so.
+/// Whether a command reads a moment of the past, outside of transactions, and which, if it names
+/// one.
 fn moment(request: &Request) -> Option<Option<Timestamp>> {
     if request.generic.in_transaction {
         return None;
     }
-    if request.row.name == "getMore" {
-        let id = request.target().ok()?.as_i64()?;
+    if request.command.has(CONTINUES) {
+        let id = request.target().as_i64()?;
         return request.server.store.cursor_time(id).map(Some);
     }
     let concern = request.generic.read_concern.as_ref()?;
     (concern.level == "snapshot").then_some(concern.at)
 }
 
-/// The error of a single document ends the transaction, and is told where the errors of documents
-/// are told.
+/// The reply to a command that failed in a transaction, which has ended. The error of one document
+/// is still reported in `writeErrors`.
 fn refused(request: &Request, error: Error) -> Result<Builder> {
-    let writes = matches!(request.row.name, "insert" | "update" | "delete");
     let of_document = matches!(
         error.code,
         Code::DUPLICATE_KEY | Code::DOCUMENT_VALIDATION_FAILURE | Code::IMMUTABLE_FIELD
     );
-    if !writes || !of_document {
+    if !request.command.has(WRITE_ERRORS) || !of_document {
         return Err(error);
     }
     let mut reply = Builder::new();

@@ -1,138 +1,73 @@
-//! One command in flight.
+//! A request, the function that runs it, and the call of that function: one recursive type.
 
+use std::cell::Cell;
+use std::ops::Deref;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
-use std::time::{Duration, Instant};
+use std::sync::atomic::{AtomicBool, Ordering};
 
-use bson::{Bson, RawBsonRef, RawDocument};
-use docdb::{Examined, Op, Origin, SessionId, SessionRef};
+use bson::Bson;
+use docdb::{AggregateRequest, Op, SessionId, SessionRef, Store};
 use kv::Durability;
+use query::Result;
 use query::expr::System;
-use query::namespace::Namespace;
-use query::{Code, Error, Result};
 use stdx::sync::OnceLock;
-use wire::Message;
+use wire::Builder;
 
-use super::arguments::{Arguments, type_name};
-use super::generic::Generic;
-use super::row::{Row, WRITES};
-use crate::auth;
 use crate::auth::privilege::Wanted;
+use crate::command::WRITES;
 use crate::server::Server;
-use crate::state::Client;
+use crate::state::Operation;
 
-/// The owner of sessions of clients that are no user.
-pub(crate) const NOBODY: [u8; 32] = [0; 32];
+/// The function of a command. It fills the reply but for `ok` and the times.
+pub(crate) type Run = fn(&Call<'_>, &mut Builder) -> Result<()>;
 
-/// The digest of an owner of sessions, by the name `user@database`.
-pub(crate) fn digest(user: &str) -> [u8; 32] {
-    use sha2::Digest as _;
-    sha2::Sha256::digest(user.as_bytes()).into()
+/// An operation on a server.
+pub(crate) struct Request {
+    pub(crate) server: Arc<Server>,
+    /// The command, its arguments and its client.
+    pub(crate) operation: Arc<Operation>,
+    /// What it does.
+    pub(crate) run: Run,
+    /// Another reply follows, for a client that accepts a stream of replies.
+    pub(crate) more: AtomicBool,
+    /// It is a retry: some of its statements were done before.
+    pub(crate) repeated: AtomicBool,
+    /// The privileges it needed, which are kept with its cursors; empty where none were needed.
+    pub(crate) needs: OnceLock<Arc<Vec<Wanted>>>,
+    /// The request of an `aggregate`, where authorization has read it.
+    pub(crate) pipeline: Option<AggregateRequest>,
 }
 
-/// A command, who sent it, and what it is allowed.
-pub(crate) struct Request {
-    /// The server.
-    pub(crate) server: Arc<Server>,
-    /// The connection.
-    pub(crate) client: Arc<Client>,
-    /// What it came in.
-    pub(crate) message: Message,
-    /// The command.
-    pub(crate) row: &'static Row,
-    /// The name it was called by.
-    pub(crate) name: String,
-    /// The arguments every command takes.
-    pub(crate) generic: Generic,
-    /// Its number among the commands in work.
-    pub(crate) operation: i32,
-    /// When it began.
-    pub(crate) started: Instant,
-    /// It has more to say to a client that takes several replies.
-    pub(crate) more: AtomicBool,
-    /// Statements of it were done before: it is sent again.
-    pub(crate) repeated: AtomicBool,
-    /// Zero, or the code of the error with which somebody interrupted it.
-    pub(crate) killed: Arc<AtomicI32>,
-    /// What it has read.
-    pub(crate) examined: Arc<Examined>,
-    /// What opened the cursor that it goes on with.
-    pub(crate) origin: OnceLock<Arc<Origin>>,
-    /// What its user had to be allowed to do, with which its cursors are kept; none where nothing
-    /// was asked for.
-    pub(crate) needs: OnceLock<Arc<Vec<Wanted>>>,
+/// The argument of a command's function. In a transaction it runs on the transaction's own thread.
+pub(crate) struct Call<'a> {
+    request: &'a Request,
+    op: &'a Op<'a>,
+    doomed: Cell<bool>,
+}
+
+impl Deref for Request {
+    type Target = Operation;
+
+    fn deref(&self) -> &Operation {
+        &self.operation
+    }
+}
+
+impl Deref for Call<'_> {
+    type Target = Request;
+
+    fn deref(&self) -> &Request {
+        self.request
+    }
 }
 
 impl Request {
-    /// The command with its arguments.
-    pub(crate) fn body(&self) -> &RawDocument {
-        self.message.body()
+    /// Whether another reply of a stream follows.
+    pub(crate) fn has_more(&self) -> bool {
+        self.more.load(Ordering::Relaxed)
     }
 
-    /// The arguments.
-    ///
-    /// # Errors
-    /// `InvalidBSON`, which the decoder of messages rules out.
-    pub(crate) fn arguments(&self) -> Result<Arguments<'_>> {
-        Arguments::of(&self.name, self.body())
-    }
-
-    /// The database the command is sent to.
-    pub(crate) fn database(&self) -> &str {
-        &self.generic.database
-    }
-
-    /// The value of the first field: for many commands the name of a collection.
-    pub(crate) fn target(&self) -> Result<RawBsonRef<'_>> {
-        let first = self.body().iter().next().transpose()?;
-        first
-            .map(|(_, value)| value)
-            .ok_or_else(|| Error::parse("an empty command"))
-    }
-
-    /// The collection the command names in its first field.
-    ///
-    /// # Errors
-    /// `InvalidNamespace` when it is no name of a collection.
-    pub(crate) fn namespace(&self) -> Result<Namespace> {
-        match self.target()? {
-            RawBsonRef::String(name) => Namespace::new(self.database(), name),
-            other => {
-                let found = type_name(other);
-                let message = format!("collection name has invalid type {found}");
-                Err(Error::new(Code::INVALID_NAMESPACE, message))
-            }
-        }
-    }
-
-    /// Interrupt it; it sees so when it next looks.
-    pub(crate) fn kill(&self) {
-        self.end_with(Code::INTERRUPTED);
-    }
-
-    /// Interrupt it because the server ends: drivers send it again elsewhere.
-    pub(crate) fn kill_at_shutdown(&self) {
-        self.end_with(Code::INTERRUPTED_AT_SHUTDOWN);
-    }
-
-    /// Whether somebody interrupted it.
-    pub(crate) fn is_killed(&self) -> bool {
-        self.killed.load(Ordering::Relaxed) != 0
-    }
-
-    /// The first reason stays.
-    fn end_with(&self, code: Code) {
-        let (order, none) = (Ordering::Relaxed, 0);
-        // Whoever came first has said why.
-        let _: Result<i32, i32> = self.killed.compare_exchange(none, code.0, order, order);
-    }
-
-    /// When it must have ended, if its client said so.
-    pub(crate) fn deadline(&self) -> Option<Instant> {
-        self.generic.max_time.map(|limit| self.started + limit)
-    }
-
-    /// What storage is told of it.
+    /// The operation as storage sees it.
     pub(crate) fn op(&self) -> Op<'static> {
         Op {
             deadline: self.deadline(),
@@ -146,26 +81,15 @@ impl Request {
         }
     }
 
-    /// What expressions read of the system.
+    /// The system variables of expressions.
     fn system(&self) -> System {
         let server = &self.server;
         let is_member = server.store.options().replica_set.is_some();
-        let user = auth::user(server, &self.client);
+        let user = server.user_of(&self.client);
         System {
             cluster_time: is_member.then(|| Bson::Timestamp(server.clock.times().0)),
             user_roles: Some(user.map_or_else(no_roles, |user| Arc::clone(&user.shown))),
         }
-    }
-
-    /// The user, as owner of cursors.
-    pub(crate) fn user(&self) -> Option<String> {
-        self.client.user()
-    }
-
-    /// Whose sessions its own are: a digest of the user, or [`NOBODY`].
-    pub(crate) fn owner(&self) -> [u8; 32] {
-        let user = self.client.displayed_user();
-        user.map_or(NOBODY, |user| digest(&user))
     }
 
     fn session(&self) -> Option<SessionRef> {
@@ -181,11 +105,11 @@ impl Request {
         })
     }
 
-    /// What a write has survived when it is acknowledged. Without a write concern a member of a
+    /// What a write survives once it is acknowledged. Without a write concern a member of a
     /// replica set writes for the majority, and the majority has it in its logs; a standalone
     /// server acknowledges earlier. So does `w: 1`.
     fn durability(&self) -> Durability {
-        if !self.row.has(WRITES) {
+        if !self.command.has(WRITES) {
             return Durability::Interval;
         }
         let concern = &self.generic.write_concern;
@@ -207,14 +131,60 @@ impl Request {
             false => Durability::Interval,
         }
     }
+}
 
-    /// How long it has been in work.
-    pub(crate) fn taken(&self) -> Duration {
-        self.started.elapsed()
+impl Call<'_> {
+    /// The operation, with the transaction it is part of.
+    pub(crate) fn op(&self) -> &Op<'_> {
+        self.op
+    }
+
+    /// Run another command as part of this one.
+    ///
+    /// # Errors
+    /// Those of the command.
+    pub(crate) fn within(&self, request: &Request, reply: &mut Builder) -> Result<()> {
+        let call = Call {
+            request,
+            op: self.op,
+            doomed: Cell::new(false),
+        };
+        (request.run)(&call, reply)
+    }
+
+    /// Abort the transaction it is part of although the reply is no error: one statement failed.
+    pub(crate) fn doom(&self) {
+        self.doomed.set(true);
+    }
+
+    /// Use the store in this operation.
+    ///
+    /// # Errors
+    /// Those of `body`.
+    pub(crate) fn with_store<T>(
+        &self,
+        body: impl FnOnce(&Store, &Op<'_>) -> Result<T>,
+    ) -> Result<T> {
+        body(&self.request.server.store, self.op)
     }
 }
 
-/// The roles of nobody.
+/// Run a command. The reply, and whether its transaction must end.
+///
+/// # Errors
+/// Those of the command.
+pub(crate) fn run(request: &Request, op: &Op<'_>) -> Result<(Builder, bool)> {
+    let mut reply = Builder::new();
+    let call = Call {
+        request,
+        op,
+        doomed: Cell::new(false),
+    };
+    (request.run)(&call, &mut reply)?;
+    Ok((reply, call.doomed.get()))
+}
+
+/// The roles of clients that have not authenticated.
 fn no_roles() -> Arc<Bson> {
     static NONE: OnceLock<Arc<Bson>> = OnceLock::new();
     Arc::clone(NONE.get_or_init(|| Arc::new(Bson::Array(Vec::new()))))

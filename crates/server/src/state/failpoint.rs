@@ -1,7 +1,7 @@
-//! Faults that tests order: `configureFailPoint`, behind `--setParameter enableTestCommands=1`.
+//! Faults that tests set: `configureFailPoint`, behind `--setParameter enableTestCommands=1`.
 //!
-//! - F1. While no point is set, a command pays one relaxed load for each place where a fault may
-//!   hit it: no lock, no random number, and nothing of the command is looked at.
+//! - H1. While no point is set, a command pays one relaxed load for each place where a fault may
+//!   hit it: no lock, no random number, and no argument is read.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,13 +12,15 @@ use query::{Code, Error, Result};
 use stdx::rng::Rng;
 use stdx::sync::Mutex;
 
+use crate::command::Commands;
+
 /// When a fault happens.
 #[derive(Debug, Clone, PartialEq)]
 enum Mode {
     AlwaysOn,
-    /// So many times more.
+    /// This many times more.
     Times(i64),
-    /// After so many more.
+    /// After this many more.
     Skip(i64),
     Probability(f64),
 }
@@ -32,9 +34,9 @@ pub(crate) struct Fault {
     pub(crate) labels: Option<Vec<String>>,
     /// End the connection instead of answering.
     pub(crate) close: bool,
-    /// Wait before anything else.
+    /// Time to wait before the command.
     pub(crate) block: Option<Duration>,
-    /// Run the command, and say so of its write concern.
+    /// Run the command, and report this error of its write concern.
     pub(crate) write_concern: Option<Document>,
 }
 
@@ -49,7 +51,7 @@ struct Point {
 
 /// The fault points that are set.
 pub(crate) struct FailPoints {
-    /// Whether `state` holds a point. Written with `state` locked, read without (F1).
+    /// Whether `state` holds a point. Written with `state` locked, read without (H1).
     is_set: AtomicBool,
     state: Mutex<State>,
 }
@@ -62,11 +64,11 @@ struct State {
 /// The place where a retryable write has been done: see [`FailPoints::hit_write`].
 const WRITE: &str = "onPrimaryTransactionalWrite";
 
-/// Limits of time are over at once.
+/// Every time limit expires at once.
 const LIMIT: &str = "maxTimeAlwaysTimeOut";
 
-/// Names that can be set. Those but the first are places of MongoDB's that clients' tests reach;
-/// the commands are those that always pass there.
+/// Names that can be set, and the commands that always reach them. All but the first are places in
+/// MongoDB's source that the test suites of drivers use.
 const KNOWN: &[(&str, &[&str])] = &[
     ("failCommand", &[]),
     ("failGetMoreAfterCursorCheckout", &["getMore"]),
@@ -86,7 +88,7 @@ impl FailPoints {
         }
     }
 
-    /// Whether any point is set (F1).
+    /// Whether any point is set (H1).
     pub(crate) fn is_set(&self) -> bool {
         self.is_set.load(Ordering::Relaxed)
     }
@@ -99,11 +101,17 @@ impl FailPoints {
             .store(!state.points.is_empty(), Ordering::Relaxed);
     }
 
-    /// Set or remove one. How often it was entered so far.
+    /// Set or remove a point. Returns how often it fired so far. `known` are the commands it may
+    /// name.
     ///
     /// # Errors
-    /// `BadValue` for an unknown name or a mode that is none.
-    pub(crate) fn configure(&self, name: &str, body: &RawDocument) -> Result<i64> {
+    /// `BadValue` for an unknown name or mode.
+    pub(crate) fn configure(
+        &self,
+        known: &Commands,
+        name: &str,
+        body: &RawDocument,
+    ) -> Result<i64> {
         let Some((_, commands)) = KNOWN.iter().find(|(known, _)| *known == name) else {
             return Err(Error::bad_value(format!("{name} not found")));
         };
@@ -117,8 +125,8 @@ impl FailPoints {
             named.extend(commands.iter().map(|&command| command.to_owned()));
             // An alias means the command, by whichever of its names a client calls it.
             for name in &mut named {
-                if let Some(row) = crate::commands::find(name) {
-                    row.name.clone_into(name);
+                if let Some(command) = known.find(name) {
+                    command.name.clone_into(name);
                 }
             }
             let point = Point {
@@ -164,7 +172,7 @@ impl FailPoints {
         hit
     }
 
-    /// The fault that hits a command with a limit of time now: the limit is over.
+    /// The fault that hits a command with a time limit now: the limit expires.
     pub(crate) fn hit_limit(&self, limited: bool) -> Option<Fault> {
         if !limited || !self.is_set() {
             return None;
@@ -183,9 +191,9 @@ impl FailPoints {
         })
     }
 
-    /// The fault that hits a retryable write now: `before` it is done, or after. Tests order it by
-    /// the name of a place in MongoDB's source; it ends the connection unless they say otherwise,
-    /// and with a code the write is not done.
+    /// The fault that hits a retryable write now: `before` it is done, or after. It is named
+    /// after a place in MongoDB's source; it ends the connection unless its data say otherwise, and
+    /// with a code the write is not done.
     /// What is skipped is counted in statements; `statements` is called only to skip.
     pub(crate) fn hit_write(
         &self,
@@ -323,7 +331,8 @@ mod tests {
 
     use super::*;
 
-    /// Every place where a fault may hit a command, and whether it asked anything of the command.
+    /// Visit every place where a fault may hit a command. Returns the number of faults, and whether
+    /// an argument of the command was read.
     fn visit(points: &FailPoints) -> (usize, bool) {
         let mut asked = false;
         let hit = points.hit("insert", || {
@@ -342,25 +351,26 @@ mod tests {
     fn configure(points: &FailPoints, name: &str, mode: Bson, data: Document) {
         let body = doc! {"configureFailPoint": name, "mode": mode, "data": data};
         let body = RawDocumentBuf::try_from(&body).unwrap();
-        points.configure(name, &body).unwrap();
+        let known = Commands::of(std::iter::empty());
+        points.configure(&known, name, &body).unwrap();
     }
 
     #[test]
-    fn commands_are_asked_nothing_while_no_point_is_set() {
+    fn no_argument_is_read_while_no_point_is_set() {
         let points = FailPoints::new(1);
-        assert!(!points.is_set(), "F1");
-        assert_eq!(visit(&points), (0, false), "F1");
+        assert!(!points.is_set(), "H1");
+        assert_eq!(visit(&points), (0, false), "H1");
         let data = doc! {"failCommands": ["insert"], "errorCode": 91};
         configure(&points, "failCommand", doc! {"times": 1}.into(), data);
         assert!(points.is_set());
         assert_eq!(visit(&points), (1, true));
         // The only point fired its last time.
-        assert!(!points.is_set(), "F1");
-        assert_eq!(visit(&points), (0, false), "F1");
+        assert!(!points.is_set(), "H1");
+        assert_eq!(visit(&points), (0, false), "H1");
         configure(&points, LIMIT, "alwaysOn".into(), doc! {});
         assert_eq!(visit(&points).0, 1);
         configure(&points, LIMIT, "off".into(), doc! {});
-        assert!(!points.is_set(), "F1");
+        assert!(!points.is_set(), "H1");
     }
 
     #[test]

@@ -85,6 +85,7 @@ pub(crate) fn as_user(site: &Site, database: &str, user: &str) -> Client {
     client
 }
 
+/// A1: no proof but that of the password is taken, and none twice.
 #[test]
 fn nobody_proves_to_be_anybody() {
     let site = guarded();
@@ -161,6 +162,7 @@ fn a_greeting_begins_to_authenticate() {
     assert!(!reply.contains_key("speculativeAuthenticate"));
 }
 
+/// A2: the users are looked up at each command.
 #[test]
 fn roles_are_given_taken_and_hold_at_once() {
     let site = guarded();
@@ -605,6 +607,7 @@ fn class(name: &str) -> Option<u8> {
 }
 
 /// Every command there is, as everybody. One that is missing above fails.
+/// A3: every command of the table has a rule.
 #[test]
 fn every_command_as_everybody() {
     let site = guarded();

@@ -104,6 +104,7 @@ fn writers_that_wait_leave_room_for_readers() {
     }
 }
 
+/// C2: what a client began it must continue.
 #[test]
 fn a_message_that_stops_ends_its_connection_and_silence_does_not() {
     let site = impatient();
@@ -137,6 +138,7 @@ fn a_message_that_stops_ends_its_connection_and_silence_does_not() {
     await_connected(&mut watcher, 2);
 }
 
+/// C2: also the reply that it is sent.
 #[test]
 fn replies_that_nobody_takes_end_their_connection() {
     // Whoever sends so much must not stop for a moment if the server is impatient.
@@ -265,6 +267,7 @@ fn raise() {
     setrlimit(Resource::Nofile, most).unwrap();
 }
 
+/// S1: greetings need no thread of the storage.
 #[test]
 fn idle_connections_cost_little_and_busy_ones_do_not_starve_greetings() {
     raise();

@@ -74,6 +74,7 @@ fn salts_stay_the_same_and_belong_to_a_database_and_a_name() {
     assert_ne!(salt, before[1].0);
 }
 
+/// L1: an attempt waits before it is judged.
 #[test]
 fn failed_logins_delay_the_next_ones_and_do_not_prevent_them() {
     let site = guarded();

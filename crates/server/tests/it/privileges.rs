@@ -161,6 +161,7 @@ fn a_large_pipeline_is_authorized_as_a_small_one() {
 }
 
 /// Names that were not the same when they were checked and when they were used.
+/// A4: one parse is authorized and run.
 #[test]
 fn what_is_checked_is_what_is_written() {
     let site = guarded();

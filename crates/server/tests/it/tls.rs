@@ -222,6 +222,7 @@ fn gives_up(site: &Site, authority: &Authority) {
     client.unwrap().ok("admin", doc! {"ping": 1});
 }
 
+/// T2: only a good certificate names its client.
 #[test]
 fn certificates_of_clients_are_asked_for_and_looked_at() {
     let authority = Authority::new("roots");
@@ -320,6 +321,7 @@ fn whoever_holds_a_certificate_is_its_user() {
     assert_eq!(client.fails("test", find).0, 13);
 }
 
+/// T1: files that cannot be used change nothing.
 #[test]
 fn new_certificates_serve_new_connections_and_bad_ones_none() {
     let authority = Authority::new("roots");

@@ -434,6 +434,7 @@ roles! {
 
 /// What resolves to another database than it was checked for: pipelines within pipelines, and those
 /// of views, name collections of the database they run on.
+/// A4: what is authorized is what is read.
 #[test]
 fn nested_pipelines_stay_in_the_database_they_read() {
     let mut world = World::new();
