@@ -99,7 +99,7 @@ fn db_stats(request: &Call<'_>, reply: &mut Builder) -> Result<()> {
     let mut stats = request.server.store.db_stats(request.database(), free);
     // An engine in memory has no files, and its path may be nowhere.
     if let Ok(whole) = vfs::file_system(&request.server.config.db_path) {
-        #[expect(clippy::cast_precision_loss, reason = "a statistic for people")]
+        #[expect(clippy::cast_precision_loss, reason = "an approximate statistic")]
         let size = |bytes: u64| bytes as f64;
         stats.insert("fsUsedSize", size(whole.used_bytes));
         stats.insert("fsTotalSize", size(whole.total_bytes));

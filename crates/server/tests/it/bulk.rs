@@ -92,11 +92,11 @@ fn an_error_ends_ordered_statements_only() {
     unordered.extend(doc! {"ordered": false, "errorsOnly": true});
     let reply = client.ok("admin", unordered);
     assert_eq!(sums(&reply), [2, 1, 0, 0, 0, 0]);
-    let told: Vec<i32> = batch(&reply)
+    let reported: Vec<i32> = batch(&reply)
         .iter()
         .map(|item| item.get_i32("idx").unwrap())
         .collect();
-    assert_eq!(told, [0, 1]);
+    assert_eq!(reported, [0, 1]);
     assert_eq!(all(&mut client, "a", doc! {}).len(), 4);
 }
 

@@ -61,7 +61,7 @@ fn messages_are_short_until_the_client_has_authenticated() {
     assert!(is_answered(&mut user, &long));
     user.ok("admin", doc! {"logout": 1});
     assert!(!is_answered(&mut user, &long));
-    // Without authorization everybody may do everything anyway.
+    // Without authorization every client has all privileges.
     assert!(is_answered(&mut Site::new().client(), &long));
 }
 

@@ -5,7 +5,7 @@ use bson::{Bson, Document, doc};
 use crate::auth::{FAILED, as_user, guarded, log_in, start, text};
 use crate::client::{Client, Site};
 
-/// What the server says of a name before anybody proved anything.
+/// The answers of the server to a name before authentication.
 fn asked(client: &mut Client, database: &str, user: &str) -> Document {
     let mut first = start(user);
     first.insert("db", database);

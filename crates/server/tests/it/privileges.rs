@@ -7,7 +7,7 @@ use crate::client::{Client, batch};
 
 const UNAUTHORIZED: i32 = 13;
 
-/// A cursor goes on only as long as its user may do what it was opened by.
+/// A cursor continues only while its user has the privileges that opened it.
 #[test]
 fn a_cursor_asks_for_its_privileges_again() {
     let site = guarded();
