@@ -94,6 +94,26 @@ fn kill_op_ends_an_expression_wherever_it_stands() {
     }
 }
 
+/// C1: the socket is read while a command is in work, so the end of its client is noticed.
+#[test]
+fn a_client_that_hangs_up_ends_its_query() {
+    let (site, mut client) = prepared();
+    let mut busy = site.client();
+    busy.send(
+        "test",
+        doc! {"count": "c", "query": {"$expr": endless()}},
+        0,
+    );
+    let asked = doc! {"currentOp": 1, "command.count": {"$exists": true}};
+    let mut running = || {
+        let shown = client.ok("admin", asked.clone());
+        shown.get_array("inprog").unwrap().len()
+    };
+    await_so("the command to be in work", || running() == 1);
+    drop(busy);
+    await_so("the command to end", || running() == 0);
+}
+
 fn memory(client: &mut Client) -> Document {
     query_metrics(client, "memory")
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use bson::{Bson, RawBsonRef, RawDocument, Timestamp};
 use query::{Code, Error, Result};
 
-use super::arguments::{Arguments, integer, switch, type_name};
+use super::fields::{Arguments, integer, switch, type_name};
 
 /// Names of the arguments every command takes.
 pub(crate) const GENERIC: &[&str] = &[
@@ -44,7 +44,7 @@ pub(crate) const GENERIC: &[&str] = &[
     "rawData",
 ];
 
-/// When a write counts as done.
+/// When a write is acknowledged.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(crate) struct WriteConcern {
     /// `w`: a number, `"majority"` or a mode; `None` when not given.
@@ -53,7 +53,7 @@ pub(crate) struct WriteConcern {
     pub(crate) journal: Option<bool>,
     /// `wtimeout`.
     pub(crate) timeout: i64,
-    /// Whether one was given at all.
+    /// Whether the command has one.
     pub(crate) given: bool,
 }
 
@@ -68,7 +68,7 @@ pub(crate) struct ReadConcern {
     pub(crate) at: Option<Timestamp>,
 }
 
-/// The arguments every command takes, as one command has them.
+/// The generic arguments of one command.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(crate) struct Generic {
     /// The session: a UUID.
@@ -79,13 +79,12 @@ pub(crate) struct Generic {
     pub(crate) in_transaction: bool,
     /// The first statement of a transaction.
     pub(crate) start_transaction: bool,
-    /// The place of a write in a retryable command.
+    /// The number of a write in a retryable command.
     pub(crate) stmt_id: Option<i32>,
-    /// The places of the writes of a retryable command, one by one.
+    /// The numbers of the writes of a retryable command.
     pub(crate) stmt_ids: Option<Vec<i32>>,
     /// `maxTimeMS`.
     pub(crate) max_time: Option<Duration>,
-    /// `comment`.
     pub(crate) comment: Option<Bson>,
     /// `readConcern`.
     pub(crate) read_concern: Option<ReadConcern>,
@@ -130,7 +129,7 @@ fn object<'a>(name: &str, value: RawBsonRef<'a>) -> Result<&'a RawDocument> {
 }
 
 impl Generic {
-    /// Take one field of a command, if it is one of these.
+    /// Set the value of one field, if it is generic.
     fn take(&mut self, name: &str, value: RawBsonRef<'_>) -> Result<()> {
         match name {
             "$db" => self.database = text(name, value)?,
@@ -173,15 +172,14 @@ impl Generic {
         Ok(())
     }
 
-    /// Those of a command.
+    /// The generic arguments of a command.
     ///
     /// # Errors
     /// `TypeMismatch`, `InvalidOptions`, `FailedToParse`, with MongoDB's messages.
-    pub(crate) fn of(body: &RawDocument) -> Result<Generic> {
+    pub(crate) fn of(arguments: &Arguments<'_>) -> Result<Generic> {
         let mut generic = Generic::default();
-        for element in body.iter_elements().skip(1) {
-            let element = element?;
-            generic.take(element.key().as_str(), element.value()?)?;
+        for (name, value) in arguments.iter().skip(1) {
+            generic.take(name, value)?;
         }
         generic.check()?;
         Ok(generic)

@@ -1,5 +1,5 @@
-//! Bounds on what authorization computes. It parses pipelines to learn which collections they use,
-//! and parsing computes calls of constants: before the command is admitted, and so outside of its
+//! Bounds on the work of authorization. It parses pipelines to find the collections they use, and
+//! parsing evaluates constant expressions: before the command is admitted, thus outside of its
 //! limits of time and memory, on a thread that serves other connections, too.
 
 use std::sync::Arc;
@@ -8,15 +8,15 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use query::meter::{Entered, Meter, Watch};
 use query::{Code, Error, Result};
 
-/// Bytes of expressions and their constants: beyond, constants are left to the execution.
+/// Bytes of expressions and their constants; constants beyond are left to the execution.
 const MEMORY: usize = 32 << 20;
 
-/// Looks at the watch, each after about 100 microseconds of work: some milliseconds for a command
+/// Checks of the watch, each after about 100 microseconds of work: some milliseconds for a command
 /// on a thread of sockets, a second for a large one, which has a thread to itself.
 const SMALL_LOOKS: usize = 64;
 const LARGE_LOOKS: usize = 10_000;
 
-/// Counts the looks that are left.
+/// Counts the checks that are left.
 struct Looks(AtomicUsize);
 
 impl Watch for Looks {

@@ -1,21 +1,23 @@
-//! The arguments of a command, with MongoDB's errors for those that are not what they should be.
+//! The fields of a command or of a document in it, with MongoDB's errors for wrong types.
 //!
-//! Numbers are taken in any numeric type that holds the same value, and where MongoDB takes a
-//! number for a switch so do we: drivers in many languages send what their language has.
+//! Any numeric type is accepted for a number, and a number for a switch, as in MongoDB: drivers
+//! send the types of their languages.
 
 use bson::{RawArray, RawBsonRef, RawDocument};
 use query::pipeline::{duplicate, repeated};
 use query::{Code, Error, Result};
+use yoke::Yokeable;
 
 use crate::limits::FIELDS;
 
-/// The fields of one document, named in errors after where they stand.
+/// The fields of one document. Errors name them by their path.
+#[derive(Yokeable)]
 pub(crate) struct Arguments<'a> {
     place: &'a str,
     fields: Vec<(&'a str, RawBsonRef<'a>)>,
 }
 
-/// The name of a type as error messages have it.
+/// The name of a type in error messages.
 pub(crate) fn type_name(value: RawBsonRef<'_>) -> &'static str {
     match value {
         RawBsonRef::Double(_) => "double",
@@ -89,7 +91,19 @@ impl<'a> Arguments<'a> {
         }
     }
 
-    /// Every field but `null` ones count: MongoDB's own parsers take `null` for missing.
+    /// The name of the command, or the path of the argument, that these are fields of.
+    pub(crate) fn name(&self) -> &'a str {
+        self.place
+    }
+
+    /// The value of the first field: for many commands the name of a collection.
+    pub(crate) fn target(&self) -> RawBsonRef<'a> {
+        self.fields
+            .first()
+            .map_or(RawBsonRef::Null, |(_, value)| *value)
+    }
+
+    /// The value of a field. `null` counts as missing, as in MongoDB's parsers.
     pub(crate) fn get(&self, name: &str) -> Option<RawBsonRef<'a>> {
         let found = self.fields.iter().find(|(key, _)| *key == name);
         found
@@ -97,7 +111,7 @@ impl<'a> Arguments<'a> {
             .filter(|value| !matches!(value, RawBsonRef::Null | RawBsonRef::Undefined))
     }
 
-    /// Whether there is a field of this name, `null` included.
+    /// Whether a field of this name exists, `null` included.
     pub(crate) fn has(&self, name: &str) -> bool {
         self.fields.iter().any(|(key, _)| *key == name)
     }
@@ -133,10 +147,10 @@ impl<'a> Arguments<'a> {
         }
     }
 
-    /// A string that must be there.
+    /// A required string.
     ///
     /// # Errors
-    /// `TypeMismatch`, or that it is missing.
+    /// `TypeMismatch`, or 40414 when it is missing.
     pub(crate) fn need_string(&self, name: &str) -> Result<&'a str> {
         self.string(name)?.ok_or_else(|| self.missing(name))
     }
@@ -209,10 +223,10 @@ impl<'a> Arguments<'a> {
         }
     }
 
-    /// A document that must be there.
+    /// A required document.
     ///
     /// # Errors
-    /// `TypeMismatch`, or that it is missing.
+    /// `TypeMismatch`, or 40414 when it is missing.
     pub(crate) fn need_document(&self, name: &str) -> Result<&'a RawDocument> {
         self.document(name)?.ok_or_else(|| self.missing(name))
     }
@@ -229,10 +243,10 @@ impl<'a> Arguments<'a> {
         }
     }
 
-    /// An array that must be there.
+    /// A required array.
     ///
     /// # Errors
-    /// `TypeMismatch`, or that it is missing.
+    /// `TypeMismatch`, or 40414 when it is missing.
     pub(crate) fn need_array(&self, name: &str) -> Result<&'a RawArray> {
         self.array(name)?.ok_or_else(|| self.missing(name))
     }
@@ -255,10 +269,10 @@ impl<'a> Arguments<'a> {
         Ok(Some(documents))
     }
 
-    /// A value that must be there.
+    /// A required value.
     ///
     /// # Errors
-    /// That it is missing.
+    /// 40414 when it is missing.
     pub(crate) fn need(&self, name: &str) -> Result<RawBsonRef<'a>> {
         self.get(name).ok_or_else(|| self.missing(name))
     }

@@ -1,12 +1,12 @@
 //! The server's own collections (users, roles, settings): few documents, read and written whole.
 //!
-//! - O1. A write that fails for any document is an error of the whole: nothing is left unsaid.
+//! - O1. A write that fails for any document fails as a whole: no error is dropped.
 
 use bson::{Bson, Document, RawDocument, RawDocumentBuf, doc};
 use docdb::{DeleteStatement, FindRequest, InsertOptions, Op, Store, UpdateStatement, WriteError};
 use query::{Namespace, Result};
 
-/// Every document that matches; none of a collection that is not there.
+/// All documents that match; none if the collection does not exist.
 ///
 /// # Errors
 /// Those of storage.
@@ -24,7 +24,7 @@ pub(crate) fn find(
     Ok(documents)
 }
 
-/// As [`find`], one by one, as they are stored.
+/// Call `see` for each document that matches, in its stored form.
 ///
 /// # Errors
 /// Those of storage and of `see`.
@@ -68,7 +68,7 @@ pub(crate) fn insert(
     whole(done.errors)
 }
 
-/// Put documents in the places of those with the same `_id`, or insert them.
+/// Replace the documents with the same `_id`, or insert them.
 ///
 /// # Errors
 /// Those of storage.
@@ -95,7 +95,7 @@ pub(crate) fn put(
     whole(done.errors)
 }
 
-/// Change whatever matches by operators. How many matched.
+/// Update all documents that match by operators. Returns how many matched.
 ///
 /// # Errors
 /// Those of storage.
@@ -117,7 +117,7 @@ pub(crate) fn change(
     whole(done.errors).map(|()| done.n)
 }
 
-/// Delete whatever matches. How many.
+/// Delete all documents that match. Returns how many.
 ///
 /// # Errors
 /// Those of storage.
@@ -134,5 +134,20 @@ fn whole(errors: Vec<WriteError>) -> Result<()> {
     match errors.into_iter().next() {
         Some(failed) => Err(failed.error),
         None => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use query::{Code, Error};
+
+    use super::*;
+
+    #[test]
+    fn a_document_that_fails_is_an_error_of_the_whole() {
+        assert!(whole(Vec::new()).is_ok());
+        let error = Error::new(Code::DUPLICATE_KEY, "taken");
+        let failed = whole(vec![WriteError { index: 3, error }]);
+        assert_eq!(failed.unwrap_err().code, Code::DUPLICATE_KEY, "O1");
     }
 }

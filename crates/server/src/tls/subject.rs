@@ -1,4 +1,4 @@
-//! What is read of a certificate here: whose it is and how long it is good.
+//! The subject and the validity of a certificate.
 
 use tokio_rustls::rustls::pki_types::CertificateDer;
 use x509_cert::Certificate;
@@ -10,16 +10,16 @@ use x509_cert::name::RdnSequence;
 pub(super) struct Read {
     /// The name of its owner as RFC 2253 writes it, the most special part first, without spaces.
     pub(super) subject: String,
-    /// Seconds since 1970 from which it is good.
+    /// First second of its validity, since 1970.
     pub(super) from: u64,
-    /// Seconds since 1970 until which it is good.
+    /// Last second of its validity, since 1970.
     pub(super) until: u64,
 }
 
 /// Read a certificate.
 ///
 /// # Errors
-/// What is none.
+/// Why the bytes are no certificate.
 pub(super) fn of(certificate: &CertificateDer<'_>) -> Result<Read, String> {
     let read = Certificate::from_der(certificate).map_err(|error| error.to_string())?;
     let own = &read.tbs_certificate;
@@ -39,7 +39,7 @@ fn name(subject: &RdnSequence) -> String {
 }
 
 /// Types of attributes are in capitals, but for the one that OpenSSL, and so MongoDB, writes
-/// otherwise: the name must be the one under which people create users.
+/// otherwise: the name must be the one that users are created under.
 fn attribute(attribute: &AttributeTypeAndValue) -> String {
     let text = attribute.to_string();
     match text.strip_prefix("EMAIL=") {

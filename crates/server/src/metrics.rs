@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use wire::Compressor;
 
-/// One counter.
+use crate::command::{Class, Command, Kind};
+
 #[derive(Default, Debug)]
 pub(crate) struct Counter(AtomicI64);
 
@@ -16,7 +17,7 @@ impl Counter {
         self.add(1);
     }
 
-    /// Count some.
+    /// Count `n`.
     pub(crate) fn add(&self, n: i64) {
         self.0.fetch_add(n, Ordering::Relaxed);
     }
@@ -37,12 +38,12 @@ impl Counter {
 pub(crate) struct Latency {
     /// How many.
     pub(crate) ops: Counter,
-    /// Microseconds together.
+    /// Total microseconds.
     pub(crate) micros: Counter,
 }
 
 impl Latency {
-    /// One more.
+    /// Record one operation.
     pub(crate) fn record(&self, taken: Duration) {
         self.ops.one();
         let micros = i64::try_from(taken.as_micros()).unwrap_or(i64::MAX);
@@ -50,20 +51,7 @@ impl Latency {
     }
 }
 
-/// What kind of work a command is, for counting.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Class {
-    /// Reads documents.
-    Read,
-    /// Writes documents.
-    Write,
-    /// Anything else.
-    Command,
-    /// A transaction's end.
-    Transaction,
-}
-
-/// Operations by the old names, as `serverStatus` counts them.
+/// The `opcounters` of `serverStatus`.
 #[derive(Default, Debug)]
 pub(crate) struct OpCounters {
     /// Documents inserted.
@@ -83,13 +71,9 @@ pub(crate) struct OpCounters {
 /// Documents, as `serverStatus.metrics.document` counts them.
 #[derive(Default, Debug)]
 pub(crate) struct Documents {
-    /// Returned.
     pub(crate) returned: Counter,
-    /// Inserted.
     pub(crate) inserted: Counter,
-    /// Updated.
     pub(crate) updated: Counter,
-    /// Deleted.
     pub(crate) deleted: Counter,
 }
 
@@ -112,7 +96,7 @@ pub(crate) struct Passed {
 }
 
 impl Passed {
-    /// Some more.
+    /// Count the bytes of one message.
     pub(crate) fn add(&self, before: usize, after: usize) {
         self.bytes_in.size(before);
         self.bytes_out.size(after);
@@ -131,13 +115,13 @@ pub(crate) struct Compression {
 /// The counters.
 #[derive(Default)]
 pub(crate) struct Metrics {
-    /// Bytes that came.
+    /// Uncompressed bytes received.
     pub(crate) bytes_in: Counter,
-    /// Bytes that went.
+    /// Uncompressed bytes sent.
     pub(crate) bytes_out: Counter,
-    /// Bytes that came, as they came: compressed ones count as such.
+    /// Bytes received from the network.
     pub(crate) physical_in: Counter,
-    /// Bytes that went, as they went.
+    /// Bytes sent to the network.
     pub(crate) physical_out: Counter,
     /// Connections that were encrypted.
     pub(crate) encrypted: Counter,
@@ -145,7 +129,7 @@ pub(crate) struct Metrics {
     pub(crate) requests: Counter,
     /// Connections refused.
     pub(crate) rejected: Counter,
-    /// Commands told to come back later.
+    /// Commands rejected because too many waited for a worker.
     pub(crate) overloaded: Counter,
     /// Errors of users in commands and statements.
     pub(crate) user_errors: Counter,
@@ -153,19 +137,14 @@ pub(crate) struct Metrics {
     pub(crate) awaiting: Counter,
     /// Commands that wait for a worker.
     pub(crate) waiting: Counter,
-    /// Those of them that write.
     pub(crate) waiting_writes: Counter,
-    /// Latency of reads.
     pub(crate) reads: Latency,
-    /// Latency of writes.
     pub(crate) writes: Latency,
     /// Latency of other commands.
     pub(crate) commands: Latency,
     /// Latency of the ends of transactions.
     pub(crate) transactions: Latency,
-    /// By the old names.
     pub(crate) ops: OpCounters,
-    /// Documents.
     pub(crate) documents: Documents,
     /// By compressor. Filled once; only the counters change.
     pub(crate) compression: BTreeMap<&'static str, Compression>,
@@ -174,7 +153,7 @@ pub(crate) struct Metrics {
 }
 
 impl Metrics {
-    /// Counters for these commands.
+    /// Counters at zero, with one entry for each command.
     pub(crate) fn new(names: impl Iterator<Item = &'static str>) -> Metrics {
         Metrics {
             calls: names.map(|name| (name, Calls::default())).collect(),
@@ -187,8 +166,8 @@ impl Metrics {
     }
 
     /// A command ended.
-    pub(crate) fn finished(&self, name: &str, class: Class, taken: Duration, failed: bool) {
-        let latency = match class {
+    pub(crate) fn finished(&self, command: &Command, taken: Duration, failed: bool) {
+        let latency = match command.class {
             Class::Read => &self.reads,
             Class::Write => &self.writes,
             Class::Command => &self.commands,
@@ -196,10 +175,10 @@ impl Metrics {
         };
         latency.record(taken);
         // The others count their documents and statements.
-        if !matches!(name, "insert" | "update" | "delete" | "find" | "getMore") {
+        if command.kind == Kind::Command {
             self.ops.command.one();
         }
-        if let Some(calls) = self.calls.get(name) {
+        if let Some(calls) = self.calls.get(command.name) {
             calls.total.one();
             if failed {
                 calls.failed.one();

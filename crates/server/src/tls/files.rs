@@ -19,15 +19,15 @@ use super::subject;
 use super::verify::Lenient;
 use crate::config::TlsConfig;
 
-/// Certificates, checked, and what comes of them.
+/// The configuration made of checked certificates.
 pub(super) struct Loaded {
-    /// What handshakes go by.
+    /// The configuration of handshakes.
     pub(super) server: Arc<ServerConfig>,
-    /// Tells good certificates of clients from others; `None` when no client is asked for one.
+    /// Verifies certificates of clients; `None` when no client is asked for one.
     pub(super) strict: Option<Arc<dyn ClientCertVerifier>>,
     /// The subject of the server's certificate.
     pub(super) subject: String,
-    /// Until when it is good.
+    /// When it expires.
     pub(super) expires: bson::DateTime,
 }
 
@@ -121,7 +121,7 @@ fn in_time(path: &Path, certificate: &subject::Read) -> Result<(), String> {
     Ok(())
 }
 
-/// What is spoken, but for what is disabled.
+/// The enabled versions of TLS.
 fn versions(settings: &TlsConfig) -> Vec<&'static SupportedProtocolVersion> {
     let mut versions = Vec::new();
     if !settings.without_tls13 {
@@ -133,7 +133,7 @@ fn versions(settings: &TlsConfig) -> Vec<&'static SupportedProtocolVersion> {
     versions
 }
 
-/// What looks at certificates of clients, if they are asked for any.
+/// The verifier of client certificates, if clients are asked for any.
 fn clients(
     settings: &TlsConfig,
     provider: &Arc<CryptoProvider>,
@@ -145,7 +145,7 @@ fn clients(
     let mut late = None;
     for root in certificates(path, &read(path)?)? {
         let known = subject::of(&root).map_err(|error| wrong(path, &error))?;
-        // A collection of roots may hold some that are out of use.
+        // A bundle of roots may hold some that have expired.
         match in_time(path, &known) {
             Ok(()) => roots.add(root).map_err(|error| wrong(path, &error))?,
             Err(error) => late = Some(error),

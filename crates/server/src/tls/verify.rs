@@ -1,4 +1,4 @@
-//! Taking clients with certificates that are not good, where the settings say so.
+//! Accepts clients with invalid certificates, where the settings allow it.
 
 use std::sync::Arc;
 
@@ -7,8 +7,8 @@ use tokio_rustls::rustls::pki_types::{CertificateDer, UnixTime};
 use tokio_rustls::rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
 use tokio_rustls::rustls::{DigitallySignedStruct, DistinguishedName, Error, SignatureScheme};
 
-/// Asks for certificates as another verifier does, and takes any. That the client holds the key of
-/// what it shows is still checked.
+/// Asks for certificates as another verifier does, and accepts any. The client must still prove
+/// that it holds the key of its certificate.
 #[derive(Debug)]
 pub(super) struct Lenient(pub(super) Arc<dyn ClientCertVerifier>);
 

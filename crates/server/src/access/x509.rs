@@ -1,13 +1,14 @@
-//! MONGODB-X509: who holds a good certificate is the user of its subject. The handshake proved it;
-//! here the name is looked up.
+//! MONGODB-X509: a client with a valid certificate is the user named by its subject. The handshake
+//! verified the certificate; here the user is looked up.
 
 use bson::doc;
 use query::{Error, Result};
 
-use super::conversation::accept;
-use super::scram::failed;
-use crate::dispatch::{Arguments, Request};
-use crate::state::client::Identity;
+use super::login::{accept, enabled};
+use crate::arguments::Arguments;
+use crate::auth::Identity;
+use crate::auth::scram::failed;
+use crate::request::Request;
 
 /// The name of the mechanism.
 pub(crate) const NAME: &str = "MONGODB-X509";
@@ -15,7 +16,7 @@ pub(crate) const NAME: &str = "MONGODB-X509";
 /// The database its users belong to.
 pub(crate) const DATABASE: &str = "$external";
 
-/// Authenticate by the certificate of the connection. The name of the user.
+/// Authenticate by the certificate of the connection. Returns the name of the user.
 ///
 /// # Errors
 /// `AuthenticationFailed`, for whatever reason; the reason is logged. Another mechanism or
@@ -26,7 +27,7 @@ pub(crate) fn authenticate(
     database: &str,
 ) -> Result<String> {
     let mechanism = arguments.need_string("mechanism")?;
-    super::conversation::enabled(&request.server, mechanism)?;
+    enabled(&request.server, mechanism)?;
     if mechanism != NAME {
         let message = format!("Unsupported mechanism for authenticate: {mechanism}");
         return Err(Error::bad_value(message));

@@ -1,4 +1,4 @@
-//! What pipelines need, from what their stages use.
+//! The privileges that pipelines need, from the collections their stages use.
 
 use std::sync::Arc;
 
@@ -10,14 +10,14 @@ use query::pipeline::Access;
 use query::stage::Statistics;
 use query::{Namespace, Result};
 
-use super::privilege::Wanted;
-use crate::commands::current_op::Shown;
+use super::current_op::Shown;
+use crate::auth::privilege::Wanted;
 
-/// What a pipeline on `ns` uses. It may read variables of the system, whose values do not matter.
+/// The collections that a pipeline on `ns` uses. System variables have dummy values.
 ///
 /// # Errors
 /// What is wrong with the pipeline.
-pub(crate) fn of_request(request: &AggregateRequest, ns: &Namespace) -> Result<Vec<Access>> {
+pub(super) fn of_request(request: &AggregateRequest, ns: &Namespace) -> Result<Vec<Access>> {
     let time = Timestamp {
         time: 0,
         increment: 0,
@@ -33,11 +33,11 @@ pub(crate) fn of_request(request: &AggregateRequest, ns: &Namespace) -> Result<V
     request.accesses(&op, ns)
 }
 
-/// Add what uses need. `bypass` says that what is written need not be valid.
+/// Add the privileges of accesses. With `bypass` written documents need not be valid.
 ///
 /// # Errors
 /// Options of `$currentOp` that are none.
-pub(crate) fn needs(accesses: &[Access], bypass: bool, wanted: &mut Vec<Wanted>) -> Result<()> {
+pub(super) fn needs(accesses: &[Access], bypass: bool, wanted: &mut Vec<Wanted>) -> Result<()> {
     for access in accesses {
         let (ns, actions): (&Namespace, &[&'static str]) = match access {
             Access::Read(ns) => (ns, &["find"]),
@@ -49,7 +49,7 @@ pub(crate) fn needs(accesses: &[Access], bypass: bool, wanted: &mut Vec<Wanted>)
                 Statistics::IndexStats => (ns, &["indexStats"]),
                 Statistics::PlanCacheStats => (ns, &["planCacheRead"]),
                 Statistics::CurrentOp(options) => {
-                    // Everybody sees what they do themselves.
+                    // Users may see their own operations.
                     if Shown::of(options)?.of_all_users() {
                         wanted.push(Wanted::Cluster("inprog"));
                     }

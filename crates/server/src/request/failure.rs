@@ -1,59 +1,56 @@
 //! From errors to replies: code, name, message, labels that make drivers retry.
 //!
-//! Which codes make which labels is said in the drivers' specifications of retryable writes and of
-//! transactions; see the constants.
+//! The specifications of the drivers for retryable writes and for transactions define which codes
+//! get which labels; see the constants.
 
 use bson::{Document, RawDocumentBuf};
 use query::{Code, Error};
 use wire::Builder;
 
-use super::request::Request;
-use super::row::RETRYABLE;
+use super::Request;
+use crate::command::{ENDS, RETRYABLE};
 
-/// Codes after which a retryable write may be sent again: the state of the server, not the write,
-/// was in the way.
+/// Codes after which a retryable write may be sent again: the state of the server prevented it.
 const RETRYABLE_WRITE: &[i32] = &[
     6, 7, 89, 91, 189, 262, 9_001, 10_107, 11_600, 11_602, 13_435, 13_436,
 ];
 
-/// Codes after which a transaction may be begun again, also when its commit says so; beside
-/// [`RETRYABLE_WRITE`] for its statements.
+/// Codes after which a transaction may be restarted, of its statements (beside
+/// [`RETRYABLE_WRITE`]) and of its commit.
 const TRANSIENT: &[i32] = &[24, 112, 239, 246, 251, 267];
 
-/// Codes that say what this member is not; the reply then tells the topology.
+/// Codes about the role of this member, whose replies include the topology.
 const STATE_CHANGE: &[i32] = &[91, 189, 10_058, 10_107, 11_600, 11_602, 13_435, 13_436];
 
-/// What of a command decides its labels.
+/// What the labels of a command depend on.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Situation {
     /// A statement of a transaction.
     pub(crate) in_transaction: bool,
-    /// The end of one.
+    /// The commit or abort of a transaction.
     pub(crate) commit: bool,
     /// A write that may be sent again.
     pub(crate) retryable: bool,
-    /// The client backs off when it is told to.
+    /// The client backs off when the server is overloaded.
     pub(crate) backpressure: bool,
-    /// The command was not begun.
+    /// The command did not start.
     pub(crate) untouched: bool,
 }
 
 impl Situation {
-    /// That of a request.
     pub(crate) fn of(request: &Request) -> Situation {
         let generic = &request.generic;
-        let ends = matches!(request.row.name, "commitTransaction" | "abortTransaction");
+        let ends = request.command.has(ENDS);
         Situation {
             in_transaction: generic.in_transaction && !ends,
             commit: ends,
             retryable: generic.txn_number.is_some()
-                && (ends || (request.row.has(RETRYABLE) && !generic.in_transaction)),
+                && (ends || (request.command.has(RETRYABLE) && !generic.in_transaction)),
             backpressure: request.client.state.lock().backpressure,
             untouched: false,
         }
     }
 
-    /// The labels of a code.
     pub(crate) fn labels(self, code: i32) -> Vec<&'static str> {
         let mut labels = Vec::new();
         let state = RETRYABLE_WRITE.contains(&code);
@@ -75,12 +72,12 @@ impl Situation {
     }
 }
 
-/// Whether the reply to an error tells the topology.
-pub(crate) fn tells_topology(code: i32) -> bool {
+/// Whether the reply to an error includes the topology.
+pub(crate) fn includes_topology(code: i32) -> bool {
     STATE_CHANGE.contains(&code)
 }
 
-/// Fill a reply with an error. `given` are labels that stand in for those of the code.
+/// Fill a reply with an error. `given` labels replace those of the code.
 pub(crate) fn fill(
     reply: &mut Builder,
     error: &Error,
@@ -108,8 +105,8 @@ pub(crate) fn fill(
     }
 }
 
-/// Append the fields of an owned document. One that cannot be written raw (a name with a zero byte)
-/// is left out: it comes from our own errors.
+/// Append the fields of a document. A document that cannot be encoded (a name with a zero byte) is
+/// left out: it comes from our own errors.
 pub(crate) fn append(reply: &mut Builder, document: &Document) {
     if let Ok(raw) = RawDocumentBuf::try_from(document) {
         reply.fields(&raw);

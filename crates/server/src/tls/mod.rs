@@ -1,9 +1,9 @@
-//! TLS: the server's certificate, those of clients, and their exchange while connections live.
+//! TLS: the certificates of the server and of clients, and their replacement at run time.
 //!
-//! - T1. What serves new connections was read whole and checked first; files that cannot be used
-//!   leave what there was in place.
-//! - T2. A client's name is told only when its certificate is good, also where connections with
-//!   bad ones are taken.
+//! - T1. Certificates serve new connections only after they were read whole and checked; files that
+//!   cannot be used leave the ones before in place.
+//! - T2. A client is named after its certificate only when that is valid, also where connections
+//!   with invalid ones are accepted.
 
 mod allowance;
 mod files;
@@ -20,8 +20,8 @@ use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::pki_types::CertificateDer;
 use tokio_rustls::server::TlsStream;
 
-pub(super) use allowance::Allowance;
-pub(super) use first::{First, Prefixed, first};
+pub(crate) use allowance::Allowance;
+pub(crate) use first::{First, Prefixed, first};
 
 use crate::config::TlsConfig;
 use files::Loaded;
@@ -33,11 +33,11 @@ pub(crate) struct Tls {
 }
 
 /// A connection that is encrypted now.
-pub(super) struct Secured<S> {
+pub(crate) struct Secured<S> {
     /// The connection.
-    pub(super) stream: TlsStream<S>,
+    pub(crate) stream: TlsStream<S>,
     /// The subject of the client's certificate, if it showed a good one.
-    pub(super) subject: Option<String>,
+    pub(crate) subject: Option<String>,
 }
 
 impl Tls {
@@ -52,10 +52,10 @@ impl Tls {
         })
     }
 
-    /// Read the files anew. Connections that are there stay as they are.
+    /// Reload the files. Open connections stay as they are.
     ///
     /// # Errors
-    /// As [`Tls::open`]; then new connections get what they got before.
+    /// As [`Tls::open`]; then new connections use the files read before.
     pub(crate) fn reload(&self) -> Result<(), String> {
         self.current.store(Arc::new(files::load(&self.settings)?));
         Ok(())
@@ -66,7 +66,7 @@ impl Tls {
         self.current.load().subject.clone()
     }
 
-    /// Until when the server's own certificate is good.
+    /// When the server's own certificate expires.
     pub(crate) fn expires(&self) -> bson::DateTime {
         self.current.load().expires
     }
@@ -74,8 +74,8 @@ impl Tls {
     /// Shake hands.
     ///
     /// # Errors
-    /// What the handshake failed of.
-    pub(super) async fn accept<S>(&self, stream: S) -> io::Result<Secured<S>>
+    /// The error of the handshake.
+    pub(crate) async fn accept<S>(&self, stream: S) -> io::Result<Secured<S>>
     where
         S: AsyncRead + AsyncWrite + Unpin,
     {
@@ -88,7 +88,7 @@ impl Tls {
     }
 }
 
-/// The name in a chain of certificates, if it is good.
+/// The subject of a chain of certificates, if it is valid.
 fn good_subject(loaded: &Loaded, shown: &[CertificateDer<'_>]) -> Option<String> {
     let (own, between) = shown.split_first()?;
     let strict = loaded.strict.as_ref()?;

@@ -1,4 +1,4 @@
-//! The first bytes of a connection, which tell TLS from plain messages on the same port.
+//! The first bytes of a connection, which distinguish TLS from plain messages on the same port.
 
 use std::io;
 use std::pin::Pin;
@@ -9,29 +9,29 @@ use wire::Header;
 
 use super::Allowance;
 
-/// Bytes that tell: those of a message's header. A handshake's first record is longer.
-const TELLING: usize = 16;
+/// Bytes needed to decide: those of a message's header. A handshake's first record is longer.
+const HEAD: usize = 16;
 
-/// What a connection begins with.
+/// The protocol of a connection, by its first bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum First {
     /// A handshake of TLS.
     Handshake,
-    /// Messages, or what is neither, which the decoder of messages refuses.
+    /// Messages, or neither of both, which the decoder of messages refuses.
     Plain,
     /// Nothing: the client went away.
     Nothing,
 }
 
-/// A connection some of whose bytes were read already.
+/// A connection with bytes that were read before and are delivered first.
 pub(crate) struct Prefixed<S> {
     bytes: Vec<u8>,
     stream: S,
-    /// What reading is charged to, until the handshake is over.
+    /// The allowance that reads are charged to until the handshake is over.
     allowance: Option<Allowance>,
 }
 
-/// Read the first bytes, and say what they are.
+/// Read the first bytes and decide what they are.
 ///
 /// # Errors
 /// Those of the socket.
@@ -39,15 +39,15 @@ pub(crate) async fn first<S>(mut stream: S) -> io::Result<(First, Prefixed<S>)>
 where
     S: AsyncRead + Unpin,
 {
-    let mut bytes = Vec::with_capacity(TELLING);
-    while bytes.len() < TELLING {
-        let missing = u64::try_from(TELLING - bytes.len()).unwrap_or(0);
+    let mut bytes = Vec::with_capacity(HEAD);
+    while bytes.len() < HEAD {
+        let missing = u64::try_from(HEAD - bytes.len()).unwrap_or(0);
         let read = (&mut stream).take(missing).read_buf(&mut bytes).await?;
         if read == 0 {
             break;
         }
     }
-    let first = tell(&bytes);
+    let first = kind_of(&bytes);
     let prefixed = Prefixed {
         bytes,
         stream,
@@ -56,7 +56,7 @@ where
     Ok((first, prefixed))
 }
 
-fn tell(bytes: &[u8]) -> First {
+fn kind_of(bytes: &[u8]) -> First {
     let handshake = bytes.starts_with(&[22, 3]);
     match bytes.first_chunk() {
         // A message may be so long that its length looks like the beginning of a handshake, but
@@ -73,7 +73,7 @@ impl<S> Prefixed<S> {
         &self.stream
     }
 
-    /// Charge what is read from now on, or nothing any more.
+    /// Charge reads to `allowance` from now on, or to none.
     pub(crate) fn limit(&mut self, allowance: Option<Allowance>) {
         self.allowance = allowance;
     }
@@ -137,11 +137,11 @@ mod tests {
         };
         let bytes = header.encode();
         assert_eq!(bytes[..2], [22, 3]);
-        assert_eq!(tell(&bytes), First::Plain);
+        assert_eq!(kind_of(&bytes), First::Plain);
         let hello = [22, 3, 1, 2, 0, 1, 0, 1, 252, 3, 3, 9, 9, 9, 9, 9];
-        assert_eq!(tell(&hello), First::Handshake);
-        assert_eq!(tell(b"GET / HTTP/1.1\r\n"), First::Plain);
-        assert_eq!(tell(&hello[..5]), First::Plain);
-        assert_eq!(tell(&[]), First::Nothing);
+        assert_eq!(kind_of(&hello), First::Handshake);
+        assert_eq!(kind_of(b"GET / HTTP/1.1\r\n"), First::Plain);
+        assert_eq!(kind_of(&hello[..5]), First::Plain);
+        assert_eq!(kind_of(&[]), First::Nothing);
     }
 }
