@@ -13,11 +13,10 @@ use rustix::process::{Resource, geteuid, getrlimit};
 use serde::{Deserialize, Serialize};
 use stdx::ByteSize;
 
-use crate::envelope::{
-    Access, Cgroups, Controller, MEMORY_MIN, Version, data_device, device_name, whole_disk,
-};
+use crate::envelope::{Access, Cgroups, Controller, Version, data_device, device_name, whole_disk};
 use crate::host::Storage;
 use crate::probe;
+use crate::record::MEMORY_MIN;
 
 /// Free space below which the quick presets do not fit, 5 GiB: three targets of a few hundred MiB
 /// live data each, times a space amplification of two, plus results.

@@ -17,11 +17,15 @@ pub mod envelope;
 pub mod error;
 pub mod experiment;
 pub mod export;
+#[cfg(test)]
+mod fixture;
+mod format;
 pub mod host;
 pub mod load;
 pub mod map;
 pub mod probe;
 mod programs;
+pub mod protocol;
 pub mod published;
 pub mod record;
 pub mod report;

@@ -313,7 +313,7 @@ fn verdict(rule: &Rule, found: &Judgement) -> CheckVerdict {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::analysis::fixture::{failed_step, run, step};
+    use crate::fixture::{failed_step, run, step};
 
     fn rules(texts: &[&str]) -> Vec<Rule> {
         texts.iter().map(|t| t.parse().unwrap()).collect()

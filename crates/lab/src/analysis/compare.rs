@@ -356,7 +356,7 @@ fn row(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::analysis::fixture::{run, step};
+    use crate::fixture::{run, step};
     use crate::record::StepSummary;
     use stdx::ByteSize;
 

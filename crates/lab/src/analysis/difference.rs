@@ -110,7 +110,7 @@ fn plain(value: &impl serde::Serialize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::analysis::fixture::manifest;
+    use crate::fixture::manifest;
     use stdx::ByteSize;
 
     #[test]

@@ -6,7 +6,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::METRICS;
-use super::fixture::{manifest, run, step, target_record};
+use crate::fixture::{engine, manifest, run, step, target_record};
 use crate::record::{
     EngineCounter, EnvelopeLine, EnvelopeRecord, Estimate, IntervalRow, QuerySummary, SeriesRow,
     Stall, StepState, StepStatus,
@@ -74,6 +74,7 @@ fn every_field_of_every_record_is_explained() {
         message: None,
     }));
     add(value(&target_record("", false)));
+    add(value(&engine("lmdb", kv::Writes::Pages)));
     assert!(100 < fields.len(), "{}", fields.len());
     for field in fields {
         assert!(

@@ -2,9 +2,7 @@
 //! of what it leaves in the page cache the kernel writes out the most later, on its own account.
 //! What a cap does to such a target is not known, so nothing that depends on caps is judged of it.
 
-use crate::envelope::BUFFERED_WRITES;
-use crate::record::{EnvelopeRecord, RunRecord, TargetRecord};
-use crate::target::{self, Kind};
+use crate::record::{BUFFERED_WRITES, EnvelopeRecord, RunRecord, Runs, TargetRecord};
 
 /// Whether a target's writes may pass by a cap on writes that is in force: `direct` says whether
 /// its data files are written around the page cache.
@@ -45,15 +43,13 @@ pub fn limits_of_caps(run: &RunRecord) -> Option<String> {
         return None;
     }
     let keeps = |target: &&TargetRecord| {
-        let spec = run
-            .manifest
-            .plan
-            .targets
-            .iter()
-            .find(|t| t.name == target.name);
-        match spec.map(target::kind) {
-            Some(Ok(Kind::Embedded(factory))) => factory.capabilities().persistent,
-            Some(Ok(Kind::Foreign(_))) => false,
+        let mut planned = run.manifest.plan.targets.iter();
+        let facts = planned
+            .find(|t| t.name == target.name)
+            .and_then(|t| t.facts);
+        match facts.map(|facts| (facts.runs, facts.persistent)) {
+            Some((Runs::InWorker, persistent)) => persistent,
+            Some((Runs::Foreign, _)) => false,
             _ => true,
         }
     };
@@ -82,7 +78,7 @@ pub fn limits_of_caps(run: &RunRecord) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::analysis::fixture;
+    use crate::fixture;
 
     #[test]
     fn buffered_writes_escape_caps_on_writes_of_version_1() {

@@ -396,7 +396,7 @@ fn ratio(over: Option<f64>, under: Option<f64>) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::analysis::fixture::step;
+    use crate::fixture::step;
 
     #[test]
     fn every_name_of_the_table_is_there_and_no_other() {

@@ -22,8 +22,6 @@ mod verdict;
 
 #[cfg(test)]
 mod documented;
-#[cfg(test)]
-pub(crate) mod fixture;
 
 pub use check::{Check, CheckLine, CheckVerdict, Outcome, check};
 pub use compare::{Comparison, ComparisonRow, Pair, compare};
@@ -36,5 +34,5 @@ pub use stall::stalls;
 pub(crate) use statistic::{median, median_between, quantile};
 pub use summary::{summarize, summary_lines, summary_table};
 pub(crate) use sustained::STALLS_FROM;
-pub use sustained::{NOT_REPEATED, P99_LIMIT_MS, Sustained, Tried, not_sustained, sustained};
+pub use sustained::{NOT_REPEATED, Sustained, Tried, not_sustained, sustained};
 pub use verdict::{DEFAULT_FLOOR, Verdict};

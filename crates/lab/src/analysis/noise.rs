@@ -50,7 +50,7 @@ fn floor(values: &[f64]) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::analysis::fixture::step;
+    use crate::fixture::step;
 
     #[test]
     fn half_the_range_by_the_median() {

@@ -113,7 +113,7 @@ fn steady(rates: &[f64]) -> Option<bool> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::analysis::fixture::series;
+    use crate::fixture::series;
 
     #[test]
     fn a_cut_last_second_and_settling_do_not_count() {

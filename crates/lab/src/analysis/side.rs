@@ -6,8 +6,7 @@ use super::metric::metrics;
 use super::second::main_rates;
 use super::summary::RATE;
 use super::verdict::Sample;
-use crate::record::{Ended, RunRecord, StepRecord, StepState, StepSummary};
-use crate::store::file_name;
+use crate::record::{Ended, RunRecord, StepRecord, StepState, StepSummary, file_name};
 
 /// What is known of a target and step.
 #[derive(Clone, Debug)]
@@ -121,7 +120,7 @@ pub(super) fn failed(run: &RunRecord, target: &str, step: &str) -> Option<String
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::analysis::fixture::{failed_step, run, step};
+    use crate::fixture::{failed_step, run, step};
 
     #[test]
     fn repeats_are_gathered_and_faults_named() {

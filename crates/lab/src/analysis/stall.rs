@@ -150,7 +150,7 @@ fn seen_in(row: &SeriesRow) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::analysis::fixture::series;
+    use crate::fixture::series;
 
     #[test]
     fn a_run_of_slow_seconds_is_one_stall_with_its_causes() {

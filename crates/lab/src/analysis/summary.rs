@@ -182,7 +182,7 @@ pub fn summary_lines(summary: &RunSummary) -> Vec<Vec<String>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::analysis::fixture::{manifest, step};
+    use crate::fixture::{manifest, step};
 
     fn with_rates(steps: &[StepSummary]) -> Vec<(StepSummary, Vec<f64>)> {
         let rates = |s: &StepSummary| vec![s.rate_mean; 20];

@@ -5,12 +5,8 @@
 use serde::{Deserialize, Serialize};
 
 use super::side::failed;
-use crate::experiment::Operation;
-use crate::record::{LoadKind, Plan, RunRecord, StepPlan, StepSummary};
-use crate::workload::iibench::Work;
-
-/// The p99 a sustained rate keeps, in milliseconds, unless told otherwise.
-pub const P99_LIMIT_MS: f64 = 100.0;
+use crate::format;
+use crate::record::{LoadKind, Operation, Plan, RunRecord, StepPlan, StepSummary, Work};
 
 /// Of fewer operations a second, one second may bring none by chance (a Poisson process of 10
 /// leaves one in 22 000 empty), and the p99 of so few has every real stall in it: theirs are not
@@ -62,7 +58,7 @@ impl Sustained {
     #[must_use]
     pub fn reason(&self) -> Option<String> {
         let lowest = self.tried.first().filter(|_| self.best.is_none())?;
-        let rate = crate::report::number(Some(lowest.rate));
+        let rate = format::maybe(Some(lowest.rate));
         let fault = lowest.fault.as_deref().unwrap_or_default();
         Some(format!(
             "no rate that was tried was kept, the lowest {rate}/s: {fault}"
@@ -170,17 +166,13 @@ fn tried(run: &RunRecord, target: &str, step: &StepPlan, p99_limit_ms: f64) -> O
     })
 }
 
-fn work(step: &StepPlan) -> Option<Work> {
-    serde_json::from_value(step.work.clone()).ok()
-}
-
 fn counted(plan: &Plan, step: &StepPlan) -> Operation {
     Operation::of_mix(&plan.experiment, step).unwrap_or(Operation::ROW)
 }
 
 /// Rows of an operation; 1 where it is not counted in rows.
 fn batch(step: &StepPlan) -> f64 {
-    match work(step) {
+    match Work::of(step) {
         Some(Work::Load { batch, .. }) => f64::from(batch.max(1)),
         _ => 1.0,
     }
@@ -189,7 +181,7 @@ fn batch(step: &StepPlan) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::analysis::fixture;
+    use crate::fixture;
     use crate::record::Share;
 
     /// A run of one step in a closed loop, and of those that repeat it.

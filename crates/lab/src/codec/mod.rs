@@ -19,9 +19,7 @@ use stdx::time;
 pub use codecs::{Codec, all};
 
 use crate::error::Result;
-
-/// Sizes of blocks, in bytes.
-pub const BLOCKS: [u32; 4] = [4 << 10, 16 << 10, 64 << 10, 128 << 10];
+use crate::record::experiment::compression::BLOCKS;
 
 /// Runs of each measurement; the median counts.
 const RUNS: usize = 3;

@@ -75,3 +75,9 @@ fn an_empty_store_has_nothing_to_compress() {
     let error = on_files(dir.path(), Duration::ZERO).unwrap_err();
     assert!(error.message.contains("nothing to compress"), "{error}");
 }
+
+#[test]
+fn results_name_the_codecs_and_their_order() {
+    let names: Vec<&str> = all().iter().map(|codec| codec.name()).collect();
+    assert_eq!(names, crate::record::experiment::compression::CODECS);
+}

@@ -114,7 +114,7 @@ impl Leaders {
     /// The order in a sentence.
     #[must_use]
     pub fn sentence(&self) -> String {
-        let number = |value: f64| crate::report::number(Some(value));
+        let number = |value: f64| crate::format::maybe(Some(value));
         let mut text = format!(
             "On {}, with {} to {} I/O operations/s paid for: ",
             self.volume,

@@ -15,11 +15,11 @@ use serde::{Deserialize, Serialize};
 
 use super::crossover::{Leaders, leaders};
 use super::model::{Requirement, price};
-use super::prices::{Prices, Volume};
 use crate::analysis::{NOT_REPEATED, main_rates, median, not_sustained, quantile, sustained};
-use crate::experiment::{Operation, repeatable};
+use crate::record::experiment::repeatable;
 use crate::record::{
-    LoadKind, Main, RunRecord, StepPlan, StepRecord, StepSummary, TargetStepSummary,
+    LoadKind, Main, Operation, Prices, RunRecord, StepPlan, StepRecord, StepSummary,
+    TargetStepSummary, Volume,
 };
 
 /// Hours and seconds of a month.

@@ -9,7 +9,6 @@
 mod crossover;
 mod estimate;
 mod model;
-mod prices;
 mod render;
 #[cfg(test)]
 mod tests;
@@ -17,5 +16,4 @@ mod tests;
 pub use crossover::{Leaders, Span, leaders};
 pub use estimate::{Cost, CostLine, CostOptions, Mode, estimate};
 pub use model::{Priced, Requirement, price};
-pub use prices::{DEFAULT, Instance, Prices, Tier, Volume, built_in};
 pub use render::render;

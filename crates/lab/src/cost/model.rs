@@ -10,7 +10,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::prices::{Tier, Volume};
+use crate::record::{Tier, Volume};
 
 /// The most volumes a stripe is made of: what an instance can hold.
 const STRIPE_MAX: u32 = 24;

@@ -88,7 +88,7 @@ fn reasons(cost: &Cost) -> Vec<String> {
 }
 
 fn row(line: &CostLine) -> Vec<String> {
-    let number = |value: Option<f64>| crate::report::number(value);
+    let number = |value: Option<f64>| crate::format::maybe(value);
     let mode = match line.mode {
         Mode::Provisioned => "provisioned",
         Mode::Required => "required",

@@ -1,8 +1,10 @@
 //! Prices against the figures they were published with, and runs against their prices.
 
 use super::*;
-use crate::analysis::fixture;
-use crate::record::{RunRecord, SeriesRow};
+use crate::fixture;
+use crate::record::{
+    DEFAULT_PRICES, LoadKind, Prices, RunRecord, SeriesRow, Volume, Work, built_in_prices,
+};
 
 fn prices(name: &str) -> Prices {
     Prices::parse(&Prices::text(name).unwrap()).unwrap()
@@ -29,9 +31,9 @@ fn near(found: f64, expected: f64) {
 
 #[test]
 fn every_built_in_file_reads_and_has_its_name() {
-    assert!(built_in().contains(&DEFAULT));
-    assert_eq!(Prices::default_prices().name, DEFAULT);
-    for name in built_in() {
+    assert!(built_in_prices().contains(&DEFAULT_PRICES));
+    assert_eq!(Prices::default_prices().name, DEFAULT_PRICES);
+    for name in built_in_prices() {
         let found = prices(name);
         assert_eq!(found.name, name);
         assert!(!found.source.is_empty() && found.date.len() == 10);
@@ -294,22 +296,31 @@ fn no_target_leads_where_clients_were_held_to_a_rate() {
 #[test]
 fn rates_are_sought_only_where_an_experiment_takes_them() {
     let advised = |name: &str| {
-        let targets = crate::target::parse_targets("memory").unwrap();
-        let settings = crate::experiment::Settings {
-            targets: Some(targets),
-            ..Default::default()
-        };
-        let experiment = crate::experiment::experiment(name).unwrap();
-        let out = std::path::Path::new("run");
         let mut run = run();
-        run.manifest.plan = crate::experiment::plan(experiment, &settings, out).unwrap();
+        run.manifest.plan.experiment = name.to_owned();
+        let load = Work::Load {
+            batch: 1,
+            indexes: true,
+            deletes: false,
+            interval_rows: 0,
+            queries: None,
+        };
+        for step in &mut run.manifest.plan.steps {
+            step.load = LoadKind::Closed;
+            step.work = serde_json::to_value(&load).unwrap();
+        }
         let cost = estimate(&run, &prices("local"), &CostOptions::default());
         let mut notes = cost.notes.iter();
         let note = notes.find(|n| n.starts_with("No step had an open loop"));
         note.unwrap().contains("--rate auto")
     };
     assert!(advised("iibench-classic") && advised("tpcc"));
-    for name in ["fill-factor", "redo-log", "many-tables"] {
+    for name in [
+        "fill-factor",
+        "redo-log",
+        "many-tables",
+        "of-another-version",
+    ] {
         assert!(!advised(name), "{name}");
     }
 }

@@ -3,8 +3,7 @@
 use stdx::ByteSize;
 use stdx::units::{count, seconds};
 
-use crate::experiment::Operation;
-use crate::record::{LoadKind, Main, Plan, StepPlan, StepSummary, TargetSpec};
+use crate::record::{LoadKind, Main, Operation, Plan, StepPlan, StepSummary, TargetSpec};
 use crate::run::{Second, unsupported};
 use crate::target::{self, Kind};
 

@@ -28,7 +28,6 @@ mod device;
 mod error;
 mod events;
 mod group;
-mod limits;
 pub(crate) mod mounts;
 mod stale;
 mod status;
@@ -49,11 +48,10 @@ pub use cgroups::{Access, Cgroups, Controller, Version};
 pub use device::{data_device, device_name, whole_disk};
 pub use error::{EnvelopeError, Result};
 pub use events::MemoryEvents;
-pub use limits::{IOPS_MAX, Limits, MEMORY_MIN};
 pub use stale::remove_stale;
-pub use status::{EnvelopeStatus, LimitKind, LimitStatus, Mode, Outcome};
-pub(crate) use v1::BUFFERED_WRITES;
+pub use status::{EnvelopeStatus, LimitStatus, Mode, Outcome};
 
+use crate::record::{BUFFERED_WRITES, LimitKind, Limits};
 use group::Group;
 
 /// How far what the kernel reports back may lie from what was asked, in percent. Memory limits
@@ -93,7 +91,7 @@ impl Envelope {
         limits: &Limits,
         device: Option<DeviceId>,
     ) -> Result<Envelope> {
-        limits.check()?;
+        limits.check().map_err(EnvelopeError::Limit)?;
         let name = format!(
             "{}{}-{}",
             group::PREFIX,
@@ -142,7 +140,7 @@ impl Envelope {
         limits: &Limits,
         device: Option<DeviceId>,
     ) -> Result<()> {
-        limits.check()?;
+        limits.check().map_err(EnvelopeError::Limit)?;
         self.status
             .limits
             .retain(|row| row.limit == LimitKind::Memory);
@@ -277,7 +275,7 @@ impl Envelope {
             (Some((Version::V1, path)), Ok(disk)) => {
                 rows = v1::cap_io(&path, limits, disk)?;
                 if wanted {
-                    self.status.warnings.push(v1::BUFFERED_WRITES.to_owned());
+                    self.status.warnings.push(BUFFERED_WRITES.to_owned());
                 }
             }
             (Some((Version::V2, path)), Ok(disk)) => rows = v2::cap_io(&path, limits, disk)?,

@@ -5,6 +5,8 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
+use crate::record::LimitKind;
+
 /// Which control groups an envelope uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -27,35 +29,6 @@ impl fmt::Display for Mode {
             Mode::V2 => "cgroup v2",
             Mode::Hybrid => "cgroup v1 and v2",
             Mode::None => "no cgroups",
-        })
-    }
-}
-
-/// A limited resource.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-#[non_exhaustive]
-pub enum LimitKind {
-    /// Bytes of memory, page cache included.
-    Memory,
-    /// Device reads per second.
-    ReadIops,
-    /// Device writes per second.
-    WriteIops,
-    /// Device bytes read per second.
-    ReadBps,
-    /// Device bytes written per second.
-    WriteBps,
-}
-
-impl fmt::Display for LimitKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            LimitKind::Memory => "memory",
-            LimitKind::ReadIops => "read IOPS",
-            LimitKind::WriteIops => "write IOPS",
-            LimitKind::ReadBps => "read B/s",
-            LimitKind::WriteBps => "write B/s",
         })
     }
 }

@@ -6,14 +6,9 @@ use vfs::DeviceId;
 
 use super::error::{EnvelopeError, Result};
 use super::group::{Group, read_control, read_number, write_control};
-use super::limits::Limits;
-use super::status::{LimitKind, LimitStatus};
+use super::status::LimitStatus;
 use super::within_tolerance;
-
-/// What every report of an I/O cap in version 1 must say.
-pub(crate) const BUFFERED_WRITES: &str = "cgroup v1 caps what the process itself submits: reads, \
-    direct writes and the writes of its own syncs; buffered writes that the kernel writes out \
-    later are not capped; a fair comparison needs direct I/O on every target";
+use crate::record::{LimitKind, Limits};
 
 /// How much memory and swap together may exceed memory, 1 MiB. With equal limits the kernel hits
 /// the one with swap first and does not count that in `memory.failcnt` (seen on 6.18), so the

@@ -8,9 +8,9 @@ use vfs::DeviceId;
 use super::cgroups::{Controller, Version};
 use super::error::{EnvelopeError, Result};
 use super::group::{Group, read_control, read_number, write_control};
-use super::limits::Limits;
-use super::status::{LimitKind, LimitStatus};
+use super::status::LimitStatus;
 use super::within_tolerance;
+use crate::record::{LimitKind, Limits};
 
 /// Make sure groups below `parent` get `controller`. It stays passed on afterwards: others may
 /// have come to rely on it.

@@ -3,8 +3,8 @@
 //! an interval table, and the question whether the rate stays flat when data outgrow memory.
 
 use super::{Experiment, Params, Sizes};
-use crate::record::{LoadKind, Preset, Setting, StepPlan};
-use crate::workload::iibench::{Payload, Shape, SideQueries, Work};
+use crate::record::{LoadKind, Preset, Setting, SideQueries, StepPlan, Work};
+use crate::workload::iibench::{Payload, Shape};
 
 pub(super) const EXPERIMENT: Experiment = Experiment {
     name: "iibench-classic",

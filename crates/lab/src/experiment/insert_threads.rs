@@ -2,8 +2,9 @@
 //! it.
 
 use super::{Experiment, Fixed, Params, Sizes, classic};
-use crate::record::{LoadKind, Preset, Setting, StepPlan};
-use crate::workload::iibench::{Payload, Shape, Work};
+use crate::record::experiment::insert_threads::{BEYOND, FIRST};
+use crate::record::{LoadKind, Preset, Setting, StepPlan, Work};
+use crate::workload::iibench::{Payload, Shape};
 
 pub(super) const EXPERIMENT: Experiment = Experiment {
     name: "insert-vs-threads",
@@ -93,10 +94,6 @@ fn steps(sizes: &Sizes, params: &Params) -> Vec<StepPlan> {
         ),
     ]
 }
-
-/// The names of the steps.
-pub(crate) const FIRST: &str = "memory";
-pub(crate) const BEYOND: &str = "beyond";
 
 #[cfg(test)]
 mod tests {

@@ -8,11 +8,10 @@ use stdx::ByteSize;
 use super::rate::{self, Rate, open_loops};
 use super::settings::Settings;
 use super::{Experiment, Fixed, Params, Programmed, Sizes, programmed};
-use crate::analysis::P99_LIMIT_MS;
-use crate::envelope::Limits;
 use crate::error::{Error, Result};
-use crate::record::{Cell, LoadKind, Plan, Preset, StepPlan, TargetSpec};
-use crate::store::file_name;
+use crate::record::{
+    Cell, Limits, LoadKind, P99_LIMIT_MS, Plan, Preset, StepPlan, TargetSpec, file_name,
+};
 use crate::target;
 use crate::workload::iibench::{Generator, RowParams};
 

@@ -1,11 +1,10 @@
 //! Experiments whose workload has tables of its own: what they share.
 
-use super::{Operation, Params, Settings, Sizes};
-use crate::envelope::Limits;
+use super::{Params, Settings, Sizes};
 use crate::error::{Error, Result};
-use crate::record::{LoadKind, Setting, StepPlan};
-use crate::workload::iibench::{Payload, Shape, Work};
-use crate::workload::program::{Spec, Task};
+use crate::record::{Limits, LoadKind, Setting, StepPlan, Task, Work};
+use crate::workload::iibench::{Payload, Shape};
+use crate::workload::program::Spec;
 
 /// What such an experiment has in place of rows of the insert benchmark.
 #[derive(Clone, Copy, Debug)]
@@ -23,8 +22,6 @@ pub struct Programmed {
     pub spec: fn(&Sizes, &str, u64) -> Spec,
     /// The steps of a variant.
     pub steps: fn(&Sizes, &str) -> Vec<StepPlan>,
-    /// What its mix counts.
-    pub operation: Operation,
     /// What `--iops` gives where caps are what the steps differ in: those within these caps, the
     /// loosest first. Without it `--iops` is one cap, on everything.
     pub capped: Option<Capped>,

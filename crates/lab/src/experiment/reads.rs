@@ -5,8 +5,8 @@
 //! CPU and device reads per operation are in the summary beside the rates.
 
 use super::{Experiment, Params, Sizes, classic};
-use crate::record::{LoadKind, Preset, Setting, StepPlan};
-use crate::workload::iibench::{Payload, Shape, Work};
+use crate::record::{LoadKind, Preset, Setting, StepPlan, Work};
+use crate::workload::iibench::{Payload, Shape};
 
 pub(super) const EXPERIMENT: Experiment = Experiment {
     name: "iibench-reads",

@@ -6,8 +6,8 @@
 use kv::Durability;
 
 use super::{Experiment, Fixed, Params, Sizes};
-use crate::record::{LoadKind, Preset, Setting, StepPlan};
-use crate::workload::iibench::{Payload, Shape, Work};
+use crate::record::{LoadKind, Preset, Setting, StepPlan, Work};
+use crate::workload::iibench::{Payload, Shape};
 
 pub(super) const EXPERIMENT: Experiment = Experiment {
     name: "redo-log",

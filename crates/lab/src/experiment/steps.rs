@@ -3,8 +3,8 @@
 //! writes.
 
 use super::{Experiment, Params, Sizes};
-use crate::record::{LoadKind, Preset, Setting, StepPlan};
-use crate::workload::iibench::{Payload, Shape, Work};
+use crate::record::{LoadKind, Preset, Setting, StepPlan, Work};
+use crate::workload::iibench::{Payload, Shape};
 
 pub(super) const EXPERIMENT: Experiment = Experiment {
     name: "iibench-steps",

@@ -145,7 +145,7 @@ fn step(step: &StepRecord) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::analysis::fixture::{run, step};
+    use crate::fixture::{run, step};
 
     #[test]
     fn formats_are_named() {

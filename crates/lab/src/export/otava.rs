@@ -81,7 +81,7 @@ fn row(run: &RunRecord, repeat: u32, head: &[String]) -> Option<Vec<String>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::analysis::fixture::{run, step};
+    use crate::fixture::{run, step};
 
     #[test]
     fn a_row_for_each_repeat() {
@@ -106,7 +106,7 @@ mod tests {
         );
         assert_eq!((lines[1][lmdb], lines[1][rocksdb]), ("100", "50.5"));
         assert_eq!((lines[2][lmdb], lines[2][rocksdb]), ("90", ""));
-        let nothing = crate::analysis::fixture::run("r", &["lmdb"], 1, Vec::new());
+        let nothing = crate::fixture::run("r", &["lmdb"], 1, Vec::new());
         assert!(super::text(&nothing).is_err());
     }
 }

@@ -73,7 +73,7 @@ fn distribution(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::analysis::fixture::{run, step};
+    use crate::fixture::{run, step};
 
     #[test]
     fn percentiles_of_ten_values() {

@@ -1,8 +1,7 @@
 //! The summary as a table.
 
 use crate::analysis::{METRICS, summary_lines};
-use crate::experiment::Operation;
-use crate::record::{Plan, RunSummary, TargetStepSummary};
+use crate::record::{Operation, Plan, RunSummary, TargetStepSummary};
 
 /// A line for each target and step, separated by `delimiter`, quoted where needed.
 pub(super) fn separated(summary: &RunSummary, delimiter: u8) -> String {
@@ -108,8 +107,8 @@ fn escape(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use crate::analysis::fixture::{run, step};
     use crate::export::{Format, export};
+    use crate::fixture::{run, step};
 
     #[test]
     fn tables_have_a_line_for_each_target_and_step() {

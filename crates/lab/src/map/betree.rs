@@ -6,8 +6,8 @@ use kv::{Region, RegionKind, TreeId};
 use kv_betree::{AtRest, Bucket};
 
 use super::bytes::percent;
-use super::model::{CELLS_MAX, COLUMNS, Cell, Kind, Lines, Map, Panel, TreeSum, merge};
 use crate::error::{Error, Result};
+use crate::record::map::{CELLS_MAX, COLUMNS, Cell, Kind, Lines, Map, Panel, TreeSum, merge};
 
 /// The unit in which the engine gives out its file.
 const UNIT: u64 = 4096;

@@ -3,8 +3,8 @@
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
-use super::model::{FileExtents, Piece};
 use super::name;
+use crate::record::map::{FileExtents, Piece};
 
 /// Pieces of a file that are kept one by one.
 const PIECES_MAX: usize = 256;

@@ -4,10 +4,9 @@ use std::fmt::Write as _;
 
 use stdx::ByteSize;
 
-use super::model::{Map, TreeSum};
-use super::svg;
+use crate::record::map::{Map, TreeSum};
 use crate::report::CSS;
-use crate::report::svg::escape;
+use crate::report::svg::{escape, map as svg};
 
 /// The page.
 #[must_use]

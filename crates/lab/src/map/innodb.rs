@@ -16,8 +16,8 @@
 use std::path::Path;
 
 use super::bytes::{Source, be16, be32, be64, percent};
-use super::model::{Cell, Kind, Map, Panel, TreeSum};
 use crate::error::{Error, Result};
+use crate::record::map::{Cell, Kind, Map, Panel, TreeSum};
 
 /// The type of page 0.
 const FSP_HDR: u16 = 8;

@@ -15,8 +15,8 @@
 use std::path::Path;
 
 use super::bytes::{Source, le16, le32, le64, percent};
-use super::model::{Cell, Kind, Map, Panel, TreeSum};
 use crate::error::{Error, Result};
+use crate::record::map::{Cell, Kind, Map, Panel, TreeSum};
 
 const MAGIC: u32 = 0xBEEF_C0DE;
 const HEADER: usize = 16;

@@ -16,9 +16,7 @@ mod held;
 mod html;
 mod innodb;
 mod lmdb;
-mod model;
 mod rocksdb;
-mod svg;
 mod terminal;
 #[cfg(test)]
 mod tests;
@@ -28,11 +26,10 @@ mod wiredtiger_catalog;
 use std::path::{Path, PathBuf};
 
 pub use html::page;
-pub use model::{Cell, FileExtents, Kind, Lines, Map, Panel, Piece, Sums, TreeSum};
-pub use svg::{extents as extents_svg, panel as panel_svg};
 pub use terminal::{Ink, text};
 
 use crate::error::Result;
+use crate::record::map::Map;
 use detect::{Found, TABLES_MAX, detect};
 
 /// Draw what lies at `path`: the directory of a store, or one of its files.

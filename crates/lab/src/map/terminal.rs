@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use stdx::ByteSize;
 
-use super::model::{Cell, FileExtents, Kind, Map, Panel};
+use crate::record::map::{Cell, FileExtents, Kind, Map, Panel};
 use crate::report::svg::PALETTE;
 
 /// What the terminal can show.

@@ -9,6 +9,7 @@ use kv::{Batch, Codec, Durability, EngineOptions, TreeOptions};
 use stdx::rng::Rng;
 
 use super::*;
+use crate::record::map::{Cell, Kind, TreeSum};
 use crate::target::factories;
 
 /// A table of 767 rows with a long text in some, made by MariaDB 10.11: 14 leaves and a root of the
@@ -263,7 +264,7 @@ fn names_from_files_cannot_leave_their_place() {
         ..Cell::of(Kind::Data)
     }];
     let mut panel =
-        super::model::Panel::pages(&evil, "about", 4096, std::slice::from_ref(&evil), &cells);
+        crate::record::map::Panel::pages(&evil, "about", 4096, std::slice::from_ref(&evil), &cells);
     panel.title = evil;
     map.panels.push(panel);
     let html = page(&map);

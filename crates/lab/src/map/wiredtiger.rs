@@ -17,9 +17,9 @@
 use std::path::Path;
 
 use super::bytes::{Source, le16, le32, le64, percent};
-use super::model::{Cell, Kind, Map, Panel, TreeSum};
 use super::wiredtiger_catalog::{Catalog, Entry};
 use crate::error::{Error, Result};
+use crate::record::map::{Cell, Kind, Map, Panel, TreeSum};
 
 const MAGIC: u32 = 120_897;
 /// The smallest allocation unit.

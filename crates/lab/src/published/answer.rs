@@ -5,10 +5,10 @@ use Unit::{Bytes, Number, Percent};
 
 use super::compression::load;
 use super::{figure, programs};
-use crate::experiment::compression::{COMPRESSORS, CONSTANT};
-use crate::experiment::many_tables::SEEKS;
+use crate::format;
 use crate::record::RunRecord;
-use crate::report;
+use crate::record::experiment::compression::{COMPRESSORS, CONSTANT};
+use crate::record::experiment::many_tables::SEEKS;
 
 /// How a figure reads.
 #[derive(Clone, Copy, Debug)]
@@ -48,8 +48,8 @@ impl Part {
         let told = || of("table_bytes").filter(|_| self.figure == FILES);
         let value = of(self.figure).or_else(told)?;
         let value = match self.unit {
-            Number => report::plain(Some(value)),
-            Bytes => report::bytes(value),
+            Number => format::plain(Some(value)),
+            Bytes => format::bytes(value),
             Percent => format!("{:.0} %", value * 100.0),
         };
         Some(self.words.replace('#', &value))
@@ -192,7 +192,7 @@ fn parts(run: &RunRecord) -> Vec<Part> {
         "oltp-read-only" => ends(run, "clients-", |step| {
             let by = match programs::number(step) {
                 Some(1.0) => "one client".to_owned(),
-                number => format!("{} clients", report::plain(number)),
+                number => format!("{} clients", format::plain(number)),
             };
             rate(step, &format!("# transactions/s by {by}"))
         }),
@@ -205,7 +205,7 @@ fn parts(run: &RunRecord) -> Vec<Part> {
 fn tables(run: &RunRecord) -> Vec<Part> {
     let count = |step: &str| match programs::number(step) {
         Some(1.0) => "one table".to_owned(),
-        number => format!("{} tables", report::plain(number)),
+        number => format!("{} tables", format::plain(number)),
     };
     let mut parts = ends(run, "insert-", |step| {
         rate(step, &format!("# rows/s into {}", count(step)))
@@ -224,7 +224,7 @@ fn tables(run: &RunRecord) -> Vec<Part> {
 fn caps(run: &RunRecord) -> Vec<Part> {
     let mut parts = vec![rate("no-cap", "# transactions/s without a cap on I/O")];
     parts.extend(programs::steps(run, "iops-").last().map(|step| {
-        let cap = report::plain(programs::number(step));
+        let cap = format::plain(programs::number(step));
         rate(step, &format!("# with {cap} reads and writes a second"))
     }));
     parts.push(part(
@@ -264,7 +264,8 @@ fn codecs() -> Vec<Part> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::analysis::{fixture, summarize};
+    use crate::analysis::summarize;
+    use crate::fixture;
     use crate::record::{StepPlan, StepSummary};
 
     #[test]

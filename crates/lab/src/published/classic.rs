@@ -1,7 +1,9 @@
 //! The insert benchmark as published in 2014: the rate of each interval as the store outgrows
 //! memory.
 
-use super::{Beside, Curve, Family, Grid, Line, Plot, Shape, Value, each, family, targets, words};
+use kv::Writes;
+
+use super::{Beside, Curve, Grid, Line, Plot, Shape, Value, each, holds, targets, words};
 use crate::analysis::median;
 use crate::record::{RunRecord, TargetSpec};
 
@@ -120,7 +122,7 @@ fn curve(run: &RunRecord, target: &str) -> Option<Curve> {
 }
 
 fn shape(run: &RunRecord, target: &TargetSpec) -> Option<Shape> {
-    let (family, name) = (family(target)?, target.name.as_str());
+    let (writes, name) = (target.writes()?, target.name.as_str());
     // Data that fit in memory say nothing.
     let plan = &run.manifest.plan;
     let outgrown = plan
@@ -138,26 +140,26 @@ fn shape(run: &RunRecord, target: &TargetSpec) -> Option<Shape> {
         }
         _ => None,
     };
-    let (claim, then) = match family {
-        Family::Pages => (
+    let (claim, then) = match writes {
+        Writes::Pages => (
             "a B-tree inserts at a fraction of its first rate once its data outgrow memory (last \
              by first interval; InnoDB then)",
             1016.0 / 23_308.0,
         ),
-        Family::Changes => (
+        Writes::Changes => (
             "a write-optimised engine keeps its rate when its data outgrow memory (last by first \
              interval; TokuMX then)",
             12_709.0 / 14_030.0,
         ),
     };
     let shape = Shape::new(name, claim, then, measured);
-    Some(shape.judged(|kept| family.holds(kept)))
+    Some(shape.judged(|kept| holds(writes, kept)))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::analysis::fixture;
+    use crate::fixture;
     use crate::published::Reproduced;
     use crate::record::{IntervalRow, StepSummary};
 
@@ -180,7 +182,10 @@ mod tests {
         ];
         let mut run = fixture::run("run", &["lmdb", "betree"], 1, steps);
         run.manifest.plan.limits.memory = Some(stdx::ByteSize(1000));
-        run.manifest.plan.targets = crate::target::parse_targets("lmdb,betree").unwrap();
+        run.manifest.plan.targets = vec![
+            fixture::engine("lmdb", Writes::Pages),
+            fixture::engine("betree", Writes::Changes),
+        ];
         run.manifest.plan.data_bytes = 2999;
         assert_eq!(beside(&run).shapes[0].measured, None);
         run.manifest.plan.data_bytes = 3000;

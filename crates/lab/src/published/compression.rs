@@ -2,9 +2,8 @@
 //! and inside the engines.
 
 use super::{Beside, Grid, Line, Plot, Value, figure, ratio, result, targets, words};
-use crate::codec;
-use crate::experiment::compression::{COMPRESSORS, CONSTANT};
 use crate::record::RunRecord;
+use crate::record::experiment::compression::{BLOCKS, CODECS, COMPRESSORS, CONSTANT};
 
 const SOURCE: &str = "The comparison of compression algorithms of 2016 (lzbench over sizes of \
                       blocks), and its correction a month later";
@@ -74,9 +73,9 @@ fn pages(run: &RunRecord, targets: &[&str]) -> Grid {
     let mut lines = Vec::new();
     for target in targets {
         for constant in CONSTANT {
-            for codec in codec::all() {
-                for block in codec::BLOCKS {
-                    let of = |what| tried(run, target, constant, (codec.name(), block, what));
+            for codec in CODECS {
+                for block in BLOCKS {
+                    let of = |what| tried(run, target, constant, (codec, block, what));
                     if of("ratio").is_none() {
                         continue;
                     }
@@ -84,7 +83,7 @@ fn pages(run: &RunRecord, targets: &[&str]) -> Grid {
                         name: (*target).to_owned(),
                         values: vec![
                             Value::Text(constant.to_string()),
-                            Value::Text(codec.name().to_owned()),
+                            Value::Text(codec.to_owned()),
                             Value::Number(Some(f64::from(block >> 10))),
                             Value::Number(of("ratio")),
                             Value::Number(of("compress_mb_s")),
@@ -167,16 +166,12 @@ fn engines(run: &RunRecord, targets: &[&str]) -> Grid {
 /// Ratio against speed of giving back, blocks of 16 KiB.
 fn scatter(run: &RunRecord, target: &str, constant: u8) -> Option<Plot> {
     let block = 16 << 10;
-    let points: Vec<(String, f64, f64)> = codec::all()
-        .iter()
-        .filter(|codec| codec.name() != "none")
+    let points: Vec<(String, f64, f64)> = CODECS
+        .into_iter()
+        .filter(|codec| *codec != "none")
         .filter_map(|codec| {
-            let of = |what| tried(run, target, constant, (codec.name(), block, what));
-            Some((
-                codec.name().to_owned(),
-                of("decompress_mb_s")?,
-                of("ratio")?,
-            ))
+            let of = |what| tried(run, target, constant, (codec, block, what));
+            Some((codec.to_owned(), of("decompress_mb_s")?, of("ratio")?))
         })
         .collect();
     (!points.is_empty()).then(|| Plot::Scatter {
@@ -192,7 +187,8 @@ mod tests {
     use std::collections::BTreeMap;
 
     use super::*;
-    use crate::analysis::{fixture, summarize};
+    use crate::analysis::summarize;
+    use crate::fixture;
     use crate::record::StepSummary;
 
     #[test]

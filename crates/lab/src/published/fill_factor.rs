@@ -1,8 +1,8 @@
 //! The article on InnoDB's fill factor: how splits and merges follow from how full pages were made.
 
 use super::{Beside, Grid, Line, Plot, Shape, Value, figure, ratio, targets, why_not, words};
-use crate::experiment::fill_factor::{FILLS, ROUNDS, name};
 use crate::record::RunRecord;
+use crate::record::experiment::fill_factor::{FILLS, ROUNDS, name};
 
 const SOURCE: &str = "The article on InnoDB's page merges and fill factor: 2 M rows keyed by a \
                       hash, the table rebuilt at each fill factor, then 400 rounds of 10 k inserts \
@@ -82,9 +82,9 @@ fn scaled(run: &RunRecord) -> String {
     let exchanged: f64 = (1..=ROUNDS).map(|n| asked(&round(n, None))).sum();
     let batch = steps.iter().find(|s| s.name == "load");
     let batch = batch.and_then(|s| s.work.get("batch")?.as_u64());
-    let number = |value: f64| crate::report::number(Some(value.round()));
+    let number = |value: f64| crate::format::maybe(Some(value.round()));
     let of = |now: f64, then: f64| match now / then {
-        share if share < 0.999 => format!("1/{}", crate::report::number(Some(then / now))),
+        share if share < 0.999 => format!("1/{}", crate::format::maybe(Some(then / now))),
         _ => "all".to_owned(),
     };
     format!(
@@ -99,7 +99,7 @@ fn scaled(run: &RunRecord) -> String {
         number(exchanged),
         of(exchanged, EXCHANGED),
         batch.map_or("some".to_owned(), |batch| number(batch as f64)),
-        crate::report::number(ratio(Some(exchanged), Some(rows))),
+        crate::format::maybe(ratio(Some(exchanged), Some(rows))),
     )
 }
 
@@ -283,7 +283,8 @@ mod tests {
     use std::collections::BTreeMap;
 
     use super::*;
-    use crate::analysis::{fixture, summarize};
+    use crate::analysis::summarize;
+    use crate::fixture;
     use crate::published::Reproduced;
     use crate::record::StepSummary;
 

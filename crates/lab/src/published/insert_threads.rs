@@ -1,8 +1,10 @@
 //! The insert benchmark article of 2015.
 
+use kv::Writes;
+
 use super::programs::{grid, published};
-use super::{Beside, Family, Plot, Shape, each, family, figure, ratio, targets, words};
-use crate::experiment::insert_threads::{BEYOND, FIRST};
+use super::{Beside, Plot, Shape, each, figure, holds, ratio, targets, words};
+use crate::record::experiment::insert_threads::{BEYOND, FIRST};
 use crate::record::{RunRecord, TargetSpec};
 
 const SOURCE: &str = "Mark Callaghan's insert benchmark of 2015: 1 B rows, 3 indexes, 10 threads, \
@@ -66,39 +68,41 @@ pub(super) fn beside(run: &RunRecord) -> Beside {
 
 /// The rate of the last tenth beyond memory by the rate within it.
 fn shape(run: &RunRecord, target: &TargetSpec) -> Option<Shape> {
-    let (family, name) = (family(target)?, target.name.as_str());
+    let (writes, name) = (target.writes()?, target.name.as_str());
     let now = ratio(
         figure(run, name, BEYOND, "rate_last_tenth"),
         figure(run, name, FIRST, "rate_mean"),
     );
-    let (claim, then) = match family {
-        Family::Pages => ("a B-tree falls off a cliff", 0.1),
-        Family::Changes => ("a write-optimised engine stays nearly constant", 1.0),
+    let (claim, then) = match writes {
+        Writes::Pages => ("a B-tree falls off a cliff", 0.1),
+        Writes::Changes => ("a write-optimised engine stays nearly constant", 1.0),
     };
     let claim = format!("{claim} (last tenth beyond memory by the rate within it)");
-    Some(Shape::new(name, &claim, then, now).judged(|kept| family.holds(kept)))
+    Some(Shape::new(name, &claim, then, now).judged(|kept| holds(writes, kept)))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::analysis::{fixture, summarize};
+    use crate::analysis::summarize;
+    use crate::fixture;
     use crate::published::Reproduced;
     use crate::record::StepSummary;
 
     #[test]
     fn b_trees_must_fall_and_the_others_stay_and_neither_is_both() {
         // What is left of a thousand a second beyond memory.
+        let (pages, changes) = (Writes::Pages, Writes::Changes);
         let left = [
-            ("mariadb", 200.0, Reproduced::Yes),
-            ("serve:engine=lmdb", 400.0, Reproduced::No),
-            ("mariadb:engine=myrocks", 400.0, Reproduced::No),
-            ("betree", 900.0, Reproduced::Yes),
+            ("mariadb", pages, 200.0, Reproduced::Yes),
+            ("serve:engine=lmdb", pages, 400.0, Reproduced::No),
+            ("mariadb:engine=myrocks", changes, 400.0, Reproduced::No),
+            ("betree", changes, 900.0, Reproduced::Yes),
         ];
         let names: Vec<&str> = left.iter().map(|l| l.0).chain(["null"]).collect();
         let steps: Vec<(StepSummary, Vec<f64>)> = left
             .iter()
-            .flat_map(|(target, rate, _)| {
+            .flat_map(|(target, _, rate, _)| {
                 [(FIRST, 1000.0), (BEYOND, *rate)].map(|(name, rate)| {
                     let step = StepSummary {
                         step: name.to_owned(),
@@ -111,7 +115,9 @@ mod tests {
             .collect();
         let all = steps.iter().map(|s| s.0.clone()).collect();
         let mut run = fixture::run("run", &names, 1, all);
-        run.manifest.plan.targets = crate::target::parse_targets(&names.join(",")).unwrap();
+        for (spec, (_, writes, ..)) in run.manifest.plan.targets.iter_mut().zip(left) {
+            *spec = fixture::engine(&spec.name, writes);
+        }
         let plan = run.manifest.plan.steps[0].clone();
         let named = |name: &str| {
             let mut plan = plan.clone();
@@ -125,7 +131,7 @@ mod tests {
             .iter()
             .map(|s| (s.target.as_str(), s.verdict))
             .collect();
-        let expected: Vec<(&str, Reproduced)> = left.iter().map(|l| (l.0, l.2)).collect();
+        let expected: Vec<(&str, Reproduced)> = left.iter().map(|l| (l.0, l.3)).collect();
         assert_eq!(verdicts, expected, "null is of neither family");
     }
 }

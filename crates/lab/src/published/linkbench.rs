@@ -3,8 +3,7 @@
 use super::programs::{grid, published, steps};
 use super::{Beside, Grid, Line, Plot, Value, figure, ratio, targets, words};
 use crate::record::RunRecord;
-use crate::workload::linkbench::KINDS;
-use crate::workload::program::Spec;
+use crate::record::linkbench::{KINDS, Mix};
 
 const SOURCE: &str = "Percona's runs of LinkBench on InnoDB and TokuDB (115 GiB, cache 12 GiB): \
                       link adds in 10 seconds";
@@ -107,10 +106,9 @@ fn adds(run: &RunRecord) -> Grid {
 
 /// The shares of requests in the mix of the run, in per cent; `None` where it is not known.
 fn shares(run: &RunRecord) -> Option<[f64; 10]> {
-    match Spec::of(&run.manifest.plan.params) {
-        Ok(Some(Spec::Linkbench(params))) => Some(params.mix.weights()),
-        _ => None,
-    }
+    let mix = run.manifest.plan.params.get("mix")?;
+    let mix: Mix = serde_json::from_value(mix.clone()).ok()?;
+    Some(mix.weights())
 }
 
 /// A line for each target and request, with the share it has and that of the mix.
@@ -151,7 +149,8 @@ mod tests {
     use std::collections::BTreeMap;
 
     use super::*;
-    use crate::analysis::{fixture, summarize};
+    use crate::analysis::summarize;
+    use crate::fixture;
     use crate::record::StepSummary;
 
     #[test]

@@ -2,7 +2,7 @@
 
 use super::programs::{Column, curve, curves, grid, number, published, steps};
 use super::{Beside, CLIFF, Grid, Shape, figure, ratio, targets, words};
-use crate::experiment::many_tables::SEEKS;
+use crate::record::experiment::many_tables::SEEKS;
 use crate::record::{RunRecord, TargetSpec};
 
 const SOURCE: &str = "Percona's article on many growing tables, 2008: 10 M inserts in all, each \
@@ -239,7 +239,8 @@ mod tests {
     use std::collections::BTreeMap;
 
     use super::*;
-    use crate::analysis::{fixture, summarize};
+    use crate::analysis::summarize;
+    use crate::fixture;
     use crate::published::Reproduced;
     use crate::record::StepSummary;
 

@@ -18,11 +18,11 @@ mod tpcc;
 
 pub use answer::answers;
 
+use kv::Writes;
 use serde::{Deserialize, Serialize};
 
 use crate::analysis;
 use crate::record::{RunRecord, TargetSpec, TargetStepSummary};
-use crate::target::{Engine, storage};
 
 /// A value of a table.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -170,38 +170,6 @@ fn why_not(run: &RunRecord, target: &str, step: &str) -> String {
     }
 }
 
-/// How an engine writes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Family {
-    /// The pages that changed rows are on: a B-tree or a heap.
-    Pages,
-    /// What changed, and later together with other changes.
-    Changes,
-}
-
-/// The family of a target, where it is known.
-fn family(target: &TargetSpec) -> Option<Family> {
-    if let Some(engine) = storage(target) {
-        return match engine {
-            Engine::InnoDb | Engine::Heap => Some(Family::Pages),
-            Engine::MyRocks => Some(Family::Changes),
-            Engine::MyIsam | Engine::Aria => None,
-        };
-    }
-    let engine = match target.engine.as_str() {
-        "serve" => target
-            .options
-            .get("engine")
-            .map_or("betree", String::as_str),
-        engine => engine,
-    };
-    match engine {
-        "lmdb" | "wiredtiger" => Some(Family::Pages),
-        "betree" | "rocksdb" => Some(Family::Changes),
-        _ => None,
-    }
-}
-
 /// How far from 1 a ratio must be to count as a shape.
 const CLEAR: f64 = 0.1;
 
@@ -211,13 +179,12 @@ const CLIFF: f64 = 0.3;
 /// At least so much is left of one that stayed: far from a cliff, with room for variance.
 const FLAT: f64 = 0.5;
 
-/// What becomes of a rate as data outgrow memory: pages fall off a cliff, changes stay.
-impl Family {
-    fn holds(self, kept: f64) -> bool {
-        match self {
-            Family::Pages => kept <= CLIFF,
-            Family::Changes => FLAT <= kept,
-        }
+/// Whether what is left of a rate as data outgrow memory is what such an engine is known for: pages
+/// fall off a cliff, changes stay.
+fn holds(writes: Writes, kept: f64) -> bool {
+    match writes {
+        Writes::Pages => kept <= CLIFF,
+        Writes::Changes => FLAT <= kept,
     }
 }
 
@@ -290,10 +257,10 @@ impl Shape {
     /// The ratio now, with its interval if it has one.
     #[must_use]
     pub fn measured_text(&self) -> String {
-        let measured = crate::report::number(self.measured);
+        let measured = crate::format::maybe(self.measured);
         match self
             .between
-            .map(|ends| ends.map(|end| crate::report::number(Some(end))))
+            .map(|ends| ends.map(|end| crate::format::maybe(Some(end))))
         {
             Some([low, high]) => format!("{measured} [{low} to {high}]"),
             None => measured,
@@ -309,7 +276,7 @@ impl Shape {
             self.target,
             self.claim,
             self.verdict.name(),
-            crate::report::number(Some(self.published))
+            crate::format::maybe(Some(self.published))
         )
     }
 }
@@ -386,24 +353,6 @@ fn words(words: &[&str]) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn targets_are_of_the_family_of_their_storage_engine() {
-        let of = |text: &str| family(&crate::target::parse_targets(text).unwrap()[0]);
-        for pages in ["mariadb", "postgres", "mysql://h/x", "postgres://h", "lmdb"] {
-            assert_eq!(of(pages), Some(Family::Pages), "{pages}");
-        }
-        for changes in [
-            "mariadb:engine=myrocks",
-            "serve",
-            "betree",
-            "mysql://h/x?engine=rocksdb",
-        ] {
-            assert_eq!(of(changes), Some(Family::Changes), "{changes}");
-        }
-        assert_eq!(of("mariadb:engine=myisam"), None);
-        assert_eq!(of("memory"), None);
-    }
 
     #[test]
     fn a_shape_of_repeats_holds_at_both_ends_of_its_interval() {

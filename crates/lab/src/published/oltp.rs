@@ -2,7 +2,7 @@
 
 use super::programs::{curves, grid, number, published, steps};
 use super::{Beside, Shape, figure, ratio, targets, words};
-use crate::record::{RunRecord, TargetSpec};
+use crate::record::{RunRecord, TargetSpec, switch};
 
 const SOURCE: &str = "Percona's article on encryption at rest: sysbench oltp_read_only, 20 tables \
                       of 10 M rows, pool 5 GB (I/O heavy), 300 s";
@@ -139,7 +139,7 @@ fn pairs(run: &RunRecord) -> Vec<(&str, &str, &'static str)> {
 /// Whether a target has such an option, and what it says.
 fn set(target: &TargetSpec, option: &str) -> Option<bool> {
     let value = target.options.get(option)?;
-    crate::target::switch(option, value).ok()
+    switch(option, value).ok()
 }
 
 /// Threads of the article gain twenty times.
@@ -158,14 +158,16 @@ fn shape(run: &RunRecord, target: &str, steps: &[&str]) -> Option<Shape> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::analysis::{fixture, summarize};
+    use crate::analysis::summarize;
+    use crate::fixture;
     use crate::published::Reproduced;
     use crate::record::{StepPlan, StepSummary};
-    use crate::target::parse_targets;
 
     /// A run whose repeats have these rates at one client, and 500 transactions/s at 256.
     fn run(rates: &[[f64; 2]]) -> RunRecord {
-        let targets = parse_targets("mariadb,mariadb:encrypt=1").unwrap();
+        let targets = ["mariadb", "mariadb:encrypt=1"]
+            .map(fixture::server)
+            .to_vec();
         let mut steps = Vec::new();
         for (repeat, rates) in (1..).zip(rates) {
             for (target, rate) in targets.iter().zip(rates) {

@@ -277,7 +277,8 @@ mod tests {
     use std::collections::BTreeMap;
 
     use super::*;
-    use crate::analysis::{fixture, summarize};
+    use crate::analysis::summarize;
+    use crate::fixture;
     use crate::published::Reproduced;
     use crate::record::StepSummary;
 

@@ -1,10 +1,12 @@
 //! The articles on TPC-C under IOPS caps of 2018.
 
+use kv::Writes;
+
 use super::programs::{Column, curve, curves, grid, number, published, steps};
-use super::{Beside, Curve, Family, Grid, Plot, Shape, family, figure, ratio, targets, words};
+use super::{Beside, Curve, Grid, Plot, Shape, figure, ratio, targets, words};
 use crate::analysis::escaped;
-use crate::cost::{self, CostOptions, Mode, Prices};
-use crate::record::RunRecord;
+use crate::cost::{self, CostOptions, Mode};
+use crate::record::{Prices, RunRecord};
 
 const SOURCE: &str = "Percona's articles on MyRocks and InnoDB under IOPS caps, 2018: Percona \
                       Server 5.7.22, c5.9xlarge, io1 volumes, 5000 warehouses, 471 GB in \
@@ -200,13 +202,13 @@ fn shapes(run: &RunRecord, capped: &[&str]) -> Vec<Shape> {
     };
     let rate = |target: &str, step: &str| figure(run, target, step, "median_second");
     let all = run.manifest.plan.targets.iter();
-    let families: Vec<(&str, Option<Family>)> = all.map(|t| (t.name.as_str(), family(t))).collect();
+    let engines: Vec<(&str, Option<Writes>)> = all.map(|t| (t.name.as_str(), t.writes())).collect();
     let mut shapes = Vec::new();
-    for (target, family) in families.iter().filter(|_| tight != loose) {
+    for (target, writes) in engines.iter().filter(|_| tight != loose) {
         // Over all caps, or between the two loosest.
-        let (from, then) = match family {
-            Some(Family::Pages) => (*tight, INNODB),
-            Some(Family::Changes) => (
+        let (from, then) = match writes {
+            Some(Writes::Pages) => (*tight, INNODB),
+            Some(Writes::Changes) => (
                 by_cap.iter().rev().nth(1).copied().unwrap_or(tight),
                 MYROCKS,
             ),
@@ -215,8 +217,8 @@ fn shapes(run: &RunRecord, capped: &[&str]) -> Vec<Shape> {
         let rates = ratio(rate(target, loose), rate(target, from));
         let now = rates.and_then(|rates| exponent(rates, cap(loose) / cap(from)));
         let then = exponent(then.0, then.1).unwrap_or(1.0);
-        let (claim, who, pages) = match family {
-            Some(Family::Pages) => ("is proportional to", "InnoDB", true),
+        let (claim, who, pages) = match writes {
+            Some(Writes::Pages) => ("is proportional to", "InnoDB", true),
             _ => ("is no longer bound by", "MyRocks", false),
         };
         let claim = format!(
@@ -230,12 +232,12 @@ fn shapes(run: &RunRecord, capped: &[&str]) -> Vec<Shape> {
         });
         shapes.push(held(run, &[target], shape));
     }
-    let of = |wanted: Family| -> Vec<&str> {
-        let all = families.iter().filter(|(_, f)| *f == Some(wanted));
+    let of = |wanted: Writes| -> Vec<&str> {
+        let all = engines.iter().filter(|(_, f)| *f == Some(wanted));
         all.map(|(name, _)| *name).collect()
     };
-    for write in of(Family::Changes) {
-        for page in of(Family::Pages) {
+    for write in of(Writes::Changes) {
+        for page in of(Writes::Pages) {
             let shape = Shape::new(
                 write,
                 &format!("at {tight} it does more than {page} (MyRocks by InnoDB then)"),
@@ -251,7 +253,8 @@ fn shapes(run: &RunRecord, capped: &[&str]) -> Vec<Shape> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::analysis::{fixture, summarize};
+    use crate::analysis::summarize;
+    use crate::fixture;
     use crate::published::Reproduced;
     use crate::record::StepSummary;
 
@@ -279,8 +282,10 @@ mod tests {
         let names = rates.map(|r| r.0);
         let all = steps.iter().map(|s| s.0.clone()).collect();
         let mut run = fixture::run("run", &names, 1, all);
-        let specs = crate::target::parse_targets(&names.join(",")).unwrap();
-        run.manifest.plan.targets = specs;
+        run.manifest.plan.targets = vec![
+            fixture::engine(names[0], Writes::Pages),
+            fixture::engine(names[1], Writes::Changes),
+        ];
         let plan = run.manifest.plan.steps[0].clone();
         let named = |cap: &i32| {
             let mut plan = plan.clone();
@@ -301,7 +306,7 @@ mod tests {
     /// On a machine with control groups v1 a target that writes through the page cache is not
     /// judged, nor what is held against it.
     fn judged_where_caps_hold(run: &mut RunRecord) {
-        use crate::analysis::fixture::{envelope, target_record};
+        use crate::fixture::{envelope, target_record};
         let names: Vec<String> = super::targets(run)
             .iter()
             .map(|n| (*n).to_owned())

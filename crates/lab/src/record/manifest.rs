@@ -1,6 +1,5 @@
 //! `manifest.json`: what was planned, by which program, on which machine.
 
-use std::collections::BTreeMap;
 use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -9,8 +8,11 @@ use kv::{Codec, Durability};
 use serde::{Deserialize, Serialize};
 use stdx::ByteSize;
 
-use crate::analysis::P99_LIMIT_MS;
-use crate::envelope::Limits;
+use super::limits::Limits;
+use super::target::TargetSpec;
+
+/// The p99 a sustained rate keeps, in milliseconds, unless told otherwise.
+pub const P99_LIMIT_MS: f64 = 100.0;
 
 /// The whole of `manifest.json`.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -84,18 +86,6 @@ impl FromStr for Preset {
             .find(|p| p.name() == text)
             .ok_or_else(|| format!("no preset {text:?}; use smoke, quick, standard or published"))
     }
-}
-
-/// A target as written after `-t`: `rocksdb:compaction=universal`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct TargetSpec {
-    /// Its name in tables and file names; the spec itself unless two are equal.
-    pub name: String,
-    /// The engine: `betree`, `lmdb`, `rocksdb`, `wiredtiger`, `memory`, or `null` (the generator
-    /// alone).
-    pub engine: String,
-    /// The engine's own options.
-    pub options: BTreeMap<String, String>,
 }
 
 /// Closed or open loop.

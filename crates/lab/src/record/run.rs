@@ -4,13 +4,13 @@ use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
 
 use super::manifest::Manifest;
+use super::map::Map;
+use super::prices::Prices;
 use super::series::SeriesRow;
 use super::stall::Stall;
 use super::status::StepStatus;
 use super::step::StepSummary;
 use super::summary::RunSummary;
-use crate::cost::Prices;
-use crate::map::Map;
 
 /// One limit around the workers: asked for, and found when read back.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

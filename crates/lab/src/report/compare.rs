@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use crate::analysis::{ComparisonRow, Pair, Verdict, compare};
 use crate::record::RunRecord;
 
-use super::format;
+use crate::format;
 
 /// Every target of a run against every other one, by step.
 #[derive(Default)]
@@ -110,7 +110,7 @@ pub(crate) fn times(value: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::analysis::fixture::{run, step};
+    use crate::fixture::{run, step};
 
     #[test]
     fn the_page_compares_as_the_command_does() {

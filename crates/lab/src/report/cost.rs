@@ -2,11 +2,10 @@
 
 use serde::Serialize;
 
-use crate::analysis;
-use crate::cost::{self, Cost, CostLine, CostOptions, Mode, Prices};
-use crate::experiment::Operation;
+use crate::cost::{self, Cost, CostLine, CostOptions, Mode};
+use crate::record::{Operation, Prices};
+use crate::{analysis, format};
 
-use super::format;
 use super::model::{StepView, View};
 use super::plots::Figure;
 use super::svg;

@@ -9,11 +9,10 @@ use serde_json::json;
 use stdx::ByteSize;
 
 use crate::analysis::{METRICS, main_rates, summarize};
-use crate::envelope::Limits;
 use crate::record::{
-    Ended, EnvelopeLine, EnvelopeRecord, Integrity, IntervalRow, Latency, LoadKind, Manifest, Plan,
-    Preset, RunRecord, SCHEMA, SeriesRow, Setting, Stall, StepPlan, StepRecord, StepState,
-    StepStatus, StepSummary, TargetRecord, TargetSpec,
+    Ended, EnvelopeLine, EnvelopeRecord, Integrity, IntervalRow, Latency, Limits, LoadKind,
+    Manifest, Plan, Preset, RunRecord, SCHEMA, SeriesRow, Setting, Stall, StepPlan, StepRecord,
+    StepState, StepStatus, StepSummary, TargetRecord, TargetSpec,
 };
 
 /// What kind of run is made.
@@ -230,7 +229,7 @@ fn summary(
         } else {
             vec![]
         },
-        ..crate::analysis::fixture::step(shape.names[target], repeat, 1.0)
+        ..crate::fixture::step(shape.names[target], repeat, 1.0)
     };
     measured(rates(base, rows), rows)
 }
@@ -381,6 +380,7 @@ fn plan(shape: &Shape) -> Plan {
                 name: (*n).to_owned(),
                 engine: "lmdb".to_owned(),
                 options: BTreeMap::new(),
+                facts: None,
             })
             .collect(),
         steps: steps.collect(),

@@ -2,12 +2,12 @@
 
 use serde::Serialize;
 
-use crate::map;
-use crate::record::StepRecord;
+use crate::record::{StepRecord, map};
 
-use super::format;
 use super::model::View;
 use super::plots::Figure;
+use super::svg;
+use crate::format;
 
 /// Cells of a map in a report: many maps share a page.
 const CELLS_MAX: usize = 1024;
@@ -88,7 +88,7 @@ fn figure(step: &StepRecord) -> Option<Figure> {
         ),
         kind: String::new(),
         panel: String::new(),
-        drawing: map::panel_svg(&panel),
+        drawing: svg::map::panel(&panel),
         wide: false,
     })
 }

@@ -10,9 +10,9 @@ use serde::Serialize;
 use crate::analysis::Better;
 
 use super::compare::{class, times};
-use super::format;
 use super::metrics::{SHOWN, Shown};
 use super::model::{StepView, View};
+use crate::format;
 
 /// Differences up to this are not coloured, even when they are told from noise.
 const COLOURED: f64 = 0.05;

@@ -2,9 +2,9 @@
 //! is said in one place, [`crate::analysis::METRICS`].
 
 use crate::analysis::{Better, Metric};
-use crate::experiment::Operation;
+use crate::record::Operation;
 
-use super::format;
+use crate::format;
 
 /// One metric of the summary matrix.
 pub(crate) struct Shown {

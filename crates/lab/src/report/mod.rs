@@ -13,7 +13,6 @@ mod clock;
 mod compare;
 mod cost;
 mod data;
-mod format;
 mod maps;
 mod matrix;
 mod metrics;
@@ -42,8 +41,6 @@ use crate::record::{Manifest, RunRecord, SCHEMA};
 use model::View;
 
 pub use overview::{Part, overview};
-
-pub(crate) use format::{bytes, maybe as number, plain};
 
 /// Why a report could not be made.
 #[derive(Debug, thiserror::Error)]
@@ -84,7 +81,8 @@ const TEMPLATES: [(&str, &str); 8] = [
     ("cost.html", include_str!("../../assets/cost.html")),
     ("method.html", include_str!("../../assets/method.html")),
 ];
-pub(crate) const CSS: &str = include_str!("../../assets/report.css");
+/// The style sheet of reports, and of other pages that look like them.
+pub const CSS: &str = include_str!("../../assets/report.css");
 const JS: &str = include_str!("../../assets/report.js");
 const UPLOT_CSS: &str = include_str!("../../assets/uplot/uPlot.min.css");
 const UPLOT_JS: &str = include_str!("../../assets/uplot/uPlot.iife.min.js");

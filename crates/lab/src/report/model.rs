@@ -5,13 +5,10 @@
 use hdrhistogram::Histogram;
 
 use crate::analysis::{ComparisonRow, main_rates};
-use crate::experiment::Operation;
 use crate::record::{
-    Main, RunRecord, SeriesRow, StepPlan, StepRecord, StepState, StepSummary, TargetRecord,
-    TargetStepSummary,
+    Main, Operation, RunRecord, SeriesRow, StepPlan, StepRecord, StepState, StepSummary,
+    TargetRecord, TargetSpec, TargetStepSummary, file_name,
 };
-use crate::store::file_name;
-use crate::target::{self, Kind};
 
 use super::compare::Comparisons;
 use super::svg;
@@ -136,7 +133,7 @@ impl<'a> View<'a> {
     /// Whether a target is a server, whose client's CPU is not within its own.
     pub(crate) fn server(&self, target: usize) -> bool {
         let spec = self.run.manifest.plan.targets.get(target);
-        spec.is_some_and(|t| !matches!(target::kind(t), Ok(Kind::Embedded(_))))
+        spec.is_some_and(TargetSpec::is_server)
     }
 
     /// The name of a target by its index.

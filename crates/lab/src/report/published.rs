@@ -4,11 +4,11 @@ use serde::Serialize;
 
 use crate::published::{self, Beside, Curve, Grid, Plot, Reproduced, Value};
 
-use super::format;
 use super::model::View;
 use super::plots::Figure;
 use super::svg;
 use super::tables::{Cell, Table};
+use crate::format;
 
 /// The section.
 #[derive(Debug, Serialize)]

@@ -4,13 +4,12 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::analysis::{escaped, limits_of_caps, second_stats};
-use crate::experiment::Operation;
-use crate::record::{EnvelopeRecord, Plan, StepPlan, StepSummary};
+use crate::record::{EnvelopeRecord, Operation, Plan, StepPlan, StepSummary};
 
-use super::format;
 use super::metrics::Shown;
 use super::model::{CellView, View};
 use super::tables::{Cell, Column, Table};
+use crate::format;
 
 /// A fact: its name and its value.
 pub(crate) type Fact = (String, String);

@@ -2,14 +2,13 @@
 
 use serde::Serialize;
 
-use crate::experiment::Operation;
-use crate::record::{Ended, IntervalRow, LoadKind};
+use crate::record::{Ended, IntervalRow, LoadKind, Operation};
 
 use super::data::StepData;
-use super::format;
 use super::model::{CellView, StepView, View};
 use super::plots::{self, Figure};
 use super::tables::{Cell, Column, Table};
+use crate::format;
 
 /// The static drawings of all steps together have about this many points per line, so that a run of
 /// many steps stays small.

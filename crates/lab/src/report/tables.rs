@@ -3,7 +3,7 @@
 
 use serde::Serialize;
 
-use super::format;
+use crate::format;
 
 /// One cell.
 #[derive(Clone, Debug, Default, Serialize)]

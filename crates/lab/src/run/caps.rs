@@ -4,10 +4,11 @@ use std::path::Path;
 
 use super::child::Worker;
 use super::interrupt::Interrupt;
-use crate::envelope::{Cgroups, Envelope, Limits, data_device};
+use crate::envelope::{Cgroups, Envelope, data_device};
 use crate::error::{Error, Result};
 use crate::probe::CapCheck;
-use crate::worker::protocol::{Event, Request};
+use crate::protocol::{Event, Request};
+use crate::record::Limits;
 
 /// Measure every cap of `limits` for `seconds` each, with a file in `directory`.
 ///

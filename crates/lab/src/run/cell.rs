@@ -9,30 +9,27 @@ use hdrhistogram::Histogram;
 use kv::{EngineOptions, EngineStats};
 use vfs::DeviceId;
 
-use super::Runner;
 use super::child::Worker;
-use super::drawn;
 use super::host::{Asked, Host};
 use super::interrupt::Interrupt;
 use super::observe::{Observer, envelope_record};
 use super::power::Power;
 use super::progress::Second;
-use super::restart;
 use super::server::{Server, room, said_before};
 use super::summary::{Ending, summarize};
+use super::{Runner, drawn, restart};
 use crate::analysis;
-use crate::envelope::{Cgroups, Envelope, Limits, Mode, data_device};
+use crate::envelope::{Cgroups, Envelope, Mode, data_device};
 use crate::error::{Error, Failure, Result};
-use crate::load::decode_histogram;
+use crate::protocol::{Before, Event, Finished, Open, Request, Step};
 use crate::record::{
-    Cell, EnvelopeRecord, Integrity, LoadKind, Main, Plan, SCHEMA, SeriesRow, Setting, StepPlan,
-    StepSummary, TargetSpec,
+    Cell, EnvelopeRecord, Integrity, Limits, LoadKind, Main, Plan, SCHEMA, SeriesRow, Setting,
+    StepPlan, StepSummary, TargetSpec, Work, decode_histogram, file_name,
 };
 use crate::sample::{OsSample, Sampler, SelfUsage, self_usage};
-use crate::store::{StepDir, file_name};
+use crate::store::StepDir;
 use crate::target::{self, Kind};
-use crate::worker::protocol::{Before, Event, Finished, Open, Request, Step};
-use crate::workload::iibench::{RowParams, Work};
+use crate::workload::iibench::RowParams;
 use crate::workload::program::Spec;
 
 /// Do all steps of a cell. On an error its step is marked failed, and the worker ends.
@@ -592,7 +589,7 @@ impl<'a> Watch<'a> {
     pub(super) fn second(
         &mut self,
         observer: &mut Observer<'_>,
-        tick: crate::worker::protocol::Tick,
+        tick: crate::protocol::Tick,
     ) -> Result<()> {
         let queries = tick.queries;
         let row = observer.tick(tick);

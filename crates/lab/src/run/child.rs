@@ -12,7 +12,7 @@ use stdx::{sync, time};
 use super::interrupt::Interrupt;
 use crate::envelope::Envelope;
 use crate::error::{Error, Failure, Result};
-use crate::worker::protocol::{Event, Request};
+use crate::protocol::{Event, Request};
 
 /// How often a wait looks for an interrupt.
 const LOOK: Duration = Duration::from_millis(100);

@@ -4,10 +4,11 @@
 use super::cell::{Lap, Measured, unexpected};
 use crate::codec::Tried;
 use crate::error::Result;
-use crate::map::{self, Map};
+use crate::map;
+use crate::protocol::{Event, Request};
 use crate::record::StepPlan;
+use crate::record::map::Map;
 use crate::store::StepDir;
-use crate::worker::protocol::{Event, Request};
 
 /// Look at the files of a step as its setting asks.
 pub(super) fn look(

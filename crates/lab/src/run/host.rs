@@ -94,7 +94,7 @@ pub(super) struct Asked<'a> {
     pub options: &'a EngineOptions,
     pub durability: Durability,
     pub clients: u32,
-    pub limits: &'a crate::envelope::Limits,
+    pub limits: &'a crate::record::Limits,
 }
 
 impl Asked<'_> {

@@ -31,15 +31,17 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::analysis;
-use crate::cost::{self, CostOptions, Prices};
+use crate::cost::{self, CostOptions};
 use crate::envelope::{Cgroups, remove_stale};
 use crate::error::{Error, Failure, Result};
 use crate::host::{HostFacts, capture_env};
+use crate::protocol::ServerFacts;
 use crate::record::{
-    Cell, Manifest, Plan, RunSummary, SCHEMA, StepState, StepStatus, StepSummary, TargetRecord,
+    Cell, Manifest, Plan, Prices, RunRecord, RunSummary, SCHEMA, StepState, StepStatus,
+    StepSummary, TargetRecord, file_name,
 };
-use crate::store::{self, RunDir, file_name};
-use crate::target::{self, Kind, ServerFacts};
+use crate::store::{self, RunDir};
+use crate::target::{self, Kind};
 
 /// A run in the making.
 pub struct Runner<'a> {
@@ -104,6 +106,17 @@ pub fn resume(
 ) -> Result<RunSummary> {
     let (run, manifest) = RunDir::open(out)?;
     Runner::new(run, manifest, program, progress, interrupt).go()
+}
+
+/// Read a run with all its records, of this version or an earlier one: facts of targets that it did
+/// not record come from the words of the targets.
+///
+/// # Errors
+/// As [`store::load`].
+pub fn load(path: &Path) -> Result<RunRecord> {
+    let mut run = store::load(path)?;
+    target::complete(&mut run.manifest.plan);
+    Ok(run)
 }
 
 fn manifest(plan: Plan, begin: &Begin<'_>) -> Result<Manifest> {

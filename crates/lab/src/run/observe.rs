@@ -2,9 +2,9 @@
 //! table, step by step.
 
 use crate::envelope::{EnvelopeStatus, Outcome};
+use crate::protocol::{Interval, Tick};
 use crate::record::{EnvelopeLine, EnvelopeRecord, IntervalRow, Main, SeriesRow};
 use crate::sample::{DataSize, DeviceSource, OsDelta, OsSample, Sampler};
-use crate::worker::protocol::{Interval, Tick};
 
 /// Watches one step from its beginning to the end of its settling.
 pub(super) struct Observer<'a> {

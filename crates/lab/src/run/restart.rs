@@ -19,13 +19,14 @@ use super::observe::Observer;
 use super::power::{self, Power};
 use super::server::Server;
 use crate::error::{Error, Result};
-use crate::load::{encode_histogram, no_latencies};
-use crate::record::{Ended, Integrity, Main, Plan, Setting, StepPlan, TargetSpec};
+use crate::load::no_latencies;
+use crate::protocol::{Audit, Before, Event, Finished, Request, Tick};
+use crate::record::{
+    Ended, Integrity, Main, Plan, Setting, StepPlan, TargetSpec, Work, encode_histogram,
+};
 use crate::sample::{Sampler, self_usage};
 use crate::store::StepDir;
 use crate::target::{self, CODEC, FILL, Kind, Managed, Private};
-use crate::worker::protocol::{Audit, Before, Event, Finished, Request, Tick};
-use crate::workload::iibench::Work;
 use crate::workload::program::Spec;
 
 /// The most clients of an engine within the worker: each has a thread that shares the memory cap.

@@ -9,16 +9,14 @@ use super::cell::Measured;
 use super::observe::source_name;
 use crate::analysis;
 use crate::envelope::MemoryEvents;
-use crate::experiment::Operation;
 use crate::load::latency_of;
 use crate::record::{
-    Ended, EnvelopeLine, EnvelopeRecord, Integrity, LoadKind, Main, Plan, QuerySummary, SCHEMA,
-    StepPlan, StepSummary, TargetSpec,
+    Ended, EnvelopeLine, EnvelopeRecord, Integrity, LoadKind, Main, Operation, Plan, QuerySummary,
+    SCHEMA, StepPlan, StepSummary, TargetSpec, Work,
 };
 use crate::sample::OsDelta;
 use crate::store::reason_name;
 use crate::target::{self, Kind};
-use crate::workload::iibench::Work;
 
 /// Below this share of the rate asked for, a step missed its target (Callaghan's rule).
 const RATE_SHARE_MIN: f64 = 0.95;

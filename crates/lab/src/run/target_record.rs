@@ -7,8 +7,9 @@ use kv::{Codec, Durability, EngineOptions, Factory};
 use super::cell::engine_options;
 use super::host::Asked;
 use crate::error::Result;
+use crate::protocol::{Configured, ServerFacts};
 use crate::record::{Plan, TargetRecord, TargetSpec};
-use crate::target::{self, Configured, Kind, MONGODB, Managed, Private, ServerFacts};
+use crate::target::{self, Kind, MONGODB, Managed, Private};
 
 /// What is not known of a server before it was asked, and what is its own business.
 const UNKNOWN: &str = "unknown";

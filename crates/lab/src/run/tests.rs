@@ -7,10 +7,9 @@ use std::process::{Command, Stdio};
 
 use super::{Begin, Interrupt, Silent, run};
 use crate::experiment::{self, Settings};
-use crate::load::encode_histogram;
-use crate::record::{Ended, Integrity, RunSummary};
+use crate::protocol::{Event, Finished};
+use crate::record::{Ended, Integrity, RunSummary, encode_histogram};
 use crate::target;
-use crate::worker::protocol::{Event, Finished};
 
 fn finished(wrong: &[&str]) -> Event {
     let histogram = hdrhistogram::Histogram::new(3).unwrap();

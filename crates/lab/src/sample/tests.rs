@@ -5,7 +5,8 @@ use std::io::Write;
 use std::process::{Command, Stdio};
 
 use super::*;
-use crate::envelope::{Cgroups, Limits, data_device};
+use crate::envelope::{Cgroups, data_device};
+use crate::record::Limits;
 
 /// A sampler of this process, whose data are in `dir`.
 fn of_self(dir: &Path) -> Sampler {

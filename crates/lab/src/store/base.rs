@@ -12,10 +12,11 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::{MANIFEST, SUMMARY, file_name, load};
+use super::{MANIFEST, SUMMARY, load};
 use crate::error::{Error, Result};
 use crate::record::{
     Manifest, RunRecord, RunSummary, SCHEMA, StepRecord, StepState, StepStatus, StepSummary,
+    file_name,
 };
 
 /// What may be named.
@@ -221,9 +222,9 @@ fn is_of(directory: &str, step: &StepSummary) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::analysis::fixture::{failed_step, run, step};
     use crate::analysis::{Outcome, check};
     use crate::export::{Format, export};
+    use crate::fixture::{failed_step, run, step};
 
     fn file(text: &str) -> (tempfile::TempDir, std::path::PathBuf) {
         let dir = tempfile::tempdir().unwrap();

@@ -9,7 +9,7 @@ use hdrhistogram::serialization::interval_log::{
     IntervalLogIterator, IntervalLogWriterBuilder, LogEntry, Tag,
 };
 
-use crate::load::decode_histogram;
+use crate::record::decode_histogram;
 
 const MAIN: &str = "main";
 const QUERY: &str = "query";

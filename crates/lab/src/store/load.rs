@@ -7,9 +7,8 @@ use serde::de::DeserializeOwned;
 
 use super::step_dir::{ENVELOPE, HISTOGRAMS, MAP, SERIES, STALLS, SUMMARY};
 use super::{TARGETS, histograms, read_json, read_manifest, statuses};
-use crate::cost::Prices;
 use crate::error::{Error, Result};
-use crate::record::{RunRecord, RunSummary, SCHEMA, StepRecord, StepState, StepStatus};
+use crate::record::{Prices, RunRecord, RunSummary, SCHEMA, StepRecord, StepState, StepStatus};
 
 /// Read a run with all its records. Steps that are not done come without a summary.
 ///

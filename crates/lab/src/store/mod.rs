@@ -21,7 +21,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::error::{Error, Failure, Result};
-use crate::record::{Manifest, RunSummary, SCHEMA, StepState, StepStatus};
+use crate::record::{Manifest, RunSummary, SCHEMA, StepState, StepStatus, file_name};
 use hold::Hold;
 
 /// The manifest's file.
@@ -268,19 +268,6 @@ pub(crate) fn status(state: StepState, message: Option<String>) -> StepStatus {
 pub fn now_text() -> String {
     let seconds = i64::try_from(stdx::time::wall().as_secs()).unwrap_or(0);
     jiff::Timestamp::from_second(seconds).map_or_else(|_| "unknown".to_owned(), |t| t.to_string())
-}
-
-/// `text` with everything that does not belong into a file name replaced by `-`.
-#[must_use]
-pub fn file_name(text: &str) -> String {
-    let safe = |c: char| {
-        if c.is_ascii_alphanumeric() || "._=-".contains(c) {
-            c
-        } else {
-            '-'
-        }
-    };
-    text.chars().map(safe).take(80).collect()
 }
 
 /// A record as indented JSON, for people.

@@ -9,7 +9,7 @@ use kv::EngineStats;
 
 use super::{histograms, status, write_json};
 use crate::error::{Error, Result};
-use crate::map::Map;
+use crate::record::map::Map;
 use crate::record::{EngineCounter, EnvelopeRecord, SeriesRow, Stall, StepState, StepSummary};
 
 pub(super) const STATUS: &str = "status.json";

@@ -9,15 +9,13 @@
 //!   [`Connection::fill`], never within the time of an operation.
 
 use std::ops::Range;
-use std::path::PathBuf;
 use std::time::Duration;
 
 use kv::EngineStats;
-use serde::{Deserialize, Serialize};
 
-use super::tables::Tables;
+use crate::protocol::{Audit, ServerFacts, Told};
 use crate::record::Integrity;
-use crate::worker::protocol::{Audit, Told};
+use crate::workload::tables::Tables;
 
 /// Which rows are there: those numbered `low..high`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -64,43 +62,6 @@ pub struct State {
     pub stats: EngineStats,
     /// Its size in bytes, from a target whose files the lab cannot see.
     pub file_bytes: Option<u64>,
-}
-
-/// A server that answered, as a worker tells of it.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ServerFacts {
-    /// Its version, with the product's name where it says one.
-    pub version: String,
-    /// Its process, if it runs on this machine and that was verified.
-    pub pid: Option<u32>,
-    /// Where its data are, if it runs on this machine and says so.
-    pub data_dir: Option<PathBuf>,
-    /// Its settings, by name.
-    pub options: Vec<(String, String)>,
-    /// All of its settings with their defaults, from a server that tells both.
-    #[serde(default)]
-    pub settings: Vec<Configured>,
-    /// What a reader must know.
-    pub notes: Vec<String>,
-}
-
-/// A setting of a server.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Configured {
-    /// Its name.
-    pub name: String,
-    /// Its value.
-    pub value: String,
-    /// What it is unless it is set; `None` where the server does not say.
-    pub default: Option<String>,
-}
-
-impl Configured {
-    /// Whether it is known to differ from its default.
-    #[must_use]
-    pub fn differs(&self) -> bool {
-        self.default.as_ref().is_some_and(|d| *d != self.value)
-    }
 }
 
 /// A target that is open.

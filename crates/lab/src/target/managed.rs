@@ -13,8 +13,8 @@ use kv::{EngineOptions, Factory};
 use percent_encoding::{NON_ALPHANUMERIC, percent_encode};
 
 use super::secret::Secret;
-use super::{TLS, factory, switch};
-use crate::record::TargetSpec;
+use super::{TLS, factory, own_engine};
+use crate::record::{TargetSpec, switch};
 
 /// The target's name: `serve`, or `serve:engine=rocksdb,option=value`.
 pub(super) const NAME: &str = "serve";
@@ -42,9 +42,9 @@ impl Managed {
     /// A sentence: an unknown engine, one that is not compiled in.
     pub(super) fn of(spec: &TargetSpec) -> Result<Managed, String> {
         let mut own = spec.options.clone();
-        let engine = own.remove(ENGINE).unwrap_or("betree".to_owned());
-        let factory = factory(&engine)?;
-        if engine == "null" {
+        let engine = own.remove(ENGINE);
+        let factory = engine.map_or(Ok(own_engine()), |name| factory(&name))?;
+        if factory.name() == "null" {
             return Err("null keeps nothing, so a server cannot stand on it".to_owned());
         }
         let tls = own.remove(TLS).map(|value| switch(TLS, &value));

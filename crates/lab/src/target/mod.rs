@@ -15,20 +15,19 @@ mod null;
 mod secret;
 mod spec;
 mod sql;
-pub mod tables;
 
-pub use database::{Configured, Connection, Database, Live, Meter, ServerFacts, Settled, State};
+pub use database::{Connection, Database, Live, Meter, Settled, State};
 pub use managed::Managed;
 pub use spec::parse_targets;
-pub(crate) use sql::{CODEC, Engine, FILL, TABLE_BYTES, storage};
+pub(crate) use sql::{CODEC, FILL, TABLE_BYTES};
 pub use sql::{Line, Place, Private};
 
 use std::path::PathBuf;
 
 use kv::Factory;
 
-use crate::record::TargetSpec;
-use crate::worker::protocol::Open;
+use crate::protocol::Open;
+use crate::record::{Plan, Runs, TargetFacts, TargetSpec};
 
 /// The engine of a [`TargetSpec`] that is an address of a server speaking MongoDB's protocol.
 pub const MONGODB: &str = "mongodb";
@@ -63,20 +62,39 @@ pub fn kind(spec: &TargetSpec) -> Result<Kind, String> {
     })
 }
 
-/// The option of servers the lab starts that has connections encrypted.
-const TLS: &str = "tls";
+/// What reports need to know of a target; `None` for words that make no sense.
+#[must_use]
+pub fn facts(spec: &TargetSpec) -> Option<TargetFacts> {
+    let kind = kind(spec).ok()?;
+    let (runs, persistent) = match &kind {
+        Kind::Embedded(factory) => (Runs::InWorker, factory.capabilities().persistent),
+        Kind::Managed(managed) => (Runs::Started, managed.factory.capabilities().persistent),
+        Kind::Private(_) => (Runs::Started, true),
+        Kind::Foreign(_) => (Runs::Foreign, true),
+    };
+    let writes = match &kind {
+        Kind::Embedded(factory) => factory.writes(),
+        Kind::Managed(managed) => managed.factory.writes(),
+        Kind::Private(_) | Kind::Foreign(_) => sql::storage(spec).and_then(sql::Engine::writes),
+    };
+    Some(TargetFacts {
+        runs,
+        persistent,
+        writes,
+    })
+}
 
-/// Whether an option of a target is on.
-///
-/// # Errors
-/// A sentence, for what is neither on nor off.
-pub(crate) fn switch(option: &str, value: &str) -> Result<bool, String> {
-    match value.to_ascii_lowercase().as_str() {
-        "1" | "on" | "true" | "yes" => Ok(true),
-        "0" | "off" | "false" | "no" => Ok(false),
-        _ => Err(format!("{option}={value}: write {option}=1 or {option}=0")),
+/// Add the facts of targets to a plan of a version that did not record them.
+pub fn complete(plan: &mut Plan) {
+    for spec in &mut plan.targets {
+        if spec.facts.is_none() {
+            spec.facts = facts(spec);
+        }
     }
 }
+
+/// The option of servers the lab starts that has connections encrypted.
+const TLS: &str = "tls";
 
 /// Why a target that keeps nothing cannot keep tables.
 const NO_TABLES: &str = "it keeps nothing, and transactions read what others wrote";
@@ -146,12 +164,17 @@ pub fn open(request: &Open) -> Result<Box<dyn Database>, String> {
     }
 }
 
+/// Our own engine, which is what is measured where one engine is enough.
+fn own_engine() -> &'static dyn Factory {
+    kv_betree::factory()
+}
+
 /// Every embedded engine's factory, whether compiled in or not, in the order `lab list` shows them:
-/// our own engine first, which is also what is measured where one engine is enough.
+/// our own engine first.
 #[must_use]
 pub fn factories() -> Vec<&'static dyn Factory> {
     vec![
-        kv_betree::factory(),
+        own_engine(),
         kv_lmdb::factory(),
         kv_rocksdb::factory(),
         kv_wiredtiger::factory(),
@@ -235,4 +258,45 @@ pub fn defaults() -> Vec<&'static str> {
         .into_iter()
         .filter(|f| f.available() && f.capabilities().persistent);
     chosen.map(Factory::name).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use kv::Writes;
+
+    use super::*;
+
+    #[test]
+    fn targets_write_as_their_storage_engines_do() {
+        let of = |text: &str| parse_targets(text).unwrap()[0].writes();
+        for pages in ["mariadb", "postgres", "mysql://h/x", "postgres://h", "lmdb"] {
+            assert_eq!(of(pages), Some(Writes::Pages), "{pages}");
+        }
+        for changes in [
+            "mariadb:engine=myrocks",
+            "serve",
+            "betree",
+            "mysql://h/x?engine=rocksdb",
+        ] {
+            assert_eq!(of(changes), Some(Writes::Changes), "{changes}");
+        }
+        for unknown in ["mariadb:engine=myisam", "memory", "null", "mongodb://h"] {
+            assert_eq!(of(unknown), None, "{unknown}");
+        }
+    }
+
+    #[test]
+    fn a_plan_without_facts_is_completed_from_the_words_of_its_targets() {
+        let targets = parse_targets("memory,serve,mongodb://h").unwrap();
+        let runs: Vec<Runs> = targets.iter().map(|t| t.facts.unwrap().runs).collect();
+        assert_eq!(runs, [Runs::InWorker, Runs::Started, Runs::Foreign]);
+        for spec in &targets {
+            let text = serde_json::to_string(&TargetSpec {
+                facts: None,
+                ..spec.clone()
+            });
+            let old: TargetSpec = serde_json::from_str(&text.unwrap()).unwrap();
+            assert_eq!((old.facts, facts(&old)), (None, spec.facts));
+        }
+    }
 }

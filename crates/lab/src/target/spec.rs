@@ -7,7 +7,7 @@ use kv::EngineOptions;
 
 use super::mongodb::address;
 use super::sql::{self, Private};
-use super::{Kind, MONGODB, URI, factory, kind, managed};
+use super::{Kind, MONGODB, URI, factory, facts, kind, managed};
 use crate::record::TargetSpec;
 
 /// Read a comma-separated list of targets. A comma between two options of one target is told from
@@ -38,6 +38,9 @@ pub fn parse_targets(text: &str) -> Result<Vec<TargetSpec>, String> {
         }
     }
     check(&targets)?;
+    for target in &mut targets {
+        target.facts = facts(target);
+    }
     Ok(targets)
 }
 
@@ -72,6 +75,7 @@ fn parse_address(text: &str) -> Result<TargetSpec, String> {
         name: text.to_owned(),
         engine: engine.to_owned(),
         options: BTreeMap::from([(URI.to_owned(), text.to_owned())]),
+        facts: None,
     })
 }
 
@@ -93,6 +97,7 @@ fn parse_one(text: &str) -> Result<TargetSpec, String> {
         name: text.to_owned(),
         engine: engine.to_owned(),
         options: BTreeMap::new(),
+        facts: None,
     };
     if let Some(options) = options {
         add_option(&mut target, options)?;

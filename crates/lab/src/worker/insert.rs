@@ -9,9 +9,8 @@ use super::acknowledged::Acknowledged;
 use super::meter::Turn;
 use super::step::Shared;
 use crate::load::Pace;
-use crate::record::LoadKind;
+use crate::record::{LoadKind, Work};
 use crate::target::Connection;
-use crate::workload::iibench::Work;
 
 /// A client of a load step.
 pub(super) fn load(shared: &Shared<'_>, client: u32) {

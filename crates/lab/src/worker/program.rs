@@ -8,14 +8,14 @@ use stdx::sync::Mutex;
 use stdx::time;
 
 use super::counting::Counting;
-use super::protocol::{Before, Finished, Step};
 use super::step::Shared;
 use crate::load::{HISTOGRAM_MAX_US, Pace, latency_of, no_latencies};
-use crate::record::{Ended, Integrity, LoadKind};
+use crate::protocol::{Before, Finished, Step};
+use crate::record::{Ended, Integrity, LoadKind, Task};
 use crate::target::Database;
-use crate::target::tables::{Refused, TableClient};
-use crate::workload::program::{Client, Program, Seat, Spec, Task};
+use crate::workload::program::{Client, Program, Seat, Spec};
 use crate::workload::table::Table;
+use crate::workload::tables::{Refused, TableClient};
 
 /// A transaction that is in the way of others so often does not get through at all.
 const CONFLICTS_MAX: u32 = 100_000;

@@ -8,9 +8,9 @@ use stdx::{Rng, time};
 use super::meter::Turn;
 use super::step::Shared;
 use crate::load::Pace;
-use crate::record::LoadKind;
+use crate::record::{LoadKind, SideQueries, Work};
 use crate::target::Connection;
-use crate::workload::iibench::{QUERY_LIMIT, SideQueries, Work};
+use crate::workload::iibench::QUERY_LIMIT;
 
 /// How often a waiting query client looks whether it is its turn.
 const SIDE_LOOK: Duration = Duration::from_millis(20);

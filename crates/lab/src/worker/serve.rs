@@ -10,11 +10,11 @@ use rustix::process::{Signal, set_parent_process_death_signal};
 use stdx::sync::Mutex;
 use stdx::time;
 
-use super::protocol::{Event, Request, Tick};
 use super::session::Session;
 use super::{acknowledged, step};
 use crate::codec;
 use crate::probe::check_caps;
+use crate::protocol::{Event, Request, Tick};
 use crate::target::Settled;
 
 /// Serve requests from standard input until it closes or `close` is asked. Returns the program's

@@ -1,7 +1,7 @@
 //! The open target and what the workload knows is in it.
 
 use super::program::Running;
-use super::protocol::Open;
+use crate::protocol::Open;
 use crate::target::{self, Database, Live};
 use crate::workload::iibench::Generator;
 

@@ -7,9 +7,10 @@
 use serde::{Deserialize, Serialize};
 use stdx::rng::mix64;
 
-use super::program::{Checked, Client, Done, Program, Seat, Task};
+use super::program::{Checked, Client, Done, Program, Seat};
 use super::table::{Column, Row, Table, Value, at};
-use crate::target::tables::{Answer, Range, TableClient};
+use crate::record::Task;
+use crate::workload::tables::{Answer, Range, TableClient};
 
 /// Entries of one query of a scan.
 const PIECE: u64 = 1000;

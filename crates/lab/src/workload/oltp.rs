@@ -8,9 +8,10 @@ use serde::{Deserialize, Serialize};
 use stdx::Rng;
 use stdx::rng::mix64;
 
-use super::program::{Checked, Client, Done, Program, Seat, Task};
+use super::program::{Checked, Client, Done, Program, Seat};
 use super::table::{Column, Row, Table, Value, at};
-use crate::target::tables::{Answer, Lock, Mode, Range, TableClient};
+use crate::record::Task;
+use crate::workload::tables::{Answer, Lock, Mode, Range, TableClient};
 
 /// Rows of one insert of the load.
 const CHUNK: u64 = 500;

@@ -7,10 +7,9 @@ use std::time::Duration;
 
 use lab::analysis;
 use lab::calibrate::Calibration;
-use lab::envelope::Limits;
 use lab::experiment::{self, Settings};
 use lab::probe::DeviceProbe;
-use lab::record::{Preset, StepSummary};
+use lab::record::{Limits, Preset, StepSummary};
 use lab::run::{Begin, caps};
 use lab::{Error, Failure, Result, store, target};
 use stdx::ByteSize;

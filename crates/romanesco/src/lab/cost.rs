@@ -2,7 +2,8 @@
 
 use std::path::PathBuf;
 
-use lab::cost::{self, CostOptions, Prices};
+use lab::cost::{self, CostOptions};
+use lab::record::Prices;
 use lab::{Error, Result, store};
 use stdx::ByteSize;
 

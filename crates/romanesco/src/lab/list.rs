@@ -2,9 +2,8 @@
 
 use clap::ValueEnum;
 use lab::Result;
-use lab::cost::{Prices, built_in};
 use lab::experiment::experiments;
-use lab::record::Preset;
+use lab::record::{Preset, Prices, built_in_prices};
 use lab::target::{factories, servers};
 use serde_json::json;
 use stdx::ByteSize;
@@ -86,7 +85,7 @@ pub(crate) fn run(args: &Args) -> Result<u8> {
 
 fn price_files() -> Vec<Prices> {
     let parsed = |name: &str| Prices::text(name).and_then(|t| Prices::parse(&t));
-    let all = built_in().into_iter().map(parsed);
+    let all = built_in_prices().into_iter().map(parsed);
     all.filter_map(std::result::Result::ok).collect()
 }
 

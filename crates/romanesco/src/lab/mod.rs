@@ -122,7 +122,7 @@ fn listen() -> Result<Interrupt> {
 
 /// Print the rate each target sustains, and whether published results were reproduced.
 fn findings(out: &Path) -> Result<()> {
-    let record = lab::store::load(out)?;
+    let record = lab::run::load(out)?;
     let limit = record.manifest.plan.p99_ms;
     for one in analysis::sustained(&record, limit) {
         let (target, of) = (&one.target, &one.of);

@@ -5,9 +5,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use kv::{Codec, Durability};
-use lab::cost::Prices;
 use lab::experiment::{self, Rate, Settings};
-use lab::record::Preset;
+use lab::record::{Preset, Prices};
 use lab::run::Begin;
 use lab::workload::iibench::{Payload, Shape};
 use lab::{Error, Result, display, target};

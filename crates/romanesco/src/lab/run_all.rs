@@ -104,6 +104,6 @@ impl All {
         }
         drop(display);
         report::write(out, None)?;
-        store::load(out)
+        lab::run::load(out)
     }
 }

@@ -1,8 +1,8 @@
 //! Bars: costs per row, amplification, bytes written by reason.
 
 use super::Figure;
+use crate::format;
 use crate::report::compare::times;
-use crate::report::format;
 use crate::report::metrics::Shown;
 use crate::report::model::{StepView, View};
 use crate::report::svg;

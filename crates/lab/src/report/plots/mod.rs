@@ -10,9 +10,9 @@ use serde::Serialize;
 
 use crate::record::SeriesRow;
 
-use super::format;
 use super::model::{CellView, StepView, View};
 use super::svg;
+use crate::format;
 
 pub(crate) use costs::{bars, reasons};
 pub(crate) use shapes::{

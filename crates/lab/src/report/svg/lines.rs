@@ -2,7 +2,7 @@
 
 use super::bars::clip;
 use super::{Anchor, Canvas, Scale, extent};
-use crate::report::format;
+use crate::format;
 
 /// One line; a `None` is a gap.
 #[derive(Clone, Debug, Default)]

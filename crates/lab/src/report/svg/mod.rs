@@ -8,6 +8,7 @@
 mod bars;
 mod forest;
 mod lines;
+pub mod map;
 mod ridge;
 mod scale;
 mod scatter;

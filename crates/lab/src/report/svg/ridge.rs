@@ -5,7 +5,7 @@
 
 use super::bars::clip;
 use super::{Anchor, Canvas, Scale, extent};
-use crate::report::format;
+use crate::format;
 
 /// The seconds of one target.
 #[derive(Clone, Debug)]

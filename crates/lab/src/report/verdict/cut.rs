@@ -1,10 +1,10 @@
 //! Targets that their time stopped before they had done all their operations: their numbers are of
 //! the operations they got to, which are the easier ones where a store slows down as it grows.
 
+use crate::format;
 use crate::record::{Ended, Main};
 use crate::report::clock::Clock;
 use crate::report::compare::times;
-use crate::report::format;
 use crate::report::model::{CellView, StepView, View};
 
 use super::contest::ranking;

@@ -3,8 +3,8 @@
 use serde::Serialize;
 
 use crate::analysis::{ComparisonRow, Verdict, escaped, limits_of_caps};
+use crate::format;
 use crate::report::compare::{self, times};
-use crate::report::format;
 use crate::report::model::{StepView, View};
 
 use super::contest::{Contest, ranking};

@@ -1,9 +1,9 @@
 //! The headline of a report, and the line below it: the one thing to take away, and what happened
 //! to the targets that did not do well.
 
+use crate::format;
 use crate::record::Preset;
 use crate::report::compare::times;
-use crate::report::format;
 use crate::report::model::{StepView, View};
 
 use super::contest::Contest;

@@ -4,8 +4,8 @@
 use serde::Serialize;
 
 use crate::analysis::ComparisonRow;
+use crate::format;
 use crate::report::compare::{self, times};
-use crate::report::format;
 use crate::report::model::{StepView, View};
 use crate::report::svg;
 

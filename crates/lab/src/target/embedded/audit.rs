@@ -8,8 +8,8 @@ use kv::{Direction, KeyRange};
 use stdx::{hash, time};
 
 use super::{Embedded, text};
+use crate::protocol::{Audit, Told};
 use crate::target::findings::Findings;
-use crate::worker::protocol::{Audit, Told};
 use crate::workload::iibench::Row;
 
 /// Compare the store with what each client was told.

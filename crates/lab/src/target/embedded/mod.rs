@@ -20,10 +20,10 @@ use stdx::sync::OnceLock;
 
 use super::database::{Connection, Database, Live, Meter, Settled, State};
 use super::factory;
-use super::tables::Tables;
+use crate::protocol::{Audit, Open, Told};
 use crate::record::Integrity;
-use crate::worker::protocol::{Audit, Open, Told};
 use crate::workload::iibench::{Generator, TREES};
+use crate::workload::tables::Tables;
 
 /// An engine that is open in this process.
 pub(super) struct Embedded {

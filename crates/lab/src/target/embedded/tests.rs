@@ -7,8 +7,8 @@ use kv::{Batch, Durability, EngineOptions};
 
 use super::verify::verify;
 use super::{Embedded, open};
+use crate::protocol::{self, Open};
 use crate::target::database::{Database, Live, Meter};
-use crate::worker::protocol::{self, Open};
 use crate::workload::iibench::{Payload, Row, RowParams, Shape};
 
 const LIVE: Live = Live {

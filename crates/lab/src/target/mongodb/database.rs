@@ -14,11 +14,11 @@ use stdx::time;
 
 use super::connection::Link;
 use super::{address, audit, document, facts, failure, tables, verify};
+use crate::protocol::{Audit, Open, ServerFacts, Told};
 use crate::record::Integrity;
-use crate::target::database::{Connection, Database, Live, Meter, ServerFacts, Settled, State};
-use crate::target::tables::Tables;
-use crate::worker::protocol::{Audit, Open, Told};
+use crate::target::database::{Connection, Database, Live, Meter, Settled, State};
 use crate::workload::iibench::Generator;
+use crate::workload::tables::Tables;
 
 /// The collection of the rows: a name nobody else would choose, since it is dropped.
 pub(super) const COLLECTION: &str = "romanesco_lab_rows";

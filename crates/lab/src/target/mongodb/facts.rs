@@ -12,7 +12,7 @@ use mongodb::error::Result;
 use mongodb::sync::Client;
 
 use super::database::journaled;
-use crate::target::database::ServerFacts;
+use crate::protocol::ServerFacts;
 
 /// How far the process's age may lie from what the server says, in seconds: the server counts from
 /// some moment of its start, the kernel in hundredths.

@@ -15,12 +15,12 @@ use super::sales::{Sales, TABLE};
 use super::tables::SqlTables;
 use super::wire::{self, Wire};
 use super::{audit, facts, settle, stats, verify};
+use crate::protocol::{Audit, Open, ServerFacts, Told};
 use crate::record::Integrity;
-use crate::target::database::{Connection, Database, Live, Meter, ServerFacts, Settled, State};
-use crate::target::tables::Tables;
-use crate::worker::protocol::{Audit, Open, Told};
+use crate::target::database::{Connection, Database, Live, Meter, Settled, State};
 use crate::workload::iibench::Generator;
 use crate::workload::table::Value;
+use crate::workload::tables::Tables;
 
 /// A look at the server's state may take this share of the time.
 const LOOK_SHARE: u32 = 20;

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use kv::Durability;
+use kv::{Durability, Writes};
 
 use crate::error::unknown;
 
@@ -56,6 +56,15 @@ impl Engine {
     /// Whether several statements can be one transaction.
     pub(crate) fn transactions(self) -> bool {
         !matches!(self, Engine::MyIsam | Engine::Aria)
+    }
+
+    /// How it brings changes to disk; `None` where no article compares that.
+    pub(crate) fn writes(self) -> Option<Writes> {
+        match self {
+            Engine::InnoDb | Engine::Heap => Some(Writes::Pages),
+            Engine::MyRocks => Some(Writes::Changes),
+            Engine::MyIsam | Engine::Aria => None,
+        }
     }
 
     /// Why it has no such level of durability; `None` if it has.

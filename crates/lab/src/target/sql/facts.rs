@@ -8,7 +8,7 @@ use super::engine::Engine;
 use super::stats;
 use super::value::Value;
 use super::wire::Wire;
-use crate::target::database::{Configured, ServerFacts};
+use crate::protocol::{Configured, ServerFacts};
 use crate::target::mongodb::{began_when_it_says, local};
 
 /// Ask.

@@ -30,15 +30,15 @@ mod wire;
 
 pub(crate) use database::TABLE_BYTES;
 pub(super) use database::{answers, codecs, directory, open};
-pub(crate) use engine::Engine;
+pub(super) use engine::Engine;
 pub(crate) use private::{CODEC, FILL};
 pub use private::{Line, Place, Private};
 
 use super::URI;
 use crate::record::TargetSpec;
 
-/// How an SQL server keeps its tables; `None` for other targets.
-pub(crate) fn storage(spec: &TargetSpec) -> Option<Engine> {
+/// The storage engine of an SQL server; `None` for other targets.
+pub(super) fn storage(spec: &TargetSpec) -> Option<Engine> {
     if let Some(private) = Private::of(spec) {
         return Some(private.ok()?.engine());
     }

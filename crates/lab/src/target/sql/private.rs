@@ -26,11 +26,10 @@ use rustix::process::{Signal, geteuid};
 
 use super::address::plain;
 use super::engine::Engine;
-use crate::envelope::Limits;
 use crate::programs::found;
-use crate::record::TargetSpec;
+use crate::record::{Limits, TargetSpec, switch};
+use crate::target::TLS;
 use crate::target::secret::Secret;
-use crate::target::{TLS, switch};
 
 /// What a step asks of the pages of an engine, among the options of [`Place`]: per cent.
 pub(crate) const FILL: &str = "fill_factor";

@@ -4,10 +4,11 @@ use std::sync::atomic::Ordering;
 
 use stdx::Rng;
 
-use super::{COUNT, HIDDEN, KINDS, LINK, Linkbench, NODE, VISIBLE, count, number, target};
-use crate::target::tables::{Answer, Lock, Mode, Range, TableClient};
+use super::{COUNT, HIDDEN, LINK, Linkbench, NODE, VISIBLE, count, number, target};
+use crate::record::linkbench::KINDS;
 use crate::workload::program::{Client, Done, Seat};
 use crate::workload::table::{Row, Value, at};
+use crate::workload::tables::{Answer, Lock, Mode, Range, TableClient};
 
 /// The most links of a list.
 const LIST_MAX: u64 = 10_000;

@@ -16,9 +16,10 @@ mod transactions;
 
 use serde::{Deserialize, Serialize};
 
-use super::program::{Checked, Client, Program, Seat, Task};
+use super::program::{Checked, Client, Program, Seat};
 use super::table::Table;
-use crate::target::tables::{Answer, TableClient};
+use crate::record::Task;
+use crate::workload::tables::{Answer, TableClient};
 
 /// Districts of a warehouse.
 const DISTRICTS: i64 = 10;

@@ -9,8 +9,8 @@ use kv::{
 use super::super::{Embedded, text};
 use super::codec::{DAMAGED, put_key, take_key, take_value};
 use super::{Changes, Made, engine};
-use crate::target::tables::{Answer, By, Lock, Mode, Range, Refused, TableClient};
 use crate::workload::table::{Row, Value};
+use crate::workload::tables::{Answer, By, Lock, Mode, Range, Refused, TableClient};
 
 /// What is open.
 enum Open<'a> {

@@ -12,8 +12,8 @@ use kv::{Batch, Durability, Engine, ErrorKind, TreeId, TreeOptions};
 use stdx::sync::Mutex;
 
 use super::{Embedded, text, tree};
-use crate::target::tables::{TableClient, Tables};
 use crate::workload::table::{Table, Value, at};
+use crate::workload::tables::{TableClient, Tables};
 
 /// Indexes of one table, at most.
 const INDEXES_MAX: usize = 16;

@@ -6,10 +6,10 @@ use kv::{Durability, EngineOptions};
 use stdx::Rng;
 
 use super::super::{Embedded, open};
-use crate::target::tables::{By, Lock, Mode, Range, Refused, TableClient, Tables};
-use crate::worker::protocol::Open;
+use crate::protocol::Open;
 use crate::workload::iibench::{Payload, RowParams, Shape};
 use crate::workload::table::{Column, Row, Table, Value};
+use crate::workload::tables::{By, Lock, Mode, Range, Refused, TableClient, Tables};
 
 fn table() -> Table {
     let columns = [

@@ -9,8 +9,8 @@ use mongodb::sync::ClientSession;
 
 use super::super::database::Server;
 use super::{Made, document};
-use crate::target::tables::{Answer, By, Lock, Mode, Range, Refused, TableClient};
 use crate::workload::table::{Row, Value};
+use crate::workload::tables::{Answer, By, Lock, Mode, Range, Refused, TableClient};
 
 /// Rows of one insert: the driver splits further by bytes.
 const ROWS: usize = 1000;

@@ -5,8 +5,8 @@ use bson::spec::BinarySubtype;
 use bson::{Binary, Bson, Document, RawBsonRef, RawDocument, RawDocumentBuf, doc};
 
 use super::Made;
-use crate::target::tables::{By, Range};
 use crate::workload::table::{Row, Table, Value, at};
+use crate::workload::tables::{By, Range};
 
 fn name(table: &Table, column: usize) -> &'static str {
     table.columns.get(column).map_or("", |c| c.name)

@@ -18,8 +18,8 @@ use mongodb::sync::Collection;
 use stdx::sync::Mutex;
 
 use super::database::Server;
-use crate::target::tables::{TableClient, Tables};
 use crate::workload::table::Table;
+use crate::workload::tables::{TableClient, Tables};
 
 /// What the names of our collections begin with.
 const PREFIX: &str = "romanesco_lab_";

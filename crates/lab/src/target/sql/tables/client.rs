@@ -9,8 +9,8 @@ use super::super::dialect::Dialect;
 use super::super::value::Value;
 use super::super::wire::{self, Failure, STATEMENTS_MAX, Wire};
 use super::statements::{Form, Known, position};
-use crate::target::tables::{Answer, Lock, Mode, Range, Refused, TableClient};
 use crate::workload::table::{Row, at, pick, row_bytes};
+use crate::workload::tables::{Answer, Lock, Mode, Range, Refused, TableClient};
 
 /// Bytes of the values of one statement: a server takes 16 MiB.
 const BYTES_MAX: u64 = 4 << 20;

@@ -16,8 +16,8 @@ use self::statements::Known;
 use super::address::{Address, Protocol};
 use super::dialect::Dialect;
 use super::wire;
-use crate::target::tables::{TableClient, Tables};
 use crate::workload::table::Table;
+use crate::workload::tables::{TableClient, Tables};
 
 /// The tables of a server.
 pub(super) struct SqlTables {

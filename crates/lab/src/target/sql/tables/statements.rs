@@ -3,8 +3,8 @@
 use super::super::address::Protocol;
 use super::super::dialect::{self, Dialect};
 use super::super::value::Value;
-use crate::target::tables::By;
 use crate::workload::table::{Column, Kind, Table};
+use crate::workload::tables::By;
 
 /// What the names of tables begin with: nobody else would choose it, since they are dropped.
 const PREFIX: &str = "romanesco_lab_";

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::error::{Error, Result, unknown};
 
 /// The prices used where none are named.
-pub const DEFAULT: &str = "aws-2025";
+pub const DEFAULT_PRICES: &str = "aws-2025";
 
 const BUILT_IN: [(&str, &str); 3] = [
     ("aws-2025", include_str!("../../prices/aws-2025.toml")),
@@ -108,7 +108,7 @@ pub struct Volume {
 
 /// The names of the prices that come with the program.
 #[must_use]
-pub fn built_in() -> Vec<&'static str> {
+pub fn built_in_prices() -> Vec<&'static str> {
     BUILT_IN.iter().map(|(name, _)| *name).collect()
 }
 
@@ -124,7 +124,9 @@ impl Prices {
         let path = Path::new(named);
         if !path.exists() {
             let hint = "; or name a TOML file of your own";
-            return Err(Error::new(unknown("prices", named, &built_in()) + hint));
+            return Err(Error::new(
+                unknown("prices", named, &built_in_prices()) + hint,
+            ));
         }
         fs::read_to_string(path).map_err(|e| Error::io("read", path, &e))
     }

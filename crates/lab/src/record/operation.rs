@@ -1,9 +1,10 @@
 //! What a step counts, in the words of its experiment: one word for one thing, wherever its rates,
 //! latencies and costs are shown.
 
-use super::experiment;
-use super::rate::is_mix;
-use crate::record::{Main, StepPlan};
+use super::experiment::Known;
+use super::manifest::StepPlan;
+use super::step::Main;
+use super::work::{Task, Work};
 
 /// The main operation of a step by its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,33 +61,7 @@ impl Operation {
     /// What a mix counts; `None` for every other step.
     #[must_use]
     pub fn of_mix(name: &str, step: &StepPlan) -> Option<Operation> {
-        let program = experiment(name).ok()?.program.as_ref()?;
-        is_mix(step).then_some(program.operation)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::record::Preset;
-
-    #[test]
-    fn each_mix_has_its_word_and_rows_and_queries_have_theirs() {
-        for (name, word) in [
-            ("tpcc", "transactions/s"),
-            ("linkbench", "requests/s"),
-            ("oltp-read-only", "transactions/s"),
-        ] {
-            let found = experiment(name).unwrap();
-            let program = found.program.unwrap();
-            let steps = (program.steps)(&(found.sizes)(Preset::Smoke), program.variants[0]);
-            let (load, mix) = (&steps[0], &steps[1]);
-            assert_eq!(Operation::of(name, load, Main::Rows).per_second, "rows/s");
-            assert_eq!(Operation::of(name, mix, Main::Queries).per_second, word);
-            assert_eq!(Operation::of_mix(name, load), None);
-            // Of an experiment that is not known.
-            let unknown = Operation::of("iibench-newer", mix, Main::Queries);
-            assert_eq!(unknown, Operation::QUERY);
-        }
+        let operation = Known::named(name)?.mix?;
+        (Work::of(step) == Some(Work::Program(Task::Mix))).then_some(operation)
     }
 }

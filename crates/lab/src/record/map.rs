@@ -7,10 +7,10 @@
 use serde::{Deserialize, Serialize};
 
 /// Cells of a panel: 64 lines of 64. More would neither fit a screen nor tell more.
-pub(super) const CELLS_MAX: usize = 4096;
+pub const CELLS_MAX: usize = 4096;
 
 /// Cells in a line, as many as there are pages in an extent of InnoDB.
-pub(super) const COLUMNS: usize = 64;
+pub const COLUMNS: usize = 64;
 
 /// What a cell holds.
 #[derive(
@@ -194,7 +194,7 @@ impl Panel {
     }
 
     /// A cell of a kind for the legend, in the colour of the first one of it.
-    pub(super) fn example(&self, kind: Kind) -> Cell {
+    pub fn example(&self, kind: Kind) -> Cell {
         let first = self.cells.iter().find(|cell| cell.kind == kind);
         Cell {
             owner: first.and_then(|cell| cell.owner),
@@ -205,7 +205,7 @@ impl Panel {
 
 /// Let neighbours share cells until there are at most [`CELLS_MAX`]; how many share one.
 #[must_use]
-pub(super) fn merge(pages: &[Cell]) -> (Vec<Cell>, u64) {
+pub fn merge(pages: &[Cell]) -> (Vec<Cell>, u64) {
     let each = pages.len().div_ceil(CELLS_MAX).max(1);
     let cells = pages.chunks(each).map(join).collect();
     (cells, each as u64)
@@ -344,7 +344,7 @@ impl Map {
     }
 
     /// Make the sums of the leaves from those of the trees.
-    pub(super) fn sum_trees(&mut self) {
+    pub fn sum_trees(&mut self) {
         self.sums.leaves = self.trees.iter().map(|t| t.leaves).sum();
         let known = || {
             self.trees

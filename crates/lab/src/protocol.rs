@@ -8,11 +8,9 @@ use kv::{Durability, EngineOptions, EngineStats};
 use serde::{Deserialize, Serialize};
 
 use crate::codec::Tried;
-use crate::envelope::Limits;
 use crate::probe::CapCheck;
-use crate::record::{Ended, Integrity, LoadKind};
-use crate::target::ServerFacts;
-use crate::workload::iibench::{RowParams, Work};
+use crate::record::{Ended, Integrity, Limits, LoadKind, Work};
+use crate::workload::iibench::RowParams;
 use crate::workload::program::Spec;
 
 /// What the worker is asked to do. One at a time; each ends with one closing event.
@@ -302,4 +300,41 @@ pub struct Finished {
     /// The workload's own numbers.
     #[serde(default)]
     pub extra: BTreeMap<String, f64>,
+}
+
+/// A server that answered, as a worker tells of it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ServerFacts {
+    /// Its version, with the product's name where it says one.
+    pub version: String,
+    /// Its process, if it runs on this machine and that was verified.
+    pub pid: Option<u32>,
+    /// Where its data are, if it runs on this machine and says so.
+    pub data_dir: Option<PathBuf>,
+    /// Its settings, by name.
+    pub options: Vec<(String, String)>,
+    /// All of its settings with their defaults, from a server that tells both.
+    #[serde(default)]
+    pub settings: Vec<Configured>,
+    /// What a reader must know.
+    pub notes: Vec<String>,
+}
+
+/// A setting of a server.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Configured {
+    /// Its name.
+    pub name: String,
+    /// Its value.
+    pub value: String,
+    /// What it is unless it is set; `None` where the server does not say.
+    pub default: Option<String>,
+}
+
+impl Configured {
+    /// Whether it is known to differ from its default.
+    #[must_use]
+    pub fn differs(&self) -> bool {
+        self.default.as_ref().is_some_and(|d| *d != self.value)
+    }
 }

@@ -3,14 +3,13 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use kv::{Codec, Durability};
+use kv::{Codec, Durability, Writes};
 use stdx::ByteSize;
 
-use crate::envelope::Limits;
 use crate::record::{
-    Cell, Ended, EnvelopeLine, EnvelopeRecord, Integrity, Latency, LoadKind, Main, Manifest, Plan,
-    Preset, RunRecord, SCHEMA, SeriesRow, Setting, StepPlan, StepRecord, StepState, StepStatus,
-    StepSummary, TargetRecord, TargetSpec,
+    Cell, Ended, EnvelopeLine, EnvelopeRecord, Integrity, Latency, Limits, LoadKind, Main,
+    Manifest, Plan, Preset, RunRecord, Runs, SCHEMA, SeriesRow, Setting, StepPlan, StepRecord,
+    StepState, StepStatus, StepSummary, TargetFacts, TargetRecord, TargetSpec,
 };
 
 /// A series of whole seconds of load with these row rates.
@@ -91,6 +90,7 @@ pub(crate) fn manifest(targets: &[&str], repeats: u32) -> Manifest {
         name: (*name).to_owned(),
         engine: (*name).to_owned(),
         options: BTreeMap::new(),
+        facts: None,
     };
     let load = StepPlan {
         name: "load".to_owned(),
@@ -140,6 +140,38 @@ pub(crate) fn manifest(targets: &[&str], repeats: u32) -> Manifest {
     }
 }
 
+/// A persistent engine in the worker that writes like this.
+pub(crate) fn engine(name: &str, writes: Writes) -> TargetSpec {
+    TargetSpec {
+        name: name.to_owned(),
+        engine: name.to_owned(),
+        options: BTreeMap::new(),
+        facts: Some(TargetFacts {
+            runs: Runs::InWorker,
+            persistent: true,
+            writes: Some(writes),
+        }),
+    }
+}
+
+/// A server that is started, from its words: `mariadb:encrypt=1`.
+pub(crate) fn server(words: &str) -> TargetSpec {
+    let (engine, options) = words.split_once(':').unwrap_or((words, ""));
+    let options = options
+        .split(',')
+        .filter_map(|option| option.split_once('='));
+    TargetSpec {
+        name: words.to_owned(),
+        engine: engine.to_owned(),
+        options: options.map(|(k, v)| (k.to_owned(), v.to_owned())).collect(),
+        facts: Some(TargetFacts {
+            runs: Runs::Started,
+            persistent: true,
+            writes: None,
+        }),
+    }
+}
+
 /// A complete run of these steps, without series.
 pub(crate) fn run(
     name: &str,
@@ -164,7 +196,7 @@ pub(crate) fn run(
         ..failed_step("", "")
     };
     RunRecord {
-        summary: super::summarize(&manifest, &with_rates, true),
+        summary: crate::analysis::summarize(&manifest, &with_rates, true),
         manifest,
         targets: Vec::new(),
         steps: steps.into_iter().enumerate().map(record).collect(),

@@ -7,8 +7,8 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use super::model::{Cell, FileExtents, Kind, Panel};
-use crate::report::svg::{PALETTE, escape};
+use super::{PALETTE, escape};
+use crate::record::map::{Cell, FileExtents, Kind, Panel};
 
 /// Side of a cell, in units of the drawing.
 const SIDE: u32 = 10;

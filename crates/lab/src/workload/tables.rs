@@ -21,12 +21,12 @@
 //! - G5. Commits have the durability of the run. Reading never waits for the disk to sync.
 //! - G6. Statements are prepared once for each client; nothing is parsed for each row. Values come
 //!   back as they went in: types, nulls, and every bit of a double.
-//! - G7. Ranges are in the order of T2 (see [`crate::workload::table`]), by the index that is
+//! - G7. Ranges are in the order of T2 (see [`super::table`]), by the index that is
 //!   named and no other (hint it where the target may choose).
-//! - G8. What a target cannot express is said by [`super::tables_unsupported`] where the plan is
-//!   made, else by an error of [`super::Database::tables`], never left out silently.
+//! - G8. A target refuses what it cannot express where the plan is made, else when it is asked for
+//!   its tables; it never leaves anything out silently.
 
-use crate::workload::table::{Row, Table, Value};
+use super::table::{Row, Table, Value};
 
 /// Why something did not happen.
 #[derive(Clone, Debug, PartialEq, Eq)]

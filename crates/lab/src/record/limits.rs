@@ -1,10 +1,9 @@
 //! The limits a run asks for.
 
+use std::fmt;
+
 use serde::{Deserialize, Serialize};
 use stdx::ByteSize;
-
-use super::error::{EnvelopeError, Result};
-use super::status::LimitKind;
 
 /// The smallest memory limit, 64 MiB. A worker holds 30 to 40 MiB before its engine caches one
 /// page: program text, thread stacks, allocator arenas, histograms. Below twice that, the run
@@ -14,6 +13,11 @@ pub const MEMORY_MIN: ByteSize = ByteSize::mib(64);
 /// The largest limit on operations per second: the kernel keeps 32 bits, and all of them set means
 /// unlimited.
 pub const IOPS_MAX: u64 = (u32::MAX - 1) as u64;
+
+/// What every report of an I/O cap in version 1 must say.
+pub const BUFFERED_WRITES: &str = "cgroup v1 caps what the process itself submits: reads, \
+    direct writes and the writes of its own syncs; buffered writes that the kernel writes out \
+    later are not capped; a fair comparison needs direct I/O on every target";
 
 /// The limits of a run; `None` leaves that resource unlimited.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -50,29 +54,29 @@ impl Limits {
     /// Refuse limits no run can keep to.
     ///
     /// # Errors
-    /// [`EnvelopeError::Limit`] when memory is below [`MEMORY_MIN`] or another limit is 0
-    /// or a limit on operations above [`IOPS_MAX`].
-    pub fn check(&self) -> Result<()> {
+    /// A sentence, when memory is below [`MEMORY_MIN`] or another limit is 0 or a limit on
+    /// operations above [`IOPS_MAX`].
+    pub fn check(&self) -> Result<(), String> {
         if let Some(memory) = self.memory
             && memory < MEMORY_MIN
         {
-            return Err(EnvelopeError::Limit(format!(
+            return Err(format!(
                 "a memory limit of {memory} is below the minimum of {MEMORY_MIN}: a worker needs \
                  about half of that before its engine caches anything; ask for {MEMORY_MIN} or more"
-            )));
+            ));
         }
         for (kind, limit) in self.each() {
             if limit == Some(0) {
-                return Err(EnvelopeError::Limit(format!(
+                return Err(format!(
                     "a {kind} limit of 0 would stop the run (and the kernel reads 0 as unlimited); \
                      leave the limit out or ask for 1 or more"
-                )));
+                ));
             }
             let is_iops = matches!(kind, LimitKind::ReadIops | LimitKind::WriteIops);
             if is_iops && limit.is_some_and(|n| n > IOPS_MAX) {
-                return Err(EnvelopeError::Limit(format!(
+                return Err(format!(
                     "a {kind} limit above {IOPS_MAX} is none to the kernel; leave the limit out"
-                )));
+                ));
             }
         }
         Ok(())
@@ -97,9 +101,38 @@ impl Limits {
     }
 
     /// The limits on the device: all of [`Limits::each`] but memory.
-    pub(crate) fn io(&self) -> [(LimitKind, Option<u64>); 4] {
+    #[must_use]
+    pub fn io(&self) -> [(LimitKind, Option<u64>); 4] {
         let [_, read_iops, write_iops, read_bps, write_bps] = self.each();
         [read_iops, write_iops, read_bps, write_bps]
+    }
+}
+
+/// A limited resource.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LimitKind {
+    /// Bytes of memory, page cache included.
+    Memory,
+    /// Device reads per second.
+    ReadIops,
+    /// Device writes per second.
+    WriteIops,
+    /// Device bytes read per second.
+    ReadBps,
+    /// Device bytes written per second.
+    WriteBps,
+}
+
+impl fmt::Display for LimitKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            LimitKind::Memory => "memory",
+            LimitKind::ReadIops => "read IOPS",
+            LimitKind::WriteIops => "write IOPS",
+            LimitKind::ReadBps => "read B/s",
+            LimitKind::WriteBps => "write B/s",
+        })
     }
 }
 
@@ -113,7 +146,7 @@ mod tests {
             memory: Some(ByteSize::mib(63)),
             ..Limits::default()
         };
-        let message = limits.check().unwrap_err().to_string();
+        let message = limits.check().unwrap_err();
         assert!(
             message.contains("63M") && message.contains("64M"),
             "{message}"
@@ -131,20 +164,14 @@ mod tests {
             write_iops: Some(0),
             ..Limits::default()
         };
-        let message = limits.check().unwrap_err().to_string();
+        let message = limits.check().unwrap_err();
         assert!(message.contains("write IOPS"), "{message}");
         Limits::default().check().unwrap();
         let endless = Limits {
             read_iops: Some(IOPS_MAX + 1),
             ..Limits::default()
         };
-        assert!(
-            endless
-                .check()
-                .unwrap_err()
-                .to_string()
-                .contains("read IOPS")
-        );
+        assert!(endless.check().unwrap_err().contains("read IOPS"));
         assert!(Limits::default().is_unlimited() && !limits.is_unlimited());
     }
 
