@@ -32,7 +32,7 @@ pub mod report;
 pub mod run;
 pub mod sample;
 pub mod store;
-pub mod target;
+pub mod targets;
 pub mod worker;
 pub mod workload;
 

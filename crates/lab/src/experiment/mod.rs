@@ -194,7 +194,7 @@ mod tests {
     fn rates_are_sought_only_where_an_experiment_takes_them() {
         for experiment in experiments() {
             let settings = Settings {
-                targets: Some(crate::target::parse_targets("memory").unwrap()),
+                targets: Some(crate::targets::parse_targets("memory").unwrap()),
                 ..Settings::default()
             };
             let plan = plan(experiment, &settings, std::path::Path::new("run")).unwrap();

@@ -12,7 +12,7 @@ use crate::error::{Error, Result};
 use crate::record::{
     Cell, Limits, LoadKind, P99_LIMIT_MS, Plan, Preset, StepPlan, TargetSpec, file_name,
 };
-use crate::target;
+use crate::targets;
 use crate::workload::iibench::{Generator, RowParams};
 
 /// Default seed of all data.
@@ -274,13 +274,13 @@ fn targets(settings: &Settings) -> Result<Vec<TargetSpec>> {
         check_names(targets)?;
         return Ok(targets.clone());
     }
-    let names = target::defaults();
+    let names = targets::defaults();
     if names.is_empty() {
         return Err(Error::new(
             "no persistent engine is compiled in; name a target with -t",
         ));
     }
-    Ok(target::parse_targets(&names.join(","))?)
+    Ok(targets::parse_targets(&names.join(","))?)
 }
 
 /// Files are named after targets, so their names must differ there as well.
@@ -468,7 +468,7 @@ mod tests {
 
     fn settings() -> Settings {
         Settings {
-            targets: Some(target::parse_targets("null,memory").unwrap()),
+            targets: Some(targets::parse_targets("null,memory").unwrap()),
             ..Settings::default()
         }
     }

@@ -340,7 +340,7 @@ impl Target {
             [] => self.engine.clone(),
             _ => format!("{}:{}", self.engine, options.join(",")),
         };
-        let mut targets = crate::target::parse_targets(&spec)?;
+        let mut targets = crate::targets::parse_targets(&spec)?;
         let mut target = targets.pop().ok_or("an empty target")?;
         if let Some(name) = self.name {
             target.name = name;

@@ -10,7 +10,7 @@ use stdx::rng::Rng;
 
 use super::*;
 use crate::record::map::{Cell, Kind, TreeSum};
-use crate::target::factories;
+use crate::targets::factories;
 
 /// A table of 767 rows with a long text in some, made by MariaDB 10.11: 14 leaves and a root of the
 /// primary index, one page of a secondary index, 14 pages of long texts.

@@ -28,7 +28,7 @@ use crate::record::{
 };
 use crate::sample::{OsSample, Sampler, SelfUsage, self_usage};
 use crate::store::StepDir;
-use crate::target::{self, Kind};
+use crate::targets::{self, Kind};
 use crate::workload::iibench::RowParams;
 use crate::workload::program::Spec;
 
@@ -71,7 +71,7 @@ fn with_worker(
 ) -> Result<()> {
     vfs::ensure_dir(dir).map_err(|e| Error::io("create", dir, &e))?;
     let device = data_device(dir).ok();
-    let kind = target::kind(spec)?;
+    let kind = targets::kind(spec)?;
     let envelope = envelope(runner, plan, &kind, device)?;
     let record = envelope_record(envelope.status());
     for warning in &record.warnings {
@@ -183,7 +183,7 @@ pub(super) fn server(
         clients: most_clients(plan),
         limits: &plan.limits,
     };
-    let started = match target::kind(spec)? {
+    let started = match targets::kind(spec)? {
         Kind::Managed(managed) => host.serve(&managed, &options).map(Some),
         Kind::Private(private) => host.start(&private, &asked).map(Some),
         Kind::Embedded(_) | Kind::Foreign(_) => Ok(None),
@@ -371,7 +371,7 @@ impl Lap<'_, '_, '_> {
 
     /// Put the caps of a step on input and output in force; those of the plan where it has none.
     fn cap(&mut self, iops: Option<u64>) -> Result<()> {
-        if self.iops == iops || matches!(target::kind(self.target), Ok(Kind::Foreign(_))) {
+        if self.iops == iops || matches!(targets::kind(self.target), Ok(Kind::Foreign(_))) {
             self.record = envelope_record(self.envelope.status());
             return Ok(());
         }
@@ -729,7 +729,7 @@ fn decode(text: &str) -> Result<Histogram<u64>> {
 
 /// The options a target is opened with.
 pub(super) fn engine_options(plan: &Plan, target: &TargetSpec) -> EngineOptions {
-    let own: BTreeMap<String, String> = match target::kind(target) {
+    let own: BTreeMap<String, String> = match targets::kind(target) {
         Ok(Kind::Managed(managed)) => managed.own,
         Ok(Kind::Private(_)) => BTreeMap::new(),
         _ => target.options.clone(),

@@ -41,7 +41,7 @@ use crate::record::{
     StepSummary, TargetRecord, file_name,
 };
 use crate::store::{self, RunDir};
-use crate::target::{self, Kind};
+use crate::targets::{self, Kind};
 
 /// A run in the making.
 pub struct Runner<'a> {
@@ -115,7 +115,7 @@ pub fn resume(
 /// As [`store::load`].
 pub fn load(path: &Path) -> Result<RunRecord> {
     let mut run = store::load(path)?;
-    target::complete(&mut run.manifest.plan);
+    targets::complete(&mut run.manifest.plan);
     Ok(run)
 }
 
@@ -153,9 +153,9 @@ fn prepare(plan: &Plan, begin: &Begin<'_>) -> Result<()> {
     store::check_new(begin.out)?;
     let mut foreign = 0;
     for target in &plan.targets {
-        match target::kind(target)? {
+        match targets::kind(target)? {
             Kind::Foreign(uri) => {
-                target::answers(&uri)?;
+                targets::answers(&uri)?;
                 foreign += 1;
             }
             Kind::Private(private) => {

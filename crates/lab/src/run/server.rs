@@ -20,7 +20,7 @@ use super::halt::state;
 use super::interrupt::Interrupt;
 use crate::envelope::Envelope;
 use crate::error::{Error, Failure, Result};
-use crate::target::Line;
+use crate::targets::Line;
 
 /// How often a wait looks.
 const LOOK: Duration = Duration::from_millis(20);

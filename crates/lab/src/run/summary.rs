@@ -16,7 +16,7 @@ use crate::record::{
 };
 use crate::sample::OsDelta;
 use crate::store::reason_name;
-use crate::target::{self, Kind};
+use crate::targets::{self, Kind};
 
 /// Below this share of the rate asked for, a step missed its target (Callaghan's rule).
 const RATE_SHARE_MIN: f64 = 0.95;
@@ -195,8 +195,8 @@ fn extra(m: &Measured) -> BTreeMap<String, f64> {
             all.insert(name.to_owned(), after.saturating_sub(before) as f64);
         }
     }
-    if let Some(bytes) = of(&m.stats_after, target::TABLE_BYTES) {
-        all.insert(target::TABLE_BYTES.to_owned(), bytes as f64);
+    if let Some(bytes) = of(&m.stats_after, targets::TABLE_BYTES) {
+        all.insert(targets::TABLE_BYTES.to_owned(), bytes as f64);
     }
     all
 }
@@ -253,7 +253,7 @@ fn rate_missed(m: &Measured, ending: &Ending<'_>) -> Option<f64> {
 /// Said when the load generator took much of the CPU that could be seen.
 fn client_share(m: &Measured, ending: &Ending<'_>, total: &OsDelta) -> Option<String> {
     let (client, server) = (m.finished.client_cpu_seconds, cpu(total)?);
-    let embedded = matches!(target::kind(ending.target), Ok(Kind::Embedded(_)));
+    let embedded = matches!(targets::kind(ending.target), Ok(Kind::Embedded(_)));
     let all = if embedded { server } else { server + client };
     if all < CPU_TOLD_MIN || ending.target.engine == "null" || client <= all * 0.25 {
         return None;

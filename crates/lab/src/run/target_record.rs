@@ -9,7 +9,7 @@ use super::host::Asked;
 use crate::error::Result;
 use crate::protocol::{Configured, ServerFacts};
 use crate::record::{Plan, TargetRecord, TargetSpec};
-use crate::target::{self, Kind, MONGODB, Managed, Private};
+use crate::targets::{self, Kind, MONGODB, Managed, Private};
 
 /// What is not known of a server before it was asked, and what is its own business.
 const UNKNOWN: &str = "unknown";
@@ -58,7 +58,7 @@ pub(super) fn settings_table(settings: &[Configured]) -> String {
 }
 
 fn one(plan: &Plan, spec: &TargetSpec) -> Result<TargetRecord> {
-    Ok(match target::kind(spec)? {
+    Ok(match targets::kind(spec)? {
         Kind::Embedded(factory) => embedded(plan, spec, factory),
         Kind::Managed(managed) => serve(plan, spec, &managed),
         Kind::Private(private) => started(plan, spec, &private),

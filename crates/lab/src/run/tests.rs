@@ -9,7 +9,7 @@ use super::{Begin, Interrupt, Silent, run};
 use crate::experiment::{self, Settings};
 use crate::protocol::{Event, Finished};
 use crate::record::{Ended, Integrity, RunSummary, encode_histogram};
-use crate::target;
+use crate::targets;
 
 fn finished(wrong: &[&str]) -> Event {
     let histogram = hdrhistogram::Histogram::new(3).unwrap();
@@ -82,7 +82,7 @@ fn run_with(step: &str, verify: &str) -> (tempfile::TempDir, RunSummary) {
         rows: Some(2000),
         settle: Some(0.0),
         mem: Some(stdx::ByteSize(0)),
-        targets: Some(target::parse_targets("memory").unwrap()),
+        targets: Some(targets::parse_targets("memory").unwrap()),
         ..Settings::default()
     };
     let experiment = experiment::experiment("iibench-classic").unwrap();
@@ -156,7 +156,7 @@ fn a_worker_that_fails_or_talks_nonsense_fails_the_step() {
 #[test]
 fn steps_upon_a_store_that_cannot_be_begun_afresh_are_not_done() {
     let settings = Settings {
-        targets: Some(target::parse_targets("postgres://h/x,mysql://h/x").unwrap()),
+        targets: Some(targets::parse_targets("postgres://h/x,mysql://h/x").unwrap()),
         ..Settings::default()
     };
     let unsupported = |name: &str| {

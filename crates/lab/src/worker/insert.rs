@@ -10,7 +10,7 @@ use super::meter::Turn;
 use super::step::Shared;
 use crate::load::Pace;
 use crate::record::{LoadKind, Work};
-use crate::target::Connection;
+use crate::targets::Connection;
 
 /// A client of a load step.
 pub(super) fn load(shared: &Shared<'_>, client: u32) {

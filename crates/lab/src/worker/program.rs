@@ -12,7 +12,7 @@ use super::step::Shared;
 use crate::load::{HISTOGRAM_MAX_US, Pace, latency_of, no_latencies};
 use crate::protocol::{Before, Finished, Step};
 use crate::record::{Ended, Integrity, LoadKind, Task};
-use crate::target::Database;
+use crate::targets::Database;
 use crate::workload::program::{Client, Program, Seat, Spec};
 use crate::workload::table::Table;
 use crate::workload::tables::{Refused, TableClient};

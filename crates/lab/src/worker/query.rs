@@ -9,7 +9,7 @@ use super::meter::Turn;
 use super::step::Shared;
 use crate::load::Pace;
 use crate::record::{LoadKind, SideQueries, Work};
-use crate::target::Connection;
+use crate::targets::Connection;
 use crate::workload::iibench::QUERY_LIMIT;
 
 /// How often a waiting query client looks whether it is its turn.

@@ -15,7 +15,7 @@ use super::{acknowledged, step};
 use crate::codec;
 use crate::probe::check_caps;
 use crate::protocol::{Event, Request, Tick};
-use crate::target::Settled;
+use crate::targets::Settled;
 
 /// Serve requests from standard input until it closes or `close` is asked. Returns the program's
 /// exit code: 0 after `close`, 1 after a failed request.

@@ -15,7 +15,7 @@ use crate::load::{Marks, Recorder, latency_of};
 use crate::protocol::{Before, Event, Finished, Interval, Step, Tick};
 use crate::record::{Ended, Main, Work, encode_histogram};
 use crate::sample::self_usage;
-use crate::target::Live;
+use crate::targets::Live;
 
 /// How often the ticker looks: the resolution of tenths and intervals.
 const LOOK: Duration = Duration::from_millis(50);

@@ -11,7 +11,7 @@ use lab::experiment::{self, Settings};
 use lab::probe::DeviceProbe;
 use lab::record::{Limits, Preset, StepSummary};
 use lab::run::{Begin, caps};
-use lab::{Error, Failure, Result, store, target};
+use lab::{Error, Failure, Result, store, targets};
 use stdx::ByteSize;
 
 use super::{Show, listen, program};
@@ -49,7 +49,7 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args) -> Result<u8> {
     let name = match &args.target {
         Some(name) => name.clone(),
-        None => (*target::defaults().first().ok_or_else(|| {
+        None => (*targets::defaults().first().ok_or_else(|| {
             Error::new("no persistent engine is compiled in; name one with --target")
         })?)
         .to_owned(),
@@ -84,7 +84,7 @@ fn measure(args: &Args, name: &str, out: &std::path::Path) -> Result<Calibration
     let run_dir = out.join("run");
     let settings = Settings {
         preset: Some(Preset::Smoke),
-        targets: Some(target::parse_targets(name)?),
+        targets: Some(targets::parse_targets(name)?),
         repeats: Some(args.aa),
         ..Settings::default()
     };

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use lab::Result;
 use lab::doctor::{Doctor, Status, render, worst};
-use lab::target::factories;
+use lab::targets::factories;
 
 #[derive(clap::Args)]
 #[command(

@@ -4,7 +4,7 @@ use clap::ValueEnum;
 use lab::Result;
 use lab::experiment::experiments;
 use lab::record::{Preset, Prices, built_in_prices};
-use lab::target::{factories, servers};
+use lab::targets::{factories, servers};
 use serde_json::json;
 use stdx::ByteSize;
 use stdx::units::{count, seconds};

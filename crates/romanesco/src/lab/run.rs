@@ -9,7 +9,7 @@ use lab::experiment::{self, Rate, Settings};
 use lab::record::{Preset, Prices};
 use lab::run::Begin;
 use lab::workload::iibench::{Payload, Shape};
-use lab::{Error, Result, display, target};
+use lab::{Error, Result, display, targets};
 use stdx::ByteSize;
 
 use super::run_all::All;
@@ -195,7 +195,7 @@ impl Args {
         let targets = self
             .targets
             .as_deref()
-            .map(target::parse_targets)
+            .map(targets::parse_targets)
             .transpose()?;
         Ok(Settings {
             preset: self.preset,

@@ -8,7 +8,7 @@ use kv::{Batch, Durability, EngineOptions};
 use super::verify::verify;
 use super::{Embedded, open};
 use crate::protocol::{self, Open};
-use crate::target::database::{Database, Live, Meter};
+use crate::targets::database::{Database, Live, Meter};
 use crate::workload::iibench::{Payload, Row, RowParams, Shape};
 
 const LIVE: Live = Live {

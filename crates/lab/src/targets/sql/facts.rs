@@ -9,7 +9,7 @@ use super::stats;
 use super::value::Value;
 use super::wire::Wire;
 use crate::protocol::{Configured, ServerFacts};
-use crate::target::mongodb::{began_when_it_says, local};
+use crate::targets::mongodb::{began_when_it_says, local};
 
 /// Ask.
 pub(super) fn gather(wire: &mut dyn Wire, address: &Address) -> Result<ServerFacts, String> {

@@ -139,7 +139,7 @@ impl Managed {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::target::parse_targets;
+    use crate::targets::parse_targets;
 
     #[test]
     fn the_line_says_what_was_asked_for() {

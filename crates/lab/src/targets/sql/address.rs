@@ -68,12 +68,12 @@ pub(super) fn protocol(text: &str) -> Option<Protocol> {
 }
 
 /// Whether the laboratory takes this for the address of an SQL server.
-pub(in crate::target) fn is_sql(text: &str) -> bool {
+pub(in crate::targets) fn is_sql(text: &str) -> bool {
     protocol(text).is_some()
 }
 
 /// The engine such an address is recorded under.
-pub(in crate::target) fn engine_name(text: &str) -> Option<&'static str> {
+pub(in crate::targets) fn engine_name(text: &str) -> Option<&'static str> {
     match protocol(text)? {
         Protocol::MySql => Some(super::MYSQL),
         Protocol::Postgres => Some(super::POSTGRES),
@@ -140,7 +140,7 @@ impl Address {
 ///
 /// # Errors
 /// A sentence that says what to write instead.
-pub(in crate::target) fn check(text: &str) -> Result<(), String> {
+pub(in crate::targets) fn check(text: &str) -> Result<(), String> {
     text.parse::<Address>().map(|_| ())
 }
 

@@ -95,7 +95,7 @@ fn of_status(facts: &mut ServerFacts, uri: &str, status: &Document) {
 }
 
 /// Whether the address can mean this machine.
-pub(in crate::target) fn local(uri: &str) -> bool {
+pub(in crate::targets) fn local(uri: &str) -> bool {
     let hosts = uri.split("://").nth(1).unwrap_or_default();
     let hosts = hosts.split(['/', '?']).next().unwrap_or_default();
     let hosts = hosts.rsplit('@').next().unwrap_or_default();
@@ -107,7 +107,7 @@ pub(in crate::target) fn local(uri: &str) -> bool {
 }
 
 /// Whether process `pid` is `seconds` old.
-pub(in crate::target) fn began_when_it_says(proc_root: &Path, pid: u32, seconds: f64) -> bool {
+pub(in crate::targets) fn began_when_it_says(proc_root: &Path, pid: u32, seconds: f64) -> bool {
     let up = fs::read_to_string(proc_root.join("uptime")).unwrap_or_default();
     let stat = fs::read_to_string(proc_root.join(format!("{pid}/stat"))).unwrap_or_default();
     let up: Option<f64> = up.split(' ').next().and_then(|n| n.parse().ok());

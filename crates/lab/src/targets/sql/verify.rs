@@ -6,8 +6,8 @@ use super::database::Server;
 use super::value::whole;
 use super::wire::Wire;
 use crate::record::Integrity;
-use crate::target::database::Live;
-use crate::target::findings::{Findings, Found};
+use crate::targets::database::Live;
+use crate::targets::findings::{Findings, Found};
 
 /// Compare.
 pub(super) fn verify(server: &Server, live: Live) -> Integrity {

@@ -5,7 +5,7 @@ use std::ops::Range;
 use kv::{Batch, Direction, KeyRange, TreeId};
 
 use super::{Embedded, build, text};
-use crate::target::database::{Connection, Meter};
+use crate::targets::database::{Connection, Meter};
 use crate::workload::iibench::Row;
 
 /// A client: its batch and its buffers.

@@ -6,7 +6,7 @@ use bson::{Bson, Document, RawDocumentBuf, doc};
 use crate::workload::iibench::{Generator, Sale, Shape};
 
 /// The fields of each index, by the shape of the run.
-pub(in crate::target) fn indexes(shape: Shape) -> [&'static [&'static str]; 3] {
+pub(in crate::targets) fn indexes(shape: Shape) -> [&'static [&'static str]; 3] {
     match shape {
         Shape::Classic => [
             &["price", "customerid"],

@@ -28,8 +28,8 @@ use super::address::plain;
 use super::engine::Engine;
 use crate::programs::found;
 use crate::record::{Limits, TargetSpec, switch};
-use crate::target::TLS;
-use crate::target::secret::Secret;
+use crate::targets::TLS;
+use crate::targets::secret::Secret;
 
 /// What a step asks of the pages of an engine, among the options of [`Place`]: per cent.
 pub(crate) const FILL: &str = "fill_factor";
@@ -97,7 +97,7 @@ impl Private {
     pub const NAMES: [&'static str; 2] = ["mariadb", "postgres"];
 
     /// What a target's words ask for; `None` if it is not of this kind.
-    pub(in crate::target) fn of(spec: &TargetSpec) -> Option<Result<Private, String>> {
+    pub(in crate::targets) fn of(spec: &TargetSpec) -> Option<Result<Private, String>> {
         let mut own = spec.options.clone();
         let engine = match spec.engine.as_str() {
             "mariadb" => own.remove(ENGINE).unwrap_or("innodb".to_owned()).parse(),
@@ -497,7 +497,7 @@ impl User {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::target::parse_targets;
+    use crate::targets::parse_targets;
 
     fn private(text: &str) -> Private {
         Private::of(&parse_targets(text).unwrap()[0])

@@ -7,7 +7,7 @@ use stdx::time;
 use super::engine::Engine;
 use super::stats;
 use super::wire::{Failure, Wire};
-use crate::target::database::Settled;
+use crate::targets::database::Settled;
 
 /// How often a server that settles is looked at.
 const LOOK: Duration = Duration::from_millis(200);

@@ -16,7 +16,7 @@ use super::connection::Link;
 use super::{address, audit, document, facts, failure, tables, verify};
 use crate::protocol::{Audit, Open, ServerFacts, Told};
 use crate::record::Integrity;
-use crate::target::database::{Connection, Database, Live, Meter, Settled, State};
+use crate::targets::database::{Connection, Database, Live, Meter, Settled, State};
 use crate::workload::iibench::Generator;
 use crate::workload::tables::Tables;
 
@@ -64,14 +64,14 @@ struct Look {
 ///
 /// # Errors
 /// A sentence that says what to do next.
-pub(in crate::target) fn answers(uri: &str) -> Result<(), String> {
+pub(in crate::targets) fn answers(uri: &str) -> Result<(), String> {
     let (client, database) = connect(uri, 1)?;
     let listed = client.database(&database).list_collection_names().run();
     listed.map(|_| ()).map_err(|e| failure::text(uri, &e))
 }
 
 /// Where the data of a server lie, if they lie on this machine.
-pub(in crate::target) fn directory(uri: &str) -> Result<Option<PathBuf>, String> {
+pub(in crate::targets) fn directory(uri: &str) -> Result<Option<PathBuf>, String> {
     let (client, _) = connect(uri, 1)?;
     let facts = facts::gather(&client, uri, Durability::Interval);
     Ok(facts.map_err(|e| failure::text(uri, &e))?.data_dir)
@@ -85,7 +85,7 @@ fn connect(uri: &str, connections: u32) -> Result<(Client, String), String> {
 
 /// Connect to a server, and drop what an earlier run may have left, unless what is there is to be
 /// looked at.
-pub(in crate::target) fn open(uri: &str, request: &Open) -> Result<Box<dyn Database>, String> {
+pub(in crate::targets) fn open(uri: &str, request: &Open) -> Result<Box<dyn Database>, String> {
     let (client, database) = connect(uri, request.clients + MORE_CONNECTIONS)?;
     let mut concern = WriteConcern::default();
     concern.w = Some(1.into());

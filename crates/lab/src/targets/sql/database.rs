@@ -17,7 +17,7 @@ use super::wire::{self, Wire};
 use super::{audit, facts, settle, stats, verify};
 use crate::protocol::{Audit, Open, ServerFacts, Told};
 use crate::record::Integrity;
-use crate::target::database::{Connection, Database, Live, Meter, Settled, State};
+use crate::targets::database::{Connection, Database, Live, Meter, Settled, State};
 use crate::workload::iibench::Generator;
 use crate::workload::table::Value;
 use crate::workload::tables::Tables;
@@ -67,7 +67,7 @@ struct Look {
 ///
 /// # Errors
 /// A sentence that says what to do next.
-pub(in crate::target) fn answers(text: &str) -> Result<(), String> {
+pub(in crate::targets) fn answers(text: &str) -> Result<(), String> {
     let address: Address = text.parse()?;
     let mut wire = wire::connect(&address)?;
     if address.protocol == Protocol::MySql {
@@ -80,7 +80,7 @@ pub(in crate::target) fn answers(text: &str) -> Result<(), String> {
 ///
 /// # Errors
 /// What it answered instead.
-pub(in crate::target) fn codecs(text: &str) -> Result<Vec<String>, String> {
+pub(in crate::targets) fn codecs(text: &str) -> Result<Vec<String>, String> {
     let address: Address = text.parse()?;
     let mut wire = wire::connect(&address)?;
     let asked = "SELECT @@rocksdb_supported_compression_types";
@@ -94,7 +94,7 @@ pub(in crate::target) fn codecs(text: &str) -> Result<Vec<String>, String> {
 }
 
 /// Where the data of a server's engine lie, if they lie on this machine.
-pub(in crate::target) fn directory(text: &str) -> Result<Option<PathBuf>, String> {
+pub(in crate::targets) fn directory(text: &str) -> Result<Option<PathBuf>, String> {
     let address: Address = text.parse()?;
     let mut wire = wire::connect(&address)?;
     let directory = facts::gather(wire.as_mut(), &address)?.data_dir;
@@ -121,7 +121,7 @@ fn has_engine(wire: &mut dyn Wire, address: &Address) -> Result<(), String> {
 }
 
 /// Connect to a server, and make the table anew, unless what is there is to be looked at.
-pub(in crate::target) fn open(text: &str, request: &Open) -> Result<Box<dyn Database>, String> {
+pub(in crate::targets) fn open(text: &str, request: &Open) -> Result<Box<dyn Database>, String> {
     let address: Address = text.parse()?;
     let dialect = address.dialect();
     let level = address.engine.level(request.durability);

@@ -6,8 +6,8 @@ use stdx::hash;
 
 use super::{Embedded, text};
 use crate::record::Integrity;
-use crate::target::database::Live;
-use crate::target::findings::Findings;
+use crate::targets::database::Live;
+use crate::targets::findings::Findings;
 use crate::workload::iibench::Row;
 
 /// Compare all of it.

@@ -7,7 +7,7 @@ use mongodb::options::Hint;
 
 use super::database::Server;
 use super::document;
-use crate::target::database::{Connection, Meter, indexed_rows};
+use crate::targets::database::{Connection, Meter, indexed_rows};
 
 /// A client: the rows it is about to insert, and a buffer. The driver's pool gives it a socket.
 pub(super) struct Link<'a> {

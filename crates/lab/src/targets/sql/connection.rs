@@ -7,7 +7,7 @@ use super::database::Server;
 use super::sales::number;
 use super::value::{self, Value};
 use super::wire::Wire;
-use crate::target::database::{Connection, Meter};
+use crate::targets::database::{Connection, Meter};
 
 /// A client: its connection, and the rows it is about to insert, statement by statement.
 pub(super) struct Link<'a> {

@@ -12,10 +12,10 @@ use mongodb::options::{ClientOptions, ConnectionString};
 use super::failure;
 
 /// How such an address begins.
-pub(in crate::target) const SCHEME: &str = "mongodb://";
+pub(in crate::targets) const SCHEME: &str = "mongodb://";
 
 /// Where the password of the address's user is found.
-pub(in crate::target) const PASSWORD: &str = "LAB_MONGODB_PASSWORD";
+pub(in crate::targets) const PASSWORD: &str = "LAB_MONGODB_PASSWORD";
 
 /// The database of the rows, where the address names none.
 pub(super) const DATABASE: &str = "romanesco_lab";
@@ -27,7 +27,7 @@ const SELECTION: Duration = Duration::from_secs(5);
 ///
 /// # Errors
 /// A sentence that says what to write instead.
-pub(in crate::target) fn check(uri: &str) -> Result<(), String> {
+pub(in crate::targets) fn check(uri: &str) -> Result<(), String> {
     parse(uri).map(|_| ())
 }
 

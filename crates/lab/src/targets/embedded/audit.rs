@@ -9,7 +9,7 @@ use stdx::{hash, time};
 
 use super::{Embedded, text};
 use crate::protocol::{Audit, Told};
-use crate::target::findings::Findings;
+use crate::targets::findings::Findings;
 use crate::workload::iibench::Row;
 
 /// Compare the store with what each client was told.
@@ -25,7 +25,7 @@ pub(super) fn audit(database: &Embedded, told: &[Told]) -> Result<Audit, String>
 }
 
 /// The rows found, in ascending order, against those acknowledged to each client.
-pub(in crate::target) fn reconcile(told: &[Told], found: &[u64]) -> Audit {
+pub(in crate::targets) fn reconcile(told: &[Told], found: &[u64]) -> Audit {
     let there = |id: &u64| found.binary_search(id).is_ok();
     let mut audit = Audit {
         found: found.len() as u64,

@@ -8,8 +8,8 @@ use super::database::Server;
 use super::value::whole;
 use super::verify::count;
 use crate::protocol::{Audit, Told};
-use crate::target::embedded::reconcile;
-use crate::target::findings::FAULTS_MAX;
+use crate::targets::embedded::reconcile;
+use crate::targets::findings::FAULTS_MAX;
 
 /// Compare the table with the rows acknowledged to each client, in the order of its commits.
 pub(super) fn audit(server: &Server, told: &[Told]) -> Result<Audit, String> {

@@ -408,7 +408,7 @@ fn postgres(n: &Numbers) -> EngineStats {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::target::sql::wire::{Answer, Cancel, Failure, Take};
+    use crate::targets::sql::wire::{Answer, Cancel, Failure, Take};
 
     fn named(pairs: &[(&str, u64)]) -> Numbers {
         let owned = pairs

@@ -7,8 +7,8 @@ use mongodb::options::Hint;
 use super::database::Server;
 use super::document;
 use crate::record::Integrity;
-use crate::target::database::Live;
-use crate::target::findings::{Findings, Found};
+use crate::targets::database::Live;
+use crate::targets::findings::{Findings, Found};
 
 /// Compare.
 pub(super) fn verify(server: &Server, live: Live) -> Integrity {

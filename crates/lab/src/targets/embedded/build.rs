@@ -9,7 +9,7 @@ use std::ops::Range;
 use kv::{Batch, Direction, KeyRange, TreeId};
 
 use super::{Embedded, text};
-use crate::target::database::{Database, Meter, indexed_rows};
+use crate::targets::database::{Database, Meter, indexed_rows};
 use crate::workload::iibench::Row;
 
 /// Memory of the sort buffer, in bytes: a small share of the smallest envelope.

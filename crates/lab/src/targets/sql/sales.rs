@@ -9,7 +9,7 @@ use super::dialect::{Dialect, Kind};
 use super::engine::Engine;
 use super::value::Value;
 use super::wire::VALUES_MAX;
-use crate::target::mongodb::indexes_of;
+use crate::targets::mongodb::indexes_of;
 use crate::workload::iibench::{Generator, Sale, Shape};
 
 /// The table: a name nobody else would choose, since it is dropped.
