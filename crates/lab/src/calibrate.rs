@@ -6,12 +6,12 @@ use std::env;
 use std::fs;
 use std::path::PathBuf;
 
+use lab_report::error::{Error, Result};
+use lab_report::record::SCHEMA;
+use lab_report::store;
 use serde::{Deserialize, Serialize};
 
-use crate::error::{Error, Result};
 use crate::probe::{CapCheck, ProbeResult};
-use crate::record::SCHEMA;
-use crate::store;
 
 /// What is known of a host.
 #[derive(Clone, Debug, Serialize, Deserialize)]

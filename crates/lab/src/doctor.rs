@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 
 use comfy_table::{ContentArrangement, Table, presets};
 use kv::Factory;
+use lab_report::record::MEMORY_MIN;
 use rustix::process::{Resource, geteuid, getrlimit};
 use serde::{Deserialize, Serialize};
 use stdx::ByteSize;
@@ -16,7 +17,6 @@ use stdx::ByteSize;
 use crate::envelope::{Access, Cgroups, Controller, Version, data_device, device_name, whole_disk};
 use crate::host::Storage;
 use crate::probe;
-use crate::record::MEMORY_MIN;
 
 /// Free space below which the quick presets do not fit, 5 GiB: three targets of a few hundred MiB
 /// live data each, times a space amplification of two, plus results.

@@ -15,7 +15,7 @@ use rustix::fs::{Mode, OFlags};
 use serde::{Deserialize, Serialize};
 use stdx::{ByteSize, Rng};
 
-use crate::record::{LimitKind, Limits};
+use lab_report::record::{LimitKind, Limits};
 
 /// The largest probe file, 256 MiB: enough to leave the caches of a disk's own controller, small
 /// enough for any data directory.

@@ -2,7 +2,7 @@
 
 use std::io::{Read, Write};
 
-use crate::error::{Error, Result};
+use lab_report::error::{Error, Result};
 
 /// A codec of blocks.
 pub trait Codec: Sync {

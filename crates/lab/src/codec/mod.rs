@@ -18,8 +18,8 @@ use stdx::time;
 
 pub use codecs::{Codec, all};
 
-use crate::error::Result;
-use crate::record::experiment::compression::BLOCKS;
+use lab_report::error::Result;
+use lab_report::record::experiment::compression::BLOCKS;
 
 /// Runs of each measurement; the median counts.
 const RUNS: usize = 3;

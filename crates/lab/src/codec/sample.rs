@@ -4,7 +4,7 @@ use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-use crate::error::{Error, Result};
+use lab_report::error::{Error, Result};
 
 /// Bytes that are tried at most: enough for steady speeds, and small beside any limit of memory.
 const BYTES: usize = 4 << 20;

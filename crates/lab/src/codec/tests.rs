@@ -79,5 +79,5 @@ fn an_empty_store_has_nothing_to_compress() {
 #[test]
 fn results_name_the_codecs_and_their_order() {
     let names: Vec<&str> = all().iter().map(|codec| codec.name()).collect();
-    assert_eq!(names, crate::record::experiment::compression::CODECS);
+    assert_eq!(names, lab_report::record::experiment::compression::CODECS);
 }

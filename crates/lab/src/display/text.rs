@@ -1,9 +1,9 @@
 //! The same words for every display.
 
+use lab_report::record::{LoadKind, Main, Operation, Plan, StepPlan, StepSummary, TargetSpec};
 use stdx::ByteSize;
 use stdx::units::{count, seconds};
 
-use crate::record::{LoadKind, Main, Operation, Plan, StepPlan, StepSummary, TargetSpec};
 use crate::run::{Second, unsupported};
 use crate::targets::{self, Kind};
 

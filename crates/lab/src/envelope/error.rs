@@ -68,8 +68,8 @@ impl EnvelopeError {
     }
 }
 
-impl From<EnvelopeError> for crate::Error {
-    fn from(error: EnvelopeError) -> crate::Error {
-        crate::Error::new(error.to_string())
+impl From<EnvelopeError> for lab_report::Error {
+    fn from(error: EnvelopeError) -> lab_report::Error {
+        lab_report::Error::new(error.to_string())
     }
 }

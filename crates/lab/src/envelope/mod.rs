@@ -51,8 +51,8 @@ pub use events::MemoryEvents;
 pub use stale::remove_stale;
 pub use status::{EnvelopeStatus, LimitStatus, Mode, Outcome};
 
-use crate::record::{BUFFERED_WRITES, LimitKind, Limits};
 use group::Group;
+use lab_report::record::{BUFFERED_WRITES, LimitKind, Limits};
 
 /// How far what the kernel reports back may lie from what was asked, in percent. Memory limits
 /// are rounded to pages (4 KiB; 64 KiB on some machines: 0.1 % of the smallest limit).

@@ -4,11 +4,11 @@ use std::fs;
 use std::io::{ErrorKind, Write};
 use std::process::{Child, Command, Stdio};
 
+use lab_report::record::MEMORY_MIN;
 use stdx::ByteSize;
 
 use super::fake::{Fake, scaffold, scaffold_incomplete, scaffold_tight};
 use super::*;
-use crate::record::MEMORY_MIN;
 
 const SDA1: DeviceId = DeviceId { major: 8, minor: 1 };
 const MEMORY_FILES: &[&str] = &["memory.limit_in_bytes", "cgroup.procs"];

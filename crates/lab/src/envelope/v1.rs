@@ -2,13 +2,13 @@
 
 use std::path::Path;
 
+use lab_report::record::{LimitKind, Limits};
 use vfs::DeviceId;
 
 use super::error::{EnvelopeError, Result};
 use super::group::{Group, read_control, read_number, write_control};
 use super::status::LimitStatus;
 use super::within_tolerance;
-use crate::record::{LimitKind, Limits};
 
 /// How much memory and swap together may exceed memory, 1 MiB. With equal limits the kernel hits
 /// the one with swap first and does not count that in `memory.failcnt` (seen on 6.18), so the

@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::Path;
 
+use lab_report::record::{LimitKind, Limits};
 use vfs::DeviceId;
 
 use super::cgroups::{Controller, Version};
@@ -10,7 +11,6 @@ use super::error::{EnvelopeError, Result};
 use super::group::{Group, read_control, read_number, write_control};
 use super::status::LimitStatus;
 use super::within_tolerance;
-use crate::record::{LimitKind, Limits};
 
 /// Make sure groups below `parent` get `controller`. It stays passed on afterwards: others may
 /// have come to rely on it.

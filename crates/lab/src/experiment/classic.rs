@@ -2,8 +2,9 @@
 //! indexes,
 //! an interval table, and the question whether the rate stays flat when data outgrow memory.
 
+use lab_report::record::{LoadKind, Preset, Setting, SideQueries, StepPlan, Work};
+
 use super::{Experiment, Params, Sizes};
-use crate::record::{LoadKind, Preset, Setting, SideQueries, StepPlan, Work};
 use crate::workload::iibench::{Payload, Shape};
 
 pub(super) const EXPERIMENT: Experiment = Experiment {

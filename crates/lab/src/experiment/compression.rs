@@ -4,9 +4,10 @@
 //! gets a fresh store. After the load without compression the pages of its files are given to all
 //! codecs at several sizes of block, and every block must come back as it was.
 
+use lab_report::record::experiment::compression::{COMPRESSORS, CONSTANT};
+use lab_report::record::{LoadKind, Preset, Setting, StepPlan, Work};
+
 use super::{Experiment, Fixed, Params, Sizes};
-use crate::record::experiment::compression::{COMPRESSORS, CONSTANT};
-use crate::record::{LoadKind, Preset, Setting, StepPlan, Work};
 use crate::workload::iibench::{Payload, RowParams, Shape};
 
 pub(super) const EXPERIMENT: Experiment = Experiment {

@@ -2,9 +2,10 @@
 //! rows keep coming and going at random. A page filled to the brim must split at once; one with
 //! room to spare takes more of the file from the beginning.
 
+use lab_report::record::experiment::fill_factor::{FILLS, ROUNDS, name};
+use lab_report::record::{LoadKind, Preset, Setting, StepPlan, Work};
+
 use super::{Experiment, Fixed, Params, Sizes};
-use crate::record::experiment::fill_factor::{FILLS, ROUNDS, name};
-use crate::record::{LoadKind, Preset, Setting, StepPlan, Work};
 use crate::workload::iibench::{Payload, Shape};
 
 pub(super) const EXPERIMENT: Experiment = Experiment {

@@ -1,9 +1,10 @@
 //! `insert-vs-threads`: ten writers and three indexes, a first minute in memory and then far beyond
 //! it.
 
+use lab_report::record::experiment::insert_threads::{BEYOND, FIRST};
+use lab_report::record::{LoadKind, Preset, Setting, StepPlan, Work};
+
 use super::{Experiment, Fixed, Params, Sizes, classic};
-use crate::record::experiment::insert_threads::{BEYOND, FIRST};
-use crate::record::{LoadKind, Preset, Setting, StepPlan, Work};
 use crate::workload::iibench::{Payload, Shape};
 
 pub(super) const EXPERIMENT: Experiment = Experiment {

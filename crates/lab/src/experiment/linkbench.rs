@@ -1,9 +1,10 @@
 //! `linkbench`: a social graph is loaded, then asked and changed by ten kinds of requests.
 
+use lab_report::record::linkbench::Mix;
+use lab_report::record::{Preset, Setting, StepPlan, Task};
+
 use super::programmed::{NO_ROWS, no_steps, step};
 use super::{Experiment, Programmed, Sizes};
-use crate::record::linkbench::Mix;
-use crate::record::{Preset, Setting, StepPlan, Task};
 use crate::workload::linkbench::Params;
 use crate::workload::program::Spec;
 

@@ -1,10 +1,11 @@
 //! `many-tables`: the same rows spread over more and more tables, inserted one by one into a random
 //! one, then all of them scanned cold.
 
+use lab_report::record::experiment::many_tables::SEEKS;
+use lab_report::record::{Preset, Setting, StepPlan, Task};
+
 use super::programmed::{NO_ROWS, no_steps, step};
 use super::{Experiment, Fixed, Programmed, Sizes};
-use crate::record::experiment::many_tables::SEEKS;
-use crate::record::{Preset, Setting, StepPlan, Task};
 use crate::workload::many_tables::Params;
 use crate::workload::program::Spec;
 

@@ -23,10 +23,10 @@ pub use rate::Rate;
 pub use settings::{Settings, pair};
 pub use tour::tour;
 
+use lab_report::error::unknown;
+use lab_report::record::{Preset, StepPlan};
 use serde::Serialize;
 
-use crate::error::unknown;
-use crate::record::{Preset, StepPlan};
 use crate::workload::iibench::{Payload, Shape};
 
 /// The sizes a preset gives an experiment; every one can be overridden.
@@ -153,8 +153,8 @@ pub fn experiment(name: &str) -> Result<&'static Experiment, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::experiment::{Known, repeatable};
-    use crate::record::{Main, Operation};
+    use lab_report::record::experiment::{Known, repeatable};
+    use lab_report::record::{Main, Operation};
 
     #[test]
     fn each_mix_has_its_word_and_rows_and_queries_have_theirs() {

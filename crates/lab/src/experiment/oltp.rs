@@ -1,8 +1,9 @@
 //! `oltp-read-only`: the read-only transactions of sysbench by more and more clients.
 
+use lab_report::record::{Preset, Setting, StepPlan, Task};
+
 use super::programmed::{NO_ROWS, no_steps, step};
 use super::{Experiment, Programmed, Sizes};
-use crate::record::{Preset, Setting, StepPlan, Task};
 use crate::workload::oltp::Params;
 use crate::workload::program::Spec;
 

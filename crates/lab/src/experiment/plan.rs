@@ -3,15 +3,15 @@
 use std::path::{Path, PathBuf};
 
 use kv::{Codec, Durability};
+use lab_report::error::{Error, Result};
+use lab_report::record::{
+    Cell, Limits, LoadKind, P99_LIMIT_MS, Plan, Preset, StepPlan, TargetSpec, file_name,
+};
 use stdx::ByteSize;
 
 use super::rate::{self, Rate, open_loops};
 use super::settings::Settings;
 use super::{Experiment, Fixed, Params, Programmed, Sizes, programmed};
-use crate::error::{Error, Result};
-use crate::record::{
-    Cell, Limits, LoadKind, P99_LIMIT_MS, Plan, Preset, StepPlan, TargetSpec, file_name,
-};
 use crate::targets;
 use crate::workload::iibench::{Generator, RowParams};
 

@@ -1,8 +1,9 @@
 //! Experiments whose workload has tables of its own: what they share.
 
+use lab_report::error::{Error, Result};
+use lab_report::record::{Limits, LoadKind, Setting, StepPlan, Task, Work};
+
 use super::{Params, Settings, Sizes};
-use crate::error::{Error, Result};
-use crate::record::{Limits, LoadKind, Setting, StepPlan, Task, Work};
 use crate::workload::iibench::{Payload, Shape};
 use crate::workload::program::Spec;
 
@@ -74,7 +75,7 @@ pub(super) fn variant(
             "{name} has no variants: leave --variant out"
         )));
     }
-    Err(Error::new(crate::error::unknown(
+    Err(Error::new(lab_report::error::unknown(
         "variant", asked, variants,
     )))
 }

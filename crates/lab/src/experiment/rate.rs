@@ -4,7 +4,7 @@
 //! `auto` has two phases, since a closed loop cannot tell what a rate costs in latency: the step in
 //! a closed loop finds the most there is, then open loops at shares of it, one after the other on
 //! the same store, each with latency counted from the intended start. The highest that is kept
-//! with the p99 within its limit and no stall is the answer ([`crate::analysis::sustained`]).
+//! with the p99 within its limit and no stall is the answer ([`lab_report::analysis::sustained`]).
 //!
 //! What is repeated is the last load of an experiment of rows, and each mix that is measured: of
 //! mixes with equal settings the last, since those before it warm.
@@ -13,7 +13,7 @@ use std::str::FromStr;
 
 use serde::Deserialize;
 
-use crate::record::{LoadKind, Preset, Setting, Share, StepPlan, Task, Work};
+use lab_report::record::{LoadKind, Preset, Setting, Share, StepPlan, Task, Work};
 
 /// The shares of the closed loop's rate that are tried, in per cent.
 const SHARES: [u8; 5] = [50, 70, 80, 90, 95];

@@ -2,8 +2,9 @@
 //! delete at a constant size in smaller and smaller transactions, then query under background
 //! writes.
 
+use lab_report::record::{LoadKind, Preset, Setting, StepPlan, Work};
+
 use super::{Experiment, Params, Sizes};
-use crate::record::{LoadKind, Preset, Setting, StepPlan, Work};
 use crate::workload::iibench::{Payload, Shape};
 
 pub(super) const EXPERIMENT: Experiment = Experiment {

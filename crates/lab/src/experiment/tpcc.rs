@@ -1,8 +1,9 @@
 //! `tpcc`: TPC-C without waits, uncapped and then under lower and lower caps on I/O operations.
 
+use lab_report::record::{Preset, Setting, StepPlan, Task};
+
 use super::programmed::{NO_ROWS, no_steps, step};
 use super::{Experiment, Programmed, Sizes};
-use crate::record::{Preset, Setting, StepPlan, Task};
 use crate::workload::program::Spec;
 use crate::workload::tpcc::{Params, Payload};
 

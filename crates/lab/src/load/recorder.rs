@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use hdrhistogram::Histogram;
 use stdx::sync::Mutex;
 
-use crate::record::Latency;
+use lab_report::record::Latency;
 
 /// The longest latency a histogram holds, in microseconds: an hour. Longer ones count as this.
 pub const HISTOGRAM_MAX_US: u64 = 3_600_000_000;

@@ -4,10 +4,10 @@ use std::path::Path;
 
 use kv::{Region, RegionKind, TreeId};
 use kv_betree::{AtRest, Bucket};
+use lab_report::error::{Error, Result};
+use lab_report::record::map::{CELLS_MAX, COLUMNS, Cell, Kind, Lines, Map, Panel, TreeSum, merge};
 
 use super::bytes::percent;
-use crate::error::{Error, Result};
-use crate::record::map::{CELLS_MAX, COLUMNS, Cell, Kind, Lines, Map, Panel, TreeSum, merge};
 
 /// The unit in which the engine gives out its file.
 const UNIT: u64 = 4096;

@@ -7,7 +7,7 @@ use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-use crate::error::{Error, Result};
+use lab_report::error::{Error, Result};
 
 /// A file that is only read.
 pub(super) struct Source {

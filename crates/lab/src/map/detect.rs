@@ -3,9 +3,10 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use lab_report::error::{Error, Result};
+
 use super::bytes::Source;
 use super::{innodb, lmdb, wiredtiger};
-use crate::error::{Error, Result};
 
 /// Files of a directory of tablespaces that are drawn, the largest first.
 pub(super) const TABLES_MAX: usize = 16;

@@ -3,8 +3,9 @@
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
+use lab_report::record::map::{FileExtents, Piece};
+
 use super::name;
-use crate::record::map::{FileExtents, Piece};
 
 /// Pieces of a file that are kept one by one.
 const PIECES_MAX: usize = 256;

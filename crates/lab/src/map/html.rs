@@ -4,9 +4,9 @@ use std::fmt::Write as _;
 
 use stdx::ByteSize;
 
-use crate::record::map::{Map, TreeSum};
-use crate::report::CSS;
-use crate::report::svg::{escape, map as svg};
+use lab_report::record::map::{Map, TreeSum};
+use lab_report::report::CSS;
+use lab_report::report::svg::{escape, map as svg};
 
 /// The page.
 #[must_use]

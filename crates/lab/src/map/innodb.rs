@@ -15,9 +15,10 @@
 
 use std::path::Path;
 
+use lab_report::error::{Error, Result};
+use lab_report::record::map::{Cell, Kind, Map, Panel, TreeSum};
+
 use super::bytes::{Source, be16, be32, be64, percent};
-use crate::error::{Error, Result};
-use crate::record::map::{Cell, Kind, Map, Panel, TreeSum};
 
 /// The type of page 0.
 const FSP_HDR: u16 = 8;

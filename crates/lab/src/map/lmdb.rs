@@ -14,9 +14,10 @@
 
 use std::path::Path;
 
+use lab_report::error::{Error, Result};
+use lab_report::record::map::{Cell, Kind, Map, Panel, TreeSum};
+
 use super::bytes::{Source, le16, le32, le64, percent};
-use crate::error::{Error, Result};
-use crate::record::map::{Cell, Kind, Map, Panel, TreeSum};
 
 const MAGIC: u32 = 0xBEEF_C0DE;
 const HEADER: usize = 16;

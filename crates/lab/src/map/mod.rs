@@ -28,9 +28,9 @@ use std::path::{Path, PathBuf};
 pub use html::page;
 pub use terminal::{Ink, text};
 
-use crate::error::Result;
-use crate::record::map::Map;
 use detect::{Found, TABLES_MAX, detect};
+use lab_report::error::Result;
+use lab_report::record::map::Map;
 
 /// Draw what lies at `path`: the directory of a store, or one of its files.
 ///

@@ -12,9 +12,10 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
+use lab_report::error::{Error, Result};
+use lab_report::record::map::{COLUMNS, Cell, Kind, Lines, Map, Panel, TreeSum};
+
 use super::bytes::{Source, Varints, le16, le32, le64, percent};
-use crate::error::{Error, Result};
-use crate::record::map::{COLUMNS, Cell, Kind, Lines, Map, Panel, TreeSum};
 
 const BLOCK: usize = 32 << 10;
 /// A manifest cannot be larger (RocksDB's own default rolls it at 1 GiB; ours bounds the memory).

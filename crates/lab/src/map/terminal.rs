@@ -5,8 +5,8 @@ use std::fmt::Write as _;
 
 use stdx::ByteSize;
 
-use crate::record::map::{Cell, FileExtents, Kind, Map, Panel};
-use crate::report::svg::PALETTE;
+use lab_report::record::map::{Cell, FileExtents, Kind, Map, Panel};
+use lab_report::report::svg::PALETTE;
 
 /// What the terminal can show.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -6,10 +6,10 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use kv::{Batch, Codec, Durability, EngineOptions, TreeOptions};
+use lab_report::record::map::{Cell, Kind, TreeSum};
 use stdx::rng::Rng;
 
 use super::*;
-use crate::record::map::{Cell, Kind, TreeSum};
 use crate::targets::factories;
 
 /// A table of 767 rows with a long text in some, made by MariaDB 10.11: 14 leaves and a root of the
@@ -263,8 +263,13 @@ fn names_from_files_cannot_leave_their_place() {
         owner: Some(0),
         ..Cell::of(Kind::Data)
     }];
-    let mut panel =
-        crate::record::map::Panel::pages(&evil, "about", 4096, std::slice::from_ref(&evil), &cells);
+    let mut panel = lab_report::record::map::Panel::pages(
+        &evil,
+        "about",
+        4096,
+        std::slice::from_ref(&evil),
+        &cells,
+    );
     panel.title = evil;
     map.panels.push(panel);
     let html = page(&map);

@@ -16,10 +16,11 @@
 
 use std::path::Path;
 
+use lab_report::error::{Error, Result};
+use lab_report::record::map::{Cell, Kind, Map, Panel, TreeSum};
+
 use super::bytes::{Source, le16, le32, le64, percent};
 use super::wiredtiger_catalog::{Catalog, Entry};
-use crate::error::{Error, Result};
-use crate::record::map::{Cell, Kind, Map, Panel, TreeSum};
 
 const MAGIC: u32 = 120_897;
 /// The smallest allocation unit.

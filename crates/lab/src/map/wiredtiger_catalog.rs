@@ -8,9 +8,10 @@
 
 use std::collections::BTreeMap;
 
+use lab_report::error::Result;
+
 use super::bytes::Source;
 use super::wiredtiger::{Block, block};
-use crate::error::Result;
 
 /// What begins a list of extents.
 const LIST_MAGIC: u64 = 71_002;

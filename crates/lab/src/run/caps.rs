@@ -2,13 +2,14 @@
 
 use std::path::Path;
 
+use lab_report::error::{Error, Result};
+use lab_report::record::Limits;
+
 use super::child::Worker;
 use super::interrupt::Interrupt;
 use crate::envelope::{Cgroups, Envelope, data_device};
-use crate::error::{Error, Result};
 use crate::probe::CapCheck;
 use crate::protocol::{Event, Request};
-use crate::record::Limits;
 
 /// Measure every cap of `limits` for `seconds` each, with a file in `directory`.
 ///

@@ -7,6 +7,13 @@ use std::time::Duration;
 
 use hdrhistogram::Histogram;
 use kv::{EngineOptions, EngineStats};
+use lab_report::analysis;
+use lab_report::error::{Error, Failure, Result};
+use lab_report::record::{
+    Cell, EnvelopeRecord, Integrity, Limits, LoadKind, Main, Plan, SCHEMA, SeriesRow, Setting,
+    StepPlan, StepSummary, TargetSpec, Work, decode_histogram, file_name,
+};
+use lab_report::store::StepDir;
 use vfs::DeviceId;
 
 use super::child::Worker;
@@ -18,16 +25,9 @@ use super::progress::Second;
 use super::server::{Server, room, said_before};
 use super::summary::{Ending, summarize};
 use super::{Runner, drawn, restart};
-use crate::analysis;
 use crate::envelope::{Cgroups, Envelope, Mode, data_device};
-use crate::error::{Error, Failure, Result};
 use crate::protocol::{Before, Event, Finished, Open, Request, Step};
-use crate::record::{
-    Cell, EnvelopeRecord, Integrity, Limits, LoadKind, Main, Plan, SCHEMA, SeriesRow, Setting,
-    StepPlan, StepSummary, TargetSpec, Work, decode_histogram, file_name,
-};
 use crate::sample::{OsSample, Sampler, SelfUsage, self_usage};
-use crate::store::StepDir;
 use crate::targets::{self, Kind};
 use crate::workload::iibench::RowParams;
 use crate::workload::program::Spec;
@@ -647,7 +647,7 @@ pub(super) struct Measured {
     pub loaded: OsSample,
     pub end: OsSample,
     pub series: Vec<SeriesRow>,
-    pub intervals: Vec<crate::record::IntervalRow>,
+    pub intervals: Vec<lab_report::record::IntervalRow>,
     pub rss_max: Option<u64>,
     pub cgroup_max: Option<u64>,
     pub file_max: u64,

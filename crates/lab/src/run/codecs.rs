@@ -1,8 +1,9 @@
 //! The codecs of a server that tells which it was built with: asked before the first step that
 //! names one, while the server of an earlier step is there.
 
+use lab_report::record::StepPlan;
+
 use super::cell::Lap;
-use crate::record::StepPlan;
 use crate::targets::{self, Kind};
 
 impl Lap<'_, '_, '_> {

@@ -6,12 +6,12 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use kv::{Durability, EngineOptions};
+use lab_report::error::{Error, Result};
 use rustix::process::Signal;
 
 use super::interrupt::Interrupt;
 use super::server::{self, Server, Wanted};
 use crate::envelope::Envelope;
-use crate::error::{Error, Result};
 use crate::targets::{self, Managed, Place, Private};
 
 /// The number of a message of `serve` that it listens, which names the port.
@@ -94,7 +94,7 @@ pub(super) struct Asked<'a> {
     pub options: &'a EngineOptions,
     pub durability: Durability,
     pub clients: u32,
-    pub limits: &'a crate::record::Limits,
+    pub limits: &'a lab_report::record::Limits,
 }
 
 impl Asked<'_> {

@@ -30,17 +30,18 @@ pub use restart::unsupported;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::analysis;
-use crate::cost::{self, CostOptions};
-use crate::envelope::{Cgroups, remove_stale};
-use crate::error::{Error, Failure, Result};
-use crate::host::{HostFacts, capture_env};
-use crate::protocol::ServerFacts;
-use crate::record::{
+use lab_report::analysis;
+use lab_report::cost::{self, CostOptions};
+use lab_report::error::{Error, Failure, Result};
+use lab_report::record::{
     Cell, Manifest, Plan, Prices, RunRecord, RunSummary, SCHEMA, StepState, StepStatus,
     StepSummary, TargetRecord, file_name,
 };
-use crate::store::{self, RunDir};
+use lab_report::store::{self, RunDir};
+
+use crate::envelope::{Cgroups, remove_stale};
+use crate::host::{HostFacts, capture_env};
+use crate::protocol::ServerFacts;
 use crate::targets::{self, Kind};
 
 /// A run in the making.

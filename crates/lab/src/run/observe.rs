@@ -1,9 +1,10 @@
 //! Turning the worker's ticks and the kernel's counters into rows of the series and of the interval
 //! table, step by step.
 
+use lab_report::record::{EnvelopeLine, EnvelopeRecord, IntervalRow, Main, SeriesRow};
+
 use crate::envelope::{EnvelopeStatus, Outcome};
 use crate::protocol::{Interval, Tick};
-use crate::record::{EnvelopeLine, EnvelopeRecord, IntervalRow, Main, SeriesRow};
 use crate::sample::{DataSize, DeviceSource, OsDelta, OsSample, Sampler};
 
 /// Watches one step from its beginning to the end of its settling.

@@ -9,6 +9,11 @@ use std::mem;
 use std::path::{Path, PathBuf};
 
 use kv::{Codec, Durability, EngineOptions, Factory};
+use lab_report::error::{Error, Result};
+use lab_report::record::{
+    Ended, Integrity, Main, Plan, Setting, StepPlan, TargetSpec, Work, encode_histogram,
+};
+use lab_report::store::StepDir;
 use rustix::fs::{Advice, fadvise};
 use stdx::time;
 
@@ -18,14 +23,9 @@ use super::halt::halt;
 use super::observe::Observer;
 use super::power::{self, Power};
 use super::server::Server;
-use crate::error::{Error, Result};
 use crate::load::no_latencies;
 use crate::protocol::{Audit, Before, Event, Finished, Request, Tick};
-use crate::record::{
-    Ended, Integrity, Main, Plan, Setting, StepPlan, TargetSpec, Work, encode_histogram,
-};
 use crate::sample::{Sampler, self_usage};
-use crate::store::StepDir;
 use crate::targets::{self, CODEC, FILL, Kind, Managed, Private};
 use crate::workload::program::Spec;
 

@@ -4,18 +4,18 @@ use std::collections::BTreeMap;
 
 use hdrhistogram::Histogram;
 use kv::EngineStats;
-
-use super::cell::Measured;
-use super::observe::source_name;
-use crate::analysis;
-use crate::envelope::MemoryEvents;
-use crate::load::latency_of;
-use crate::record::{
+use lab_report::analysis;
+use lab_report::record::{
     Ended, EnvelopeLine, EnvelopeRecord, Integrity, LoadKind, Main, Operation, Plan, QuerySummary,
     SCHEMA, StepPlan, StepSummary, TargetSpec, Work,
 };
+use lab_report::store::reason_name;
+
+use super::cell::Measured;
+use super::observe::source_name;
+use crate::envelope::MemoryEvents;
+use crate::load::latency_of;
 use crate::sample::OsDelta;
-use crate::store::reason_name;
 use crate::targets::{self, Kind};
 
 /// Below this share of the rate asked for, a step missed its target (Callaghan's rule).

@@ -3,12 +3,12 @@
 use std::path::Path;
 
 use kv::{Codec, Durability, EngineOptions, Factory};
+use lab_report::error::Result;
+use lab_report::record::{Plan, TargetRecord, TargetSpec};
 
 use super::cell::engine_options;
 use super::host::Asked;
-use crate::error::Result;
 use crate::protocol::{Configured, ServerFacts};
-use crate::record::{Plan, TargetRecord, TargetSpec};
 use crate::targets::{self, Kind, MONGODB, Managed, Private};
 
 /// What is not known of a server before it was asked, and what is its own business.

@@ -5,10 +5,11 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use lab_report::record::{Ended, Integrity, RunSummary, encode_histogram};
+
 use super::{Begin, Interrupt, Silent, run};
 use crate::experiment::{self, Settings};
 use crate::protocol::{Event, Finished};
-use crate::record::{Ended, Integrity, RunSummary, encode_histogram};
 use crate::targets;
 
 fn finished(wrong: &[&str]) -> Event {
@@ -126,8 +127,8 @@ fn a_lost_row_makes_the_run_invalid() {
     assert!(summary.complete && !summary.valid);
     let reason = summary.steps[0].invalid_reason.as_deref().unwrap();
     assert_eq!(reason, "integrity: row 5 is missing");
-    let record = crate::store::load(&dir.path().join("run")).unwrap();
-    let html = crate::report::render(&record).unwrap();
+    let record = lab_report::store::load(&dir.path().join("run")).unwrap();
+    let html = lab_report::report::render(&record).unwrap();
     assert!(html.contains("row 5 is missing"));
 }
 
@@ -147,7 +148,7 @@ fn a_worker_that_fails_or_talks_nonsense_fails_the_step() {
     ] {
         let (dir, summary) = run_with(&format!("echo noise; {step}"), &say(&verified(&[])));
         assert!(!summary.complete && summary.steps.is_empty());
-        let record = crate::store::load(&dir.path().join("run")).unwrap();
+        let record = lab_report::store::load(&dir.path().join("run")).unwrap();
         let message = record.steps[0].status.message.clone().unwrap();
         assert!(message.contains(needle), "{needle}: {message}");
     }

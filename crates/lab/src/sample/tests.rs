@@ -4,9 +4,10 @@ use std::fs::{self, File};
 use std::io::Write;
 use std::process::{Command, Stdio};
 
+use lab_report::record::Limits;
+
 use super::*;
 use crate::envelope::{Cgroups, data_device};
-use crate::record::Limits;
 
 /// A sampler of this process, whose data are in `dir`.
 fn of_self(dir: &Path) -> Sampler {

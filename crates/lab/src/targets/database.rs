@@ -12,9 +12,9 @@ use std::ops::Range;
 use std::time::Duration;
 
 use kv::EngineStats;
+use lab_report::record::Integrity;
 
 use crate::protocol::{Audit, ServerFacts, Told};
-use crate::record::Integrity;
 use crate::workload::tables::Tables;
 
 /// Which rows are there: those numbered `low..high`.

@@ -1,9 +1,9 @@
 //! What comparing a target with the workload's model found, whatever the target is.
 
+use lab_report::record::Integrity;
 use stdx::{Rng, time};
 
 use super::database::Live;
-use crate::record::Integrity;
 
 /// Rows that are compared where not all are, drawn at random; the first and the last are always
 /// among them.

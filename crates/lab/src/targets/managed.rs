@@ -10,11 +10,11 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
 use kv::{EngineOptions, Factory};
+use lab_report::record::{TargetSpec, switch};
 use percent_encoding::{NON_ALPHANUMERIC, percent_encode};
 
 use super::secret::Secret;
 use super::{TLS, factory, own_engine};
-use crate::record::{TargetSpec, switch};
 
 /// The target's name: `serve`, or `serve:engine=rocksdb,option=value`.
 pub(super) const NAME: &str = "serve";

@@ -25,9 +25,9 @@ pub use sql::{Line, Place, Private};
 use std::path::PathBuf;
 
 use kv::Factory;
+use lab_report::record::{Plan, Runs, TargetFacts, TargetSpec};
 
 use crate::protocol::Open;
-use crate::record::{Plan, Runs, TargetFacts, TargetSpec};
 
 /// The engine of a [`TargetSpec`] that is an address of a server speaking MongoDB's protocol.
 pub const MONGODB: &str = "mongodb";
@@ -248,7 +248,7 @@ pub fn factory(name: &str) -> Result<&'static dyn Factory, String> {
         return Ok(*found);
     }
     let names: Vec<&str> = all.iter().map(|f| f.name()).collect();
-    Err(crate::error::unknown("engine", name, &names))
+    Err(lab_report::error::unknown("engine", name, &names))
 }
 
 /// The engines `lab run` measures when no target is named: persistent and compiled in.

@@ -4,11 +4,11 @@
 use std::collections::BTreeMap;
 
 use kv::EngineOptions;
+use lab_report::record::TargetSpec;
 
 use super::mongodb::address;
 use super::sql::{self, Private};
 use super::{Kind, MONGODB, URI, factory, facts, kind, managed};
-use crate::record::TargetSpec;
 
 /// Read a comma-separated list of targets. A comma between two options of one target is told from
 /// one between two targets by what follows it: `betree:rho=1,codec=zstd:1,lmdb` is two targets. One

@@ -3,13 +3,13 @@
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
+use lab_report::record::{LoadKind, Work};
 use stdx::time;
 
 use super::acknowledged::Acknowledged;
 use super::meter::Turn;
 use super::step::Shared;
 use crate::load::Pace;
-use crate::record::{LoadKind, Work};
 use crate::targets::Connection;
 
 /// A client of a load step.

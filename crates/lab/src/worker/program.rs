@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
 use hdrhistogram::Histogram;
+use lab_report::record::{Ended, Integrity, LoadKind, Task};
 use stdx::sync::Mutex;
 use stdx::time;
 
@@ -11,7 +12,6 @@ use super::counting::Counting;
 use super::step::Shared;
 use crate::load::{HISTOGRAM_MAX_US, Pace, latency_of, no_latencies};
 use crate::protocol::{Before, Finished, Step};
-use crate::record::{Ended, Integrity, LoadKind, Task};
 use crate::targets::Database;
 use crate::workload::program::{Client, Program, Seat, Spec};
 use crate::workload::table::Table;

@@ -3,12 +3,12 @@
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use lab_report::record::{LoadKind, SideQueries, Work};
 use stdx::{Rng, time};
 
 use super::meter::Turn;
 use super::step::Shared;
 use crate::load::Pace;
-use crate::record::{LoadKind, SideQueries, Work};
 use crate::targets::Connection;
 use crate::workload::iibench::QUERY_LIMIT;
 

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use lab_report::record::{Ended, Main, Work, encode_histogram};
 use rustix::time::{ClockId, clock_gettime};
 use stdx::sync::Mutex;
 use stdx::time;
@@ -13,7 +14,6 @@ use super::session::Session;
 use super::{build, insert, program, query, scan};
 use crate::load::{Marks, Recorder, latency_of};
 use crate::protocol::{Before, Event, Finished, Interval, Step, Tick};
-use crate::record::{Ended, Main, Work, encode_histogram};
 use crate::sample::self_usage;
 use crate::targets::Live;
 

@@ -3,12 +3,12 @@
 use std::path::Path;
 
 use kv::{Durability, EngineOptions};
+use lab_report::record::linkbench::Mix;
+use lab_report::record::{LoadKind, Task, Work};
 
 use super::session::Session;
 use super::step;
 use crate::protocol::{Before, Finished, Open, Step};
-use crate::record::linkbench::Mix;
-use crate::record::{LoadKind, Task, Work};
 use crate::workload::iibench::RowParams;
 use crate::workload::program::Spec;
 use crate::workload::{linkbench, many_tables, oltp, tpcc};
@@ -125,7 +125,7 @@ fn mixes_count_latency_from_the_intended_start() {
     let late = run_at(&mut session, Task::Mix, 300, after(&load), open);
     assert_eq!(closed.behind, 0);
     assert!(1000 < late.behind, "{} were due", late.behind);
-    let histogram = crate::record::decode_histogram(&late.histogram).unwrap();
+    let histogram = lab_report::record::decode_histogram(&late.histogram).unwrap();
     let latency = crate::load::latency_of(&histogram);
     // Latencies of a client's own work alone add up to no more than the time it had. All were due
     // at the beginning: with the wait of each they are many times that.

@@ -3,12 +3,12 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use lab_report::record::Task;
 use serde::{Deserialize, Serialize};
 use stdx::rng::mix64;
 
 use super::table::Table;
 use super::{linkbench, many_tables, oltp, tpcc};
-use crate::record::Task;
 use crate::workload::tables::{Answer, TableClient};
 
 /// A program with its parameters: the `params` of a plan.

@@ -5,13 +5,13 @@ use std::fs;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use lab::analysis;
 use lab::calibrate::Calibration;
 use lab::experiment::{self, Settings};
 use lab::probe::DeviceProbe;
-use lab::record::{Limits, Preset, StepSummary};
 use lab::run::{Begin, caps};
-use lab::{Error, Failure, Result, store, targets};
+use lab::targets;
+use lab_report::record::{Limits, Preset, StepSummary};
+use lab_report::{Error, Failure, Result, analysis, store};
 use stdx::ByteSize;
 
 use super::{Show, listen, program};

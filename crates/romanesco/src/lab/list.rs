@@ -1,10 +1,10 @@
 //! `romanesco lab list`.
 
 use clap::ValueEnum;
-use lab::Result;
 use lab::experiment::experiments;
-use lab::record::{Preset, Prices, built_in_prices};
 use lab::targets::{factories, servers};
+use lab_report::Result;
+use lab_report::record::{Preset, Prices, built_in_prices};
 use serde_json::json;
 use stdx::ByteSize;
 use stdx::units::{count, seconds};

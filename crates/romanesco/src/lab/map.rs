@@ -5,7 +5,8 @@ use std::io::{IsTerminal, stdout};
 use std::path::PathBuf;
 
 use lab::map::{self, Ink};
-use lab::{Error, Result, targets};
+use lab::targets;
+use lab_report::{Error, Result};
 
 #[derive(clap::Args)]
 #[command(

@@ -6,10 +6,11 @@ use std::path::{Path, PathBuf};
 
 use kv::{Codec, Durability};
 use lab::experiment::{self, Rate, Settings};
-use lab::record::{Preset, Prices};
 use lab::run::Begin;
 use lab::workload::iibench::{Payload, Shape};
-use lab::{Error, Result, display, targets};
+use lab::{display, targets};
+use lab_report::record::{Preset, Prices};
+use lab_report::{Error, Result};
 use stdx::ByteSize;
 
 use super::run_all::All;
@@ -251,7 +252,7 @@ fn config(named: Option<&Path>) -> Result<Settings> {
 }
 
 fn default_out(experiment: &str) -> PathBuf {
-    let time = lab::store::now_text().replace([':', '-'], "");
+    let time = lab_report::store::now_text().replace([':', '-'], "");
     let process = std::process::id() & 0xFFFF;
     Path::new("results").join(format!("{time}_{experiment}_{process:04x}"))
 }

@@ -59,6 +59,7 @@ const PLACES: &[Place] = &[
         4,
         &["docdb", "kv", "query", "stdx", "vfs", "wire"],
     ),
+    place("lab-report", 4, &["kv", "stdx", "vfs"]),
     place(
         "lab",
         4,
@@ -68,6 +69,7 @@ const PLACES: &[Place] = &[
             "kv-lmdb",
             "kv-rocksdb",
             "kv-wiredtiger",
+            "lab-report",
             "stdx",
             "vfs",
         ],
@@ -84,6 +86,7 @@ const PLACES: &[Place] = &[
             "kv-rocksdb",
             "kv-wiredtiger",
             "lab",
+            "lab-report",
             "server",
             "stdx",
             "vfs",
@@ -96,6 +99,7 @@ const PLACES: &[Place] = &[
             "kv",
             "kv-betree",
             "lab",
+            "lab-report",
             "server",
             "sim",
             "stdx",
@@ -215,6 +219,7 @@ mod tests {
         ("sim", "stdx"),
         ("sim", "vfs"),
         ("docdb", "query"),
+        ("lab", "lab-report"),
     ];
 
     fn manifest(name: &str, section: &str, uses: &str) -> String {

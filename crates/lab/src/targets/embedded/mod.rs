@@ -16,12 +16,12 @@ use std::time::Duration;
 use kv::{
     Compaction, Durability, Engine, ErrorKind, Flow, KeyRange, Progress, TreeId, TreeOptions,
 };
+use lab_report::record::Integrity;
 use stdx::sync::OnceLock;
 
 use super::database::{Connection, Database, Live, Meter, Settled, State};
 use super::factory;
 use crate::protocol::{Audit, Open, Told};
-use crate::record::Integrity;
 use crate::workload::iibench::{Generator, TREES};
 use crate::workload::tables::Tables;
 

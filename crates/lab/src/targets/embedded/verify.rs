@@ -2,10 +2,10 @@
 //! trees are compared by number and by the sum of the hashes of their keys.
 
 use kv::{Direction, KeyRange, TreeId};
+use lab_report::record::Integrity;
 use stdx::hash;
 
 use super::{Embedded, text};
-use crate::record::Integrity;
 use crate::targets::database::Live;
 use crate::targets::findings::Findings;
 use crate::workload::iibench::Row;

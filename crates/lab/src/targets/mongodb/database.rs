@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use bson::{Bson, Document, RawDocumentBuf, doc};
 use kv::{Durability, EngineStats};
+use lab_report::record::Integrity;
 use mongodb::IndexModel;
 use mongodb::error::Error;
 use mongodb::options::{CollectionOptions, WriteConcern};
@@ -15,7 +16,6 @@ use stdx::time;
 use super::connection::Link;
 use super::{address, audit, document, facts, failure, tables, verify};
 use crate::protocol::{Audit, Open, ServerFacts, Told};
-use crate::record::Integrity;
 use crate::targets::database::{Connection, Database, Live, Meter, Settled, State};
 use crate::workload::iibench::Generator;
 use crate::workload::tables::Tables;

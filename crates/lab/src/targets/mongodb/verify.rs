@@ -2,11 +2,11 @@
 //! counted, each by its own index; a sample of the rows is made again and compared byte by byte.
 
 use bson::{Document, doc};
+use lab_report::record::Integrity;
 use mongodb::options::Hint;
 
 use super::database::Server;
 use super::document;
-use crate::record::Integrity;
 use crate::targets::database::Live;
 use crate::targets::findings::{Findings, Found};
 

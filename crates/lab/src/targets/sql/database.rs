@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use kv::{Durability, EngineStats};
+use lab_report::record::Integrity;
 use stdx::sync::Mutex;
 use stdx::time;
 
@@ -16,7 +17,6 @@ use super::tables::SqlTables;
 use super::wire::{self, Wire};
 use super::{audit, facts, settle, stats, verify};
 use crate::protocol::{Audit, Open, ServerFacts, Told};
-use crate::record::Integrity;
 use crate::targets::database::{Connection, Database, Live, Meter, Settled, State};
 use crate::workload::iibench::Generator;
 use crate::workload::table::Value;

@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use kv::{Durability, Writes};
 
-use crate::error::unknown;
+use lab_report::error::unknown;
 
 /// How a table is stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

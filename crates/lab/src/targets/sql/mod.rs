@@ -34,8 +34,9 @@ pub(super) use engine::Engine;
 pub(crate) use private::{CODEC, FILL};
 pub use private::{Line, Place, Private};
 
+use lab_report::record::TargetSpec;
+
 use super::URI;
-use crate::record::TargetSpec;
 
 /// The storage engine of an SQL server; `None` for other targets.
 pub(super) fn storage(spec: &TargetSpec) -> Option<Engine> {

@@ -22,12 +22,12 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use kv::{Durability, EngineOptions};
+use lab_report::record::{Limits, TargetSpec, switch};
 use rustix::process::{Signal, geteuid};
 
 use super::address::plain;
 use super::engine::Engine;
 use crate::programs::found;
-use crate::record::{Limits, TargetSpec, switch};
 use crate::targets::TLS;
 use crate::targets::secret::Secret;
 

@@ -2,10 +2,11 @@
 //! index, with the sum of a field that all of them hold; a sample of the rows is made again and
 //! compared.
 
+use lab_report::record::Integrity;
+
 use super::database::Server;
 use super::value::whole;
 use super::wire::Wire;
-use crate::record::Integrity;
 use crate::targets::database::Live;
 use crate::targets::findings::{Findings, Found};
 

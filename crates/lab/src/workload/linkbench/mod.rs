@@ -13,14 +13,14 @@ mod requests;
 
 use std::sync::atomic::AtomicU64;
 
+use lab_report::record::Task;
+use lab_report::record::linkbench::{KINDS, Mix};
 use serde::{Deserialize, Serialize};
 use stdx::rng::mix64;
 
 use super::program::{Checked, Client, Program, Seat};
 use super::table::{Column, Row, Table, Value};
 use super::zipf::Zipf;
-use crate::record::Task;
-use crate::record::linkbench::{KINDS, Mix};
 use crate::workload::tables::{Answer, TableClient};
 
 /// The positions of the tables.

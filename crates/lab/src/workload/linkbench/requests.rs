@@ -2,10 +2,10 @@
 
 use std::sync::atomic::Ordering;
 
+use lab_report::record::linkbench::KINDS;
 use stdx::Rng;
 
 use super::{COUNT, HIDDEN, LINK, Linkbench, NODE, VISIBLE, count, number, target};
-use crate::record::linkbench::KINDS;
 use crate::workload::program::{Client, Done, Seat};
 use crate::workload::table::{Row, Value, at};
 use crate::workload::tables::{Answer, Lock, Mode, Range, TableClient};

@@ -14,11 +14,11 @@ mod population;
 mod schema;
 mod transactions;
 
+use lab_report::record::Task;
 use serde::{Deserialize, Serialize};
 
 use super::program::{Checked, Client, Program, Seat};
 use super::table::Table;
-use crate::record::Task;
 use crate::workload::tables::{Answer, TableClient};
 
 /// Districts of a warehouse.

@@ -4,7 +4,7 @@
 use std::fs;
 
 use lab::envelope::{Cgroups, Controller, Envelope};
-use lab::record::Limits;
+use lab_report::record::Limits;
 use stdx::ByteSize;
 
 /// The limit. Dropping it ends the process within.

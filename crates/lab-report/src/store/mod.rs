@@ -208,13 +208,21 @@ pub fn read_manifest(path: &Path) -> Result<Manifest> {
         .map_err(|e| Error::new(format!("{} is no manifest: {e}; {RESTORE}", file.display())))
 }
 
-pub(crate) fn write_json(path: &Path, record: &impl Serialize) -> Result<()> {
+/// Write a record as one file, replaced whole.
+///
+/// # Errors
+/// The file cannot be written.
+pub fn write_json(path: &Path, record: &impl Serialize) -> Result<()> {
     let mut text = serde_json::to_string_pretty(record).expect("records are plain data");
     text.push('\n');
     vfs::write_atomic(path, text.as_bytes()).map_err(|e| Error::io("write", path, &e))
 }
 
-pub(crate) fn read_json<T: DeserializeOwned>(path: &Path) -> Result<T> {
+/// Read a record.
+///
+/// # Errors
+/// The file cannot be read, or holds another record.
+pub fn read_json<T: DeserializeOwned>(path: &Path) -> Result<T> {
     let bytes = fs::read(path).map_err(|e| Error::io("read", path, &e))?;
     serde_json::from_slice(&bytes)
         .map_err(|e| Error::new(format!("{} is damaged: {e}; {RESTORE}", path.display())))
