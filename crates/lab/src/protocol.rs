@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use kv::{Durability, EngineOptions, EngineStats};
+use lab_host::probe::CapCheck;
 use lab_report::record::{Ended, Integrity, Limits, LoadKind, Work};
 use serde::{Deserialize, Serialize};
 
 use crate::codec::Tried;
-use crate::probe::CapCheck;
 use crate::workload::iibench::RowParams;
 use crate::workload::program::Spec;
 

@@ -7,6 +7,8 @@ use std::time::Duration;
 
 use hdrhistogram::Histogram;
 use kv::{EngineOptions, EngineStats};
+use lab_host::envelope::{Cgroups, Envelope, Mode, data_device};
+use lab_host::sample::{OsSample, Sampler, SelfUsage, self_usage};
 use lab_report::analysis;
 use lab_report::error::{Error, Failure, Result};
 use lab_report::record::{
@@ -25,9 +27,7 @@ use super::progress::Second;
 use super::server::{Server, room, said_before};
 use super::summary::{Ending, summarize};
 use super::{Runner, drawn, restart};
-use crate::envelope::{Cgroups, Envelope, Mode, data_device};
 use crate::protocol::{Before, Event, Finished, Open, Request, Step};
-use crate::sample::{OsSample, Sampler, SelfUsage, self_usage};
 use crate::targets::{self, Kind};
 use crate::workload::iibench::RowParams;
 use crate::workload::program::Spec;

@@ -7,11 +7,11 @@ use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::Duration;
 
+use lab_host::envelope::Envelope;
 use lab_report::error::{Error, Failure, Result};
 use stdx::{sync, time};
 
 use super::interrupt::Interrupt;
-use crate::envelope::Envelope;
 use crate::protocol::{Event, Request};
 
 /// How often a wait looks for an interrupt.

@@ -6,12 +6,12 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use kv::{Durability, EngineOptions};
+use lab_host::envelope::Envelope;
 use lab_report::error::{Error, Result};
 use rustix::process::Signal;
 
 use super::interrupt::Interrupt;
 use super::server::{self, Server, Wanted};
-use crate::envelope::Envelope;
 use crate::targets::{self, Managed, Place, Private};
 
 /// The number of a message of `serve` that it listens, which names the port.

@@ -30,6 +30,8 @@ pub use restart::unsupported;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use lab_host::envelope::{Cgroups, remove_stale};
+use lab_host::host::{HostFacts, capture_env};
 use lab_report::analysis;
 use lab_report::cost::{self, CostOptions};
 use lab_report::error::{Error, Failure, Result};
@@ -39,8 +41,6 @@ use lab_report::record::{
 };
 use lab_report::store::{self, RunDir};
 
-use crate::envelope::{Cgroups, remove_stale};
-use crate::host::{HostFacts, capture_env};
 use crate::protocol::ServerFacts;
 use crate::targets::{self, Kind};
 
@@ -216,7 +216,7 @@ fn check_space(plan: &Plan, force: bool) -> Result<()> {
 }
 
 fn copy_calibration(run: &RunDir) -> Result<()> {
-    match crate::calibrate::stored() {
+    match lab_host::calibrate::stored() {
         Some(calibration) => run.write_json("calibration.json", &calibration),
         None => Ok(()),
     }

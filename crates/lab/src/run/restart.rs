@@ -9,6 +9,7 @@ use std::mem;
 use std::path::{Path, PathBuf};
 
 use kv::{Codec, Durability, EngineOptions, Factory};
+use lab_host::sample::{Sampler, self_usage};
 use lab_report::error::{Error, Result};
 use lab_report::record::{
     Ended, Integrity, Main, Plan, Setting, StepPlan, TargetSpec, Work, encode_histogram,
@@ -25,7 +26,6 @@ use super::power::{self, Power};
 use super::server::Server;
 use crate::load::no_latencies;
 use crate::protocol::{Audit, Before, Event, Finished, Request, Tick};
-use crate::sample::{Sampler, self_usage};
 use crate::targets::{self, CODEC, FILL, Kind, Managed, Private};
 use crate::workload::program::Spec;
 

@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 
 use hdrhistogram::Histogram;
 use kv::EngineStats;
+use lab_host::envelope::MemoryEvents;
+use lab_host::sample::OsDelta;
 use lab_report::analysis;
 use lab_report::record::{
     Ended, EnvelopeLine, EnvelopeRecord, Integrity, LoadKind, Main, Operation, Plan, QuerySummary,
@@ -13,9 +15,7 @@ use lab_report::store::reason_name;
 
 use super::cell::Measured;
 use super::observe::source_name;
-use crate::envelope::MemoryEvents;
 use crate::load::latency_of;
-use crate::sample::OsDelta;
 use crate::targets::{self, Kind};
 
 /// Below this share of the rate asked for, a step missed its target (Callaghan's rule).

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
+use lab_host::probe::check_caps;
 use rustix::process::{Signal, set_parent_process_death_signal};
 use stdx::sync::Mutex;
 use stdx::time;
@@ -13,7 +14,6 @@ use stdx::time;
 use super::session::Session;
 use super::{acknowledged, step};
 use crate::codec;
-use crate::probe::check_caps;
 use crate::protocol::{Event, Request, Tick};
 use crate::targets::Settled;
 

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use lab_host::sample::self_usage;
 use lab_report::record::{Ended, Main, Work, encode_histogram};
 use rustix::time::{ClockId, clock_gettime};
 use stdx::sync::Mutex;
@@ -14,7 +15,6 @@ use super::session::Session;
 use super::{build, insert, program, query, scan};
 use crate::load::{Marks, Recorder, latency_of};
 use crate::protocol::{Before, Event, Finished, Interval, Step, Tick};
-use crate::sample::self_usage;
 use crate::targets::Live;
 
 /// How often the ticker looks: the resolution of tenths and intervals.

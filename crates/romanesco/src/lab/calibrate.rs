@@ -5,11 +5,11 @@ use std::fs;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use lab::calibrate::Calibration;
 use lab::experiment::{self, Settings};
-use lab::probe::DeviceProbe;
 use lab::run::{Begin, caps};
 use lab::targets;
+use lab_host::calibrate::Calibration;
+use lab_host::probe::DeviceProbe;
 use lab_report::record::{Limits, Preset, StepSummary};
 use lab_report::{Error, Failure, Result, analysis, store};
 use stdx::ByteSize;

@@ -2,8 +2,8 @@
 
 use std::path::PathBuf;
 
-use lab::doctor::{Doctor, Status, render, worst};
 use lab::targets::factories;
+use lab_host::doctor::{Doctor, Status, render, worst};
 use lab_report::Result;
 
 #[derive(clap::Args)]

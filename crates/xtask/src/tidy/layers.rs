@@ -60,6 +60,7 @@ const PLACES: &[Place] = &[
         &["docdb", "kv", "query", "stdx", "vfs", "wire"],
     ),
     place("lab-report", 4, &["kv", "stdx", "vfs"]),
+    place("lab-host", 4, &["kv", "lab-report", "stdx", "vfs"]),
     place(
         "lab",
         4,
@@ -69,6 +70,7 @@ const PLACES: &[Place] = &[
             "kv-lmdb",
             "kv-rocksdb",
             "kv-wiredtiger",
+            "lab-host",
             "lab-report",
             "stdx",
             "vfs",
@@ -86,6 +88,7 @@ const PLACES: &[Place] = &[
             "kv-rocksdb",
             "kv-wiredtiger",
             "lab",
+            "lab-host",
             "lab-report",
             "server",
             "stdx",
@@ -99,6 +102,7 @@ const PLACES: &[Place] = &[
             "kv",
             "kv-betree",
             "lab",
+            "lab-host",
             "lab-report",
             "server",
             "sim",
@@ -220,6 +224,8 @@ mod tests {
         ("sim", "vfs"),
         ("docdb", "query"),
         ("lab", "lab-report"),
+        ("lab", "lab-host"),
+        ("lab-host", "lab-report"),
     ];
 
     fn manifest(name: &str, section: &str, uses: &str) -> String {

@@ -3,7 +3,7 @@
 
 use std::fs;
 
-use lab::envelope::{Cgroups, Controller, Envelope};
+use lab_host::envelope::{Cgroups, Controller, Envelope};
 use lab_report::record::Limits;
 use stdx::ByteSize;
 

@@ -36,7 +36,6 @@ impl fmt::Display for Mode {
 /// What became of one limit.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "outcome")]
-#[non_exhaustive]
 pub enum Outcome {
     /// Nobody asked for it.
     NotRequested,

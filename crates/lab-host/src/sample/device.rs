@@ -38,7 +38,6 @@ pub struct DeviceIo {
 /// Where a sample's device counters come from; see the module documentation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-#[non_exhaustive]
 pub enum DeviceSource {
     /// Counters of the whole disk: complete, other tenants of the disk included.
     WholeDisk,
