@@ -6,11 +6,9 @@
 //! envelope of enforced limits (`lab-host`). What was measured is stored, compared and shown by
 //! `lab-report`. The workload never knows the target; the target never knows the experiment.
 
-pub mod codec;
 pub mod display;
 pub mod experiment;
 pub mod load;
-pub mod map;
 mod programs;
 pub mod protocol;
 pub mod run;

@@ -6,10 +6,10 @@ use std::path::PathBuf;
 
 use kv::{Durability, EngineOptions, EngineStats};
 use lab_host::probe::CapCheck;
+use lab_map::codec::Tried;
 use lab_report::record::{Ended, Integrity, Limits, LoadKind, Work};
 use serde::{Deserialize, Serialize};
 
-use crate::codec::Tried;
 use crate::workload::iibench::RowParams;
 use crate::workload::program::Spec;
 

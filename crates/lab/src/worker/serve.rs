@@ -7,13 +7,13 @@ use std::thread;
 use std::time::Duration;
 
 use lab_host::probe::check_caps;
+use lab_map::codec;
 use rustix::process::{Signal, set_parent_process_death_signal};
 use stdx::sync::Mutex;
 use stdx::time;
 
 use super::session::Session;
 use super::{acknowledged, step};
-use crate::codec;
 use crate::protocol::{Event, Request, Tick};
 use crate::targets::Settled;
 

@@ -4,8 +4,8 @@ use std::env;
 use std::io::{IsTerminal, stdout};
 use std::path::PathBuf;
 
-use lab::map::{self, Ink};
 use lab::targets;
+use lab_map::map::{self, Ink};
 use lab_report::{Error, Result};
 
 #[derive(clap::Args)]

@@ -62,6 +62,11 @@ const PLACES: &[Place] = &[
     place("lab-report", 4, &["kv", "stdx", "vfs"]),
     place("lab-host", 4, &["kv", "lab-report", "stdx", "vfs"]),
     place(
+        "lab-map",
+        4,
+        &["kv", "kv-betree", "lab-report", "stdx", "vfs"],
+    ),
+    place(
         "lab",
         4,
         &[
@@ -71,6 +76,7 @@ const PLACES: &[Place] = &[
             "kv-rocksdb",
             "kv-wiredtiger",
             "lab-host",
+            "lab-map",
             "lab-report",
             "stdx",
             "vfs",
@@ -89,6 +95,7 @@ const PLACES: &[Place] = &[
             "kv-wiredtiger",
             "lab",
             "lab-host",
+            "lab-map",
             "lab-report",
             "server",
             "stdx",
@@ -226,6 +233,8 @@ mod tests {
         ("lab", "lab-report"),
         ("lab", "lab-host"),
         ("lab-host", "lab-report"),
+        ("lab", "lab-map"),
+        ("lab-map", "lab-report"),
     ];
 
     fn manifest(name: &str, section: &str, uses: &str) -> String {

@@ -5,12 +5,11 @@ use std::fs;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use kv::{Batch, Codec, Durability, EngineOptions, TreeOptions};
+use kv::{Batch, Codec, Durability, EngineOptions, Factory, TreeOptions};
 use lab_report::record::map::{Cell, Kind, TreeSum};
 use stdx::rng::Rng;
 
 use super::*;
-use crate::targets::factories;
 
 /// A table of 767 rows with a long text in some, made by MariaDB 10.11: 14 leaves and a root of the
 /// primary index, one page of a secondary index, 14 pages of long texts.
@@ -24,12 +23,22 @@ fn tablespace() -> Vec<u8> {
     bytes
 }
 
-/// A store with two trees, some of whose entries were deleted again; `None` for engines that are
-/// not compiled in or keep nothing.
+/// The engines whose files are drawn.
+fn factories() -> [&'static dyn Factory; 4] {
+    [
+        kv_betree::factory(),
+        kv_lmdb::factory(),
+        kv_rocksdb::factory(),
+        kv_wiredtiger::factory(),
+    ]
+}
+
+/// A store with two trees, some of whose entries were deleted again, for each engine
+/// that is compiled in.
 fn stores() -> Vec<(&'static str, tempfile::TempDir)> {
     let mut all = Vec::new();
     for factory in factories() {
-        if !factory.available() || !factory.capabilities().persistent {
+        if !factory.available() {
             continue;
         }
         let dir = tempfile::tempdir().unwrap();
