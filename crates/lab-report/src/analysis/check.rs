@@ -1,6 +1,6 @@
 //! Checking a run against a base: has anything got worse than the rules allow?
 //!
-//! C1. A relative rule finds a regression when the change is beyond its threshold *and* told from
+//! C1. A relative rule finds a regression when the change is beyond its threshold *and* beyond
 //!     noise (the module `verdict`: interval and floor). A threshold within the noise never fails
 //!     by chance alone.
 //! C2. With a single repeat on a side there is no interval between runs: the threshold decides
@@ -73,10 +73,10 @@ pub struct CheckLine {
 pub enum CheckVerdict {
     /// Not beyond the threshold.
     Ok,
-    /// Beyond the threshold, but not told from noise.
+    /// Beyond the threshold, but within noise.
     #[serde(rename = "within noise")]
     WithinNoise,
-    /// Beyond the threshold and told from noise.
+    /// Beyond the threshold and beyond noise.
     Regression,
     /// Not measured on a side.
     #[serde(rename = "not measured")]
@@ -296,14 +296,14 @@ fn verdict(rule: &Rule, found: &Judgement) -> CheckVerdict {
         (None, Some(_), _) => return CheckVerdict::Invalid,
         (_, None, _) => return CheckVerdict::NotMeasured,
     };
-    let (beyond, told) = match rule.threshold {
+    let (beyond, wanted) = match rule.threshold {
         Threshold::FellBy(share) => (new < old * (1.0 - share), Difference::Below),
         Threshold::RoseBy(share) => (old * (1.0 + share) < new, Difference::Above),
         Threshold::Below(_) | Threshold::Above(_) => (false, Difference::None),
     };
     if !beyond {
         CheckVerdict::Ok
-    } else if found.single || found.difference == told {
+    } else if found.single || found.difference == wanted {
         CheckVerdict::Regression
     } else {
         CheckVerdict::WithinNoise
@@ -349,7 +349,7 @@ mod tests {
         let found = check(&wild, &base, &rules).unwrap();
         assert_eq!(found.lines[0].verdict, CheckVerdict::WithinNoise);
         assert_eq!(found.outcome(), Outcome::Ok);
-        // Told from noise, but within the threshold.
+        // Beyond noise, but within the threshold.
         let near = record("after", &[97.0, 97.0, 97.0]);
         assert_eq!(check(&near, &base, &rules).unwrap().outcome(), Outcome::Ok);
         let faster = record("after", &[200.0, 201.0, 202.0]);

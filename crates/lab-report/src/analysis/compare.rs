@@ -131,7 +131,7 @@ pub fn compare(runs: &[RunRecord], base: Option<&str>, force: bool) -> Result<Co
     })
 }
 
-/// The names of the runs, told apart by a number where two are equal.
+/// The names of the runs, with a number where two are equal.
 fn run_names(runs: &[RunRecord]) -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
     for run in runs {

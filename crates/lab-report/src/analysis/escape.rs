@@ -15,10 +15,10 @@ pub fn writes_escape(envelope: &EnvelopeRecord, direct: bool) -> bool {
 }
 
 /// Whether version 1 caps input and output here. Where each controller is of another version, the
-/// warning tells of which this one is.
+/// warning names the version of this one.
 fn by_version_1(envelope: &EnvelopeRecord) -> bool {
-    let said = |warning: &String| warning == BUFFERED_WRITES;
-    envelope.mode == "cgroup v1" || envelope.warnings.iter().any(said)
+    let warned = |warning: &String| warning == BUFFERED_WRITES;
+    envelope.mode == "cgroup v1" || envelope.warnings.iter().any(warned)
 }
 
 /// Whether writes of a target passed by the caps of a step, or may have. False for targets that
@@ -121,17 +121,17 @@ mod tests {
             fixture::target_record("lmdb", false),
             fixture::target_record("betree", true),
         ];
-        let mut said = |mode: &str, limit: &str| {
+        let mut note_of = |mode: &str, limit: &str| {
             for step in &mut run.steps {
                 step.envelope = fixture::envelope(mode, limit);
             }
             limits_of_caps(&run)
         };
-        let writes = said("cgroup v1", "write IOPS").unwrap();
+        let writes = note_of("cgroup v1", "write IOPS").unwrap();
         assert!(writes.contains("lmdb wrote its data files"), "{writes}");
         assert!(!writes.contains("betree") && writes.contains("only in part"));
-        let reads = said("cgroup v1", "read IOPS").unwrap();
+        let reads = note_of("cgroup v1", "read IOPS").unwrap();
         assert!(reads.contains("No cap on writes was in force"), "{reads}");
-        assert_eq!(said("cgroup v2", "write IOPS"), None);
+        assert_eq!(note_of("cgroup v2", "write IOPS"), None);
     }
 }

@@ -17,7 +17,7 @@ pub(super) struct Side {
     seconds: Vec<f64>,
     /// Why its numbers may not be used.
     pub(super) fault: Option<String>,
-    /// Repeats that are planned and have no record; not a fault while the run goes on.
+    /// Repeats that are planned and have no record; not a fault while the run continues.
     pub(super) missing: u32,
     /// Whether a repeat was ended by time, short of its operations.
     pub(super) cut: bool,

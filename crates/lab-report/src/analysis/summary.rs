@@ -72,7 +72,7 @@ fn entry(
         step: step.to_owned(),
         repeats_valid: number(valid.len()),
         repeats: number(done.len()),
-        // A repeat that failed left no record: the plan tells how many there should be.
+        // A repeat that failed left no record: the plan has the number of repeats.
         valid: !valid.is_empty() && valid.len() == done.len() && planned <= number(done.len()),
         metrics,
         unsupported,

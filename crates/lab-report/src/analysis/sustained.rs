@@ -13,7 +13,7 @@ use crate::record::{LoadKind, Operation, Plan, RunRecord, StepPlan, StepSummary,
 /// held against them.
 pub(crate) const STALLS_FROM: f64 = 10.0;
 
-/// Why a step has no sustained rate that nobody looked for one of.
+/// Why a step that no open loop repeats has no sustained rate.
 pub const NOT_REPEATED: &str = "no open loop repeats it";
 
 /// One rate that was tried.
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn why_no_rate_is_sustained_is_told() {
+    fn the_reason_why_no_rate_is_sustained_is_given() {
         let mut run = repeated(vec![
             step("load-50", 500.0, 100.3, 0),
             step("load-70", 700.0, 20.0, 3),
@@ -223,11 +223,17 @@ mod tests {
         let why = |run: &RunRecord, step: &str| {
             not_sustained(run, &sustained(run, 100.0), "lmdb", step).unwrap()
         };
-        let said = why(&run, "load");
-        assert!(said.contains("a p99 of 100.3 ms, above 100 ms"), "{said}");
+        let reason = why(&run, "load");
+        assert!(
+            reason.contains("a p99 of 100.3 ms, above 100 ms"),
+            "{reason}"
+        );
         run.steps[0].summary.as_mut().unwrap().rate_missed = Some(0.946);
-        let said = why(&run, "load");
-        assert!(said.contains("500/s: 94.6 % of it was reached"), "{said}");
+        let reason = why(&run, "load");
+        assert!(
+            reason.contains("500/s: 94.6 % of it was reached"),
+            "{reason}"
+        );
         let found = sustained(&run, 100.0);
         assert_eq!(
             found[0].tried[1].fault.as_deref(),

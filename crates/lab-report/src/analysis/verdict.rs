@@ -16,7 +16,7 @@ use super::rank::mann_whitney;
 use super::statistic::{block_means, mean, median, ratio_interval, resampled_medians};
 use super::summary::BLOCK;
 
-/// The floor of a host that was not calibrated: below 2 % no two runs are told apart.
+/// The floor of a host that was not calibrated: runs that differ by less than 2 % count as equal.
 pub const DEFAULT_FLOOR: f64 = 0.02;
 
 /// The word for a difference.
@@ -31,7 +31,7 @@ pub enum Verdict {
     Better,
     /// Another metric is on its worse side.
     Worse,
-    /// None that could be told from noise.
+    /// None beyond the noise.
     #[serde(rename = "no difference")]
     NoDifference,
     /// A side has wrong answers, failed, or was not measured at all.
@@ -61,7 +61,7 @@ pub(super) struct Sample {
 }
 
 impl Sample {
-    /// Bootstrapped numbers; empty when nothing can be said of the spread.
+    /// Bootstrapped numbers; empty when the spread is unknown.
     fn resampled(&self, seed: u64) -> Vec<f64> {
         match self.repeats.as_slice() {
             [] => Vec::new(),
@@ -185,9 +185,9 @@ pub(super) fn floor(noise: [&[(String, f64)]; 2], metric: &str) -> f64 {
 }
 
 /// What few repeats are worth: the share of equal pairs whose repeats do not overlap by chance
-/// alone, 2 / (n + m over n), in words; `None` with a single repeat (told elsewhere) or when it is
-/// at most 5 %. Such a pair differs by its interval, and only the noise floor stands against the
-/// error.
+/// alone, 2 / (n + m over n), in words; `None` with a single repeat (reported elsewhere) or when
+/// it is at most 5 %. Such a pair differs by its interval, and only the noise floor stands against
+/// the error.
 pub(super) fn few_repeats(new: u32, base: u32) -> Option<String> {
     if new.min(base) < 2 {
         return None;

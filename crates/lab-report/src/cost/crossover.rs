@@ -186,12 +186,15 @@ mod tests {
         let names: Vec<&str> = found[0].spans.iter().map(|s| s.target.as_str()).collect();
         assert_eq!(names, ["a", "b"]);
         assert!((found[0].spans[0].until.unwrap() - 2000.0).abs() < 1e-6);
-        let said = found[0].sentence();
+        let sentence = found[0].sentence();
         assert!(
-            said.contains("a up to about 2,000 I/O operations/s"),
-            "{said}"
+            sentence.contains("a up to about 2,000 I/O operations/s"),
+            "{sentence}"
         );
-        assert!(said.ends_with("b does the most for a dollar."), "{said}");
+        assert!(
+            sentence.ends_with("b does the most for a dollar."),
+            "{sentence}"
+        );
     }
 
     #[test]

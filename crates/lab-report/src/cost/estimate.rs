@@ -38,7 +38,7 @@ const SLACK: f64 = 0.2;
 /// How a run is priced.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CostOptions {
-    /// Price the store as if its live data were so many bytes: an extrapolation of size alone.
+    /// Price the store as if its live data had this number of bytes: only the size is extrapolated.
     pub size: Option<u64>,
     /// Copies of everything.
     pub replicas: u32,

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! GB      at least what is required, the smallest volume, and what the operations ask for
-//!         (where a volume gives operations by its size, or no more than so many for each GB)
+//!         (where a volume gives operations by its size, or no more than a number for each GB)
 //! dollars GB * price + tiers(operations - included) + (MB/s - included) * price
 //! ```
 //!

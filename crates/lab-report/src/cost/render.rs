@@ -78,13 +78,13 @@ fn reasons(cost: &Cost) -> Vec<String> {
             "n/a: sustained rate of {target} in {step}: {reason}"
         ))
     });
-    let mut said: Vec<String> = Vec::new();
+    let mut reasons: Vec<String> = Vec::new();
     for reason in prices.chain(rates) {
-        if !said.contains(&reason) {
-            said.push(reason);
+        if !reasons.contains(&reason) {
+            reasons.push(reason);
         }
     }
-    said
+    reasons
 }
 
 fn row(line: &CostLine) -> Vec<String> {

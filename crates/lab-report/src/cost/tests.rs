@@ -238,8 +238,8 @@ fn a_line_has_a_sustained_rate_for_a_dollar_or_the_reason_why_not() {
         450.0 / kept.total.unwrap(),
     );
     run.steps[1].summary.as_mut().unwrap().stall_seconds = 2;
-    let said = reason(&run).unwrap();
-    assert!(said.contains("450/s: it stalled for 2 s"), "{said}");
+    let text = reason(&run).unwrap();
+    assert!(text.contains("450/s: it stalled for 2 s"), "{text}");
     // On the terminal as well.
     let text = render(&cost(&run));
     let why = "n/a: sustained rate of lmdb in load: no rate that was tried was kept";

@@ -94,7 +94,7 @@ pub fn export(run: &RunRecord, format: Format) -> Result<String> {
     Ok(text)
 }
 
-/// The summary, made anew when the run was interrupted before it had one.
+/// The summary; computed from the steps if the run was interrupted before it had one.
 fn summary(run: &RunRecord) -> RunSummary {
     if !run.summary.results.is_empty() {
         return run.summary.clone();

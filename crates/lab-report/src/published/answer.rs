@@ -44,9 +44,9 @@ fn rate(step: &str, words: &str) -> Part {
 impl Part {
     fn text(&self, run: &RunRecord, target: &str) -> Option<String> {
         let of = |name| figure(run, target, &self.step, name);
-        // No map is drawn of PostgreSQL, which tells the size of its table.
-        let told = || of("table_bytes").filter(|_| self.figure == FILES);
-        let value = of(self.figure).or_else(told)?;
+        // No map is drawn of PostgreSQL, which reports the size of its table.
+        let reported = || of("table_bytes").filter(|_| self.figure == FILES);
+        let value = of(self.figure).or_else(reported)?;
         let value = match self.unit {
             Number => format::plain(Some(value)),
             Bytes => format::bytes(value),
@@ -61,8 +61,8 @@ impl Part {
 pub fn answers(run: &RunRecord) -> Vec<(String, String)> {
     let of = |target: &str| {
         let parts = parts(run).into_iter();
-        let said: Vec<String> = parts.filter_map(|p| p.text(run, target)).collect();
-        (!said.is_empty()).then(|| (target.to_owned(), format!("{}.", said.join(", "))))
+        let texts: Vec<String> = parts.filter_map(|p| p.text(run, target)).collect();
+        (!texts.is_empty()).then(|| (target.to_owned(), format!("{}.", texts.join(", "))))
     };
     // `null` is the load generator's own ceiling, and answers nothing.
     let planned = run.manifest.plan.targets.iter();
@@ -71,12 +71,12 @@ pub fn answers(run: &RunRecord) -> Vec<(String, String)> {
 }
 
 /// A part as it stands in the source: step, figure, how it reads, words.
-type Told = (&'static str, &'static str, Unit, &'static str);
+type Clause = (&'static str, &'static str, Unit, &'static str);
 
 const RATE: &str = "rate_mean";
 const WRITTEN: &str = "device_write_bytes_per_row";
 
-const CLASSIC: [Told; 4] = [
+const CLASSIC: [Clause; 4] = [
     ("load", RATE, Number, "# rows/s"),
     (
         "load",
@@ -88,7 +88,7 @@ const CLASSIC: [Told; 4] = [
     ("load", "file_bytes", Bytes, "files of # in the end"),
 ];
 
-const STEPS: [Told; 6] = [
+const STEPS: [Clause; 6] = [
     ("l.i0", RATE, Number, "# rows/s without indexes"),
     ("l.i1", RATE, Number, "# with three, as many being deleted"),
     (
@@ -102,14 +102,14 @@ const STEPS: [Told; 6] = [
     ("qp1000", RATE, Number, "# beside 1000"),
 ];
 
-const READS: [Told; 4] = [
+const READS: [Clause; 4] = [
     ("load", RATE, Number, "# rows/s loaded"),
     ("scan", RATE, Number, "# scans of a thousand entries/s"),
     ("point", RATE, Number, "# rows read by key/s"),
     ("range", RATE, Number, "# ranges of 10 entries/s"),
 ];
 
-const REDO_LOG: [Told; 9] = [
+const REDO_LOG: [Clause; 9] = [
     ("sync", RATE, Number, "# commits/s with a sync in each"),
     ("sync", WRITTEN, Bytes, "# written for one"),
     (
@@ -138,13 +138,13 @@ const REDO_LOG: [Told; 9] = [
 
 const LOST: &str = "lost_after_kill";
 
-const INSERT_THREADS: [Told; 3] = [
+const INSERT_THREADS: [Clause; 3] = [
     ("memory", RATE, Number, "# rows/s by ten clients in memory"),
     ("beyond", RATE, Number, "# beyond it"),
     ("beyond", WRITTEN, Bytes, "# written for a row there"),
 ];
 
-const LINKBENCH: [Told; 4] = [
+const LINKBENCH: [Clause; 4] = [
     ("requests", RATE, Number, "# requests/s"),
     ("requests", "latency_p99_ms", Number, "p99 # ms"),
     (
@@ -156,7 +156,7 @@ const LINKBENCH: [Told; 4] = [
     ("requests", WRITTEN, Bytes, "# written"),
 ];
 
-const FILL_FACTOR: [Told; 7] = [
+const FILL_FACTOR: [Clause; 7] = [
     ("rebuild", FILES, Bytes, "files of # when rebuilt"),
     ("round3", FILES, Bytes, "# after three rounds of changes"),
     ("round3", "map_leaf_fill", Percent, "pages # full then"),
@@ -174,21 +174,21 @@ const FILL_FACTOR: [Told; 7] = [
 const FILES: &str = "map_file_bytes";
 
 fn parts(run: &RunRecord) -> Vec<Part> {
-    let told = |all: &[Told]| {
+    let tabulated = |all: &[Clause]| {
         let parts = all
             .iter()
             .map(|(step, name, unit, words)| part(step, name, *unit, words));
         parts.collect()
     };
     match run.manifest.plan.experiment.as_str() {
-        "iibench-classic" => told(&CLASSIC),
-        "iibench-steps" => told(&STEPS),
-        "iibench-reads" => told(&READS),
-        "redo-log" => told(&REDO_LOG),
-        "insert-vs-threads" => told(&INSERT_THREADS),
+        "iibench-classic" => tabulated(&CLASSIC),
+        "iibench-steps" => tabulated(&STEPS),
+        "iibench-reads" => tabulated(&READS),
+        "redo-log" => tabulated(&REDO_LOG),
+        "insert-vs-threads" => tabulated(&INSERT_THREADS),
         "many-tables" => tables(run),
         "tpcc" => caps(run),
-        "linkbench" => told(&LINKBENCH),
+        "linkbench" => tabulated(&LINKBENCH),
         "oltp-read-only" => ends(run, "clients-", |step| {
             let by = match programs::number(step) {
                 Some(1.0) => "one client".to_owned(),
@@ -196,7 +196,7 @@ fn parts(run: &RunRecord) -> Vec<Part> {
             };
             rate(step, &format!("# transactions/s by {by}"))
         }),
-        "fill-factor" => told(&FILL_FACTOR),
+        "fill-factor" => tabulated(&FILL_FACTOR),
         "compression" => codecs(),
         _ => Vec::new(),
     }

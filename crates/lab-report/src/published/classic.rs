@@ -33,7 +33,7 @@ const PUBLISHED: [(&str, u32, [f64; 6]); 9] = [
     ),
 ];
 
-/// Data are beyond memory when they are so many times its cap.
+/// Data exceed memory when they are at least this many times its cap.
 const OUTGROWN: u64 = 3;
 
 pub(super) fn beside(run: &RunRecord) -> Beside {

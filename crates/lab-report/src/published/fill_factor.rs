@@ -26,7 +26,7 @@ const AT_A_TIME: u64 = 10_000;
 /// What the article says of the rise.
 const RISE: f64 = 44_771.0 / 2063.0;
 
-/// A rise of so many times is steep.
+/// A rise by at least this factor is steep.
 const STEEP: f64 = 3.0;
 
 pub(super) fn beside(run: &RunRecord) -> Beside {
@@ -46,7 +46,7 @@ pub(super) fn beside(run: &RunRecord) -> Beside {
             "Leaf fill is read from the files, page by page: of betree it is the share of its \
              extents in use, of WiredTiger the size of pages before compression against the \
              largest.",
-            "A dash for the fill factor: pages as the engine makes them unless told otherwise. \
+            "A dash for the fill factor: the engine's own default. \
              Engines that copy pages or merge runs have no fill factor to set.",
             "The article judges InnoDB: the rise from 83 to 100 per cent is looked for in targets \
              whose fill factor can be set and which count splits.",
@@ -320,8 +320,8 @@ mod tests {
 
     #[test]
     fn sizes_are_of_the_table_where_the_server_tells_it() {
-        let mut told = run([10.0, 200.0]);
-        for result in &mut told.summary.results {
+        let mut sized = run([10.0, 200.0]);
+        for result in &mut sized.summary.results {
             result.extra.insert("table_bytes".to_owned(), 3e6);
         }
         let size = |run: &RunRecord| {
@@ -329,7 +329,7 @@ mod tests {
             let column = grid.columns.iter().position(|c| c == "MB after").unwrap();
             grid.lines[0].values[column].clone()
         };
-        assert_eq!(size(&told), Value::Number(Some(3.0)));
+        assert_eq!(size(&sized), Value::Number(Some(3.0)));
         assert_ne!(size(&run([10.0, 200.0])), Value::Number(Some(3.0)));
     }
 
@@ -353,18 +353,18 @@ mod tests {
                 step.work = serde_json::json!({ "work": "load", "batch": 100 });
                 step
             }));
-        let said = beside(&run).notes.remove(0);
+        let note = beside(&run).notes.remove(0);
         assert!(
-            said.contains("2,000,000 rows 400,000 are loaded (1/5.00)"),
-            "{said}"
+            note.contains("2,000,000 rows 400,000 are loaded (1/5.00)"),
+            "{note}"
         );
         assert!(
-            said.contains("120,000 are (1/33.3), 100 at a time"),
-            "{said}"
+            note.contains("120,000 are (1/33.3), 100 at a time"),
+            "{note}"
         );
         assert!(
-            said.contains("that is 0.300 rows exchanged for each"),
-            "{said}"
+            note.contains("that is 0.300 rows exchanged for each"),
+            "{note}"
         );
     }
 

@@ -111,7 +111,7 @@ fn fast(run: &RunRecord) -> Beside {
         notes: pages(run)
             .into_iter()
             .chain(words(&[
-            "A scan begins with the store opened anew and its files dropped from the page cache \
+            "A scan begins with the store reopened and its files dropped from the page cache \
              (posix_fadvise, which concerns these files alone; the caches of the whole machine are \
              left as they are).",
             "MyISAM keeps each table in a file of its own and appends to all of them at once: its \
@@ -245,19 +245,19 @@ mod tests {
     use crate::record::StepSummary;
 
     #[test]
-    fn what_a_cold_read_is_is_said_where_targets_differ() {
+    fn cold_reads_are_explained_where_targets_differ() {
         let steps = ["mariadb", "lmdb"].map(|target| fixture::step(target, 1, 9.0));
         let mut run = fixture::run("run", &["mariadb", "lmdb"], 1, steps.to_vec());
-        let said = |run: &RunRecord| {
+        let direct_note = |run: &RunRecord| {
             let notes = beside(run).notes;
             notes.into_iter().find(|note| note.contains("O_DIRECT"))
         };
-        assert_eq!(said(&run), None);
+        assert_eq!(direct_note(&run), None);
         run.targets = vec![
             fixture::target_record("mariadb", true),
             fixture::target_record("lmdb", false),
         ];
-        let note = said(&run).unwrap();
+        let note = direct_note(&run).unwrap();
         assert!(note.contains("mariadb read past the page cache"), "{note}");
         assert!(
             note.contains("lmdb through it, in pages of 4 KiB"),

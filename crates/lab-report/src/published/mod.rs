@@ -246,7 +246,7 @@ impl Shape {
         }
     }
 
-    /// A shape of which nothing can be told, whatever its ratio is.
+    /// A shape that cannot be judged, whatever its ratio is.
     fn unjudged(self) -> Shape {
         Shape {
             verdict: Reproduced::NotJudged,
@@ -357,16 +357,16 @@ mod tests {
     #[test]
     fn a_shape_of_repeats_holds_at_both_ends_of_its_interval() {
         let of = |ratios: &[f64]| Shape::repeated("t", "c", 0.9, ratios, |share| share < 0.98);
-        let told = of(&[0.95, 0.93, 0.97]);
+        let shape = of(&[0.95, 0.93, 0.97]);
         assert_eq!(
-            (told.measured, told.between),
+            (shape.measured, shape.between),
             (Some(0.95), Some([0.93, 0.97]))
         );
-        assert_eq!(told.verdict, Reproduced::Yes);
+        assert_eq!(shape.verdict, Reproduced::Yes);
         assert!(
-            told.text().contains("reproduced, 0.950 [0.930 to 0.970]"),
+            shape.text().contains("reproduced, 0.950 [0.930 to 0.970]"),
             "{}",
-            told.text()
+            shape.text()
         );
         assert_eq!(of(&[0.99, 1.0, 1.01]).verdict, Reproduced::No);
         assert_eq!(of(&[0.9, 0.95, 1.1]).verdict, Reproduced::TooNoisy);

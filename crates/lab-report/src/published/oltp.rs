@@ -195,20 +195,20 @@ mod tests {
     }
 
     #[test]
-    fn a_cost_is_told_by_the_ratios_of_repeats() {
+    fn a_cost_is_judged_by_the_ratios_of_repeats() {
         let costs = |rates: &[[f64; 2]]| {
             let run = run(rates);
             costs(&run, &["clients-1", "clients-256"])
         };
         // The pace of the machine changes more than encryption costs, for both alike.
-        let told = costs(&[[400.0, 360.0], [200.0, 184.0], [300.0, 273.0]]);
+        let costly = costs(&[[400.0, 360.0], [200.0, 184.0], [300.0, 273.0]]);
         assert_eq!(
-            (told[0].measured, told[0].between),
+            (costly[0].measured, costly[0].between),
             (Some(0.91), Some([0.9, 0.92]))
         );
-        assert_eq!(told[0].verdict, Reproduced::Yes);
+        assert_eq!(costly[0].verdict, Reproduced::Yes);
         assert_eq!(
-            (told[1].measured, told[1].verdict),
+            (costly[1].measured, costly[1].verdict),
             (Some(1.0), Reproduced::Yes)
         );
         let noisy = costs(&[[400.0, 360.0], [200.0, 230.0], [300.0, 273.0]]);

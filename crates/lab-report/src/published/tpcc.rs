@@ -321,12 +321,12 @@ mod tests {
                 step.envelope = envelope(mode, "write IOPS");
             }
             let beside = beside(run);
-            let said = beside
+            let noted = beside
                 .notes
                 .iter()
                 .any(|note| note.starts_with("Not judged"));
             let all: Vec<Reproduced> = beside.shapes.iter().map(|s| s.verdict).collect();
-            assert_eq!(said, all.contains(&Reproduced::NotJudged));
+            assert_eq!(noted, all.contains(&Reproduced::NotJudged));
             all
         };
         let (yes, not) = (Reproduced::Yes, Reproduced::NotJudged);

@@ -11,7 +11,7 @@ use stdx::ByteSize;
 use super::limits::Limits;
 use super::target::TargetSpec;
 
-/// The p99 a sustained rate keeps, in milliseconds, unless told otherwise.
+/// The default limit on the p99 of a sustained rate, in milliseconds.
 pub const P99_LIMIT_MS: f64 = 100.0;
 
 /// The whole of `manifest.json`.
@@ -114,7 +114,7 @@ pub struct Share {
     pub percent: u8,
 }
 
-/// What is special about how a step begins and ends; nothing, unless said.
+/// What is special about how a step begins and ends; by default nothing.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Setting {
@@ -150,13 +150,13 @@ pub struct Setting {
     /// Compression by the engine's own name for it, where it is not the plan's; on a fresh store.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub compressor: Option<String>,
-    /// Per cent to which pages are filled, where the target can be told; on a fresh store.
+    /// Per cent to which pages are filled, where the target can set it; on a fresh store.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fill: Option<u8>,
     /// Whether a map of the files is drawn after it.
     #[serde(skip_serializing_if = "is_false")]
     pub map: bool,
-    /// Codecs are tried after it on what the files hold, for so many seconds each.
+    /// Seconds for which each codec is tried on the files after it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub codecs: Option<f64>,
     /// The experiment's parameters, where they are not the plan's; on a fresh store.

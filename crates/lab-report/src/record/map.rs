@@ -33,7 +33,7 @@ pub enum Kind {
     /// Free for reuse, or never used.
     #[default]
     Free,
-    /// Cannot be told, or is damaged.
+    /// Unknown, or damaged.
     Unknown,
 }
 
@@ -107,7 +107,7 @@ impl Cell {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Lines {
-    /// By the offset of their first cell in the file; so many bytes to a cell.
+    /// By the offset of their first cell in the file; each cell stands for this number of bytes.
     Offsets(u64),
     /// By the number of their first cell.
     Numbers,

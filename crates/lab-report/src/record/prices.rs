@@ -63,7 +63,7 @@ pub struct Instance {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Tier {
-    /// Up to so many operations per second; `None`: all above.
+    /// The tier ends at this number of operations per second; `None`: it has no end.
     pub up_to: Option<f64>,
     /// Dollars per month for each operation per second.
     pub month: f64,
@@ -80,7 +80,7 @@ pub struct Volume {
     /// Operations per second that cost nothing more, whatever the size.
     #[serde(default)]
     pub iops_included: f64,
-    /// Or, if that is more, so many for each GB.
+    /// Or, if that is more, this number for each GB.
     #[serde(default)]
     pub iops_per_gb_included: f64,
     /// What more operations cost; empty: none are for sale, but with a larger volume.

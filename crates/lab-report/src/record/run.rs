@@ -19,7 +19,7 @@ pub struct EnvelopeLine {
     pub limit: String,
     /// What the plan asks for; `None`: no limit.
     pub requested: Option<u64>,
-    /// What the kernel's file said when read back; `None`: not capped.
+    /// The value read back from the kernel's file; `None`: not capped.
     pub effective: Option<u64>,
     /// Why it is not capped, or what the cap does not cover.
     pub note: String,

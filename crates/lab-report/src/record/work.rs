@@ -24,7 +24,7 @@ pub enum Work {
     },
     /// Build the three index trees from the rows.
     BuildIndexes,
-    /// Write the rows anew into their best form, as `OPTIMIZE TABLE` does.
+    /// Rewrite the rows into their best form, as `OPTIMIZE TABLE` does.
     Rebuild,
     /// Query as fast as possible while rows are inserted and deleted at a given rate.
     Query {

@@ -13,7 +13,7 @@ impl Clock {
         Clock(std::iter::once((0.0, 0.0)).chain(points).collect())
     }
 
-    /// When so many rows were written; `None` when they never were.
+    /// Seconds until `rows` rows were written; `None` if they never were.
     pub(crate) fn at(&self, rows: f64) -> Option<f64> {
         let after = self.0.iter().position(|p| p.0 >= rows * (1.0 - 1e-9))?;
         let (rows_after, t_after) = *self.0.get(after)?;

@@ -55,12 +55,12 @@ pub(crate) fn class(verdict: Option<Verdict>) -> &'static str {
     }
 }
 
-/// Rates so many times apart need no interval: no noise of a machine or of a short run explains
-/// them.
+/// Rates that differ by this factor need no interval: no noise of a machine or of a short run
+/// explains them.
 const FAR: f64 = 3.0;
 
 /// The verdict on two rates, also where they have no interval and are far apart.
-pub(crate) fn told(row: &ComparisonRow) -> Option<Verdict> {
+pub(crate) fn rate_verdict(row: &ComparisonRow) -> Option<Verdict> {
     row.verdict.or_else(|| match row.ratio? {
         ratio if FAR <= ratio => Some(Verdict::Faster),
         ratio if ratio <= 1.0 / FAR => Some(Verdict::Slower),
@@ -77,18 +77,18 @@ pub(crate) fn interval(row: &ComparisonRow) -> Option<String> {
 /// What weakens a comparison, in words for a badge. `floor_known`: the host was calibrated for the
 /// metric.
 pub(crate) fn caveats(row: &ComparisonRow, floor_known: bool) -> Vec<String> {
-    let mut said = Vec::new();
+    let mut caveats = Vec::new();
     if !floor_known {
         let floor = format::percent(row.floor);
-        said.push(format!("uncalibrated: floor of {floor} assumed"));
+        caveats.push(format!("uncalibrated: floor of {floor} assumed"));
     }
     if row.within_run {
-        said.push("within-run".to_owned());
+        caveats.push("within-run".to_owned());
     }
-    if row.verdict.is_none() && told(row).is_some() {
-        said.push("one short repeat".to_owned());
+    if row.verdict.is_none() && rate_verdict(row).is_some() {
+        caveats.push("one short repeat".to_owned());
     }
-    said
+    caveats
 }
 
 /// A ratio's number with the digits that count.
@@ -148,7 +148,7 @@ mod tests {
 
     #[test]
     fn ratios_keep_the_digits_that_count() {
-        let said = [1479.4, 93.28, 1.664, 0.0176, 0.00612, 0.0].map(times);
-        assert_eq!(said, ["1479", "93.3", "1.66", "0.018", "0.0061", "0.00"]);
+        let texts = [1479.4, 93.28, 1.664, 0.0176, 0.00612, 0.0].map(times);
+        assert_eq!(texts, ["1479", "93.3", "1.66", "0.018", "0.0061", "0.00"]);
     }
 }

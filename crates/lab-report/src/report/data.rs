@@ -277,7 +277,7 @@ fn number(value: f64) -> Value {
     Number::from_f64(short).map_or(Value::Null, Value::Number)
 }
 
-/// Makes a document ready to stand in a script element, in a page with so many bytes of drawings.
+/// Makes a document ready to stand in a script element of a page with `drawings` bytes of drawings.
 pub(crate) fn pack(document: &Value, drawings: usize) -> Result<Packed, ReportError> {
     let text = serde_json::to_string(document)?;
     if text.len() + drawings > PLAIN_MAX {

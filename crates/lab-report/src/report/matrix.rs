@@ -14,7 +14,7 @@ use super::metrics::{SHOWN, Shown};
 use super::model::{StepView, View};
 use crate::format;
 
-/// Differences up to this are not coloured, even when they are told from noise.
+/// Differences up to this are not coloured, even when they exceed the noise.
 const COLOURED: f64 = 0.05;
 
 /// A relation to one baseline.

@@ -1,5 +1,5 @@
 //! How the page calls and scales the metrics it shows. What a metric is and which way it is better
-//! is said in one place, [`crate::analysis::METRICS`].
+//! is defined in one place, [`crate::analysis::METRICS`].
 
 use crate::analysis::{Better, Metric};
 use crate::record::Operation;

@@ -7,7 +7,7 @@
 //! I1: nothing in the page is loaded from elsewhere (its content security policy forbids it).
 //! I2: every text of a record is escaped: by the templates, by [`svg::escape`], or by `data`.
 //! I3: a number that was not measured is `n/a`, never empty and never zero.
-//! I4: limits that are not in force are said in every section.
+//! I4: every section names the limits that are not in force.
 
 mod clock;
 mod compare;

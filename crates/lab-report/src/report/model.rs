@@ -166,19 +166,19 @@ impl<'a> View<'a> {
         let mut all: Vec<String> = Vec::new();
         for step in self.run.steps.iter().filter(|s| !s.envelope.enforced) {
             let lines = &step.envelope.lines;
-            let mut said = step.envelope.warnings.clone();
+            let mut reasons = step.envelope.warnings.clone();
             for line in lines.iter().filter(|l| l.requested != l.effective) {
                 let note = if line.note.is_empty() {
                     "not in force"
                 } else {
                     &line.note
                 };
-                said.push(format!("{}: {note}", line.limit));
+                reasons.push(format!("{}: {note}", line.limit));
             }
-            if said.is_empty() {
-                said.push("the limits asked for are not in force".to_owned());
+            if reasons.is_empty() {
+                reasons.push("the limits asked for are not in force".to_owned());
             }
-            for text in said {
+            for text in reasons {
                 if !all.contains(&text) {
                     all.push(text);
                 }

@@ -18,7 +18,7 @@ pub(crate) type Fact = (String, String);
 #[derive(Debug, Serialize)]
 pub(crate) struct Tested {
     pub(crate) facts: Vec<Fact>,
-    /// `cached`, `I/O-bound`, or that it cannot be said.
+    /// `cached`, `I/O-bound`, or that it is unknown.
     pub(crate) class: String,
     pub(crate) ratio: String,
     pub(crate) envelopes: Vec<Table>,

@@ -165,16 +165,16 @@ fn asked(step: &StepView<'_>) -> String {
 }
 
 fn warnings(view: &View<'_>, step: &StepView<'_>) -> Vec<String> {
-    let mut said: Vec<String> = Vec::new();
+    let mut texts: Vec<String> = Vec::new();
     for cell in &step.cells {
         for warning in &cell.summary.warnings {
             let text = format!("{}: {warning}", view.name(cell.target));
-            if !said.contains(&text) {
-                said.push(text);
+            if !texts.contains(&text) {
+                texts.push(text);
             }
         }
     }
-    said
+    texts
 }
 
 /// The interval table of a cell; `None` for steps without intervals.

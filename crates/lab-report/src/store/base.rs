@@ -2,8 +2,8 @@
 //!
 //! An export in JSON has the plan and the state of every step, so that it serves as the directory
 //! does, but for the series: a single repeat has no interval within the run. A `summary.json` that
-//! stands beside its manifest is its directory; one that stands alone has no plan, and then that
-//! its settings were those of the run is assumed and told.
+//! stands beside its manifest is its directory; one that stands alone has no plan: its
+//! settings are then assumed to be those of the run, and the check says so.
 
 use std::fs;
 use std::path::Path;

@@ -13,7 +13,7 @@ use crate::error::{Error, Result};
 /// The process that works on the run, or did last.
 const PID: &str = "pid";
 
-/// How long somebody who only looks may be in the way.
+/// How long a process that only looks may hold the lock.
 const LOOKED_AT_MAX: Duration = Duration::from_millis(500);
 
 /// How long who has just begun may take to say who that is.
@@ -77,7 +77,7 @@ pub fn holder(path: &Path) -> Result<Option<u32>> {
     while in_use(path) {
         let text = fs::read_to_string(&file).unwrap_or_default();
         let pid: Option<u32> = text.trim().parse().ok();
-        // The number may be that of who worked here before, and somebody else's by now.
+        // The number may be that of an earlier process, and another process may have it by now.
         if let Some(pid) = pid.filter(|pid| has_open(*pid, path)) {
             return Ok(Some(pid));
         }
@@ -117,7 +117,7 @@ mod tests {
         let hold = Hold::take(dir.path()).unwrap();
         assert!(in_use(dir.path()));
         assert_eq!(holder(dir.path()).unwrap(), Some(std::process::id()));
-        // Whoever had the number before: the first process of the system has not this file open.
+        // The first process of the system does not have this file open.
         assert!(!has_open(1, dir.path()));
         drop(hold);
         assert_eq!(holder(dir.path()).unwrap(), None);

@@ -31,8 +31,8 @@ pub struct Bars {
 const WIDTH: f64 = 250.0;
 const NAME: f64 = 78.0;
 const NUMBER: f64 = 54.0;
-/// Names of bars are cut to so many characters, and the drawing is wider where they are longer than
-/// the names of most targets.
+/// Names of bars are cut to this number of characters, and the drawing is wider where they are
+/// longer than the names of most targets.
 const NAME_MAX: usize = 28;
 /// The width of a character of a name, about.
 const CHARACTER: f64 = 6.0;

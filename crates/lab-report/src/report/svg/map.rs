@@ -198,7 +198,7 @@ fn legend(panel: &Panel, body: &mut String, top: u32, width: u32) -> u32 {
 }
 
 /// Where files lie on the device: a line a file, in the order of the file; where the tone changes,
-/// the file goes on elsewhere.
+/// the file continues elsewhere.
 #[must_use]
 pub fn extents(files: &[FileExtents]) -> String {
     let width = LEFT + 64 * SIDE;

@@ -63,12 +63,12 @@ fn check(browser: &str, page: &Path, profile: &Path) -> SelfCheck {
         .output()
         .expect("the browser starts");
     let dom = String::from_utf8_lossy(&output.stdout);
-    let said = String::from_utf8_lossy(&output.stderr);
+    let stderr = String::from_utf8_lossy(&output.stderr);
     let attribute = dom
         .split("data-selfcheck=\"")
         .nth(1)
         .and_then(|rest| rest.split('"').next())
-        .unwrap_or_else(|| panic!("the page did not check itself; the browser said: {said}"));
+        .unwrap_or_else(|| panic!("the page did not check itself; the browser wrote: {stderr}"));
     serde_json::from_str(&attribute.replace("&quot;", "\"").replace("&amp;", "&")).unwrap()
 }
 

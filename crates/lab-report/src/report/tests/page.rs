@@ -205,7 +205,7 @@ fn a_mix_is_spoken_of_in_one_word() {
         step.summary.as_mut().unwrap().main = Main::Queries;
     }
     let page = render(&record).unwrap();
-    for (place, said) in [
+    for (place, text) in [
         ("verdict", " requests&#x2f;s, "),
         ("summary", "Request p99"),
         ("summary", "Cost per request"),
@@ -214,7 +214,7 @@ fn a_mix_is_spoken_of_in_one_word() {
         ("cost", " requests&#x2f;s at the highest rate"),
     ] {
         let part = section(&page, place);
-        assert!(part.contains(said), "{said}: {part}");
+        assert!(part.contains(text), "{text}: {part}");
         for other in ["queries&#x2f;s", "operations&#x2f;s", "ops&#x2f;s"] {
             assert!(!part.contains(other), "{place} has {other}: {part}");
         }
@@ -226,11 +226,11 @@ fn a_mix_is_spoken_of_in_one_word() {
 #[test]
 fn a_smoke_run_says_so_first_and_a_short_step_has_no_cliff() {
     let mut record = run(&Shape::default());
-    let said = |record: &RunRecord| section(&render(record).unwrap(), "verdict").to_owned();
-    let quick = said(&record);
+    let verdict_of = |record: &RunRecord| section(&render(record).unwrap(), "verdict").to_owned();
+    let quick = verdict_of(&record);
     assert!(quick.contains("falls off the cliff") && !quick.contains("A smoke run"));
     record.manifest.plan.preset = Preset::Smoke;
-    let smoke = said(&record);
+    let smoke = verdict_of(&record);
     assert!(
         smoke.contains("A smoke run shows that everything works"),
         "{smoke}"
@@ -238,7 +238,7 @@ fn a_smoke_run_says_so_first_and_a_short_step_has_no_cliff() {
     for step in &mut record.steps {
         step.series.truncate(4);
     }
-    let short = said(&record);
+    let short = verdict_of(&record);
     assert!(!short.contains("falls off the cliff"), "{short}");
     assert!(!short.contains("Last tenth against first tenth"), "{short}");
 }
@@ -389,8 +389,8 @@ fn a_failed_target_is_said_to_have_failed_once() {
             }
         }
     });
-    let said = "wiredtiger failed in load in every repeat: out of memory.";
-    assert_eq!(verdict.matches(said).count(), 1, "{verdict}");
+    let failure = "wiredtiger failed in load in every repeat: out of memory.";
+    assert_eq!(verdict.matches(failure).count(), 1, "{verdict}");
     assert!(verdict.contains(">failed</span>"), "{verdict}");
     assert!(!verdict.contains("may not be used"), "{verdict}");
 }

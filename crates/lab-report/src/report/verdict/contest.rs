@@ -1,10 +1,10 @@
-//! Who was fastest in a step, and whom that can be said of.
+//! The fastest target of a step, and whether it is faster than the others beyond noise.
 //!
 //! Only targets with valid numbers take part. The load generator's ceiling (the target that keeps
 //! nothing) does not: it is no store.
 
 use crate::analysis::{ComparisonRow, Verdict};
-use crate::report::compare::told;
+use crate::report::compare::rate_verdict;
 use crate::report::model::{StepView, View};
 
 /// The contest of a step by its mean rates.
@@ -40,11 +40,12 @@ impl<'v> Contest<'v> {
 
     /// Whether the first is faster than every other one.
     pub(crate) fn won(&self) -> bool {
-        let beaten = |row: Option<&ComparisonRow>| row.and_then(told) == Some(Verdict::Faster);
+        let beaten =
+            |row: Option<&ComparisonRow>| row.and_then(rate_verdict) == Some(Verdict::Faster);
         !self.rivals.is_empty() && self.rivals.iter().all(|r| beaten(r.1))
     }
 
-    /// The rivals that cannot be told from the first.
+    /// The rivals whose rates do not differ from the first one's beyond noise.
     pub(crate) fn equals(&self) -> Vec<usize> {
         let equal = |row: Option<&ComparisonRow>| {
             row.is_some_and(|r| r.verdict == Some(Verdict::NoDifference))

@@ -60,9 +60,9 @@ pub(crate) fn sentence(view: &View<'_>, step: &StepView<'_>, cut: &Cut) -> Strin
         format::count(cut.asked),
         format::percent(cut.share())
     );
-    if let Some(said) = over_the_same_rows(view, step, cut) {
+    if let Some(sentence) = over_the_same_rows(view, step, cut) {
         text.push(' ');
-        text.push_str(&said);
+        text.push_str(&sentence);
     }
     text
 }

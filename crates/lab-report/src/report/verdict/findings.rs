@@ -209,8 +209,8 @@ fn fastest(view: &View<'_>, step: &StepView<'_>) -> Option<Finding> {
     Some(finding)
 }
 
-/// Whether a cost of one target is below (`Some(true)`) or above that of another; `None` when
-/// neither can be said. A single repeat has no verdict on costs: only large ratios are told then.
+/// Whether a cost of one target is below (`Some(true)`) or above that of another; `None` where
+/// that is inconclusive. A single repeat has no verdict on costs: then only large ratios count.
 fn cheaper(row: &ComparisonRow) -> Option<bool> {
     match row.verdict {
         Some(Verdict::Better) => Some(true),
@@ -234,7 +234,7 @@ fn explanation(view: &View<'_>, step: &StepView<'_>) -> Option<Finding> {
     ];
     let contest = Contest::of(view, step)?;
     let (next, _) = contest.next().filter(|_| contest.won())?;
-    let (mut less, mut more, mut told) = (Vec::new(), Vec::new(), true);
+    let (mut less, mut more, mut judged) = (Vec::new(), Vec::new(), true);
     for (metric, name) in COSTS {
         let Some(row) = view.compared(step, metric, contest.first, next) else {
             continue;
@@ -242,9 +242,9 @@ fn explanation(view: &View<'_>, step: &StepView<'_>) -> Option<Finding> {
         let Some((cheaper, ratio)) = cheaper(row).zip(row.ratio) else {
             continue;
         };
-        told &= row.verdict.is_some();
-        let said = format!("{}\u{d7} the {name}", times(ratio));
-        if cheaper { &mut less } else { &mut more }.push(said);
+        judged &= row.verdict.is_some();
+        let share = format!("{}\u{d7} the {name}", times(ratio));
+        if cheaper { &mut less } else { &mut more }.push(share);
     }
     let (a, b) = (view.name(contest.first), view.name(next));
     let what = step.operation.one;
@@ -262,7 +262,7 @@ fn explanation(view: &View<'_>, step: &StepView<'_>) -> Option<Finding> {
     }
     text.push('.');
     let mut finding = Finding::new("why", "note", text, &format!("{}-costs", step.id));
-    if !told {
+    if !judged {
         finding.tags.push("one repeat, no interval".to_owned());
     }
     finding.tags.extend(whole_device(step));
@@ -282,7 +282,7 @@ fn whole_device(step: &StepView<'_>) -> Option<String> {
 fn ceiling(view: &View<'_>, step: &StepView<'_>) -> Option<Finding> {
     let target = (0..view.targets.len()).find(|t| view.ceiling(*t) && step.usable(*t))?;
     let most = step.metric(target, "rate_mean").filter(|v| 0.0 < *v)?;
-    let said: Vec<String> = ranking(view, step)
+    let near: Vec<String> = ranking(view, step)
         .into_iter()
         .filter(|(_, rate)| NEAR_CEILING < rate / most)
         .map(|(t, rate)| format!("{} {}", view.name(t), format::percent(rate / most)))
@@ -294,13 +294,13 @@ fn ceiling(view: &View<'_>, step: &StepView<'_>) -> Option<Finding> {
         step.unit(),
         step.plan.name
     );
-    if said.is_empty() {
+    if near.is_empty() {
         text.push_str("; every target is below half of it.");
         return Some(Finding::new("ceiling", "note", text, &step.id));
     }
     text.push_str(&format!(
         ". Near it the generator is measured too: {}.",
-        said.join(", ")
+        near.join(", ")
     ));
     Some(Finding::new("ceiling", "warn", text, &step.id))
 }
@@ -406,17 +406,17 @@ fn amplification(view: &View<'_>) -> Option<Finding> {
         .filter_map(|(t, _)| Some((step.metric(t, "write_amplification")?, t)))
         .collect();
     all.sort_by(|a, b| a.0.total_cmp(&b.0));
-    let said: Vec<String> = all
+    let amplifications: Vec<String> = all
         .iter()
         .map(|(value, t)| format!("{} {}\u{d7}", view.name(*t), times(*value)))
         .collect();
-    if said.is_empty() {
+    if amplifications.is_empty() {
         return None;
     }
     let text = format!(
         "Write amplification in {}: {}.",
         step.plan.name,
-        said.join(", ")
+        amplifications.join(", ")
     );
     let mut finding = Finding::new("cost", "note", text, &format!("{}-rum", step.id));
     finding.tags.extend(whole_device(step));

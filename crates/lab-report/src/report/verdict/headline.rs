@@ -88,7 +88,7 @@ fn of_many(view: &View<'_>, steps: &[StepView<'_>]) -> String {
 /// What befell the targets: `lmdb falls off the cliff; wiredtiger failed`; empty when nothing did.
 pub(crate) fn beside(view: &View<'_>) -> String {
     let of = |target: usize| {
-        let said = [
+        let clauses = [
             clause(view, "falls off the cliff", |s| {
                 fallen(view, s, target).is_some()
             }),
@@ -98,9 +98,9 @@ pub(crate) fn beside(view: &View<'_>) -> String {
                 s.standing(view, target) == "invalid"
             }),
         ];
-        let said: Vec<String> = said.into_iter().flatten().collect();
-        let said: Vec<&str> = said.iter().map(String::as_str).collect();
-        (!said.is_empty()).then(|| format!("{} {}", view.name(target), listed(&said)))
+        let clauses: Vec<String> = clauses.into_iter().flatten().collect();
+        let clauses: Vec<&str> = clauses.iter().map(String::as_str).collect();
+        (!clauses.is_empty()).then(|| format!("{} {}", view.name(target), listed(&clauses)))
     };
     let all = (0..view.targets.len()).filter_map(of);
     let smoke = (view.run.manifest.plan.preset == Preset::Smoke).then(|| SMOKE.to_owned());

@@ -142,7 +142,7 @@ fn word(
     } else if best {
         ("reference".to_owned(), "ref")
     } else {
-        match row.and_then(compare::told) {
+        match row.and_then(compare::rate_verdict) {
             Some(verdict) => (verdict.to_string(), compare::class(Some(verdict))),
             None => ("inconclusive".to_owned(), "ref"),
         }
@@ -178,7 +178,7 @@ fn mark(view: &View<'_>, target: usize, row: &ComparisonRow, least: f64) -> Opti
         floor: row.floor,
         color: view.color(target),
     };
-    let said = compare::interval(row)?;
-    let label = format!("{}: {}, {said}", view.name(target), times(mark.median));
+    let interval = compare::interval(row)?;
+    let label = format!("{}: {}, {interval}", view.name(target), times(mark.median));
     Some(svg::mark(&mark, least, 1.25, &label))
 }
