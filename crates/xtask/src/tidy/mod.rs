@@ -11,6 +11,7 @@ mod layers;
 mod lines;
 mod manifest;
 mod markdown;
+mod modules;
 mod paths;
 mod repository;
 mod scan;
@@ -72,6 +73,8 @@ const CHECKS: &[Check] = &[
     markdown::decision_numbers,
     markdown::links,
     markdown::titles,
+    modules::circles,
+    modules::names_of_engines,
     paths::machine_paths,
     sizes::architecture,
     sizes::files,
