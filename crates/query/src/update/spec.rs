@@ -5,7 +5,7 @@ use bson::{Bson, DateTime, Document, RawBsonRef, RawDocument, RawDocumentBuf, Ti
 use super::array_filter::ArrayFilters;
 use super::tree::Fields;
 use super::{apply, identical, parse, replacement};
-use crate::projection::check_repeated_paths;
+use crate::repeated::check_paths_of;
 use crate::settings::Settings;
 use crate::stage::Transform;
 use crate::{Error, Result};
@@ -107,8 +107,10 @@ impl Update {
             }
             RawBsonRef::Array(stages) => {
                 for stage in stages {
-                    if let RawBsonRef::Document(stage) = stage? {
-                        check_repeated_paths(stage)?;
+                    if let RawBsonRef::Document(stage) = stage?
+                        && let Some(Ok((name, RawBsonRef::Document(spec)))) = stage.iter().next()
+                    {
+                        check_paths_of(name.as_str(), spec)?;
                     }
                 }
                 let stages = Vec::<Bson>::try_from(stages)?;

@@ -84,7 +84,7 @@ fn own_fields(arguments: &Arguments<'_>) -> Result<Document> {
             continue;
         }
         if let ("pipeline", RawBsonRef::Array(stages)) = (name, value) {
-            pipeline::check_options(stages)?;
+            pipeline::check_pipeline(stages)?;
         }
         check_stored(name, value)?;
         fields.insert(name, Bson::try_from(value)?);
