@@ -29,7 +29,7 @@ scripts/cross-check fio        # one of them; --list names all
 
 which write this page from `cross-check.json`: the rows of a check replace all of its old ones, with
 the day and the program they were made with. The code at the end is 1 if a row is outside of its
-bound, else 3 if one cannot be told.
+bound, else 3 if one is undecided.
 """
 
 
