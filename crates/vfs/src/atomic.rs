@@ -1,4 +1,4 @@
-//! Small files that are old or new after a crash, never half.
+//! Small files whose replacement is atomic: after a crash they are old or new, never a mixture.
 
 use std::fs::{self, File};
 use std::io::{self, Write};
