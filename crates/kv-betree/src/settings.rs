@@ -1,4 +1,5 @@
-//! The options: the own ones documented as data, and all of them turned into `betree::Options`.
+//! The options: the documentation of the engine's own, and the conversion of all to
+//! `betree::Options`.
 //!
 //! The preset comes first, then the common options, then the own ones; each is checked as it is
 //! set, so that an error names the option that was given.
@@ -140,7 +141,7 @@ pub(crate) const OPTIONS: &[OptionDoc] = &[
     },
 ];
 
-/// Turn `options`, whose own names have been checked, into the engine's.
+/// Convert `options`, whose own names have been checked, to the engine's.
 ///
 /// # Errors
 /// `Invalid`, naming the option and its range.
@@ -180,7 +181,7 @@ fn common(found: Options, options: &EngineOptions) -> Result<Options> {
     checked("checkpoint", found.with_checkpoint_interval(interval))
 }
 
-/// `options` with the own option `name` as `text` says it. `None` when that is none of its values.
+/// `options` with the own option `name` set to `text`. `None` when `text` is not a valid value.
 fn set(options: Options, name: &str, text: &str) -> Option<Options> {
     let found = match name {
         "rho" => options.with_rho(parse(text)?),
@@ -233,7 +234,7 @@ fn duration(text: &str) -> Option<Duration> {
     number.checked_mul(micros).map(Duration::from_micros)
 }
 
-/// Check `options` after the option `name` was set: what is wrong is that one.
+/// Check `options` after the option `name` was set; an error is about that one.
 fn checked(name: &str, options: Options) -> Result<Options> {
     match options.validate() {
         Ok(()) => Ok(options),

@@ -46,7 +46,7 @@ pub(crate) const OPTIONS: &[OptionDoc] = &[
     },
 ];
 
-/// What `Durability::Interval` does.
+/// The mode of `Durability::Interval`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum IntervalMode {
     /// Data is synced in the commit, the meta page in the background.

@@ -1,4 +1,4 @@
-//! Trees: their handles, their slots, and readers that outlive them.
+//! Trees: their handles, their slots, and readers that are open longer than them.
 
 use std::path::Path;
 
@@ -105,7 +105,7 @@ fn a_thread_that_writes_may_not_wait_for_itself() {
     ];
     kinds.dedup();
     assert_eq!(kinds, [ErrorKind::Invalid]);
-    // Reading and naming go on, and the transaction is not disturbed.
+    // Reads and lookups of names continue to work, and the transaction is not affected.
     assert_eq!(engine.open_tree("t").unwrap(), tree);
     assert!(keys(&*engine.begin_read().unwrap(), tree).is_empty());
     txn.commit(Durability::Sync).unwrap();

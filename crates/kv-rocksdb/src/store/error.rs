@@ -33,7 +33,7 @@ pub(super) fn error(status: Status, operation: &'static str) -> Error {
     let kind = kind(&status);
     let message = match kind {
         ErrorKind::Conflict => {
-            format!("{}; another transaction was first, begin again", status.0)
+            format!("{}; another transaction was first; retry", status.0)
         }
         ErrorKind::Full => format!("{}; make room, reads go on meanwhile", status.0),
         _ => status.0,

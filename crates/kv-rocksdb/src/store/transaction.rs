@@ -194,7 +194,7 @@ impl kv::Transaction for Transaction<'_> {
         let pass = store.gate().enter(Kind::Commit);
         store.check_trees(&self.catalog, self.touched.borrow().iter().copied())?;
         if self.overlaps_a_range_delete() {
-            let message = "a batch deleted a range this transaction wrote into; begin again";
+            let message = "a batch deleted a range this transaction wrote into; retry the transaction";
             return Err(Error::new(ErrorKind::Conflict, message)
                 .with_engine(NAME)
                 .with_operation("commit"));

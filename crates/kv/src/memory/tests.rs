@@ -154,7 +154,7 @@ fn the_first_committer_wins() {
                     second(&mut *b, f.tree)
                 };
                 assert_eq!(late.is_err(), !early);
-                refused(commit(b), ErrorKind::Conflict, "begin again");
+                refused(commit(b), ErrorKind::Conflict, "retry");
                 assert_eq!(f.counter("conflicts"), 1);
                 let mut again = f.engine.begin_write().unwrap();
                 again.put(f.tree, b"k", b"new").unwrap();

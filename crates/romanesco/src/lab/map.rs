@@ -50,7 +50,7 @@ pub(crate) fn run(args: &Args) -> Result<u8> {
 }
 
 impl Args {
-    /// Where the files are.
+    /// The path of the files.
     fn path(&self) -> Result<PathBuf> {
         match self.place.to_str().filter(|text| text.contains("://")) {
             Some(uri) => target::directory(uri).map_err(Error::new),
@@ -58,7 +58,7 @@ impl Args {
         }
     }
 
-    /// Colours on a terminal that has them, unless the user has asked for none (`NO_COLOR`).
+    /// Colours on a terminal that supports them, unless the user disabled them (`NO_COLOR`).
     fn ink(&self) -> Ink {
         let set = |name: &str| env::var_os(name).is_some_and(|value| !value.is_empty());
         let dumb = env::var("TERM").is_ok_and(|term| term == "dumb");

@@ -81,7 +81,7 @@ impl Command {
     }
 }
 
-/// Yes or no, as `on` and `off`.
+/// A boolean option, written `on` or `off`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Switch {
     /// Yes.
@@ -90,7 +90,7 @@ pub(crate) enum Switch {
     Off,
 }
 
-/// How a run is shown.
+/// How the progress of a run is shown.
 #[derive(Clone, Copy, Debug, clap::Args)]
 pub(crate) struct Show {
     /// Print one JSON object per line on standard output
@@ -142,8 +142,8 @@ fn findings(out: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Write the report of a finished run and say where it is. The exit code: 0, or 2 when the run is
-/// incomplete or has invalid results.
+/// Write the report of a finished run and print its path. Returns the exit code: 0, or 2 when the
+/// run is incomplete or has invalid results.
 fn conclude(out: &Path, summary: &lab::record::RunSummary, show: Show) -> Result<u8> {
     let path = report::write(out, None)?;
     if show.json {

@@ -16,7 +16,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args) -> Result<u8> {
-    // What cannot be read is said below.
+    // If it cannot be read, the call below reports it.
     if let Ok(run) = lab::store::load(&args.run) {
         lab::run::own_mounts(&run.manifest.plan)?;
     }

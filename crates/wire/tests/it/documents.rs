@@ -1,4 +1,4 @@
-//! What is accepted as BSON and what is not.
+//! Accepted and refused BSON.
 
 use bson::{Bson, Document, RawDocument, doc};
 use wire::{Error, validate};
