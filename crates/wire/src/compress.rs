@@ -92,7 +92,9 @@ impl Compressor {
             Compressor::Snappy => {
                 // W2: the decoder allocates the length inside the payload.
                 if snap::raw::decompress_len(payload).map_err(broken)? != size {
-                    return Err(Error::Compression("snappy tells another size".to_owned()));
+                    return Err(Error::Compression(
+                        "the size in the snappy data differs".to_owned(),
+                    ));
                 }
                 let plain = snap::raw::Decoder::new().decompress_vec(payload);
                 out.extend_from_slice(&plain.map_err(broken)?);
