@@ -22,7 +22,7 @@ pub struct TreeOptions {
 /// `_ - . : / $`.
 pub const NAME_MAX: usize = 200;
 
-/// Whether `name` may name a tree; the reason if not.
+/// Check that `name` is a valid name of a tree.
 ///
 /// # Errors
 /// What is wrong with the name.

@@ -116,7 +116,6 @@ pub(super) fn tree(stats: &betree::TreeStats) -> TreeStats {
     }
 }
 
-/// The storage map.
 pub(crate) fn map(map: &betree::StorageMap) -> StorageMap {
     let data = map.regions.iter().map(region);
     let log = map.log.iter().map(|segment| Region {

@@ -237,6 +237,7 @@ fn a_bad_batch_applies_nothing() {
 
 #[test]
 fn a_full_map_is_full_and_reads_and_small_writes_go_on() {
+    // I1 of `transaction`.
     let dir = tempfile::tempdir().unwrap();
     let options = EngineOptions {
         size_max: ByteSize::mib(2),

@@ -20,6 +20,7 @@ fn put(engine: &dyn Engine, tree: TreeId, key: &[u8]) {
 
 #[test]
 fn trees_live_across_opens() {
+    // I2: wrong numbers would be refused at the second opening.
     let dir = tempfile::tempdir().unwrap();
     let engine = open(dir.path());
     for name in ["b", "a", "catalog", "t0"] {
@@ -45,6 +46,7 @@ fn trees_live_across_opens() {
 
 #[test]
 fn an_old_snapshot_reads_a_dropped_tree_and_knows_no_newer_one() {
+    // I3, I4.
     let dir = tempfile::tempdir().unwrap();
     let engine = open(dir.path());
     let old = create(&*engine, "t");

@@ -65,6 +65,7 @@ fn a_commit_of_nothing_pays_no_debt() {
 
 #[test]
 fn interval_commits_are_synced_in_the_background() {
+    // I3.
     let dir = tempfile::tempdir().unwrap();
     let options = EngineOptions {
         interval: Duration::ZERO,

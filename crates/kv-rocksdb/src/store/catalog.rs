@@ -22,7 +22,6 @@ use crate::factory::NAME;
 pub(super) struct Tree {
     /// Its handle.
     pub(super) id: TreeId,
-    /// Its name.
     pub(super) name: String,
     /// Its column family.
     pub(super) family: Family,
@@ -36,7 +35,6 @@ pub(super) struct Catalog {
 }
 
 impl Catalog {
-    /// Add a tree.
     pub(super) fn add(&mut self, name: &str, family: Family) -> Result<TreeId> {
         let id = u32::try_from(self.trees.len())
             .map_err(|_| Error::new(ErrorKind::Full, "too many trees were created"))?;
@@ -58,7 +56,6 @@ impl Catalog {
         }
     }
 
-    /// The tree with that id.
     #[inline]
     pub(super) fn get(&self, id: TreeId) -> Option<&Arc<Tree>> {
         self.trees.get(slot(id)?)?.as_ref()
@@ -70,7 +67,6 @@ impl Catalog {
         self.get(id).ok_or_else(|| dropped(id))
     }
 
-    /// The tree with that name.
     pub(super) fn find(&self, name: &str) -> Option<&Arc<Tree>> {
         self.get(*self.names.get(name)?)
     }
@@ -80,7 +76,6 @@ impl Catalog {
         self.names.keys().map(String::as_str)
     }
 
-    /// The trees.
     pub(super) fn trees(&self) -> impl Iterator<Item = &Arc<Tree>> {
         self.trees.iter().flatten()
     }

@@ -8,7 +8,6 @@ use kv::{Error, ErrorKind};
 use super::raw::Status;
 use crate::factory::NAME;
 
-/// The error kind of a status.
 pub(super) fn kind(status: &Status) -> ErrorKind {
     let text = status.0.as_str();
     let code = text.split(':').next().unwrap_or_default();
@@ -28,7 +27,6 @@ pub(super) fn kind(status: &Status) -> ErrorKind {
     }
 }
 
-/// The error of `operation`.
 pub(super) fn error(status: Status, operation: &'static str) -> Error {
     let kind = kind(&status);
     let message = match kind {

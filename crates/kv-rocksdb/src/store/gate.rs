@@ -71,7 +71,6 @@ impl State {
     }
 }
 
-/// The gate.
 pub(super) struct Gate {
     state: Mutex<State>,
     opened: Condvar,

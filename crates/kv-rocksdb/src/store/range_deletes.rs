@@ -14,7 +14,6 @@ use stdx::sync::Mutex;
 /// A range that was deleted.
 #[derive(Debug)]
 pub(super) struct Note {
-    /// The tree.
     pub(super) tree: TreeId,
     /// The first key of the range.
     pub(super) from: Box<[u8]>,

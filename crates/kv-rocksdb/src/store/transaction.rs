@@ -17,7 +17,6 @@ use crate::factory::NAME;
 /// How many keys a range delete collects before it deletes them.
 const CHUNK: usize = 1024;
 
-/// A transaction.
 pub(super) struct Transaction<'e> {
     store: &'e Store,
     catalog: Arc<Catalog>,

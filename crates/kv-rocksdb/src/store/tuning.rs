@@ -95,7 +95,6 @@ impl Tuning {
         }
     }
 
-    /// The options of a tree.
     pub(super) fn tree(&self, tree: &TreeOptions) -> Options {
         let settings = &self.settings;
         let mut options = Options::default();

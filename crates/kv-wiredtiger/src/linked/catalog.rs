@@ -17,7 +17,6 @@ use super::error::Called;
 use super::session::Session;
 use crate::factory::NAME;
 
-/// One tree.
 #[derive(Debug)]
 pub(super) struct Tree {
     pub(super) id: TreeId,
@@ -86,7 +85,6 @@ impl Catalog {
         Ok(TreeId(next))
     }
 
-    /// Add a tree.
     pub(super) fn add(&mut self, tree: Tree) {
         let tree = Arc::new(tree);
         self.next = self.next.max(tree.id.0);
@@ -95,7 +93,6 @@ impl Catalog {
         assert!(before.is_none(), "the caller looked for the name first");
     }
 
-    /// Remove a tree.
     pub(super) fn remove(&mut self, tree: &Tree) {
         self.by_id.remove(&tree.id);
         self.by_name.remove(&tree.name);

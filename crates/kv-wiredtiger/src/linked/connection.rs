@@ -47,7 +47,6 @@ impl Connection {
         }))
     }
 
-    /// Open a session.
     pub(super) fn open_session(self: &Arc<Connection>) -> Called<Session> {
         let raw = self.raw.ok_or_else(invalid)?;
         let config = c"isolation=snapshot,cache_cursors=false";

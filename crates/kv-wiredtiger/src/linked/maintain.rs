@@ -57,7 +57,6 @@ pub(super) fn create_tree(shared: &Shared, name: &str, _options: &TreeOptions) -
     Ok(id)
 }
 
-/// Drop a tree.
 pub(super) fn drop_tree(shared: &Shared, name: &str) -> Result<()> {
     shared.check_writable()?;
     let _schema = shared.schema.lock();

@@ -13,7 +13,6 @@ use super::shared::Shared;
 use super::{shared, stats};
 use crate::factory::NAME;
 
-/// Draw the map.
 pub(super) fn draw(shared: &Shared) -> Result<StorageMap> {
     let mut files = Vec::new();
     let failed = |e| Error::io(&shared.home, e).with_engine(NAME);

@@ -45,7 +45,6 @@ pub(super) struct Tally {
 }
 
 impl Tally {
-    /// Add `other`.
     pub(super) fn add(&mut self, other: Tally) {
         self.entries += other.entries;
         self.live_bytes += other.live_bytes;

@@ -59,7 +59,6 @@ impl MemoryEngine {
     }
 }
 
-/// Names an operation in an error.
 fn named(operation: &'static str) -> impl Fn(Error) -> Error {
     move |e| e.with_engine(NAME).with_operation(operation)
 }

@@ -32,7 +32,6 @@ pub(super) struct State {
 }
 
 impl State {
-    /// Create a tree.
     pub(super) fn create_tree(&mut self, name: &str, _hints: &TreeOptions) -> Result<TreeId> {
         check_name(name).map_err(Error::invalid)?;
         if self.names.contains_key(name) {

@@ -33,7 +33,6 @@ pub(super) struct Write {
     checked: bool,
 }
 
-/// A transaction.
 #[derive(Debug)]
 pub(super) struct MemoryTransaction<'e> {
     snapshot: MemorySnapshot<'e>,

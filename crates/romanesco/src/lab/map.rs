@@ -10,8 +10,8 @@ use lab::{Error, Result, target};
 #[derive(clap::Args)]
 #[command(
     after_help = "Example: romanesco lab map /var/lib/mysql/shop/orders.ibd --html orders.html\n\n\
-Nothing is opened through its engine, locked or written. A cell is a page, and its height is how \
-full the page is."
+Files are only read, never opened by their engine, locked or written. Each cell is a page; its \
+height shows how full the page is."
 )]
 pub(crate) struct Args {
     /// Store directory, data file, InnoDB tablespace (.ibd), or the address of a server on this

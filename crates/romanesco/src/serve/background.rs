@@ -24,8 +24,8 @@ pub(super) fn is_here() -> bool {
 /// The reason why it does not listen.
 pub(super) fn start(config: &Config) -> Result<(), String> {
     if config.log_path.is_none() {
-        let message = "processManagement.fork needs systemLog.path (--logpath): there is nobody \
-             to read the standard output";
+        let message = "processManagement.fork needs systemLog.path (--logpath), because standard \
+             output is closed";
         return Err(message.to_owned());
     }
     let failed = |error: io::Error| format!("cannot start in the background: {error}");

@@ -39,7 +39,7 @@ fn wait_for_word() -> Result<(), String> {
     let mut word = String::new();
     let read = io::stdin().read_line(&mut word);
     match read.map_err(|error| error.to_string())? {
-        0 => Err("whoever started this server is gone".to_owned()),
+        0 => Err("the parent process of this server has ended".to_owned()),
         _ => Ok(()),
     }
 }

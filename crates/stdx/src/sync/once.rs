@@ -96,6 +96,7 @@ mod tests {
 
     #[test]
     fn one_of_many_makes_the_value() {
+        // I1.
         let cell = Arc::new(OnceLock::new());
         let race = |n: u32| {
             let cell = Arc::clone(&cell);

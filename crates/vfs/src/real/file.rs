@@ -175,7 +175,7 @@ impl File for RealFile {
         Ok(self.buffered.metadata()?.len())
     }
 
-    /// Linux begins to write dirty pages back when told that they are not needed, and keeps them.
+    /// Linux writes dirty pages back when it is advised that they are not needed, and keeps them.
     /// Direct writes have nothing to write back.
     fn start_writeback(&self, offset: u64, length: u64) {
         if self.direct().is_none() {

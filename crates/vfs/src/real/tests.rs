@@ -131,6 +131,7 @@ fn hints_change_nothing() {
 
 #[test]
 fn threads_write_aligned_and_unaligned_side_by_side() {
+    // I1 of `file`.
     on_each_kind(|file| {
         std::thread::scope(|scope| {
             for writer in 0..4u8 {

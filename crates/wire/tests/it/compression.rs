@@ -39,6 +39,7 @@ fn every_compressor_round_trips() {
 
 #[test]
 fn a_wrong_size_is_refused() {
+    // W2.
     for compressor in EVERY {
         let squeezed = compress(&plain(), compressor).unwrap();
         for size in [0, 1, 5_000, 40_000_000, 48_000_000, i32::MAX, -1] {

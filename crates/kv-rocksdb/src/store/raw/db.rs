@@ -108,7 +108,6 @@ impl Db {
         })
     }
 
-    /// Create a family.
     pub(crate) fn create(self: &Arc<Db>, name: &CStr, options: &Options) -> Result<Family, Status> {
         // SAFETY: everything outlives the call.
         let raw = check(|e| unsafe {
@@ -153,7 +152,6 @@ impl Db {
         })
     }
 
-    /// Sync the log.
     pub(crate) fn sync_log(&self) -> Result<(), Status> {
         // SAFETY: R1.
         check(|e| unsafe { ffi::rocksdb_flush_wal(self.base(), 1, e) })
@@ -466,17 +464,14 @@ pub(super) unsafe fn take_pinned<'d>(raw: *mut ffi::rocksdb_pinnableslice_t) -> 
 /// A file of the database.
 #[derive(Clone, Debug)]
 pub(crate) struct LiveFile {
-    /// The family.
     pub(crate) family: String,
     /// The name, which begins with a slash.
     pub(crate) name: String,
-    /// The level.
     pub(crate) level: i32,
     /// The length in bytes.
     pub(crate) size: usize,
     /// Entries, including deletions.
     pub(crate) entries: u64,
-    /// Deletions.
     pub(crate) deletions: u64,
 }
 

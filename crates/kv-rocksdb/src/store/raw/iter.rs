@@ -36,7 +36,6 @@ impl<'a> Iter<'a> {
         }
     }
 
-    /// Its options.
     pub(crate) fn options(&self) -> &ReadOptions<'a> {
         &self.options
     }

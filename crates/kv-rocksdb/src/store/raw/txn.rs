@@ -206,7 +206,6 @@ impl<'d> Txn<'d> {
         }
     }
 
-    /// Commit with `options`.
     pub(crate) fn commit(self, options: &WriteOptions) -> Result<(), Status> {
         // SAFETY: R1; the options are copied.
         unsafe { romanesco_txn_set_write_options(self.raw(), options.raw()) };
