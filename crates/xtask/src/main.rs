@@ -1,7 +1,8 @@
 //! Tasks on the repository itself, run as `cargo xtask TASK`.
 //!
-//! `tidy` reads the whole repository and reports what breaks its own rules (layers, sizes, `unsafe`,
-//! links, ...); it changes nothing. `tighten` lowers the allowances of `tidy` to what is found.
+//! `tidy` reads the whole repository and reports what breaks its rules (layers, sizes, `unsafe`,
+//! words, links, ...); it changes nothing. `tighten` lowers the allowances of `tidy` to what is
+//! found.
 
 mod tidy;
 
@@ -15,7 +16,7 @@ Tasks on this repository.
 Usage: cargo xtask tidy
        cargo xtask tighten
 
-  tidy      check layers, dependencies, sizes, unsafe, attributes, documents and features
+  tidy      check layers, modules, invariants, dependencies, sizes, unsafe, documents, words
   tighten   lower the allowances (crates/*/tidy.toml, docs/tidy.toml) to what tidy finds
 
 Exit codes: 0 no findings, 1 findings, 2 wrong use or unreadable repository.

@@ -28,7 +28,7 @@ use std::path::Path;
 
 use repository::Repository;
 
-/// Something that breaks a rule.
+/// A violation of a rule.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Finding {
     /// The file, relative to the root of the repository.

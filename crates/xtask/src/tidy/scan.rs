@@ -1,5 +1,5 @@
-//! A light scanner of Rust source: where comments and literals are, how far functions reach, and
-//! what is test code.
+//! A light scanner of Rust source: the positions of comments and literals, the extents of
+//! functions, and test code.
 //!
 //! It is not a parser. It knows the tokens that can hide other tokens (line and nested block
 //! comments, strings with escapes, raw strings, character literals as against lifetimes), and
