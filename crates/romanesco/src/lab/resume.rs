@@ -16,7 +16,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args) -> Result<u8> {
-    // If it cannot be read, the call below reports it.
+    // What cannot be read is said below.
     if let Ok(run) = lab::store::load(&args.run) {
         lab::run::own_mounts(&run.manifest.plan)?;
     }

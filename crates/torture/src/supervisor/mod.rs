@@ -2,7 +2,7 @@
 //! same store. The oracle is in this process, the engine is not.
 //!
 //! A cycle is one life of a worker: it opens the store of the last one, is checked, writes, and is
-//! ended. After every [`STORE_CYCLES`] cycles, and after the last one, a worker only opens, is
+//! ended. After every `STORE_CYCLES` cycles, and after the last one, a worker only opens, is
 //! checked and closes in order, and the next cycle begins with a new store.
 
 mod child;

@@ -9,8 +9,8 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use super::Finding;
 use super::allowances::{Allowances, Circle, Place, area};
-use super::modules::{module_of, named, root_names, test_files};
 use super::repository::{File, Repository};
+use super::uses::{module_of, named, root_names, test_files};
 
 /// Where a module first names another one.
 type Edges = BTreeMap<String, BTreeMap<String, Place>>;

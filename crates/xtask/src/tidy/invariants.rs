@@ -11,9 +11,9 @@ use std::collections::BTreeSet;
 
 use super::Finding;
 use super::allowances::{Found, Place, area, beyond};
-use super::modules::{module_of, test_files};
 use super::repository::{File, Repository};
 use super::scan::words;
+use super::uses::{module_of, test_files};
 
 /// A numbered sentence of a module.
 struct Statement {

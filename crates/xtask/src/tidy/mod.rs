@@ -13,13 +13,13 @@ mod layers;
 mod lines;
 mod manifest;
 mod markdown;
-mod modules;
 mod paths;
 mod prose;
 mod repository;
 mod scan;
 mod sizes;
 mod unsafety;
+mod uses;
 mod variables;
 mod words;
 
@@ -105,7 +105,7 @@ pub(crate) fn run(root: &Path) -> Result<bool, String> {
     let loose = allowances::tighter(&repository);
     if !loose.is_empty() {
         let paths: Vec<&str> = loose.iter().map(|(path, _)| path.as_str()).collect();
-        println!("can be lowered by cargo xtask tighten: {}", paths.join(" "));
+        println!("cargo xtask tighten changes: {}", paths.join(" "));
     }
     let files = repository.files().len();
     let checks = CHECKS.len();

@@ -1,5 +1,5 @@
-//! Modules of a crate, as its files say: names, what is compiled for tests only, and which paths
-//! a file names.
+//! Uses: which module a file holds, which files are compiled for tests only, and which paths of its
+//! crate a file uses.
 
 use std::collections::{BTreeMap, BTreeSet};
 
