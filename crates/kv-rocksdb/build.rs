@@ -4,7 +4,7 @@
 fn main() {
     println!("cargo:rerun-if-changed=shim/shim.cc");
     let sources = std::env::var("DEP_ROCKSDB_CARGO_MANIFEST_DIR")
-        .expect("librocksdb-sys tells its dependents where its sources are");
+        .expect("librocksdb-sys gives its dependents the path of its sources");
     cc::Build::new()
         .cpp(true)
         .std("c++20")

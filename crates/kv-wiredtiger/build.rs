@@ -20,7 +20,7 @@ mod linked {
     use std::path::PathBuf;
     use std::process;
 
-    /// What the adapter uses of `wiredtiger.h`; everything these refer to comes along.
+    /// The functions of `wiredtiger.h` that the adapter uses; types they refer to are included.
     const FUNCTIONS: &str = "wiredtiger_(open|strerror|version)|dl(open|sym|error)";
     const TYPES: &str = "WT_(CONNECTION|SESSION|CURSOR|ITEM|EVENT_HANDLER|COMPRESSOR)";
     const CONSTANTS: &str =

@@ -14,7 +14,7 @@ HEAD = """# Results of clients' suites
 
 Written by `scripts/compatibility/run --update`, which installs the clients, serves a temporary
 store and runs them. Skipped are tests that ask for what the server does not offer them (sharding,
-several members, TLS, more than MongoDB 8.0). What failures mean is told in
+several members, TLS, more than MongoDB 8.0). The causes of failures are in
 [compatibility.md](compatibility.md).
 """
 ROW = re.compile(r"^\| (?P<key>[^|]+\|[^|]+)\|( \d+ \|){4} \S+ \|$")

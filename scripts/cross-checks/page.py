@@ -15,12 +15,12 @@ PAGE = common.ROOT / "docs" / "cross-check.md"
 
 HEAD = """# Cross-checks
 
-The laboratory against tools that others trust: the same work, on the same machine, in turns. Ours
-and theirs are medians, a *ratio* is the median of the turns' ratios; *between* are the ratios
-between which the median of many more turns would lie with a probability of 90 % (75 % where there
-are three). A row is *within* or *OUTSIDE* its bound only if all of that interval is; if an end of
-the bound is in it, the row is *too noisy to say*, and with fewer than three repeats there are *too
-few to say*. A row without a bound is there to be looked at. Made by
+The laboratory compared with established tools: the same work, on the same machine, in turns. Ours
+and theirs are medians; a *ratio* is the median of the turns' ratios. *Between* is the interval that
+contains the median of many more turns with a probability of 90 % (75 % with three turns). A row is
+*within* or *OUTSIDE* its bound only if the whole interval is; if the interval contains an end of
+the bound, the row is *too noisy to say*, and with fewer than three repeats there are *too few to
+say*. A row without a bound has no verdict. Made by
 
 ```sh
 make cross-check               # all of them; installs the tools, builds with every engine
@@ -29,7 +29,7 @@ scripts/cross-check fio        # one of them; --list names all
 
 which write this page from `cross-check.json`: the rows of a check replace all of its old ones, with
 the day and the program they were made with. The code at the end is 1 if a row is outside of its
-bound, else 3 if one cannot be told.
+bound, else 3 if one is undecided.
 """
 
 

@@ -1,4 +1,4 @@
-//! The map of a store from its files, without opening it: nothing is written, and no lock is taken.
+//! The storage map of a store from its files, without opening it: read-only and without locks.
 
 use std::fs;
 use std::io;
@@ -12,10 +12,10 @@ use crate::engine::errors::convert;
 use crate::engine::stats::{self, DATA};
 use crate::factory::NAME;
 
-/// A store as its newest checkpoint has it.
+/// A store as of its newest checkpoint.
 #[derive(Clone, Debug)]
 pub struct AtRest {
-    /// Where the bytes of the data file lie.
+    /// The regions of the data file.
     pub map: StorageMap,
     /// The trees by name.
     pub trees: Vec<(TreeId, String)>,
@@ -26,7 +26,7 @@ pub struct AtRest {
 /// A bucket: a range of keys with a base and the changes above it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bucket {
-    /// Whose it is.
+    /// The tree it belongs to.
     pub tree: TreeId,
     /// Bytes of its base.
     pub base_bytes: u64,
@@ -34,11 +34,11 @@ pub struct Bucket {
     pub delta_bytes: u64,
 }
 
-/// Read the newest checkpoint of the store in `directory`. A store that is open elsewhere may be
-/// read too: should its checkpoints overtake the reader, it begins again, a few times.
+/// Read the newest checkpoint of the store in `directory`. A store that another process has open
+/// can be read, too: if its checkpoints overtake the reader, the reader restarts, a few times.
 ///
 /// # Errors
-/// `Invalid`: no store of this engine; `Corrupt`; `Io`.
+/// `Invalid` when there is no store of this engine; `Corrupt`; `Io`.
 pub fn map_at_rest(directory: &Path) -> Result<AtRest> {
     let path = directory.join(DATA);
     let file = fs::File::open(&path).map_err(|e| Error::io(&path, e).with_engine(NAME))?;

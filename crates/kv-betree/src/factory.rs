@@ -1,8 +1,8 @@
-//! The factory: what betree can do, and how it is opened.
+//! The factory: what betree supports, and how it is opened.
 //!
 //! Of the common options betree uses all but `size_max`: its file grows as far as the disk allows.
-//! `cache` is its whole memory, write buffers included. It has at least one background thread, for
-//! nobody above this API would do the work in its place.
+//! `cache` is its whole memory, write buffers included. It has at least one background thread,
+//! because no caller of this API would do the background work.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -27,7 +27,7 @@ const CODECS: &[CodecDoc] = &[
         own: &[("codec", "snappy"), ("delta_codec", "snappy")],
     },
     CodecDoc::fast("lz4"),
-    // Deltas are soon rewritten: stronger codecs are for bases alone.
+    // Deltas are soon rewritten: stronger codecs are for bases only.
     CodecDoc {
         name: "zlib",
         class: Codec::Fast,
@@ -94,7 +94,7 @@ impl Factory for Betree {
     }
 }
 
-/// What betree can do with or without a log.
+/// What betree supports with or without a log.
 pub(crate) fn capabilities(log: bool) -> Capabilities {
     Capabilities {
         limits: Limits {

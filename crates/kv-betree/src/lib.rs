@@ -1,8 +1,8 @@
 //! betree, Romanesco's own engine, behind the persistence API.
 //!
-//! What `kv` asks of an engine is what `betree::Db` does, so the adapter only translates: options
-//! in `settings`, handles and calls in `engine`, errors in `engine::errors`. The one thing it adds
-//! is the identity file, which says whose the directory is.
+//! `betree::Db` does what `kv` requires of an engine, so the adapter only translates: options in
+//! `settings`, handles and calls in `engine`, errors in `engine::errors`. It adds only the identity
+//! file, which names the engine of the directory.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ mod settings;
 
 pub use at_rest::{AtRest, Bucket, map_at_rest};
 
-/// Open a store on a file system of the caller's: for tests that watch or stop it. The identity
+/// Open a store on a file system of the caller, for tests that observe or stop it. The identity
 /// file is still read and written by the operating system.
 ///
 /// # Errors

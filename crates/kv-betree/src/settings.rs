@@ -1,4 +1,5 @@
-//! The options: the own ones documented as data, and all of them turned into `betree::Options`.
+//! The options: the documentation of the engine's own, and the conversion of all to
+//! `betree::Options`.
 //!
 //! The preset comes first, then the common options, then the own ones; each is checked as it is
 //! set, so that an error names the option that was given.
@@ -19,16 +20,16 @@ pub(crate) const OPTIONS: &[OptionDoc] = &[
         name: "preset",
         values: "btree|balanced|ingest",
         default: "balanced",
-        about: "sets rho, kcap and bucket together: btree (6, 2, 4M) rewrites most and reads like \
-                a B-tree, ingest (1, 24, 32M) rewrites least and leaves runs for reads to meet, \
-                balanced (2, 16, 16M) is between",
+        about: "sets rho, kcap and bucket together: btree (6, 2, 4M) rewrites most and reads \
+                like a B-tree, ingest (1, 24, 32M) rewrites least and leaves more runs for \
+                reads, balanced (2, 16, 16M) is between",
     },
     OptionDoc {
         name: "rho",
         values: "0.05-64",
         default: "2",
-        about: "bytes merged for each byte flushed; more means fewer runs for reads to meet and \
-                more writing",
+        about: "bytes merged for each byte flushed; more means fewer runs to read and more \
+                writing",
     },
     OptionDoc {
         name: "kcap",
@@ -41,15 +42,15 @@ pub(crate) const OPTIONS: &[OptionDoc] = &[
         name: "bucket",
         values: "size 4K-1G",
         default: "16M",
-        about: "the stored size a bucket is split at; larger ones get larger flushes and take \
-                longer to merge, smaller ones cost memory each",
+        about: "stored size at which a bucket is split; larger ones get larger flushes and take \
+                longer to merge, smaller ones take memory each",
     },
     OptionDoc {
         name: "buffers",
         values: "0.05-0.95",
         default: "0.5",
-        about: "the part of the cache's memory that write buffers may take; more means less \
-                rewriting of random inserts and fewer cached pages",
+        about: "share of the cache memory for write buffers; more means less rewriting of \
+                random inserts and fewer cached pages",
     },
     OptionDoc {
         name: "page",
@@ -62,15 +63,15 @@ pub(crate) const OPTIONS: &[OptionDoc] = &[
         name: "codec",
         values: "none|lz4|snappy|zlib:1-9|zstd:1-9",
         default: "lz4",
-        about: "the codec of bases (of the codec class when not given); a stronger one trades \
-                processor time of merges for space",
+        about: "codec of bases (default: by the codec class); a stronger one trades processor \
+                time of merges for space",
     },
     OptionDoc {
         name: "delta_codec",
         values: "none|lz4|snappy|zlib:1-9|zstd:1-9",
         default: "lz4",
-        about: "the codec of deltas, which are soon rewritten (of the codec class when not given); \
-                none writes more, a stronger one slows flushes",
+        about: "codec of deltas, which are soon rewritten (default: by the codec class); none \
+                writes more, a stronger one slows flushes",
     },
     OptionDoc {
         name: "filter",
@@ -89,8 +90,8 @@ pub(crate) const OPTIONS: &[OptionDoc] = &[
         name: "log_segment",
         values: "size 64K-4G",
         default: "64M",
-        about: "size of a log segment, at most half of log_max; smaller ones are given back \
-                sooner and changed more often",
+        about: "size of a log segment, at most half of log_max; smaller ones are released \
+                sooner and switched more often",
     },
     OptionDoc {
         name: "log_codec",
@@ -102,22 +103,21 @@ pub(crate) const OPTIONS: &[OptionDoc] = &[
         name: "log_max",
         values: "size 128K-16T",
         default: "1G",
-        about: "the most log recovery may have to read; above it old buffers are flushed however \
-                small they are",
+        about: "maximum log to replay at recovery; above it old buffers are flushed even if \
+                they are small",
     },
     OptionDoc {
         name: "checkpoint_bytes",
         values: "size 4K-16T",
         default: "256M",
-        about: "log written between two checkpoints at most; less means faster recovery and more \
-                syncs",
+        about: "maximum log between two checkpoints; less means faster recovery and more syncs",
     },
     OptionDoc {
         name: "group_delay",
         values: "0us-1s",
         default: "0us",
-        about: "how long a commit at group durability waits for others to share its sync; pays \
-                where syncs are dear",
+        about: "how long a commit at group durability waits for others to share its sync; \
+                useful where syncs are expensive",
     },
     OptionDoc {
         name: "snapshot_age",
@@ -130,17 +130,18 @@ pub(crate) const OPTIONS: &[OptionDoc] = &[
         name: "transaction_max",
         values: "size 4K-1G",
         default: "1G",
-        about: "the most a transaction may write; what does not fit the write buffers goes to disk",
+        about: "maximum size of a transaction; the part that exceeds the write buffers goes to \
+                disk",
     },
     OptionDoc {
         name: "seed",
         values: "0-18446744073709551615",
         default: "of the store",
-        about: "the seed of the jitter that keeps splits and merges from coming in waves",
+        about: "seed of the jitter that spreads splits and merges over time",
     },
 ];
 
-/// Turn `options`, whose own names have been checked, into the engine's.
+/// Convert `options`, whose own names have been checked, to the engine's.
 ///
 /// # Errors
 /// `Invalid`, naming the option and its range.
@@ -180,7 +181,7 @@ fn common(found: Options, options: &EngineOptions) -> Result<Options> {
     checked("checkpoint", found.with_checkpoint_interval(interval))
 }
 
-/// `options` with the own option `name` as `text` says it. `None` when that is none of its values.
+/// `options` with the own option `name` set to `text`. `None` when `text` is not a valid value.
 fn set(options: Options, name: &str, text: &str) -> Option<Options> {
     let found = match name {
         "rho" => options.with_rho(parse(text)?),
@@ -233,7 +234,7 @@ fn duration(text: &str) -> Option<Duration> {
     number.checked_mul(micros).map(Duration::from_micros)
 }
 
-/// Check `options` after the option `name` was set: what is wrong is that one.
+/// Check `options` after the option `name` was set; an error is about that one.
 fn checked(name: &str, options: Options) -> Result<Options> {
     match options.validate() {
         Ok(()) => Ok(options),

@@ -1,4 +1,4 @@
-//! The bench a law works at: a fresh directory and the means to open the engine in it.
+//! The environment of a law: a new directory, and functions to open the engine in it.
 
 use std::path::{Path, PathBuf};
 
@@ -18,7 +18,7 @@ impl<'a> Bench<'a> {
     /// A bench for one law about `subject`.
     ///
     /// # Panics
-    /// When no temporary directory can be had.
+    /// When no temporary directory can be created.
     #[must_use]
     pub fn new(subject: &'a Subject) -> Bench<'a> {
         let root = tempfile::Builder::new()
@@ -28,7 +28,7 @@ impl<'a> Bench<'a> {
         Bench { subject, root }
     }
 
-    /// What the engine can do.
+    /// The engine's capabilities.
     #[must_use]
     pub fn capabilities(&self) -> &'a Capabilities {
         self.subject.capabilities()
@@ -46,7 +46,7 @@ impl<'a> Bench<'a> {
         self.subject.factory()
     }
 
-    /// The options every store of this bench is opened with.
+    /// The options of all stores of this bench.
     #[must_use]
     pub fn options(&self) -> EngineOptions {
         self.subject.options().clone()
@@ -58,7 +58,7 @@ impl<'a> Bench<'a> {
         self.path("store")
     }
 
-    /// A path beside the store, for a second one.
+    /// A path next to the store, for a second one.
     #[must_use]
     pub fn path(&self, name: &str) -> PathBuf {
         self.root.path().join(name)

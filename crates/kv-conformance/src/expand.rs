@@ -1,12 +1,13 @@
 //! The macros that make one test of each law.
 
-/// Expands to one `#[test]` for each law, `skipped_laws`, which prints what the engine lacks, and
-/// the random runs against the model, all in a module named `conformance` or as given.
+/// Expands to one `#[test]` for each law, `skipped_laws`, which prints the missing capabilities,
+/// and the random runs against the model, all in a module named `conformance` or as given.
 ///
 /// The factory is an expression of type `&'static dyn kv::Factory` (such as `kv_lmdb::factory()`),
-/// the options one of type `kv::EngineOptions` (default: the defaults). Both may use whatever the
-/// module around the macro can. `seeds = 8` after the options changes the number of random runs for
-/// an engine that is slow to open or to sync ([`Subject::with_seeds`](crate::Subject::with_seeds)).
+/// the options one of type `kv::EngineOptions` (default: the defaults). Both may use the names in
+/// scope of the surrounding module. `seeds = 8` after the options changes the number of random runs
+/// for an engine that is slow to open or to sync
+/// ([`Subject::with_seeds`](crate::Subject::with_seeds)).
 #[macro_export]
 macro_rules! conformance_tests {
     ($factory:expr $(,)?) => {
@@ -65,7 +66,7 @@ macro_rules! conformance_tests {
     };
 }
 
-/// Makes the list of laws tests of the module it stands in.
+/// Expands the list of laws to tests in the current module.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __law_tests {

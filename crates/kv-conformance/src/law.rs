@@ -1,4 +1,4 @@
-//! A law: its name, what it needs of an engine, and the function that checks it.
+//! A law: its name, the capabilities it needs, and the function that checks it.
 
 use std::fmt;
 
@@ -9,14 +9,14 @@ use crate::bench::Bench;
 /// The longest key or value, in bytes, for which a law builds one of exactly the limit.
 const LIMIT_TRIED: usize = 16 << 20;
 
-/// What a law needs of the engine it judges. A need that is not met skips the law.
+/// A capability that a law needs. If the engine lacks it, the law is skipped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Need {
-    /// The empty key is a key.
+    /// The empty key is allowed.
     EmptyKeys,
-    /// The empty key is not a key.
+    /// The empty key is not allowed.
     NoEmptyKeys,
-    /// What is committed is there after closing and opening again.
+    /// Commits survive closing and reopening.
     Persistent,
     /// Two write transactions can be open at once.
     ConcurrentWriters,
@@ -105,13 +105,13 @@ impl fmt::Display for Need {
 /// One law.
 #[derive(Clone, Copy, Debug)]
 pub struct Law {
-    /// What it is about: the module it stands in.
+    /// Its theme: the name of its module.
     pub theme: &'static str,
     /// Its name, unique within the theme.
     pub name: &'static str,
     /// What it needs of the engine.
     pub needs: &'static [Need],
-    /// Checks it on a fresh bench; panics when it is broken.
+    /// Checks it on a new bench; panics when it is broken.
     pub run: fn(&mut Bench),
 }
 

@@ -8,23 +8,23 @@
 //! kv_conformance::conformance_tests!(kv_lmdb::factory());
 //! ```
 //!
-//! or, for another configuration beside it, with a module name and options:
+//! or, for a further configuration, with a module name and options:
 //!
 //! ```text
 //! kv_conformance::conformance_tests!(small_cache, kv_lmdb::factory(), small_cache_options());
 //! ```
 //!
-//! Beside the laws, random programs run against a model of the contract: `ROMANESCO_SEEDS=n` runs
-//! more of them, `ROMANESCO_TAPE=hex` repeats one that failed.
+//! In addition to the laws, random programs run against a model of the contract:
+//! `ROMANESCO_SEEDS=n` runs more of them, `ROMANESCO_TAPE=hex` repeats one that failed.
 //!
 //! Invariants:
 //!
-//! - I1. What an engine cannot do is data ([`kv::Capabilities`]): a law that needs it is skipped,
+//! - I1. Missing capabilities are data ([`kv::Capabilities`]): a law that needs one is skipped,
 //!   counted and printed, never commented out and never silently passed.
-//! - I2. A law depends on nothing but the contract in the documentation of `kv`: where that leaves
-//!   the engine a choice, every choice passes.
-//! - I3. Nothing sleeps and nothing asserts a duration: threads wait for one another by channels,
-//!   which also end when a thread panics.
+//! - I2. A law depends only on the contract in the documentation of `kv`: where that leaves the
+//!   engine a choice, every choice passes.
+//! - I3. No law sleeps or asserts a duration: threads wait for one another by channels, which also
+//!   end when a thread panics.
 //! - I4. A random run is a function of its tape: the hexadecimal text it prints replays it.
 #![expect(
     clippy::unwrap_used,

@@ -1,11 +1,12 @@
 //! The one list of all laws.
 //!
-//! Each line is a law and, in brackets, what it needs of an engine ([`crate::Need`]). The list is a
-//! macro that hands itself to another: `__law_table` makes it data, `__law_tests` makes it tests.
+//! Each line is a law and, in brackets, the capabilities it needs ([`crate::Need`]). The list is a
+//! macro that passes itself to another one: `__law_table` makes data of it, `__law_tests` makes
+//! tests.
 
 use crate::law::Law;
 
-/// Hands the list of laws to the macro `$then`.
+/// Passes the list of laws to the macro `$then`.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __each_law {
@@ -412,7 +413,7 @@ macro_rules! __each_law {
     };
 }
 
-/// Makes the list a slice of [`Law`]; of use only inside this crate.
+/// Converts the list to a slice of [`Law`]; only for this crate.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __law_table {

@@ -1,4 +1,4 @@
-//! Running laws and telling how they ended.
+//! Running laws and reporting their results.
 
 use std::any::Any;
 use std::fmt;
@@ -33,18 +33,18 @@ impl fmt::Display for Skipped {
 pub struct Failure {
     /// The law.
     pub law: Law,
-    /// What the law said.
+    /// The message of the law.
     pub message: String,
 }
 
-/// How all laws ended for one engine.
+/// The results of all laws for one engine.
 #[derive(Clone, Debug, Default)]
 pub struct Report {
-    /// The laws kept.
+    /// The laws that passed.
     pub passed: Vec<Law>,
-    /// The laws not run.
+    /// The laws that were skipped.
     pub skipped: Vec<Skipped>,
-    /// The laws broken.
+    /// The laws that failed.
     pub failed: Vec<Failure>,
 }
 
@@ -86,7 +86,7 @@ pub fn check_laws(subject: &Subject) -> Report {
     report
 }
 
-/// Run one law on `subject`; says so when it is skipped.
+/// Run one law on `subject`; prints when it is skipped.
 ///
 /// # Panics
 /// When the law is broken, or there is no such law.
@@ -123,7 +123,6 @@ pub fn print_skipped(subject: &Subject) {
     assert!(FLOOR <= count, "only {count} laws; at least {FLOOR} stand");
 }
 
-/// The text of a panic.
 pub(crate) fn panic_text(payload: &(dyn Any + Send)) -> String {
     let text = payload
         .downcast_ref::<String>()

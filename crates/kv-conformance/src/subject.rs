@@ -1,4 +1,4 @@
-//! The engine that is judged, and the options it is opened with.
+//! The engine under test, and its options.
 
 use std::fmt;
 use std::sync::OnceLock;
@@ -8,7 +8,7 @@ use kv::{Capabilities, EngineOptions, Factory};
 /// Seeds of random runs by default.
 const SEEDS: u64 = 24;
 
-/// An engine and the options it is opened with.
+/// An engine and its options.
 pub struct Subject {
     factory: &'static dyn Factory,
     options: EngineOptions,
@@ -28,8 +28,8 @@ impl Subject {
         }
     }
 
-    /// Run the random programs of `seeds` seeds instead of 24, where the environment does not ask
-    /// for others.
+    /// Run the random programs of `seeds` seeds instead of 24, unless the environment sets another
+    /// number.
     #[must_use]
     pub fn with_seeds(self, seeds: u64) -> Subject {
         Subject { seeds, ..self }
@@ -53,7 +53,7 @@ impl Subject {
         &self.options
     }
 
-    /// What the engine can do with the options of this subject, asked of an open engine once.
+    /// The engine's capabilities with the options of this subject, read once from an open engine.
     ///
     /// # Panics
     /// When the engine cannot be opened in an empty directory.

@@ -1,4 +1,4 @@
-//! The verbs the laws are written in: each does one thing that must succeed, or panics.
+//! The functions used by the laws: each does one thing that must succeed, or panics.
 
 use std::ops::Bound;
 
@@ -15,10 +15,8 @@ pub(crate) const QUICK: Durability = Durability::None;
 /// More entries than any law stores: a broken cursor must not run for ever.
 const SCAN_MAX: usize = 100_000;
 
-/// One entry.
 pub(crate) type Entry = (Vec<u8>, Vec<u8>);
 
-/// Create the tree `name`.
 pub(crate) fn create(db: &dyn Engine, name: &str) -> TreeId {
     match db.create_tree(name, &TreeOptions::default()) {
         Ok(tree) => tree,
@@ -26,12 +24,12 @@ pub(crate) fn create(db: &dyn Engine, name: &str) -> TreeId {
     }
 }
 
-/// Set `key` in a transaction of its own.
+/// Set `key` in a separate transaction.
 pub(crate) fn put(db: &dyn Engine, tree: TreeId, key: &[u8], value: &[u8]) {
     change(db, |t| t.put(tree, key, value)).unwrap();
 }
 
-/// Remove `key` in a transaction of its own; whether it was there.
+/// Remove `key` in a separate transaction; returns whether it existed.
 pub(crate) fn delete(db: &dyn Engine, tree: TreeId, key: &[u8]) -> bool {
     let mut was_there = false;
     change(db, |t| {
@@ -90,12 +88,12 @@ pub(crate) fn numbered(n: u32) -> Vec<u8> {
     format!("{n:08}").into_bytes()
 }
 
-/// The value of `key` as of now.
+/// The current value of `key`.
 pub(crate) fn get(db: &dyn Engine, tree: TreeId, key: &[u8]) -> Option<Vec<u8>> {
     db.begin_read().unwrap().get(tree, key).unwrap()
 }
 
-/// All entries as of now.
+/// All current entries.
 pub(crate) fn all(db: &dyn Engine, tree: TreeId) -> Vec<Entry> {
     scan(
         &*db.begin_read().unwrap(),
@@ -105,7 +103,7 @@ pub(crate) fn all(db: &dyn Engine, tree: TreeId) -> Vec<Entry> {
     )
 }
 
-/// All keys as of now, as text.
+/// All current keys, as text.
 pub(crate) fn all_keys(db: &dyn Engine, tree: TreeId) -> Vec<String> {
     keys(
         &*db.begin_read().unwrap(),
@@ -143,7 +141,7 @@ pub(crate) fn texts(entries: &[Entry]) -> Vec<String> {
         .collect()
 }
 
-/// What a cursor has still to give.
+/// The remaining entries of a cursor.
 pub(crate) fn rest<C: Cursor + ?Sized>(cursor: &mut C) -> Vec<Entry> {
     let mut found = Vec::new();
     while cursor.advance().unwrap() {

@@ -1,10 +1,10 @@
-//! The factory: what LMDB can do, and how it is opened.
+//! The factory: what LMDB supports, and how it is opened.
 //!
 //! Of the common options LMDB uses `size_max` (the size of its map, which is address space, not
 //! memory or disk), `interval` and `log`. It has no cache of its own (the page cache of the
 //! operating system is its cache, so `cache` cannot bound it), no checkpoints, no compression and
 //! no background threads but the one that syncs, and it cannot bypass the page cache it maps:
-//! `cache`, `checkpoint`, `codec`, `threads` and `direct_io` are accepted and do nothing.
+//! `cache`, `checkpoint`, `codec`, `threads` and `direct_io` are accepted and have no effect.
 
 use std::path::Path;
 
@@ -22,7 +22,8 @@ pub(crate) const NAME: &str = "lmdb";
 /// more; the limit is the same everywhere so that a store can move between machines.
 pub(crate) const KEY_MAX: usize = 1982;
 
-/// The longest value, in bytes. LMDB itself takes 4 GiB, but needs that many free pages in a row.
+/// The longest value, in bytes. LMDB itself accepts 4 GiB, but needs that many contiguous free
+/// pages.
 pub(crate) const VALUE_MAX: usize = 1 << 30;
 
 pub(crate) struct Lmdb;
@@ -79,7 +80,7 @@ impl Factory for Lmdb {
     }
 }
 
-/// What LMDB can do; no option changes it.
+/// What LMDB supports; no option changes it.
 pub(crate) fn capabilities() -> Capabilities {
     Capabilities {
         limits: Limits {
@@ -100,7 +101,7 @@ pub(crate) fn capabilities() -> Capabilities {
         compaction: false,
         backup: true,
         storage_map: true,
-        // Pages are fetched by the kernel through the map and never pass through LMDB's hands.
+        // The kernel reads pages through the map; LMDB does not see these reads.
         io_by_reason: false,
         direct_io: false,
         compression: false,

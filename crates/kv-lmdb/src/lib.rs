@@ -1,16 +1,16 @@
 //! LMDB behind the persistence API.
 //!
 //! LMDB is a memory-mapped copy-on-write B-tree: one writer, any number of readers that never wait,
-//! no log and no cache of its own. What that means for the contract of `kv` is said where it is
-//! decided: the options in `factory`, what a commit costs and what a power loss may take in
-//! `engine::durability`, how trees lie in the environment in `engine::catalog`.
+//! no log and no cache of its own. The consequences for the contract of `kv` are in these modules:
+//! options in `factory`, the cost of a commit and the loss at a power failure in
+//! `engine::durability`, the layout of trees in the environment in `engine::catalog`.
 //!
-//! LMDB trusts its file. Pages carry no checksums, so damage inside a page may go unnoticed, or end
-//! the process when the page is read; `verify` reads every tree and finds only what shows in the
-//! order and the number of its keys.
+//! LMDB trusts its file. Pages have no checksums, so damage inside a page may stay undetected, or
+//! crash the process when the page is read; `verify` reads every tree, and detects only wrong
+//! orders and numbers of keys.
 //!
-//! The cargo feature `lmdb` (default) compiles LMDB itself. Without it the factory is still there
-//! and its `open` says what is missing.
+//! The cargo feature `lmdb` (default) compiles LMDB itself. Without it the factory still exists,
+//! and its `open` names the missing feature.
 
 mod factory;
 mod settings;

@@ -1,4 +1,4 @@
-//! Stands in for the engine when the feature `lmdb` is off.
+//! Replaces the engine when the feature `lmdb` is off.
 
 use std::path::Path;
 

@@ -13,29 +13,29 @@ pub(crate) const OPTIONS: &[OptionDoc] = &[
         name: "trees",
         values: "1-65535",
         default: "1024",
-        about: "the most trees the store may hold; every snapshot clears 49 bytes of memory for \
-                each, so 256 or fewer make it half a microsecond cheaper than the default and \
-                16384 make it ten dearer",
+        about: "maximum number of trees; every snapshot clears 49 bytes of memory for each, so \
+                256 or fewer make it half a microsecond cheaper than the default, and 16384 \
+                make it ten dearer",
     },
     OptionDoc {
         name: "readers",
         values: "1-65535",
         default: "512",
-        about: "the most snapshots open at once, 64 bytes of lock file each",
+        about: "maximum number of open snapshots; each takes 64 bytes of the lock file",
     },
     OptionDoc {
         name: "interval",
         values: "metasync|nosync",
         default: "metasync",
-        about: "what `interval` durability does: metasync syncs data (not the meta page) in every \
-                commit, so the store always opens; nosync syncs in the background only, which is \
-                faster and may leave a store that does not open after a power loss",
+        about: "mode of `interval` durability: metasync syncs data (not the meta page) in every \
+                commit, so the store always opens; nosync syncs in the background only, which \
+                is faster and may leave a store that does not open after a power loss",
     },
     OptionDoc {
         name: "readahead",
         values: "on|off",
         default: "off",
-        about: "off tells the kernel not to read ahead (MDB_NORDAHEAD): several times faster for \
+        about: "off disables read-ahead of the kernel (MDB_NORDAHEAD): several times faster for \
                 random reads and writes of a store larger than memory; on is better for scans",
     },
     OptionDoc {
@@ -46,7 +46,7 @@ pub(crate) const OPTIONS: &[OptionDoc] = &[
     },
 ];
 
-/// What `Durability::Interval` does.
+/// The mode of `Durability::Interval`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum IntervalMode {
     /// Data is synced in the commit, the meta page in the background.

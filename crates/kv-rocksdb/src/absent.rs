@@ -1,4 +1,4 @@
-//! What stands in for the engine when the cargo feature `rocksdb` is off.
+//! Replaces the engine when the cargo feature `rocksdb` is off.
 
 use std::path::Path;
 
@@ -12,12 +12,12 @@ pub(crate) fn version() -> Option<String> {
     None
 }
 
-/// No value can be judged.
+/// Accepts all values: they can only be checked with the engine.
 pub(crate) fn check(_: &EngineOptions) -> Result<()> {
     Ok(())
 }
 
-/// Always the factory's "not compiled in".
+/// Always fails with the factory's "not compiled in".
 pub(crate) fn open(
     factory: &dyn Factory,
     _directory: &Path,

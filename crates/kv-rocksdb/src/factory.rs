@@ -1,5 +1,5 @@
-//! The factory: there whether or not RocksDB is compiled in. What the engine can do and which
-//! options it has is data, and stands here.
+//! The factory, which exists whether or not RocksDB is compiled in. The engine's capabilities and
+//! options are data, and are listed here.
 
 use std::path::Path;
 
@@ -13,12 +13,12 @@ use crate::store;
 /// The engine's name.
 pub(crate) const NAME: &str = "rocksdb";
 
-/// The longest key, in bytes. RocksDB takes far longer ones (below 4 GiB); this keeps an index
-/// block of a few keys within reason.
+/// The longest key, in bytes. RocksDB accepts far longer ones (below 4 GiB); this limit keeps an
+/// index block of a few keys small.
 pub(crate) const KEY_MAX: usize = 65_535;
 
 /// The longest value, in bytes: RocksDB's write batch holds less than 4 GiB, and values are copied
-/// into memory on their way.
+/// into memory before they are written.
 pub(crate) const VALUE_MAX: usize = 1 << 30;
 
 /// The engine's own options; `store::settings` parses them.
@@ -56,9 +56,8 @@ pub(crate) const OPTIONS: &[OptionDoc] = &[
         name: "codec",
         values: NamedCodec::NAMES,
         default: "lz4",
-        about: "the codec of what is written from now on (of the codec class when not given); a \
-                stronger one (zlib at level 6, zstd at level 3) trades processor time of merges \
-                for space",
+        about: "codec of newly written data (default: by the codec class); a stronger one (zlib \
+                at level 6, zstd at level 3) trades processor time of merges for space",
     },
     OptionDoc {
         name: "bloom",
@@ -71,15 +70,15 @@ pub(crate) const OPTIONS: &[OptionDoc] = &[
         name: "subcompactions",
         values: "1-32",
         default: "1",
-        about: "threads one compaction may be split over; shortens the longest merges, takes \
-                threads from the others",
+        about: "maximum number of threads for one compaction; shortens the longest merges, \
+                takes threads from the others",
     },
     OptionDoc {
         name: "l0_trigger",
         values: "1-64",
         default: "4 leveled, 8 universal",
-        about: "runs in level 0 that start a merge; more runs merge less often and make reads look \
-                in more places (writes slow down at 20 and stop at 36, or 2 and 3 times as many)",
+        about: "runs in level 0 that start a merge; more runs merge less often and slow down \
+                reads (writes slow down at 20 and stop at 36, or 2 and 3 times this number)",
     },
     OptionDoc {
         name: "pipelined",
@@ -92,8 +91,8 @@ pub(crate) const OPTIONS: &[OptionDoc] = &[
         name: "open_files",
         values: "-1 or 16-1000000",
         default: "800",
-        about: "files kept open; fewer saves handles and memory and opens files again in reads; -1 \
-                keeps all open",
+        about: "number of files kept open; fewer saves handles and memory, but reads must \
+                reopen files; -1 keeps all open",
     },
 ];
 
@@ -156,7 +155,7 @@ impl Factory for RocksDb {
     }
 }
 
-/// What the engine can do with or without a log.
+/// What the engine supports with or without a log.
 pub(crate) fn capabilities(log: bool) -> Capabilities {
     Capabilities {
         limits: Limits {

@@ -15,12 +15,12 @@ pub(crate) const NAME: &str = "wiredtiger";
 /// The value of the option `type` that makes log-structured merge trees.
 pub(crate) const LSM: &str = "lsm";
 
-/// The longest key, in bytes. WiredTiger would take nearly 4 GiB, but keys longer than a tenth of a
-/// page are kept apart and read with extra I/O.
+/// The longest key, in bytes. WiredTiger accepts nearly 4 GiB, but keys longer than a tenth of a
+/// page are stored in overflow pages and read with extra I/O.
 const KEY_MAX: usize = 65_535;
 
-/// The longest value, in bytes: four times MongoDB's largest document. A value lies in the cache
-/// as a whole, and so does every older version of it that a snapshot can still see.
+/// The longest value, in bytes: four times MongoDB's largest document. The cache holds a value as a
+/// whole, and also every older version of it that a snapshot can still see.
 const VALUE_MAX: usize = 64 << 20;
 
 static OPTIONS: [OptionDoc; 7] = [
@@ -28,8 +28,8 @@ static OPTIONS: [OptionDoc; 7] = [
         name: "type",
         values: "btree|lsm",
         default: "btree",
-        about: "what trees are created as: a B-tree, or a log-structured merge of B-trees, which \
-                writes less at random, reads more and cannot be compacted on request",
+        about: "type of new trees: a B-tree, or a log-structured merge of B-trees, which has \
+                fewer random writes, reads more and cannot be compacted on request",
     },
     OptionDoc {
         name: "leaf_page",
@@ -49,36 +49,36 @@ static OPTIONS: [OptionDoc; 7] = [
         name: "split_pct",
         values: "50-100",
         default: "90",
-        about: "per cent of the largest page to which pages are filled when one is split: less \
-                leaves room for entries to come, more makes the file smaller",
+        about: "fill of pages after a split, in per cent of the largest page: less leaves space \
+                for later entries, more makes the file smaller",
     },
     OptionDoc {
         name: "sessions",
         values: "4-20000",
         default: "1024",
-        about: "snapshots and transactions open at once; each takes some kilobytes, and one more \
-                is refused with Full",
+        about: "maximum number of open snapshots and transactions; each takes some kilobytes, \
+                and one more is refused with Full",
     },
     OptionDoc {
         name: "extension_dir",
         values: "path",
         default: "the library's directory",
-        about: "where libwiredtiger_snappy.so and libwiredtiger_zlib.so lie, which the codecs \
-                snappy and zlib need",
+        about: "directory of libwiredtiger_snappy.so and libwiredtiger_zlib.so, which the \
+                codecs snappy and zlib need",
     },
     OptionDoc {
         name: "codec",
         values: NamedCodec::NAMES,
         default: "snappy",
-        about: "the codec of trees created from now on (of the codec class when not given); a \
-                stronger one (zlib, zstd: both at level 6) trades processor time for space",
+        about: "codec of new trees (default: by the codec class); a stronger one (zlib, zstd: \
+                both at level 6) trades processor time for space",
     },
 ];
 
 struct Wiredtiger;
 
-/// The factory of this engine. It always exists; without the cargo feature `wiredtiger` it opens
-/// nothing and says so.
+/// The factory of this engine. It always exists; without the cargo feature `wiredtiger`, `open`
+/// fails and names the feature.
 ///
 /// ```
 /// use kv::Factory;
@@ -109,8 +109,8 @@ impl Factory for Wiredtiger {
         Some("wiredtiger")
     }
 
-    /// One malloc arena. WiredTiger frees on its eviction threads what callers allocated, which
-    /// makes glibc's arenas hold about twice the cache; its usual servers use tcmalloc instead.
+    /// One malloc arena. WiredTiger frees on its eviction threads memory that callers allocated, so
+    /// that glibc's arenas hold about twice the cache; MongoDB uses tcmalloc instead.
     fn environment(&self) -> &'static [(&'static str, &'static str)] {
         &[("MALLOC_ARENA_MAX", "1")]
     }
@@ -150,8 +150,8 @@ impl Factory for Wiredtiger {
     }
 }
 
-/// What the engine can do when opened with `options`. Options of its own that are wrong are refused
-/// by `open`, so they need not be told apart here.
+/// What the engine supports when opened with `options`. `open` refuses invalid options of its own,
+/// so they are not checked here.
 pub(crate) fn capabilities(options: &EngineOptions) -> Capabilities {
     Capabilities {
         limits: Limits {
@@ -168,8 +168,8 @@ pub(crate) fn capabilities(options: &EngineOptions) -> Capabilities {
         blind_writes: false,
         cheap_range_delete: false,
         drop_with_readers: false,
-        // Compacting an LSM first writes out its newest chunk; that waits, in whole seconds, for as
-        // long as a snapshot pins a change in it.
+        // Compacting an LSM first writes its newest chunk; that waits, in whole seconds, as long as
+        // a snapshot pins a change in it.
         compaction: options.own.get("type").is_none_or(|text| text != LSM),
         backup: true,
         storage_map: true,

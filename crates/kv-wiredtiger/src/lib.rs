@@ -9,18 +9,19 @@
 //! Layers, lowest first; `unsafe` ends where the thin layer does:
 //!
 //! - the bindings (`sys`), made by `build.rs`;
-//! - `compressors`, which the library calls, and `trampoline`, which hands them over at an open;
+//! - `compressors`, which the library calls, and `trampoline`, which registers them when a store is
+//!   opened;
 //! - the thin safe layer: `connection`, `session`, `cursor`, `handler` (owned handles, errors with
 //!   the library's own message);
 //! - the adapter: `catalog` (names), `pool` (sessions), `engine`, `view` and `walk` (snapshots and
 //!   their cursors), `transaction`, `maintain`, `backup`, `stats`, `map`.
 //!
-//! What is particular to this engine, for those who compare engines:
+//! Properties of this engine, for comparisons with others:
 //!
 //! - The first *updater* wins: the second transaction to write a key gets `Conflict` at the write,
 //!   even if the first rolls back later.
-//! - A transaction can also get `Conflict` because the cache is full of changes that open
-//!   snapshots pin; beginning again is the right answer to that, too.
+//! - A transaction can also get `Conflict` because the cache is full of changes that open snapshots
+//!   pin; a retry is right in this case, too.
 //! - `delete_range` deletes key by key. WiredTiger's own `truncate` is faster, but its log record
 //!   names a range, not keys: recovery would also remove keys that another transaction put into
 //!   the range and committed meanwhile.

@@ -1,4 +1,4 @@
-//! Write batches: changes gathered without an engine and applied at once.
+//! Write batches: changes collected without an engine and applied together.
 
 use std::ops::Bound;
 
@@ -8,7 +8,7 @@ use crate::tree::TreeId;
 /// One change of a [`Batch`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Op<'a> {
-    /// Set `key` to `value` in `tree`, whether or not it was there.
+    /// Set `key` to `value` in `tree`, whether or not `key` exists.
     Put {
         /// The tree.
         tree: TreeId,
@@ -17,7 +17,7 @@ pub enum Op<'a> {
         /// The value.
         value: &'a [u8],
     },
-    /// Remove `key` from `tree`; nothing happens if it is not there.
+    /// Remove `key` from `tree`; has no effect if it does not exist.
     Delete {
         /// The tree.
         tree: TreeId,
@@ -51,13 +51,13 @@ enum BoundKind {
 struct Entry {
     kind: Kind,
     tree: TreeId,
-    /// Lengths of the two byte strings, which stand one after the other in `bytes`.
+    /// Lengths of the two byte strings, which follow each other in `bytes`.
     first: usize,
     second: usize,
 }
 
 /// Changes to any number of trees, applied in order and atomically by [`crate::Engine::write`],
-/// without reading. A batch can be cleared and used again; its memory is kept.
+/// without reading. A batch can be cleared and reused; it keeps its memory.
 #[derive(Clone, Debug, Default)]
 pub struct Batch {
     entries: Vec<Entry>,
@@ -120,7 +120,7 @@ impl Batch {
         self.bytes.len()
     }
 
-    /// Forget all changes; keep the memory.
+    /// Remove all changes; keep the memory.
     pub fn clear(&mut self) {
         self.entries.clear();
         self.bytes.clear();

@@ -1,24 +1,24 @@
-//! What an engine can do, as data: nothing above this API asks for an engine's name to decide.
+//! What an engine supports, as data: no code above this API decides by an engine's name.
 
 use serde::{Deserialize, Serialize};
 
-/// The longest things an engine takes, in bytes.
+/// Maximum lengths of keys and values, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Limits {
     /// The longest key. A longer one is refused with `Invalid`. The shortest key is empty (0 bytes)
-    /// where [`Capabilities::empty_keys`] says so, else 1 byte.
+    /// if [`Capabilities::empty_keys`] is true, else 1 byte.
     pub key_max: usize,
     /// The longest value. A longer one is refused with `Invalid`.
     pub value_max: usize,
 }
 
-/// What an engine can do. A `false` is a promise too: the call answers `Unsupported`, or, for the
-/// qualities, the law that needs it is skipped and counted.
+/// What an engine supports. If a capability is false, the call returns `Unsupported`; for qualities
+/// without a call, the law that needs it is skipped and counted.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Capabilities {
     /// Limits of keys and values.
     pub limits: Limits,
-    /// The empty key is a key.
+    /// The empty key is allowed.
     pub empty_keys: bool,
     /// Commits survive the end of the process (kill -9) at every level above `none`.
     pub persistent: bool,
@@ -36,7 +36,7 @@ pub struct Capabilities {
     pub blind_writes: bool,
     /// A range delete costs less than deleting its keys one by one.
     pub cheap_range_delete: bool,
-    /// `drop_tree` succeeds while snapshots that read the tree are open (they go on reading it).
+    /// `drop_tree` succeeds while snapshots that read the tree are open (they continue to read it).
     pub drop_with_readers: bool,
     /// The engine can compact on request.
     pub compaction: bool,

@@ -1,13 +1,13 @@
-//! The codecs that engines of others are built with, under the names MongoDB gives them.
+//! The codecs that engines are built with, under MongoDB's names.
 
 use crate::options::{Codec, CodecDoc, EngineOptions};
 
 /// A codec by name, as an engine's own option `codec` takes it and MongoDB's `blockCompressor`
-/// (manual, `storage.wiredTiger.collectionConfig.blockCompressor`; LZ4 is RocksDB's). At which
-/// level the stronger ones work is up to the engine.
+/// (manual, `storage.wiredTiger.collectionConfig.blockCompressor`; LZ4 is RocksDB's). The engine
+/// chooses the level of the stronger ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NamedCodec {
-    /// Not at all.
+    /// No compression.
     None,
     /// Snappy.
     Snappy,
@@ -29,7 +29,7 @@ impl NamedCodec {
         NamedCodec::Zstd,
     ];
 
-    /// The names, as [`OptionDoc::values`](crate::OptionDoc::values) tells them.
+    /// The names, in the form of [`OptionDoc::values`](crate::OptionDoc::values).
     pub const NAMES: &'static str = "none|snappy|lz4|zlib|zstd";
 
     /// All of them, for [`Factory::codecs`](crate::Factory::codecs) of an engine with the option
@@ -54,8 +54,8 @@ impl NamedCodec {
         }
     }
 
-    /// What `options` choose: the own option `codec`, else the class, where `fast` is the engine's
-    /// codec of [`Codec::Fast`].
+    /// The codec that `options` select: the own option `codec`, else the class, where `fast` is the
+    /// engine's codec of [`Codec::Fast`].
     ///
     /// # Errors
     /// The option's value, if it is no codec.

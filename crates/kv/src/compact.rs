@@ -1,22 +1,22 @@
-//! Progress of long work, and the word that stops it.
+//! Progress of long work, and how the caller stops it.
 
 use serde::{Deserialize, Serialize};
 
-/// How far long work has come. `total` is an estimate and may grow.
+/// Progress of long work. `total` is an estimate and may grow.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Progress {
-    /// Bytes worked through.
+    /// Bytes processed.
     pub done_bytes: u64,
-    /// Bytes to work through in all, as far as known.
+    /// Total bytes to process, as far as known.
     pub total_bytes: u64,
 }
 
-/// What long work should do after it reported progress.
+/// The caller's answer to reported progress.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Flow {
-    /// Go on.
+    /// Continue.
     Continue,
-    /// Stop as soon as may be; what is done stays done.
+    /// Stop as soon as possible; completed work is kept.
     Cancel,
 }
 

@@ -5,20 +5,20 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-/// What has happened to a commit when the call returns. Every level is atomic and every level
-/// survives the end of the process as far as [`crate::Capabilities`] says; the levels differ in
-/// what a power loss may take.
+/// What a commit survives when the call returns. Commits at every level are atomic, and survive the
+/// end of the process as far as [`crate::Capabilities`] says; the levels differ in what a power
+/// loss may lose.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Durability {
-    /// Nothing is promised before the next checkpoint. The log may be switched off.
+    /// No promise before the next checkpoint. The log may be switched off.
     None,
-    /// In the log, which is synced every [`crate::EngineOptions::interval`]: a power loss takes at
-    /// most the commits of about that long, the youngest first.
+    /// In the log, which is synced every [`crate::EngineOptions::interval`]: a power loss loses at
+    /// most the newest commits of about that time.
     Interval,
     /// Synced before the call returns; the sync may wait a little to be shared with other commits.
     Group,
-    /// Synced before the call returns, at once.
+    /// Synced before the call returns, without waiting for other commits.
     Sync,
 }
 

@@ -15,18 +15,18 @@ use crate::tree::{TreeId, TreeOptions};
 
 /// An open store. Shared by any number of threads.
 ///
-/// Object-safe: one virtual call costs about a nanosecond, nothing beside the least operation.
+/// Object-safe: a virtual call costs about a nanosecond, far less than any operation.
 pub trait Engine: Send + Sync {
-    /// The engine's name, as its factory says it.
+    /// The engine's name, as in its factory.
     fn name(&self) -> &'static str;
 
-    /// What it can do with the options it was opened with.
+    /// What it supports with the options with which it was opened.
     fn capabilities(&self) -> &Capabilities;
 
     /// Create a tree.
     ///
     /// # Errors
-    /// `Exists` when there is one of that name; `Invalid` for a bad name ([`crate::check_name`]).
+    /// `Exists` if a tree of that name exists; `Invalid` for a bad name ([`crate::check_name`]).
     fn create_tree(&self, name: &str, options: &TreeOptions) -> Result<TreeId>;
 
     /// Open an existing tree. Opening it again gives the same handle.
@@ -59,13 +59,13 @@ pub trait Engine: Send + Sync {
     ///
     /// # Errors
     /// `Closed`. Without the capability `concurrent_writers` the call waits for the transaction
-    /// that is open on another thread, and answers `Invalid` when this thread holds it itself.
+    /// that is open on another thread, and returns `Invalid` when this thread holds it itself.
     fn begin_write(&self) -> Result<Box<dyn Transaction + '_>>;
 
     /// Apply a batch atomically and without reading. Where `blind_writes` is true it never
-    /// conflicts; elsewhere the engine repeats it until it is through. Whether a batch counts as a
-    /// first committer, so that an open transaction that writes one of its keys gets `Conflict`, is
-    /// the engine's choice.
+    /// conflicts; elsewhere the engine repeats it until it succeeds. It is the engine's choice
+    /// whether a batch counts as a first committer, so that an open transaction that writes one of
+    /// its keys gets `Conflict`.
     ///
     /// # Errors
     /// `Invalid` for a key or value beyond the limits or a dropped tree (nothing is applied);
@@ -86,7 +86,7 @@ pub trait Engine: Send + Sync {
     /// As [`Engine::checkpoint`].
     fn sync_log(&self) -> Result<()>;
 
-    /// Rewrite the keys of `range` in `tree` into their best form. Calls `watch` now and then, at
+    /// Rewrite the keys of `range` in `tree` into their best form. Calls `watch` repeatedly, at
     /// least at the beginning and the end; `Flow::Cancel` ends it early with
     /// `Compaction::Cancelled`.
     ///
@@ -99,8 +99,8 @@ pub trait Engine: Send + Sync {
         watch: &mut dyn FnMut(Progress) -> Flow,
     ) -> Result<Compaction>;
 
-    /// Do the background work that is owed (flushes, merges, checkpoint) and wait until it is done,
-    /// but no longer than about `limit`. Does no more than the engine would do by itself in time.
+    /// Do the pending background work (flushes, merges, checkpoint) and wait until it is done, but
+    /// no longer than about `limit`. Does only what the engine would eventually do by itself.
     ///
     /// # Errors
     /// As [`Engine::checkpoint`].
@@ -117,7 +117,7 @@ pub trait Engine: Send + Sync {
         watch: &mut dyn FnMut(Progress) -> Flow,
     ) -> Result<Compaction>;
 
-    /// What the engine has done since it was opened. Cheap enough for once a second.
+    /// Statistics since the engine was opened. Cheap enough to call once a second.
     ///
     /// # Errors
     /// As the engine reports.
@@ -129,7 +129,7 @@ pub trait Engine: Send + Sync {
     /// `Invalid` for a dropped tree.
     fn tree_stats(&self, tree: TreeId, scope: StatScope) -> Result<TreeStats>;
 
-    /// Where the bytes lie.
+    /// Where the bytes are in the files.
     ///
     /// # Errors
     /// `Unsupported` without the capability `storage_map`.
@@ -139,7 +139,7 @@ pub trait Engine: Send + Sync {
     ///
     /// # Errors
     /// `Corrupt`, naming what is wrong; `Unsupported` when the engine has no such check; `Conflict`
-    /// beside an open snapshot, where the engine needs the trees for itself: end it and ask again.
+    /// if a snapshot is open and the engine needs exclusive access to the trees: end it and retry.
     fn verify(&self) -> Result<()> {
         Err(Error::unsupported(
             self.name(),
@@ -147,7 +147,7 @@ pub trait Engine: Send + Sync {
         ))
     }
 
-    /// Close the store: wait for background work to stop, make what is committed durable as by
+    /// Close the store: wait for background work to stop, make all commits durable as by
     /// [`Engine::sync_log`], release the directory. Dropping does the same but hides the error.
     ///
     /// # Errors
@@ -202,8 +202,8 @@ pub trait Snapshot {
     ) -> Result<Box<dyn Cursor + '_>>;
 }
 
-/// A walk through a range. It stands before the first entry until [`Cursor::advance`] is called,
-/// and sees what its snapshot sees, whatever is written meanwhile.
+/// An iterator over a range. It is before the first entry until [`Cursor::advance`] is called. It
+/// reads its snapshot, so later writes do not affect it.
 pub trait Cursor {
     /// Go to the next entry in the cursor's direction. False at the end; after that it stays false.
     ///
@@ -231,26 +231,27 @@ pub trait Transaction: Snapshot {
     /// Insert `key`; it must be absent.
     ///
     /// # Errors
-    /// `Exists`, and the transaction may go on; `Conflict`; `Invalid` beyond the limits.
+    /// `Exists`, and the transaction may continue; `Conflict`; `Invalid` beyond the limits.
     fn insert(&mut self, tree: TreeId, key: &[u8], value: &[u8]) -> Result<()>;
 
     /// Set `key` to `value`. Takes part in conflict detection.
     ///
     /// # Errors
-    /// `Conflict` (here or at commit); `Invalid` beyond the limits, and the transaction may go on.
+    /// `Conflict` (here or at commit); `Invalid` beyond the limits, and the transaction may
+    /// continue.
     fn put(&mut self, tree: TreeId, key: &[u8], value: &[u8]) -> Result<()>;
 
-    /// Remove `key`; says whether it was there. Takes part in conflict detection; whether the
-    /// delete of an absent key counts as a write of it there is the engine's choice.
+    /// Remove `key`; returns whether it existed. Takes part in conflict detection; it is the
+    /// engine's choice whether deleting an absent key counts as a write of the key.
     ///
     /// # Errors
     /// `Conflict`. A key beyond the limits gives false or `Invalid`, as the engine chooses, and the
-    /// transaction may go on.
+    /// transaction may continue.
     fn delete(&mut self, tree: TreeId, key: &[u8]) -> Result<bool>;
 
     /// Set `key` to `value` without reading and, where the capability `blind_writes` is true,
-    /// without conflict detection: for keys that are derived from keys that take part. Inside the
-    /// transaction it is an own write like any other: it is visible there, and of several writes of
+    /// without conflict detection: for keys that are derived from keys that take part in it. Inside
+    /// the transaction it is a write like any other: it is visible there, and of several writes of
     /// one key, blind or not, the last wins.
     ///
     /// # Errors
@@ -263,9 +264,10 @@ pub trait Transaction: Snapshot {
     /// As [`Transaction::put`].
     fn delete_blind(&mut self, tree: TreeId, key: &[u8]) -> Result<()>;
 
-    /// Remove the keys of `range` that this transaction sees. One of them that another transaction
-    /// has changed meanwhile is removed all the same, or is a conflict. Whether keys that others
-    /// insert into the range meanwhile stay, are removed or conflict is the engine's choice.
+    /// Remove the keys of `range` that this transaction sees. A key of them that another
+    /// transaction has changed meanwhile is removed anyway, or is a conflict. It is the engine's
+    /// choice whether keys that others insert into the range meanwhile stay, are removed or
+    /// conflict.
     ///
     /// # Errors
     /// `Conflict`.
@@ -277,9 +279,9 @@ pub trait Transaction: Snapshot {
     /// later writes are `Closed`, and opening decides whether it happened.
     ///
     /// # Errors
-    /// `Conflict`: begin again. `Full`, `Closed`, `Io`.
+    /// `Conflict`: retry the transaction. `Full`, `Closed`, `Io`.
     fn commit(self: Box<Self>, durability: Durability) -> Result<()>;
 
-    /// Give up all changes.
+    /// Discard all changes.
     fn rollback(self: Box<Self>);
 }

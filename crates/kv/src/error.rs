@@ -8,27 +8,27 @@ use std::path::{Path, PathBuf};
 /// A result of this API.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// What went wrong, as coarse as what the caller can do about it.
+/// What went wrong: one kind for each reaction of the caller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ErrorKind {
     /// The named tree, file or directory does not exist.
     NotFound,
-    /// The key (insert-if-absent) or the tree (create) exists already.
+    /// The key (insert-if-absent) or the tree (create) already exists.
     Exists,
-    /// Another transaction wrote a key this one wrote, and was first: begin again.
+    /// Another transaction wrote a key of this one, and committed first: retry.
     Conflict,
-    /// The caller's mistake: a key too long, a bad name or option, a dropped tree's handle.
+    /// The caller's mistake: a key that is too long, a bad name or option, a dropped tree's handle.
     Invalid,
-    /// This engine cannot do that; its `Capabilities` say so.
+    /// The engine does not support the call; its `Capabilities` say so.
     Unsupported,
-    /// No room: disk, memory limit or map size. Reads go on.
+    /// No space: disk, memory limit or map size. Reads continue.
     Full,
     /// The engine is closed, or closed for writes after a failed sync: open it again.
     Closed,
     /// The stored bytes are wrong.
     Corrupt,
-    /// The operating system failed an input or output.
+    /// A call of the operating system failed.
     Io,
 }
 

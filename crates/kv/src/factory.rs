@@ -1,4 +1,4 @@
-//! How engines are found and opened without anybody knowing which were compiled in.
+//! Finding and opening engines, independent of which engines were compiled in.
 
 use std::path::Path;
 
@@ -7,8 +7,8 @@ use crate::engine::Engine;
 use crate::error::{Error, ErrorKind, Result};
 use crate::options::{Codec, CodecDoc, EngineOptions, OptionDoc};
 
-/// An engine that may or may not have been compiled in. Each adapter crate exposes one, always;
-/// without its cargo feature, `open` answers `Unsupported` and names the feature.
+/// An engine that may or may not have been compiled in. Each adapter crate always exposes one;
+/// without its cargo feature, `open` returns `Unsupported` and names the feature.
 pub trait Factory: Send + Sync {
     /// The engine's name: lower case, as in `--engine lmdb`.
     fn name(&self) -> &'static str;
@@ -28,7 +28,7 @@ pub trait Factory: Send + Sync {
     /// The version of the engine's library, when it is compiled in.
     fn version(&self) -> Option<String>;
 
-    /// What it can do. Meaningful without opening; the same as [`Engine::capabilities`] with
+    /// What it supports. Available without opening; the same as [`Engine::capabilities`] with
     /// default options.
     fn capabilities(&self) -> Capabilities;
 
@@ -40,7 +40,7 @@ pub trait Factory: Send + Sync {
     /// Its own options.
     fn options(&self) -> &'static [OptionDoc];
 
-    /// The codecs its data can be compressed by, under the names people know (default: none).
+    /// The codecs that can compress its data, under their common names (default: none).
     fn codecs(&self) -> &'static [CodecDoc] {
         &[CodecDoc {
             name: "none",
@@ -54,14 +54,13 @@ pub trait Factory: Send + Sync {
         true
     }
 
-    /// Variables a process of its own should be started with to run this engine well, such as the
-    /// allocator's settings. The laboratory sets them and says so; a server may.
+    /// Environment variables for a process that runs this engine, such as the allocator's settings.
+    /// The laboratory sets and reports them; a server may.
     fn environment(&self) -> &'static [(&'static str, &'static str)] {
         &[]
     }
 
-    /// Refuse options that cannot be used, unknown names and values out of range alike, without
-    /// touching a file.
+    /// Refuse unknown option names and values out of range, without accessing a file.
     ///
     /// # Errors
     /// `Invalid`, naming the option.

@@ -29,7 +29,7 @@ pub struct Identity {
 }
 
 /// Check that `directory` is `engine`'s or empty, and make it the engine's if it is empty.
-/// `options` are recorded at creation only; the identity that stands is returned.
+/// `options` are recorded at creation only; the stored identity is returned.
 ///
 /// # Errors
 /// `Invalid`, naming both engines, when the directory is another engine's; or when it holds files
@@ -70,7 +70,8 @@ pub fn claim(
     Ok(identity)
 }
 
-/// Remove what a process that ended while it wrote an identity left: nothing else was created yet.
+/// Remove the temporary file of a process that ended while it wrote an identity: it had not created
+/// anything else.
 fn remove_unfinished(directory: &Path) -> io::Result<()> {
     for entry in fs::read_dir(directory)? {
         let entry = entry?;

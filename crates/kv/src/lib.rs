@@ -1,4 +1,5 @@
-//! The persistence API: what the database layers and the laboratory need of a storage engine.
+//! The persistence API: the interface of storage engines for the database layers and the
+//! laboratory.
 //!
 //! An [`Engine`] holds named trees (ordered maps from bytes to bytes; key order is byte order).
 //! A [`Snapshot`] reads all trees at one moment; a [`Transaction`] also writes them, atomically and
@@ -9,11 +10,11 @@
 //!
 //! - I1. A commit is atomic across trees, for readers and across a crash.
 //! - I2. A snapshot never changes: it sees exactly the commits that returned before it was taken,
-//!   and perhaps some that were under way, whole.
+//!   and possibly some commits that were in progress, each of them whole.
 //! - I3. Of two transactions that wrote the same key and overlapped in time, at most one commits
 //!   (first committer wins); the other gets [`ErrorKind::Conflict`].
 //! - I4. An acknowledged commit survives what its [`Durability`] and [`Capabilities`] promise.
-//! - I5. An engine answers `Unsupported` where it cannot; it never pretends.
+//! - I5. An engine returns `Unsupported` for what it does not support; it never ignores a request.
 //!
 //! [`memory`] is the reference engine.
 

@@ -1,4 +1,4 @@
-//! The storage map: where the bytes of a store lie and how well they are used.
+//! The storage map: where the bytes of a store are in its files, and how well space is used.
 
 use serde::{Deserialize, Serialize};
 
@@ -13,7 +13,7 @@ pub enum RegionKind {
     Data,
     /// Pages that only route (inner pages, fences, filters).
     Index,
-    /// Values kept apart.
+    /// Values stored outside of the leaf pages.
     Overflow,
     /// Buffered changes waiting to be merged.
     Buffer,
@@ -30,14 +30,14 @@ pub enum RegionKind {
 pub struct Region {
     /// The file, relative to the engine's directory.
     pub file: String,
-    /// Where it begins in the file, in bytes. Engines that only know how much, not where, number
-    /// regions one after the other.
+    /// Where it begins in the file, in bytes. Engines that know only the size of a region, not its
+    /// place, place regions one after the other.
     pub offset: u64,
     /// How long it is, in bytes.
     pub length: u64,
     /// What it holds.
     pub kind: RegionKind,
-    /// Whose it is, where known.
+    /// The tree it belongs to, where known.
     pub tree: Option<TreeId>,
     /// The level: 0 is the leaves of a B-tree and the youngest level of an LSM.
     pub level: u8,
@@ -50,6 +50,6 @@ pub struct Region {
 pub struct StorageMap {
     /// The regions.
     pub regions: Vec<Region>,
-    /// True when `offset` is a real place in the file.
+    /// True when offsets are real positions in the files.
     pub offsets_are_real: bool,
 }

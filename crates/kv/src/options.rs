@@ -1,4 +1,4 @@
-//! What every engine can be told when it is opened.
+//! The options of every engine at opening.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -8,7 +8,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use stdx::ByteSize;
 
-/// The compression an engine should use, as a class: the lab compares like with like.
+/// The compression of an engine, as a class, so that the lab compares similar codecs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Codec {
@@ -46,7 +46,7 @@ pub struct EngineOptions {
     pub cache: ByteSize,
     /// How often the log is synced at `Durability::Interval` (default 100 ms).
     pub interval: Duration,
-    /// How long between checkpoints, for engines that have them (default 10 s).
+    /// Time between checkpoints, for engines that have them (default 10 s).
     pub checkpoint: Duration,
     /// Whether a redo log is kept (default true). Without one, every commit is at
     /// `Durability::None` and the stronger levels are refused with `Unsupported`, also by engines
@@ -58,7 +58,7 @@ pub struct EngineOptions {
     pub codec: Codec,
     /// Background threads (default 2).
     pub threads: u32,
-    /// The most the store may grow to, for engines that must know (LMDB's map; default 1 TiB).
+    /// Maximum size of the store, for engines that need one (LMDB's map; default 1 TiB).
     pub size_max: ByteSize,
     /// The engine's own options. An unknown name or a bad value is refused with `Invalid`.
     pub own: BTreeMap<String, String>,
@@ -89,30 +89,30 @@ pub struct OptionDoc {
     pub values: &'static str,
     /// The default.
     pub default: &'static str,
-    /// What it does and what it trades.
+    /// Its effect and what it trades.
     pub about: &'static str,
 }
 
-/// A codec of an engine by its own name, and the options that choose it.
+/// A codec of an engine by its own name, and the options that select it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CodecDoc {
     /// The name: `none`, `snappy`, `lz4`, `zlib`, `zstd`.
     pub name: &'static str,
     /// The class of [`EngineOptions::codec`] it takes.
     pub class: Codec,
-    /// The engine's own options it takes beside.
+    /// The engine's own options that it needs in addition.
     pub own: &'static [(&'static str, &'static str)],
 }
 
 impl CodecDoc {
-    /// Bytes as they are.
+    /// No compression.
     pub const NONE: CodecDoc = CodecDoc {
         name: "none",
         class: Codec::None,
         own: &[],
     };
 
-    /// The codec an engine takes for [`Codec::Fast`] unless it is told more.
+    /// The codec that an engine uses for [`Codec::Fast`] without further options.
     #[must_use]
     pub const fn fast(name: &'static str) -> CodecDoc {
         CodecDoc {

@@ -1,4 +1,4 @@
-//! What an engine says of its work.
+//! Statistics of an engine.
 
 use std::collections::BTreeMap;
 
@@ -25,7 +25,7 @@ pub enum IoReason {
     Meta,
 }
 
-/// Bytes and operations for one reason since the engine was opened. Neither ever falls.
+/// Bytes and operations for one reason since the engine was opened. Neither ever decreases.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct IoCount {
     /// The reason.
@@ -39,11 +39,11 @@ pub struct IoCount {
 /// The engine's own cache (not the operating system's).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CacheStats {
-    /// The most it may hold, in bytes.
+    /// Its capacity, in bytes.
     pub capacity_bytes: u64,
-    /// What it holds, in bytes.
+    /// Its content, in bytes.
     pub used_bytes: u64,
-    /// Of that, what must still be written, in bytes.
+    /// Of that, the bytes that must still be written.
     pub dirty_bytes: u64,
     /// Lookups answered, since the engine was opened; never falls.
     pub hits: u64,
@@ -51,19 +51,19 @@ pub struct CacheStats {
     pub misses: u64,
 }
 
-/// Time that callers spent waiting, for one reason, since the engine was opened. Neither number
-/// ever falls.
+/// Time that callers waited for one reason since the engine was opened. Neither number ever
+/// decreases.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StallCount {
     /// The reason, in the engine's words: `memtable_limit`, `cache_full`, ...
     pub reason: String,
     /// How often.
     pub count: u64,
-    /// How long in all, in microseconds, where the engine measures it.
+    /// Total time in microseconds, where the engine measures it.
     pub micros: Option<u64>,
 }
 
-/// What an engine says of itself since it was opened. What it cannot tell is empty or `None`.
+/// Statistics of an engine since it was opened. What it does not count is empty or `None`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct EngineStats {
     /// Bytes written, by reason.
@@ -74,10 +74,10 @@ pub struct EngineStats {
     pub cache: Option<CacheStats>,
     /// Waits.
     pub stalls: Vec<StallCount>,
-    /// Durability debt: bytes accepted whose background work is still owed (dirty pages, buffers in
-    /// memory, merges that are due).
+    /// Durability debt: bytes accepted whose background work is still pending (dirty pages, buffers
+    /// in memory, merges that are due).
     pub debt_bytes: Option<u64>,
-    /// The background work going on now, in words a stall can be blamed on: `checkpoint`,
+    /// The background work in progress, by names that can explain a stall: `checkpoint`,
     /// `compaction`, `flush`. Empty when idle or unknown.
     pub activity: Vec<String>,
     /// Anything else, by the engine's own names: counters that only grow, and gauges that may fall.
@@ -85,7 +85,7 @@ pub struct EngineStats {
 }
 
 impl EngineStats {
-    /// Bytes written for `reason`, 0 when not told.
+    /// Bytes written for `reason`, 0 when not counted.
     #[must_use]
     pub fn written_bytes(&self, reason: IoReason) -> u64 {
         self.written
@@ -96,17 +96,16 @@ impl EngineStats {
     }
 }
 
-/// How much trouble statistics may go to.
+/// The effort that statistics may take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StatScope {
-    /// Only what is cheap: an estimate is fine.
+    /// Only cheap sources; an estimate suffices.
     Quick,
-    /// Exact where it can be had, even by reading the whole tree. The count of entries is always
-    /// exact.
+    /// Exact where possible, even by reading the whole tree. The count of entries is always exact.
     Exact,
 }
 
-/// A count that says whether it is exact.
+/// A count, and whether it is exact.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Count {
     /// The number.
@@ -115,7 +114,7 @@ pub struct Count {
     pub exact: bool,
 }
 
-/// What is stored in one tree. `None`: the engine cannot tell.
+/// The content of one tree. `None`: the engine does not know.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TreeStats {
     /// Entries.

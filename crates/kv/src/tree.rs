@@ -2,17 +2,17 @@
 
 use serde::{Deserialize, Serialize};
 
-/// The handle of an open tree: valid in the engine that gave it, until the tree is dropped or the
-/// engine is closed. A handle is never given to another tree while the engine is open. One that
-/// the engine never gave is answered with `Invalid`, as one whose tree was dropped.
+/// The handle of an open tree: valid in the engine that returned it, until the tree is dropped or
+/// the engine is closed. A handle is never used for another tree while the engine is open. An
+/// unknown handle gives `Invalid`, as does that of a dropped tree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct TreeId(pub u32);
 
-/// How a tree is created. Hints: an engine that has no such idea ignores them.
+/// How a tree is created. These are hints: an engine without such a feature ignores them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TreeOptions {
-    /// Keys arrive mostly in ascending order (default: false). Trades nothing for B-trees; lets an
-    /// engine skip filters and pack pages full.
+    /// Keys arrive mostly in ascending order (default: false). Costs nothing in B-trees; lets an
+    /// engine omit filters and fill pages completely.
     pub ascending: bool,
     /// Point lookups of absent keys are common (default: false). Trades memory for filters.
     pub point_lookups: bool,
@@ -22,7 +22,7 @@ pub struct TreeOptions {
 /// `_ - . : / $`.
 pub const NAME_MAX: usize = 200;
 
-/// Whether `name` may name a tree; the reason if not.
+/// Check that `name` is a valid name of a tree.
 ///
 /// # Errors
 /// What is wrong with the name.

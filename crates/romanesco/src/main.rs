@@ -1,4 +1,4 @@
-//! `romanesco`: the one program: the document server and the laboratory.
+//! `romanesco`: the command-line program, with the document server and the laboratory.
 
 /// Print a line on standard output; a closed pipe is not an error.
 macro_rules! say {

@@ -9,7 +9,7 @@ use stdx::hash::hash64_seeded;
 
 const BLOCK: usize = 4096;
 
-/// A file's bytes; what was never written is zero. Cheap to clone.
+/// A file's bytes; unwritten bytes are zero. Cheap to clone.
 #[derive(Clone, Default)]
 pub(crate) struct Content {
     len: u64,
@@ -67,7 +67,7 @@ impl Content {
         }
     }
 
-    /// Cut, or extend with zeros.
+    /// Truncate, or extend with zeros.
     pub(crate) fn set_len(&mut self, len: u64) {
         if len < self.len {
             let (block, skip, _) = split(len, 1);
@@ -88,7 +88,7 @@ impl Content {
         );
     }
 
-    /// A hash of length and bytes, whatever blocks are stored.
+    /// A hash of length and bytes, independent of the stored blocks.
     pub(crate) fn hash(&self, seed: u64) -> u64 {
         let mut hash = hash64_seeded(&self.len.to_le_bytes(), seed);
         for (number, block) in &self.blocks {
@@ -101,7 +101,7 @@ impl Content {
     }
 }
 
-/// The block that holds `at`, how far into it that is, and how many of `rest` bytes it takes.
+/// The block that holds `at`, the offset inside it, and how many of `rest` bytes it holds.
 fn split(at: u64, rest: usize) -> (u64, usize, usize) {
     let size = BLOCK as u64;
     let skip = usize::try_from(at % size).expect("below a block");

@@ -1,8 +1,8 @@
-//! What of the pending ops survives a crash.
+//! Which pending ops survive a crash.
 //!
-//! An [`Outcome`] is the class of a case that exhaustive tests go through one by one; a [`Profile`]
-//! is what the device promises and bounds what an outcome may do. Both, and a seed, make a
-//! [`Crash`]: the same crash of the same disk gives the same image.
+//! An [`Outcome`] is a class of crashes, which exhaustive tests enumerate; a [`Profile`] has the
+//! promises of the device, which limit an outcome. Both, with a seed, make a [`Crash`]: the same
+//! crash of the same disk gives the same image.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,22 +11,22 @@ use stdx::Rng;
 use crate::content::Content;
 use crate::inode::FileOp;
 
-/// What the device and the file system promise about writes that were not synced.
+/// The promises of the device and the file system about writes that were not synced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Profile {
-    /// A write changes no byte outside the sectors of 512 bytes that it touches; anything else may
-    /// happen, and a sector that was being written may be damaged as a whole.
+    /// A write changes no byte outside the sectors of 512 bytes that it touches. Everything else is
+    /// possible: a sector that was being written may be damaged as a whole.
     Atomic512,
     /// The same with blocks of 4,096 bytes.
     Atomic4096,
     /// Ops reach the disk in the order they were made: a prefix survives, its last write torn. The
     /// sector of 512 bytes at the tear may be damaged as a whole.
     Sequential,
-    /// What makes a file longer survives in order, without holes; overwrites in any order.
+    /// Ops that extend a file survive in order, without holes; overwrites in any order.
     OrderedAppend,
-    /// Nothing survives that was not synced, whatever the outcome asks for.
+    /// No op survives that was not synced, with any outcome.
     DropsEverything,
-    /// Everything survives, whatever the outcome asks for.
+    /// All ops survive, with any outcome.
     KeepsEverything,
 }
 
@@ -37,11 +37,11 @@ pub enum Outcome {
     None,
     /// All.
     All,
-    /// The last one alone.
+    /// Only the last one.
     OnlyLast,
-    /// All but the last one.
+    /// All except the last one.
     AllButLast,
-    /// All, and of the last one a part that begins at its beginning.
+    /// All, but of the last one only a prefix.
     PrefixTorn,
     /// A random subset, some of them torn.
     Random,
@@ -54,11 +54,11 @@ pub struct Crash {
     pub profile: Profile,
     /// Which ops survive.
     pub outcome: Outcome,
-    /// What is drawn is drawn from this.
+    /// The seed of all random choices.
     pub seed: u64,
 }
 
-/// A pending op as the choice needs to know it.
+/// A pending op, as far as the choice needs it.
 pub(crate) struct Candidate {
     pub(crate) seq: u64,
     /// `None`: a change of names.
@@ -66,7 +66,7 @@ pub(crate) struct Candidate {
     pub(crate) extends: bool,
 }
 
-/// What becomes of a pending op.
+/// The fate of a pending op.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fate {
     Kept,
@@ -207,8 +207,8 @@ impl Crash {
     }
 }
 
-/// No length without its bytes: after the first op of a file that made it longer and did not
-/// survive whole, no other such op of it survives.
+/// No length without its bytes: after the first op that extended a file and did not survive as a
+/// whole, no later extending op of this file survives.
 fn order_appends(candidates: &[Candidate], drawn: Vec<Fate>) -> Vec<Fate> {
     let mut ended = BTreeSet::new();
     let each = candidates.iter().zip(drawn);
@@ -240,7 +240,7 @@ fn order_appends(candidates: &[Candidate], drawn: Vec<Fate>) -> Vec<Fate> {
 }
 
 impl Fate {
-    /// Whether a change of names with this fate survives: there are no halves of it.
+    /// Whether a change of names with this fate survives; it cannot survive in part.
     pub(crate) fn keeps_name(self) -> bool {
         match self {
             Fate::Kept => true,
@@ -249,7 +249,7 @@ impl Fate {
         }
     }
 
-    /// Do to `content` what is left of `op`.
+    /// Apply the surviving part of `op` to `content`.
     pub(crate) fn apply(self, op: &FileOp, content: &mut Content) {
         let FileOp::Write { offset, bytes, .. } = op else {
             if self.keeps_name() {
@@ -299,9 +299,9 @@ impl Fate {
     }
 }
 
-/// Damage the sector that `piece` was being written to at `at`: the first bytes of the piece may
-/// have arrived; all other bytes of the sector, those that the write did not cover and those that
-/// were durable before included, are nonsense or zeros.
+/// Damage the sector to which `piece` was being written at `at`: the first bytes of the piece may
+/// have been written; all other bytes of the sector are random or zero, including those that the
+/// write did not cover and those that were durable before.
 fn damage(content: &mut Content, at: u64, piece: &[u8], sector: u64, rng: &mut Rng) {
     let start = at - at % sector;
     let end = content.len().max(at + piece.len() as u64);
@@ -316,7 +316,7 @@ fn damage(content: &mut Content, at: u64, piece: &[u8], sector: u64, rng: &mut R
     content.write(at, arrived);
 }
 
-/// `bytes` at `offset`, cut where sectors begin.
+/// `bytes` at `offset`, split at sector boundaries.
 fn sectors(offset: u64, bytes: &[u8], sector: u64) -> impl Iterator<Item = (u64, &[u8])> {
     let mut rest = bytes;
     let mut at = offset;

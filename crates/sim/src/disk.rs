@@ -1,7 +1,7 @@
 //! The disk behind the lock: files, names, faults, the clock, and the numbering of calls.
 //!
-//! - I1: every op that is pending has its own number, larger than those of all ops before it.
-//! - I2: once stopped, nothing changes any more but the clock.
+//! - I1: every pending op has its own number, larger than those of all earlier ops.
+//! - I2: after a stop, only the clock changes.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::error;
@@ -23,16 +23,16 @@ use crate::trace::{Call, Event, Trace};
 const EIO: i32 = 5;
 const ENOSPC: i32 = 28;
 
-/// How a simulated disk is made.
+/// The parameters of a simulated disk.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SimOptions {
-    /// What faults and latencies are drawn from.
+    /// The seed of faults and latencies.
     pub seed: u64,
     /// Bytes the disk holds, in blocks of 4 KiB; `None`: no limit.
     pub capacity: Option<u64>,
 }
 
-/// The machine has stopped at the number it was told to.
+/// The machine has stopped at the requested call.
 #[derive(Debug)]
 struct Stopped;
 
@@ -44,7 +44,7 @@ impl fmt::Display for Stopped {
 
 impl error::Error for Stopped {}
 
-/// Whether the error says that the simulated machine has stopped.
+/// Whether the error means that the simulated machine has stopped.
 #[must_use]
 pub fn is_stopped(error: &io::Error) -> bool {
     error.get_ref().is_some_and(|inner| inner.is::<Stopped>())
@@ -54,7 +54,7 @@ pub(crate) fn stopped() -> io::Error {
     io::Error::other(Stopped)
 }
 
-/// What an injected fault says.
+/// The error of an injected fault.
 pub(crate) fn failure(kind: FaultKind) -> io::Error {
     match kind {
         FaultKind::Enospc | FaultKind::ShortWrite => io::Error::from_raw_os_error(ENOSPC),
@@ -66,15 +66,15 @@ pub(crate) fn failure(kind: FaultKind) -> io::Error {
 #[derive(Clone)]
 pub(crate) struct Handle {
     pub(crate) inode: u64,
-    /// How many of the file's failures it has reported or never will.
+    /// How many of the file's failures it has reported, or will never report.
     failures: u64,
 }
 
-/// What a numbered call is to do.
+/// What a numbered call must do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Step {
     Go,
-    /// Do it, and report that the machine has stopped.
+    /// Execute it, and report that the machine has stopped.
     Stop,
     Fail(FaultKind),
 }
@@ -120,7 +120,7 @@ impl Disk {
         }
     }
 
-    /// Number, time and record a call; say what it is to do.
+    /// Number, time and record a call; returns what it must do.
     pub(crate) fn step(&mut self, event: Event<'_>) -> io::Result<Step> {
         self.alive()?;
         self.ios += 1;
@@ -128,7 +128,7 @@ impl Disk {
         let micros = self.rng.below(if slow { 2000 } else { 100 });
         self.now += Duration::from_micros(1 + micros);
         let fault = self.faults.strike(event.site, event.call, &mut self.rng);
-        self.trace.record(event, fault);
+        self.trace.record(event, fault.map(FaultKind::name));
         let mut stop = self.stop_at == Some(self.ios);
         if event.call != Call::Read {
             self.changes += 1;
@@ -171,7 +171,7 @@ impl Disk {
         Ok(())
     }
 
-    /// The file of this number.
+    /// The file with this number.
     pub(crate) fn inode(&self, id: u64) -> &Inode {
         self.inodes.get(&id).expect("an open or named file is kept")
     }
@@ -188,7 +188,8 @@ impl Disk {
             .inode
     }
 
-    /// A handle on the file of this name; makes the file where there is none and `create`.
+    /// A handle to the file of this name; creates the file if it does not exist and `create` is
+    /// set.
     pub(crate) fn open(&mut self, path: &Path, create: bool) -> io::Result<u64> {
         let inode = match self.names.visible.get(path) {
             Some(&inode) => inode,
@@ -229,7 +230,7 @@ impl Disk {
         self.collect();
     }
 
-    /// Forget the files that nothing leads to, not even after a crash.
+    /// Remove the files that no name and no handle refers to, not even after a crash.
     pub(crate) fn collect(&mut self) {
         let names = &self.names;
         let alive = |id: &u64, inode: &mut Inode| 0 < inode.opens || names.mentions(*id);
@@ -241,7 +242,7 @@ impl Disk {
         self.inode_mut(inode).push(seq, op);
     }
 
-    /// Write, or find the disk full.
+    /// Write, or fail because the disk is full.
     pub(crate) fn write(&mut self, inode: u64, offset: u64, bytes: &[u8]) -> io::Result<()> {
         if bytes.is_empty() {
             return Ok(());
@@ -259,7 +260,7 @@ impl Disk {
         Ok(())
     }
 
-    /// Reserve, or find the disk full.
+    /// Reserve, or fail because the disk is full.
     pub(crate) fn allocate(&mut self, inode: u64, offset: u64, length: u64) -> io::Result<()> {
         let end = offset.checked_add(length);
         let end = end.ok_or(io::ErrorKind::InvalidInput)?;
@@ -293,7 +294,7 @@ impl Disk {
         handle.failures = failures;
     }
 
-    /// The disk as it is found after a crash.
+    /// The disk after a crash.
     pub(crate) fn image(&self, crash: Crash) -> Disk {
         let mut candidates: Vec<Candidate> = Vec::new();
         for (&id, inode) in &self.inodes {

@@ -1,4 +1,4 @@
-//! Faults: which call fails or lies, when, and for how long.
+//! Faults: which call fails or returns wrong results, when, and for how long.
 
 use stdx::Rng;
 use vfs::Site;
@@ -12,16 +12,16 @@ pub enum Sites {
     All,
     /// The one of this name.
     Is(&'static str),
-    /// Those whose names begin so: `log.`.
+    /// Those whose names begin with this prefix, such as `log.`.
     StartWith(&'static str),
 }
 
 /// When a fault begins, counted in the calls it applies to, from 1.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum When {
-    /// With the nth.
+    /// At the nth call.
     Nth(u64),
-    /// With each, at this probability.
+    /// At each call, with this probability.
     Chance(f64),
 }
 
@@ -30,48 +30,48 @@ pub enum When {
 pub enum Lasts {
     /// One call.
     Once,
-    /// For ever.
+    /// All later calls.
     Sticky,
     /// This many calls.
     Heals(u64),
 }
 
-/// What the page cache holds after a sync has failed.
+/// The content of the page cache after a failed sync.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pages {
-    /// The new content, until evicted, though it is not on disk and never will be (ext4).
+    /// The new content, until evicted, although it is not on disk and will never be (ext4).
     Keep,
-    /// What is on disk: old, new or mixed (xfs, btrfs).
+    /// The content on disk: old, new or mixed (xfs, btrfs).
     Revert,
 }
 
-/// What happens.
+/// The kind of a fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FaultKind {
-    /// The device fails (`EIO`). A write may have been done in part; a sync behaves as ext4's.
+    /// The device fails (`EIO`). A write may have been executed in part; a sync behaves as ext4's.
     Eio,
-    /// The disk is full (`ENOSPC`). Nothing is done; a sync behaves as ext4's.
+    /// The disk is full (`ENOSPC`). The call has no effect; a sync behaves as ext4's.
     Enospc,
-    /// A write does a part of its bytes and then finds the disk full.
+    /// A write writes a part of its bytes, and then fails because the disk is full.
     ShortWrite,
-    /// A sync fails (`EIO`); each descriptor is told once, and the next sync succeeds.
+    /// A sync fails (`EIO`); each descriptor reports it once, and the next sync succeeds.
     SyncFails(Pages),
-    /// A read gives one bit wrong.
+    /// A read returns one wrong bit.
     BitFlip,
-    /// A read gives the bytes of another place of the file.
+    /// A read returns bytes from another position in the file.
     MisdirectedRead,
-    /// A write goes to another place of the file and claims success.
+    /// A write writes to another position in the file and reports success.
     MisdirectedWrite,
-    /// A write does nothing and claims success: what was there is stale.
+    /// A write has no effect and reports success: the old content stays.
     LostWrite,
 }
 
-/// A fault to come.
+/// A planned fault.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Fault {
     /// Where.
     pub sites: Sites,
-    /// In which calls; `None`: each kind that [`FaultKind`] can befall.
+    /// In which calls; `None`: each kind of call that the [`FaultKind`] applies to.
     pub call: Option<Call>,
     /// From when.
     pub when: When,
@@ -82,7 +82,7 @@ pub struct Fault {
 }
 
 impl Fault {
-    /// `kind` once, at the `nth` call from `site` that it can befall.
+    /// `kind` once, at the `nth` call from `site` that it applies to.
     #[must_use]
     pub fn once(site: &'static str, nth: u64, kind: FaultKind) -> Fault {
         Fault {
@@ -112,7 +112,7 @@ impl FaultKind {
         }
     }
 
-    /// Whether it can befall this kind of call.
+    /// Whether it applies to this kind of call.
     #[must_use]
     pub fn befalls(self, call: Call) -> bool {
         match self {
@@ -137,7 +137,7 @@ impl Sites {
     }
 }
 
-/// A fault and how far it has come.
+/// A fault and its state.
 #[derive(Clone)]
 struct Armed {
     fault: Fault,
@@ -162,7 +162,8 @@ impl Faults {
         self.0.clear();
     }
 
-    /// What befalls this call: the first that strikes. All that could are counted on.
+    /// The fault of this call: the first one that is due. All faults that apply to the call count
+    /// it.
     pub(crate) fn strike(&mut self, site: Site, call: Call, rng: &mut Rng) -> Option<FaultKind> {
         let mut strikes = None;
         for armed in &mut self.0 {

@@ -28,7 +28,7 @@ impl SimFile {
         SimFile { disk, handle }
     }
 
-    /// Step, and the number of the file.
+    /// Execute a step; returns it with the number of the file.
     fn step(
         &self,
         disk: &mut Disk,
@@ -144,7 +144,7 @@ impl File for SimFile {
 }
 
 impl Disk {
-    /// Another place of the same file for this range: where it fits, and blocks away.
+    /// Another position in the same file for this range: one where it fits, at least a block away.
     fn elsewhere(&mut self, inode: u64, (offset, length): (u64, u64)) -> u64 {
         let room = self.inode(inode).visible.len().saturating_sub(length);
         let blocks = room / 4096 + 1;
@@ -155,7 +155,7 @@ impl Disk {
         block * 4096
     }
 
-    /// The length that a write would have given the file, without its bytes.
+    /// Give the file the length that a write would have given it, without writing its bytes.
     fn grow_unwritten(&mut self, inode: u64, (offset, length): (u64, u64)) {
         let end = offset.saturating_add(length);
         if self.inode(inode).visible.len() < end && 0 < length {

@@ -1,4 +1,4 @@
-//! One file: what is durable, what is visible, and what is pending between them.
+//! One file: its durable content, its visible content, and the pending ops between them.
 //!
 //! - I1: `visible` is `durable` with all of `pending` applied, in order, unless a sync failed.
 
@@ -13,19 +13,19 @@ use crate::owned::Owned;
 /// A change of a file that is not durable yet.
 #[derive(Clone)]
 pub(crate) enum FileOp {
-    /// Bytes at an offset. `extends`: the file was shorter.
+    /// Write bytes at an offset. `extends`: the file was shorter.
     Write {
         offset: u64,
         bytes: Arc<[u8]>,
         extends: bool,
     },
-    /// The length becomes this.
+    /// Set the length.
     SetLen(u64),
-    /// The length becomes at least this.
+    /// Extend the length to at least this.
     Grow(u64),
 }
 
-/// A [`FileOp`] and its place in the order of everything that happened to the disk.
+/// A [`FileOp`] and its number in the order of all ops of the disk.
 #[derive(Clone)]
 pub(crate) struct Pending {
     pub(crate) seq: u64,
@@ -39,9 +39,9 @@ pub(crate) struct Inode {
     pub(crate) visible: Content,
     pub(crate) pending: Vec<Pending>,
     pub(crate) owned: Owned,
-    /// Handles open on it.
+    /// Number of open handles.
     pub(crate) opens: usize,
-    /// How many times writing back has failed; each handle reports each once.
+    /// How often writeback has failed; each handle reports each failure once.
     pub(crate) failures: u64,
 }
 
@@ -64,7 +64,7 @@ impl FileOp {
 }
 
 impl Inode {
-    /// A file whose durable content is all there is.
+    /// A file with durable content only.
     pub(crate) fn at_rest(content: Content, mut owned: Owned) -> Inode {
         owned.cut(content.len());
         Inode {
@@ -88,15 +88,15 @@ impl Inode {
         self.pending.push(Pending { seq, op });
     }
 
-    /// Everything pending becomes durable.
+    /// Make all pending ops durable.
     pub(crate) fn sync(&mut self) {
         for pending in self.pending.drain(..) {
             pending.op.apply(&mut self.durable);
         }
     }
 
-    /// Writing back failed: some ops reached the disk, the others never will, and the next sync has
-    /// nothing to do.
+    /// Writeback failed: some ops were written to the disk, the others never will be, and the next
+    /// sync has nothing to do.
     pub(crate) fn fail_sync(&mut self, pages: Pages, rng: &mut Rng) {
         for pending in self.pending.drain(..) {
             if rng.chance(0.5) {
@@ -109,7 +109,7 @@ impl Inode {
         }
     }
 
-    /// What reads give once the page cache is dropped.
+    /// Drop the page cache: reads return the content on disk.
     pub(crate) fn evict(&mut self) {
         self.visible = self.durable.clone();
         for pending in &self.pending {

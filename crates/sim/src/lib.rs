@@ -1,14 +1,15 @@
-//! A simulated disk that loses power, fails and lies on purpose, and the checker of what survives.
+//! A simulated disk with power losses, failures and wrong results, and a checker of the surviving
+//! state.
 //!
-//! [`SimVfs`] implements [`vfs::Vfs`] in memory. It keeps apart what is *visible* (what reads
-//! give) and what is *durable* (what a crash cannot take), and between them the ordered list of
-//! what is *pending*. [`SimVfs::crash`] makes a new disk of the durable part and of some of the
-//! pending one, as a [`Crash`] says: which ops survive, whole or torn. [`Fault`]s make single calls
-//! fail or lie. Everything is drawn from one seed: the same calls in the same order give the same
-//! disk, the same errors and the same [`SimVfs::trace_hash`].
+//! [`SimVfs`] implements [`vfs::Vfs`] in memory. It keeps separate the *visible* content (which
+//! reads return), the *durable* content (which survives a crash), and between them the ordered list
+//! of *pending* ops. [`SimVfs::crash`] makes a new disk from the durable content and some of the
+//! pending ops; a [`Crash`] determines which ops survive, whole or torn. [`Fault`]s make single
+//! calls fail or return wrong results. All random choices depend on one seed: the same calls in the
+//! same order give the same disk, the same errors and the same [`SimVfs::trace_hash`].
 //!
-//! [`checker::History`] is told the commits of a workload as they start and are acknowledged; it
-//! then says whether the state found after a crash is one that the promises allow.
+//! [`checker::History`] records the commits of a workload as they start and are acknowledged; it
+//! then checks whether the promises allow the state found after a crash.
 //!
 //! Locks: one, around the whole disk; no call waits for another inside it.
 

@@ -1,4 +1,4 @@
-//! Directories: which names are visible, which durable, and what is pending between them.
+//! Directories: visible names, durable names, and the pending changes between them.
 //!
 //! Directories themselves are durable as soon as they exist.
 
@@ -13,7 +13,7 @@ pub(crate) enum NameOp {
     Remove { path: PathBuf },
 }
 
-/// A [`NameOp`], the file it concerns and its place in the order of everything.
+/// A [`NameOp`], its file, and its number in the order of all ops.
 #[derive(Clone)]
 pub(crate) struct PendingName {
     pub(crate) seq: u64,
@@ -66,7 +66,7 @@ impl Names {
         self.pending.push(pending);
     }
 
-    /// The changes of names in `directory` become durable.
+    /// Make the changes of names in `directory` durable.
     pub(crate) fn sync(&mut self, directory: &Path) {
         let inside = |path: &Path| path.parent() == Some(directory);
         let pending = std::mem::take(&mut self.pending);
@@ -79,8 +79,8 @@ impl Names {
         }
     }
 
-    /// The names after a crash that keeps the pending ops for which `keep` is true. What comes
-    /// after a lost op of the same name or file is lost too: a file system orders those.
+    /// The names after a crash that keeps the pending ops for which `keep` is true. Ops after a
+    /// lost op of the same name or file are lost too, because a file system orders them.
     pub(crate) fn survivors(&self, keep: impl Fn(u64) -> bool) -> BTreeMap<PathBuf, u64> {
         let mut names = self.durable.clone();
         let mut lost_paths: BTreeSet<&Path> = BTreeSet::new();
@@ -99,7 +99,7 @@ impl Names {
         names
     }
 
-    /// Whether a name leads to `inode`, or may after a crash.
+    /// Whether a name refers to `inode`, or may refer to it after a crash.
     pub(crate) fn mentions(&self, inode: u64) -> bool {
         let of = |names: &BTreeMap<PathBuf, u64>| names.values().any(|&i| i == inode);
         of(&self.visible) || of(&self.durable) || self.pending.iter().any(|p| p.inode == inode)

@@ -1,4 +1,4 @@
-//! Which bytes of a file own space on the disk: written or reserved ones, in whole blocks.
+//! The blocks of a file that occupy space on the disk: written or reserved ones.
 //!
 //! - I1: ranges are not empty, do not touch and do not overlap; `total` is the sum of lengths.
 
@@ -19,14 +19,14 @@ impl Owned {
         self.total
     }
 
-    /// How many bytes more would be owned with `offset..offset + length`.
+    /// How many more bytes `offset..offset + length` would occupy.
     pub(crate) fn cost(&self, offset: u64, length: u64) -> u64 {
         let mut wider = self.clone();
         wider.add(offset, length);
         wider.total - self.total
     }
 
-    /// Own the blocks of `offset..offset + length`.
+    /// Add the blocks of `offset..offset + length`.
     pub(crate) fn add(&mut self, offset: u64, length: u64) {
         if length == 0 {
             return;
@@ -46,7 +46,7 @@ impl Owned {
         debug_assert_eq!(self.total, self.sum(), "I1: the total is the sum");
     }
 
-    /// Own nothing beyond a length.
+    /// Remove all blocks beyond a length.
     pub(crate) fn cut(&mut self, length: u64) {
         let limit = length.next_multiple_of(BLOCK);
         while let Some((&from, &to)) = self.ranges.last_key_value()

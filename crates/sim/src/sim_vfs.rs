@@ -1,4 +1,4 @@
-//! [`SimVfs`]: the storage traits on the simulated disk, and what a test asks of it.
+//! [`SimVfs`]: the storage traits on the simulated disk, and the interface for tests.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -16,7 +16,7 @@ use crate::file::SimFile;
 use crate::names::NameOp;
 use crate::trace::{Call, Table};
 
-/// A simulated disk and clock. Clones are the same disk.
+/// A simulated disk and clock. Clones share the disk.
 #[derive(Clone)]
 pub struct SimVfs(Arc<Mutex<Disk>>);
 
@@ -36,13 +36,13 @@ impl SimVfs {
         self.0.lock()
     }
 
-    /// Stop at the call of this number (see [`SimVfs::ios`]): it may have happened or not, and it
-    /// and all later calls fail with an error that [`crate::is_stopped`] knows.
+    /// Stop at the call with this number (see [`SimVfs::ios`]): it may or may not have taken
+    /// effect, and it and all later calls fail with an error that [`crate::is_stopped`] recognises.
     pub fn stop_at(&self, io: u64) {
         self.disk().stop_at = Some(io);
     }
 
-    /// The same, counted in calls that may change the disk: all but reads.
+    /// The same, counting only calls that may change the disk: all except reads.
     pub fn stop_at_change(&self, change: u64) {
         self.disk().stop_at_change = Some(change);
     }
@@ -58,8 +58,8 @@ impl SimVfs {
         self.disk().stopped
     }
 
-    /// Stop now, and give the disk as it is found after a crash: with no handles, no holds, no
-    /// faults. May be asked any number of times, for other outcomes of the same crash.
+    /// Stop now, and return the disk after a crash: without handles, locks and faults. Can be
+    /// called any number of times, for other outcomes of the same crash.
     #[must_use]
     pub fn crash(&self, crash: Crash) -> SimVfs {
         self.stop();
@@ -73,7 +73,7 @@ impl SimVfs {
         SimVfs(Arc::new(Mutex::new(image)))
     }
 
-    /// A copy of the whole disk as of now, durable or not, without handles, holds and faults.
+    /// A copy of the whole current disk, durable or not, without handles, locks and faults.
     #[must_use]
     pub fn fork(&self) -> SimVfs {
         let mut copy = self.disk().clone();
@@ -99,7 +99,7 @@ impl SimVfs {
         self.disk().faults.clear();
     }
 
-    /// How many calls have been made that have a [`Site`]: the number of the last.
+    /// How many calls with a [`Site`] have been made: the number of the last one.
     #[must_use]
     pub fn ios(&self) -> u64 {
         self.disk().ios
@@ -123,7 +123,7 @@ impl SimVfs {
         self.disk().trace.table.clone()
     }
 
-    /// Change how much the disk holds; `None`: no limit.
+    /// Change the capacity of the disk; `None`: no limit.
     pub fn set_capacity(&self, capacity: Option<u64>) {
         self.disk().capacity = capacity;
     }
@@ -134,7 +134,7 @@ impl SimVfs {
         self.disk().used()
     }
 
-    /// Drop the page cache: what a failed sync has lost is now seen to be lost.
+    /// Drop the page cache: reads now see the losses of a failed sync.
     pub fn evict(&self) {
         let mut disk = self.disk();
         disk.inodes.values_mut().for_each(|inode| inode.evict());
@@ -161,7 +161,8 @@ impl SimVfs {
         Some(bytes)
     }
 
-    /// Damage a file behind everybody's back: durable and visible become `bytes`. Not a call.
+    /// Damage a file: its durable and visible content become `bytes` there. Does not count as a
+    /// call.
     ///
     /// # Panics
     /// When there is no such file.
@@ -169,7 +170,7 @@ impl SimVfs {
         self.behind(path, |content| content.write(offset, bytes));
     }
 
-    /// Cut or extend a file behind everybody's back. Not a call.
+    /// Truncate or extend a file. Does not count as a call.
     ///
     /// # Panics
     /// When there is no such file.
@@ -186,7 +187,7 @@ impl SimVfs {
         change(&mut inode.visible);
     }
 
-    /// A hash of the names and bytes that are visible: two recoveries of one image should agree.
+    /// A hash of the visible names and bytes: two recoveries of one image should agree.
     #[must_use]
     pub fn content_hash(&self) -> u64 {
         let disk = self.disk();
@@ -198,7 +199,8 @@ impl SimVfs {
 }
 
 impl Disk {
-    /// A call that changes names: `change` is done when it goes on, and when the machine stops.
+    /// A call that changes names: `change` is executed when the call continues, and when the
+    /// machine stops at it.
     fn change_names(
         &mut self,
         call: Call,
@@ -289,7 +291,7 @@ impl Vfs for SimVfs {
         }
     }
 
-    /// Makes a file `LOCK`, as the real one does.
+    /// Creates a file `LOCK`, as the real file system does.
     fn hold(&self, directory: &Path) -> io::Result<Box<dyn Held>> {
         let mut disk = self.disk();
         disk.alive()?;

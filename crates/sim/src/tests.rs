@@ -1,4 +1,4 @@
-//! The disk keeps its own promises, breaks those it should, and the checker sees the difference.
+//! The disk keeps its own promises, breaks those it should, and the checker detects the difference.
 
 use std::io::{self, ErrorKind};
 use std::path::Path;
@@ -225,7 +225,7 @@ fn a_name_never_survives_what_it_depends_on() {
     open(&vfs, "/db/a").unwrap();
     vfs.rename(SITE, Path::new("/db/a"), Path::new("/db/b"))
         .unwrap();
-    // The rename alone, without the creation: nothing.
+    // Only the rename survives, without the creation: no file.
     let image = vfs.image(crash(Profile::Atomic512, Outcome::OnlyLast, 0));
     assert!(image.files().is_empty());
     let image = vfs.image(crash(Profile::Atomic512, Outcome::AllButLast, 0));
@@ -234,6 +234,7 @@ fn a_name_never_survives_what_it_depends_on() {
 
 #[test]
 fn a_machine_stops_at_the_number_it_was_told() {
+    // I2 of `disk`.
     let vfs = disk();
     let file = durable(&vfs, LOG);
     file.write_at(SITE, b"1", 0).unwrap();
@@ -253,7 +254,7 @@ fn a_machine_stops_at_the_number_it_was_told() {
         assert!(is_stopped(&error));
     }
     assert_eq!(vfs.ios(), ios);
-    // The call it stopped at may have happened.
+    // The call at which it stopped may have taken effect.
     assert_eq!(after(&vfs, Outcome::All).unwrap(), b"123");
     assert_eq!(after(&vfs, Outcome::AllButLast).unwrap(), b"12");
     assert_eq!(after(&vfs, Outcome::None).unwrap(), b"");
@@ -286,7 +287,7 @@ fn a_failed_sync_loses_what_was_pending_and_is_reported_once_per_handle() {
         let lost = |bytes: Vec<u8>| bytes.len() < 8192 || bytes.contains(&0);
         let seen = lost(vfs.peek(Path::new(LOG)).unwrap());
         assert_eq!(seen, pages == Pages::Revert);
-        // The lie: the next sync succeeds. The other descriptor hears of it once.
+        // The next sync wrongly succeeds. The other descriptor reports the failure once.
         file.sync(SITE).unwrap();
         other.sync(SITE).unwrap_err();
         other.sync(SITE).unwrap();
@@ -390,7 +391,7 @@ fn a_disk_has_room_for_so_much() {
     other.write_at(SITE, &[1; 6 * 4096], 0).unwrap();
     let full = other.write_at(SITE, b"x", 6 * 4096).unwrap_err();
     assert_eq!(full.kind(), ErrorKind::StorageFull);
-    // What was reserved can be written, what is there written over.
+    // Reserved space can be written, and existing bytes overwritten.
     file.write_at(SITE, &[1; 10 * 4096], 0).unwrap();
     other.write_at(SITE, &[2; 6 * 4096], 0).unwrap();
     assert_eq!(vfs.used(), 16 * 4096);
@@ -446,7 +447,7 @@ struct Toy {
 enum Kind {
     /// Each record has a block of its own.
     Honest,
-    /// It says that commits are durable without a sync.
+    /// It reports commits as durable without a sync.
     Lies,
     /// Records are appended into sectors that hold synced ones.
     SharesSectors,
@@ -482,7 +483,7 @@ impl Toy {
             state.insert(b"v".to_vec(), value.to_string().into());
             next += 1;
         }
-        // What is behind the cut must not come back.
+        // Records behind the cut must not come back.
         file.set_len(SITE, kind.place(next))?;
         file.sync(SITE)?;
         let state = State::from([("t".to_owned(), state)]);
@@ -502,7 +503,7 @@ impl Toy {
     }
 }
 
-/// Generations of crashes; the number of them in which the checker found a law broken.
+/// Run generations of crashes; returns in how many of them the checker found a broken law.
 fn generations(seed: u64, kind: Kind) -> (usize, u64) {
     let mut rng = Rng::new(seed);
     let mut vfs = SimVfs::new(SimOptions {
@@ -529,7 +530,7 @@ fn generations(seed: u64, kind: Kind) -> (usize, u64) {
         }
         trace ^= vfs.trace_hash();
         let next = vfs.crash(Crash::draw(&mut rng));
-        // Now and then the next opening is cut short as well.
+        // Sometimes the next opening is interrupted as well.
         if rng.chance(0.3) {
             next.stop_at(1 + rng.below(6));
         }
@@ -588,7 +589,7 @@ fn the_same_seed_gives_the_same_trace() {
     assert_eq!(distinct.len(), 20);
 }
 
-/// What a call answers, for comparing: the value or the kind of error.
+/// The result of a call for comparisons: the value or the kind of error.
 fn answer<T: std::fmt::Debug>(result: io::Result<T>) -> String {
     match result {
         Ok(value) => format!("{value:?}"),

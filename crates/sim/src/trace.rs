@@ -1,12 +1,10 @@
-//! What was called: one hash over all of it, and a table of sites and the faults they met.
+//! The record of all calls: one hash over them, and a table of sites and their faults.
 
 use std::collections::BTreeMap;
 use std::fmt;
 
 use stdx::hash::hash64_seeded;
 use vfs::Site;
-
-use crate::fault::FaultKind;
 
 /// A kind of numbered call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -33,16 +31,16 @@ pub enum Call {
     Allocate,
 }
 
-/// What is known about the calls of one kind from one site.
+/// Statistics of the calls of one kind from one site.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Row {
     /// The site.
     pub site: Site,
     /// The kind of call.
     pub call: Call,
-    /// How often.
+    /// Number of calls.
     pub calls: u64,
-    /// How many bytes were asked to be read or written.
+    /// Bytes requested to be read or written.
     pub bytes: u64,
     /// How often each fault was injected, by its name.
     pub faults: BTreeMap<&'static str, u64>,
@@ -52,7 +50,7 @@ pub struct Row {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Table(BTreeMap<(Site, Call), Row>);
 
-/// A call as the trace sees it.
+/// A call in the trace.
 #[derive(Clone, Copy)]
 pub(crate) struct Event<'a> {
     pub(crate) call: Call,
@@ -72,12 +70,13 @@ pub(crate) struct Trace {
 }
 
 impl Trace {
-    pub(crate) fn record(&mut self, event: Event<'_>, fault: Option<FaultKind>) {
+    /// Record a call, and the name of the fault that applied to it.
+    pub(crate) fn record(&mut self, event: Event<'_>, fault: Option<&'static str>) {
         let numbers = [event.call as u64, event.offset, event.length];
         for number in numbers {
             self.hash = hash64_seeded(&number.to_le_bytes(), self.hash);
         }
-        let fault = fault.map_or("", FaultKind::name);
+        let fault = fault.unwrap_or_default();
         for bytes in [
             event.site.0.as_bytes(),
             event.subject,

@@ -1,5 +1,5 @@
-//! The ground every other crate stands on: locks and threads, the clock, seeded randomness, the
-//! byte tape that drives random tests, units, and the allocator.
+//! The foundation of all other crates: locks and threads, the clock, seeded randomness, the byte
+//! tape that drives random tests, units, and settings of the allocator.
 //!
 //! Nothing here knows about storage. Locks, time, threads and randomness are reached only through
 //! this crate (clippy's `disallowed-methods` enforces it), so that a simulation can replace them.

@@ -1,12 +1,11 @@
-//! What the process's allocator holds and nobody uses.
+//! Free memory that the process's allocator keeps.
 //!
-//! An allocator keeps freed memory for the next to ask for it. After a load that is what the load
-//! took at its height, and where a limit covers heap and page cache together it is taken from the
-//! page cache.
+//! An allocator keeps freed memory for later allocations. After a load it keeps as much as the load
+//! used at its peak; where one limit covers heap and page cache, the page cache has that much less.
 
-/// Give memory that is free back to the operating system, as far as the allocator can: glibc's
-/// can, of others nothing is asked. Takes about a millisecond for each hundred megabytes that were
-/// in use, and takes the allocator's locks meanwhile.
+/// Return free memory to the operating system. Has an effect with glibc's allocator only. Takes
+/// about a millisecond for each hundred megabytes that were in use, and holds the allocator's locks
+/// meanwhile.
 pub fn release() {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     {
@@ -15,16 +14,16 @@ pub fn release() {
     }
 }
 
-/// The most arenas glibc's allocator is told to use.
+/// Maximum number of arenas of glibc's allocator.
 const ARENAS_MAX: usize = 8;
 
 /// Let the threads of this process share few arenas of the allocator: one for each processor, two
-/// to eight. Call it before threads are started. Where the user chose (`MALLOC_ARENA_MAX`), and
-/// with other allocators, nothing is done.
+/// to eight. Call it before threads are started. Has no effect if the user set `MALLOC_ARENA_MAX`,
+/// or with other allocators.
 ///
-/// glibc gives threads up to eight arenas for each processor. What one thread allocates and
-/// another frees, as the blocks of a cache are, then leaves holes in all of them: a block cache of
-/// 256 MiB was seen to take twice that. See `docs/decisions/0024`.
+/// glibc gives threads up to eight arenas for each processor. Memory that one thread allocates and
+/// another frees, such as the blocks of a cache, then leaves holes in all of them: a block cache of
+/// 256 MiB took twice that in a measurement. See `docs/decisions/0024`.
 pub fn few_arenas() {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     if std::env::var_os("MALLOC_ARENA_MAX").is_none() {
@@ -42,7 +41,7 @@ const M_ARENA_MAX: i32 = -8;
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 // SAFETY: the declarations of glibc's <malloc.h>.
 unsafe extern "C" {
-    /// Release free memory but for `pad` bytes at the top of the heap; 1 if there was any.
+    /// Release free memory except for `pad` bytes at the top of the heap; 1 if there was any.
     fn malloc_trim(pad: usize) -> i32;
     /// Set a parameter; 1 if it was taken.
     fn mallopt(parameter: i32, value: i32) -> i32;

@@ -6,7 +6,7 @@
 use rand_core::{Rng as _, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
-/// A deterministic stream of random numbers: the same seed gives the same stream for ever.
+/// A deterministic stream of random numbers: the same seed gives the same stream in every version.
 #[derive(Clone, Debug)]
 pub struct Rng(Xoshiro256PlusPlus);
 

@@ -1,4 +1,4 @@
-//! Tests that cannot run on this machine say so, and are counted.
+//! Tests that cannot run on this machine are reported and counted.
 //!
 //! `cargo test` knows only tests that passed and tests that failed: one that returns early because
 //! a server, a right or a device is missing counts as passed. Such a test calls [`test()`], which

@@ -1,10 +1,10 @@
 //! The finite byte tape that drives every random test.
 //!
-//! A generator asks the tape for choices instead of asking a random number generator. A tape is a
+//! A generator takes its choices from the tape instead of a random number generator. A tape is a
 //! plain byte string: a seed fills it, a fuzzer mutates it, a failure is shrunk by cutting and
-//! zeroing bytes, and the hexadecimal string replays it. An exhausted tape answers 0 to every
-//! question, so generators should give the simplest choice the number 0, and a generator that
-//! loops asks [`Tape::is_empty`] to stop.
+//! zeroing bytes, and the hexadecimal string replays it. An exhausted tape returns 0 for every
+//! choice, so generators should give the simplest choice the number 0, and a generator that loops
+//! calls [`Tape::is_empty`] to stop.
 
 use crate::rng::Rng;
 
@@ -90,7 +90,7 @@ impl Tape {
 
     /// True with probability `numerator` in 256.
     pub fn chance(&mut self, numerator: u8) -> bool {
-        // Inverted, so that an exhausted tape says "no".
+        // Inverted, so that an exhausted tape gives false.
         self.byte() > 255 - numerator
     }
 

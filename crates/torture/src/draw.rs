@@ -1,14 +1,14 @@
-//! What is drawn anew at every start: the engine's options.
+//! Draws the engine's options for each start.
 //!
-//! Small caches, files and intervals, so that a store of a few megabytes meets what a large one
-//! meets. An engine's own options are drawn by their names, as far as the engine has them.
+//! Small caches, files and intervals, so that a store of a few megabytes behaves like a large one.
+//! An engine's own options are drawn by name, as far as the engine has them.
 
 use std::time::Duration;
 
 use kv::{Codec, EngineOptions, Factory};
 use stdx::{ByteSize, Rng};
 
-/// Values worth drawing for own options. Those that fix the format of a store stay out.
+/// Useful values of the engines' own options, without options that fix the format of a store.
 const OWN: &[(&str, &[&str])] = &[
     ("backup", &["plain", "compact"]),
     ("block", &["1K", "4K", "16K"]),
@@ -36,10 +36,10 @@ const OWN: &[(&str, &[&str])] = &[
     ("write_buffer", &["64K", "256K", "1M"]),
 ];
 
-/// How likely an own option is given at all.
+/// Probability that one of the engine's own options is set.
 const GIVEN: f64 = 0.6;
 
-/// Draws before all stay at their defaults: a draw may combine values that do not go together.
+/// Number of draws before all options keep their defaults: a draw may combine incompatible values.
 const ATTEMPTS: u32 = 20;
 
 /// LMDB's map: far above what a run writes.

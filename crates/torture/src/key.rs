@@ -1,7 +1,7 @@
-//! Keys: a tree, a class and a number, and the bytes they are stored under.
+//! Keys: a tree, a class and a number, and their stored bytes.
 //!
 //! The first eight bytes are the number in big-endian order, so the order of keys is the order of
-//! numbers; a tail that depends on the number alone makes them differ in length. I1: a key's bytes
+//! numbers; a tail that depends only on the number makes them differ in length. I1: a key's bytes
 //! decode to that key or to nothing.
 
 use std::fmt;
@@ -15,19 +15,18 @@ pub const TREES: [&str; 4] = ["ledger", "plain", "ascending", "lookups"];
 /// The tree that holds, for each writer, the counter of its last commit.
 pub const LEDGER: u8 = 0;
 
-/// The most writers there are: their numbers are below.
+/// Maximum number of writers; their numbers are below it.
 pub const WRITERS_MAX: u32 = 8;
 
-/// Hot keys of a tree: few, so that writers meet.
+/// Hot keys of a tree: few, so that writers conflict.
 pub const HOT_KEYS: u64 = 24;
 
 /// Random keys of a tree: enough for some pages, few enough to scan at every restart.
 pub const RANDOM_KEYS: u64 = 6_000;
 
-/// The most changes of one commit; numbers of ascending keys leave room for so many.
+/// Maximum number of changes of one commit; the numbers of ascending keys have space for them.
 pub const CHANGES_MAX: u64 = 512;
 
-/// The bytes of a number.
 const NUMBER_BYTES: usize = 8;
 
 /// The longest tail; with the number well below every engine's limit.
@@ -36,7 +35,7 @@ const TAIL_MAX: u64 = 40;
 const CLASS_SHIFT: u32 = 56;
 const WRITER_SHIFT: u32 = 48;
 
-/// What a key is for.
+/// The class of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Class {
@@ -71,7 +70,7 @@ impl Key {
         }
     }
 
-    /// Where `writer` notes its last commit.
+    /// The key under which `writer` stores its last commit.
     #[must_use]
     pub fn ledger(writer: u32) -> Key {
         Key::new(LEDGER, Class::Ledger, u64::from(writer))
@@ -97,7 +96,7 @@ impl Key {
         Key::new(tree, Class::Ascending, number)
     }
 
-    /// The bytes it is stored under.
+    /// Its stored bytes.
     #[must_use]
     pub fn bytes(self) -> Vec<u8> {
         let mut bytes = self.id.to_be_bytes().to_vec();

@@ -1,4 +1,4 @@
-//! Torture: kill real processes that hold a storage engine, and check what survived.
+//! Torture: kill real processes that hold a storage engine, and check the surviving data.
 //!
 //! ```text
 //!  supervisor (this process: the oracle)              worker (a child: the engine)
@@ -7,28 +7,28 @@
 //!    compare the entries with the history <-------------  wait
 //!    go --------------------------------------------->  writers, a reader, upkeep
 //!    history of intents and outcomes <-----------------   intend(n) .. commit .. acked(n)
-//!    kill it, read the pipe to its end, begin again
+//!    kill it, read the pipe to its end, repeat
 //! ```
 //!
 //! The worker announces each commit before it begins and acknowledges it after it returned, on one
 //! pipe under one lock, so the order of the messages is an order in time. Every value names its
 //! author (writer and counter) and is bound to its key, and every commit also writes its counter
-//! under its writer's key in the ledger: what survived can be told from the store alone.
+//! under its writer's key in the ledger: the store alone shows which commits survived.
 //!
 //! The laws, checked after every restart (module [`oracle`]):
 //!
-//! - L1. Every commit whose acknowledgement promised to survive is there.
-//! - L2. Of each writer the commits there are a prefix of those it began, and no commit that was
-//!   acknowledged before another began is missing while the other is there.
-//! - L3. A commit is there whole or not at all; one that was rolled back is not there.
-//! - L4. There is one order of the commits, consistent with time, that gives the state found.
-//! - L5. Every byte is one that a writer wrote there, and the engine's own check finds no fault.
+//! - L1. Every commit whose acknowledgement promised survival exists.
+//! - L2. The surviving commits of each writer are a prefix of those it began, and if a commit
+//!   survived, every commit acknowledged before it began survived, too.
+//! - L3. A commit exists as a whole or not at all; one that was rolled back does not exist.
+//! - L4. One order of the commits, consistent with time, gives the state found.
+//! - L5. A writer wrote every byte that is found, and the engine's own check finds no error.
 //!
-//! The document server has clients and an oracle of its own: module [`server`].
+//! The document server has its own clients and oracle: module [`server`].
 //!
-//! A kill leaves the page cache alone, so this says nothing of power loss; that is the business of
-//! the simulated disk. The seed repeats the options, the endings and the operations of each writer,
-//! not the interleaving of threads and kills: those are new in every run.
+//! A kill does not affect the page cache, so this does not test power losses; the simulated disk
+//! does. The seed repeats the options, the endings and the operations of each writer, but not the
+//! interleaving of threads and kills, which differs in every run.
 
 pub mod draw;
 pub mod key;

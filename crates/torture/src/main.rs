@@ -1,7 +1,7 @@
-//! `torture`: kill a process that holds a storage engine, or the document server, again and again,
-//! and check what survived.
+//! `torture`: repeatedly kill a process that holds a storage engine, or the document server, and
+//! check the surviving data.
 //!
-//! Exit codes: 0 when nothing was found, 1 when a law was broken, 2 when the run could not begin.
+//! Exit codes: 0 when no law was broken, 1 when a law was broken, 2 when the run could not start.
 
 use std::env;
 use std::path::{Path, PathBuf};
@@ -32,50 +32,51 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Be a worker: takes orders on standard input
+    /// Run as a worker, with orders on standard input
     #[command(hide = true)]
     Worker,
-    /// Be the server of `--server`
+    /// Run as the server of `--server`
     #[command(hide = true)]
     Serve(server::Host),
 }
 
 #[derive(Args)]
 struct Run {
-    /// The engine
+    /// Storage engine
     #[arg(long, default_value = "lmdb")]
     engine: String,
-    /// How many workers are started and ended
+    /// Number of workers that are started and killed
     #[arg(long, default_value_t = 50)]
     cycles: u32,
-    /// What options, endings and operations are drawn from [default: the clock]
+    /// Random seed of options, endings and operations [default: from the clock]
     #[arg(long)]
     seed: Option<u64>,
-    /// Where the store is kept: empty or missing [default: a new directory below the system's
-    /// temporary one, removed when nothing was found]
+    /// Directory of the store, empty or missing [default: a new directory below the system's
+    /// temporary one, removed when no law was broken]
     #[arg(long)]
     dir: Option<PathBuf>,
     /// Copy the store before each check
     #[arg(long)]
     copy: bool,
-    /// The weakest durability whose acknowledgement must survive a kill: none, interval, group or
-    /// sync. What is weaker may be lost, the youngest first, as by an engine that keeps its log in
-    /// its own memory until it syncs
+    /// Weakest durability whose acknowledged commits must survive a kill: none, interval, group or
+    /// sync. Weaker commits may be lost, the newest first, as in an engine that keeps its log in
+    /// memory until it syncs
     #[arg(long, default_value = "group")]
     kept: Durability,
-    /// Most kills are in the N-th call at SITE, of betree: as log.sync:3, or :100 for any call that
-    /// changes a file [default: drawn]
+    /// For betree: kill mostly in the N-th call at SITE, such as log.sync:3, or :100 for any call
+    /// that changes a file [default: random]
     #[arg(long, value_name = "SITE:N")]
     abort_at: Option<Abort>,
-    /// Torture the document server instead of an engine: clients write to it with j:true, it is
-    /// killed, and what was acknowledged must be there, once
+    /// Test the document server instead of an engine: clients write to it with j:true, it is
+    /// killed, and every acknowledged write must exist exactly once
     #[arg(long)]
     server: bool,
-    /// With --server: do so many transactions on lists, with kills, and judge their history
+    /// With --server: execute this number of transactions on lists, with kills, and check their
+    /// history
     #[arg(long, value_name = "TRANSACTIONS", requires = "server")]
     lists: Option<u64>,
-    /// With --server: for this many seconds, attack the server before login and with runaway
-    /// queries, within a limit of memory, and check that it answers others
+    /// With --server: for this number of seconds, attack the server before login and with runaway
+    /// queries, within a memory limit, and check that it still serves other clients
     #[arg(
         long,
         value_name = "SECONDS",
@@ -83,32 +84,32 @@ struct Run {
         conflicts_with = "lists"
     )]
     hostile: Option<u64>,
-    /// With --hostile: the limit of memory
+    /// With --hostile: memory limit of the server
     #[arg(long, default_value = "512M", requires = "hostile")]
     memory: ByteSize,
-    /// With --hostile: connections that never log in
+    /// With --hostile: number of connections that never log in
     #[arg(long, default_value_t = 1_000, requires = "hostile")]
     connections: usize,
-    /// With --hostile: bytes that these send in a second, all together
+    /// With --hostile: total bytes per second sent by these connections
     #[arg(long, default_value = "1M", requires = "hostile")]
     rate: ByteSize,
-    /// With --hostile: do not judge how long answers take, as on a machine that does other work
+    /// With --hostile: do not check response times, for a machine with other load
     #[arg(long, requires = "hostile")]
     untimed: bool,
-    /// With --server: how many clients write at once, or send runaway queries
+    /// With --server: number of concurrent clients that write or send runaway queries
     #[arg(long, default_value_t = 4, requires = "server")]
     clients: u32,
-    /// With --server: the program whose `serve` is tortured, such as target/release/romanesco
-    /// [default: the server within this program]
+    /// With --server: program whose `serve` is tested, such as target/release/romanesco [default:
+    /// the server within this program]
     #[arg(long, requires = "server")]
     program: Option<PathBuf>,
-    /// Tell of every cycle on standard error
+    /// Print every cycle on standard error
     #[arg(long, short)]
     verbose: bool,
 }
 
 fn main() -> ExitCode {
-    // As the program that is served does, whose memory is measured here.
+    // As in `romanesco`, whose memory use is measured here.
     stdx::memory::few_arenas();
     let cli = Cli::parse();
     match cli.command {
@@ -139,7 +140,7 @@ fn served(line: &server::Host) -> ExitCode {
     }
 }
 
-/// Where the store goes, and what seed is drawn where none is given.
+/// The directory of the store, and a random seed if none is given.
 fn place(run: &Run) -> (PathBuf, u64) {
     let clock = u64::try_from(time::wall().as_nanos() & 0xFFFF_FFFF).unwrap_or(0);
     let temporary = || env::temp_dir().join(format!("torture-{}-{clock:x}", process::id()));
@@ -181,11 +182,11 @@ fn tortured_server(run: &Run) -> ExitCode {
     if let Some(seconds) = run.hostile {
         return attacked_server(run, config, seconds, &mut note);
     }
-    let told = match run.lists {
+    let result = match run.lists {
         Some(wanted) => server::append::run(&config, wanted, &mut note).map(|l| l.to_string()),
         None => server::run(&config, &mut note).map(|s| s.to_string()),
     };
-    ended(run, &config.directory, told)
+    ended(run, &config.directory, result)
 }
 
 fn attacked_server(
@@ -209,7 +210,7 @@ fn attacked_server(
     ended(run, &plan.directory, server::hostile::run(&plan, note))
 }
 
-/// Print how a run of the server ended, and what its exit code is.
+/// Print the result of a run of the server; returns the exit code.
 fn ended<T: std::fmt::Display>(
     run: &Run,
     directory: &Path,

@@ -1,8 +1,8 @@
-//! What supervisor and worker say to each other: JSON, one message a line. After an `entry` line
+//! The messages between supervisor and worker: JSON, one message per line. After an `entry` line
 //! the bytes of its key and value follow, unencoded.
 //!
 //! Both ends are the same binary. I1: the worker writes each message whole, under one lock, so that
-//! a message stands before another only if it was said before.
+//! the order of messages is their order in time.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -13,13 +13,13 @@ use serde::{Deserialize, Serialize};
 
 use crate::key::Key;
 
-/// What the supervisor asks.
+/// A request of the supervisor.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Order {
-    /// Open the store, check it, tell its entries.
+    /// Open the store, check it, send its entries.
     Start(Box<Start>),
-    /// Begin to write.
+    /// Start to write.
     Go,
     /// Stop writing, close the store, end.
     Close,
@@ -32,13 +32,13 @@ pub struct Start {
     pub engine: String,
     /// The store.
     pub directory: PathBuf,
-    /// How it is opened.
+    /// The engine's options.
     pub options: EngineOptions,
-    /// What the worker draws its operations from.
+    /// The seed of the worker's operations.
     pub seed: u64,
     /// How many writers.
     pub writers: u32,
-    /// The counter of each writer's first commit: above all used before.
+    /// The counter of each writer's first commit: above all counters used before.
     pub first: u64,
     /// How the worker cheats, in tests of the supervisor.
     pub lie: Option<Lie>,
@@ -46,7 +46,7 @@ pub struct Start {
     pub abort: Option<Abort>,
 }
 
-/// A call of the engine to the operating system in which the process ends at once.
+/// A call of the engine to the operating system in which the process kills itself.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Abort {
     /// The call's site begins with this; empty: any call that changes a file.
@@ -86,15 +86,15 @@ impl FromStr for Abort {
     }
 }
 
-/// How far the last call gets.
+/// How much of the last call is executed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Part {
-    /// Nothing of it is done.
+    /// Nothing.
     Before,
-    /// The first half of what it writes is written; other calls are done.
+    /// A write writes the first half of its bytes; other calls are executed.
     Half,
-    /// It is done.
+    /// All of it.
     After,
 }
 
@@ -102,15 +102,15 @@ pub enum Part {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Lie {
-    /// Now and then acknowledge a commit that is never made.
+    /// Sometimes acknowledge a commit that is not executed.
     Skip,
-    /// Acknowledge every commit and make it with the next.
+    /// Acknowledge every commit, and execute it with the next one.
     Hold,
-    /// Now and then make half of a commit.
+    /// Sometimes execute half of a commit.
     Tear,
-    /// Commit what is said to be rolled back.
+    /// Commit a transaction that is reported as rolled back.
     Leak,
-    /// Do not tell the newest commit's entries after opening, as if it had been lost.
+    /// Do not send the newest commit's entries after opening, as if it had been lost.
     Drop,
 }
 
@@ -125,22 +125,22 @@ pub enum Change {
     DeleteRange(Key, Key),
 }
 
-/// A commit that is about to be made.
+/// The announcement of a commit.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Intent {
-    /// Who.
+    /// The writer.
     pub writer: u32,
-    /// Which of its commits; they ascend.
+    /// The writer's counter of this commit; counters ascend.
     pub counter: u64,
     /// How durable it will be when it is acknowledged.
     pub durability: Durability,
     /// A transaction, not a batch.
     pub transaction: bool,
-    /// What it does, in order.
+    /// Its changes, in order.
     pub changes: Vec<Change>,
 }
 
-/// What the worker tells.
+/// A message of the worker.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Event {
@@ -148,7 +148,7 @@ pub enum Event {
     Opened,
     /// The engine checked itself; false: it has no such check.
     Verified(bool),
-    /// An entry of a tree, its bytes behind this line.
+    /// An entry of a tree; its bytes follow this line.
     Entry {
         /// The tree.
         tree: u8,
@@ -157,7 +157,7 @@ pub enum Event {
         /// Bytes of the value.
         value: u32,
     },
-    /// All entries were told.
+    /// All entries were sent.
     Dumped,
     /// A commit begins.
     Intend(Intent),
@@ -165,11 +165,11 @@ pub enum Event {
     Acked(u32, u64),
     /// A commit was rolled back, or refused with a conflict.
     Aborted(u32, u64),
-    /// A sync of all that was committed begins.
+    /// A sync of all commits begins.
     SyncBegun,
     /// It returned.
     Synced,
-    /// Something is wrong: an error that should not be, or a wrong answer.
+    /// An unexpected error, or a wrong result.
     Wrong(String),
     /// The store was closed.
     Closed,

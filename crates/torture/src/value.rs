@@ -1,4 +1,4 @@
-//! Values: who wrote it, in which commit, under which key, and bytes that follow from those.
+//! Values: the writer, its commit, a check of the key, and bytes that follow from those.
 //!
 //! ```text
 //!  writer u32 | length u32 | counter u64 | check u64 | body: length - 24 bytes
@@ -20,7 +20,7 @@ pub const VALUE_MIN: u32 = 24;
 /// The longest value, in bytes: many pages of any engine.
 pub const VALUE_MAX: u32 = 48 << 10;
 
-/// Who wrote a value.
+/// The author of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Stamp {
     /// The writer.
@@ -63,7 +63,7 @@ fn check(key: Key, stamp: Stamp) -> u64 {
     mix64(place ^ author.rotate_left(17) ^ (u64::from(stamp.len) << 20))
 }
 
-/// Who wrote `bytes` under `key`.
+/// The author of `bytes` under `key`.
 ///
 /// # Errors
 /// A sentence about bytes that no writer wrote there.

@@ -1,4 +1,4 @@
-//! Small files that are old or new after a crash, never half.
+//! Small files whose replacement is atomic: after a crash they are old or new, never a mixture.
 
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -18,7 +18,7 @@ pub fn write_atomic(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let temporary = path.with_file_name(name);
     let result = write_and_sync(&temporary, bytes).and_then(|()| fs::rename(&temporary, path));
     if result.is_err() {
-        // The first error matters; the leftover is harmless and has a telling name.
+        // The first error matters; the leftover is harmless, and its name shows what it is.
         let _ = fs::remove_file(&temporary);
         return result;
     }

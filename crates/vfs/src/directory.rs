@@ -5,7 +5,7 @@ use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::Path;
 
-/// What the files below a directory amount to.
+/// Number and size of the files below a directory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Usage {
     /// The number of regular files.
@@ -16,10 +16,10 @@ pub struct Usage {
     pub allocated_bytes: u64,
 }
 
-/// Permissions of directories that hold data: their owner's alone.
+/// Permissions of data directories: access for their owner only.
 const PRIVATE_DIR: u32 = 0o700;
 
-/// Permissions of files that hold data: readable and writable by their owner alone.
+/// Permissions of data files: readable and writable by their owner only.
 pub const PRIVATE_FILE: u32 = 0o600;
 
 /// Create `directory` and its parents if missing, with the permissions of the umask.
@@ -30,7 +30,7 @@ pub fn ensure_dir(directory: &Path) -> io::Result<()> {
     fs::create_dir_all(directory)
 }
 
-/// Create `directory`, for its owner alone (0700), and its parents, with the permissions of the
+/// Create `directory`, for its owner only (0700), and its parents, with the permissions of the
 /// umask, if missing. A directory that exists keeps its permissions.
 ///
 /// # Errors
@@ -54,7 +54,7 @@ pub fn permissions_of_others(path: &Path) -> io::Result<u32> {
     Ok(fs::metadata(path)?.mode() & 0o077)
 }
 
-/// Add up the files below `directory`. Files that vanish meanwhile are passed over.
+/// Add up the files below `directory`. Files that are removed meanwhile are skipped.
 ///
 /// # Errors
 /// The operating system's, when `directory` itself cannot be read.
@@ -107,9 +107,9 @@ pub fn free_bytes(path: &Path) -> io::Result<u64> {
 /// The size of a file system, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FileSystem {
-    /// All it has.
+    /// Its capacity.
     pub total_bytes: u64,
-    /// What an unprivileged process cannot write to any more.
+    /// The space that an unprivileged process cannot use: used or reserved.
     pub used_bytes: u64,
 }
 

@@ -5,7 +5,7 @@ use std::io;
 
 use rustix::ioctl::{self, Ioctl, IoctlOutput, Opcode};
 
-/// A piece of a file that lies together on the device.
+/// A contiguous piece of a file on the device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FileExtent {
     /// Where it begins in the file, in bytes.
@@ -16,7 +16,7 @@ pub struct FileExtent {
     pub length: u64,
 }
 
-/// Extents asked for at once.
+/// Extents requested per call.
 const BATCH: usize = 256;
 /// `_IOWR('f', 11, struct fiemap)`.
 const FS_IOC_FIEMAP: Opcode = 0xC020_660B;
@@ -49,8 +49,8 @@ struct Request {
 
 struct Fiemap<'a>(&'a mut Request);
 
-// SAFETY: the opcode takes a pointer to a `struct fiemap` that says in `count` for how many extents
-// there is room behind it, and writes no more; `Request` is that struct with `BATCH` of them.
+// SAFETY: the opcode takes a pointer to a `struct fiemap`, whose `count` is the number of extents
+// that fit behind it, and writes no more; `Request` is that struct with room for `BATCH` extents.
 unsafe impl Ioctl for Fiemap<'_> {
     type Output = ();
     const IS_MUTATING: bool = true;
@@ -75,7 +75,7 @@ unsafe impl Ioctl for Fiemap<'_> {
 /// The extents of a file in the order of the file, at most `most` of them.
 ///
 /// # Errors
-/// `Unsupported` where the file system does not say; the operating system's.
+/// `Unsupported` if the file system does not report extents; the operating system's.
 pub fn extents_of(file: &File, most: usize) -> io::Result<Vec<FileExtent>> {
     let mut found = Vec::new();
     let mut start = 0;
@@ -89,7 +89,7 @@ pub fn extents_of(file: &File, most: usize) -> io::Result<Vec<FileExtent>> {
             reserved: 0,
             extents: [Extent::default(); BATCH],
         };
-        // SAFETY: `Fiemap` describes the call truly, as it says itself.
+        // SAFETY: `Fiemap` describes the call correctly; see its `SAFETY` comment.
         unsafe { ioctl::ioctl(file, Fiemap(&mut request))? };
         let mapped = usize::try_from(request.mapped).unwrap_or(0);
         let mut last = mapped == 0;
@@ -127,7 +127,7 @@ mod tests {
                 assert!(20_000 <= covered, "{found:?}");
                 assert_eq!(found.first().unwrap().logical, 0);
             }
-            // Not every file system can say.
+            // Not every file system reports extents.
             Err(e) => assert!(e.raw_os_error().is_some(), "{e}"),
         }
     }

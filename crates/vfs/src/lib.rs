@@ -1,8 +1,8 @@
 //! The only code that calls the operating system for storage.
 //!
-//! The adapters and the laboratory need atomic small files, directory locks and sizes; an engine of
-//! our own stands on the traits [`Vfs`] and [`File`], which [`RealVfs`] implements. Everything
-//! returns `std::io::Result`; callers add the path to their own errors.
+//! The adapters and the laboratory use atomic small files, directory locks and sizes; betree uses
+//! the traits [`Vfs`] and [`File`], which [`RealVfs`] implements. Everything returns
+//! `std::io::Result`; callers add the path to their own errors.
 
 mod atomic;
 mod device;

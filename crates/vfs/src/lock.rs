@@ -1,4 +1,4 @@
-//! One process per store.
+//! The lock of a directory: at most one process opens a store.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -9,8 +9,8 @@ use rustix::fs::{FlockOperation, flock};
 
 use crate::directory::PRIVATE_FILE;
 
-/// Holds a directory for this handle alone (`flock` on [`DirLock::FILE`] in it), until dropped.
-/// The kernel releases it when the process ends, however it ends.
+/// An exclusive lock of a directory (`flock` on [`DirLock::FILE`] in it), until dropped. The kernel
+/// releases it when the process ends, however it ends.
 #[derive(Debug)]
 pub struct DirLock {
     file: File,
@@ -20,7 +20,7 @@ impl DirLock {
     /// The name of the file that is locked.
     pub const FILE: &str = "LOCK";
 
-    /// Take the lock, or say at once that it is taken.
+    /// Take the lock, without waiting.
     ///
     /// # Errors
     /// `WouldBlock` when another handle, of this process or another, holds it; else the operating
@@ -39,11 +39,11 @@ impl DirLock {
 }
 
 impl Drop for DirLock {
-    /// The lock is of the open file, not of the descriptor: a process that another thread is just
-    /// starting has a copy of the descriptor until it becomes its program, and would hold the lock
-    /// for that long if the descriptor were only closed.
+    /// The lock belongs to the open file, not to the descriptor. A process that another thread is
+    /// just starting has a copy of the descriptor until it executes its program, and would hold the
+    /// lock until then if the descriptor were only closed.
     fn drop(&mut self) {
-        // Where it fails, closing releases it all the same, a moment later.
+        // If this fails, closing releases the lock anyway, a moment later.
         let _ = flock(&self.file, FlockOperation::Unlock);
     }
 }

@@ -1,8 +1,8 @@
-//! Storage as an engine of our own sees it: files and directories behind two traits, so that a
-//! simulated disk can stand in for the real one.
+//! Storage as betree sees it: files and directories behind two traits, so that a simulated disk can
+//! replace the real one.
 //!
-//! Every call carries a [`Site`]: the place in the code it is made from, by name. Fault tests count
-//! on each site being named once; statistics count bytes by it.
+//! Every call carries a [`Site`]: the name of the place in the code that makes it. Fault tests rely
+//! on each name being used once; statistics count bytes by site.
 
 use std::io;
 use std::path::Path;
@@ -31,8 +31,8 @@ pub trait File: Send + Sync {
     /// `UnexpectedEof` when the file ends before; the operating system's.
     fn read_at(&self, site: Site, buffer: &mut [u8], offset: u64) -> io::Result<()>;
 
-    /// As [`File::read_at`], of bytes whose neighbours are not expected to be read next: the
-    /// operating system should read these and nothing around them.
+    /// As [`File::read_at`], for random reads: the operating system should read these bytes only,
+    /// without read-ahead.
     ///
     /// # Errors
     /// As [`File::read_at`].
@@ -49,17 +49,18 @@ pub trait File: Send + Sync {
     /// Make all writes and the length durable (`fdatasync`).
     ///
     /// # Errors
-    /// The operating system's. What is durable is then unknown, and asking again proves nothing.
+    /// The operating system's. It is then unknown what is durable, and repeating the call does not
+    /// change that.
     fn sync(&self, site: Site) -> io::Result<()>;
 
-    /// Cut or extend (with zeros).
+    /// Truncate or extend (with zeros).
     ///
     /// # Errors
     /// The operating system's.
     fn set_len(&self, site: Site, length: u64) -> io::Result<()>;
 
     /// Reserve the bytes from `offset` on so that writes there cannot run out of space; the file
-    /// grows (with zeros) to hold them. What is there stays.
+    /// grows (with zeros) to hold them. Existing content is kept.
     ///
     /// # Errors
     /// `StorageFull`; the operating system's.
@@ -86,7 +87,7 @@ pub trait File: Send + Sync {
     fn forget(&self, _offset: u64, _length: u64) {}
 }
 
-/// A held directory; dropping it lets go.
+/// A locked directory; dropping it unlocks it.
 pub trait Held: Send + Sync {}
 
 /// A file system and a clock.
@@ -97,7 +98,7 @@ pub trait Vfs: Send + Sync {
     /// `NotFound`; the operating system's.
     fn open(&self, site: Site, path: &Path, how: Open) -> io::Result<Box<dyn File>>;
 
-    /// Give a file another name, replacing what had it. Durable after [`Vfs::sync_dir`].
+    /// Rename a file, replacing a file of the new name. Durable after [`Vfs::sync_dir`].
     ///
     /// # Errors
     /// The operating system's.
@@ -127,7 +128,7 @@ pub trait Vfs: Send + Sync {
     /// The operating system's.
     fn sync_dir(&self, site: Site, directory: &Path) -> io::Result<()>;
 
-    /// Hold a directory for this handle alone.
+    /// Lock a directory exclusively for this handle.
     ///
     /// # Errors
     /// `WouldBlock` when another handle, of this process or another, holds it.
@@ -136,12 +137,12 @@ pub trait Vfs: Send + Sync {
     /// The time since some fixed moment; never goes back.
     fn now(&self) -> Duration;
 
-    /// Wait.
+    /// Sleep for `duration`.
     fn sleep(&self, duration: Duration);
 
-    /// A number that no other call, here or elsewhere, gave: for the identity of a store. Drawn
-    /// from the clock, the process and what the system randomises, unless the file system is a
-    /// simulated one, which draws it from its seed.
+    /// A number that differs from that of every other call, on any machine: the identity of a
+    /// store. The real file system derives it from the clock, the process and random addresses, a
+    /// simulated one from its seed.
     fn unique(&self) -> u128 {
         static CALLS: AtomicU64 = AtomicU64::new(0);
         let here = std::ptr::from_ref(self).cast::<()>() as usize;

@@ -1,10 +1,10 @@
-//! Writes a message: one document, field by field, behind the room for the message's head.
+//! Writes a message: one document, field by field, after space reserved for the message header.
 //!
-//! A reply of 16 MiB of documents is copied once, from where the documents lie into the bytes that
-//! go out. Names of fields are ours or checked; a zero byte in one would end it early, so it is
-//! asserted away in debug builds and cut in others.
+//! A reply of 16 MiB of documents is copied once, from the documents' memory into the outgoing
+//! bytes. Names of fields are constants or were checked; a zero byte would end a name early, so
+//! debug builds assert that there is none, and release builds cut the name there.
 //!
-//! - B1. `open` holds where each unfinished document begins; the first is the body.
+//! - B1. `open` has the position of each unfinished document; the first is the body.
 
 use bson::oid::ObjectId;
 use bson::{Bson, DateTime, RawBsonRef, RawDocument, RawDocumentBuf, Timestamp};
@@ -86,14 +86,14 @@ impl Builder {
         self
     }
 
-    /// Begin an array; its elements are named by their place. It ends with [`Builder::close`].
+    /// Begin an array; its elements are named by their index. It ends with [`Builder::close`].
     pub fn open_array(&mut self, name: &str) -> &mut Builder {
         self.name(4, name);
         self.begin();
         self
     }
 
-    /// End the document or array begun last.
+    /// End the innermost open document or array.
     ///
     /// # Panics
     /// When none was begun: the body ends with the message.
@@ -152,7 +152,7 @@ impl Builder {
         self.close()
     }
 
-    /// The name of the `i`th element of an array, without the detour over a string.
+    /// Write the name of the `i`th element of an array, without allocating a string.
     fn place(&mut self, i: usize) {
         use std::io::Write as _;
         write!(self.bytes, "{i}").expect("a vector takes what is written");
@@ -179,7 +179,7 @@ impl Builder {
         self
     }
 
-    /// An identifier of an object.
+    /// An ObjectId.
     pub fn object_id(&mut self, name: &str, value: ObjectId) -> &mut Builder {
         self.name(7, name);
         self.bytes.extend_from_slice(&value.bytes());
@@ -249,7 +249,7 @@ impl Builder {
         self
     }
 
-    /// The fields of a document, beside those already there.
+    /// Append the fields of a document.
     pub fn fields(&mut self, document: &RawDocument) -> &mut Builder {
         let bytes = document.as_bytes();
         let inner = bytes.get(4..bytes.len().saturating_sub(1));
@@ -257,7 +257,7 @@ impl Builder {
         self
     }
 
-    /// Look at what is written so far.
+    /// Read the body written so far.
     ///
     /// # Panics
     /// When a document or array that was begun is not closed.
@@ -267,7 +267,7 @@ impl Builder {
         let body = self.bytes.get(HEAD..).unwrap_or_default();
         let body = RawDocument::from_bytes(body);
         let seen = look(body.expect("what was built has its length and its end"));
-        // The end is taken back: more may follow.
+        // Remove the end again: more fields may follow.
         self.bytes.pop();
         self.open.push(HEAD);
         seen
@@ -298,7 +298,7 @@ impl Builder {
     }
 }
 
-/// Write header and flags over the room left for them.
+/// Write header and flags into the space reserved for them.
 fn head(bytes: &mut [u8], parts: Parts) {
     let header = Header {
         length: bytes.len(),
@@ -314,7 +314,7 @@ fn head(bytes: &mut [u8], parts: Parts) {
     }
 }
 
-/// A message of a body and document sequences: what a client sends. With [`Flags::CHECKSUM`] the
+/// A message with a body and document sequences, as sent by a client. With [`Flags::CHECKSUM`] the
 /// checksum is appended.
 #[must_use]
 pub fn encode(parts: Parts, body: &RawDocument, sequences: &[(&str, &[&RawDocument])]) -> Vec<u8> {

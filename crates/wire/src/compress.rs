@@ -1,4 +1,4 @@
-//! `OP_COMPRESSED`: another message's bytes behind the header, squeezed.
+//! `OP_COMPRESSED`: another message, compressed, after the header.
 //!
 //! ```text
 //! int32 original operation | int32 bytes when expanded | byte compressor | payload
@@ -17,7 +17,7 @@ const HEAD: usize = 9;
 /// How a message is compressed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Compressor {
-    /// Not at all. Never negotiated, but understood.
+    /// No compression. Never negotiated, but accepted.
     Noop,
     /// Snappy's block format.
     Snappy,
@@ -90,17 +90,19 @@ impl Compressor {
         match self {
             Compressor::Noop => out.extend_from_slice(payload),
             Compressor::Snappy => {
-                // W2: the length inside is the one that is allocated by.
+                // W2: the decoder allocates the length inside the payload.
                 if snap::raw::decompress_len(payload).map_err(broken)? != size {
-                    return Err(Error::Compression("snappy tells another size".to_owned()));
+                    return Err(Error::Compression(
+                        "the size in the snappy data differs".to_owned(),
+                    ));
                 }
                 let plain = snap::raw::Decoder::new().decompress_vec(payload);
                 out.extend_from_slice(&plain.map_err(broken)?);
             }
             Compressor::Zlib => read_all(flate2::read::ZlibDecoder::new(payload), size, out)?,
             Compressor::Zstd => {
-                // In one piece, because a stream allocates the window its frame asks for: up to
-                // 128 MB for a message of a few bytes.
+                // In one piece, because a stream decoder allocates the window that the frame
+                // declares: up to 128 MB for a message of a few bytes.
                 let plain = zstd::bulk::decompress(payload, size).map_err(broken)?;
                 out.extend_from_slice(&plain);
             }
@@ -109,8 +111,8 @@ impl Compressor {
     }
 }
 
-/// Read to the end, one byte more than expected at most: a payload that expands to more is seen,
-/// and not followed.
+/// Read to the end, at most one byte more than expected: this detects a payload that expands to
+/// more, without expanding all of it.
 fn read_all(reader: impl std::io::Read, size: usize, out: &mut Vec<u8>) -> Result<()> {
     let limit = u64::try_from(size).unwrap_or(u64::MAX).saturating_add(1);
     reader.take(limit).read_to_end(out).map_err(broken)?;
@@ -129,7 +131,7 @@ pub fn expand(frame: Frame) -> Result<(Frame, Option<Compressor>)> {
     expand_within(frame, &Limits::PROTOCOL)
 }
 
-/// Bytes a message claims to have when it is expanded; 0 for one that is not compressed.
+/// The decompressed size that a message declares; 0 for one that is not compressed.
 #[must_use]
 pub fn claimed(frame: &Frame) -> usize {
     let size = match frame.header.op_code {
@@ -140,7 +142,7 @@ pub fn claimed(frame: &Frame) -> usize {
         .unwrap_or(0)
 }
 
-/// Decompress a message, if it is compressed. Returns the compressor it came with.
+/// Decompress a message, if it is compressed. Returns its compressor, too.
 ///
 /// # Errors
 /// [`Error::Compression`], also for a compressor that is not enabled and for a message that would
@@ -185,7 +187,7 @@ pub fn expand_within(frame: Frame, limits: &Limits<'_>) -> Result<(Frame, Option
 /// Compress a whole message.
 ///
 /// # Errors
-/// [`Error::Compression`] from the codec; [`Error::Malformed`] when the bytes are no message.
+/// [`Error::Compression`] from the codec; [`Error::Malformed`] when the bytes are not a message.
 pub fn compress(message: &[u8], compressor: Compressor) -> Result<Vec<u8>> {
     let Some((head, rest)) = message.split_first_chunk::<HEADER>() else {
         return Err(Error::Malformed("shorter than a header"));

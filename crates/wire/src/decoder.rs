@@ -1,29 +1,29 @@
-//! Cuts a stream of bytes into messages, wherever the network cut it.
+//! Divides a stream of bytes into messages, however the network split it.
 //!
-//! The usual case, a client that sends one message and waits, costs no copy: the buffer that was
-//! read into becomes the frame.
+//! The usual case, a client that sends one message and waits, needs no copy: the read buffer
+//! becomes the frame.
 
 use crate::error::{Error, Result};
 use crate::header::Header;
 use crate::limits::{HEADER, MAX_MESSAGE};
 
-/// Most bytes of room taken ahead of what has come, so that a peer that only announces a long
-/// message (W2) holds little memory; from there the buffer grows as bytes arrive.
+/// Maximum space allocated ahead of the bytes received, so that a peer that only announces a long
+/// message (W2) occupies little memory; the buffer grows as bytes arrive.
 const AHEAD: usize = 1 << 20;
 
-/// Room for a message before its length is known: most commands fit.
+/// Space for a message before its length is known: most commands fit.
 const FIRST: usize = 4096;
 
-/// One message, whole: its header and all of its bytes, the header's included.
+/// One complete message: its header, and all of its bytes including the header.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Frame {
     /// Its head.
     pub header: Header,
-    /// Its bytes, from the first of the header on.
+    /// Its bytes, including the header.
     pub bytes: Vec<u8>,
 }
 
-/// A stream of bytes, cut into messages.
+/// A stream of bytes, divided into messages.
 #[derive(Debug, Default)]
 pub struct Decoder {
     buffer: Vec<u8>,
@@ -36,12 +36,12 @@ impl Decoder {
         Decoder::default()
     }
 
-    /// The buffer, to append to, with room for what is expected next.
+    /// The buffer to append to, with space for the next expected bytes.
     pub fn room(&mut self) -> &mut Vec<u8> {
         self.room_ahead(AHEAD)
     }
 
-    /// As [`Decoder::room`], with room for at most `ahead` more bytes than have arrived.
+    /// As [`Decoder::room`], with space for at most `ahead` bytes beyond those received.
     pub fn room_ahead(&mut self, ahead: usize) -> &mut Vec<u8> {
         let missing = match self.header() {
             Some(Ok(header)) => header.length.saturating_sub(self.buffer.len()),
@@ -52,17 +52,17 @@ impl Decoder {
         &mut self.buffer
     }
 
-    /// The buffer as it is, to append to after room was made.
+    /// The buffer to append to, without allocating; call [`Decoder::room`] before.
     pub fn buffer(&mut self) -> &mut Vec<u8> {
         &mut self.buffer
     }
 
-    /// Bytes came.
+    /// Append received bytes.
     pub fn push(&mut self, bytes: &[u8]) {
         self.buffer.extend_from_slice(bytes);
     }
 
-    /// Bytes held.
+    /// Number of bytes buffered.
     #[must_use]
     pub fn held(&self) -> usize {
         self.buffer.len()
@@ -80,7 +80,7 @@ impl Decoder {
         self.buffer.is_empty()
     }
 
-    /// The next message, if it is whole.
+    /// The next message, if it is complete.
     ///
     /// # Errors
     /// Those of [`Header::decode`]; the stream cannot be followed any further.
@@ -88,8 +88,8 @@ impl Decoder {
         self.frame_within(MAX_MESSAGE)
     }
 
-    /// The next message, if it is whole. One longer than `limit` bytes is refused as soon as its
-    /// header has arrived.
+    /// The next message, if it is complete. A message longer than `limit` bytes is refused as soon
+    /// as its header has arrived.
     ///
     /// # Errors
     /// [`Error::Limit`]; those of [`Header::decode`]. The stream cannot be followed any further.

@@ -17,16 +17,16 @@ pub enum Error {
         /// Bytes allowed.
         limit: usize,
     },
-    /// An operation this server does not speak.
+    /// An operation code that this server does not support.
     #[error("unsupported operation code {0}")]
     OpCode(i32),
-    /// Required flag bits nobody defined.
+    /// Unknown bits among the required flags.
     #[error("Message contains illegal flags value: Ob{0:b}")]
     Flags(u32),
     /// The bytes are not those that were sent.
     #[error("OP_MSG checksum does not match contents")]
     Checksum,
-    /// The parts of a message do not fit together.
+    /// The parts of a message contradict each other.
     #[error("malformed message: {0}")]
     Malformed(&'static str),
     /// More sequences than any command takes.
@@ -38,7 +38,7 @@ pub enum Error {
     /// The same argument twice.
     #[error("Duplicate document sequence: {0}")]
     Duplicate(String),
-    /// Bytes that are no BSON. The frame is known to be whole, so the connection can go on.
+    /// Bytes that are not BSON. The frame is complete, so the connection can continue.
     #[error("invalid BSON at byte {at}: {what}")]
     Bson {
         /// What is wrong.
@@ -46,10 +46,10 @@ pub enum Error {
         /// Where in the document.
         at: usize,
     },
-    /// Documents too deep in one another.
+    /// Documents nested too deeply.
     #[error("BSON exceeds the nesting limit of {MAX_DEPTH}")]
     Depth,
-    /// Compressed bytes that do not expand to what they claim, or an unknown compressor.
+    /// Compressed bytes that do not have their declared size, or an unknown compressor.
     #[error("cannot expand a compressed message: {0}")]
     Compression(String),
 }
@@ -58,7 +58,7 @@ pub enum Error {
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 impl Error {
-    /// The code of MongoDB's for it.
+    /// MongoDB's error code.
     #[must_use]
     pub fn code(&self) -> i32 {
         match self {
@@ -74,7 +74,7 @@ impl Error {
         }
     }
 
-    /// Whether the connection cannot go on: what follows in the stream is not to be trusted.
+    /// Whether the connection must be closed, because the rest of the stream cannot be trusted.
     #[must_use]
     pub fn closes(&self) -> bool {
         !matches!(
@@ -83,7 +83,7 @@ impl Error {
         )
     }
 
-    /// Whether the peer is told before the connection ends.
+    /// Whether the server replies with this error before it closes the connection.
     #[must_use]
     pub fn answers(&self) -> bool {
         !matches!(

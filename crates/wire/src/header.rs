@@ -1,15 +1,16 @@
-//! The sixteen bytes every message begins with: four little-endian 32-bit integers, the length with
-//! these bytes, the number of the message, the number of the one it answers, and the operation.
+//! The header of every message, sixteen bytes: four little-endian 32-bit integers with the length
+//! including the header, the number of the message, the number of the message it answers, and the
+//! operation.
 
 use crate::error::{Error, Result};
 use crate::limits::{HEADER, MAX_MESSAGE};
 
-/// What a message is.
+/// The kind of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OpCode {
     /// The answer to a [`OpCode::Query`].
     Reply,
-    /// The legacy way to ask; today only for the first greeting of a connection.
+    /// The legacy request; drivers use it only for the first `hello` of a connection.
     Query,
     /// Another message, compressed.
     Compressed,
@@ -32,7 +33,7 @@ impl OpCode {
     /// The operation with a number.
     ///
     /// # Errors
-    /// [`Error::OpCode`] when this server does not speak it.
+    /// [`Error::OpCode`] when this server does not support it.
     pub fn of(number: i32) -> Result<OpCode> {
         match number {
             1 => Ok(OpCode::Reply),
@@ -44,21 +45,21 @@ impl OpCode {
     }
 }
 
-/// The head of a message.
+/// The header of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Header {
     /// Bytes of the message with its header.
     pub length: usize,
-    /// Chosen by who sends; the answer names it.
+    /// Chosen by the sender; the answer refers to it.
     pub request_id: i32,
     /// The message this one answers, or 0.
     pub response_to: i32,
-    /// What follows.
+    /// The kind of the message.
     pub op_code: OpCode,
 }
 
 impl Header {
-    /// Read a header, once its sixteen bytes are there.
+    /// Decode a header.
     ///
     /// # Errors
     /// [`Error::Length`] and [`Error::OpCode`].
@@ -95,7 +96,7 @@ impl Header {
     }
 }
 
-/// The integer at a place, if it is there.
+/// The integer at offset `at`, or `None` if the bytes end before.
 pub(crate) fn read_i32(bytes: &[u8], at: usize) -> Option<i32> {
     let bytes = bytes.get(at..at.checked_add(4)?)?;
     Some(i32::from_le_bytes(bytes.try_into().ok()?))

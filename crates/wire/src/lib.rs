@@ -1,14 +1,14 @@
 //! The wire protocol of MongoDB: bytes in, messages out.
 //!
-//! Sans-I/O: nothing here reads a socket or a clock. Bodies stay raw BSON, in the buffer they came
-//! in; a message is that buffer and offsets into it.
+//! Sans-I/O: no code here reads a socket or a clock. Bodies stay raw BSON, in the buffer that
+//! received them; a message is that buffer and offsets into it.
 //!
-//! The way in: [`Decoder`] cuts a stream into [`Frame`]s, [`compress::expand`] undoes compression,
-//! [`Message::decode`] or [`Query::decode`] finds the documents and checks every byte of them. The
-//! way out: [`Builder`] writes one document behind the head of a message, once.
+//! Incoming: [`Decoder`] divides a stream into [`Frame`]s, [`compress::expand`] decompresses them,
+//! [`Message::decode`] or [`Query::decode`] finds the documents and checks every byte of them.
+//! Outgoing: [`Builder`] writes one document after the header of a message.
 //!
-//! - W1. A document that left a decoder is sound BSON: [`mod@validate`] walked all of it.
-//! - W2. A length that came from a peer is bounded before memory is taken by it.
+//! - W1. A document from a decoder is valid BSON: [`mod@validate`] checked all of it.
+//! - W2. A length from a peer is checked against a limit before memory is allocated for it.
 
 pub mod build;
 pub mod compress;

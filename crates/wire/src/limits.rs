@@ -1,5 +1,5 @@
-//! The limits of the protocol. Those a client is told in `hello` are MongoDB's own: drivers split
-//! their batches by them.
+//! The limits of the protocol. Those reported in `hello` are MongoDB's: drivers split their batches
+//! by them.
 
 use crate::compress::Compressor;
 
@@ -15,8 +15,9 @@ pub const MAX_DOCUMENT: usize = 16 * 1024 * 1024;
 /// Statements in one write command. `maxWriteBatchSize`.
 pub const MAX_BATCH: usize = 100_000;
 
-/// Levels of documents and arrays in one another, on the wire. Twice what may be stored, because
-/// a command holds documents; a thread's stack holds as many frames of a recursive walk easily.
+/// Maximum nesting of documents and arrays, on the wire. Twice the maximum for stored documents,
+/// because a command contains documents; a thread's stack easily holds this many frames of a
+/// recursive walk.
 pub const MAX_DEPTH: usize = 200;
 
 /// Document sequences in one message. No command takes more than two.

@@ -1,8 +1,9 @@
 //! `OP_MSG`: flags, one body, any number of document sequences, perhaps a checksum.
 //!
-//! A [`Message`] keeps the bytes it came in; the documents of a batch insert are views into them.
+//! A [`Message`] keeps the bytes that were received; the documents of a batch insert are views into
+//! them.
 //!
-//! - M1. Offsets in a message name sound documents of its bytes: `decode` checked them.
+//! - M1. Offsets in a message point to valid documents of its bytes: `decode` checked them.
 
 use std::ops::Range;
 
@@ -22,9 +23,10 @@ pub struct Flags(pub u32);
 impl Flags {
     /// A checksum follows.
     pub const CHECKSUM: u32 = 1;
-    /// In a request: nothing is to be answered. In a reply: another reply follows unasked.
+    /// In a request: the server must not reply. In a reply: another reply follows without a
+    /// request.
     pub const MORE_TO_COME: u32 = 1 << 1;
-    /// Whoever asks takes more than one reply.
+    /// The client accepts more than one reply.
     pub const EXHAUST_ALLOWED: u32 = 1 << 16;
 
     /// Whether a flag is set.
@@ -34,7 +36,7 @@ impl Flags {
     }
 }
 
-/// Documents that are an argument of the command, beside its body.
+/// A document sequence: documents that are an argument of the command, outside its body.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Sequence {
     /// The name of the argument.
@@ -42,10 +44,10 @@ pub struct Sequence {
     documents: Vec<Range<usize>>,
 }
 
-/// A command or a reply, and the bytes it came in.
+/// A command or a reply, and its bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Message {
-    /// Its head.
+    /// Its header.
     pub header: Header,
     /// Its flags.
     pub flags: Flags,
@@ -120,7 +122,7 @@ impl Message {
         })
     }
 
-    /// A message of one document that did not come as one: the body of a legacy query.
+    /// A message made from the body of a legacy query.
     pub(crate) fn of_body(header: Header, bytes: Vec<u8>, body: Range<usize>) -> Message {
         Message {
             header,
@@ -175,7 +177,7 @@ impl Message {
     }
 }
 
-/// Check the checksum; where the sections end.
+/// Check the checksum; returns the end of the sections.
 fn check_sum(bytes: &[u8]) -> Result<usize> {
     let end = bytes.len().saturating_sub(4);
     let told = read_i32(bytes, end).ok_or(Error::Checksum)?;
@@ -214,7 +216,7 @@ impl Sections<'_> {
         }
     }
 
-    /// The sound document that begins here and ends no later than at `end`.
+    /// Check the document that begins here; it must end no later than at `end`.
     fn document(&mut self, end: usize) -> Result<Range<usize>> {
         let start = self.at;
         let length = validate(self.bytes.get(start..end).unwrap_or_default())?;

@@ -1,4 +1,5 @@
-//! `OP_QUERY`, as far as it lives: the first greeting of many drivers, and its `OP_REPLY`.
+//! `OP_QUERY`, as far as drivers still use it: the first `hello` of many drivers, and its
+//! `OP_REPLY`.
 //!
 //! ```text
 //! int32 flags | cstring namespace | int32 skip | int32 return | document query | [document fields]
@@ -13,7 +14,7 @@ use crate::limits::HEADER;
 use crate::message::Message;
 use crate::validate::validate;
 
-/// Flag of a reply: the server waits for data itself. Always set since MongoDB 1.6.
+/// Flag of a reply: the server can wait for data. Always set since MongoDB 1.6.
 const AWAIT_CAPABLE: i32 = 8;
 
 /// A legacy query.
@@ -21,7 +22,7 @@ const AWAIT_CAPABLE: i32 = 8;
 pub struct Query {
     /// `DATABASE.$cmd` for a command.
     pub namespace: String,
-    /// The command, as if it had come in a message of today.
+    /// The command, converted to an `OP_MSG` message.
     pub message: Message,
 }
 
@@ -37,7 +38,7 @@ impl Query {
         let length = rest.iter().position(|&byte| byte == 0);
         let text = length.and_then(|length| std::str::from_utf8(rest.get(..length)?).ok());
         let namespace = text.ok_or(Error::Malformed("no namespace"))?.to_owned();
-        // Behind the name: its end, and two numbers nobody asks for in a command.
+        // After the name: its terminator, and two numbers that commands do not use.
         let at = start.saturating_add(namespace.len()).saturating_add(9);
         let length = validate(bytes.get(at..).unwrap_or_default())?;
         let message = Message::of_body(header, bytes, at..at.saturating_add(length));

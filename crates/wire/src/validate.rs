@@ -1,7 +1,7 @@
-//! Checks every byte of a document from a peer, so that nothing behind it has to (W1).
+//! Checks every byte of a document from a peer, so that later code need not (W1).
 //!
-//! What is sound here can be walked with the `bson` crate without an error: lengths nest, strings
-//! and names are UTF-8 and end where they say, every type is known. The specification is
+//! A valid document can be walked with the `bson` crate without an error: lengths nest, strings and
+//! names are UTF-8 and end at their declared length, every type is known. The specification is
 //! bsonspec.org, version 1.1; the deprecated types are accepted, as they are stored and returned.
 
 use crate::error::{Error, Result};
@@ -11,7 +11,7 @@ use crate::limits::MAX_DEPTH;
 /// The shortest document: its length and its end.
 const EMPTY: usize = 5;
 
-/// Check the document that `bytes` begins with; what follows it is not looked at. Its length.
+/// Check the document at the beginning of `bytes`, and ignore what follows. Returns its length.
 ///
 /// # Errors
 /// [`Error::Bson`] and [`Error::Depth`].
@@ -132,7 +132,7 @@ impl Reader<'_> {
         let length = self.length()?;
         let subtype = self.byte()?;
         if subtype == 2 {
-            // The old subtype repeats the length.
+            // The old subtype of binary data repeats the length.
             let inner = read_i32(self.bytes, self.at).and_then(|n| usize::try_from(n).ok());
             if inner.and_then(|inner| inner.checked_add(4)) != Some(length) {
                 return self.error("the lengths of binary data of subtype 2 differ");

@@ -1,7 +1,8 @@
 //! Tasks on the repository itself, run as `cargo xtask TASK`.
 //!
-//! `tidy` is the only one so far: it reads the whole repository and reports what breaks its own
-//! rules (layers, sizes, `unsafe`, links, ...). It changes nothing.
+//! `tidy` reads the whole repository and reports what breaks its rules (layers, sizes, `unsafe`,
+//! words, links, ...); it changes nothing. `tighten` lowers the allowances of `tidy` to what is
+//! found.
 
 mod tidy;
 
@@ -13,8 +14,10 @@ const USAGE: &str = "\
 Tasks on this repository.
 
 Usage: cargo xtask tidy
+       cargo xtask tighten
 
-  tidy    check layers, dependencies, sizes, unsafe, attributes, documents and features
+  tidy      check layers, modules, invariants, dependencies, sizes, unsafe, documents, words
+  tighten   lower the allowances (crates/*/tidy.toml, docs/tidy.toml) to what tidy finds
 
 Exit codes: 0 no findings, 1 findings, 2 wrong use or unreadable repository.
 ";
@@ -23,8 +26,9 @@ fn main() -> ExitCode {
     let arguments: Vec<String> = env::args().skip(1).collect();
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     match arguments.as_slice() {
-        ["tidy"] => tidy_here(),
-        ["help" | "-h" | "--help"] | ["tidy", "-h" | "--help"] => {
+        ["tidy"] => exit(workspace_root().and_then(|root| tidy::run(&root))),
+        ["tighten"] => exit(workspace_root().and_then(|root| tidy::tighten(&root).map(|()| true))),
+        ["help" | "-h" | "--help"] | ["tidy" | "tighten", "-h" | "--help"] => {
             print!("{USAGE}");
             ExitCode::SUCCESS
         }
@@ -35,12 +39,13 @@ fn main() -> ExitCode {
     }
 }
 
-fn tidy_here() -> ExitCode {
-    match workspace_root().and_then(|root| tidy::run(&root)) {
+/// The exit code of a task that returned whether nothing is left to do.
+fn exit(done: Result<bool, String>) -> ExitCode {
+    match done {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::FAILURE,
         Err(message) => {
-            eprintln!("tidy: {message}");
+            eprintln!("xtask: {message}");
             ExitCode::from(2)
         }
     }

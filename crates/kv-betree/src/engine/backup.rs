@@ -1,7 +1,6 @@
 //! Backups: the store copies itself, the adapter adds the identity file.
 //!
-//! I1. The identity file is written last. A copy that was interrupted has none, and is refused when
-//! somebody tries to open it.
+//! I1. The identity file is written last. An incomplete copy has none, and cannot be opened.
 
 use std::fs;
 use std::path::Path;

@@ -4,7 +4,7 @@ use kv::{Cursor, Direction, Result};
 
 use super::errors::convert;
 
-/// The store's word for a direction.
+/// The store's name for a direction.
 pub(super) fn way(direction: Direction) -> betree::Direction {
     match direction {
         Direction::Forward => betree::Direction::Forward,

@@ -1,10 +1,10 @@
-//! betree's errors in the words of `kv`.
+//! Converts betree's errors to those of `kv`.
 
 use kv::{Error, ErrorKind};
 
 use crate::factory::NAME;
 
-/// The same error, with all it knows.
+/// The same error, with its context.
 pub(crate) fn convert(error: betree::Error) -> Error {
     let mut converted = Error::new(kind(error.kind()), error.message()).with_engine(NAME);
     if let Some(operation) = error.operation() {
@@ -26,13 +26,13 @@ fn kind(kind: betree::ErrorKind) -> ErrorKind {
     match kind {
         betree::ErrorKind::NotFound => ErrorKind::NotFound,
         betree::ErrorKind::Exists => ErrorKind::Exists,
-        // What to do about a snapshot that is too old is what to do about a conflict: begin again.
+        // The caller reacts to a snapshot that is too old as to a conflict: it retries.
         betree::ErrorKind::Conflict | betree::ErrorKind::TooOld => ErrorKind::Conflict,
         betree::ErrorKind::Invalid => ErrorKind::Invalid,
         betree::ErrorKind::Full => ErrorKind::Full,
         betree::ErrorKind::Closed => ErrorKind::Closed,
         betree::ErrorKind::Corrupt => ErrorKind::Corrupt,
-        // And whatever is added there: the store failed, in a way its message tells.
+        // And kinds added to betree later: the store failed; the message says how.
         _ => ErrorKind::Io,
     }
 }

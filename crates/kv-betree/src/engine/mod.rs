@@ -39,7 +39,7 @@ struct Betree {
 }
 
 impl Betree {
-    /// The store's word for a level, if it has it.
+    /// The store's name for a level, if it has the level.
     fn level(&self, level: Durability) -> Result<betree::Durability> {
         if !self.log && level != Durability::None {
             let message = format!("durability {level} without a log; use none or keep the log");
@@ -59,7 +59,7 @@ fn handle(tree: TreeId) -> betree::TreeId {
     betree::TreeId(tree.0)
 }
 
-/// The bounds of `range` as the store takes them: crossed ones become an empty range in order.
+/// The bounds of `range` for the store: crossed bounds become an empty range with ordered bounds.
 fn bounds<'a>(range: KeyRange<'a>) -> (Bound<&'a [u8]>, Bound<&'a [u8]>) {
     if range.is_empty() {
         return (Bound::Included(b""), Bound::Excluded(b""));
@@ -67,7 +67,7 @@ fn bounds<'a>(range: KeyRange<'a>) -> (Bound<&'a [u8]>, Bound<&'a [u8]>) {
     (range.start, range.end)
 }
 
-/// The call-back of long work in the store's form.
+/// The progress callback in the store's form.
 fn watching(watch: &mut dyn FnMut(Progress) -> Flow) -> impl FnMut(u64, u64) -> bool {
     move |done_bytes, total_bytes| {
         let progress = Progress {

@@ -1,4 +1,4 @@
-//! Opening a store: its identity, then the store itself, which holds the directory.
+//! Opening a store: its identity, then the store itself, which locks the directory.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use super::errors::convert;
 use super::pool::Pool;
 use crate::factory::{NAME, capabilities};
 
-/// The version of what the adapter keeps in the directory: nothing but the identity file.
+/// The version of the adapter's files in the directory: only the identity file.
 const FORMAT: u32 = 1;
 
 pub(crate) fn open(
@@ -20,7 +20,7 @@ pub(crate) fn open(
     directory: &Path,
     options: Options,
 ) -> Result<Box<dyn Engine>> {
-    // No option is fixed for the life of a store: every run says for itself how it was written.
+    // No option is fixed for the life of a store: every sorted run records its own format.
     kv::identity::claim(directory, NAME, FORMAT, "")?;
     let log = options.log();
     let db = Db::open_with(vfs, directory, options).map_err(convert)?;

@@ -1,4 +1,4 @@
-//! Batches in the store's encoding, kept for the next write so that none of them grows twice.
+//! Batches in the store's encoding, reused so that their memory need not grow again.
 //!
 //! The list is behind a lock that is held for one push or pop.
 
@@ -7,19 +7,19 @@ use stdx::sync::Mutex;
 
 use super::{bounds, handle};
 
-/// Batches kept at most: more writers than this at once are rare, and only allocate.
+/// Maximum number of batches kept: more writers at the same time are rare, and then allocate.
 const KEPT_MAX: usize = 8;
 
-/// The largest batch kept, in bytes: together they hold little beside any cache.
+/// The largest batch kept, in bytes: together they hold much less than any cache.
 const KEPT_BYTES_MAX: usize = 1 << 20;
 
-/// Batches between two writes.
+/// Unused batches.
 #[derive(Default)]
 pub(super) struct Pool {
     kept: Mutex<Vec<betree::Batch>>,
 }
 
-/// A batch lent by a [`Pool`]; dropping it gives it back.
+/// A batch borrowed from a [`Pool`]; dropping it returns it.
 pub(super) struct Lent<'a> {
     pool: &'a Pool,
     batch: betree::Batch,

@@ -1,4 +1,4 @@
-//! Statistics and the storage map in the words of `kv`.
+//! Converts statistics and the storage map to those of `kv`.
 
 use kv::{CacheStats, Count, EngineStats, IoCount, IoReason, Region, RegionKind, StallCount};
 use kv::{StorageMap, TreeId, TreeStats};
@@ -6,7 +6,7 @@ use kv::{StorageMap, TreeId, TreeStats};
 /// The name of the data file.
 pub(crate) const DATA: &str = "data.betree";
 
-/// What the store has done since it was opened.
+/// The statistics of the store since it was opened.
 pub(super) fn engine(stats: &betree::Stats) -> EngineStats {
     let cache = stats.cache;
     let stalls = stats.waits.iter().map(|wait| StallCount {
@@ -21,7 +21,7 @@ pub(super) fn engine(stats: &betree::Stats) -> EngineStats {
         cache: Some(CacheStats {
             capacity_bytes: cache.capacity,
             used_bytes: cache.used,
-            // Cached pages are never changed; what waits to be written is in buffers.
+            // Cached pages are never changed; unwritten changes are in buffers.
             dirty_bytes: 0,
             hits: cache.hits,
             misses: cache.misses,
@@ -40,7 +40,7 @@ fn count(count: &betree::IoCount) -> IoCount {
         betree::IoReason::Merge => IoReason::Merge,
         betree::IoReason::Checkpoint => IoReason::Checkpoint,
         betree::IoReason::Page => IoReason::PageRead,
-        // Superblocks, and whatever is added there.
+        // Superblocks, and reasons added to betree later.
         _ => IoReason::Meta,
     };
     IoCount {
@@ -95,7 +95,7 @@ fn counters(stats: &betree::Stats) -> impl Iterator<Item = (&'static str, u64)> 
     counters.into_iter().chain(gauges)
 }
 
-/// What is stored in one tree.
+/// The content of one tree.
 pub(super) fn tree(stats: &betree::TreeStats) -> TreeStats {
     let stored = (stats.delta_bytes + stats.base_bytes) as f64;
     let fill = stored / stats.allocated_bytes as f64;
@@ -107,7 +107,7 @@ pub(super) fn tree(stats: &betree::TreeStats) -> TreeStats {
         live_bytes: Some(stats.live_bytes),
         allocated_bytes: Some(stats.allocated_bytes),
         pages: Some(stats.runs),
-        // Buffers and runs stand side by side below one table of buckets: there are no levels.
+        // There are no levels: one table of buckets points to all buffers and runs.
         depth: None,
         // A run that several buckets share may be counted by each.
         mean_fill: (0 < stats.allocated_bytes).then_some(fill.min(1.0)),
@@ -116,7 +116,6 @@ pub(super) fn tree(stats: &betree::TreeStats) -> TreeStats {
     }
 }
 
-/// Where the bytes lie.
 pub(crate) fn map(map: &betree::StorageMap) -> StorageMap {
     let data = map.regions.iter().map(region);
     let log = map.log.iter().map(|segment| Region {
@@ -139,7 +138,7 @@ fn region(region: &betree::Region) -> Region {
         betree::RegionKind::Base => (RegionKind::Data, 1),
         betree::RegionKind::Delta => (RegionKind::Buffer, 0),
         betree::RegionKind::Free | betree::RegionKind::Pending => (RegionKind::Free, 0),
-        // Images and superblocks, and whatever is added there.
+        // Images and superblocks, and kinds added to betree later.
         _ => (RegionKind::Meta, 0),
     };
     Region {

@@ -1,4 +1,4 @@
-//! What is particular to this adapter: the directory, options, levels, backups.
+//! Properties of this adapter: the directory, options, levels, backups.
 
 use std::time::Duration;
 
@@ -99,7 +99,7 @@ fn a_snapshot_past_its_age_asks_to_begin_again() {
     let old = engine.begin_read().unwrap();
     let begin = stdx::time::now();
     let error = loop {
-        // It is given up when something it holds back is to be thrown away.
+        // It becomes invalid when a version that it needs must be dropped.
         fill(&*engine, tree, 10);
         engine.settle(Duration::from_secs(60)).unwrap();
         if let Err(error) = old.get(tree, &[0; 4]) {

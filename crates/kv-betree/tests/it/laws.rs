@@ -1,6 +1,5 @@
-//! The laws every engine keeps: with the default options, with a store so small that buffers are
-//! flushed and buckets merged and split all the time, with all the other choices, and without a
-//! log.
+//! The laws every engine keeps: with the default options, with a store so small that it constantly
+//! flushes buffers and merges and splits buckets, with all other options, and without a log.
 
 use std::time::Duration;
 
@@ -14,7 +13,7 @@ kv_conformance::conformance_tests!(tiny, kv_betree::factory(), tiny());
 kv_conformance::conformance_tests!(other_options, kv_betree::factory(), other_options());
 kv_conformance::conformance_tests!(without_log, kv_betree::factory(), without_log());
 
-/// The least memory, in buckets of a few pages.
+/// The minimum of memory, with buckets of a few pages.
 fn tiny() -> EngineOptions {
     EngineOptions {
         cache: ByteSize::mib(1),

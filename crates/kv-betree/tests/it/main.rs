@@ -1,4 +1,4 @@
-//! betree against the laws every engine keeps, and what is particular to this adapter.
+//! betree against the laws of every engine, and properties of this adapter.
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 mod adapter;

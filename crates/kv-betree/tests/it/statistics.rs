@@ -1,4 +1,4 @@
-//! Statistics and the storage map: that the store's figures arrive under the API's names.
+//! Statistics and the storage map: the store's counters appear under the API's names.
 
 use std::time::Duration;
 
@@ -6,13 +6,13 @@ use kv::{Engine, IoReason, RegionKind, StatScope, TreeId};
 
 use crate::support::{create, fill, open_with};
 
-/// A store with some of everything on disk.
+/// A store with every kind of data on disk.
 fn worked(engine: &dyn Engine) -> TreeId {
     let tree = create(engine, "t");
     for _ in 0..3 {
         fill(engine, tree, 5_000);
         engine.sync_log().unwrap();
-        // The second time what is flushed meets what is there.
+        // The second flush overlaps the data of the first.
         engine.settle(Duration::from_secs(60)).unwrap();
         engine.checkpoint().unwrap();
     }
@@ -37,7 +37,7 @@ fn written_bytes_are_told_by_reason() {
     ] {
         assert!(0 < stats.written_bytes(reason), "{reason:?}: {stats:?}");
     }
-    // Of a megabyte and a half nothing can be left out.
+    // A megabyte and a half cannot be written without these.
     for reason in [IoReason::Log, IoReason::Flush] {
         assert!(1_500_000 < stats.written_bytes(reason), "{stats:?}");
     }

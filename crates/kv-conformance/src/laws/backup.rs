@@ -1,4 +1,4 @@
-//! Copies of a store taken while it is used.
+//! Hot backups.
 
 use std::fs;
 use std::path::Path;
@@ -112,7 +112,7 @@ pub(crate) fn copy_taken_while_written_is_one_moment(lab: &mut Bench<'_>) {
         scope.spawn(|| {
             for n in 50..400 {
                 write(n);
-                // The other side goes away when the copy is done.
+                // The receiver ends when the copy is complete.
                 let _ = begun.send(());
             }
         });
@@ -152,14 +152,14 @@ pub(crate) fn watch_is_called(lab: &mut Bench<'_>) {
     let db = lab.open();
     let t = create(&*db, "t");
     fill_numbered(&*db, t, 2000, b"value");
-    let mut heard = Vec::new();
+    let mut reports = Vec::new();
     let ended = db.backup(&lab.path("copy"), &mut |progress| {
-        heard.push(progress.done_bytes);
+        reports.push(progress.done_bytes);
         Flow::Continue
     });
     assert_eq!(ended.unwrap(), Compaction::Complete);
-    assert!(!heard.is_empty(), "progress is told");
-    assert!(heard.is_sorted(), "work is not undone: {heard:?}");
+    assert!(!reports.is_empty(), "progress is reported");
+    assert!(reports.is_sorted(), "work is not undone: {reports:?}");
 }
 
 pub(crate) fn empty_store_is_copied(lab: &mut Bench<'_>) {

@@ -1,4 +1,4 @@
-//! Batches: changes without reading, in order and all at once.
+//! Batches: changes without reading, applied in order and atomically.
 
 use crate::bench::Bench;
 use crate::verbs::{
@@ -236,7 +236,7 @@ pub(crate) fn batch_over_the_key_of_an_open_transaction(lab: &mut Bench<'_>) {
     batch.put(t, b"k", b"batch");
     db.write(&batch, QUICK).unwrap();
     assert_eq!(get(&*db, t, b"k").as_deref(), Some(&b"batch"[..]));
-    // Whether the batch counts as the first committer is the engine's choice.
+    // It is the engine's choice whether the batch counts as the first committer.
     let expected: &[u8] = match txn.commit(QUICK) {
         Ok(()) => b"transaction",
         Err(e) => {

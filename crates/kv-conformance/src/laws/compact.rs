@@ -6,13 +6,13 @@ use crate::verbs::{Forward, all, all_keys, create, fill_keys, numbered, put, ref
 use kv::{Compaction, Engine, ErrorKind, Flow, KeyRange, Progress, TreeId};
 
 fn compact(db: &dyn Engine, tree: TreeId, range: KeyRange<'_>) -> Vec<Progress> {
-    let mut heard = Vec::new();
+    let mut reports = Vec::new();
     let ended = db.compact(tree, range, &mut |progress| {
-        heard.push(progress);
+        reports.push(progress);
         Flow::Continue
     });
     assert_eq!(ended.unwrap(), Compaction::Complete);
-    heard
+    reports
 }
 
 pub(crate) fn whole_tree_answers_the_same(lab: &mut Bench<'_>) {
@@ -37,12 +37,12 @@ pub(crate) fn part_of_a_tree_answers_the_same(lab: &mut Bench<'_>) {
 pub(crate) fn watch_is_called_at_both_ends(lab: &mut Bench<'_>) {
     let db = lab.open();
     let (t, _) = worn_tree(&*db);
-    let heard = compact(&*db, t, KeyRange::ALL);
+    let reports = compact(&*db, t, KeyRange::ALL);
     assert!(
-        2 <= heard.len(),
-        "at the beginning and at the end: {heard:?}"
+        2 <= reports.len(),
+        "at the beginning and at the end: {reports:?}"
     );
-    let done: Vec<u64> = heard.iter().map(|progress| progress.done_bytes).collect();
+    let done: Vec<u64> = reports.iter().map(|progress| progress.done_bytes).collect();
     assert!(done.is_sorted(), "work is not undone: {done:?}");
 }
 
@@ -52,7 +52,7 @@ pub(crate) fn cancel_ends_it(lab: &mut Bench<'_>) {
     let ended = db.compact(t, KeyRange::ALL, &mut |_| Flow::Cancel);
     assert_eq!(ended.unwrap(), Compaction::Cancelled);
     assert!(all(&*db, t) == expected);
-    put(&*db, t, b"k", b"the store goes on");
+    put(&*db, t, b"k", b"the store works");
     compact(&*db, t, KeyRange::ALL);
     assert_eq!(all(&*db, t).len(), expected.len() + 1);
 }

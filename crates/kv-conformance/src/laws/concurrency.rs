@@ -12,10 +12,10 @@ use kv::{
     Batch, Durability, Engine, ErrorKind, Flow, KeyRange, Result, Transaction, TreeId, TreeOptions,
 };
 
-/// How often a writer begins again before it gives up: far more than any fair engine needs.
+/// How often a writer retries before it fails: far more than any fair engine needs.
 const TRIES: u32 = 10_000;
 
-/// Says that the writers are done, also when they panic.
+/// Signals that the writers are done, also when they panic.
 struct Done<'a>(&'a AtomicBool);
 
 impl Drop for Done<'_> {
@@ -24,7 +24,7 @@ impl Drop for Done<'_> {
     }
 }
 
-/// Run `body` in a transaction, beginning again after each conflict.
+/// Run `body` in a transaction, with a retry after each conflict.
 fn retry(db: &dyn Engine, body: impl Fn(&mut dyn Transaction) -> Result<()>) {
     for _ in 0..TRIES {
         match change(db, &body) {
@@ -344,8 +344,8 @@ pub(crate) fn trees_come_and_go_beside_writers(lab: &mut Bench<'_>) {
                 let tree = create(&*db, &name);
                 put(&*db, tree, b"k", b"v");
                 assert_eq!(all(&*db, tree).len(), 1);
-                // A reader or writer of another tree is no reason to refuse this for ever, but an
-                // engine may see its snapshot and ask to try again.
+                // A reader or writer of another tree must not prevent this forever, but an engine
+                // may notice its snapshot and ask for a retry.
                 for _ in 0..TRIES {
                     match db.drop_tree(&name) {
                         Ok(()) => break,

@@ -283,7 +283,8 @@ pub(crate) fn range_delete_over_a_key_inserted_meanwhile(lab: &mut Bench<'_>) {
     let result = late(&*db, &|txn| txn.insert(t, b"bb", b"first"), &|txn| {
         txn.delete_range(t, KeyRange::ALL)
     });
-    // The new key may stay, go or conflict; the keys that were seen go, unless it conflicts.
+    // The new key may stay, be removed or conflict; the keys that the transaction saw are removed,
+    // unless it conflicts.
     let left = all_keys(&*db, t);
     match result {
         Ok(()) => assert!(left.is_empty() || left == ["bb"], "{left:?}"),

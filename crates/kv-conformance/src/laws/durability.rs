@@ -1,4 +1,4 @@
-//! Durability levels: each is taken or refused as declared, and keeps what it promises across a
+//! Durability levels: each is accepted or refused as declared, and keeps its promise across a
 //! close.
 
 use kv::{Batch, Durability, Engine, ErrorKind, TreeId};
@@ -54,7 +54,7 @@ pub(crate) fn without_a_log_stronger_levels_are_unsupported(lab: &mut Bench<'_>)
     let db = match lab.factory().open(&lab.directory(), &options) {
         Ok(db) => db,
         Err(e) => {
-            // An engine that cannot do without its log says so.
+            // An engine that requires its log reports that.
             let known = [ErrorKind::Unsupported, ErrorKind::Invalid];
             assert!(known.contains(&e.kind()), "{e}");
             return;

@@ -4,7 +4,7 @@ use crate::bench::Bench;
 use crate::verbs::{change, create, fill_keys, fill_numbered, numbered, put, refused};
 use kv::{ErrorKind, Snapshot, TreeId};
 
-/// What `get_many` answers, by index; each index must be visited exactly once.
+/// The results of `get_many`, by index; each index must be visited exactly once.
 fn many<V: Snapshot + ?Sized>(view: &V, tree: TreeId, keys: &[&[u8]]) -> Vec<Option<Vec<u8>>> {
     let mut answers: Vec<Option<Option<Vec<u8>>>> = vec![None; keys.len()];
     view.get_many(tree, keys, &mut |index, value| {

@@ -9,7 +9,7 @@ use kv::KeyRange;
 
 const LETTERS: [&str; 6] = ["a", "b", "c", "d", "e", "f"];
 
-/// What stands of the letters a to f after the keys of `gone` were removed.
+/// The letters a to f that are left after the keys of `gone` were removed.
 fn left(lab: &mut Bench<'_>, gone: KeyRange<'_>) -> Vec<String> {
     let db = lab.open();
     let t = create(&*db, "t");

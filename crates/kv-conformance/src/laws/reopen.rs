@@ -1,4 +1,4 @@
-//! Closing and opening again: what was committed is there, what was not is not.
+//! Closing and reopening: committed changes exist, others do not.
 
 use stdx::ByteSize;
 
@@ -198,7 +198,7 @@ pub(crate) fn a_directory_opens_once(lab: &mut Bench<'_>) {
     let t = create(&*db, "t");
     let second = lab.try_open(&lab.directory());
     assert!(second.is_err(), "the directory is open already");
-    put(&*db, t, b"k", b"the first store goes on");
+    put(&*db, t, b"k", b"the first store works");
     db.close().unwrap();
     lab.open().close().unwrap();
 }

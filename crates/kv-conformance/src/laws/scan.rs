@@ -69,7 +69,7 @@ pub(crate) fn values_go_with_their_keys(lab: &mut Bench<'_>) {
     let mut batch = Batch::new();
     for n in 0..300usize {
         let key = format!("key {n:03}").into_bytes();
-        // Lengths from 0 to 1500, so that entries of very different sizes stand side by side.
+        // Lengths from 0 to 1500, so that entries of very different sizes are neighbours.
         let value = vec![u8::try_from(n % 251).unwrap(); n * 37 % 1500];
         batch.put(t, &key, &value);
         expected.push((key, value));

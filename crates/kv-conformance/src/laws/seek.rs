@@ -15,7 +15,7 @@ fn letters(lab: &mut Bench<'_>) -> (Box<dyn Engine>, TreeId) {
     (db, t)
 }
 
-/// Where a fresh cursor of `wanted` stands after seeking `key`, and what follows.
+/// The entry of a new cursor over `wanted` after seeking `key`, and the entries after it.
 fn after_seek(
     lab: &mut Bench<'_>,
     wanted: KeyRange<'_>,

@@ -16,7 +16,7 @@ fn long_key(length: usize, last: u8) -> Vec<u8> {
     key
 }
 
-/// A value of `length` bytes that differ from place to place.
+/// A value of `length` bytes that differ by position.
 fn long_value(length: usize) -> Vec<u8> {
     (0..length)
         .map(|n| u8::try_from(n * 31 % 251).expect("below 251"))
@@ -158,7 +158,7 @@ pub(crate) fn reading_a_key_beyond_the_limit_finds_nothing(lab: &mut Bench<'_>) 
     let db = lab.open();
     let t = create(&*db, "t");
     let limit = lab.limits().key_max;
-    // Not even where an engine would cut the key to its limit.
+    // Not even if an engine cuts the key to its limit.
     put(&*db, t, &long_key(limit, b'k'), b"v");
     let key = long_key(limit + 1, b'k');
     assert_eq!(get(&*db, t, &key), None);
@@ -184,7 +184,7 @@ pub(crate) fn deleting_a_key_beyond_the_limit_changes_nothing(lab: &mut Bench<'_
             Ok(was_there) => assert!(!was_there),
             Err(e) => assert_eq!(e.kind(), ErrorKind::Invalid),
         }
-        txn.put(t, b"a", b"the transaction goes on")
+        txn.put(t, b"a", b"the transaction continues")
     })
     .unwrap();
     assert_eq!(all_keys(&*db, t).len(), 2);

@@ -1,4 +1,4 @@
-//! Snapshots: one moment of all trees, for ever.
+//! Snapshots: the state of all trees at one time, which never changes.
 
 use std::thread;
 
@@ -9,7 +9,7 @@ use crate::verbs::{
 };
 use kv::{Batch, Engine, KeyRange, TreeId};
 
-/// Overwrite, delete and add in `tree` until little is left as it was.
+/// Overwrite, delete and add in `tree` until most entries have changed.
 fn churn(db: &dyn Engine, tree: TreeId, rounds: u32) {
     for round in 0..rounds {
         let mut batch = Batch::new();

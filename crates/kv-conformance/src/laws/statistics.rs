@@ -1,4 +1,4 @@
-//! What an engine says of itself: counters, counts and the storage map.
+//! Statistics: counters, counts and the storage map.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -16,7 +16,7 @@ fn exact(db: &dyn Engine, tree: TreeId) -> TreeStats {
     db.tree_stats(tree, StatScope::Exact).unwrap()
 }
 
-/// Some of everything an engine counts.
+/// Operations of every kind that an engine counts.
 fn work(db: &dyn Engine, tree: TreeId, round: u32) {
     fill_numbered(db, tree, 500, &round.to_be_bytes());
     change(db, |txn| {
@@ -30,13 +30,13 @@ fn work(db: &dyn Engine, tree: TreeId, round: u32) {
     db.checkpoint().unwrap();
 }
 
-/// What may only grow, by name.
+/// The counters that may only grow, by name.
 fn growing(stats: &EngineStats) -> BTreeMap<String, u64> {
     let mut counters = BTreeMap::new();
     let mut add = |name: String, value: u64| {
         assert!(
             counters.insert(name.clone(), value).is_none(),
-            "{name} is told twice"
+            "{name} is reported twice"
         );
     };
     for (what, counts) in [("written", &stats.written), ("read", &stats.read)] {

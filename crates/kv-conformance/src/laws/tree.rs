@@ -11,7 +11,7 @@ fn create_error(db: &dyn Engine, name: &str) -> ErrorKind {
     refused(db.create_tree(name, &TreeOptions::default()))
 }
 
-/// A handle that was dropped, beside the living tree `other`.
+/// A handle of a dropped tree; the tree `other` exists.
 fn stale(db: &dyn Engine) -> TreeId {
     let stale = create(db, "t");
     fill_keys(db, stale, &["k"]);
@@ -218,7 +218,7 @@ pub(crate) fn every_allowed_character_is_taken(lab: &mut Bench<'_>) {
         .map(|byte| char::from(byte).to_string())
         .filter(|name| kv::check_name(name).is_ok())
         .collect();
-    // Names that mean something to file systems or to engines.
+    // Names with a special meaning for file systems or engines.
     for name in [
         "..",
         "../up",
@@ -296,7 +296,7 @@ pub(crate) fn hints_change_no_answer(lab: &mut Bench<'_>) {
             point_lookups,
         };
         let tree = db.create_tree(name, &options).unwrap();
-        // Not ascending at all, whatever the hint says.
+        // Not ascending, against the hint.
         fill_keys(&*db, tree, &["m", "a", "z", "b"]);
         assert_eq!(all_keys(&*db, tree), ["a", "b", "m", "z"]);
         assert_eq!(get(&*db, tree, b"c"), None);

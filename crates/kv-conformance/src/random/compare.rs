@@ -1,4 +1,4 @@
-//! Compares answers of the engine with the model's.
+//! Compares results of the engine with the model's.
 
 use std::rc::Rc;
 
@@ -7,7 +7,7 @@ use kv::{Cursor, Direction, Error, KeyRange, Snapshot, TreeId};
 use super::oracle::View;
 use super::step::{Key, Move};
 
-/// What a step comes to: nothing to say, or what differs.
+/// The result of a step: success, or the difference.
 pub(super) type Outcome<T = ()> = Result<T, String>;
 
 /// The text of an error that `what` must not give.
@@ -60,18 +60,20 @@ pub(super) fn compare_many(
     .map_err(failed("get_many"))?;
     match visits.iter().all(|&count| count == 1) {
         true => outcome,
-        false => Err(format!("get_many visits each key so often: {visits:?}")),
+        false => Err(format!(
+            "numbers of visits of each key by get_many: {visits:?}"
+        )),
     }
 }
 
-/// A cursor of the engine beside the keys it must give.
+/// A cursor of the engine, with the keys it must return.
 struct Walk<'a> {
     cursor: Box<dyn Cursor + 'a>,
     model: &'a View,
     tree: TreeId,
     direction: Direction,
     keys: Vec<Rc<[u8]>>,
-    /// The index of the key to come; the current one is before it, unless it ended.
+    /// The index of the next key; the current one is before it, unless the cursor has ended.
     next: usize,
 }
 
@@ -127,8 +129,8 @@ impl Walk<'_> {
     }
 }
 
-/// Make `moves` with a cursor, then read on: to the end and once beyond it when there are no moves,
-/// else a little.
+/// Make `moves` with a cursor, then continue to read: to the end and once beyond it if there are no
+/// moves, else a few entries.
 pub(super) fn compare_scan(
     view: &dyn Snapshot,
     model: &View,
@@ -168,7 +170,7 @@ pub(super) fn compare_scan(
     walk.make(&Move::Advance(1)).map(drop)
 }
 
-/// Compare all trees in full, both ways.
+/// Compare all trees in full, in both directions.
 pub(super) fn compare_all(view: &dyn Snapshot, model: &View) -> Outcome {
     for tree in model.trees() {
         for direction in [Direction::Forward, Direction::Backward] {

@@ -1,12 +1,12 @@
-//! Random runs: many small programs, each run on the engine and on a model side by side.
+//! Random runs: many small programs, each executed on the engine and on a model.
 //!
-//! A run is a function of its tape ([`stdx::Tape`]). The tape is a row of frames of 32 bytes: the
-//! first switches each kind of step on or off and weighs it, each other is one step, so that
-//! cutting a frame removes a step and leaves the others as they are.
+//! A run is a function of its tape ([`stdx::Tape`]). The tape is a sequence of frames of 32 bytes:
+//! the first frame has the weight of each kind of step (0 is off), each other frame is one step, so
+//! that cutting a frame removes a step and does not change the others.
 //!
-//! Every answer is compared as it comes; at the end all trees are read in full, both ways, and
-//! again after reopening where the engine is persistent. A failing tape is shrunk, and printed with
-//! its steps and the line that runs it again.
+//! Every result is compared immediately; at the end all trees are read in full, in both directions,
+//! and again after reopening where the engine is persistent. A failing tape is shrunk, and printed
+//! with its steps and the line that runs it again.
 
 mod compare;
 mod oracle;
@@ -26,29 +26,29 @@ use crate::subject::Subject;
 use runner::run;
 use step::FRAME;
 
-/// Time after which a part of the default seeds begins no further one.
+/// Time after which a part of the default seeds starts no further seed.
 const TIME: Duration = Duration::from_secs(30);
 
 /// Seeds that each part runs at least.
 const FLOOR: u32 = 2;
 
-/// Bytes of a tape: the weights and 511 steps. A power of two, so that shrinking, which halves,
-/// cuts at frames.
+/// Bytes of a tape: the weights and 511 steps. A power of two, so that shrinking, which halves the
+/// tape, cuts at frames.
 const TAPE_BYTES: usize = 512 * FRAME;
 
-/// Runs spent on shrinking a failure, at most.
+/// Maximum number of runs for shrinking a failure.
 const SHRINK_RUNS: usize = 4000;
 
-/// Time spent on shrinking a failure, at most.
+/// Maximum time for shrinking a failure.
 const SHRINK_TIME: Duration = Duration::from_secs(20);
 
-/// The parts the default seeds are divided into, so that tests run beside one another.
+/// Number of parts of the default seeds, so that tests run in parallel.
 pub const PARTS: u64 = 4;
 
 /// Run one part of the seeds on `subject`. `test` is the path of the calling test and `package` its
 /// package, for the line that reproduces a failure.
 ///
-/// `ROMANESCO_SEEDS=n` runs `n` seeds instead of the subject's, however long it takes;
+/// `ROMANESCO_SEEDS=n` runs `n` seeds instead of the subject's, without a time limit;
 /// `ROMANESCO_TAPE=hex` runs one tape instead. By default a part ends after half a minute, but not
 /// before two seeds.
 ///
@@ -121,11 +121,11 @@ pub fn check_seed(subject: &Subject, seed: u64) -> Option<Divergence> {
     let begin = stdx::time::now();
     let fails = |tape: Tape| begin.elapsed() < SHRINK_TIME && check_tape(subject, &tape).is_some();
     let small = failure.tape.shrink(SHRINK_RUNS, fails);
-    // A failure that depends on timing may not come again: then the first one is told.
+    // A failure that depends on timing may not recur: then report the first one.
     Some(check_tape(subject, &small).unwrap_or(failure))
 }
 
-/// Run the tape of `seed` on `subject`; the failure as it came, if it fails.
+/// Run the tape of `seed` on `subject`; the unshrunk failure, if it fails.
 #[must_use]
 pub fn check_seed_quickly(subject: &Subject, seed: u64) -> Option<Divergence> {
     check_tape(subject, &Tape::from_seed(mix64(seed), TAPE_BYTES))

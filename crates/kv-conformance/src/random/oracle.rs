@@ -1,4 +1,4 @@
-//! The model: what an engine must answer, and where the contract leaves it a choice.
+//! The model: the required results of an engine, and its choices under the contract.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
@@ -10,7 +10,7 @@ use super::step::{Change, Range};
 /// The content of one tree.
 pub(super) type Map = BTreeMap<Rc<[u8]>, Rc<[u8]>>;
 
-/// What a snapshot sees: all trees at one moment. Maps are shared until they change.
+/// The content of a snapshot: all trees at one time. Maps are shared until they change.
 #[derive(Clone, Debug, Default)]
 pub(super) struct View(pub(super) BTreeMap<TreeId, Rc<Map>>);
 
@@ -26,11 +26,11 @@ struct Stamps {
 /// Whether a transaction conflicts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Verdict {
-    /// It has no reason to.
+    /// It must not.
     Never,
     /// The contract leaves it to the engine.
     May,
-    /// It must: another wrote the same key and was first.
+    /// It must: another transaction wrote the same key and committed first.
     Must,
 }
 
@@ -45,30 +45,30 @@ enum Write {
 /// The model's side of an open transaction.
 #[derive(Clone, Debug)]
 pub(super) struct Txn {
-    /// What it sees, its own writes included.
+    /// Its view, including its own writes.
     pub(super) view: View,
-    /// What it saw when it began.
+    /// Its view when it began.
     base: View,
     began: u64,
     log: Vec<Write>,
-    /// The keys it touched; true where the write takes part in conflict detection for certain.
+    /// The keys it wrote; true where the write certainly takes part in conflict detection.
     keys: BTreeMap<(TreeId, Rc<[u8]>), bool>,
     /// The ranges it removed.
     ranges: Vec<(TreeId, Range)>,
 }
 
-/// What a change must answer.
+/// The required result of a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Answer {
-    /// Nothing but success.
+    /// Success.
     Done,
     /// `Exists`.
     Exists,
-    /// Whether the key was there.
+    /// Whether the key existed.
     Was(bool),
 }
 
-/// The committed state, and who changed what when.
+/// The committed state, and when each key was last changed.
 #[derive(Debug, Default)]
 pub(super) struct Oracle {
     pub(super) now: View,
@@ -145,7 +145,7 @@ impl Txn {
         *self.keys.entry((tree, key)).or_default() |= checked;
     }
 
-    /// Make `change`, if the engine agrees; the answer it must give.
+    /// Apply `change`, if the engine accepts it; returns the required result.
     pub(super) fn apply(&mut self, tree: TreeId, change: &Change, blind_conflicts: bool) -> Answer {
         match change {
             Change::Put(key, value) => self.set(tree, &key.0, Some(value.bytes()), true),
@@ -191,7 +191,7 @@ impl Txn {
         }
     }
 
-    /// Whether the key was absent before and is absent after: an engine may forget such a write.
+    /// Whether the key was absent before and is absent after: an engine may ignore such a write.
     fn came_to_nothing(&self, tree: TreeId, key: &[u8]) -> bool {
         self.base.get(tree, key).is_none() && self.view.get(tree, key).is_none()
     }
@@ -237,7 +237,7 @@ impl Oracle {
         self.blind_conflicts
     }
 
-    /// Whether `txn` conflicts with what was committed since it began, or may with `open` ones.
+    /// Whether `txn` conflicts with commits since it began, or may conflict with `open` ones.
     pub(super) fn verdict(&self, txn: &Txn, open: &[&Txn]) -> Verdict {
         let mut verdict = Verdict::Never;
         for ((tree, key), checked) in &txn.keys {
@@ -275,7 +275,8 @@ impl Oracle {
         }
     }
 
-    /// Commit `txn`; the keys that others put in a range it removed, which may stay or go.
+    /// Commit `txn`; returns the keys that others put in a range it removed, which may stay or be
+    /// removed.
     pub(super) fn commit(&mut self, mut txn: Txn) -> BTreeSet<(TreeId, Rc<[u8]>)> {
         self.clock += 1;
         let mut open_choice = BTreeSet::new();
@@ -306,7 +307,7 @@ impl Oracle {
         open_choice
     }
 
-    /// The engine chose that `key` goes.
+    /// The engine chose to remove `key`.
     pub(super) fn forget(&mut self, tree: TreeId, key: &Rc<[u8]>) {
         self.now.set(tree, key, None);
         self.stamp(tree, key.clone(), false);
@@ -338,7 +339,7 @@ impl Oracle {
         let old = std::mem::take(&mut self.now.0);
         let new = old.into_iter().map(|(tree, map)| (renamed[&tree], map));
         self.now.0 = new.collect();
-        // No transaction is open: nobody asks for older changes.
+        // No transaction is open: older changes are not needed.
         self.stamps.clear();
         self.cleared.clear();
     }

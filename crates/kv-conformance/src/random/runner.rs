@@ -1,4 +1,4 @@
-//! Runs steps on the engine and the model side by side.
+//! Runs steps on the engine and the model.
 
 use std::path::Path;
 use std::time::Duration;
@@ -19,10 +19,10 @@ const TXNS: usize = 4;
 /// Snapshots open at once.
 const SNAPSHOTS: usize = 6;
 
-/// Names that trees are created under.
+/// Names of trees.
 const NAMES: [&str; 5] = ["t0", "t1", "t2", "t3", "t0.sub"];
 
-/// Run the steps of `tape`; each is written to `log` before it is done.
+/// Run the steps of `tape`; each is written to `log` before it is executed.
 pub(super) fn run(subject: &Subject, tape: &[u8], log: &mut Vec<String>) -> Outcome {
     let root = tempfile::tempdir().map_err(|e| format!("a temporary directory: {e}"))?;
     let directory = root.path().join("store");
@@ -107,8 +107,8 @@ impl<'e, 'm> Session<'e, 'm> {
         }
     }
 
-    /// Play steps to the end of the tape (`None`) or until the store is to be opened again (then
-    /// whether by dropping it).
+    /// Execute steps to the end of the tape (returns `None`) or until the store must be reopened
+    /// (returns whether by dropping it).
     fn play(&mut self, script: &mut Script<'_>, log: &mut Vec<String>) -> Outcome<Option<bool>> {
         while let Some(step) = script.next() {
             log.push(format!("{step:?}"));
@@ -123,7 +123,7 @@ impl<'e, 'm> Session<'e, 'm> {
         Ok(None)
     }
 
-    /// End what is open, and compare everything.
+    /// End open transactions and snapshots, and compare everything.
     fn end(mut self) -> Outcome {
         self.txns.clear();
         for (snapshot, view) in std::mem::take(&mut self.snapshots) {
@@ -138,7 +138,7 @@ impl<'e, 'm> Session<'e, 'm> {
         }
     }
 
-    /// Whether the one writer there can be is taken by a transaction of this thread.
+    /// Whether a transaction of this thread is the single writer.
     fn writer_is_taken(&self) -> bool {
         !self.capabilities.concurrent_writers && !self.txns.is_empty()
     }
@@ -213,7 +213,7 @@ impl<'e, 'm> Session<'e, 'm> {
         }
     }
 
-    /// Compare a read in the present, an open snapshot or an open transaction.
+    /// Compare a read of the current state, an open snapshot or an open transaction.
     fn read(
         &mut self,
         pick: usize,
@@ -238,7 +238,7 @@ impl<'e, 'm> Session<'e, 'm> {
         }
     }
 
-    /// Make one change in an open transaction, or in one of its own.
+    /// Make one change in an open transaction, or in a separate one.
     fn change(&mut self, pick: usize, tree: usize, change: &Change, level: Durability) -> Outcome {
         let place = pick % (1 + self.txns.len());
         let own = place == 0 && !self.writer_is_taken();
@@ -258,7 +258,7 @@ impl<'e, 'm> Session<'e, 'm> {
         match apply(&mut *txn, tree, change) {
             Ok(answer) if answer == expected => {}
             Ok(answer) => return Err(format!("answered {answer:?}, not {expected:?}")),
-            // The transaction is lost; both sides forget it.
+            // The transaction failed; drop it on both sides.
             Err(e) if e.kind() == ErrorKind::Conflict => return self.may_conflict(&model, &e),
             Err(e) => return Err(failed("the change")(e)),
         }

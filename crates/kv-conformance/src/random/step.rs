@@ -7,13 +7,13 @@ use std::slice::Chunks;
 use kv::{Capabilities, Direction, Durability, KeyRange};
 use stdx::Tape;
 
-/// Bytes of tape for the weights and for each step. A step that wants more reads zeros.
+/// Bytes of tape for the weights and for each step. A step that needs more reads zeros.
 pub(super) const FRAME: usize = 32;
 
 /// The kinds of steps, in the order of their weights on the tape.
 const KINDS: usize = 22;
 
-/// Keys that are drawn often, with neighbours and prefixes among them.
+/// Keys that are drawn often, including neighbours and prefixes.
 const HOT: [&[u8]; 12] = [
     b"k",
     b"ka",
@@ -105,7 +105,7 @@ pub(super) enum Move {
     Seek(Key),
 }
 
-/// One step. A `pick` is reduced to what is there when the step is run.
+/// One step. A `pick` is reduced to the existing objects when the step is executed.
 #[derive(Clone, Debug)]
 pub(super) enum Step {
     Change {
@@ -174,7 +174,7 @@ pub(super) struct Script<'t> {
     /// The frame of the step that is being drawn.
     tape: Tape,
     weights: [u32; KINDS],
-    /// How many of the hot keys are drawn: with few, steps meet more often.
+    /// How many of the hot keys are drawn: with few, more steps use the same key.
     hot: usize,
     key_max: usize,
     empty_keys: bool,
@@ -281,7 +281,7 @@ impl<'t> Script<'t> {
     }
 
     fn level(&mut self) -> Durability {
-        // Mostly the cheapest: syncs are slow and change no answer.
+        // Mostly the cheapest: syncs are slow and do not change results.
         match self.tape.below(16) {
             0..=13 => Durability::None,
             _ => Durability::ALL[self.tape.index(self.levels)],
@@ -382,7 +382,7 @@ impl<'t> Script<'t> {
                 range: self.range(),
             },
             18 => Step::Count { tree: self.pick() },
-            // Opening is slow: rarer than its weight says.
+            // Opening is slow: rarer than its weight.
             19 if self.tape.chance(64) => Step::Reopen {
                 drop: self.tape.chance(128),
             },

@@ -1,4 +1,4 @@
-//! The suite, run on the reference engine, on an engine that can all and one that can little, and
+//! The suite, run on the reference engine, on an engine with all and one with few capabilities, and
 //! on engines with planted bugs.
 #![expect(
     clippy::unwrap_used,

@@ -1,7 +1,6 @@
 //! Backups: LMDB's own hot copy, and the identity file.
 //!
-//! I1. The identity file is written last. A copy that was interrupted has none, and is refused when
-//! somebody tries to open it.
+//! I1. The identity file is written last. An incomplete copy has none, and cannot be opened.
 
 use std::fs;
 use std::path::Path;
@@ -32,7 +31,7 @@ pub(super) fn backup(
         done_bytes: 0,
         total_bytes,
     };
-    // LMDB copies in one call, so this is the one chance to stop it.
+    // LMDB copies in one call, so this is the only point at which the caller can cancel.
     if watch(begin) == Flow::Cancel {
         return Ok(Compaction::Cancelled);
     }

@@ -1,17 +1,19 @@
-//! The catalog: which trees there are and in which LMDB database each one lies.
+//! The catalog: the names of the trees, and the LMDB database of each.
 //!
 //! LMDB closes the handle of a database when it deletes it, and a handle must not be closed or
-//! opened while other transactions use it. So no database is ever deleted and no handle is opened
-//! late: the environment holds databases `t0`, `t1`, ... ("slots"), all opened with the store, and
-//! one more, `catalog`, which maps the name of each tree to the number of its slot (4 bytes, big
-//! endian). Creating a tree takes an empty slot or makes the next; dropping it empties the slot and
-//! leaves it for the next tree. Snapshots older than the drop go on reading the old pages.
+//! opened while other transactions use it. So no database is ever deleted: the environment holds
+//! databases `t0`, `t1`, ... ("slots"), all opened with the store, and one more, `catalog`, which
+//! maps the name of each tree to the number of its slot (4 bytes, big endian). Creating a tree
+//! takes an empty slot or makes the next; dropping it empties the slot and leaves it for the next
+//! tree. Snapshots older than the drop continue to read the old pages.
 //!
-//! I1. A slot belongs to at most one tree. I2. Slots are numbered without gaps, so their number is
-//! the count of the entries of the unnamed database less one (the catalog).
-//! I3. A handle (`TreeId`) is never given twice. I4. A published list never changes: a snapshot
-//! keeps the list of its moment, so a tree that is newer than a snapshot is unknown to it even
-//! if its slot is not, and a tree that is dropped later stays known to it.
+//! - I1. A slot belongs to at most one tree.
+//! - I2. Slots are numbered without gaps, so their number is the count of the entries of the
+//!   unnamed database less one (the catalog).
+//! - I3. A handle (`TreeId`) is never used twice.
+//! - I4. A published list never changes: a snapshot keeps the list of its time, so it does not know
+//!   a tree that is newer, even if it knows the tree's slot, and it still knows a tree that is
+//!   dropped later.
 //!
 //! The list is published under a lock that no call holds while it reads or writes the disk. A new
 //! tree is published after its commit and a dropped one is taken out before its commit, so a
@@ -41,7 +43,7 @@ pub(super) struct Tree {
     slot: u32,
 }
 
-/// The trees of one moment, in ascending order of their handles.
+/// The trees at one time, in ascending order of their handles.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Trees(Vec<Tree>);
 
@@ -79,7 +81,7 @@ struct State {
     next: u32,
     /// Empty slots, by number.
     free: Vec<(u32, Db)>,
-    /// How many slots there are.
+    /// The number of slots.
     slots: u32,
 }
 
@@ -90,7 +92,7 @@ pub(super) struct Catalog {
 
 impl Catalog {
     /// Read the catalog of `env` (make an empty one if it has none) and open every slot. Must run
-    /// before any other transaction; `most` is the limit of slots.
+    /// before any other transaction; `most` is the maximum number of slots.
     pub(super) fn load(env: &Env<WithoutTls>, most: u32, place: &Place<'_>) -> Result<Catalog> {
         let fail = |e| place.error(e, "open");
         let mut txn = env.write_txn().map_err(fail)?;
@@ -131,7 +133,7 @@ impl Catalog {
         })
     }
 
-    /// The trees of now, together with what `begin` makes. No tree is published or taken out
+    /// The current trees, together with the result of `begin`. No tree is published or removed
     /// while `begin` runs.
     pub(super) fn with<T>(&self, begin: impl FnOnce() -> Result<T>) -> Result<(Arc<Trees>, T)> {
         let state = self.state.read();
@@ -139,7 +141,7 @@ impl Catalog {
         Ok((Arc::clone(&state.trees), made))
     }
 
-    /// The trees of now.
+    /// The current trees.
     pub(super) fn trees(&self) -> Arc<Trees> {
         Arc::clone(&self.state.read().trees)
     }
@@ -149,7 +151,7 @@ impl Catalog {
         self.db
     }
 
-    /// How many slots hold no tree.
+    /// The number of empty slots.
     pub(super) fn free_slots(&self) -> usize {
         self.state.read().free.len()
     }
@@ -204,7 +206,7 @@ impl Catalog {
         Ok(id)
     }
 
-    /// Take out the tree `name`, empty it in a transaction and commit that by `commit`. The caller
+    /// Remove the tree `name`, empty it in a transaction and commit that by `commit`. The caller
     /// holds the turn.
     pub(super) fn remove<'e>(
         &self,
@@ -223,7 +225,7 @@ impl Catalog {
         let mut state = self.state.write();
         match result {
             Ok(()) => state.free.push((tree.slot, tree.db)),
-            // Nobody else changes the list while we hold the turn.
+            // No other thread changes the list while this one holds the turn.
             Err(_) => state.trees = before.clone(),
         }
         result

@@ -32,7 +32,7 @@ impl<'t> Iter<'t> {
     }
 }
 
-/// A walk through a range.
+/// An iterator over a range.
 pub(super) struct Walk<'t> {
     view: View<'t>,
     tree: &'t Tree,
@@ -126,7 +126,7 @@ impl Cursor for Walk<'_> {
                 start: whole.start,
                 end: Bound::Included(key),
             },
-            // The key lies before the range in our direction: all of the range is beyond it.
+            // The key is before the range in this direction: the whole range is beyond it.
             _ => whole,
         };
         self.iter = self.over(rest)?;
@@ -142,8 +142,8 @@ impl Cursor for Walk<'_> {
     }
 }
 
-/// The bounds of `range` as LMDB takes them, which has no empty key: a start at it is no bound, and
-/// an end at it leaves nothing. `None` for a range that holds nothing.
+/// The bounds of `range` for LMDB, which has no empty key: a start at the empty key is no bound,
+/// and an end at it leaves an empty range. `None` for an empty range.
 pub(super) fn bounds(range: KeyRange<'_>) -> Option<Bounds<'_>> {
     let start = match range.start {
         Bound::Included([]) | Bound::Excluded([]) => Bound::Unbounded,

@@ -1,7 +1,7 @@
 //! What a commit syncs, and the thread that syncs in the background.
 //!
 //! LMDB has no log: a commit writes the pages it copied, then the meta page that makes them the
-//! tree. Two flags of the environment say what is synced in between:
+//! tree. Two flags of the environment determine what is synced in between:
 //!
 //! | level | flags | synced in the commit | a power loss may take |
 //! | --- | --- | --- | --- |
@@ -11,12 +11,13 @@
 //! | `none` | `NOSYNC` | nothing | everything since the last sync, or the whole store |
 //!
 //! With `NOSYNC` the kernel may write the meta page before the pages it points to, so a power loss
-//! before the next sync may leave a store that does not open. The end of the process alone
-//! takes nothing at any level: all is in the page cache.
+//! before the next sync may leave a store that does not open. The end of the process alone loses no
+//! commit at any level: all commits are in the page cache.
 //!
-//! I1. The flags are changed only by the holder of the writer's turn, right before its commit.
-//! I2. After a failed sync nothing is written again: what the kernel dropped is not known.
-//! I3. Every commit at `interval` is followed by a background sync about `interval` later.
+//! - I1. The flags are changed only by the holder of the writer's turn, right before its commit.
+//! - I2. After a failed sync the store refuses writes, because it is unknown which pages the kernel
+//!   dropped.
+//! - I3. Every commit at `interval` is followed by a background sync about `interval` later.
 
 use std::path::PathBuf;
 use std::sync::OnceLock;
@@ -32,11 +33,11 @@ use super::turn::TurnGuard;
 use crate::factory::NAME;
 use crate::settings::{IntervalMode, Settings};
 
-/// Less room than this on the disk, in bytes, and a write that failed for no other reason given
-/// failed for want of room. A write cut short has used up the last block.
+/// If less than this is free on the disk, in bytes, a short write failed because the disk is full.
+/// A short write has used up the last block.
 const DISK_FULL: u64 = 1 << 20;
 
-/// The error of the operating system that LMDB makes up for a write cut short.
+/// The error code that LMDB returns for a short write.
 const EIO: i32 = 5;
 
 /// What a commit syncs.
@@ -60,8 +61,7 @@ impl Level {
     }
 }
 
-/// The environment and what is known of how durable its commits are. Shared by the engine and its
-/// syncing thread.
+/// The environment and the durability of its commits. Shared by the engine and its syncing thread.
 pub(super) struct Store {
     pub(super) env: Env<WithoutTls>,
     pub(super) directory: PathBuf,
@@ -69,15 +69,15 @@ pub(super) struct Store {
     map_bytes: u64,
     /// The option `log`: false allows `Durability::None` only.
     log: bool,
-    /// Why nothing may be written any more (I2).
+    /// Why writes are refused (I2).
     poison: OnceLock<String>,
-    /// A commit since the last sync was not synced whole.
+    /// A commit since the last sync was not fully synced.
     unsynced: AtomicBool,
-    /// More than its meta page was left unsynced by the last commit.
+    /// The last commit left more than its meta page unsynced.
     unsynced_pages: AtomicBool,
-    /// A background sync is under way.
+    /// A background sync is in progress.
     syncing: AtomicBool,
-    /// A background sync has been asked for (I3).
+    /// A background sync was requested (I3).
     due: AtomicBool,
     stop: Mutex<bool>,
     wake: Condvar,
@@ -116,7 +116,7 @@ impl Store {
         }
     }
 
-    /// `error`, met in `operation`.
+    /// Convert `error`, which occurred in `operation`.
     pub(super) fn error(&self, error: heed::Error, operation: &'static str) -> Error {
         if !(is_short_write(&error) && self.disk_is_full()) {
             return self.place().error(error, operation);
@@ -181,7 +181,7 @@ impl Store {
             return Err(self.commit_failed(error, level));
         }
         if self.env.info().last_txn_id != id {
-            // It changed nothing, so LMDB wrote nothing, and synced nothing of earlier commits.
+            // It changed nothing, so LMDB wrote nothing, and did not sync earlier commits.
             return Ok(());
         }
         self.unsynced_pages
@@ -192,18 +192,18 @@ impl Store {
         }
         self.unsynced.store(true, Ordering::Release);
         if durability == Durability::Interval && !self.due.swap(true, Ordering::AcqRel) {
-            // The lock orders this after the thread's last look at `due`.
+            // The lock orders this after the thread's last check of `due`.
             let _stop = self.stop.lock();
             self.wake.notify_one();
         }
         Ok(())
     }
 
-    /// What to say of a commit that failed, and whether it ends writing (I2).
+    /// The error of a failed commit; it closes the store for writes if necessary (I2).
     ///
-    /// A commit that finds the map or the disk full has changed nothing and may be tried again: its
-    /// pages are reachable from no meta page and the next commit writes them anew. That holds even
-    /// if it was the sync that failed, unless pages of earlier commits were waiting for it too.
+    /// A commit that finds the map or the disk full has changed nothing and may be retried: no meta
+    /// page refers to its pages, and the next commit writes them again. This also holds if the sync
+    /// failed, unless pages of earlier commits were waiting for it too.
     fn commit_failed(&self, error: heed::Error, level: Level) -> Error {
         let by_system = matches!(error, heed::Error::Io(_));
         let error = self.error(error, "commit");
@@ -238,8 +238,8 @@ impl Store {
         if has == wanted {
             return Ok(());
         }
-        // SAFETY: LMDB asks that one thread at a time calls this: the holder of the turn (I1). The
-        // flags are an aligned word; threads that begin or end snapshots meanwhile look at other
+        // SAFETY: LMDB requires that one thread at a time calls this: the holder of the turn (I1).
+        // The flags are an aligned word; threads that begin or end snapshots meanwhile read other
         // bits of it, which do not change. LMDB itself sets bits of it only in a commit, under the
         // same turn. That the flags chosen weaken durability is documented above.
         unsafe {
@@ -266,7 +266,7 @@ impl Store {
         })
     }
 
-    /// A power loss may take commits that have returned.
+    /// Whether a power loss may lose commits that have returned.
     pub(super) fn owes(&self) -> bool {
         self.unsynced.load(Ordering::Acquire)
     }
@@ -306,7 +306,7 @@ impl Store {
     }
 }
 
-/// LMDB reports a write that was cut short, as the last write to a full disk is, as `EIO`.
+/// LMDB reports a short write, such as the last write to a full disk, as `EIO`.
 fn is_short_write(error: &heed::Error) -> bool {
     matches!(error, heed::Error::Io(e) if e.raw_os_error() == Some(EIO))
 }

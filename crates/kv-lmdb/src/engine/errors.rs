@@ -1,4 +1,4 @@
-//! LMDB's errors in the words of `kv`.
+//! Converts LMDB's errors to those of `kv`.
 
 use std::path::Path;
 
@@ -8,20 +8,20 @@ use stdx::ByteSize;
 
 use crate::factory::NAME;
 
-/// What an error message may name.
+/// The context of error messages.
 pub(super) struct Place<'a> {
     /// The store's directory.
     pub(super) directory: &'a Path,
     /// The size of the map, in bytes.
     pub(super) map_bytes: u64,
-    /// The most snapshots open at once.
+    /// Maximum number of open snapshots.
     pub(super) readers: u32,
-    /// The most trees.
+    /// Maximum number of trees.
     pub(super) trees: u32,
 }
 
 impl Place<'_> {
-    /// `error`, met in `operation`.
+    /// Convert `error`, which occurred in `operation`.
     pub(super) fn error(&self, error: heed::Error, operation: &'static str) -> Error {
         let converted = match error {
             heed::Error::Io(e) => return self.io(e, operation),
@@ -98,7 +98,7 @@ impl Place<'_> {
                 ErrorKind::Invalid,
                 "the transaction failed before; roll it back".to_owned(),
             ),
-            // What is left (bad sizes, handles, slots) the adapter rules out before it calls.
+            // The adapter prevents the remaining ones (bad sizes, handles, slots) before it calls.
             _ => (ErrorKind::Invalid, text),
         }
     }

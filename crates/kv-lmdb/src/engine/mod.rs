@@ -1,7 +1,7 @@
 //! The engine: an LMDB environment, its catalog, and the writer's turn.
 //!
-//! Lock order: the writer's turn, then the catalog's list, then LMDB's own mutexes. No lock but the
-//! turn is held across input or output.
+//! Lock order: the writer's turn, then the catalog's list, then LMDB's own mutexes. Only the turn
+//! is held across input or output.
 
 mod backup;
 mod catalog;
@@ -54,7 +54,7 @@ struct Lmdb {
     /// Commits since the store was opened.
     commits: AtomicU64,
     syncer: Option<JoinHandle<()>>,
-    /// The last field: the directory is let go after the environment is closed.
+    /// The last field: the directory is unlocked after the environment is closed.
     _lock: vfs::DirLock,
 }
 
@@ -76,7 +76,7 @@ impl Lmdb {
         Ok(turn)
     }
 
-    /// Stop the syncing thread and sync; the second time it does nothing.
+    /// Stop the syncing thread and sync. Has no effect when called again.
     fn shut_down(&mut self) -> Result<()> {
         let Some(syncer) = self.syncer.take() else {
             return Ok(());

@@ -1,8 +1,8 @@
 //! Opening a store: identity, lock, map.
 //!
-//! The directory holds `romanesco-engine.json` (whose it is), `LOCK` (ours, for this handle alone),
-//! and LMDB's `data.mdb` and `lock.mdb`. The lock is taken before LMDB sees the directory, because
-//! opening an environment twice in one process breaks LMDB's own locks.
+//! The directory holds `romanesco-engine.json` (the engine's name), `LOCK` (ours, exclusive to this
+//! handle), and LMDB's `data.mdb` and `lock.mdb`. The lock is taken before LMDB opens the
+//! directory, because opening an environment twice in one process breaks LMDB's own locks.
 
 use std::io;
 use std::path::Path;
@@ -21,19 +21,19 @@ use super::turn::Turn;
 use crate::factory::{KEY_MAX, NAME, capabilities};
 use crate::settings::{IntervalMode, Settings};
 
-/// The version of what the adapter keeps in the directory: the catalog of `super::catalog`.
+/// The version of the adapter's data in the directory: the catalog of `super::catalog`.
 const FORMAT: u32 = 1;
 
-/// The least map worth having, in bytes: below it nothing but the empty store fits.
+/// The minimum size of the map, in bytes: in a smaller one only the empty store fits.
 const MAP_MIN: u64 = 1 << 20;
 
-/// The largest map worth asking for, in bytes: no system has more address space.
+/// The maximum size of the map, in bytes: no system has more address space.
 const MAP_MAX: u64 = 1 << 62;
 
 /// Map sizes are multiples of this, in bytes: the largest page of any system LMDB runs on.
 const MAP_STEP: u64 = 1 << 16;
 
-/// Databases besides the slots of trees: the catalog.
+/// Databases in addition to the slots of trees: the catalog.
 const OWN_DATABASES: u32 = 1;
 
 pub(crate) fn open(
@@ -60,7 +60,7 @@ pub(crate) fn open(
         return Err(error.with_path(directory));
     }
     let catalog = Catalog::load(&store.env, settings.trees, &store.place())?;
-    // LMDB syncs its file but not the name of it: a new one could vanish with all its commits.
+    // LMDB syncs its file but not the directory: a new file could disappear with all its commits.
     vfs::sync_dir(directory).map_err(|e| Error::io(directory, e).with_engine(NAME))?;
     let store = Arc::new(store);
     let syncer = {
@@ -123,7 +123,7 @@ fn map(directory: &Path, size_max: ByteSize, settings: Settings) -> Result<Env<W
     }
 }
 
-/// The system refuses a map of that size.
+/// Whether the system refuses a map of that size.
 fn no_room(error: &io::Error) -> bool {
     error.kind() == io::ErrorKind::OutOfMemory
 }
@@ -138,10 +138,10 @@ fn open_env(directory: &Path, size: u64, settings: Settings) -> heed::Result<Env
         .max_readers(settings.readers)
         .max_dbs(settings.trees + OWN_DATABASES);
     if !settings.readahead {
-        // SAFETY: this flag changes how the kernel reads ahead and nothing else.
+        // SAFETY: this flag only changes how the kernel reads ahead.
         unsafe { options.flags(EnvFlags::NO_READ_AHEAD) };
     }
-    // SAFETY: the files below the map must not be changed behind LMDB's back. The directory is
-    // locked for this handle, and its identity file says that nothing else is kept in it.
+    // SAFETY: no other code may change the mapped files. The directory is locked for this handle,
+    // and its identity file says that it holds only this store.
     unsafe { options.open(directory) }
 }

@@ -1,8 +1,10 @@
-//! Snapshots: an LMDB read transaction and the list of trees of the same moment.
+//! Snapshots: an LMDB read transaction and the list of trees of the same time.
 //!
-//! I1. The transaction and the list are taken together (`Catalog::with`), so what the list names
-//! the transaction can read. Snapshots are not tied to threads (`MDB_NOTLS`), so one thread may
-//! hold many. An open snapshot keeps the pages it reads from being reused: the file grows.
+//! - I1. The transaction and the list are taken together (`Catalog::with`), so the transaction can
+//!   read every tree of the list.
+//!
+//! Snapshots are not tied to threads (`MDB_NOTLS`), so one thread may hold many. While a snapshot
+//! is open, LMDB does not reuse the pages it reads: the file grows.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -74,7 +76,7 @@ impl Snapshot for Reader<'_> {
     }
 }
 
-/// What reading needs, of a snapshot or of a write transaction.
+/// A view to read from: a snapshot or a write transaction.
 #[derive(Clone, Copy)]
 pub(super) struct View<'t> {
     pub(super) txn: &'t RoTxn<'t>,

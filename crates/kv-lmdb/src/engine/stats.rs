@@ -1,7 +1,7 @@
 //! Statistics, the storage map and the check, all from LMDB's own counts of pages.
 //!
-//! LMDB counts the pages of every database exactly. Free pages it lists in a database that `heed`
-//! does not open, so they are computed: every page up to the last one used that belongs to no
+//! LMDB counts the pages of every database exactly. It lists free pages in a database that `heed`
+//! does not open, so they are computed: every page up to the last used one that belongs to no
 //! database and is not one of the two meta pages. The free list's own few pages count as free.
 
 use std::sync::atomic::Ordering;
@@ -26,10 +26,10 @@ const PAGE_HEADER: u64 = 16;
 const NODE_HEADER: u64 = 8;
 /// Bytes of the slot that points to a node.
 const NODE_SLOT: u64 = 2;
-/// Bytes of a page number, which stands in for a value kept apart.
+/// Bytes of a page number, which replaces a value stored in overflow pages.
 const PAGE_NUMBER: u64 = 8;
 
-/// Pages by what they hold.
+/// Numbers of pages by kind.
 #[derive(Clone, Copy, Default)]
 struct Pages {
     size: u64,
@@ -53,7 +53,7 @@ impl Pages {
     }
 }
 
-/// Where the pages of the store are, in pages.
+/// The pages of the store by use, in pages.
 struct Layout {
     page_size: u64,
     trees: Vec<(TreeId, Pages)>,
@@ -81,7 +81,7 @@ fn layout(engine: &Lmdb) -> Result<Layout> {
     let unnamed = env.stat();
     let unnamed = unnamed.branch_pages + unnamed.leaf_pages + unnamed.overflow_pages;
     let meta = META_PAGES + catalog.sum() + unnamed as u64;
-    // Read after the counts, so that a commit meanwhile cannot make it too small.
+    // Read after the counts, so that a concurrent commit cannot make it too small.
     let all = env.info().last_page_number as u64 + 1;
     Ok(Layout {
         page_size: catalog.size,
@@ -94,7 +94,7 @@ fn layout(engine: &Lmdb) -> Result<Layout> {
 pub(super) fn engine(engine: &Lmdb) -> Result<EngineStats> {
     let layout = match layout(engine) {
         Ok(layout) => Some(layout),
-        // No reader slot is left: statistics must tell that, not fail of it.
+        // No reader slot is left: statistics must report that, not fail.
         Err(e) if e.kind() == ErrorKind::Full => None,
         Err(e) => return Err(e),
     };
@@ -102,7 +102,7 @@ pub(super) fn engine(engine: &Lmdb) -> Result<EngineStats> {
     let info = store.env.info();
     let page_bytes = u64::from(store.env.stat().page_size);
     let mut stats = EngineStats {
-        // How much the kernel still has to write is not known; that it is nothing sometimes is.
+        // It is unknown how much the kernel still has to write; only zero can be known.
         debt_bytes: (!store.owes()).then_some(0),
         ..EngineStats::default()
     };
@@ -156,11 +156,11 @@ pub(super) fn tree(view: &View<'_>, tree: TreeId, scope: StatScope) -> Result<Tr
     })
 }
 
-/// What reading a whole tree tells.
+/// The totals of a scan of a whole tree.
 struct Scan {
     entries: u64,
     live_bytes: u64,
-    /// What the entries take in leaf pages.
+    /// Bytes of the entries in leaf pages.
     node_bytes: u64,
 }
 

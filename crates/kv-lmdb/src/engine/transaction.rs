@@ -1,7 +1,7 @@
 //! Write transactions.
 //!
-//! LMDB's own write transaction does all the work; it reads what it has written, and nobody else
-//! writes meanwhile, so there are no conflicts.
+//! LMDB's own write transaction does all the work; it reads its own writes, and there is no other
+//! writer, so there are no conflicts.
 //!
 //! I1. After an error that LMDB does not recover from (a full map, a failed read) the transaction
 //! can only be rolled back: every later call repeats the kind of that error.
@@ -81,7 +81,7 @@ impl<'e> Writer<'e> {
         Ok(())
     }
 
-    /// Make the changes of `batch` in order.
+    /// Apply the changes of `batch` in order.
     pub(super) fn apply(&mut self, batch: &Batch) -> Result<()> {
         for op in batch.ops() {
             match op {
@@ -198,7 +198,7 @@ impl Transaction for Writer<'_> {
             while let Some(entry) = iter.next() {
                 entry?;
                 // SAFETY: no slice of the map is kept: the entry was dropped in the line before,
-                // and the cursor borrows the transaction mutably, so nobody else holds one.
+                // and the cursor borrows the transaction mutably, so no other slice exists.
                 unsafe { iter.del_current()? };
             }
             Ok(())

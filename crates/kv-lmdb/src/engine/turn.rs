@@ -1,10 +1,10 @@
 //! The writer's turn: LMDB has one writer at a time.
 //!
-//! LMDB has a mutex of its own, but a thread that takes it twice waits for itself for ever. This
-//! one knows who holds it and refuses instead.
+//! LMDB has its own mutex, but a thread that takes it twice deadlocks. This one knows its holder,
+//! and refuses instead.
 //!
-//! I1. Whoever has an LMDB write transaction, or changes the catalog or the flags of the
-//! environment, holds the turn.
+//! - I1. A thread holds the turn while it has an LMDB write transaction, and while it changes the
+//!   catalog or the flags of the environment.
 
 use std::thread::{self, ThreadId};
 

@@ -237,6 +237,7 @@ fn a_bad_batch_applies_nothing() {
 
 #[test]
 fn a_full_map_is_full_and_reads_and_small_writes_go_on() {
+    // I1 of `transaction`.
     let dir = tempfile::tempdir().unwrap();
     let options = EngineOptions {
         size_max: ByteSize::mib(2),
@@ -283,7 +284,7 @@ fn more_snapshots_than_slots_are_full() {
     let dir = tempfile::tempdir().unwrap();
     let engine = open_with(dir.path(), &[("readers", "2")]).unwrap();
     let held: Vec<_> = (0..2).map(|_| engine.begin_read().unwrap()).collect();
-    // Statistics go on, without what needs a snapshot.
+    // Statistics continue to work, except for those that need a snapshot.
     let counters = engine.stats().unwrap().counters;
     assert_eq!(counters["snapshots_open"], 2);
     assert!(!counters.contains_key("free_bytes"), "{counters:?}");

@@ -1,4 +1,4 @@
-//! Trees: their handles, their slots, and readers that outlive them.
+//! Trees: their handles, their slots, and readers that are open longer than them.
 
 use std::path::Path;
 
@@ -20,6 +20,7 @@ fn put(engine: &dyn Engine, tree: TreeId, key: &[u8]) {
 
 #[test]
 fn trees_live_across_opens() {
+    // I2: wrong numbers would be refused at the second opening.
     let dir = tempfile::tempdir().unwrap();
     let engine = open(dir.path());
     for name in ["b", "a", "catalog", "t0"] {
@@ -45,6 +46,7 @@ fn trees_live_across_opens() {
 
 #[test]
 fn an_old_snapshot_reads_a_dropped_tree_and_knows_no_newer_one() {
+    // I3, I4.
     let dir = tempfile::tempdir().unwrap();
     let engine = open(dir.path());
     let old = create(&*engine, "t");
@@ -105,7 +107,7 @@ fn a_thread_that_writes_may_not_wait_for_itself() {
     ];
     kinds.dedup();
     assert_eq!(kinds, [ErrorKind::Invalid]);
-    // Reading and naming go on, and the transaction is not disturbed.
+    // Reads and lookups of names continue to work, and the transaction is not affected.
     assert_eq!(engine.open_tree("t").unwrap(), tree);
     assert!(keys(&*engine.begin_read().unwrap(), tree).is_empty());
     txn.commit(Durability::Sync).unwrap();

@@ -1,4 +1,4 @@
-//! What each level does, as far as it can be seen without pulling the plug.
+//! The effects of each level, as far as a test without a power cut can see them.
 
 use std::env;
 use std::path::Path;
@@ -9,7 +9,7 @@ use kv::{Batch, Durability, Engine, EngineOptions, ErrorKind, TreeOptions};
 
 use crate::support::{keys, open, open_with, refused};
 
-/// Commit one key at `level`; whether a power loss may take it now.
+/// Commit one key at `level`; returns whether a power loss may lose it now.
 fn owes(engine: &dyn Engine, level: Durability) -> bool {
     let tree = match engine.open_tree("t") {
         Ok(tree) => tree,
@@ -65,6 +65,7 @@ fn a_commit_of_nothing_pays_no_debt() {
 
 #[test]
 fn interval_commits_are_synced_in_the_background() {
+    // I3.
     let dir = tempfile::tempdir().unwrap();
     let options = EngineOptions {
         interval: Duration::ZERO,
@@ -106,7 +107,7 @@ fn without_a_log_only_none_is_left() {
     assert_eq!(keys(&*engine.begin_read().unwrap(), tree), [b"k"]);
 }
 
-/// Names the directory to the process that is to end without closing it.
+/// Environment variable with the directory, for the process that ends without closing it.
 const VICTIM: &str = "KV_LMDB_TEST_VICTIM";
 
 #[test]
@@ -134,6 +135,6 @@ fn commits_at_every_level_survive_the_end_of_the_process() {
     let found = keys(&*engine.begin_read().unwrap(), tree);
     assert_eq!(found, [&b"group"[..], b"interval", b"none", b"sync"]);
     engine.verify().unwrap();
-    // The writer that died holds nothing up.
+    // The writer that died does not block later ones.
     assert!(!owes(&*engine, Durability::Sync));
 }

@@ -1,4 +1,4 @@
-//! The laws every engine keeps, with the default options and with all the others.
+//! The laws of every engine, with the default options and with all other options.
 
 use kv::EngineOptions;
 

@@ -1,4 +1,4 @@
-//! LMDB against the laws every engine keeps, and what is particular to this adapter.
+//! LMDB against the laws of every engine, and properties of this adapter.
 #![cfg(feature = "lmdb")]
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 

@@ -1,7 +1,7 @@
-//! Copies of a store that is in use.
+//! Hot backups.
 //!
-//! RocksDB's checkpoint links or copies the live files and the log; our identity file comes last,
-//! so that a copy that was broken off is not taken for a store.
+//! RocksDB's checkpoint links or copies the live files and the log; our identity file is written
+//! last, so that an incomplete copy cannot be opened as a store.
 
 use std::fs;
 use std::path::Path;
@@ -12,8 +12,8 @@ use super::SUBDIRECTORY;
 use super::engine::Store;
 use crate::factory::NAME;
 
-/// Copy `store` into `directory`. RocksDB makes the copy in one go, mostly of hard links; `watch`
-/// can stop it before that only.
+/// Copy `store` into `directory`. RocksDB makes the copy in one call, mostly of hard links; `watch`
+/// can cancel only before that.
 pub(super) fn backup(
     store: &Store,
     directory: &Path,

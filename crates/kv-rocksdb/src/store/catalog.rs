@@ -1,12 +1,13 @@
-//! Which trees there are.
+//! The catalog of trees.
 //!
 //! A tree is a column family whose name is a digit of flags, a colon and the tree's name:
 //! `2:orders` was created for point lookups. So the names are the whole catalog: creating and
 //! dropping a tree is atomic because it is one edit of RocksDB's manifest. The column family
-//! `default`, which RocksDB insists on, holds nothing.
+//! `default`, which RocksDB requires, is empty.
 //!
-//! - C1. An id is given to one tree while the store is open: ids count up.
-//! - C2. A catalog never changes; a new one takes its place. Readers keep the one they began with.
+//! - C1. An id is used for one tree only while the store is open: ids count up.
+//! - C2. A catalog never changes; a new one replaces it. Readers keep the one with which they
+//!   began.
 
 use std::collections::BTreeMap;
 use std::ffi::CString;
@@ -17,11 +18,10 @@ use kv::{Error, ErrorKind, Result, TreeId, TreeOptions, check_name};
 use super::raw::Family;
 use crate::factory::NAME;
 
-/// A tree that exists, or did when somebody began to read it.
+/// A tree that exists, or existed when a reader began.
 pub(super) struct Tree {
     /// Its handle.
     pub(super) id: TreeId,
-    /// Its name.
     pub(super) name: String,
     /// Its column family.
     pub(super) family: Family,
@@ -35,7 +35,6 @@ pub(super) struct Catalog {
 }
 
 impl Catalog {
-    /// Add a tree.
     pub(super) fn add(&mut self, name: &str, family: Family) -> Result<TreeId> {
         let id = u32::try_from(self.trees.len())
             .map_err(|_| Error::new(ErrorKind::Full, "too many trees were created"))?;
@@ -49,7 +48,7 @@ impl Catalog {
         Ok(id)
     }
 
-    /// Forget a tree; its id is not given again (C1).
+    /// Remove a tree; its id is not used again (C1).
     pub(super) fn remove(&mut self, tree: &Tree) {
         self.names.remove(&tree.name);
         if let Some(slot) = slot(tree.id).and_then(|slot| self.trees.get_mut(slot)) {
@@ -57,7 +56,6 @@ impl Catalog {
         }
     }
 
-    /// The tree with that id.
     #[inline]
     pub(super) fn get(&self, id: TreeId) -> Option<&Arc<Tree>> {
         self.trees.get(slot(id)?)?.as_ref()
@@ -69,7 +67,6 @@ impl Catalog {
         self.get(id).ok_or_else(|| dropped(id))
     }
 
-    /// The tree with that name.
     pub(super) fn find(&self, name: &str) -> Option<&Arc<Tree>> {
         self.get(*self.names.get(name)?)
     }
@@ -79,7 +76,6 @@ impl Catalog {
         self.names.keys().map(String::as_str)
     }
 
-    /// The trees.
     pub(super) fn trees(&self) -> impl Iterator<Item = &Arc<Tree>> {
         self.trees.iter().flatten()
     }
@@ -89,14 +85,14 @@ fn slot(id: TreeId) -> Option<usize> {
     usize::try_from(id.0).ok()
 }
 
-/// The error for a handle that is not, or no longer, valid.
+/// The error for an invalid handle.
 #[cold]
 pub(super) fn dropped(id: TreeId) -> Error {
     let message = format!("tree {} was dropped or is of another store", id.0);
     Error::invalid(message).with_engine(NAME)
 }
 
-/// The name of the column family that is no tree.
+/// The name of the column family that is not a tree.
 pub(super) const DEFAULT: &str = "default";
 
 /// The name of a tree's column family.
@@ -107,7 +103,7 @@ pub(super) fn family_name(name: &str, options: &TreeOptions) -> Result<CString> 
         .map_err(|_| Error::invalid("a tree name must not contain a zero byte").with_engine(NAME))
 }
 
-/// The tree's name and options out of the name of its column family.
+/// Parse the name of a column family: the tree's name and options.
 pub(super) fn parse_family_name(family: &str) -> Result<(&str, TreeOptions)> {
     let bad = || {
         let message = format!("column family {family:?} is no tree of ours");

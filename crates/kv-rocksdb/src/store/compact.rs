@@ -1,4 +1,4 @@
-//! Compaction on request, and waiting for the work that is due.
+//! Compaction on request, and waiting for pending background work.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -17,8 +17,9 @@ use crate::factory::NAME;
 /// How often progress is reported.
 const REPORT: Duration = Duration::from_millis(50);
 
-/// Compact `range` in `tree`. RocksDB does it in one call, so a thread of its own makes that call,
-/// and this one reports and, when told to, raises the flag that RocksDB looks at between keys.
+/// Compact `range` in `tree`. RocksDB does it in one call, so a separate thread makes that call,
+/// and this one reports progress and, when the caller cancels, sets the flag that RocksDB checks
+/// between keys.
 pub(super) fn compact(
     store: &Store,
     tree: TreeId,
@@ -44,7 +45,7 @@ pub(super) fn compact(
         let (db, cancelled) = (Arc::clone(&store.db), Arc::clone(&cancelled));
         move || {
             let (lower, upper) = (bounds.lower.as_deref(), bounds.upper.as_deref());
-            // Nobody listens only when the caller's thread panicked.
+            // The receiver is only gone when the caller's thread panicked.
             let _ = tell.send(db.compact(&tree.family, lower, upper, &cancelled));
         }
     };
@@ -56,7 +57,7 @@ pub(super) fn compact(
         progress.done_bytes = read().saturating_sub(before).min(total);
         watch(progress)
     });
-    // The thread has sent its result, or has panicked, which `follow` has told.
+    // The thread has sent its result, or has panicked, which `follow` has reported.
     let _ = thread.join();
     match result {
         Ok(()) => {
@@ -69,7 +70,7 @@ pub(super) fn compact(
     }
 }
 
-/// Wait for the result and report meanwhile.
+/// Wait for the result and report progress meanwhile.
 fn follow(
     told: &Receiver<Result<(), Status>>,
     cancelled: &AtomicBool,
@@ -98,10 +99,10 @@ fn total_bytes(family: &super::raw::Family) -> u64 {
     files.saturating_add(memory)
 }
 
-/// Flush and wait until no merge is due, for about `limit`.
+/// Flush and wait until no compaction is due, for at most about `limit`.
 pub(super) fn settle(store: &Store, limit: Duration) -> Result<Compaction> {
     store.check_writable("settle")?;
-    // To RocksDB no time is all the time.
+    // For RocksDB, a limit of 0 means no limit.
     let micros = u64::try_from(limit.as_micros()).unwrap_or(u64::MAX).max(1);
     match store.db.wait_for_compact(micros) {
         Ok(()) => Ok(Compaction::Complete),

@@ -1,7 +1,7 @@
 //! Cursors over snapshots and transactions.
 //!
-//! RocksDB confines iterators to their bounds itself, but what a transaction has written is merged
-//! in by another layer of RocksDB; so each place is checked here again.
+//! RocksDB confines iterators to their bounds itself, but another layer of RocksDB merges in the
+//! transaction's writes; so each position is checked here again.
 
 use kv::{Cursor, Direction, KeyRange, Result};
 
@@ -16,7 +16,7 @@ enum Place {
     End,
 }
 
-/// A walk through a range. `iter` is `None` when the range is empty by its bounds.
+/// An iterator over a range. `iter` is `None` when the bounds make the range empty.
 pub(super) struct Walk<'a> {
     iter: Option<Iter<'a>>,
     direction: Direction,
@@ -24,7 +24,7 @@ pub(super) struct Walk<'a> {
 }
 
 impl<'a> Walk<'a> {
-    /// A walk through `range` with the iterator that `make` makes of `options`.
+    /// An iterator over `range`, with the RocksDB iterator that `make` creates from `options`.
     pub(super) fn new(
         range: KeyRange<'_>,
         direction: Direction,
@@ -43,7 +43,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Look where the iterator has come to.
+    /// Check the new position of the iterator.
     fn arrive(&mut self) -> Result<bool> {
         let inside = match &self.iter {
             None => false,
@@ -106,7 +106,7 @@ impl Cursor for Walk<'_> {
     }
 }
 
-/// To the first entry at or after the lower bound.
+/// Move to the first entry at or after the lower bound.
 fn first(iter: &mut Iter<'_>) {
     let Some(lower) = iter.options().lower().map(Box::<[u8]>::from) else {
         return iter.seek_to_first();
@@ -114,7 +114,7 @@ fn first(iter: &mut Iter<'_>) {
     iter.seek(&lower);
 }
 
-/// To the last entry before the upper bound.
+/// Move to the last entry before the upper bound.
 fn last(iter: &mut Iter<'_>) {
     let Some(upper) = iter.options().upper().map(Box::<[u8]>::from) else {
         return iter.seek_to_last();
@@ -125,7 +125,7 @@ fn last(iter: &mut Iter<'_>) {
     }
 }
 
-/// Whether the place lies within the bound that the direction runs to.
+/// Whether the position is within the bound at the end of the direction.
 #[inline]
 fn is_inside(iter: &Iter<'_>, direction: Direction) -> bool {
     match direction {

@@ -27,10 +27,10 @@ use crate::factory::{KEY_MAX, NAME, VALUE_MAX};
 
 /// An open store.
 ///
-/// Locks: `creation` before the gate before `catalog` and the list of range deletes. None is held
-/// while RocksDB reads or writes, but `creation` and the gate, whose purpose that is.
+/// Locks: `creation` before the gate before `catalog` and the list of range deletes. Only
+/// `creation` and the gate are held while RocksDB reads or writes; that is their purpose.
 pub(super) struct Store {
-    /// Ends first, so that nobody syncs a log that is closing.
+    /// Ends first, so that it does not sync a log that is closing.
     pub(super) syncer: Option<Syncer>,
     pub(super) catalog: RwLock<Arc<Catalog>>,
     /// Held while a tree is created or dropped.
@@ -51,7 +51,7 @@ pub(super) struct Store {
 }
 
 impl Store {
-    /// The trees there are now.
+    /// The current trees.
     pub(super) fn catalog(&self) -> Arc<Catalog> {
         Arc::clone(&self.catalog.read())
     }
@@ -89,7 +89,7 @@ impl Store {
         }
     }
 
-    /// What is to be done after a commit at `durability`.
+    /// The work after a commit at `durability`.
     pub(super) fn wrote(&self, durability: Durability) {
         if durability == Durability::Interval
             && let Some(syncer) = &self.syncer
@@ -98,13 +98,13 @@ impl Store {
         }
     }
 
-    /// Before a write: refuse it after a sync that failed, and make room in memory.
+    /// Before a write: refuse it after a failed sync, and free memory if necessary.
     pub(super) fn prepare_write(&self, operation: &'static str) -> Result<()> {
         self.check_writable(operation)?;
         relieve(self)
     }
 
-    /// Refuse writes after a sync that failed.
+    /// Refuse writes after a failed sync.
     pub(super) fn check_writable(&self, operation: &'static str) -> Result<()> {
         match self.syncer.as_ref().and_then(Syncer::failure) {
             None => Ok(()),
@@ -112,9 +112,9 @@ impl Store {
         }
     }
 
-    /// Refuse a write that was prepared with the catalog `then` if one of its `trees` is gone.
-    /// Inside the gate, so none goes before the write is done: RocksDB takes a write into a family
-    /// that is gone for damage, and stops.
+    /// Refuse a write that was prepared with the catalog `then` if one of its `trees` was dropped.
+    /// Called inside the gate, so that none is dropped before the write is done: RocksDB treats a
+    /// write into a dropped family as corruption, and stops.
     pub(super) fn check_trees(
         &self,
         then: &Arc<Catalog>,
@@ -127,7 +127,7 @@ impl Store {
         trees.try_for_each(|tree| now.need(tree).map(|_| ()))
     }
 
-    /// The error of a write: `Closed` once RocksDB has stopped taking writes for another reason
+    /// The error of a write: `Closed` after RocksDB has stopped accepting writes for another reason
     /// than a full disk.
     pub(super) fn write_error(&self, status: Status, operation: &'static str) -> Error {
         let told = error(status, operation);
@@ -138,7 +138,7 @@ impl Store {
         }
     }
 
-    /// Write all memtables into files. Begins again when a tree was dropped meanwhile.
+    /// Write all memtables into files. Retries when a tree was dropped meanwhile.
     pub(super) fn flush(&self, operation: &'static str) -> Result<()> {
         loop {
             let catalog = self.catalog();
@@ -150,7 +150,7 @@ impl Store {
                 return Ok(());
             };
             let is_outdated = {
-                // Waits until a drop that is under way has changed the catalog.
+                // Waits until a drop in progress has changed the catalog.
                 let _steady = self.creation.lock();
                 !Arc::ptr_eq(&catalog, &self.catalog())
             };
@@ -298,7 +298,7 @@ impl Engine for Store {
 impl Drop for Store {
     fn drop(&mut self) {
         if !self.is_closed.load(Ordering::Acquire) {
-            // A destructor has nobody to tell; `close` tells.
+            // A destructor cannot return the error; `close` does.
             let _ = self.make_durable("close");
         }
     }

@@ -1,14 +1,13 @@
-//! RocksDB's statuses as our errors.
+//! Converts RocksDB's statuses to our errors.
 //!
-//! The C interface hands over a text that begins with the status code and its subcode:
-//! `IO error: No space left on device: While appending to file: ...`.
+//! The C interface returns a text that begins with the status code and its subcode: `IO error: No
+//! space left on device: While appending to file: ...`.
 
 use kv::{Error, ErrorKind};
 
 use super::raw::Status;
 use crate::factory::NAME;
 
-/// What the status means to the caller.
 pub(super) fn kind(status: &Status) -> ErrorKind {
     let text = status.0.as_str();
     let code = text.split(':').next().unwrap_or_default();
@@ -28,14 +27,13 @@ pub(super) fn kind(status: &Status) -> ErrorKind {
     }
 }
 
-/// The error of `operation`.
 pub(super) fn error(status: Status, operation: &'static str) -> Error {
     let kind = kind(&status);
     let message = match kind {
         ErrorKind::Conflict => {
-            format!("{}; another transaction was first, begin again", status.0)
+            format!("{}; another transaction was first; retry", status.0)
         }
-        ErrorKind::Full => format!("{}; make room, reads go on meanwhile", status.0),
+        ErrorKind::Full => format!("{}; free space; reads continue meanwhile", status.0),
         _ => status.0,
     };
     Error::new(kind, message)
@@ -43,7 +41,7 @@ pub(super) fn error(status: Status, operation: &'static str) -> Error {
         .with_operation(operation)
 }
 
-/// The error of an `operation` after which the store takes no more writes.
+/// The error of an `operation` after which the store accepts no more writes.
 pub(super) fn closed(why: &str, operation: &'static str) -> Error {
     let message = format!("the store takes no more writes after: {why}; open it again");
     Error::new(ErrorKind::Closed, message)

@@ -1,17 +1,17 @@
-//! The gate that keeps batches out of commits.
+//! The gate that separates batches from commits.
 //!
 //! RocksDB validates an optimistic transaction under mutexes of its keys and then writes it;
-//! batches go straight into the database and take no such mutexes. A batch that slipped in between
-//! would be overwritten unseen. So writers pass a gate in phases:
+//! batches are written directly into the database without these mutexes. A batch between validation
+//! and write would be overwritten without a conflict. So writers pass a gate in phases:
 //!
-//! - G1. At any time those inside are all commits, or all batches, or one that must be alone: a
+//! - G1. At any time the writers inside are all commits, or all batches, or one exclusive writer: a
 //!   batch that must know the last key of a tree while it writes, or the drop of a tree.
-//! - G2. Within a phase all run at once, so commits share their syncs with commits, and batches
-//!   with batches.
-//! - G3. Nobody starves: once a writer of another kind waits, newcomers wait too; the end of a
-//!   phase lets in all that wait of the next kind in turn.
+//! - G2. Within a phase all writers run concurrently, so commits share their syncs with commits,
+//!   and batches with batches.
+//! - G3. No writer starves: as soon as a writer of another kind waits, newcomers wait too; the end
+//!   of a phase admits all waiting writers of the next kind.
 //!
-//! A workload of one kind only pays for two short locks per write.
+//! A workload with only one kind of writer pays two short locks per write.
 
 use stdx::sync::{Condvar, Mutex};
 
@@ -22,7 +22,7 @@ pub(super) enum Kind {
     Commit,
     /// A batch.
     Batch,
-    /// A batch or the drop of a tree that must be alone.
+    /// A batch or a drop of a tree that must be exclusive.
     Exclusive,
 }
 
@@ -49,7 +49,7 @@ impl Kind {
 #[derive(Clone, Copy, Default)]
 struct Queue {
     waiting: u64,
-    /// How many were ever let in after waiting; a waiter's ticket is the count that lets it in.
+    /// Number of writers admitted after waiting; a waiter's ticket is the count that admits it.
     admitted: u64,
 }
 
@@ -71,7 +71,6 @@ impl State {
     }
 }
 
-/// The gate.
 pub(super) struct Gate {
     state: Mutex<State>,
     opened: Condvar,
@@ -164,7 +163,7 @@ mod tests {
                     for _ in 0..2_000 {
                         let pass = gate.enter(kind);
                         let own = inside[kind.index()].fetch_add(1, Ordering::SeqCst) + 1;
-                        // Each count by itself: those of our own kind come and go meanwhile.
+                        // Each count separately: writers of the same kind come and go meanwhile.
                         let others = inside
                             .iter()
                             .enumerate()

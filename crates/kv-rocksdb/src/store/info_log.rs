@@ -1,9 +1,9 @@
-//! What RocksDB tells of its work: `LOG` beside its files, and `LOG.old`, which it was before.
+//! RocksDB's info log: `LOG` in its directory, and `LOG.old`, the previous one.
 //!
 //! RocksDB's own logger repeats at the beginning of each file all lines that describe options, and
-//! a tree that is made while there are few adds some 20 KB of them: with a size for the files, in
-//! the end every line begins a new one; without, the file grows with every tree. So lines are taken
-//! here, and the two files together have a bounded size.
+//! each new tree adds about 20 KB of them. With a limit for the size of a file, eventually every
+//! line begins a new file; without one, the file grows with every tree. So the adapter writes the
+//! lines itself, and bounds the size of both files together.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
@@ -14,14 +14,14 @@ use rocksdb::{InfoLogger, LogLevel};
 use stdx::sync::Mutex;
 use stdx::time;
 
-/// A file that is longer is the old one.
+/// Maximum length of `LOG` in bytes; a longer one is renamed to `LOG.old`.
 const FILE_MAX: u64 = 16 << 20;
 
 /// The log, appended to by any thread.
 pub(super) struct InfoLog {
     directory: PathBuf,
     file_max: u64,
-    /// Nothing is told while the file cannot be written: that must not stop the database.
+    /// `None` while the file cannot be written: this must not stop the database.
     open: Mutex<Option<Open>>,
 }
 

@@ -11,8 +11,8 @@ use super::engine::Store;
 use super::raw::LiveFile;
 use crate::factory::NAME;
 
-/// Where the bytes lie. Of a run RocksDB tells the length, not what lies where in it; `used` is the
-/// share of its entries that are no deletions.
+/// The storage map. RocksDB reports the length of a file, not the layout inside; `used` is the
+/// share of its entries that are not deletions.
 pub(super) fn storage_map(store: &Store) -> Result<StorageMap> {
     let catalog = store.catalog();
     let mut regions = BTreeMap::new();
@@ -35,7 +35,7 @@ pub(super) fn storage_map(store: &Store) -> Result<StorageMap> {
     let io = |e| Error::io(&directory, e).with_engine(NAME);
     for entry in fs::read_dir(&directory).map_err(io)? {
         let entry = entry.map_err(io)?;
-        // A file may go between the listing and the look at it.
+        // A file may be removed after it was listed.
         let (Ok(name), Ok(metadata)) = (entry.file_name().into_string(), entry.metadata()) else {
             continue;
         };

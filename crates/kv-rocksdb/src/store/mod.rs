@@ -4,14 +4,14 @@
 //! - `settings`, `tuning`: options in, RocksDB's options out.
 //! - `engine`: the open store; `catalog`: its trees.
 //! - `snapshot`, `transaction`, `cursor`, `write`: reading and writing; `gate` and `range_deletes`
-//!   keep batches and transactions from missing each other.
+//!   let batches and transactions detect each other.
 //! - `pressure` bounds the memtables.
-//! - `syncer`, `compact`, `backup`, `stats`, `map`, `info_log`: upkeep and accounts.
+//! - `syncer`, `compact`, `backup`, `stats`, `map`, `info_log`: maintenance and statistics.
 //!
 //! Durability: `sync` and `group` are synced writes (RocksDB shares the syncs of concurrent ones by
 //! itself); `interval` is an unsynced write that `syncer` follows; `none` is an unsynced write to
-//! the log. Without a log (`log=false`) only `none` is left; memtables are then flushed atomically
-//! across trees, so that a crash takes whole commits, the youngest.
+//! the log. Without a log (`log=false`) only `none` is supported; memtables are then flushed
+//! atomically across trees, so that a crash loses whole commits, the newest ones.
 
 mod backup;
 mod bounds;
@@ -64,7 +64,7 @@ pub(crate) const AVAILABLE: bool = true;
 /// The version of our layout in the directory.
 const FORMAT: u32 = 1;
 
-/// Where RocksDB's own files are, in the store's directory.
+/// The subdirectory of RocksDB's own files.
 const SUBDIRECTORY: &str = "db";
 
 /// The option that is fixed when the store is created.
@@ -75,7 +75,7 @@ pub(crate) fn version() -> Option<String> {
     Some(raw::version())
 }
 
-/// Refuse values of own options that cannot be used.
+/// Refuse invalid values of the engine's own options.
 pub(crate) fn check(options: &EngineOptions) -> Result<()> {
     Settings::parse(options).map(|_| ())
 }
@@ -174,7 +174,7 @@ fn open_trees(path: &Path, tuning: &Tuning) -> Result<(Arc<Db>, Catalog)> {
     Ok((db, catalog))
 }
 
-/// Whether RocksDB has made its files in `path`: the file `CURRENT` comes last.
+/// Whether RocksDB has created its files in `path`: it writes the file `CURRENT` last.
 fn is_created(path: &Path) -> Result<bool> {
     let current = path.join("CURRENT");
     match fs::metadata(&current) {

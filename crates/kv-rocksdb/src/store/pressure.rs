@@ -1,13 +1,15 @@
-//! The ceiling over the memtables.
+//! The upper limit of the memtables.
 //!
-//! The write buffer manager begins flushes when memtables outgrow their share, but does not make
-//! writers wait, and with many trees written at once they outrun the flushes: each flush is small
-//! and ends with a sync. Its option to stall writers would stop them for good, because it counts
-//! flushed memtables too, which are kept for conflict detection until the tree is written again.
+//! The write buffer manager starts flushes when memtables exceed their share, but does not make
+//! writers wait. With many trees written at the same time, writers are faster than the flushes,
+//! because each flush is small and ends with a sync. Its option to stall writers would stop them
+//! forever, because it also counts flushed memtables, which are kept for conflict detection until
+//! the tree is written again.
 //!
 //! So a writer that finds the memtables larger than the whole cache flushes the largest of them
-//! before it writes, until they are back within their share. It is one writer at a time; the others
-//! wait for it. With few trees this never happens: their write buffers fill and are flushed first.
+//! before it writes, until they are back within their share. One writer flushes at a time, and the
+//! others wait for it. With few trees this never happens, because their write buffers are full and
+//! flushed before.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
@@ -17,9 +19,9 @@ use stdx::sync::Mutex;
 use super::engine::Store;
 use super::raw::Family;
 
-/// Who flushes, and an account of the waits.
+/// The lock of the flushing writer, and statistics of the waits.
 pub(super) struct Pressure {
-    /// Memtables beyond this many bytes are looked into.
+    /// The memtables are checked when they have more bytes than this.
     ceiling: AtomicUsize,
     relief: Mutex<()>,
     waits: AtomicU64,
@@ -27,7 +29,7 @@ pub(super) struct Pressure {
 }
 
 impl Pressure {
-    /// With nothing waited for; look into memtables beyond `ceiling` bytes.
+    /// Without waits so far; the memtables are checked beyond `ceiling` bytes.
     pub(super) fn new(ceiling: usize) -> Pressure {
         Pressure {
             ceiling: AtomicUsize::new(ceiling),
@@ -37,7 +39,7 @@ impl Pressure {
         }
     }
 
-    /// The account.
+    /// Statistics of the waits.
     pub(super) fn stall(&self) -> StallCount {
         StallCount {
             reason: "memtable_ceiling".to_owned(),
@@ -47,7 +49,7 @@ impl Pressure {
     }
 }
 
-/// Before a write: see to it that the memtables are below the ceiling.
+/// Before a write: flush until the memtables are below the ceiling.
 ///
 /// # Errors
 /// As a flush.
@@ -87,7 +89,7 @@ fn flush_largest(store: &Store) -> Result<()> {
         .collect();
     let mut unflushed: u64 = sizes.iter().map(|(size, _)| size).sum();
     if unflushed <= share {
-        // What is left is history. Look again when there is more.
+        // The rest is history for conflict detection. Check again when there is more.
         let usage = store.tuning.memtables.get_usage();
         let next = usage.saturating_add(settings.memtables / 4);
         store.pressure.ceiling.store(next, Ordering::Relaxed);

@@ -1,10 +1,10 @@
-//! The range deletes that open transactions may not have seen.
+//! Recent range deletes, for the conflict check of open transactions.
 //!
-//! RocksDB's conflict check looks keys up one by one and does not see that a range delete covered a
-//! key that is only in files. So each batch with range deletes leaves a note here, and a commit
-//! whose snapshot is older looks whether it has written into the range.
+//! RocksDB's conflict check looks up single keys, and does not see that a range delete covered a
+//! key that is only in files. So each batch with range deletes adds a note here, and a commit with
+//! an older snapshot checks whether it has written into the range.
 //!
-//! The notes go when no snapshot is older than they are, looked after whenever one is added.
+//! A note is removed when no snapshot is older than it; this is checked whenever a note is added.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -14,7 +14,6 @@ use stdx::sync::Mutex;
 /// A range that was deleted.
 #[derive(Debug)]
 pub(super) struct Note {
-    /// The tree.
     pub(super) tree: TreeId,
     /// The first key of the range.
     pub(super) from: Box<[u8]>,
@@ -30,8 +29,8 @@ pub(super) struct RangeDeletes {
 }
 
 impl RangeDeletes {
-    /// Note ranges that are deleted in every snapshot from `sequence` on. Forgets what was deleted
-    /// in all snapshots from `oldest` on.
+    /// Note ranges that are deleted in every snapshot from `sequence` on. Removes notes whose
+    /// ranges are deleted in all snapshots from `oldest` on.
     pub(super) fn add(&self, sequence: u64, oldest: u64, ranges: Vec<Note>) {
         let mut notes = self.notes.lock();
         notes.retain(|(deleted, _)| oldest < *deleted);

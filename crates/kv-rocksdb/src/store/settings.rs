@@ -17,7 +17,7 @@ pub(super) enum Compaction {
     Universal,
 }
 
-/// Every choice that tuning follows, in bytes where it is a size.
+/// All settings used by the tuning; sizes are in bytes.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Settings {
     /// How runs are merged.
@@ -30,7 +30,7 @@ pub(super) struct Settings {
     pub(super) write_buffer: usize,
     /// A data block.
     pub(super) block: usize,
-    /// How data blocks are compressed from now on; each says what it was written with.
+    /// The codec of new data blocks; each block records its own.
     pub(super) codec: NamedCodec,
     /// Filter bits per key.
     pub(super) bloom: u8,
@@ -62,7 +62,7 @@ impl Compaction {
 }
 
 impl Settings {
-    /// What cannot change once the store is created, for its identity file.
+    /// The settings that are fixed when the store is created, for its identity file.
     pub(super) fn fixed(&self) -> String {
         format!("compaction={}", self.compaction.name())
     }
@@ -75,10 +75,11 @@ impl Settings {
         })
     }
 
-    /// Take over what was `recorded` when the store was created; what was `asked` for must agree.
+    /// Use the settings `recorded` when the store was created; an explicitly requested one
+    /// (`asked`) must agree.
     ///
     /// # Errors
-    /// `Invalid` when another compaction is asked for; `Corrupt` when the record makes no sense.
+    /// `Invalid` when another compaction is requested; `Corrupt` when the record is invalid.
     pub(super) fn fix(&mut self, recorded: &str, asked: bool) -> Result<()> {
         let stored = recorded
             .strip_prefix("compaction=")
@@ -100,7 +101,7 @@ impl Settings {
         Ok(())
     }
 
-    /// Read the settings out of `options`, whose own names are known to be known.
+    /// Read the settings from `options`, whose own names have been checked.
     ///
     /// # Errors
     /// `Invalid`, naming the option.

@@ -11,11 +11,11 @@ use super::engine::Store;
 use super::error::error;
 use super::raw::{self, Pinned, ReadOptions, Status};
 
-/// How many keys are read together. RocksDB reads up to 32 in one go; the arrays for twice that
-/// stay small.
+/// How many keys are read together. RocksDB reads up to 32 at a time; arrays for twice that are
+/// still small.
 const CHUNK: usize = 64;
 
-/// A read view: RocksDB's snapshot and the catalog of that time.
+/// A read view: RocksDB's snapshot and the catalog of the same time.
 pub(super) struct Snapshot<'e> {
     store: &'e Store,
     catalog: Arc<Catalog>,
@@ -23,7 +23,8 @@ pub(super) struct Snapshot<'e> {
 }
 
 impl<'e> Snapshot<'e> {
-    /// Of now. The catalog is taken first, so that a tree dropped meanwhile is still readable.
+    /// A snapshot of the current state. The catalog is taken first, so that a tree dropped
+    /// meanwhile is still readable.
     pub(super) fn new(store: &'e Store) -> Snapshot<'e> {
         let catalog = store.catalog();
         Snapshot {
@@ -34,7 +35,7 @@ impl<'e> Snapshot<'e> {
     }
 }
 
-/// A tree as a reader holds it.
+/// A tree, held by a reader.
 pub(super) enum Held<'c> {
     /// It is in the reader's catalog.
     Known(&'c Tree),
@@ -54,8 +55,8 @@ impl Deref for Held<'_> {
     }
 }
 
-/// The tree as a reader that began with `catalog` sees it. A tree that was created later is found
-/// too; at the reader's moment it is empty.
+/// The tree for a reader that began with `catalog`. A tree that was created later is found, too; in
+/// the reader's snapshot it is empty.
 #[inline]
 pub(super) fn tree_of<'c>(catalog: &'c Catalog, store: &Store, id: TreeId) -> Result<Held<'c>> {
     if let Some(tree) = catalog.get(id) {
@@ -65,7 +66,7 @@ pub(super) fn tree_of<'c>(catalog: &'c Catalog, store: &Store, id: TreeId) -> Re
     now.need(id).map(|tree| Held::Later(Arc::clone(tree)))
 }
 
-/// Copy what a read found.
+/// Copy the result of a read.
 #[inline]
 pub(super) fn copy(found: Result<Option<Pinned<'_>>, Status>, value: &mut Vec<u8>) -> Result<bool> {
     value.clear();

@@ -1,4 +1,4 @@
-//! What RocksDB says of its work: its tickers and properties under our names.
+//! RocksDB's statistics: its tickers and properties under our names.
 
 use std::collections::BTreeMap;
 use std::ffi::CStr;
@@ -24,7 +24,7 @@ const FILES_AT_LEVEL: [&CStr; 7] = [
     c"rocksdb.num-files-at-level6",
 ];
 
-/// The tickers that are passed on as they are.
+/// The tickers that are reported under their own names.
 const COUNTERS: [Ticker; 8] = [
     Ticker::WalFileSynced,
     Ticker::WriteDoneBySelf,
@@ -36,7 +36,7 @@ const COUNTERS: [Ticker; 8] = [
     Ticker::CompactionCancelled,
 ];
 
-/// What the store has done since it was opened.
+/// The statistics of the store since it was opened.
 pub(super) fn engine(store: &Store) -> EngineStats {
     let ticker = |ticker| store.tuning.db.get_ticker_count(ticker);
     let merge_read = ticker(Ticker::CompactReadBytes);
@@ -82,8 +82,8 @@ fn count(reason: IoReason, bytes: u64) -> IoCount {
     }
 }
 
-/// RocksDB's time is only known in all, under `write_stall`; the numbers also by reason, as in
-/// `l0-file-count-limit-delays`, added up over the trees.
+/// RocksDB reports only the total time, under `write_stall`; it reports counts also by reason, as
+/// in `l0-file-count-limit-delays`, here added up over the trees.
 fn stalls(store: &Store, micros: u64) -> Vec<StallCount> {
     let mut counts: BTreeMap<String, u64> = BTreeMap::new();
     let mut add = |text: Option<String>| {
@@ -165,7 +165,7 @@ fn counters(store: &Store) -> BTreeMap<String, u64> {
     counters
 }
 
-/// What is stored in one tree. The exact counts take a walk through it.
+/// The content of one tree. Exact counts require a scan of it.
 pub(super) fn tree(store: &Store, id: TreeId, scope: StatScope) -> Result<TreeStats> {
     let catalog = store.catalog();
     let family = &catalog.need(id)?.family;

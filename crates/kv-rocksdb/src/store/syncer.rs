@@ -1,7 +1,7 @@
 //! The thread that syncs the log for commits at `Durability::Interval`.
 //!
 //! It sleeps until there is something to sync, waits one interval so that commits gather, and
-//! syncs. A sync that failed is not tried again: the store takes no more writes.
+//! syncs. A failed sync is not repeated: the store accepts no more writes.
 
 use std::io;
 use std::sync::Arc;
@@ -23,7 +23,7 @@ struct Shared {
     failure: Mutex<Option<Status>>,
 }
 
-/// The thread and the way to reach it. Dropping it ends the thread.
+/// The thread, and its shared state. Dropping it ends the thread.
 pub(super) struct Syncer {
     shared: Arc<Shared>,
     thread: Option<JoinHandle<()>>,
@@ -33,7 +33,7 @@ impl Syncer {
     /// Start the thread, which calls `sync` at most every `interval`.
     ///
     /// # Errors
-    /// The operating system's when it has no thread to give.
+    /// The operating system's when it cannot start a thread.
     pub(super) fn start(
         interval: Duration,
         sync: impl Fn() -> Result<(), Status> + Send + 'static,
@@ -49,7 +49,7 @@ impl Syncer {
         })
     }
 
-    /// Say that something was written that wants a sync.
+    /// Report that a write needs a sync.
     pub(super) fn wrote(&self) {
         if !self.shared.dirty.swap(true, Ordering::AcqRel) {
             let _held = self.shared.stop.lock();
@@ -57,7 +57,7 @@ impl Syncer {
         }
     }
 
-    /// Why the log could not be synced, if so.
+    /// The error of a failed sync, if any.
     pub(super) fn failure(&self) -> Option<Status> {
         if !self.shared.has_failed.load(Ordering::Acquire) {
             return None;
@@ -71,7 +71,7 @@ impl Drop for Syncer {
         *self.shared.stop.lock() = true;
         self.shared.wake.notify_one();
         if let Some(thread) = self.thread.take() {
-            // It only fails when the thread panicked, and a destructor has nobody to tell.
+            // It only fails when the thread panicked, and a destructor cannot return an error.
             let _ = thread.join();
         }
     }
@@ -109,7 +109,7 @@ mod tests {
     fn a_write_is_followed_by_a_sync_and_dropping_ends_the_thread() {
         let (tell, told) = mpsc::channel();
         let syncer = Syncer::start(Duration::ZERO, move || {
-            // The receiver may be gone when the last sync comes.
+            // The receiver may have ended before the last sync.
             let _ = tell.send(());
             Ok(())
         })

@@ -14,20 +14,19 @@ use super::raw::{Status, Txn};
 use super::snapshot::{Held, copy, tree_of};
 use crate::factory::NAME;
 
-/// How many keys a range delete gathers before it deletes them.
+/// How many keys a range delete collects before it deletes them.
 const CHUNK: usize = 1024;
 
-/// A transaction.
 pub(super) struct Transaction<'e> {
     store: &'e Store,
     catalog: Arc<Catalog>,
     raw: Txn<'e>,
-    /// The trees it has written or would have deleted from, for the commit to check.
+    /// The trees that it has written, or has deleted absent keys from: the commit checks them.
     touched: RefCell<Vec<TreeId>>,
 }
 
 impl<'e> Transaction<'e> {
-    /// Begin, at a snapshot of now.
+    /// Begin, with a snapshot of the current state.
     pub(super) fn begin(store: &'e Store) -> Transaction<'e> {
         Transaction {
             store,
@@ -53,7 +52,7 @@ impl<'e> Transaction<'e> {
         Ok(found.map_err(|status| error(status, "get"))?.is_some())
     }
 
-    /// Whether a batch has deleted a range since the snapshot that this transaction wrote into.
+    /// Whether a batch has deleted, since the snapshot, a range into which this transaction wrote.
     fn overlaps_a_range_delete(&self) -> bool {
         let since = self.raw.sequence();
         self.store.range_deletes().conflict(since, |note| {
@@ -132,8 +131,7 @@ impl kv::Transaction for Transaction<'_> {
             .map_err(write_error("put"))
     }
 
-    /// A key that is not there is tracked but not written: the commit checks it, and no tombstone
-    /// is left.
+    /// An absent key is tracked but not written: the commit checks it, and writes no tombstone.
     fn delete(&mut self, tree: TreeId, key: &[u8]) -> Result<bool> {
         let tree = self.tree(tree)?;
         check_key(key)?;
@@ -194,7 +192,8 @@ impl kv::Transaction for Transaction<'_> {
         let pass = store.gate().enter(Kind::Commit);
         store.check_trees(&self.catalog, self.touched.borrow().iter().copied())?;
         if self.overlaps_a_range_delete() {
-            let message = "a batch deleted a range this transaction wrote into; begin again";
+            let message =
+                "a batch deleted a range this transaction wrote into; retry the transaction";
             return Err(Error::new(ErrorKind::Conflict, message)
                 .with_engine(NAME)
                 .with_operation("commit"));

@@ -1,38 +1,38 @@
 //! How RocksDB is set up, and why. Compared with `tools/benchmark.sh` in RocksDB's sources, which
-//! M. Callaghan's published results run on (smalldatum.blogspot.com), and with RocksDB's own
+//! M. Callaghan uses for his published results (smalldatum.blogspot.com), and with RocksDB's own
 //! headers. As there: dynamic level sizes, level 0 filters pinned, ten filter bits per key, 4 runs
 //! to start a merge (8 for universal), 20 to slow down. Different, because one `cache` must hold
-//! everything and may be small: memtables of a part of it rather than 128 MiB each, index blocks
-//! inside it, 800 open files rather than all, blocks of 16 KiB rather than 8. There statistics are
-//! off; see below.
+//! everything and may be small: memtables of a part of it instead of 128 MiB each, index blocks
+//! inside it, 800 open files instead of all, blocks of 16 KiB instead of 8. Statistics are off
+//! there, and on here; see below.
 //!
 //! **Memory.** `cache` bounds everything. One write buffer manager holds the memtables of all trees
-//! to `memtables` (a quarter) and charges them to the block cache, so the blocks get what memtables
-//! leave: with 128 MiB, 32 MiB of memtables, two write buffers of 16 MiB, and 96 MiB of blocks. It
-//! does not stall writers (`allow_stall` off): it makes flushes begin earlier, RocksDB's own
-//! triggers slow writers down, and `pressure` keeps the memtables below the whole cache.
+//! to `memtables` (a quarter) and charges them to the block cache, so the blocks get the rest: with
+//! 128 MiB, 32 MiB of memtables, two write buffers of 16 MiB, and 96 MiB of blocks. It does not
+//! stall writers (`allow_stall` off): it starts flushes earlier, RocksDB's own triggers slow
+//! writers down, and `pressure` keeps the memtables below the whole cache.
 //!
-//! Index and filter blocks are in the cache too, or a large store would outgrow the bound. They are
-//! not partitioned: a 16 MiB file with 16 KiB blocks has an index of about a thousand entries,
-//! 30 KiB, and a filter of 200 KiB with keys and values of 100 bytes; two such pieces per file are
-//! read seldom enough. The cache is RocksDB's hyper clock cache, which its authors recommend over
-//! the older LRU.
+//! Index and filter blocks are in the cache too; otherwise a large store would exceed the limit.
+//! They are not partitioned: a 16 MiB file with 16 KiB blocks has an index of about a thousand
+//! entries, 30 KiB, and a filter of 200 KiB with keys and values of 100 bytes; two such blocks per
+//! file are read rarely enough. The cache is RocksDB's hyper clock cache, which its authors
+//! recommend over the older LRU.
 //!
-//! A memtable takes its memory in blocks of a 64th of a write buffer, at most 256 KiB, where
-//! RocksDB would take an eighth, at most 1 MiB: with one memtable per tree, a hundred trees that
-//! are written a little would otherwise fill the memtables' share and be flushed nearly empty.
+//! A memtable allocates blocks of a 64th of a write buffer, at most 256 KiB; RocksDB's default is
+//! an eighth, at most 1 MiB. With that default, a hundred trees with few writes each would fill the
+//! memtables' share, and be flushed nearly empty.
 //!
 //! **Conflict history.** Optimistic transactions look for conflicts in memtables, flushed ones
 //! included, as long as they are kept. A tree keeps flushed ones until all but the oldest, with
 //! what is not flushed yet, come to a 16th of `memtables` (`max_write_buffer_size_to_maintain`),
 //! that is until 2 MiB more have been written into it; RocksDB's default for transactions is all
-//! write buffers a tree may have, four, all charged to the cache. A transaction that lives through
-//! a flush and that much writing in a tree it has written in itself gets a conflict.
+//! write buffers a tree may have, four, all charged to the cache. A transaction gets a conflict if
+//! a tree in which it has written was flushed and then received that many writes.
 //!
-//! **Compression.** The class `fast` is LZ4; the own option `codec` names another. Leveled: level 0
-//! and the first level below it are not compressed, for they are rewritten soon and hold little of
-//! the data; but the last level always is (`bottommost_compression`), so a small store is
-//! compressed as well. Universal: everything is, since any run may stay for long.
+//! **Compression.** The class `fast` is LZ4; the own option `codec` selects another codec. Leveled:
+//! level 0 and the first level below it are not compressed, because they are rewritten soon and
+//! hold little of the data; but the last level always is (`bottommost_compression`), so a small
+//! store is compressed as well. Universal: everything is, since any run may stay for long.
 //!
 //! **Shape.** Leveled with `level_compaction_dynamic_level_bytes`, which keeps the space
 //! amplification near 1.1, four write buffers in level 0 and as much in the first level below it.
@@ -43,11 +43,11 @@
 //! Transactions do not forbid it: optimistic ones commit by ordinary writes (pipelining excludes
 //! two write queues, that is, two-phase commit; it also excludes atomic flushes, so it is off
 //! without a log). Unordered writes, which are faster still, would let a snapshot change (I2), so
-//! they are off. What is written to a file is handed to the device every MiB
-//! (`bytes_per_sync`, `wal_bytes_per_sync`), so that the sync at the end has little left to do.
+//! they are off. Files are written to the device every MiB (`bytes_per_sync`,
+//! `wal_bytes_per_sync`), so that the sync at the end has little left to do.
 //!
-//! **Statistics** are on at the level `ExceptDetailedTimers`: the bytes by reason are wanted, and
-//! the counters are per core; what costs, the times of locks and of compression, is left out.
+//! **Statistics** are on at the level `ExceptDetailedTimers`: we need the bytes by reason, and the
+//! counters are per core; the expensive ones, times of locks and of compression, are left out.
 
 use kv::{EngineOptions, NamedCodec, TreeOptions};
 use rocksdb::statistics::StatsLevel;
@@ -58,13 +58,13 @@ use rocksdb::{
 
 use super::settings::{Compaction, Settings};
 
-/// How much is written between two early syncs of a file, in bytes.
+/// Bytes written between two early syncs of a file.
 const SYNC_STEP: u64 = 1 << 20;
 
 /// RocksDB's default number of levels.
 const LEVELS: usize = 7;
 
-/// The options of the database and what they share.
+/// The options of the database and their shared objects.
 pub(super) struct Tuning {
     /// The options of the database. They own the statistics.
     pub(super) db: Options,
@@ -72,12 +72,12 @@ pub(super) struct Tuning {
     pub(super) cache: Cache,
     /// The memory of all memtables.
     pub(super) memtables: WriteBufferManager,
-    /// What they were made from.
+    /// The settings from which they were made.
     pub(super) settings: Settings,
 }
 
 impl Tuning {
-    /// Options for a store with `settings` that tells `log` of its work.
+    /// Options for a store with `settings` that logs to `log`.
     pub(super) fn new(settings: Settings, options: &EngineOptions, log: InfoLogger) -> Tuning {
         let cache = Cache::new_hyper_clock_cache(settings.cache, 0);
         let memtables = WriteBufferManager::new_write_buffer_manager_with_cache(
@@ -95,7 +95,6 @@ impl Tuning {
         }
     }
 
-    /// The options of a tree.
     pub(super) fn tree(&self, tree: &TreeOptions) -> Options {
         let settings = &self.settings;
         let mut options = Options::default();
@@ -160,7 +159,7 @@ impl Tuning {
     }
 }
 
-/// RocksDB's word for a codec; zlib and Zstandard are at its default levels, 6 and 3.
+/// RocksDB's name for a codec; zlib and Zstandard are at its default levels, 6 and 3.
 fn kind(codec: NamedCodec) -> DBCompressionType {
     match codec {
         NamedCodec::None => DBCompressionType::None,

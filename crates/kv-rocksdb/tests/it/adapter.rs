@@ -1,4 +1,4 @@
-//! What is particular to this adapter.
+//! Properties of this adapter.
 
 use std::fs;
 use std::ops::Bound;
@@ -117,8 +117,8 @@ fn syncers() -> usize {
 
 #[test]
 fn the_interval_thread_ends_on_close() {
-    // Other tests of this process have such threads too, so the closing is tried until none of
-    // them started one meanwhile.
+    // Other tests of this process have such threads, too, so closing is tried until none of them
+    // has started one meanwhile.
     for _ in 0..1_000 {
         let directory = tempfile::tempdir().unwrap();
         let engine = open(directory.path());
@@ -235,8 +235,8 @@ fn concurrent_increments_are_all_counted() {
     );
 }
 
-/// Batches set two keys alike; transactions write one of them as they read it. Were a batch
-/// overwritten by a commit that had not seen it, the two would differ.
+/// Batches set two keys to the same value; transactions write one of them as they read it. If a
+/// commit overwrote a batch that it had not seen, the two would differ.
 #[test]
 fn a_batch_never_slips_between_the_check_and_the_write_of_a_commit() {
     let directory = tempfile::tempdir().unwrap();
@@ -259,7 +259,7 @@ fn a_batch_never_slips_between_the_check_and_the_write_of_a_commit() {
         let mut transaction = engine.begin_write().unwrap();
         let log = transaction.get(tree, b"log").unwrap().unwrap();
         transaction.put(tree, b"log", &log).unwrap();
-        // A conflict is as good: then nothing was written.
+        // A conflict is fine, too: then it wrote nothing.
         let _ = transaction.commit(Durability::None);
         let snapshot = engine.begin_read().unwrap();
         let last = snapshot.get(tree, b"last").unwrap();
@@ -546,7 +546,7 @@ fn after_a_failed_flush_writes_answer_closed_and_reads_go_on() {
         .unwrap();
     let tree = engine.create_tree("t", &TreeOptions::default()).unwrap();
     put(&*engine, tree, b"k", b"v");
-    // New files cannot be made where there is no directory any more.
+    // New files cannot be created without the directory.
     fs::remove_dir_all(directory.path().join("db")).unwrap();
     let error = engine.checkpoint().unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Closed, "{error}");
@@ -622,7 +622,7 @@ fn writers_race_with_the_dropping_of_their_tree() {
     assert_eq!(keys(&*engine, kept).len(), 31);
 }
 
-/// A walk through a tree that was created after its snapshot outlives the tree.
+/// A cursor over a tree that was created after its snapshot stays usable after the tree is dropped.
 #[test]
 fn a_cursor_outlives_a_tree_that_its_snapshot_did_not_know() {
     let directory = tempfile::tempdir().unwrap();
@@ -704,6 +704,6 @@ fn what_rocksdb_tells_is_beside_its_files() {
     }
     let told = fs::read_to_string(path.join("db/LOG")).unwrap();
     let times = |text: &str| told.matches(text).count();
-    // Both times the store was open are in one file.
+    // One file has the lines of both times the store was open.
     assert_eq!(times("Dropped column family"), 2, "{told}");
 }

@@ -1,4 +1,4 @@
-//! The codecs of data blocks: each is written, and read whatever the next open chooses.
+//! The codecs of data blocks: each can be written, and read with any codec chosen at the next open.
 
 use std::fs;
 use std::path::Path;
@@ -76,7 +76,7 @@ fn check_codecs(compaction: &str) {
         println!("{codec}: {bytes}");
         assert!(codec == "none" || bytes * 2 < plain, "{codec}: {bytes}");
 
-        // What is there is read with another codec, also beside what that one writes.
+        // Existing blocks are readable with another codec, also next to blocks of that codec.
         let engine = open(directory.path(), other, compaction);
         let tree = engine.open_tree("t").unwrap();
         check(&*engine, tree, ROWS);

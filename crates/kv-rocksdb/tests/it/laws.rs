@@ -1,4 +1,4 @@
-//! The laws of the API, for both ways to merge runs and for a store too small for its data.
+//! The laws of the API, for both kinds of compaction and for a store too small for its data.
 
 use kv::{Codec, EngineOptions};
 use stdx::ByteSize;
@@ -15,7 +15,7 @@ fn universal() -> EngineOptions {
     with(&[("compaction", "universal")])
 }
 
-/// Memtables that are flushed all the time, so that reads and conflict checks meet files.
+/// Constantly flushed memtables, so that reads and conflict checks have to access files.
 fn tiny() -> EngineOptions {
     EngineOptions {
         cache: ByteSize::mib(2),

@@ -1,4 +1,4 @@
-//! The engine as its users meet it: the laws of the API, and what is RocksDB's own.
+//! Tests of the engine through its API: the laws, and properties of RocksDB.
 #![cfg(feature = "rocksdb")]
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 

@@ -1,10 +1,10 @@
-//! A copy of the store while it is used.
+//! Hot backups.
 //!
-//! While a `backup:` cursor is open, the library keeps every file it lists as it was, apart from
-//! growth that the copied metadata does not refer to. The log up to the beginning is among them, so
-//! the copy recovers like after a crash at that moment.
+//! While a `backup:` cursor is open, the library does not change the files it lists, except for
+//! growth to which the copied metadata does not refer. The log up to the beginning of the backup is
+//! among them, so the copy recovers as after a crash at that time.
 //!
-//! The identity file is written last: a copy that was broken off is not a store.
+//! The identity file is written last: an incomplete copy cannot be opened.
 
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
@@ -40,13 +40,13 @@ pub(super) fn run(
         Ok(ended)
     });
     if !matches!(result, Ok(Compaction::Complete)) {
-        // The first error matters; what is left over has no identity and opens as no store.
+        // The first error matters; leftover files have no identity and cannot be opened.
         let _ = fs::remove_dir_all(&home);
     }
     result
 }
 
-/// Make the copy a store.
+/// Write the identity file of the copy.
 fn adopt(source: &Path, target: &Path) -> Result<()> {
     let identity = source.join(identity::FILE);
     let bytes = fs::read(&identity).map_err(|e| failed(&identity, e))?;
@@ -61,7 +61,7 @@ fn copy_all(
 ) -> Result<Compaction> {
     // One backup at a time: the library allows no second one.
     let _backing = shared.backing.lock();
-    // What is committed must be in the files: in the log, or without one in a checkpoint.
+    // All commits must be in the files: in the log, or without a log in a checkpoint.
     shared.sync()?;
     let lease = shared.own()?;
     let copied = lease.session().with_cursor(c"backup:", c"", |cursor| {
@@ -98,7 +98,7 @@ fn copy_files(
     }
     vfs::sync_dir(to).map_err(|e| failed(to, e))?;
     progress.total_bytes = progress.done_bytes;
-    // The copy is whole, whatever the answer.
+    // The copy is complete, so the answer is ignored.
     watch(progress);
     Ok(Compaction::Complete)
 }

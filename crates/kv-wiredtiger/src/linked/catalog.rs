@@ -1,9 +1,10 @@
 //! The trees of a store: their names, handles and WiredTiger tables.
 //!
-//! Tree 7 lives in `table:t000007`. Its name stands in the table's `app_metadata`, so that name and
-//! table are created and dropped together, and no character of a name ever reaches a file name.
+//! Tree 7 is the table `table:t000007`. Its name is in the table's `app_metadata`, so that name and
+//! table are created and dropped together, and file names never contain characters of a tree's
+//! name.
 //!
-//! - C1. A number is given to one tree only while the store is open: the next number only grows.
+//! - C1. A number is used for one tree only while the store is open: the next number only grows.
 
 use std::collections::{BTreeMap, HashMap};
 use std::ffi::CString;
@@ -16,7 +17,6 @@ use super::error::Called;
 use super::session::Session;
 use crate::factory::NAME;
 
-/// One tree.
 #[derive(Debug)]
 pub(super) struct Tree {
     pub(super) id: TreeId,
@@ -76,7 +76,7 @@ impl Catalog {
         Ok(catalog)
     }
 
-    /// The handle for a new tree. It is used up even if the tree is not added after all.
+    /// The handle for a new tree. It is not reused even if the tree is not added.
     pub(super) fn reserve(&mut self) -> Result<TreeId> {
         let next = self.next.checked_add(1).ok_or_else(|| {
             Error::invalid("all tree handles are used up; open the store again").with_engine(NAME)
@@ -85,7 +85,6 @@ impl Catalog {
         Ok(TreeId(next))
     }
 
-    /// Add a tree.
     pub(super) fn add(&mut self, tree: Tree) {
         let tree = Arc::new(tree);
         self.next = self.next.max(tree.id.0);
@@ -94,7 +93,6 @@ impl Catalog {
         assert!(before.is_none(), "the caller looked for the name first");
     }
 
-    /// Forget a tree.
     pub(super) fn remove(&mut self, tree: &Tree) {
         self.by_id.remove(&tree.id);
         self.by_name.remove(&tree.name);
@@ -107,7 +105,7 @@ impl Catalog {
     /// The tree with a handle.
     ///
     /// # Errors
-    /// `Invalid` when there is none (any more).
+    /// `Invalid` when it does not exist or was dropped.
     pub(super) fn by_id(&self, id: TreeId) -> Result<Arc<Tree>> {
         self.by_id.get(&id).cloned().ok_or_else(|| stale(id))
     }

@@ -12,9 +12,9 @@ use super::compressors::{LOG, LOG_PLAIN};
 use super::trampoline;
 use crate::factory::{LSM, NAME};
 
-/// Sessions for the engine's own work (checkpoints, statistics, batches) beside those that callers
-/// hold, and again as many for the library's threads: at most 20 for eviction, 20 for LSM, 3 for
-/// the log, a handful of servers.
+/// Sessions for the engine's own work (checkpoints, statistics, batches) in addition to those of
+/// callers, and the same number for the library's threads: at most 20 for eviction, 20 for LSM, 3
+/// for the log, a handful of servers.
 pub(super) const SESSIONS_RESERVED: usize = 128;
 
 /// WiredTiger's smallest cache, in bytes.
@@ -43,7 +43,7 @@ pub(super) struct Config {
     pub(super) log: bool,
     /// How often the log is synced at `Durability::Interval`.
     pub(super) interval: Duration,
-    /// Sessions that callers may hold at once.
+    /// Maximum number of sessions of callers.
     pub(super) sessions: usize,
     cache: u64,
     leaf_page: u64,
@@ -128,7 +128,7 @@ impl Config {
             self.threads.clamp(3, 20),
         );
         if self.log {
-            // `enabled=false` makes syncing a choice of each commit; `fsync` is how it is done.
+            // With `enabled=false` each commit decides whether to sync; `fsync` is the method.
             text += &format!(
                 ",log=(enabled,compressor={}),\
                  transaction_sync=(enabled=false,method=fsync),\
@@ -169,8 +169,8 @@ impl Config {
         text
     }
 
-    /// The compressor of the log. Ours read what either of them wrote, and what the library's
-    /// Snappy did; without them the log can be read with the same codec only.
+    /// The compressor of the log. Ours read each other's records, and those of the library's
+    /// Snappy; without them the log can only be read with the same codec.
     fn log_compressor(&self) -> Cow<'_, str> {
         match (self.own_compressors, self.codec) {
             (Some(_), NamedCodec::None) => LOG_PLAIN.to_string_lossy(),
@@ -185,7 +185,7 @@ fn codec(options: &EngineOptions) -> Result<NamedCodec> {
         .map_err(|other| bad("codec", other, "none, snappy, lz4, zlib or zstd"))
 }
 
-/// The files of the library's own extensions. All that are there are loaded, for trees that were
+/// The files of the library's own extensions. All existing ones are loaded, for trees that were
 /// created with them.
 fn extensions(options: &EngineOptions, codec: NamedCodec) -> Result<Vec<String>> {
     let directory = options.own.get("extension_dir").map(String::as_str);
@@ -219,7 +219,7 @@ fn extensions(options: &EngineOptions, codec: NamedCodec) -> Result<Vec<String>>
     Ok(files)
 }
 
-/// The file of our compressors, without which `codec` may do.
+/// The file of our compressors, if it can be loaded; some codecs work without it.
 fn own_compressors(codec: NamedCodec) -> Result<Option<&'static str>> {
     match (trampoline::path(), codec) {
         (Ok(path), _) => Ok(Some(path)),

@@ -47,7 +47,6 @@ impl Connection {
         }))
     }
 
-    /// Open a session.
     pub(super) fn open_session(self: &Arc<Connection>) -> Called<Session> {
         let raw = self.raw.ok_or_else(invalid)?;
         let config = c"isolation=snapshot,cache_cursors=false";
@@ -65,7 +64,7 @@ impl Connection {
         };
         check(code)?;
         let session = NonNull::new(session).ok_or_else(invalid)?;
-        // SAFETY: the session is new and nobody else has it; it holds a share of the connection.
+        // SAFETY: the session is new and no other code has it; it holds a share of the connection.
         Ok(unsafe { Session::new(session, Arc::clone(self)) })
     }
 
@@ -75,7 +74,7 @@ impl Connection {
         self.handler.panicked()
     }
 
-    /// What the library said when it panicked, if it did.
+    /// The library's message when it panicked, if it did.
     pub(super) fn panic(&self) -> Option<String> {
         self.handler.panic()
     }
@@ -89,7 +88,7 @@ impl Connection {
         let Some(raw) = self.raw.take() else {
             return Ok(());
         };
-        // SAFETY: the handle was open, is used by nobody else (`&mut self`, and every session
+        // SAFETY: the handle was open, is not used by other code (`&mut self`, and every session
         // holds a share of this connection), and is never used again.
         check(unsafe { call!(raw.as_ptr(), close, ptr::null()) })
     }
@@ -97,7 +96,7 @@ impl Connection {
 
 impl Drop for Connection {
     fn drop(&mut self) {
-        // Whoever wants the error calls `close`.
+        // A caller that needs the error calls `close`.
         let _ = self.close_raw();
     }
 }
@@ -114,7 +113,7 @@ pub(crate) fn version() -> Option<String> {
     Some(format!("{major}.{minor}.{patch}"))
 }
 
-/// A text for the library; none of ours holds a zero byte.
+/// A text for the library; our texts contain no zero byte.
 pub(super) fn c_string(text: &str) -> Called<CString> {
     CString::new(text).map_err(|_| invalid())
 }

@@ -2,10 +2,10 @@
 //!
 //! WiredTiger's rule for memory: what `get_key` and `get_value` point to is valid until the next
 //! operation on the same cursor or the end of its transaction. Here a key or value borrows the
-//! cursor, every operation needs it exclusively, and transactions end only when no walk is open,
-//! so the borrow checker keeps the rule. The other way round, WiredTiger keeps the pointers given
-//! to `set_key` and `set_value` until the operation; setting and operating are one call here, and
-//! the cursor is reset when the operation fails, which forgets the pointers.
+//! cursor, every operation needs it exclusively, and transactions end only when no walk is open, so
+//! the borrow checker keeps the rule. In the other direction, WiredTiger keeps the pointers given
+//! to `set_key` and `set_value` until the operation; here one call sets them and does the
+//! operation, and if the operation fails, the cursor is reset, which drops the pointers.
 
 use std::cmp::Ordering;
 use std::ffi::{c_char, c_int, c_void};
@@ -21,14 +21,14 @@ use super::sys::{self, call};
 pub(super) struct Cursor(NonNull<sys::WT_CURSOR>);
 
 // SAFETY: a cursor may move between threads together with its session (manual, "Multithreading");
-// whoever opened it promised that it does (`Session::open_cursor`).
+// the code that opened it promised that (`Session::open_cursor`).
 unsafe impl Send for Cursor {}
 
 impl Cursor {
     /// Take over a cursor.
     ///
     /// # Safety
-    /// `raw` is open, nobody else uses it, and it is dropped before its session.
+    /// `raw` is open, no other code uses it, and it is dropped before its session.
     pub(super) unsafe fn new(raw: NonNull<sys::WT_CURSOR>) -> Cursor {
         Cursor(raw)
     }
@@ -37,7 +37,7 @@ impl Cursor {
         self.0.as_ptr()
     }
 
-    /// Run `operate` with the key set, and forget the key unless the cursor now stands.
+    /// Run `operate` with the key set; then reset the key, unless the cursor is at an entry.
     #[inline]
     fn with_key(
         &mut self,
@@ -47,7 +47,7 @@ impl Cursor {
         let item = item(key);
         let cursor = self.ptr();
         // SAFETY: the table's key format is `u`, which takes one item; the bytes of the key live
-        // until this function returns, and after that the cursor stands on its own memory or has
+        // until this function returns, and after that the cursor refers to its own memory or has
         // been reset.
         let set = unsafe { (*cursor).set_key };
         let set = set.expect("the library fills every method of a handle it gives out");
@@ -61,15 +61,15 @@ impl Cursor {
         code
     }
 
-    /// Stand on `key`. False (and reset) if it is absent.
+    /// Move to `key`. False (and reset) if it is absent.
     #[inline]
     pub(super) fn search(&mut self, key: &[u8]) -> Called<bool> {
         // SAFETY: the cursor is open and its key is set.
         check_found(self.with_key(key, |cursor| unsafe { call!(cursor, search) }))
     }
 
-    /// Stand on `key` or on a neighbour, and say where that is relative to `key`. `None` if there
-    /// is no entry at all.
+    /// Move to `key` or to a neighbour; returns its position relative to `key`. `None` if the tree
+    /// is empty.
     pub(super) fn search_near(&mut self, key: &[u8]) -> Called<Option<Ordering>> {
         let mut exact: c_int = 0;
         // SAFETY: the cursor is open, its key is set, and `exact` outlives the call.
@@ -97,8 +97,8 @@ impl Cursor {
         self.reset()
     }
 
-    /// Remove an entry and reset. False if it was absent (on cursors opened with
-    /// `overwrite=false`; others always say true).
+    /// Remove an entry and reset. False if it was absent (on cursors opened with `overwrite=false`;
+    /// others always return true).
     pub(super) fn remove(&mut self, key: &[u8]) -> Called<bool> {
         // SAFETY: the cursor is open and its key is set.
         let found = check_found(self.with_key(key, |cursor| unsafe { call!(cursor, remove) }))?;
@@ -122,21 +122,21 @@ impl Cursor {
         check_found(unsafe { call!(self.ptr(), prev) })
     }
 
-    /// Give up the position and what it pins.
+    /// Reset the position, which releases the memory it pins.
     #[inline]
     pub(super) fn reset(&mut self) -> Called<()> {
         // SAFETY: the cursor is open.
         check(unsafe { call!(self.ptr(), reset) })
     }
 
-    /// The key where the cursor stands.
+    /// The key of the current entry.
     #[inline]
     pub(super) fn key(&self) -> Called<&[u8]> {
-        // SAFETY: the cursor is open; the method fills one item, as the format `u` has it.
+        // SAFETY: the cursor is open; the method fills one item, as the format `u` requires.
         unsafe { self.read((*self.ptr()).get_key) }
     }
 
-    /// The value where the cursor stands.
+    /// The value of the current entry.
     #[inline]
     pub(super) fn value(&self) -> Called<&[u8]> {
         // SAFETY: as in `key`.
@@ -210,8 +210,8 @@ impl Cursor {
 
 impl Drop for Cursor {
     fn drop(&mut self) {
-        // SAFETY: the cursor is open (it goes before its session) and is never used again. There
-        // is nothing to do about an error: the cursor is gone either way.
+        // SAFETY: the cursor is open (it is dropped before its session) and is never used again. An
+        // error needs no handling: the cursor is closed in any case.
         let _ = unsafe { call!(self.ptr(), close) };
     }
 }

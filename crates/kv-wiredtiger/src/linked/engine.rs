@@ -1,4 +1,4 @@
-//! The engine: opening, closing and batches; the rest it hands on.
+//! The engine: opening, closing and batches; other modules do the rest.
 //!
 //! Directory: the identity file, `LOCK`, and WiredTiger's home in `db`.
 
@@ -31,7 +31,7 @@ use crate::factory::{self, NAME};
 /// The version of the layout described above.
 const FORMAT: u32 = 1;
 
-/// How long a batch is repeated before it is given up as too large for the cache.
+/// How long a batch is repeated before it is refused as too large for the cache.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 struct Wiredtiger {
@@ -43,7 +43,7 @@ struct Wiredtiger {
     _lock: DirLock,
 }
 
-/// Refuse values of own options that cannot be used.
+/// Refuse invalid values of the engine's own options.
 pub(crate) fn check(options: &EngineOptions) -> Result<()> {
     Config::new(options).map(|_| ())
 }
@@ -114,7 +114,7 @@ impl Wiredtiger {
             .expect("there until the engine is closed")
     }
 
-    /// Refuse a batch that cannot be applied, before anything is.
+    /// Refuse an invalid batch before any of its changes is applied.
     fn check_batch(&self, batch: &Batch) -> Result<()> {
         let catalog = self.shared().catalog.read();
         let mut known = None;
@@ -149,8 +149,8 @@ impl Wiredtiger {
         view.commit(durability)
     }
 
-    /// Repeat a batch that conflicted. One batch at a time, with a growing pause for transactions
-    /// to end in.
+    /// Repeat a batch that conflicted. One batch at a time, with growing pauses in which
+    /// transactions can end.
     fn write_again(&self, batch: &Batch, durability: Durability) -> Result<()> {
         let _turn = self.shared().turn.lock();
         let until = stdx::time::now() + PATIENCE;
@@ -214,7 +214,7 @@ pub(super) fn check_lengths(capabilities: &Capabilities, key: &[u8], value: &[u8
 
 impl Drop for Wiredtiger {
     fn drop(&mut self) {
-        // Whoever wants the error calls `close`.
+        // A caller that needs the error calls `close`.
         let _ = self.shut();
     }
 }
@@ -332,7 +332,8 @@ mod tests {
         }
     }
 
-    /// The rows of the tree in a copy of the files of `from`, which is open: what a crash leaves.
+    /// The rows of the tree in a copy of the files of `from`, which is open: the state after a
+    /// crash.
     fn rows_after_crash(from: &Path, options: &EngineOptions, config: Config) -> Result<usize> {
         let copy = tempfile::tempdir().unwrap();
         fs::create_dir(copy.path().join(HOME)).unwrap();
@@ -342,7 +343,7 @@ mod tests {
                 .map(|entry| entry.unwrap().path())
             {
                 let name = entry.strip_prefix(from).unwrap();
-                // The library makes and renames its spare log files as it likes.
+                // The library creates and renames its spare log files at any time.
                 let spare = ["WiredTigerTmplog", "WiredTigerPreplog"];
                 let spare = spare.iter().any(|s| name.to_string_lossy().contains(s));
                 if entry.is_file() && !spare {
@@ -357,7 +358,7 @@ mod tests {
         Ok(rows.count())
     }
 
-    /// Logs of the library's Snappy and of ours are the same, and are read with any codec.
+    /// The library's Snappy and ours write the same log format, which is readable with any codec.
     #[test]
     fn a_log_is_read_by_either_compressor_of_the_log() {
         let without = |options: &EngineOptions| {
@@ -388,7 +389,7 @@ mod tests {
         assert_eq!(rows_after_crash(dir.path(), &snappy, theirs).unwrap(), 50);
         let ours = Config::new(&none).unwrap();
         assert_eq!(rows_after_crash(dir.path(), &none, ours).unwrap(), 50);
-        // It was compressed: without a compressor it cannot be read.
+        // It is compressed: without a compressor it cannot be read.
         let nothing = without(&none);
         assert!(rows_after_crash(dir.path(), &none, nothing).is_err());
     }

@@ -1,4 +1,4 @@
-//! From the library's codes to this API's errors.
+//! Converts the library's error codes to this API's errors.
 
 use std::ffi::{CStr, c_int};
 use std::io;
@@ -8,13 +8,13 @@ use kv::{Error, ErrorKind};
 use super::{handler, sys};
 use crate::factory::NAME;
 
-/// What a call of the library returned instead of success: one of its own codes (negative) or an
-/// `errno` (positive), with the message it sent on the way, if any.
+/// The failure of a call of the library: one of its own codes (negative) or an `errno` (positive),
+/// with its message, if any.
 #[derive(Debug)]
 pub(super) struct Fault {
     code: c_int,
     message: Option<String>,
-    /// The call met damaged bytes.
+    /// The call found damaged bytes.
     damaged: bool,
 }
 
@@ -63,7 +63,7 @@ impl Fault {
         self.code == sys::WT_ROLLBACK
     }
 
-    /// The key is there already.
+    /// The key already exists.
     pub(super) fn is_duplicate(&self) -> bool {
         self.code == sys::WT_DUPLICATE_KEY
     }
@@ -119,7 +119,7 @@ impl Fault {
         let said = self.message.as_deref().map(strip_prefix);
         match self.code {
             sys::WT_ROLLBACK => "another transaction wrote the key first, or the cache is full of \
-                                 changes that open snapshots pin; begin again"
+                                 changes that open snapshots pin; retry"
                 .to_owned(),
             sys::WT_PANIC => format!(
                 "the library has failed and refuses further work; open the store again ({})",
@@ -133,7 +133,7 @@ impl Fault {
     }
 }
 
-/// The library's words for a code.
+/// The library's text for a code.
 fn describe(code: c_int) -> String {
     // SAFETY: the function takes any number and returns a text in static or thread-local memory
     // that ends in a zero byte; it is copied before anything else is called.

@@ -47,9 +47,9 @@ fn run(signal: &Signal, shared: &Shared) {
         if *stop || !shared.unsynced.load(Ordering::Acquire) {
             continue;
         }
-        // The sync may take long, and `stop` must not wait to be told.
+        // The sync may take long, and `stop` must not wait for the lock.
         drop(stop);
-        // A failure closes the store for writes (`Shared::failed_write`), which tells the writers.
+        // A failure closes the store for writes (`Shared::failed_write`), so writers get an error.
         let _ = shared.sync();
         stop = signal.stop.lock();
     }

@@ -1,9 +1,9 @@
 //! Commits that share a sync of the log.
 //!
-//! WiredTiger can sync the log inside a commit, but then nearly every commit does its own: a
-//! sync covers only the log up to the end of the committer's slot. Here a commit at
-//! `Durability::Group` leaves its record in the log's buffer and waits for a flush that began after
-//! that, which is how MongoDB does it. While one thread flushes, all that arrive wait for the next.
+//! WiredTiger can sync the log inside a commit, but then nearly every commit does its own: a sync
+//! covers only the log up to the end of the committer's slot. Here a commit at `Durability::Group`
+//! leaves its record in the log's buffer and waits for a flush that began after that, which is how
+//! MongoDB does it. While one thread flushes, all committers that arrive wait for the next flush.
 //!
 //! - G1. A flush that begins after a commit returned covers it: it begins by closing the slot.
 //! - G2. `done <= begun <= done + 1`.
@@ -21,7 +21,7 @@ struct State {
     waiting: usize,
 }
 
-/// The meeting point of the committers.
+/// The shared state of the committers.
 #[derive(Default)]
 pub(super) struct Group {
     state: Mutex<State>,
@@ -29,8 +29,8 @@ pub(super) struct Group {
 }
 
 impl Group {
-    /// Wait for a flush that begins after this call, or be the one that does it. Whoever waited
-    /// learns by `check` whether the flushes so far went well.
+    /// Wait for a flush that begins after this call, or do it. After a wait, `check` returns
+    /// whether the flushes so far succeeded.
     pub(super) fn wait(
         &self,
         flush: impl Fn() -> Result<(), Error>,

@@ -1,11 +1,11 @@
-//! Catches what the library would print.
+//! Receives the library's messages, which it would otherwise print.
 //!
 //! WiredTiger prints errors to standard error unless it is given a handler. This one keeps the last
 //! message of each thread, for the error that the call is about to return, and the message of a
 //! panic (which any thread of the library may raise) for all later errors. Other messages are
 //! dropped: they concern the library's own progress.
 //!
-//! The callbacks run on any thread, inside the library, and take no lock but the one for the panic.
+//! The callbacks run on any thread, inside the library, and take only the lock for the panic.
 
 use std::cell::RefCell;
 use std::ffi::{CStr, c_char, c_int};
@@ -16,12 +16,13 @@ use stdx::sync::Mutex;
 
 use super::sys;
 
-/// What the library said on one thread since it was last asked.
+/// The library's messages on one thread since they were last taken.
 #[derive(Default)]
 pub(super) struct Heard {
     /// The last message and the code it was about.
     last: Option<(c_int, String)>,
-    /// The first message about damaged bytes. The library goes on to panic, and says less then.
+    /// The first message about damaged bytes. The library panics after it, with a less specific
+    /// message.
     damage: Option<String>,
 }
 
@@ -29,19 +30,19 @@ thread_local! {
     static HEARD: RefCell<Heard> = const { RefCell::new(Heard { last: None, damage: None }) };
 }
 
-/// The table of callbacks and what they keep. The library holds a pointer to it until the
-/// connection is closed, so it is boxed and owned by the connection.
+/// The table of callbacks and their state. The library holds a pointer to it until the connection
+/// is closed, so it is boxed and owned by the connection.
 #[repr(C)]
 pub(super) struct Handler {
-    /// Must stay first: the library gives its address back to the callbacks.
+    /// Must stay first: the library passes its address to the callbacks.
     table: sys::WT_EVENT_HANDLER,
-    /// True once `panic` says something: what every write asks.
+    /// True as soon as `panic` has a message; every write checks it.
     panicked: AtomicBool,
     panic: Mutex<Option<String>>,
 }
 
 impl Handler {
-    /// A handler that has heard nothing yet.
+    /// A handler without messages.
     pub(super) fn new() -> Box<Handler> {
         Box::new(Handler {
             table: sys::WT_EVENT_HANDLER {
@@ -55,7 +56,8 @@ impl Handler {
         })
     }
 
-    /// What the library takes. The callbacks only read through it, and the lock inside allows that.
+    /// The pointer for the library. The callbacks only read through it, and change only what is
+    /// inside the lock.
     pub(super) fn as_ptr(&self) -> *mut sys::WT_EVENT_HANDLER {
         ptr::from_ref(self).cast_mut().cast()
     }
@@ -66,26 +68,26 @@ impl Handler {
         self.panicked.load(Ordering::Acquire)
     }
 
-    /// What the library said when it panicked, if it did.
+    /// The library's message when it panicked, if it did.
     pub(super) fn panic(&self) -> Option<String> {
         self.panic.lock().clone()
     }
 }
 
-/// What was heard on this thread, which is forgotten.
+/// Take the messages of this thread.
 pub(super) fn take() -> Heard {
     HEARD.take()
 }
 
 impl Heard {
-    /// What it said about `code`.
+    /// The message about `code`.
     pub(super) fn about(self, code: c_int) -> Option<String> {
         self.last
             .filter(|(about, _)| *about == code)
             .map(|(_, text)| text)
     }
 
-    /// What it said about damaged bytes.
+    /// The message about damaged bytes.
     pub(super) fn damage(&mut self) -> Option<String> {
         self.damage.take()
     }
@@ -105,13 +107,13 @@ unsafe extern "C" fn on_error(
         .to_string_lossy()
         .into_owned();
     if code == sys::WT_PANIC && !handler.is_null() {
-        // SAFETY: `handler` is what `Handler::as_ptr` gave, and the connection that owns the box
-        // is still open, for it is calling.
+        // SAFETY: `handler` is from `Handler::as_ptr`, and the connection that owns the box is
+        // still open, because it makes this call.
         let handler = unsafe { &*handler.cast::<Handler>() };
         handler.panic.lock().get_or_insert_with(|| text.clone());
         handler.panicked.store(true, Ordering::Release);
     }
-    // A thread that is being torn down has nobody left to tell.
+    // A thread that is ending has lost its thread-local storage; drop the message.
     let _ = HEARD.try_with(|heard| {
         let mut heard = heard.borrow_mut();
         if text.contains("checksum error") || text.contains("fatal read error") {

@@ -1,7 +1,8 @@
 //! Work on whole trees: create, drop, check, compact, settle.
 //!
-//! Dropping and checking need a table that nobody has open. Cursors waiting in the pool are closed
-//! first; what remains is the library's own work, which passes, or a snapshot, which may not.
+//! Dropping and checking need a table without open cursors. Cursors of idle sessions in the pool
+//! are closed first. Then only the library's own work can use the table, which ends, or a snapshot,
+//! which may not end.
 
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -16,21 +17,21 @@ use super::shared::Shared;
 use super::{stats, sys};
 use crate::factory::NAME;
 
-/// How long to wait for a table that only the library itself can be using.
+/// How long to wait for a table that only the library itself can use.
 const PATIENCE_ALONE: Duration = Duration::from_secs(20);
 
-/// How long to wait for a table that a caller's snapshot may be using: long enough for a
-/// transaction that is about to end.
+/// How long to wait for a table that a caller's snapshot may use: long enough for a transaction
+/// that is about to end.
 const PATIENCE_SHARED: Duration = Duration::from_millis(250);
 
 /// The first slice of a compaction, in seconds; each is twice as long as the one before, because
-/// each begins at the front of the file again. Between slices the caller may cancel.
+/// each starts at the beginning of the file. Between slices the caller may cancel.
 const COMPACT_SLICE: u64 = 4;
 
 /// The longest slice, in seconds.
 const COMPACT_SLICE_MAX: u64 = 600;
 
-/// Create a tree of the type the store was opened with.
+/// Create a tree of the type with which the store was opened.
 pub(super) fn create_tree(shared: &Shared, name: &str, _options: &TreeOptions) -> Result<TreeId> {
     kv::check_name(name).map_err(|why| Error::invalid(why).with_engine(NAME))?;
     shared.check_writable()?;
@@ -56,7 +57,6 @@ pub(super) fn create_tree(shared: &Shared, name: &str, _options: &TreeOptions) -
     Ok(id)
 }
 
-/// Drop a tree.
 pub(super) fn drop_tree(shared: &Shared, name: &str) -> Result<()> {
     shared.check_writable()?;
     let _schema = shared.schema.lock();
@@ -96,8 +96,8 @@ pub(super) fn verify(shared: &Shared) -> Result<()> {
     Ok(())
 }
 
-/// Do `act` on a table that nobody has open, or say `Conflict` after waiting for `patience` while
-/// callers hold snapshots.
+/// Do `act` on a table without open cursors, or return `Conflict` after waiting for `patience`
+/// while callers hold snapshots.
 fn exclusively(
     shared: &Shared,
     tree: &Tree,
@@ -120,7 +120,7 @@ fn wait_for(
 ) -> Result<()> {
     let begun = stdx::time::now();
     let mut pause = Duration::from_micros(200);
-    // Waiting sessions have no cursor on the tree, and this one is one of them.
+    // Idle sessions have no cursor on the tree, and this session was idle.
     let lease = shared.own()?;
     loop {
         match act(lease.session()) {
@@ -148,12 +148,12 @@ fn wait_for(
     }
 }
 
-/// Compact a whole tree: WiredTiger has no compaction of a range. The file gives free space at its
-/// end back to the system.
+/// Compact a whole tree: WiredTiger has no compaction of a range. Free space at the end of the file
+/// is returned to the system.
 ///
 /// Only B-trees are compacted. For an LSM the library waits until its newest chunk is on disk,
-/// which does not happen while a snapshot pins a change in it; so it is refused, in a store opened
-/// for B-trees too.
+/// which does not happen while a snapshot pins a change in it; so it is refused, also in a store
+/// opened for B-trees.
 pub(super) fn compact(
     shared: &Shared,
     tree: TreeId,
@@ -182,14 +182,14 @@ pub(super) fn compact(
         let lease = shared.own()?;
         match lease.session().compact(&tree.uri, slice) {
             Ok(()) => break,
-            // The next slice goes on with what is left.
+            // The next slice compacts the rest.
             Err(fault) if fault.is_timeout() => slice = (2 * slice).min(COMPACT_SLICE_MAX),
             Err(fault) => {
                 return Err(shared.failed_write(fault, "compact").with_tree(&tree.name));
             }
         }
     }
-    // It is done, whatever the answer.
+    // It is done, so the answer is ignored.
     watch(Progress {
         done_bytes: total_bytes,
         total_bytes,
@@ -197,8 +197,8 @@ pub(super) fn compact(
     Ok(Compaction::Complete)
 }
 
-/// Write out what is dirty by a checkpoint, and wait for the LSM's queued flushes and merges. A
-/// compaction would do more than the engine does by itself.
+/// Write dirty pages by a checkpoint, and wait for the LSM's queued flushes and merges. A
+/// compaction would do more work than the engine does by itself.
 pub(super) fn settle(shared: &Shared, limit: Duration) -> Result<Compaction> {
     let begun = stdx::time::now();
     shared.checkpoint()?;

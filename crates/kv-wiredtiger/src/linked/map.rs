@@ -1,7 +1,7 @@
-//! The storage map: how much of each file is what.
+//! The storage map: used and free bytes of each file.
 //!
-//! WiredTiger says how much of a file is free, not where, so each file is drawn as one region of
-//! data and one of free space.
+//! WiredTiger reports the size of a file's free space, not its position, so each file is shown as
+//! one region of data and one of free space.
 
 use std::fs;
 
@@ -13,13 +13,12 @@ use super::shared::Shared;
 use super::{shared, stats};
 use crate::factory::NAME;
 
-/// Draw the map.
 pub(super) fn draw(shared: &Shared) -> Result<StorageMap> {
     let mut files = Vec::new();
     let failed = |e| Error::io(&shared.home, e).with_engine(NAME);
     for entry in fs::read_dir(&shared.home).map_err(failed)? {
         let entry = entry.map_err(failed)?;
-        // A file that vanished meanwhile (a log, an LSM chunk) is no longer part of the store.
+        // A file that was removed meanwhile (a log, an LSM chunk) is no longer part of the store.
         let Ok(metadata) = entry.metadata() else {
             continue;
         };
@@ -61,8 +60,8 @@ fn add_file(shared: &Shared, map: &mut StorageMap, name: &str, length: u64) {
     }
 }
 
-/// How much of a tree's file is free; 0 where the library does not say, as for a chunk that has
-/// been merged away meanwhile.
+/// Free bytes of a tree's file; 0 where the library does not report them, as for a chunk that was
+/// merged meanwhile.
 fn free_in(shared: &Shared, name: &str, tree: Option<TreeId>) -> u64 {
     if tree.is_none() {
         return 0;

@@ -1,10 +1,11 @@
-//! Sessions waiting for work, with the cursors they have open.
+//! A pool of idle sessions, with their open cursors.
 //!
 //! A session serves one thread at a time, and opening a cursor costs about as much as several
-//! reads, so both are kept: a session goes back to the pool with its cursors, reset.
+//! reads, so both are reused: a session returns to the pool with its cursors, which are reset.
 //!
-//! - P1. A cached cursor belongs to the session it lies with and goes before it (field order).
-//! - P2. An open cursor keeps its table from being dropped, so a cached cursor is never stale.
+//! - P1. A cached cursor belongs to the session in the same slot, and is dropped before it (field
+//!   order).
+//! - P2. A table with an open cursor cannot be dropped, so a cached cursor is never stale.
 
 use std::mem;
 use std::sync::Arc;
@@ -24,12 +25,12 @@ use crate::factory::NAME;
 /// a cursor in the list is linear.
 const CURSORS_MAX: usize = 48;
 
-/// What a cursor does when it writes.
+/// How a cursor writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Mode {
-    /// Reads, and writes whether or not the key is there.
+    /// Reads, and writes whether or not the key exists.
     Overwrite,
-    /// An insert fails if the key is there, a removal says whether it was.
+    /// An insert fails if the key exists; a removal returns whether it existed.
     Strict,
 }
 
@@ -54,11 +55,12 @@ impl Slot {
 
 struct State {
     free: Vec<Slot>,
-    /// Sessions lent out.
+    /// Sessions in use.
     lent: usize,
     /// Of these, for snapshots and transactions of callers.
     callers: usize,
-    /// The tree that somebody wants for itself: sessions come back without cursors on it.
+    /// The tree for which a caller needs exclusive access: returned sessions close their cursors on
+    /// it.
     wanted: Option<TreeId>,
 }
 
@@ -66,16 +68,16 @@ struct State {
 pub(super) struct Pool {
     connection: Arc<Connection>,
     state: Mutex<State>,
-    /// How many callers may hold at once.
+    /// Maximum number of sessions of callers.
     limit: usize,
 }
 
-/// Who wants a session.
+/// The purpose of a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Purpose {
-    /// A snapshot or transaction, for as long as the caller likes.
+    /// A snapshot or transaction, for any time.
     Caller,
-    /// The engine's own work, which ends by itself and may use the reserve.
+    /// The engine's own work, which always ends and may use the reserve.
     Own,
 }
 
@@ -140,8 +142,8 @@ impl Pool {
         0 < self.state.lock().callers
     }
 
-    /// Close the cursors that waiting sessions have open on `tree`, now and, until
-    /// [`Pool::release`], whenever a session comes back. One tree at a time.
+    /// Close the cursors of idle sessions on `tree`, now and, until [`Pool::release`], whenever a
+    /// session is returned. One tree at a time.
     pub(super) fn want(&self, tree: TreeId) {
         let mut state = self.state.lock();
         state.wanted = Some(tree);
@@ -155,20 +157,20 @@ impl Pool {
         self.state.lock().wanted = None;
     }
 
-    /// Close all waiting sessions.
+    /// Close all idle sessions.
     pub(super) fn clear(&self) {
         let free = mem::take(&mut self.state.lock().free);
         drop(free);
     }
 
-    /// The connection, when all sessions are back.
+    /// The connection, after all sessions were returned.
     pub(super) fn into_connection(self) -> Arc<Connection> {
         self.clear();
         self.connection
     }
 }
 
-/// A session lent from the pool.
+/// A session borrowed from the pool.
 pub(super) struct Lease<'p> {
     pool: &'p Pool,
     purpose: Purpose,
@@ -192,7 +194,7 @@ impl Lease<'_> {
         &self.slot().session
     }
 
-    /// A cursor that this session has open already.
+    /// A cursor that this session already has open.
     #[inline]
     pub(super) fn cached(&mut self, tree: TreeId, mode: Mode) -> Option<Cursor> {
         let cursors = &mut self.slot_mut().cursors;
@@ -212,7 +214,7 @@ impl Lease<'_> {
             Mode::Overwrite => c"overwrite=true",
             Mode::Strict => c"overwrite=false",
         };
-        // SAFETY: the caller's promise; kept cursors go before their session (P1).
+        // SAFETY: the caller's promise; kept cursors are dropped before their session (P1).
         unsafe { self.session().open_cursor(&tree.uri, config) }
     }
 
@@ -226,7 +228,7 @@ impl Lease<'_> {
         cursors.push(Cached { tree, mode, cursor });
     }
 
-    /// Close the session instead of giving it back, because its state is unknown.
+    /// Close the session instead of returning it to the pool, because its state is unknown.
     pub(super) fn discard(&mut self) {
         self.slot = None;
     }

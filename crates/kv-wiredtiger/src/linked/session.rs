@@ -9,7 +9,7 @@ use super::cursor::Cursor;
 use super::error::{Called, check};
 use super::sys::{self, call};
 
-/// How far a commit is when it returns.
+/// The durability of a commit when it returns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum LogSync {
     /// In the log's buffer in this process.
@@ -33,7 +33,7 @@ impl Session {
     /// Take over a session.
     ///
     /// # Safety
-    /// `raw` is an open session of `connection` that nobody else uses.
+    /// `raw` is an open session of `connection` that no other code uses.
     pub(super) unsafe fn new(
         raw: NonNull<sys::WT_SESSION>,
         connection: Arc<Connection>,
@@ -58,7 +58,7 @@ impl Session {
     /// Commit the transaction; on an error it is rolled back. Cursors are reset.
     pub(super) fn commit(&self, sync: Option<LogSync>) -> Called<()> {
         let config: &CStr = match sync {
-            // Without a log the word `sync` is not allowed.
+            // Without a log the option `sync` is not allowed.
             None => c"",
             Some(LogSync::Buffered) => c"sync=off",
             Some(LogSync::Synced) => c"sync=on",
@@ -67,7 +67,7 @@ impl Session {
         check(unsafe { call!(self.ptr(), commit_transaction, config.as_ptr()) })
     }
 
-    /// Give the transaction up. Cursors are reset.
+    /// Roll the transaction back. Cursors are reset.
     pub(super) fn rollback(&self) -> Called<()> {
         // SAFETY: as in `begin`.
         check(unsafe { call!(self.ptr(), rollback_transaction, ptr::null()) })
@@ -153,8 +153,8 @@ impl Session {
 impl Drop for Session {
     fn drop(&mut self) {
         // SAFETY: the session is open, its cursors are gone (the promise of `open_cursor`), and it
-        // is never used again. Closing rolls back a transaction that is open; an error leaves
-        // nothing to do, for the connection's close reports what matters.
+        // is never used again. Closing rolls back an open transaction; an error needs no handling,
+        // because closing the connection reports it.
         let _ = unsafe { call!(self.ptr(), close, ptr::null()) };
     }
 }

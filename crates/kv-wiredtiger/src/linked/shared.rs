@@ -1,4 +1,5 @@
-//! What the engine, its snapshots and its background thread share, and how commits become durable.
+//! State shared by the engine, its snapshots and its background thread, and the durability of
+//! commits.
 //!
 //! Lock order: `schema`, `backing` or `turn` (no thread takes two of them), then the catalog, then
 //! the group's and the pool's; the last three are held for a few instructions only.
@@ -21,7 +22,7 @@ use crate::factory::NAME;
 /// WiredTiger's home below the store's directory.
 pub(super) const HOME: &str = "db";
 
-/// What the engine and its background thread share.
+/// State shared by the engine and its background thread.
 pub(super) struct Shared {
     pub(super) pool: Pool,
     pub(super) catalog: RwLock<Catalog>,
@@ -35,14 +36,15 @@ pub(super) struct Shared {
     pub(super) unsynced: AtomicBool,
     /// A sync failed: writes are refused until the store is opened again.
     poisoned: AtomicBool,
-    /// Held by the batch that is being repeated, so that batches do not chase each other.
+    /// Held by the batch that is being repeated, so that batches do not conflict with each other
+    /// endlessly.
     pub(super) turn: Mutex<()>,
-    /// Where commits at `Durability::Group` meet.
+    /// Shares the syncs of commits at `Durability::Group`.
     group: Group,
 }
 
 impl Shared {
-    /// What an open store starts with.
+    /// The state of a store after it was opened.
     pub(super) fn new(pool: Pool, catalog: Catalog, config: Config, home: PathBuf) -> Shared {
         Shared {
             pool,
@@ -76,7 +78,7 @@ impl Shared {
     }
 
     /// The error of a call that writes to files. A failure of the operating system or of the
-    /// library closes the store for writes: what reached the disk is unknown.
+    /// library closes the store for writes, because it is unknown what was written to the disk.
     pub(super) fn failed_write(&self, fault: Fault, operation: &'static str) -> Error {
         let panic = fault.is_panic();
         let error = fault.into_error(operation);
@@ -86,8 +88,8 @@ impl Shared {
         error
     }
 
-    /// The error of a failed flush of the log. It closes the store for writes whatever the reason:
-    /// commits have been seen that may never become durable.
+    /// The error of a failed flush of the log. It closes the store for writes in any case: readers
+    /// have seen commits that may never become durable.
     fn failed_flush(&self, fault: Fault) -> Error {
         self.poisoned.store(true, Ordering::Release);
         fault.into_error("log flush")
@@ -104,8 +106,8 @@ impl Shared {
         Err(Error::new(ErrorKind::Unsupported, message).with_engine(NAME))
     }
 
-    /// Commit the session's transaction. An error of the commit itself leaves nothing of it; after
-    /// that, a flush that fails closes the store for writes.
+    /// Commit the session's transaction. If the commit itself fails, nothing of it is visible; if
+    /// the flush after it fails, the store is closed for writes.
     pub(super) fn commit(&self, session: &Session, durability: Durability) -> Result<()> {
         let commit = |sync| {
             let result = session.commit(sync);
@@ -127,7 +129,8 @@ impl Shared {
             }
             Durability::Interval => {
                 commit(Some(LogSync::Buffered))?;
-                // Out of this process's memory, so that its end loses nothing.
+                // Write it to the operating system, so that the end of the process does not lose
+                // it.
                 flush(false)?;
                 self.unsynced.store(true, Ordering::Release);
                 Ok(())

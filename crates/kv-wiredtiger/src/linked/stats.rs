@@ -22,7 +22,7 @@ use crate::factory::NAME;
 /// Entries that `StatScope::Quick` reads before it estimates the rest.
 const QUICK_ENTRIES: u64 = 2_000;
 
-/// Counters handed on under our names.
+/// Counters reported under our names.
 const COUNTERS: [(&str, c_int); 11] = [
     ("transactions_committed", sys::WT_STAT_CONN_TXN_COMMIT),
     ("transactions_rolled_back", sys::WT_STAT_CONN_TXN_ROLLBACK),
@@ -63,7 +63,7 @@ fn source<const N: usize>(
     })
 }
 
-/// What the engine has done since it was opened. Bytes of pages are counted as written, after
+/// The statistics of the engine since it was opened. Bytes of pages are counted as written, after
 /// compression; bytes of the log, too.
 pub(super) fn engine(shared: &Shared) -> Result<EngineStats> {
     let io = io(shared)?;
@@ -184,7 +184,7 @@ fn statistics_of(uri: &CStr) -> Called<CString> {
     c_string(&format!("statistics:{}", uri.to_string_lossy()))
 }
 
-/// What is stored in a tree.
+/// The content of a tree.
 pub(super) fn tree(shared: &Shared, id: TreeId, scope: StatScope) -> Result<TreeStats> {
     let tree = shared.tree(id)?;
     let (limit, config) = match scope {
@@ -218,8 +218,8 @@ pub(super) fn tree(shared: &Shared, id: TreeId, scope: StatScope) -> Result<Tree
         allocated_bytes: Some(size),
         pages,
         depth: u32::try_from(depth).ok().filter(|&d| 0 < d),
-        // Not known: compressed pages are filled by their size after compression, pages in memory
-        // grow beyond any on disk.
+        // Unknown: the library fills pages by their size after compression, and pages in memory
+        // grow larger than those on disk.
         mean_fill: None,
         splits: None,
         merges: None,
@@ -244,7 +244,7 @@ pub(super) fn read_all(shared: &Shared, tree: &Tree) -> Result<()> {
     Ok(())
 }
 
-/// What a scan of the first entries of a tree found.
+/// The totals of the first entries of a tree.
 struct Scan {
     entries: u64,
     bytes: u64,
@@ -253,7 +253,7 @@ struct Scan {
 
 impl Scan {
     /// The number of entries of a tree that uses `used` bytes of its files: exact when all were
-    /// seen; else as many as fit if all are like those seen and nothing is compressed.
+    /// read; else estimated from the size of those read, without compression.
     fn entries(&self, used: u64) -> Count {
         let mean = self.bytes.checked_div(self.entries).unwrap_or(1).max(1);
         Count {
@@ -269,7 +269,7 @@ impl Scan {
 
 fn scan(shared: &Shared, tree: TreeId, limit: u64) -> Result<Scan> {
     let view = View::begin(shared, Purpose::Own)?;
-    // The library learns the depth of a tree by searching in it.
+    // The library only knows the depth of a tree after a search in it.
     view.get(tree, b"\0")?;
     let mut walk = view.walk(tree, KeyRange::ALL, Direction::Forward)?;
     let mut scan = Scan {

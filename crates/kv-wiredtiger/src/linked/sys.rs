@@ -11,8 +11,8 @@
 
 include!(concat!(env!("OUT_DIR"), "/wiredtiger.rs"));
 
-/// Call a method of a WiredTiger handle: `call!(session, commit_transaction, config)`. It must
-/// stand in an `unsafe` block; the handle must be live and not in use by another thread.
+/// Call a method of a WiredTiger handle: `call!(session, commit_transaction, config)`. It must be
+/// used in an `unsafe` block; the handle must be live and not in use by another thread.
 macro_rules! call {
     ($handle:expr, $method:ident $(, $argument:expr)*) => {{
         let handle = $handle;

@@ -1,13 +1,14 @@
-//! Has the library call us while it opens a store, before it recovers.
+//! Lets the library call our code while it opens a store, before recovery.
 //!
-//! Recovery opens trees, so their compressors must be registered before it, and the one way into
-//! `wiredtiger_open` is an extension: a shared object that the library loads by its path, in which
-//! it looks up a symbol. A Rust program has no such symbol to offer, so the object is a few lines
-//! of C (`trampoline/trampoline.c`), compiled by `build.rs` and embedded here. It lies in memory
-//! (`memfd_create`), under a path in `/proc/self/fd` that is good for this process.
+//! Recovery opens trees, so their compressors must be registered before it. The only way to do that
+//! in `wiredtiger_open` is an extension: a shared object that the library loads by its path, in
+//! which it looks up a symbol. A Rust program does not export such a symbol, so the object is a few
+//! lines of C (`trampoline/trampoline.c`), compiled by `build.rs` and embedded here. It is written
+//! to memory (`memfd_create`), with a path in `/proc/self/fd` that is valid in this process.
 //!
-//! T1: the object is loaded once, told what to call before anybody gets its path, and never given
-//! back: its file stays open, so that the path means this object as long as the process lives.
+//! T1: the object is loaded once, gets the address of our function before its path is used, and is
+//! never unloaded: its file stays open, so that the path refers to this object until the process
+//! ends.
 
 use std::ffi::{CStr, CString, c_int, c_void};
 use std::fs::File;
@@ -24,10 +25,10 @@ use super::sys;
 
 static OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/trampoline.so"));
 
-/// What the object calls with the connection that is being opened.
+/// The function that the object calls with the connection that is being opened.
 type Registrar = unsafe extern "C" fn(*mut sys::WT_CONNECTION) -> c_int;
 
-/// The object's function that is told what to call.
+/// The object's function that stores the address to call.
 type CallOnOpen = unsafe extern "C" fn(Registrar);
 
 const CALL_ON_OPEN: &CStr = c"romanesco_call_on_open";
@@ -35,14 +36,14 @@ const CALL_ON_OPEN: &CStr = c"romanesco_call_on_open";
 /// The object, loaded.
 struct Loaded {
     path: String,
-    /// Keeps the path good (T1).
+    /// Keeps the path valid (T1).
     _file: File,
 }
 
 static LOADED: OnceLock<Result<Loaded, String>> = OnceLock::new();
 
 /// The path of the extension that registers our compressors, or why there is none: a system may
-/// forbid to run what is in memory.
+/// forbid executing files in memory.
 pub(super) fn path() -> Result<&'static str, &'static str> {
     match LOADED.get_or_init(load) {
         Ok(loaded) => Ok(&loaded.path),
@@ -61,7 +62,8 @@ fn load() -> Result<Loaded, String> {
     let symbol = symbol(&path)?;
     // SAFETY: the symbol is the function of this type in `trampoline.c`, and nothing unloads it.
     let call_on_open = unsafe { mem::transmute::<*mut c_void, CallOnOpen>(symbol) };
-    // SAFETY: it stores a pointer; nobody has the path yet, so the library does not read it (T1).
+    // SAFETY: it stores a pointer; the path has not been returned yet, so the library does not read
+    // it (T1).
     unsafe { call_on_open(compressors::register) };
     Ok(Loaded { path, _file: file })
 }
@@ -69,7 +71,7 @@ fn load() -> Result<Loaded, String> {
 /// Load the object and find its function.
 fn symbol(path: &str) -> Result<*mut c_void, String> {
     let name = CString::new(path).map_err(|e| e.to_string())?;
-    // SAFETY: the name ends in a zero byte; loading our object runs nothing of it.
+    // SAFETY: the name ends in a zero byte; loading our object executes none of its code.
     let object = unsafe { sys::dlopen(name.as_ptr(), sys::RTLD_NOW) };
     if object.is_null() {
         return Err(last_error());
@@ -83,7 +85,7 @@ fn symbol(path: &str) -> Result<*mut c_void, String> {
 }
 
 fn last_error() -> String {
-    // SAFETY: `dlerror` answers null or a text that ends in a zero byte and is this thread's until
-    // the next such call.
+    // SAFETY: `dlerror` returns null or a text that ends in a zero byte, and belongs to this thread
+    // until the next such call.
     unsafe { owned(sys::dlerror()) }
 }

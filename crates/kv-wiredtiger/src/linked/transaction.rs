@@ -14,7 +14,6 @@ pub(super) struct WtTransaction<'e> {
 }
 
 impl<'e> WtTransaction<'e> {
-    /// A transaction on `view`.
     pub(super) fn new(view: View<'e>, capabilities: &'e Capabilities) -> WtTransaction<'e> {
         WtTransaction { view, capabilities }
     }

@@ -1,11 +1,12 @@
 //! A snapshot: a session with an open transaction at snapshot isolation.
 //!
 //! WiredTiger takes the snapshot when the transaction begins (`__wt_txn_begin`), not at its first
-//! read. Read snapshots, write transactions and batches are all views; only who may write differs.
+//! read. Read snapshots, write transactions and batches are all views; they differ only in the
+//! right to write.
 //!
-//! - V1. A cursor never outlives the view whose session it belongs to: what holds one is a local
+//! - V1. A cursor never outlives the view whose session it belongs to: its owner is a local
 //!   variable or a `Walk`, which borrows the view.
-//! - V2. After WiredTiger asked for a rollback, every later call answers `Conflict`.
+//! - V2. After WiredTiger required a rollback, every later call returns `Conflict`.
 
 use std::cell::{Cell, RefCell};
 
@@ -21,8 +22,7 @@ use super::shared::Shared;
 use super::sys;
 use super::walk::Walk;
 
-/// Keys removed between two walks of a range delete: enough to pay for the seek, few enough to
-/// copy.
+/// Keys removed per scan of a range delete: enough to justify the seek, few enough to copy.
 const REMOVE_CHUNK: usize = 512;
 
 /// An open snapshot.
@@ -51,7 +51,7 @@ impl<'e> View<'e> {
         })
     }
 
-    /// The error of a call, after noting what it means for the transaction.
+    /// Convert the error of a call, and note whether it ends the transaction.
     pub(super) fn error(&self, fault: Fault, operation: &'static str) -> Error {
         if fault.is_rollback() {
             self.doomed.set(true);
@@ -72,7 +72,7 @@ impl<'e> View<'e> {
         self.shared
     }
 
-    /// A cursor of this session that does not stand anywhere.
+    /// A cursor of this session without a position.
     #[inline]
     pub(super) fn lend(&self, tree: TreeId, mode: Mode) -> Result<Cursor> {
         if let Some(cursor) = self.lease.borrow_mut().cached(tree, mode) {
@@ -95,12 +95,12 @@ impl<'e> View<'e> {
         self.lease.borrow_mut().keep(tree, mode, cursor);
     }
 
-    /// Write an entry whether or not it is there.
+    /// Write an entry whether or not it exists.
     pub(super) fn put(&self, tree: TreeId, key: &[u8], value: &[u8]) -> Result<()> {
         self.store(tree, key, value, Mode::Overwrite, "put")
     }
 
-    /// Write an entry that must not be there.
+    /// Write an entry that must not exist.
     pub(super) fn insert(&self, tree: TreeId, key: &[u8], value: &[u8]) -> Result<()> {
         self.store(tree, key, value, Mode::Strict, "insert")
     }
@@ -123,7 +123,7 @@ impl<'e> View<'e> {
         result.map_err(|fault| self.error(fault, operation).with_key(key))
     }
 
-    /// Remove an entry; says whether it was there.
+    /// Remove an entry; returns whether it existed.
     pub(super) fn remove(&self, tree: TreeId, key: &[u8]) -> Result<bool> {
         self.check("delete")?;
         let mut cursor = self.lend(tree, Mode::Strict)?;
@@ -134,12 +134,12 @@ impl<'e> View<'e> {
         result.map_err(|fault| self.error(fault, "delete").with_key(key))
     }
 
-    /// Remove an entry if it is there.
+    /// Remove an entry if it exists.
     pub(super) fn remove_blind(&self, tree: TreeId, key: &[u8]) -> Result<()> {
         self.remove(tree, key).map(|_| ())
     }
 
-    /// Remove the entries of `range`, one by one (the crate's documentation says why).
+    /// Remove the entries of `range` one by one; the crate's documentation explains why.
     pub(super) fn remove_range(&self, tree: TreeId, range: KeyRange<'_>) -> Result<()> {
         let mut last: Option<Vec<u8>> = None;
         loop {
@@ -169,7 +169,7 @@ impl<'e> View<'e> {
         Ok(keys)
     }
 
-    /// A walk through `range`.
+    /// A cursor over `range`.
     pub(super) fn walk(
         &self,
         tree: TreeId,
@@ -186,10 +186,10 @@ impl<'e> View<'e> {
         ))
     }
 
-    /// Commit what was written.
+    /// Commit the writes.
     pub(super) fn commit(self, durability: Durability) -> Result<()> {
         self.check("commit")?;
-        // Whatever comes of it, the library has ended the transaction.
+        // With or without an error, the library has ended the transaction.
         self.open.set(false);
         let result = self
             .shared
@@ -222,7 +222,7 @@ impl Snapshot for View<'_> {
         self.check("get")?;
         let mut cursor = self.lend(tree, Mode::Overwrite)?;
         if key.is_empty() {
-            // The library refuses to look for what it refuses to store.
+            // The library refuses to search for a key that it cannot store.
             self.give_back(tree, Mode::Overwrite, cursor);
             return Ok(false);
         }

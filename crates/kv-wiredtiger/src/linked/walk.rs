@@ -1,7 +1,7 @@
-//! A walk through a range of a tree.
+//! A cursor over a range of a tree.
 //!
-//! - W1. While `standing`, the cursor stands on an entry inside the range.
-//! - W2. `ended` is left only by `seek`.
+//! - W1. While `Standing`, the cursor is at an entry inside the range.
+//! - W2. Only `seek` leaves the state `Ended`.
 
 use std::cmp::Ordering;
 use std::ops::Bound;
@@ -27,7 +27,7 @@ enum Place {
 pub(super) struct Walk<'v, 'e> {
     view: &'v View<'e>,
     tree: TreeId,
-    /// There until the walk is dropped.
+    /// Present until the walk is dropped.
     cursor: Option<Cursor>,
     start: Bound<Vec<u8>>,
     end: Bound<Vec<u8>>,
@@ -58,7 +58,8 @@ impl<'v, 'e> Walk<'v, 'e> {
         }
     }
 
-    /// Run one step of the cursor; it stands afterwards if the step found an entry in the range.
+    /// Run one step of the cursor; afterwards it is `Standing` if the step found an entry in the
+    /// range.
     fn step(
         &mut self,
         operation: &'static str,
@@ -134,7 +135,7 @@ impl KvCursor for Walk<'_, '_> {
 
     fn key(&self) -> &[u8] {
         match (&self.cursor, self.place) {
-            // W1: a cursor that stands has a key.
+            // W1: a cursor at an entry has a key.
             (Some(cursor), Place::Standing) => cursor.key().unwrap_or_default(),
             _ => b"",
         }
@@ -165,10 +166,10 @@ fn onward(cursor: &mut Cursor, direction: Direction) -> Called<bool> {
     }
 }
 
-/// Stand on the first entry at or beyond `key` in `direction` (`inclusive`), or beyond it.
+/// Move to the first entry at or beyond `key` in `direction` (`inclusive`), or beyond it.
 fn reach(cursor: &mut Cursor, direction: Direction, key: &[u8], inclusive: bool) -> Called<bool> {
     if key.is_empty() {
-        // No entry has the empty key, and the library does not look for it.
+        // No entry has the empty key, and the library refuses to search for it.
         return match direction {
             Direction::Forward => {
                 cursor.reset()?;

@@ -1,6 +1,6 @@
 //! The laws of the persistence API and the adapter's own tests, on the system's WiredTiger.
 //!
-//! Without the feature `wiredtiger` only the answer of a factory without its library is tested.
+//! Without the feature `wiredtiger` only the factory without its library is tested.
 
 #[cfg(not(feature = "wiredtiger"))]
 mod absent;
@@ -21,8 +21,7 @@ mod laws {
         }
     }
 
-    /// A cache so small that pages are evicted all the time, and pages so small that trees are
-    /// deep.
+    /// A cache so small that pages are constantly evicted, and pages so small that trees are deep.
     fn small() -> EngineOptions {
         let own = [("leaf_page", "4K"), ("internal_page", "4K")];
         EngineOptions {

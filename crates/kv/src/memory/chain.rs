@@ -5,23 +5,23 @@ use std::mem;
 
 use super::live::Live;
 
-/// What a key was set to; `None` is a tombstone.
+/// The value of a key; `None` is a tombstone.
 pub(super) type Value = Option<Box<[u8]>>;
 
-/// What an entry costs beside its bytes, in bytes: 16 for the key, 64 for the chain, and the room a
-/// B-tree node leaves free (nodes are about 5/6 full).
+/// Overhead of an entry in bytes: 16 for the key, 64 for the chain, and the free space of B-tree
+/// nodes (nodes are about 5/6 full).
 const ENTRY_COST: usize = 96;
 
-/// What an older version costs beside its bytes: 24, in a vector that may be half full.
+/// Overhead of an older version in bytes: 24, in a vector that may be half full.
 const OLDER_COST: usize = 48;
 
 /// The versions of one key, newest first.
 #[derive(Debug)]
 pub(super) struct Chain {
     newest: Version,
-    /// Newest first. Empty but while snapshots are older than `newest`.
+    /// Newest first. Empty unless a snapshot is older than `newest`.
     older: Vec<Version>,
-    /// Whether the key stands in the queue of garbage, so that it stands there once.
+    /// Whether the key is in the queue of garbage, so that it is queued once.
     pub(super) queued: bool,
 }
 
@@ -31,21 +31,20 @@ struct Version {
     value: Value,
 }
 
-/// What chains amount to.
+/// Totals of chains.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Tally {
     /// Keys whose newest version is a value.
     pub(super) entries: u64,
     /// Bytes of those keys and values.
     pub(super) live_bytes: u64,
-    /// Versions, tombstones among them.
+    /// Versions, including tombstones.
     pub(super) versions: u64,
-    /// Bytes of all keys and versions, and an estimate of what holds them.
+    /// Bytes of all keys and versions, with their estimated overhead.
     pub(super) held_bytes: u64,
 }
 
 impl Tally {
-    /// Add `other`.
     pub(super) fn add(&mut self, other: Tally) {
         self.entries += other.entries;
         self.live_bytes += other.live_bytes;
@@ -53,7 +52,7 @@ impl Tally {
         self.held_bytes += other.held_bytes;
     }
 
-    /// Take away `other`, which was added before.
+    /// Subtract `other`, which was added before.
     pub(super) fn sub(&mut self, other: Tally) {
         self.entries -= other.entries;
         self.live_bytes -= other.live_bytes;
@@ -91,12 +90,12 @@ impl Chain {
         self.newest.value.is_some()
     }
 
-    /// Put a version on top and drop what nobody sees. True when the chain says no more than its
-    /// absence would.
+    /// Put a version on top and drop the versions that no snapshot sees. True when the chain has
+    /// become redundant: a missing chain means the same.
     pub(super) fn supersede(&mut self, seq: u64, value: Value, live: &Live) -> bool {
         assert!(self.newest.seq <= seq, "M1: commits come in order");
         if self.newest.seq == seq {
-            // The same commit wrote the key before; nobody has seen that.
+            // The same commit wrote the key before; no reader has seen that version.
             self.newest.value = value;
         } else {
             let old = mem::replace(&mut self.newest, Version { seq, value });
@@ -107,7 +106,7 @@ impl Chain {
         self.prune(live)
     }
 
-    /// Drop the versions nobody sees (M2). True when the chain says no more than its absence would.
+    /// Drop the versions that no snapshot sees (M2). True when the chain has become redundant.
     pub(super) fn prune(&mut self, live: &Live) -> bool {
         if !self.older.is_empty() {
             let mut above = self.newest.seq;
@@ -116,7 +115,8 @@ impl Chain {
                 above = version.seq;
                 seen
             });
-            // The oldest version need not say that the key is absent: beneath it, it is.
+            // An oldest version that is a tombstone is redundant: before it, the key is absent
+            // anyway.
             while self.older.last().is_some_and(|v| v.value.is_none()) {
                 self.older.pop();
             }
@@ -127,12 +127,12 @@ impl Chain {
         self.newest.value.is_none() && !live.any_below(self.newest.seq)
     }
 
-    /// Whether some of it will be dead one day without being written.
+    /// Whether some of its versions will become dead without a further write.
     pub(super) fn has_garbage(&self) -> bool {
         self.newest.value.is_none() || !self.older.is_empty()
     }
 
-    /// What this chain amounts to under a key of `key_len` bytes.
+    /// The totals of this chain under a key of `key_len` bytes.
     pub(super) fn cost(&self, key_len: usize) -> Tally {
         let newest = self.newest.value.as_ref().map_or(0, |v| v.len());
         let older = self.older.iter();
@@ -160,7 +160,7 @@ impl Chain {
     }
 }
 
-/// The most that a put of so many bytes can add to the bytes held.
+/// Upper bound of the bytes that a put of this size adds to the bytes held.
 pub(super) fn put_cost(key_len: usize, value_len: usize) -> u64 {
     (ENTRY_COST + OLDER_COST + key_len + value_len) as u64
 }

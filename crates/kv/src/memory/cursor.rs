@@ -1,9 +1,9 @@
-//! Cursors: what a snapshot sees, read in chunks, with a transaction's own writes on top.
+//! Cursors: the entries of a snapshot, read in chunks, merged with a transaction's own writes.
 //!
-//! The lock is held for one chunk at a time: at most [`CHUNK`] chains are looked at and at most
-//! [`ENTRIES_MAX`] entries or about [`BYTES_MAX`] bytes copied. Between chunks only the last key
-//! looked at is remembered, so that commits may change the tree as they like; the snapshot's
-//! sequence number keeps the view.
+//! The lock is held for one chunk at a time: at most [`CHUNK`] chains are visited and at most
+//! [`ENTRIES_MAX`] entries or about [`BYTES_MAX`] bytes copied. Between chunks only the last
+//! visited key is kept, so that commits may change the tree; the snapshot's sequence number keeps
+//! the view.
 
 use std::cmp::Ordering;
 use std::collections::btree_map::Range;
@@ -55,7 +55,7 @@ fn narrow<'a>(range: KeyRange<'a>, direction: Direction, near: Bound<&'a [u8]>) 
     }
 }
 
-/// The committed entries ahead.
+/// The committed entries that follow.
 struct Walk<'a> {
     snapshot: &'a MemorySnapshot<'a>,
     tree: TreeId,
@@ -76,7 +76,7 @@ struct Chunk {
     bytes: Vec<u8>,
     /// Key length and value length of each entry, in the order of `bytes`.
     lengths: Vec<(usize, usize)>,
-    /// The entry ahead, and where its bytes begin.
+    /// The next entry, and where its bytes begin.
     next: usize,
     offset: usize,
 }
@@ -109,7 +109,7 @@ impl Chunk {
 }
 
 impl Walk<'_> {
-    /// Make sure that the entry ahead is in the chunk, if there is one.
+    /// Load the next entry into the chunk, if there is one.
     fn fill(&mut self) -> Result<()> {
         while self.chunk.peek().is_none() && !self.exhausted {
             self.read_chunk()?;
@@ -162,7 +162,7 @@ impl Walk<'_> {
         Ok(())
     }
 
-    /// Stand before the first entry at or beyond `near`.
+    /// Move before the first entry at or beyond `near`.
     fn restart(&mut self, near: Bound<&[u8]>) {
         self.near = near.map(<[u8]>::to_vec);
         self.chunk.clear();
@@ -171,7 +171,7 @@ impl Walk<'_> {
     }
 }
 
-/// A transaction's own writes ahead.
+/// A transaction's own writes that follow.
 struct Own<'a> {
     ahead: Range<'a, Key, Write>,
     next: Option<(&'a Key, &'a Write)>,
@@ -197,11 +197,11 @@ impl<'a> Own<'a> {
     }
 }
 
-/// Where the cursor stands.
+/// The position of the cursor.
 enum Current<'a> {
     /// Before the first entry, or at the end.
     Nowhere,
-    /// On the entry ahead of the walk.
+    /// On the next entry of the walk.
     Committed,
     /// On a write of the transaction.
     Own(&'a [u8], &'a [u8]),
@@ -255,7 +255,7 @@ impl<'a> MergeCursor<'a> {
 }
 
 impl<'a> MergeCursor<'a> {
-    /// Step to the next of what lies ahead; own writes hide committed entries of the same key.
+    /// Step to the next entry; own writes hide committed entries of the same key.
     fn step(&mut self) -> Result<bool> {
         let direction = self.walk.direction;
         loop {

@@ -1,4 +1,4 @@
-//! The engine: the store, its directory lock and what it says of itself.
+//! The engine: the store, its directory lock and its statistics.
 
 use std::ops::Bound;
 use std::path::Path;
@@ -41,7 +41,8 @@ impl MemoryEngine {
         }
     }
 
-    /// Drop the dead versions of one chunk of `range`; the bytes looked at and where to go on.
+    /// Drop the dead versions of one chunk of `range`; returns the bytes visited and the next
+    /// position.
     fn compact_chunk(&self, tree: TreeId, range: KeyRange<'_>) -> Result<(u64, Option<Box<[u8]>>)> {
         let mut guard = self.store.state.write();
         let state = &mut *guard;
@@ -58,7 +59,6 @@ impl MemoryEngine {
     }
 }
 
-/// Names an operation in an error.
 fn named(operation: &'static str) -> impl Fn(Error) -> Error {
     move |e| e.with_engine(NAME).with_operation(operation)
 }
@@ -82,7 +82,7 @@ impl Engine for MemoryEngine {
         opened.map_err(named("open_tree"))
     }
 
-    /// Open snapshots go on reading the tree; a transaction that wrote to it gets `Conflict`.
+    /// Open snapshots continue to read the tree; a transaction that wrote to it gets `Conflict`.
     fn drop_tree(&self, name: &str) -> Result<()> {
         let dropped = self.store.drop_tree(name);
         dropped.map_err(named("drop_tree"))
@@ -111,12 +111,12 @@ impl Engine for MemoryEngine {
         self.store.commit(budget, batch).map_err(named("write"))
     }
 
-    /// Does nothing: there are no tree files.
+    /// Has no effect: there are no tree files.
     fn checkpoint(&self) -> Result<()> {
         Ok(())
     }
 
-    /// Does nothing: nothing survives the process (the capability `persistent` is false).
+    /// Has no effect: no data survive the process (the capability `persistent` is false).
     fn sync_log(&self) -> Result<()> {
         Ok(())
     }
@@ -186,7 +186,7 @@ impl Engine for MemoryEngine {
     }
 
     /// The counters: `commits`, `conflicts`, `snapshots` (open now), `trees`, `entries`,
-    /// `versions`, `live_bytes`, `held_bytes` (all versions and what holds them, estimated) and
+    /// `versions`, `live_bytes`, `held_bytes` (all versions with estimated overhead) and
     /// `queued_keys` (waiting for the end of a snapshot).
     fn stats(&self) -> Result<EngineStats> {
         let state = self.store.state.read();
@@ -234,7 +234,7 @@ impl Engine for MemoryEngine {
         Err(Error::unsupported(NAME, "storage map"))
     }
 
-    /// Checks M1 and M3 by reading everything; commits wait meanwhile.
+    /// Checks M1 and M3 by reading all data; commits wait meanwhile.
     fn verify(&self) -> Result<()> {
         self.store.state.read().verify().map_err(|what| {
             let error = Error::new(ErrorKind::Corrupt, what);
@@ -242,7 +242,7 @@ impl Engine for MemoryEngine {
         })
     }
 
-    /// Forgets the content and releases the directory.
+    /// Drops the content and releases the directory.
     fn close(self: Box<Self>) -> Result<()> {
         Ok(())
     }

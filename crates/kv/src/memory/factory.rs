@@ -23,8 +23,8 @@ const OPTIONS: &[OptionDoc] = &[OptionDoc {
     name: "limit",
     values: "size|none",
     default: "none",
-    about: "the most memory for keys and values, about: puts beyond it are answered Full while \
-            reads and deletes go on; none trades that safety for never refusing",
+    about: "approximate memory limit for keys and values: puts beyond it fail with Full, while \
+            reads and deletes continue; none removes the limit",
 }];
 
 #[derive(Debug)]
@@ -109,8 +109,8 @@ impl Factory for MemoryFactory {
         limit(options).map(|_| ())
     }
 
-    /// `cache`, `codec`, `threads`, `direct_io`, `interval`, `checkpoint` and `size_max` mean
-    /// nothing to this engine; its own option `limit` bounds its memory.
+    /// `cache`, `codec`, `threads`, `direct_io`, `interval`, `checkpoint` and `size_max` have no
+    /// effect on this engine; its own option `limit` bounds its memory.
     fn open(&self, directory: &Path, options: &EngineOptions) -> Result<Box<dyn Engine>> {
         self.check(options)?;
         let limit = limit(options)?;

@@ -1,4 +1,4 @@
-//! The register of open snapshots: which sequence numbers somebody reads at.
+//! The register of open snapshots, by sequence number.
 
 use std::collections::BTreeMap;
 
@@ -31,12 +31,12 @@ impl Live {
         self.counts.first_key_value().map(|(&seq, _)| seq)
     }
 
-    /// Whether somebody reads below `seq`.
+    /// Whether a snapshot below `seq` is open.
     pub(super) fn any_below(&self, seq: u64) -> bool {
         self.oldest().is_some_and(|oldest| oldest < seq)
     }
 
-    /// Whether somebody reads at `from` or above it, but below `to`.
+    /// Whether a snapshot at or above `from`, but below `to`, is open.
     pub(super) fn any_within(&self, from: u64, to: u64) -> bool {
         self.counts.range(from..to).next().is_some()
     }

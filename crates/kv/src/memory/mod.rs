@@ -1,4 +1,4 @@
-//! The in-memory engine: the reference for all others, and a product for data that may be lost.
+//! The in-memory engine: the reference for all others, and usable for data that may be lost.
 //!
 //! Every tree is one `BTreeMap` from key to a chain of versions. A commit takes the next sequence
 //! number and puts its versions on top of the chains; a snapshot is a sequence number and sees of
@@ -11,21 +11,22 @@
 //!   kept while a snapshot older than it is registered, because that snapshot's transaction must
 //!   find the conflict.
 //! - M3. The tally of a tree is the sum of the costs of its chains.
-//! - M4. A transaction commits only when no key it wrote (but blindly) has a version above its
+//! - M4. A transaction commits only when no key it wrote (except blindly) has a version above its
 //!   snapshot: the first committer wins.
 //!
 //! Locks: `Store::state` (readers share it, a commit holds it alone) before `Store::live` (the
 //! register of snapshots). No caller's code runs under either. A reader holds the state for one key
 //! or one chunk of a cursor, a commit until it is applied; a sweep goes in chunks.
 //!
-//! Dead versions of a key that is written go at once. Keys that had to keep some are queued, and
-//! looked at again by commits and by the end of the oldest snapshot, once no snapshot is older than
-//! what was queued. Beneath a long-lived snapshot, versions that only ended snapshots saw may
-//! stay until their key is written again or [`crate::Engine::compact`] is called.
+//! A write drops the dead versions of its key immediately. Keys that must keep old versions are
+//! queued; when no snapshot is older than the queued version, commits and the end of the oldest
+//! snapshot visit them again. While a snapshot stays open for long, versions that were only visible
+//! to ended snapshots may stay until their key is written again or [`crate::Engine::compact`] is
+//! called.
 //!
-//! The engine takes a directory as any other does and puts its identity and its lock there, so that
-//! two stores never share it; the content lives and dies with the process. All durability levels
-//! are accepted and promise nothing beyond that ([`crate::Capabilities::persistent`] is false).
+//! Like any other engine it takes a directory, and stores its identity and its lock there, so that
+//! two stores never share it; the content is lost when the process ends. All durability levels are
+//! accepted and promise nothing beyond that ([`crate::Capabilities::persistent`] is false).
 
 mod chain;
 mod cursor;
@@ -43,12 +44,12 @@ pub use factory::factory;
 /// The engine's name.
 const NAME: &str = "memory";
 
-/// The longest key, in bytes: two bytes can count it, and none of the engines behind this API
-/// takes longer ones in practice.
+/// The longest key, in bytes: its length fits into two bytes, and no engine behind this API takes
+/// longer ones in practice.
 const KEY_MAX: usize = 65_535;
 
-/// The longest value, in bytes (1 GiB): far above any document, far below what would let one value
-/// take the process down unnoticed.
+/// The longest value, in bytes (1 GiB): far above any document, and small enough that one value
+/// does not exhaust the memory.
 const VALUE_MAX: usize = 1 << 30;
 
 #[cfg(test)]

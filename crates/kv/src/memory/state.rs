@@ -32,7 +32,6 @@ pub(super) struct State {
 }
 
 impl State {
-    /// Create a tree.
     pub(super) fn create_tree(&mut self, name: &str, _hints: &TreeOptions) -> Result<TreeId> {
         check_name(name).map_err(Error::invalid)?;
         if self.names.contains_key(name) {
@@ -58,7 +57,7 @@ impl State {
         })
     }
 
-    /// Drop the tree named `name`: a commit of its own, so that older snapshots go on reading it.
+    /// Drop the tree named `name`: a separate commit, so that older snapshots continue to read it.
     pub(super) fn drop_tree(&mut self, name: &str) -> Result<()> {
         let id = self.open_tree(name)?;
         self.names.remove(name);
@@ -97,7 +96,7 @@ impl State {
     pub(super) fn tree_for_write(&self, id: TreeId, seq: u64) -> Result<&Tree> {
         let tree = self.tree_at(id, seq)?;
         if tree.dropped.is_some() {
-            let message = "the tree was dropped after the transaction began; begin again";
+            let message = "the tree was dropped after the transaction began; retry the transaction";
             return Err(Error::new(ErrorKind::Conflict, message).with_tree(&tree.name));
         }
         Ok(tree)
@@ -134,8 +133,8 @@ impl State {
         self.held = self.held - before + tree.tally.held_bytes;
     }
 
-    /// Drop what became dead, of at most `budget` keys. The dropped trees that nobody can read any
-    /// more are handed back, so that they are freed after the lock.
+    /// Drop the dead versions of at most `budget` keys. Returns the dropped trees that no snapshot
+    /// can read any more, so that the caller frees them after releasing the lock.
     pub(super) fn sweep(&mut self, live: &Live, budget: usize) -> Vec<Tree> {
         let mut freed = Vec::new();
         while let Some(&(seq, id)) = self.dropped.front() {
@@ -158,7 +157,7 @@ impl State {
             };
             let before = tree.tally.held_bytes;
             if tree.prune(&dead.key, live) {
-                // Written again meanwhile; it cannot be ready before a later commit is.
+                // Written again meanwhile; it is ready only after a later commit.
                 dead.seq = self.last;
                 self.garbage.push_back(dead);
             }
@@ -177,7 +176,7 @@ impl State {
         Some(tree)
     }
 
-    /// Check M1 and M3; what is wrong, if anything.
+    /// Check M1 and M3; returns what is wrong, if anything.
     pub(super) fn verify(&self) -> std::result::Result<(), String> {
         let mut held = 0;
         for tree in self.trees.values() {
@@ -191,7 +190,7 @@ impl State {
             }
             if sum != tree.tally {
                 let (name, tally) = (&tree.name, &tree.tally);
-                return Err(format!("M3: {name} has {sum:?} but tells of {tally:?}"));
+                return Err(format!("M3: {name} has {sum:?} but its tally is {tally:?}"));
             }
             held += sum.held_bytes;
         }

@@ -10,14 +10,14 @@ use super::state::State;
 use crate::durability::Durability;
 use crate::error::{Error, ErrorKind, Result};
 
-/// How many keys are looked at under one lock: about 100 microseconds.
+/// How many keys are visited under one lock: about 100 microseconds.
 pub(super) const CHUNK: usize = 1024;
 
-/// How many queued keys the end of a snapshot looks at.
+/// How many queued keys the end of a snapshot visits.
 const SWEEP_AT_END: usize = 256;
 
-/// How many queued keys a commit looks at beside two for each of its changes, so that the queue
-/// gets shorter even while it is fed.
+/// How many queued keys a commit visits, in addition to two for each of its changes, so that the
+/// queue shrinks even while keys are added.
 pub(super) const SWEEP_AT_COMMIT: usize = 64;
 
 /// An open store. Lock order: `state`, `live`.
@@ -25,7 +25,7 @@ pub(super) const SWEEP_AT_COMMIT: usize = 64;
 pub(super) struct Store {
     pub(super) state: RwLock<State>,
     live: Mutex<Live>,
-    /// Whether the state has garbage; only a hint that spares the end of a snapshot a lock.
+    /// Whether the state has garbage; a hint that saves the end of a snapshot a lock.
     garbage: AtomicBool,
     limit: Option<u64>,
     log: bool,
@@ -35,16 +35,16 @@ pub(super) struct Store {
 
 /// What a commit changes.
 pub(super) trait Change {
-    /// Refuse, or say how many bytes more may be held.
+    /// Check the change; returns by how many bytes the store may grow.
     fn check(&self, state: &State) -> Result<u64>;
 
-    /// Do it, as the commit after the last one. Called under the same lock as `check`.
+    /// Apply the change, as the commit after the last one. Called under the same lock as `check`.
     fn apply(self, state: &mut State, live: &mut Live);
 }
 
 impl Store {
-    /// An empty store that holds about `limit` bytes at most; without `log` it takes commits at
-    /// `Durability::None` only.
+    /// An empty store that holds at most about `limit` bytes; without `log` it accepts only commits
+    /// at `Durability::None`.
     pub(super) fn new(limit: Option<u64>, log: bool) -> Store {
         Store {
             state: RwLock::default(),
@@ -57,22 +57,22 @@ impl Store {
         }
     }
 
-    /// Register a snapshot of now and say its sequence number.
+    /// Register a snapshot of the current state; returns its sequence number.
     pub(super) fn begin(&self) -> u64 {
-        // The state's lock keeps commits out, so that none prunes what this snapshot sees.
+        // The state's lock excludes commits, so that none drops versions that this snapshot sees.
         let state = self.state.read();
         let seq = state.last;
         self.live.lock().add(seq);
         seq
     }
 
-    /// Take a snapshot off the register.
+    /// Remove a snapshot from the register.
     pub(super) fn end(&self, seq: u64) {
         let oldest_ended = self.live.lock().remove(seq);
         if !oldest_ended || !self.garbage.load(Ordering::Relaxed) {
             return;
         }
-        // If the lock is taken the next commit or the next end will do the work.
+        // If the lock is taken, the next commit or the next end does the work.
         let Some(mut state) = self.state.try_write() else {
             return;
         };
@@ -87,7 +87,7 @@ impl Store {
         self.live.lock()
     }
 
-    /// Make `change`, look at up to `budget` queued keys, and count a commit.
+    /// Apply `change`, visit up to `budget` queued keys, and count a commit.
     pub(super) fn commit(&self, budget: usize, change: impl Change) -> Result<()> {
         let mut state = self.state.write();
         let incoming = change.check(&state)?;
@@ -104,7 +104,7 @@ impl Store {
         Ok(())
     }
 
-    /// Drop a tree, and free it if nobody reads it.
+    /// Drop a tree, and free it if no snapshot reads it.
     pub(super) fn drop_tree(&self, name: &str) -> Result<()> {
         let mut state = self.state.write();
         state.drop_tree(name)?;
@@ -146,7 +146,7 @@ impl Store {
         Err(Error::new(ErrorKind::Full, message).with_engine(NAME))
     }
 
-    /// Drop what is dead, a chunk at a time. False when there is nothing left to do.
+    /// Drop dead versions of one chunk. False when nothing is left to do.
     pub(super) fn sweep_chunk(&self) -> bool {
         let mut state = self.state.write();
         let live = self.live.lock();

@@ -98,6 +98,7 @@ fn commit(txn: Box<dyn Transaction + '_>) -> Result<()> {
 
 #[test]
 fn a_snapshot_never_changes() {
+    // I2.
     let f = fixture();
     f.write(&[("a", Some("1")), ("b", Some("1"))]);
     let before = f.engine.begin_read().unwrap();
@@ -129,6 +130,7 @@ fn a_transaction_sees_its_snapshot_and_its_own_writes() {
 
 #[test]
 fn the_first_committer_wins() {
+    // I3, M4.
     let put: fn(&mut dyn Transaction, TreeId) -> Result<()> = |t, tree| t.put(tree, b"k", b"v");
     let delete: fn(&mut dyn Transaction, TreeId) -> Result<()> =
         |t, tree| t.delete(tree, b"k").map(drop);
@@ -154,7 +156,7 @@ fn the_first_committer_wins() {
                     second(&mut *b, f.tree)
                 };
                 assert_eq!(late.is_err(), !early);
-                refused(commit(b), ErrorKind::Conflict, "begin again");
+                refused(commit(b), ErrorKind::Conflict, "retry");
                 assert_eq!(f.counter("conflicts"), 1);
                 let mut again = f.engine.begin_write().unwrap();
                 again.put(f.tree, b"k", b"new").unwrap();
@@ -222,6 +224,7 @@ fn delete_range_removes_what_the_transaction_sees() {
 
 #[test]
 fn a_batch_is_applied_in_order_or_not_at_all() {
+    // I1, for readers.
     let f = fixture();
     f.write(&[("a", Some("1")), ("b", Some("1")), ("c", Some("1"))]);
     let reader = f.engine.begin_read().unwrap();
@@ -325,6 +328,7 @@ fn trees_are_created_opened_listed_and_dropped_by_name() {
 
 #[test]
 fn versions_nobody_sees_are_dropped() {
+    // M2: what is dropped, and what is kept.
     let f = fixture();
     f.write(&[("a", Some("1")), ("b", Some("1"))]);
     f.write(&[("a", Some("2"))]);
@@ -492,6 +496,7 @@ fn options_are_checked() {
 
 #[test]
 fn what_it_cannot_do_is_unsupported() {
+    // I5.
     let f = fixture();
     let mut watch = |_| Flow::Continue;
     let backup = f.engine.backup(f.directory.path(), &mut watch);

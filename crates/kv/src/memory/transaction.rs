@@ -1,8 +1,8 @@
-//! Transactions: a snapshot and a private write set, put on top of the trees at commit.
+//! Transactions: a snapshot and a private write set, which is applied to the trees at commit.
 //!
-//! A write looks at the newest version of its key at once, so that most losers learn early; the
-//! check that counts (M4) is made at commit, under the lock that applies the writes. A transaction
-//! that met a conflict can still read, but its commit fails.
+//! A write checks the newest version of its key immediately, so that most conflicts are found
+//! early; the decisive check (M4) is made at commit, under the lock that applies the writes. After
+//! a conflict a transaction can still read, but its commit fails.
 
 use std::collections::btree_map::{BTreeMap, Entry};
 use std::mem;
@@ -24,23 +24,22 @@ use crate::tree::TreeId;
 /// The writes of a transaction to one tree.
 pub(super) type WriteSet = BTreeMap<Key, Write>;
 
-/// What a transaction does to a key.
+/// A transaction's change of a key.
 #[derive(Debug)]
 pub(super) struct Write {
-    /// What it sets the key to.
+    /// The new value of the key.
     pub(super) value: Value,
     /// Takes part in conflict detection: one write of the key was not blind.
     checked: bool,
 }
 
-/// A transaction.
 #[derive(Debug)]
 pub(super) struct MemoryTransaction<'e> {
     snapshot: MemorySnapshot<'e>,
     writes: BTreeMap<TreeId, WriteSet>,
-    /// The most that the write set may add to the bytes held.
+    /// Upper bound of the bytes that the write set adds to the bytes held.
     incoming: u64,
-    /// It lost against another one; it cannot commit.
+    /// It conflicted with another transaction; it cannot commit.
     lost: bool,
 }
 
@@ -55,7 +54,7 @@ impl<'e> MemoryTransaction<'e> {
         }
     }
 
-    /// What the transaction itself did to `key`.
+    /// The transaction's own change of `key`.
     fn own(&self, tree: TreeId, key: &[u8]) -> Option<&Write> {
         self.writes.get(&tree)?.get(key)
     }
@@ -89,7 +88,7 @@ impl<'e> MemoryTransaction<'e> {
         })
     }
 
-    /// The checks of a put beyond those of [`MemoryTransaction::check`]; the bytes it brings.
+    /// The checks of a put beyond those of [`MemoryTransaction::check`]; returns the bytes it adds.
     fn check_put(&self, key: &[u8], value: &[u8]) -> Result<u64> {
         check_value(key, value)?;
         let incoming = put_cost(key.len(), value.len());
@@ -179,8 +178,8 @@ impl Transaction for MemoryTransaction<'_> {
         Ok(())
     }
 
-    /// Deletes each key the transaction sees, as [`Transaction::delete`] does: a key of the range
-    /// that another one changed meanwhile is a conflict (found at commit), a key that another one
+    /// Deletes each key the transaction sees, as [`Transaction::delete`] does: if another
+    /// transaction changed a key of the range meanwhile, it is a conflict (found at commit); a key
     /// inserted meanwhile stays.
     fn delete_range(&mut self, tree: TreeId, range: KeyRange<'_>) -> Result<()> {
         let named = |e: Error| e.with_engine(NAME).with_operation("delete_range");
@@ -203,7 +202,7 @@ impl Transaction for MemoryTransaction<'_> {
         let store = self.snapshot.store;
         store.check_durability(durability).map_err(named)?;
         if self.lost {
-            let message = "a write of this transaction met a conflict; begin again";
+            let message = "a write of this transaction met a conflict; retry the transaction";
             return Err(named(Error::new(ErrorKind::Conflict, message)));
         }
         if self.writes.is_empty() {
@@ -228,7 +227,7 @@ impl Transaction for MemoryTransaction<'_> {
 }
 
 fn conflict(key: &[u8]) -> Error {
-    let message = "another transaction wrote the key and was first; begin again";
+    let message = "another transaction wrote the key and was first; retry the transaction";
     Error::new(ErrorKind::Conflict, message).with_key(key)
 }
 
@@ -239,7 +238,7 @@ fn name_tree(error: Error, store: &Store, tree: TreeId) -> Error {
     }
 }
 
-/// The writes of a transaction on their way into the trees.
+/// The writes of a transaction that commits.
 struct Changes {
     writes: BTreeMap<TreeId, WriteSet>,
     seq: u64,
@@ -250,7 +249,7 @@ impl Change for Changes {
     /// M4, for all writes.
     fn check(&self, state: &State) -> Result<u64> {
         let seq = self.seq;
-        // Otherwise nothing was committed since the snapshot (the drop of a tree counts too).
+        // Otherwise no commit followed the snapshot (the drop of a tree counts as one).
         if seq < state.last {
             for (&id, set) in &self.writes {
                 let tree = state.tree_for_write(id, seq)?;
@@ -265,7 +264,7 @@ impl Change for Changes {
     }
 
     fn apply(self, state: &mut State, live: &mut Live) {
-        // The transaction's own snapshot must not keep the versions it supersedes.
+        // The transaction's own snapshot must not keep the versions that it replaces.
         live.remove(self.seq);
         for (id, set) in self.writes {
             for (key, write) in set {

@@ -9,13 +9,13 @@ use super::live::Live;
 use crate::range::KeyRange;
 use crate::tree::TreeId;
 
-/// A key as the maps own it.
+/// An owned key.
 pub(super) type Key = Box<[u8]>;
 
-/// Keys that hold versions which will be dead, in the order in which they will be.
+/// Keys with versions that will become dead, in that order.
 pub(super) type Garbage = VecDeque<Dead>;
 
-/// A key that holds versions which are dead once no snapshot is older than `seq`.
+/// A key with versions that are dead as soon as no snapshot is older than `seq`.
 #[derive(Debug)]
 pub(super) struct Dead {
     pub(super) seq: u64,
@@ -30,7 +30,7 @@ pub(super) struct Moment<'a> {
     pub(super) garbage: &'a mut Garbage,
 }
 
-/// A tree. `dropped` is the commit that dropped it; older snapshots go on reading it.
+/// A tree. `dropped` is the commit that dropped it; older snapshots continue to read it.
 #[derive(Debug)]
 pub(super) struct Tree {
     pub(super) id: TreeId,
@@ -120,7 +120,8 @@ impl Tree {
         dead.for_each(drop);
     }
 
-    /// Drop the dead versions of `key`, which was taken off the queue. True when it must go back.
+    /// Drop the dead versions of `key`, which was removed from the queue. True when it must be
+    /// queued again.
     pub(super) fn prune(&mut self, key: &[u8], live: &Live) -> bool {
         let Some(chain) = self.map.get_mut(key) else {
             return false;
@@ -135,8 +136,8 @@ impl Tree {
         chain.queued
     }
 
-    /// Drop the dead versions of the first `count` keys of `range`. The bytes looked at, and the
-    /// last key when there may be more.
+    /// Drop the dead versions of the first `count` keys of `range`. Returns the bytes visited, and
+    /// the last key when there may be more.
     pub(super) fn prune_range(
         &mut self,
         range: KeyRange<'_>,

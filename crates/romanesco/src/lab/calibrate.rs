@@ -27,9 +27,9 @@ const CAPS: Limits = Limits {
 
 #[derive(clap::Args)]
 #[command(
-    after_help = "The result is kept for this host, and every later run takes a copy: a \
-difference below the noise floor is called \"no difference\".\n\nExample: romanesco lab calibrate \
---aa 5 --target betree"
+    after_help = "The result is stored for this host, and every later run copies it: \
+differences below the noise floor are called \"no difference\".\n\nExample: romanesco lab \
+calibrate --aa 5 --target betree"
 )]
 pub(crate) struct Args {
     /// Number of repeats of the same measurement

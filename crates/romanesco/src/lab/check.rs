@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use lab_report::analysis::{self, Outcome, Rule};
 use lab_report::{Failure, Result, store};
 
-/// What a run must hold when no rule is given.
+/// The rules when none is given.
 const DEFAULT_RULES: [&str; 2] = ["rate_mean<-5%", "write_amplification>+5%"];
 
 #[derive(clap::Args)]

@@ -8,11 +8,11 @@ use lab_report::Result;
 
 #[derive(clap::Args)]
 #[command(
-    after_help = "Exit code: 0 when runs are possible, 2 when something fails, 64 invalid \
-command line.\n\nExample: romanesco lab doctor --data-dir /mnt/nvme"
+    after_help = "Exit code: 0 when runs are possible, 2 when a check fails, 64 \
+invalid command line.\n\nExample: romanesco lab doctor --data-dir /mnt/nvme"
 )]
 pub(crate) struct Args {
-    /// Directory that runs would keep their data in
+    /// Directory for the data of runs
     #[arg(long, default_value = ".", env = "LAB_DATA_DIR")]
     data_dir: PathBuf,
     /// Print JSON

@@ -11,8 +11,8 @@ use lab_report::{Error, Result};
 #[derive(clap::Args)]
 #[command(
     after_help = "Example: romanesco lab map /var/lib/mysql/shop/orders.ibd --html orders.html\n\n\
-Nothing is opened through its engine, locked or written. A cell is a page, and its height is how \
-full the page is."
+Files are only read, never opened by their engine, locked or written. Each cell is a page; its \
+height shows how full the page is."
 )]
 pub(crate) struct Args {
     /// Store directory, data file, InnoDB tablespace (.ibd), or the address of a server on this
@@ -51,7 +51,7 @@ pub(crate) fn run(args: &Args) -> Result<u8> {
 }
 
 impl Args {
-    /// Where the files are.
+    /// The path of the files.
     fn path(&self) -> Result<PathBuf> {
         match self.place.to_str().filter(|text| text.contains("://")) {
             Some(uri) => targets::directory(uri).map_err(Error::new),
@@ -59,7 +59,7 @@ impl Args {
         }
     }
 
-    /// Colours on a terminal that has them, unless the user has asked for none (`NO_COLOR`).
+    /// Colours on a terminal that supports them, unless the user disabled them (`NO_COLOR`).
     fn ink(&self) -> Ink {
         let set = |name: &str| env::var_os(name).is_some_and(|value| !value.is_empty());
         let dumb = env::var("TERM").is_ok_and(|term| term == "dumb");

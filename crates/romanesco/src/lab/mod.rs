@@ -81,7 +81,7 @@ impl Command {
     }
 }
 
-/// Yes or no, as `on` and `off`.
+/// A boolean option, written `on` or `off`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Switch {
     /// Yes.
@@ -90,7 +90,7 @@ pub(crate) enum Switch {
     Off,
 }
 
-/// How a run is shown.
+/// How the progress of a run is shown.
 #[derive(Clone, Copy, Debug, clap::Args)]
 pub(crate) struct Show {
     /// Print one JSON object per line on standard output

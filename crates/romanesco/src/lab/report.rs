@@ -20,7 +20,7 @@ pub(crate) fn run(args: &Args) -> Result<u8> {
     Ok(0)
 }
 
-/// Write the report of the run in `run`; returns where it is.
+/// Write the report of the run in `run`; returns its path.
 pub(super) fn write(run: &Path, out: Option<&Path>) -> Result<PathBuf> {
     let record = lab::run::load(run)?;
     let html = lab_report::report::render(&record).map_err(|e| Error::new(e.to_string()))?;

@@ -16,10 +16,10 @@ use stdx::ByteSize;
 use super::run_all::All;
 use super::{Show, Switch, conclude, listen, program};
 
-/// Stands for every experiment.
+/// The name that selects all experiments.
 const ALL: &str = "all";
 
-/// The file of settings looked for in the current directory.
+/// The default settings file, in the current directory.
 const CONFIG: &str = "lab.toml";
 
 #[derive(clap::Args)]

@@ -11,9 +11,9 @@ use lab_report::{Error, Failure, Result, store};
 
 use super::{Show, report};
 
-/// What all runs have in common.
+/// The settings common to all runs.
 pub(super) struct All {
-    /// Where the directories of the runs and the page go.
+    /// The directory for the runs' directories and the summary page.
     pub(super) out: PathBuf,
     pub(super) command: Vec<String>,
     pub(super) program: PathBuf,
@@ -24,8 +24,7 @@ pub(super) struct All {
 }
 
 impl All {
-    /// Run them. One that fails does not keep the others from running; a run that is there already
-    /// is gone on with.
+    /// Run them. If one fails, the others still run; an existing run is resumed.
     pub(super) fn run(&self, settings: &Settings, interrupt: &Interrupt) -> Result<u8> {
         let plans = self.plans(settings)?;
         if self.dry_run {
@@ -71,11 +70,12 @@ impl All {
         Ok(code)
     }
 
-    /// The plans of all, so that a setting one of them refuses is known before the first begins.
+    /// The plans of all, so that a setting that one of them refuses is reported before the first
+    /// begins.
     fn plans(&self, settings: &Settings) -> Result<Vec<Plan>> {
         let each = experiments().iter().map(|experiment| {
             let mut settings = tour(experiment, settings.clone());
-            // Beneath one place each has its own.
+            // Each experiment gets its own directory below the given one.
             settings.data_dir = settings.data_dir.map(|dir| dir.join(experiment.name));
             plan(experiment, &settings, &self.out.join(experiment.name))
         });

@@ -22,6 +22,6 @@ pub(crate) fn run(args: &Args) -> Result<u8> {
     let pid = pid.ok_or_else(|| Error::new(format!("{process} is no process id")))?;
     kill_process(pid, Signal::INT)
         .map_err(|e| Error::new(format!("cannot signal process {process}: {e}")))?;
-    say!("asked process {process} to stop; go on later with `romanesco lab resume {at}`");
+    say!("asked process {process} to stop; continue later with `romanesco lab resume {at}`");
     Ok(0)
 }

@@ -85,7 +85,7 @@ fn line(record: &RunRecord, in_use: bool) -> String {
         None => {}
     }
     if !in_use && done < all {
-        parts.push("not running; go on with `romanesco lab resume`".to_owned());
+        parts.push("not running; continue with `romanesco lab resume`".to_owned());
     }
     parts.join("  ")
 }

@@ -94,7 +94,7 @@ pub(crate) struct Args {
     /// Set a server parameter; can be repeated
     #[arg(long = "setParameter", value_name = "NAME=VALUE")]
     set_parameter: Vec<String>,
-    /// Begin when a line comes on standard input, and end with the process that started this one
+    /// Start after a line on standard input, and end when the parent process ends
     #[arg(long, hide = true, action = ArgAction::SetTrue)]
     pub(super) supervised: bool,
 }
@@ -166,7 +166,7 @@ impl Args {
     /// The settings of the file and of the command line.
     ///
     /// # Errors
-    /// The setting that is not right.
+    /// The invalid setting.
     pub(super) fn config(&self) -> Result<Config, String> {
         let mut config = Config {
             arguments: std::env::args().collect(),

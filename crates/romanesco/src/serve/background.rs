@@ -1,5 +1,5 @@
-//! Going on in the background (`--fork`): the program starts itself once more in a session of its
-//! own, and ends when that one listens. What the other cannot start for is told here.
+//! Running in the background (`--fork`): the program starts itself again in a new session, and
+//! exits when that process listens. If the process cannot start, this one reports why.
 
 use std::env;
 use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
@@ -7,10 +7,10 @@ use std::process::{Command, Stdio};
 
 use server::Config;
 
-/// Set for the process in the background.
+/// The environment variable that is set for the process in the background.
 const VARIABLE: &str = "ROMANESCO_IN_BACKGROUND";
 
-/// What it says when it listens.
+/// The line that it writes when it listens.
 const READY: &str = "ready\n";
 
 /// Whether this is the process in the background.
@@ -21,11 +21,11 @@ pub(super) fn is_here() -> bool {
 /// Start the process in the background, and wait until it listens.
 ///
 /// # Errors
-/// Why it does not.
+/// The reason why it does not listen.
 pub(super) fn start(config: &Config) -> Result<(), String> {
     if config.log_path.is_none() {
-        let message = "processManagement.fork needs systemLog.path (--logpath): there is nobody \
-             to read the standard output";
+        let message = "processManagement.fork needs systemLog.path (--logpath), because standard \
+             output is closed";
         return Err(message.to_owned());
     }
     let failed = |error: io::Error| format!("cannot start in the background: {error}");
@@ -57,18 +57,18 @@ pub(super) fn start(config: &Config) -> Result<(), String> {
     Err(format!("the process in the background ended: {reason}"))
 }
 
-/// Leave the session of whoever started this: its end ends no server.
+/// Start a new session, so that the end of the parent's session does not end the server.
 ///
 /// # Errors
-/// When the system does not let it.
+/// The operating system's.
 pub(super) fn leave() -> Result<(), String> {
     let left = rustix::process::setsid().map_err(|error| error.to_string());
     left.map(|_| ())
 }
 
-/// Say that connections are taken.
+/// Report to the parent that the server listens.
 pub(super) fn ready() {
     let mut out = io::stdout().lock();
-    // Who started this may be gone; the server stays.
+    // The parent may have ended; the server continues.
     let _: io::Result<()> = out.write_all(READY.as_bytes()).and_then(|()| out.flush());
 }

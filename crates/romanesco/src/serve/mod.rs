@@ -1,4 +1,4 @@
-//! `romanesco serve`: opens the engine that the settings name, and serves until told to end.
+//! `romanesco serve`: opens the engine that the settings name, and serves until it is shut down.
 
 mod args;
 mod background;
@@ -16,10 +16,10 @@ use server::{Config, Running, Signals};
 
 pub(crate) use args::Args;
 
-/// The exit code where the command line does not parse, as that of `mongod`.
+/// The exit code when the command line does not parse, the same as `mongod`'s.
 pub(crate) const MISUSED: u8 = 2;
 
-/// The exit code when the server cannot start, as that of `mongod`.
+/// The exit code when the server cannot start, the same as `mongod`'s.
 pub(crate) const FAILED: u8 = 48;
 
 fn open(config: &mut Config) -> Result<Arc<dyn Engine>, String> {
@@ -33,18 +33,18 @@ fn open(config: &mut Config) -> Result<Arc<dyn Engine>, String> {
     Ok(Arc::from(engine))
 }
 
-/// Wait for the word of whoever started this process; be ended when they end, however they do.
+/// Wait for a line from the parent process, and end when the parent ends, even by a kill.
 fn wait_for_word() -> Result<(), String> {
     set_parent_process_death_signal(Some(Signal::KILL)).map_err(|error| error.to_string())?;
     let mut word = String::new();
     let read = io::stdin().read_line(&mut word);
     match read.map_err(|error| error.to_string())? {
-        0 => Err("whoever started this server is gone".to_owned()),
+        0 => Err("the parent process of this server has ended".to_owned()),
         _ => Ok(()),
     }
 }
 
-/// Write the process id into a file of its owner's alone.
+/// Write the process id into a file that only its owner can access.
 fn write_pid(path: &Path) -> io::Result<()> {
     let mut options = OpenOptions::new();
     options.create(true).write(true).truncate(true);
@@ -52,9 +52,9 @@ fn write_pid(path: &Path) -> io::Result<()> {
     writeln!(file, "{}", std::process::id())
 }
 
-/// Serve until told to end.
+/// Serve until shut down.
 pub(crate) fn run(args: &Args) -> Result<(), String> {
-    // Engines create files by their own means: 0600 and 0700 for all of them.
+    // Engines create files themselves: the umask gives all of them 0600 and 0700.
     umask(Mode::from_raw_mode(0o077));
     let mut config = args.config()?;
     if args.supervised {
@@ -80,7 +80,7 @@ pub(crate) fn run(args: &Args) -> Result<(), String> {
     let waited = running.wait(signals);
     running.stop();
     if let Some(path) = &pid_file {
-        // The process ends; a file that is gone already is as it should be.
+        // The process ends; it is fine if the file has already been removed.
         let _: std::io::Result<()> = fs::remove_file(path);
     }
     waited.map_err(|error| error.message)

@@ -1,4 +1,4 @@
-//! Results that were damaged: a sentence that names the file, never a panic.
+//! Damaged results: an error that names the file, never a panic.
 
 use std::fs;
 

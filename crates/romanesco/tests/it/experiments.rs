@@ -1,11 +1,11 @@
-//! Experiments with tables of their own: whole, refused, resumed, and with a worker that dies.
+//! Experiments with several tables: complete, refused, resumed, and with a worker that dies.
 
 use rustix::process::Signal;
 use serde_json::Value;
 
 use crate::program::{Place, send};
 
-/// What a step of a target left.
+/// The summary of a step of a target.
 fn step<'a>(summary: &'a Value, target: &str, name: &str) -> &'a Value {
     let steps = summary["steps"].as_array().unwrap();
     let found = steps
@@ -14,7 +14,7 @@ fn step<'a>(summary: &'a Value, target: &str, name: &str) -> &'a Value {
     found.unwrap_or_else(|| panic!("no {target} {name} in {summary:#}"))
 }
 
-/// Run an experiment at its smallest on two engines; its summary.
+/// Run an experiment at preset smoke on two engines; returns its summary.
 fn smoke(place: &Place, experiment: &str, more: &str) -> Value {
     let line =
         format!("run {experiment} -t memory,betree --preset smoke --settle 0.2 --out run {more}");
@@ -118,7 +118,7 @@ fn many_tables_are_scanned_within_the_reads_of_a_disk_that_seeks() {
         "--rows 1000 --time 600 --variant disk",
     );
     for name in ["disk-1", "disk-10", "disk-100"] {
-        // What keeps nothing on disk has no cold scan, capped or not.
+        // An engine without files has no cold scan, capped or not.
         assert!(step(&summary, "memory", name)["unsupported"].is_string());
         let disk = step(&summary, "betree", name);
         match disk["unsupported"].as_str() {
@@ -217,7 +217,7 @@ fn all_experiments_make_one_page() {
         assert!(page.contains(&format!("{name}/report.html")), "{name}");
         assert!(place.path(&format!("all/{name}/report.html")).exists());
     }
-    // Asked again, it finds all of them done.
+    // A second call finds all of them done.
     let told = place.lab(line).exits(0).err;
     assert!(told.contains("done before"), "{told}");
 }

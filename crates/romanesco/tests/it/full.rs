@@ -12,7 +12,7 @@ use crate::servers::Foreign;
 /// Bytes of the disk.
 const DISK: usize = 160 << 20;
 
-/// A file system of its own in memory; unmounted when dropped.
+/// A separate file system in memory; unmounted when dropped.
 struct Mounted(PathBuf);
 
 impl Mounted {
@@ -146,14 +146,14 @@ fn a_server_starts_on_a_full_disk_and_data_can_be_dropped() {
     let start = || {
         let mut command = place.outside(env!("CARGO_BIN_EXE_romanesco"));
         command.args(["serve", "--config", "conf"]);
-        // A log of the process before would have its port.
+        // A log of the previous process would have its port.
         let _ = fs::remove_file(place.path("server.log"));
         Foreign::listening(&place, command)
     };
     let mut server = start();
     let mut connection = Connection::new(&server);
     assert!(connection.insert("small", 10));
-    // A checkpoint: the store has what it keeps for a full disk.
+    // A checkpoint: the store has its reserve for a full disk.
     assert!(connection.run("admin", vec![int("fsync", 1)]));
     let mut batches = 0;
     while connection.insert("large", 100) {

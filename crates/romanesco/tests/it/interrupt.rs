@@ -1,4 +1,5 @@
-//! Being stopped, in order and not: what was done stays, what was begun is done again.
+//! Interrupted runs, by request or by a kill: finished cells are kept, unfinished ones are
+//! repeated.
 
 use std::fs;
 use std::path::Path;
@@ -7,15 +8,14 @@ use rustix::process::Signal;
 
 use crate::program::{Place, Running, lives, power_can_be_cut, send, wait_for};
 
-/// Four short steps, then six of a third of a second: time to be stopped in.
+/// Four short steps, then six of a third of a second, in which the run can be stopped.
 const STEPS: &str = "run iibench-steps -t lmdb --rows 2000 --time 0.35 --settle 0.2 --out run";
 
 /// One slow step a target.
 const SLOW: &str = "run iibench-classic -t lmdb,memory --rows 20000 --rate 2000 --batch 20 \
                     --time 2 --settle 0.2 --out run";
 
-/// A run of [`STEPS`] in its fifth step. Its worker stands still, so that the run is in that step
-/// however long what follows takes.
+/// A run of [`STEPS`] in its fifth step. Its worker is halted, so that the run stays in that step.
 fn stopped_half_way(place: &Place) -> Running {
     let running = place.start(STEPS);
     place.await_step("run", "_qr100");
@@ -23,7 +23,7 @@ fn stopped_half_way(place: &Place) -> Running {
     running
 }
 
-/// Resume it, and assert that all is there and what was begun before is told.
+/// Resume it, and assert that all steps exist and that discarded ones are reported.
 fn resumes(place: &Place) {
     let watched = place.lab("watch run --once").exits(2).out;
     assert!(watched.contains("lab resume"), "{watched}");
@@ -63,7 +63,7 @@ fn an_interrupted_run_is_resumed() {
 fn stop_ends_a_run_in_order() {
     let place = Place::new();
     let mut running = stopped_half_way(&place);
-    // Meanwhile nobody else may work on it.
+    // Meanwhile no other process may work on it.
     place
         .lab("resume run")
         .refuses(3, &["in use", "lab watch", "lab stop"]);
@@ -104,7 +104,7 @@ fn a_killed_lab_leaves_no_mount_behind() {
     let mut running = place.start(line);
     place.await_step("run", "_power-sync");
     let path = place.path("run").display().to_string();
-    // Where the files behind loop devices are, as the kernel has them.
+    // The files behind loop devices, as the kernel reports them.
     let behind = || {
         let devices = fs::read_dir("/sys/block").into_iter().flatten().flatten();
         let files =
@@ -119,7 +119,7 @@ fn a_killed_lab_leaves_no_mount_behind() {
     wait_for("the file behind it to be gone", || behind() == 0);
     place.lab("resume run").exits(0);
     assert_eq!(place.count("run", "done"), 14);
-    // The kernel lets go of a device when the last of those who used it is gone.
+    // The kernel frees a device when its last user has ended.
     wait_for("no file to be behind a device", || behind() == 0);
 }
 

@@ -1,5 +1,5 @@
-//! The program, used as a user does: command lines in, exit codes, messages and files out. Nothing
-//! here asserts how fast anything is.
+//! Tests of the program through its command line: exit codes, messages and files. No test asserts a
+//! speed.
 #![expect(
     clippy::unwrap_used,
     clippy::indexing_slicing,

@@ -1,4 +1,4 @@
-//! Pages of files: maps of stores, the experiments that draw them, and codecs on what is in them.
+//! Pages of files: maps of stores, the experiments that draw them, and codecs on their content.
 
 use std::fs;
 
@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::program::Place;
 
-/// A run whose stores stay.
+/// A run that keeps its stores.
 const KEPT: &str = "run iibench-classic -t betree,lmdb --rows 5000 --time 600 --mem 0 --cache 16M \
                     --settle 5 --keep-data --quiet --out run";
 

@@ -1,4 +1,4 @@
-//! A place of its own for one test, and the program in it.
+//! A directory for one test, and the program run in it.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,21 +9,20 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use stdx::time;
 
-/// How long anything may take before a test gives up. Never reached when all is well, on however
-/// slow and busy a machine.
+/// Timeout of every wait. Not reached in a passing test, even on a slow and busy machine.
 const DEADLINE: Duration = Duration::from_secs(600);
 
-/// A directory that is the current one of everything run in it.
+/// A directory, the current one of all commands run in it.
 pub(crate) struct Place(tempfile::TempDir);
 
-/// Whether this machine lets us mount: then a step that cuts the power cannot be n/a.
+/// Whether this machine allows mounts: then a step that cuts the power cannot be n/a.
 pub(crate) fn power_can_be_cut() -> bool {
     let tried = Command::new("unshare").args(["--mount", "true"]).output();
     let loops = Path::new("/dev/loop-control").exists();
     loops && tried.is_ok_and(|output| output.status.success())
 }
 
-/// What a command left.
+/// The result of a command.
 pub(crate) struct Ran {
     pub code: i32,
     pub out: String,
@@ -31,7 +30,7 @@ pub(crate) struct Ran {
 }
 
 impl Ran {
-    /// Assert the exit code, showing what was said.
+    /// Assert the exit code; a failure shows the output.
     #[track_caller]
     pub(crate) fn exits(self, code: i32) -> Ran {
         assert_eq!(
@@ -116,7 +115,7 @@ impl Place {
         Running(child.unwrap())
     }
 
-    /// The names in a directory, sorted; none when it is not there.
+    /// The names in a directory, sorted; none when it does not exist.
     pub(crate) fn names(&self, dir: &str) -> Vec<String> {
         let Ok(entries) = fs::read_dir(self.path(dir)) else {
             return Vec::new();
@@ -156,7 +155,7 @@ impl Place {
         all.iter().filter(|(_, s, _)| s == state).count()
     }
 
-    /// Wait until a step directory whose name ends so has come to life.
+    /// Wait until a step directory whose name ends with `end` is running.
     pub(crate) fn await_step(&self, run: &str, end: &str) {
         let steps = format!("{run}/steps");
         wait_for(&format!("step {end}"), || {
@@ -206,7 +205,7 @@ impl Running {
         found.unwrap()
     }
 
-    /// Wait for its end; the exit code, or 128 and the signal.
+    /// Wait for its end; returns the exit code, or 128 plus the signal.
     pub(crate) fn end(&mut self) -> i32 {
         use std::os::unix::process::ExitStatusExt;
         let mut code = None;
@@ -267,7 +266,7 @@ pub(crate) fn children(running: &Running) -> Vec<u32> {
     found
 }
 
-/// Look until it is so.
+/// Wait until the condition holds.
 #[track_caller]
 pub(crate) fn wait_for(what: &str, mut so: impl FnMut() -> bool) {
     let start = time::now();

@@ -1,10 +1,10 @@
-//! What a run leaves: the figures of every step, the report, and every command that reads them.
+//! The results of a run: the numbers of every step, the report, and every command that reads them.
 
 use serde_json::Value;
 
 use crate::program::{Place, power_can_be_cut};
 
-/// Figures every target and step must have.
+/// Numbers that every target and step must have.
 const FIGURES: [&str; 18] = [
     "rows",
     "rate_mean",
@@ -38,7 +38,7 @@ fn a_classic_run_leaves_every_figure() {
     for result in results {
         assert_eq!(result["valid"], true);
         for name in FIGURES {
-            // A machine may have no counters of its device; the field is there all the same.
+            // A machine may have no counters of its device; the field exists anyway.
             let field = result
                 .get(name)
                 .unwrap_or_else(|| panic!("no {name} in {result:#}"));
@@ -93,7 +93,7 @@ fn the_steps_keep_the_size_constant() {
         "l.i0", "l.x", "l.i1", "l.i2", "qr100", "qp100", "qr500", "qp500", "qr1000", "qp1000",
     ];
     assert_eq!(names, expected);
-    // A slow machine loads fewer in that time; what was loaded is what stays.
+    // A slow machine loads fewer rows in that time; all loaded rows are kept.
     let loaded = &steps[0]["rows"];
     assert!(loaded.as_u64() > Some(0), "{loaded}");
     for step in steps {
@@ -135,7 +135,7 @@ fn every_command_reads_the_results() {
     let strict = "check run --base run --fail-if rows>5 --json";
     let verdict: Value = serde_json::from_str(&place.lab(strict).exits(1).out).unwrap();
     assert!(verdict.is_object());
-    // The base may be a file that was kept of a run.
+    // The base may be a file made from a run.
     place.lab("export run --format json -o base.json").exits(0);
     std::fs::copy(place.path("run/summary.json"), place.path("alone.json")).unwrap();
     for (base, note) in [
@@ -162,7 +162,7 @@ fn every_command_reads_the_results() {
     place
         .lab("stop run")
         .refuses(3, &["no romanesco works on run"]);
-    // A finished run is not done again.
+    // A finished run is not repeated.
     let again = place.lab("resume run").exits(0).err;
     assert_eq!(again.matches("done before").count(), 2, "{again}");
     place.lab("list").exits(0);
@@ -193,7 +193,7 @@ fn a_run_keeps_its_prices_and_is_priced_again() {
     let again = "cost run --prices aws-2018-article --size 1000G --json";
     let again: Value = serde_json::from_str(&place.lab(again).exits(0).out).unwrap();
     assert_eq!(again["prices"]["date"], "2018-08-01");
-    // No caps were asked for: what is provisioned has no price, and says why.
+    // Without caps, the provisioned lines have no price, and state the reason.
     let capped = again["lines"].as_array().unwrap().iter();
     let mut capped = capped.filter(|l| l["mode"] == "provisioned");
     assert!(capped.all(|l| l["total"].is_null() && l["reason"].is_string()));
@@ -243,14 +243,13 @@ fn the_redo_log_is_measured_level_by_level_and_killed() {
             }
         }
     }
-    // Nothing of LMDB's is synced before it closes; of betree's a checkpoint may be, as late as
-    // while the power goes.
+    // LMDB syncs nothing before it closes; betree may sync a checkpoint, even during the power cut.
     let unsynced = of("lmdb", "power-none");
     if unsynced["unsupported"].is_null() {
         let lost = unsynced["extra"]["lost_after_kill"].as_f64();
         assert!(lost > Some(0.0), "{unsynced:#}");
     }
-    // What an engine cannot express is said, and is no fault.
+    // A level that an engine lacks is reported, and is not a fault.
     let lmdb = of("lmdb", "interval");
     assert!(lmdb["unsupported"].as_str().unwrap().contains("no log"));
     assert!(of("memory", "sync")["unsupported"].is_string());
@@ -258,7 +257,7 @@ fn the_redo_log_is_measured_level_by_level_and_killed() {
     assert!(said.err.contains("a sync in every commit"), "{}", said.err);
     let page = place.text("run/report.html");
     assert!(page.contains("id=\"published\"") && page.contains("InnoDB, lazy"));
-    // Nothing is left beside the results.
+    // No file is left in addition to the results.
     assert!(place.names("run/data").is_empty());
     place
         .lab("run redo-log -t memory --durability sync --out other")

@@ -1,4 +1,4 @@
-//! The server as a process: in the background, and told what cannot be.
+//! The server as a process: in the background, and with invalid settings.
 
 use std::fs;
 use std::io::{self, Read as _, Write as _};
@@ -24,11 +24,11 @@ fn configured(place: &Place, settings: &str) {
     fs::write(place.path("conf"), text).unwrap();
 }
 
-/// Wait until a process is gone. What it was started by does not wait for it.
+/// Wait until a process has ended. Its parent does not wait for it.
 fn ended(pid: i32) {
     let process = Path::new("/proc").join(pid.to_string()).join("stat");
     let gone = || match fs::read_to_string(&process) {
-        // A zombie has ended; who adopted it has not looked yet.
+        // A zombie has ended; its new parent has not reaped it yet.
         Ok(text) => text.contains(") Z "),
         Err(_) => true,
     };
@@ -127,7 +127,7 @@ fn exchange(stream: &mut TcpStream, message: &[u8]) -> io::Result<()> {
     stream.read_exact(&mut vec![0; length - 4])
 }
 
-/// Insert until the server is gone.
+/// Insert until the server has ended.
 fn busy(port: u64, done: &AtomicU64) {
     let mut stream = connect(port);
     let insert = insert();
@@ -136,7 +136,7 @@ fn busy(port: u64, done: &AtomicU64) {
     }
 }
 
-/// Tell a server to end; its exit code.
+/// Send SIGTERM to a server; returns its exit code.
 fn terminated(server: &mut Foreign) -> Option<i32> {
     let pid = Pid::from_child(&server.child);
     kill_process(pid, Signal::TERM).unwrap();
@@ -221,7 +221,7 @@ fn what_a_server_creates_is_its_owners_alone() {
             files += usize::from(path.is_file());
             assert_eq!(mode(&path), expected, "{engine}: {}", path.display());
         }
-        // Two logs, the pid file, and what the engine has.
+        // Two logs, the pid file, and the engine's files.
         assert!(5 < files, "{engine}: only {files} files");
         assert_eq!(terminated(&mut server), Some(0));
     }

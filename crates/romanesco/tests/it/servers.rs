@@ -1,5 +1,5 @@
-//! Servers as targets: one started for the run, one that runs already; their ends, and those of the
-//! lab.
+//! Servers as targets: one started for the run, one that is already running; the end of each, and
+//! of the lab.
 
 use std::fs;
 use std::path::Path;
@@ -13,7 +13,7 @@ use crate::program::{Place, children, lives, power_can_be_cut, send, wait_for};
 /// Ten short steps against a server of the run's own.
 const STEPS: &str = "run iibench-steps -t serve --rows 2000 --time 0.35 --settle 0.2 --out run";
 
-/// A server that runs already; killed when dropped.
+/// A server that is already running; killed when dropped.
 pub(crate) struct Foreign {
     pub(crate) child: Child,
     pub(crate) port: u64,
@@ -50,7 +50,7 @@ impl Foreign {
 
 impl Drop for Foreign {
     fn drop(&mut self) {
-        // A test that killed it left only this to do.
+        // A test may have killed it before.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
@@ -75,7 +75,7 @@ fn a_server_of_the_run_goes_through_every_step() {
     );
     let load = place.json("run/steps/001_serve_r1_l.i0/summary.json");
     assert!(load["cpu_seconds"].as_f64().is_some() && load["file_bytes"].as_u64() > Some(0));
-    // As many as its time allowed.
+    // As many as its time limit allowed.
     assert!(
         load["integrity"]["checked"] == true && load["rows"].as_u64() > Some(0),
         "{load:#}"
@@ -151,7 +151,7 @@ fn a_server_that_runs_already_is_measured_and_left_alone() {
         load["warnings"].to_string().contains("not capped"),
         "{load:#}"
     );
-    // What lies in memory and log alone takes no room in the collection yet.
+    // Data that are only in memory and in the log take no space in the collection yet.
     assert!(load["file_bytes"].is_u64(), "{load:#}");
     assert!(lives(foreign.child.id()));
     let report = place.text("run/report.html");
@@ -210,7 +210,7 @@ fn a_lab_that_ends_takes_its_server_along() {
         let mut running = place.start(STEPS);
         place.await_step("run", "_qr100");
         let (lab, both) = (running.pid(), children(&running));
-        // With a worker that stands still the run is there, however late the signal comes.
+        // With a halted worker the run continues to exist, even if the signal is late.
         send(both[1], Signal::STOP);
         running.signal(signal);
         running.end();

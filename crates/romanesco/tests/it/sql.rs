@@ -1,5 +1,5 @@
-//! SQL servers as targets: started for the run by every storage engine, and running already; their
-//! ends, and those of the lab. A machine without the servers says so and goes on, but not in CI.
+//! SQL servers as targets: started for the run with every storage engine, and already running; the
+//! end of each, and of the lab. A machine without the servers skips these tests, but not CI.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -15,7 +15,7 @@ use crate::program::{Place, children, lives, send, wait_for};
 /// Short steps.
 const SHORT: &str = "--preset smoke --rows 2000 --time 0.35 --settle 5 --out run";
 
-/// Whether a server is here; where it must be, that it is not is a failure.
+/// Whether a server is installed; where it is required, a missing one is a failure.
 fn there(files: &[&str]) -> bool {
     let missing: Vec<_> = files
         .iter()
@@ -40,13 +40,13 @@ fn postgres() -> bool {
     there(&["/usr/lib/postgresql"])
 }
 
-/// Whether a program may be given shared memory of its own here.
+/// Whether a program can get its own shared memory here.
 fn may_unshare() -> bool {
     let trial = Command::new("unshare").args(["--ipc", "true"]).status();
     trial.is_ok_and(|status| status.success())
 }
 
-/// A place that others than its owner may enter: PostgreSQL runs as somebody else if we are root.
+/// A directory that other users may enter: PostgreSQL runs as another user if we are root.
 fn open_place() -> Place {
     let place = Place::new();
     fs::set_permissions(place.path(""), fs::Permissions::from_mode(0o755)).unwrap();
@@ -102,7 +102,7 @@ fn mariadb_is_measured_with_innodb() {
 #[test]
 fn mariadb_is_measured_with_myrocks() {
     if mariadb() {
-        // It has threads and buffers besides its caches.
+        // It has threads and buffers in addition to its caches.
         steps(&Place::new(), "mariadb:engine=myrocks --mem 256M");
     }
 }
@@ -127,7 +127,7 @@ fn postgres_is_measured() {
     }
 }
 
-/// What a smoke run of a workload with tables of its own left on a server.
+/// The results of a smoke run of a workload with several tables on a server.
 fn program(place: &Place, line: &str) -> Value {
     let line = format!("run {line} --preset smoke --settle 5 --out run");
     place.lab(&line).exits(0);
@@ -352,7 +352,7 @@ fn a_lab_that_ends_takes_its_database_along() {
                 let memory = |pid: &str| fs::read_link(format!("/proc/{pid}/ns/ipc")).unwrap();
                 assert_ne!(memory(&all[0].to_string()), memory("self"));
             }
-            // With a worker that stands still the run is there, however late the signal comes.
+            // With a halted worker the run continues to exist, even if the signal is late.
             send(all[1], Signal::STOP);
             for pid in all.clone() {
                 let path = format!("/proc/{pid}/task/{pid}/children");
@@ -426,7 +426,7 @@ fn what_is_wrong_with_a_database_is_said_before_anything_is_written() {
     }
 }
 
-/// A server that runs already; killed when dropped.
+/// A server that is already running; killed when dropped.
 struct Foreign(Child);
 
 impl Drop for Foreign {
@@ -437,7 +437,7 @@ impl Drop for Foreign {
     }
 }
 
-/// A port nobody listens at, for a server that cannot be told to take any.
+/// A free port, for a server that cannot choose one itself.
 fn free_port() -> u16 {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     listener.local_addr().unwrap().port()
@@ -464,7 +464,7 @@ fn a_database_that_runs_already_is_measured_and_left_alone() {
     let first = place.path("first.sql");
     fs::write(
         &first,
-        // A statement a line.
+        // One statement per line.
         "CREATE DATABASE shop;\nCREATE USER ann@'127.0.0.1' IDENTIFIED BY 'secret';\nGRANT ALL ON \
          shop.* TO ann@'127.0.0.1';\nCREATE TABLE shop.precious (a INT);\n",
     )

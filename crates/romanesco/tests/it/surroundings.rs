@@ -1,4 +1,4 @@
-//! Machines that lack something: disk space, control groups.
+//! Machines without enough disk space, or without control groups.
 
 use std::fs;
 use std::process::Command;
@@ -9,12 +9,12 @@ use crate::program::{Place, finish, is_root};
 struct SmallDisk(std::path::PathBuf);
 
 impl SmallDisk {
-    /// `None`, said aloud, where this process may not mount.
+    /// `None`, reported as skipped, where this process may not mount.
     fn mount(place: &Place) -> Option<SmallDisk> {
         SmallDisk::of(place, 24)
     }
 
-    /// One of so many MiB.
+    /// One of this size in MiB.
     fn of(place: &Place, mib: u32) -> Option<SmallDisk> {
         let dir = place.path("small");
         fs::create_dir(&dir).unwrap();
@@ -90,7 +90,7 @@ fn a_full_disk_fails_a_server_only() {
         let Some(_disk) = SmallDisk::of(&place, mib) else {
             return;
         };
-        // What is on this disk is memory, and would be counted as the server's.
+        // This disk is in memory, and would be counted as the server's memory.
         let ran = place
             .lab(
                 "run iibench-classic -t mariadb,null --rows 400000 --time 3600 --settle 0 --mem 0 \
@@ -129,13 +129,13 @@ fn a_server_that_is_missing_names_its_package() {
         stdx::skip::test("setpriv is not on this machine");
         return;
     };
-    // Servers are looked for beside the path as well, but not the program that makes a database.
+    // Servers are also searched outside of `PATH`, but not the program that creates a database.
     fs::create_dir(place.path("bin")).unwrap();
     std::os::unix::fs::symlink(setpriv, place.path("bin/setpriv")).unwrap();
     let mut without = place.command(&line("mariadb"));
     without.env("PATH", place.path("bin"));
     finish(without).refuses(3, &["mariadb", "the package mariadb-server of Debian"]);
-    // Where the others are is hidden, by whoever may.
+    // The other directories are hidden, where this process is allowed to.
     for (target, hidden, package) in [
         ("postgres", "/usr/lib/postgresql", "postgresql"),
         (

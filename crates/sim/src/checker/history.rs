@@ -1,4 +1,4 @@
-//! What a workload did: commits in order, and what was said about each.
+//! The history of a workload: commits in order, and the outcome of each.
 
 use std::collections::BTreeMap;
 
@@ -10,14 +10,14 @@ use super::{Change, State, UNKNOWN_LIMIT};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct CommitId(pub usize);
 
-/// What was said about a commit.
+/// The outcome of a commit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum End {
-    /// Nothing: it was under way.
+    /// In progress, without an answer.
     Started,
-    /// It happened; it may be lost in a crash with all after it.
+    /// It happened; a crash may lose it, together with all later ones.
     Visible,
-    /// It happened and is safe.
+    /// It happened and survives a crash.
     Durable,
     /// It did not happen.
     Aborted,
@@ -30,7 +30,7 @@ pub(super) struct Commit {
     pub(super) end: End,
 }
 
-/// A state to begin with and the commits since.
+/// An initial state and the commits since.
 pub struct History {
     pub(super) initial: State,
     pub(super) commits: Vec<Commit>,
@@ -43,7 +43,8 @@ impl Default for History {
 }
 
 impl History {
-    /// No commits yet on top of `initial`: nothing, or what was found after the last crash.
+    /// A history without commits on top of `initial`: empty, or the state found after the last
+    /// crash.
     #[must_use]
     pub fn new(initial: State) -> History {
         History {
@@ -59,17 +60,17 @@ impl History {
         CommitId(self.commits.len())
     }
 
-    /// It was acknowledged; `durable`: with the promise that no crash takes it.
+    /// It was acknowledged; `durable`: with the promise that it survives every crash.
     pub fn acknowledge(&mut self, id: CommitId, durable: bool) {
         self.finish(id, if durable { End::Durable } else { End::Visible });
     }
 
-    /// It was rolled back or refused, and nothing of it may ever be seen.
+    /// It was rolled back or refused, and must never be visible.
     pub fn abort(&mut self, id: CommitId) {
         self.finish(id, End::Aborted);
     }
 
-    /// It failed without saying whether it happened.
+    /// It failed with an error that leaves unknown whether it happened.
     ///
     /// # Panics
     /// Beyond [`UNKNOWN_LIMIT`] of them.
@@ -82,7 +83,7 @@ impl History {
         );
     }
 
-    /// All acknowledged so far became durable: a sync of the log or a checkpoint returned.
+    /// All acknowledged commits became durable: a sync of the log or a checkpoint returned.
     pub fn synced(&mut self) {
         for commit in &mut self.commits {
             if commit.end == End::Visible {
@@ -111,7 +112,7 @@ impl History {
         last.map_or(0, |i| i + 1)
     }
 
-    /// The state of a run without crashes: all commits but the aborted and unknown ones.
+    /// The state of a run without crashes: all commits except the aborted and unknown ones.
     #[must_use]
     pub fn expected(&self) -> State {
         let mut state = self.initial.clone();
@@ -127,13 +128,12 @@ impl History {
     /// Judge the state found after reopening.
     ///
     /// # Errors
-    /// The law that is broken, and the differences from the nearest state that is allowed.
+    /// The broken law, and the differences from the nearest allowed state.
     pub fn check(&self, found: &State) -> Result<Match, Box<Counterexample>> {
         search(self, found)
     }
 }
 
-/// Do `change` to `state`.
 pub(super) fn apply(state: &mut State, change: &Change) {
     match change {
         Change::CreateTree(tree) => {

@@ -1,7 +1,7 @@
 //! The search for the prefix that explains a state.
 //!
 //! - I1: a candidate's `wrong` is the number of trees and keys in which it differs from the state
-//!   found. It is kept per change: only what a change touches is compared again.
+//!   found. It is updated per change: only the trees and keys of the change are compared again.
 
 use std::ops::RangeBounds;
 
@@ -9,16 +9,16 @@ use super::history::{Commit, CommitId, End, History, apply};
 use super::verdict::{Counterexample, Law, Match, differences};
 use super::{Change, State};
 
-/// One way the commits so far may have gone.
+/// One possible outcome of the commits so far.
 #[derive(Clone)]
 struct Candidate {
     state: State,
     wrong: usize,
-    /// Commits of unknown end that are taken not to have happened.
+    /// Commits of unknown outcome that are assumed not to have happened.
     skipped: Vec<CommitId>,
 }
 
-/// The candidate nearest to the state found, at some point of the history.
+/// The candidate that is nearest to the state found, at some point of the history.
 struct Nearest {
     wrong: usize,
     prefix: usize,
@@ -42,7 +42,7 @@ impl Candidate {
         }
     }
 
-    /// In how much of what `change` touches this differs from `found`.
+    /// Number of trees and keys of `change` in which this differs from `found`.
     fn touched(&self, change: &Change, found: &State) -> usize {
         let (name, mine, theirs) = match change {
             Change::CreateTree(tree)
@@ -126,7 +126,7 @@ pub(super) fn search(history: &History, found: &State) -> Result<Match, Box<Coun
     Err(Box::new(explain(history, found, &nearest, too_old)))
 }
 
-/// Every candidate after one commit more.
+/// Every candidate after one more commit.
 fn step(candidates: &mut Vec<Candidate>, commit: &Commit, id: CommitId, found: &State) {
     match commit.end {
         End::Aborted => {}
@@ -172,8 +172,8 @@ fn explain(
     }
 }
 
-/// Whether the state found lies strictly between the nearest one and the next: a part of the next
-/// commit, or all but a part of the last.
+/// Whether the state found is strictly between the nearest one and the next: it has a part of the
+/// next commit, or lacks a part of the last.
 fn torn(history: &History, nearest: &Nearest, found: &State) -> bool {
     let next = history.commits.get(nearest.prefix);
     let last = nearest.prefix.checked_sub(1);

@@ -1,4 +1,4 @@
-//! Tiny histories of known verdict, and long ones against the obvious algorithm.
+//! Small histories with known verdicts, and long ones against the naive algorithm.
 
 use std::ops::Bound;
 
@@ -184,7 +184,7 @@ fn random_change(rng: &mut Rng) -> Change {
     }
 }
 
-/// Every prefix is found, and the count kept along agrees with comparing whole states.
+/// Every prefix is found, and the updated count agrees with a comparison of whole states.
 #[test]
 fn random_histories_agree_with_comparing_every_prefix() {
     for seed in 0..40 {

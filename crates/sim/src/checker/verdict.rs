@@ -1,4 +1,4 @@
-//! What the checker answers.
+//! The results of the checker.
 
 use std::collections::BTreeSet;
 use std::error;
@@ -11,59 +11,59 @@ use super::{Change, State};
 /// How many differences are printed.
 const SHOWN: usize = 8;
 
-/// The state found is explained.
+/// A prefix explains the state found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Match {
-    /// The shortest prefix that makes it: this many commits.
+    /// The shortest prefix that gives the state: its number of commits.
     pub first: usize,
-    /// The longest.
+    /// The longest such prefix.
     pub last: usize,
-    /// Commits of unknown end that did not happen, in the shortest.
+    /// Commits of unknown outcome that did not happen, in the shortest prefix.
     pub skipped: Vec<CommitId>,
 }
 
-/// The law that is broken.
+/// The broken law.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Law {
-    /// L1: what was acknowledged as durable is there.
+    /// L1: commits acknowledged as durable exist.
     Durable,
-    /// L2: the state is what a prefix of the commits makes.
+    /// L2: the state is that of a prefix of the commits.
     Prefix,
-    /// L3: a commit is there as a whole or not at all.
+    /// L3: a commit exists as a whole or not at all.
     Atomic,
-    /// L6: nothing of an aborted commit is there.
+    /// L6: no change of an aborted commit exists.
     Aborted,
 }
 
-/// A key that differs from the nearest state allowed.
+/// A key that differs from the nearest allowed state.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Difference {
     /// The tree.
     pub tree: String,
-    /// The key; `None`: the tree itself is there or missing.
+    /// The key; `None`: the tree itself exists wrongly or is missing.
     pub key: Option<Vec<u8>>,
-    /// What it should be.
+    /// The expected value.
     pub expected: Option<Vec<u8>>,
-    /// What it is.
+    /// The value found.
     pub found: Option<Vec<u8>>,
-    /// The last commit that wrote what was found.
+    /// The last commit that wrote the value found.
     pub author: Option<CommitId>,
 }
 
-/// The state found is one that no prefix allowed explains.
+/// No allowed prefix explains the state found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Counterexample {
-    /// The law broken, as far as can be told.
+    /// The broken law, as far as it can be determined.
     pub law: Law,
     /// The last commit acknowledged as durable.
     pub durable: usize,
     /// The last commit started.
     pub started: usize,
-    /// The allowed prefix that comes nearest.
+    /// The nearest allowed prefix.
     pub nearest: usize,
     /// A prefix that explains the state but is too short to be allowed.
     pub explained_by: Option<usize>,
-    /// What differs from the nearest.
+    /// The differences from the nearest prefix.
     pub differences: Vec<Difference>,
 }
 
@@ -102,7 +102,7 @@ pub(super) fn differences(expected: &State, found: &State) -> Vec<Difference> {
 }
 
 impl Difference {
-    /// Find the last commit that wrote what was found.
+    /// Find the last commit that wrote the value found.
     pub(super) fn blame(&mut self, history: &History) {
         let wrote = |change: &Change| match (&self.key, &self.found, change) {
             (Some(key), Some(value), Change::Put(tree, k, v)) => {

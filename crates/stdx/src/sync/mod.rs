@@ -1,12 +1,12 @@
-//! Locks, atomics and threads. Every one in the workspace is from here, so that a model checker can
-//! replace them in one place, and so that the thread sanitizer (which does not understand the
-//! standard library's locks) sees locks it understands.
+//! Locks, atomics and threads. The whole workspace uses those of this module, so that a model
+//! checker can replace them in one place, and so that the thread sanitizer (which does not
+//! understand the standard library's locks) sees locks it understands.
 //!
-//! With the feature `shuttle` (for tests only) they are those of the `shuttle` crate: every use of
-//! one is a point at which the test's scheduler may switch to another thread. They then work inside
-//! of a `shuttle` run only.
+//! With the feature `shuttle` (for tests only) they are those of the `shuttle` crate: at every use
+//! of one, the test's scheduler may switch to another thread. They then work only inside a
+//! `shuttle` run.
 //!
-//! Plain statistics may use the atomics of the standard library: nothing is decided by them.
+//! Statistics may use the atomics of the standard library, because no decision depends on them.
 
 #[cfg(feature = "shuttle")]
 mod model;
@@ -29,6 +29,6 @@ pub use real::{
 };
 #[cfg(feature = "shuttle")]
 pub use shuttle;
-// Whoever makes a value is not interrupted by the scheduler.
+// The scheduler does not interrupt the thread that makes a value.
 #[cfg(feature = "shuttle")]
 pub use std::sync::OnceLock;

@@ -1,8 +1,8 @@
 //! Locks of the `shuttle` crate behind the interface of the real ones: no poisoning, guards that
-//! can be let go for a while, waits with a time-out.
+//! can be released for a while, waits with a timeout.
 //!
-//! - I1. A guard holds its lock but inside of [`MutexGuard::unlocked`] and the waits of a
-//!   [`Condvar`], which take the guard by exclusive reference.
+//! - I1. A guard holds its lock, except inside [`MutexGuard::unlocked`] and the waits of a
+//!   [`Condvar`], which borrow the guard exclusively.
 
 use std::fmt;
 use std::io;
@@ -62,12 +62,12 @@ impl<T: ?Sized> Mutex<T> {
         })
     }
 
-    /// Whether somebody holds it.
+    /// Whether a guard holds it.
     pub fn is_locked(&self) -> bool {
         self.try_lock().is_none()
     }
 
-    /// The value: nobody else has the mutex.
+    /// The value; no lock is needed, because the reference is exclusive.
     pub fn get_mut(&mut self) -> &mut T {
         self.0.get_mut().unwrap_or_else(PoisonError::into_inner)
     }
@@ -87,7 +87,7 @@ pub struct MutexGuard<'a, T: ?Sized> {
 }
 
 impl<T: ?Sized> MutexGuard<'_, T> {
-    /// Let go of the lock while `body` runs.
+    /// Release the lock while `body` runs.
     pub fn unlocked<R>(guard: &mut Self, body: impl FnOnce() -> R) -> R {
         drop(guard.held.take());
         let result = body();
@@ -144,12 +144,12 @@ impl<T: ?Sized> RwLock<T> {
 #[derive(Debug, Default)]
 pub struct Condvar(sync::Condvar);
 
-/// How a wait with a time-out ended.
+/// How a wait with a timeout ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WaitTimeoutResult(bool);
 
 impl WaitTimeoutResult {
-    /// Whether the time was over.
+    /// Whether the timeout elapsed.
     #[must_use]
     pub fn timed_out(&self) -> bool {
         self.0
@@ -157,7 +157,7 @@ impl WaitTimeoutResult {
 }
 
 impl Condvar {
-    /// A condition nobody waits for.
+    /// A condition without waiters.
     #[must_use]
     #[track_caller]
     pub const fn new() -> Condvar {
@@ -171,9 +171,9 @@ impl Condvar {
         guard.held = Some(held);
     }
 
-    /// Wait, no longer than a time. A run has no clock: the time is over once others had their
-    /// chance to go on, however long it is. So notifications are never what such a wait depends
-    /// on, as it should be.
+    /// Wait until notified or until the timeout. A run has no clock: the timeout elapses as soon as
+    /// other threads had a chance to run, however long it is. So a test finds code that needs a
+    /// notification although it waits with a timeout.
     pub fn wait_for<T>(
         &self,
         guard: &mut MutexGuard<'_, T>,

@@ -1,15 +1,15 @@
-//! A cell that is given a value once and shared after that: `std::sync::OnceLock` upon a lock that
-//! the thread sanitizer understands.
+//! A cell that is set once and shared after that: `std::sync::OnceLock` on top of a lock that the
+//! thread sanitizer understands.
 //!
-//! - I1: `value` is written by the one call that `once` lets through, and before `once` says that
-//!   it is done; after that it does not change while the cell is shared.
+//! - I1: `value` is written by the one call that `once` admits, before `once` is done; after that
+//!   it does not change while the cell is shared.
 
 use std::cell::UnsafeCell;
 use std::fmt;
 
 use parking_lot::{Once, OnceState};
 
-/// A cell that is given a value once.
+/// A cell that is set once.
 pub struct OnceLock<T> {
     once: Once,
     value: UnsafeCell<Option<T>>,
@@ -35,7 +35,7 @@ impl<T> OnceLock<T> {
         if self.once.state() != OnceState::Done {
             return None;
         }
-        // SAFETY: I1: `once` is done, so nobody writes any more, and what was written is seen.
+        // SAFETY: I1: `once` is done, so no thread writes any more, and this thread sees the value.
         unsafe { &*self.value.get() }.as_ref()
     }
 
@@ -49,7 +49,7 @@ impl<T> OnceLock<T> {
         value.map_or(Ok(()), Err)
     }
 
-    /// The value, made now if it was not set. Who comes meanwhile waits.
+    /// The value; if it was not set, `make` makes it. Other callers wait meanwhile.
     #[inline]
     pub fn get_or_init(&self, make: impl FnOnce() -> T) -> &T {
         if self.once.state() != OnceState::Done {
@@ -62,7 +62,7 @@ impl<T> OnceLock<T> {
     fn init(&self, make: impl FnOnce() -> T) {
         self.once.call_once(|| {
             let value = make();
-            // SAFETY: I1: `once` lets one call through, and nobody reads before it is done.
+            // SAFETY: I1: `once` admits one call, and no thread reads before it is done.
             unsafe { *self.value.get() = Some(value) };
         });
     }
@@ -96,6 +96,7 @@ mod tests {
 
     #[test]
     fn one_of_many_makes_the_value() {
+        // I1.
         let cell = Arc::new(OnceLock::new());
         let race = |n: u32| {
             let cell = Arc::clone(&cell);

@@ -1,4 +1,4 @@
-//! The real ones.
+//! Locks and threads of the operating system.
 
 use std::io;
 use std::thread::Builder;
@@ -13,7 +13,7 @@ pub use parking_lot::{
 /// Start a thread with a name of at most 15 characters (Linux shows no more).
 ///
 /// # Errors
-/// The operating system's error when no thread can be had.
+/// The operating system's error when it cannot start a thread.
 pub fn spawn<T: Send + 'static>(
     name: &str,
     body: impl FnOnce() -> T + Send + 'static,

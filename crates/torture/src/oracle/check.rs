@@ -1,10 +1,11 @@
 //! Comparing a state with the history.
 //!
-//! 1. The ledger tells each writer's last surviving commit; the ones before it survived too.
-//! 2. It must not be older than what was promised (L1), nor one that was aborted (L3).
+//! 1. The ledger shows each writer's last surviving commit; the ones before it survived too.
+//! 2. It must not be older than the last promised commit (L1), and must not be an aborted one (L3).
 //! 3. No surviving commit began after a lost one was acknowledged (L2).
-//! 4. Each key must show what some surviving commit left there, and none that is known to be older
-//!    than another that wrote it (L3, L4); no key shows what nobody wrote there (L5).
+//! 4. Each key must show the value of a surviving commit, and not of one that is known to be older
+//!    than another surviving commit that wrote it (L3, L4); no key shows a value that no writer
+//!    wrote there (L5).
 //! 5. All keys together must allow one order of the commits ([`super::order`], L4).
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -17,23 +18,23 @@ use super::history::{Commit, Oracle, Outcome, State};
 use super::order;
 use super::violation::{Law, Violation};
 
-/// Writes to a key that a story lists at most, the newest last.
+/// Maximum number of writes to a key that a story lists, the newest last.
 const STORY_WRITES: usize = 12;
 
-/// What a check that found nothing wrong counted.
+/// The counts of a check without violations.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Verdict {
     /// Entries compared.
     pub entries: u64,
     /// Commits since the last check that survived.
     pub survived: u64,
-    /// Of those, the ones whose outcome was never said.
-    pub unsaid: u64,
-    /// Commits that were acknowledged without a promise and are lost.
+    /// Of those, the commits whose outcome was not reported.
+    pub unreported: u64,
+    /// Lost commits that were acknowledged without a promise.
     pub lost_unpromised: u64,
 }
 
-/// What a surviving commit left under a key: an entry, or nothing.
+/// The state of a key after a surviving commit: an entry, or absent.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Left<'a> {
     pub(super) commit: &'a Commit,
@@ -41,11 +42,11 @@ pub(super) struct Left<'a> {
 }
 
 impl Oracle {
-    /// Compare `found`, told by a store opened again, with all that happened since the last check.
-    /// What was found right is where the next check starts from.
+    /// Compare `found`, the content of a reopened store, with all commits since the last check. If
+    /// it is right, the next check starts from it.
     ///
     /// # Errors
-    /// The first law found broken, with a counterexample.
+    /// The first broken law, with a counterexample.
     pub fn check(&mut self, found: State) -> Result<Verdict, Violation> {
         let mut verdict = Verdict {
             entries: found.len() as u64,
@@ -58,7 +59,7 @@ impl Oracle {
             for commit in own.filter(|c| c.outcome != Outcome::Aborted) {
                 if commit.intent.counter <= last {
                     survived.push(commit);
-                    verdict.unsaid += u64::from(commit.outcome == Outcome::Unknown);
+                    verdict.unreported += u64::from(commit.outcome == Outcome::Unknown);
                 } else {
                     verdict.lost_unpromised += u64::from(commit.outcome == Outcome::Acked);
                 }
@@ -115,13 +116,13 @@ impl Oracle {
                 Err(Violation::new(Law::Atomic, story))
             }
             None => {
-                let story = format!("the ledger shows {writer}:{last}, which nobody announced");
+                let story = format!("the ledger shows {writer}:{last}, which was not announced");
                 Err(Violation::new(Law::Bytes, story))
             }
         }
     }
 
-    /// Nothing that is there began after something that is lost was acknowledged.
+    /// No surviving commit began after a lost commit was acknowledged.
     fn no_holes(&self, found: &State, survived: &[&Commit]) -> Result<(), Violation> {
         let lost = |c: &&Commit| {
             let last = found.get(&Key::ledger(c.intent.writer));
@@ -138,7 +139,7 @@ impl Oracle {
         Err(Violation::new(Law::Prefix, story))
     }
 
-    /// What each surviving commit left under each key it changed, in the order of the intents.
+    /// The state of each changed key after each surviving commit, in the order of the intents.
     fn left<'a>(&self, survived: &[&'a Commit]) -> BTreeMap<Key, Vec<Left<'a>>> {
         let mut known: BTreeSet<Key> = self.base.keys().copied().collect();
         for change in survived.iter().flat_map(|c| &c.intent.changes) {
@@ -155,7 +156,7 @@ impl Oracle {
         all
     }
 
-    /// Every key shows what it may show.
+    /// Every key shows an allowed value.
     fn compare(&self, found: &State, left: &BTreeMap<Key, Vec<Left<'_>>>) -> Result<(), Violation> {
         let keys: BTreeSet<&Key> = found
             .keys()
@@ -173,7 +174,7 @@ impl Oracle {
         Ok(())
     }
 
-    /// A key nobody who survived has written shows something else than before.
+    /// The violation that a key changed although no surviving commit wrote it.
     fn untouched(&self, key: Key, shown: Option<Stamp>) -> Violation {
         let base = text(self.base.get(&key).copied());
         let story = format!(
@@ -190,7 +191,7 @@ impl Oracle {
         Violation::new(law, story)
     }
 
-    /// Whether `shown` may be what is under `key` after `writes`.
+    /// Whether `shown` may be the value of `key` after `writes`.
     fn explain(
         &self,
         key: Key,
@@ -227,7 +228,7 @@ impl Oracle {
         Violation::new(law, story)
     }
 
-    /// Who wrote what is shown, if it was written since the last check.
+    /// The author of the shown value, if it was written since the last check.
     fn author(&self, shown: Option<Stamp>) -> String {
         let Some(stamp) = shown else {
             return String::new();
@@ -241,12 +242,12 @@ impl Oracle {
     }
 }
 
-/// The latest moment at which one of `writes` began.
+/// The latest time at which one of `writes` began.
 fn last_begun(writes: &[Left<'_>]) -> u64 {
     writes.iter().map(|w| w.commit.begun).max().unwrap_or(0)
 }
 
-/// What `commit` leaves under each key it changes, of the `known` ones and its own.
+/// The state after `commit` of each key it changes, among the `known` ones and its own.
 fn effect(commit: &Commit, known: &BTreeSet<Key>) -> BTreeMap<Key, Option<Stamp>> {
     let mut effect = BTreeMap::new();
     for &change in &commit.intent.changes {

@@ -1,10 +1,12 @@
-//! What was announced and acknowledged since the store was last found right.
+//! The commits announced and acknowledged since the last successful check.
 //!
-//! Every message gets the next moment, a number. A commit lies between the moment of its intent and
-//! that of its outcome; if there is no outcome it may lie anywhere after its intent, or nowhere.
+//! Every message gets the next number as its time. A commit happened between the times of its
+//! intent and its outcome; without an outcome it happened at any time after its intent, or not at
+//! all.
 //!
-//! I1: a writer has at most one commit under way. I2: a writer's counters ascend. I3: a promise is
-//! never taken back: `promised` only grows between two checks.
+//! - I1: a writer has at most one commit in progress.
+//! - I2: a writer's counters ascend.
+//! - I3: a promise is never revoked: `promised` only grows between two checks.
 
 use std::collections::BTreeMap;
 
@@ -19,10 +21,10 @@ use super::violation::{Law, Violation};
 /// All entries of a store.
 pub type State = BTreeMap<Key, Stamp>;
 
-/// How a commit ended, as far as the worker said.
+/// The outcome of a commit, as far as the worker reported it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Outcome {
-    /// It said nothing more.
+    /// Not reported.
     Unknown,
     /// It was acknowledged.
     Acked,
@@ -35,7 +37,7 @@ pub(super) enum Outcome {
 pub(super) struct Commit {
     pub(super) intent: Intent,
     pub(super) begun: u64,
-    /// The moment of the outcome; without one, the end of time.
+    /// The time of the outcome; the maximum without one.
     pub(super) ended: u64,
     pub(super) outcome: Outcome,
 }
@@ -55,7 +57,7 @@ impl Commit {
             "batch"
         };
         let outcome = match self.outcome {
-            Outcome::Unknown => "outcome never said".to_owned(),
+            Outcome::Unknown => "outcome not reported".to_owned(),
             Outcome::Acked => format!("acknowledged at {}", self.ended),
             Outcome::Aborted => format!("aborted at {}", self.ended),
         };
@@ -71,30 +73,30 @@ pub struct Counts {
     pub announced: u64,
     /// Commits acknowledged.
     pub acked: u64,
-    /// Commits acknowledged at a level that promises to survive.
+    /// Commits acknowledged at a level that promises survival.
     pub promised: u64,
     /// Commits aborted.
     pub aborted: u64,
-    /// Syncs of everything that returned.
+    /// Syncs of all commits that returned.
     pub syncs: u64,
 }
 
-/// The supervisor's knowledge.
+/// The oracle: the supervisor's record of commits.
 #[derive(Debug)]
 pub struct Oracle {
-    /// The weakest level whose acknowledgement promises to survive a kill.
+    /// The weakest level whose acknowledgement promises survival of a kill.
     pub(super) kept: Durability,
-    /// The state last found right.
+    /// The state at the last successful check.
     pub(super) base: State,
     /// The commits since, in the order of their intents.
     pub(super) commits: Vec<Commit>,
-    /// Each writer's commit under way: its place in `commits`.
+    /// Each writer's commit in progress: its index in `commits`.
     under_way: BTreeMap<u32, usize>,
     /// Each writer's last acknowledged commit.
     pub(super) acked: BTreeMap<u32, u64>,
     /// Each writer's last commit that must survive.
     pub(super) promised: BTreeMap<u32, u64>,
-    /// `acked` when the sync that is under way began.
+    /// `acked` at the beginning of the sync in progress.
     syncing: Option<BTreeMap<u32, u64>>,
     moment: u64,
     counter_max: u64,
@@ -102,7 +104,7 @@ pub struct Oracle {
 }
 
 impl Oracle {
-    /// An oracle of an empty store. Acknowledgements at `kept` and above promise to survive.
+    /// An oracle of an empty store. Acknowledgements at `kept` and above promise survival.
     #[must_use]
     pub fn new(kept: Durability) -> Oracle {
         Oracle {
@@ -131,10 +133,10 @@ impl Oracle {
         self.counter_max + 1
     }
 
-    /// The worker said `event`.
+    /// Record `event` from the worker.
     ///
     /// # Errors
-    /// When it tells of something wrong, or contradicts what it said before.
+    /// When it reports a violation, or contradicts earlier events.
     pub fn observe(&mut self, event: &Event) -> Result<(), Violation> {
         self.moment += 1;
         match event {
@@ -213,7 +215,7 @@ impl Oracle {
         Ok(())
     }
 
-    /// The store was closed in order: all that was acknowledged must be there.
+    /// The store was closed in order: all acknowledged commits must exist.
     pub fn closed(&mut self) {
         for (&writer, &counter) in &self.acked {
             promise(&mut self.promised, writer, counter);
@@ -225,7 +227,7 @@ impl Oracle {
         self.rebase(State::new());
     }
 
-    /// `found` was found right: begin anew from it.
+    /// `found` is right: the next check starts from it.
     pub(super) fn rebase(&mut self, found: State) {
         self.base = found;
         self.commits.clear();

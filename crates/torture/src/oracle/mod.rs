@@ -1,10 +1,9 @@
-//! The oracle: what the store must hold, from what was announced and acknowledged.
+//! The oracle: derives the required content of the store from announced and acknowledged commits.
 //!
-//! It lives in the supervisor's memory and never looks at the store's directory. `history`
-//! gathers what the worker says, `check` compares a whole state with it after a restart,
-//! `order` looks for one order of commits that explains it. What was found right becomes the
-//! state the next generation starts from: an entry that recovery has shown once must never vanish
-//! again.
+//! It is in the supervisor's memory and never reads the store's directory. `history` collects the
+//! worker's messages, `check` compares a whole state with them after a restart, `order` searches
+//! for one order of commits that explains it. A state that passed a check is the start of the next
+//! generation: an entry that was found once must not disappear later.
 
 mod check;
 mod history;

@@ -1,12 +1,12 @@
-//! One order of the commits that explains what all keys show.
+//! Finds one order of the commits that explains the values of all keys.
 //!
-//! A graph: each surviving commit is a node, and so is each moment at which one began or ended.
-//! Time gives edges (moment to next moment, intent to commit, commit to outcome); each key gives an
-//! edge to the commit it shows from every other that wrote it. An order exists exactly when there
-//! is no cycle (Kahn's algorithm, linear in nodes and edges). A key that shows nothing and was
-//! deleted by several commits that overlap leaves open which was last; it gives no edges.
+//! A graph: each surviving commit is a node, and so is each time at which one began or ended. Time
+//! gives edges (from each time to the next, intent to commit, commit to outcome); each key gives an
+//! edge from every commit that wrote it to the commit whose value it shows. An order exists exactly
+//! when there is no cycle (Kahn's algorithm, linear in nodes and edges). If a key is absent and
+//! several overlapping commits deleted it, it is unknown which was last: it gives no edges.
 //!
-//! I1: an edge says "before" of every order that explains the state: a cycle is a proof.
+//! I1: an edge holds in every order that explains the state, so a cycle is a proof of a violation.
 
 use std::collections::BTreeMap;
 
@@ -16,16 +16,16 @@ use super::check::Left;
 use super::history::{Commit, State};
 use super::violation::{Law, Violation};
 
-/// Commits a story lists at most.
+/// Maximum number of commits in a story.
 const STORY_COMMITS: usize = 10;
 
 struct Graph<'a> {
     commits: &'a [&'a Commit],
-    /// Edges out of each node: commits first, then moments.
+    /// Edges out of each node: commits first, then times.
     next: Vec<Vec<usize>>,
     /// How many edges lead into each node.
     before: Vec<usize>,
-    /// Why one commit stands before another: the key that shows the latter.
+    /// Why one commit is before another: the key that shows the value of the latter.
     keys: BTreeMap<(usize, usize), Key>,
 }
 
@@ -98,7 +98,7 @@ impl<'a> Graph<'a> {
         }
     }
 
-    /// Take nodes nothing stands before, until none is left. What then remains holds a cycle.
+    /// Remove nodes without predecessors until there are none. The remaining nodes contain a cycle.
     fn check(mut self) -> Result<(), Violation> {
         let free = self.before.iter().enumerate().filter(|(_, n)| **n == 0);
         let mut free: Vec<usize> = free.map(|(node, _)| node).collect();
@@ -120,11 +120,11 @@ impl<'a> Graph<'a> {
         Err(Violation::new(Law::Order, self.story()))
     }
 
-    /// The commits that are in the way of each other.
+    /// The commits of the cycle.
     fn story(&self) -> String {
         let stuck = |node: usize| self.before.get(node).is_some_and(|n| 0 < *n);
         let mut story = "no order of the commits gives this state; among these:".to_owned();
-        let mut told = 0;
+        let mut listed = 0;
         for (&(from, to), key) in &self.keys {
             let ends = (self.commits.get(from), self.commits.get(to));
             if let (Some(from_commit), Some(to_commit)) = ends
@@ -136,8 +136,8 @@ impl<'a> Graph<'a> {
                     to_commit.name(),
                     from_commit.name()
                 ));
-                told += 1;
-                if told == STORY_COMMITS {
+                listed += 1;
+                if listed == STORY_COMMITS {
                     break;
                 }
             }

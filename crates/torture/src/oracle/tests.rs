@@ -1,7 +1,8 @@
-//! Small histories of known verdict.
+//! Small histories with known verdicts.
 //!
 //! A history is a line of words: `+w:n` announces a commit, `.w:n` acknowledges and `!w:n` aborts
-//! it, `(` and `)` begin and end a sync. Each commit puts its ledger entry and what `writes` says.
+//! it, `(` and `)` begin and end a sync. Each commit writes its ledger entry and the changes in
+//! `writes`.
 
 use kv::Durability;
 
@@ -63,7 +64,7 @@ fn tell(oracle: &mut Oracle, level: Durability, history: &str, writes: Writes<'_
     }
 }
 
-/// A state: each writer's last commit, and who is seen under the hot keys.
+/// A state: each writer's last commit, and the authors of the hot keys.
 fn state(ledger: &[(u32, u64)], hot: &[(u64, (u32, u64))]) -> State {
     let ledger = ledger.iter().map(|&(w, n)| (Key::ledger(w), stamp(w, n)));
     let hot = hot.iter().map(|&(k, (w, n))| (Key::hot(1, k), stamp(w, n)));
@@ -90,9 +91,9 @@ use Durability::{Interval, Sync};
 #[test]
 fn what_was_not_acknowledged_may_be_there_or_not() {
     let there = check(Sync, "+0:1 .0:1 +0:2", &[], state(&[(0, 2)], &[])).unwrap();
-    assert_eq!((there.survived, there.unsaid), (2, 1));
+    assert_eq!((there.survived, there.unreported), (2, 1));
     let gone = check(Sync, "+0:1 .0:1 +0:2", &[], state(&[(0, 1)], &[])).unwrap();
-    assert_eq!((gone.survived, gone.unsaid), (1, 0));
+    assert_eq!((gone.survived, gone.unreported), (1, 0));
 }
 
 #[test]
@@ -129,7 +130,7 @@ fn nothing_is_there_behind_a_hole() {
     let history = "+0:1 .0:1 +1:1 .1:1";
     let result = check(Interval, history, &[], state(&[(1, 1)], &[]));
     assert_eq!(law(result), Law::Prefix);
-    // Side by side either may come first.
+    // Concurrent commits may be in either order.
     let history = "+0:1 +1:1 .1:1 .0:1";
     check(Interval, history, &[], state(&[(1, 1)], &[])).unwrap();
 }

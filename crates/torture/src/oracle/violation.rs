@@ -1,4 +1,4 @@
-//! What was broken, in words a person can follow.
+//! Violations: the broken law, with an explanation.
 
 use std::fmt;
 
@@ -6,22 +6,22 @@ use std::fmt;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum Law {
-    /// L1: what was promised to survive is there.
+    /// L1: promised commits exist.
     Durable,
-    /// L2: nothing is missing before something that is there.
+    /// L2: no commit is missing before an existing one.
     Prefix,
-    /// L3: whole or not at all.
+    /// L3: a commit exists as a whole or not at all.
     Atomic,
     /// L4: one order explains the state.
     Order,
-    /// L5: the bytes, and the engine's opinion of itself.
+    /// L5: the bytes are right, and the engine's own check passes.
     Bytes,
-    /// The engine answers wrongly, fails, hangs, or does not end in order.
+    /// The engine returns wrong results, fails, hangs, or does not end in order.
     Behaviour,
 }
 
 impl Law {
-    /// A word for it.
+    /// Its name.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -40,12 +40,12 @@ impl Law {
 pub struct Violation {
     /// Which.
     pub law: Law,
-    /// What was found, what was expected, and what happened to it; several lines.
+    /// The found and the expected state, and the history of the key; several lines.
     pub story: String,
 }
 
 impl Violation {
-    /// `law` is broken, as `story` tells.
+    /// A violation of `law`, explained by `story`.
     #[must_use]
     pub fn new(law: Law, story: impl Into<String>) -> Violation {
         Violation {

@@ -1,9 +1,9 @@
 //! Transactions on lists while the server is killed, judged by the list-append checker.
 //!
 //! Clients append numbers to lists and read lists, in transactions over two collections. A commit
-//! whose answer did not come is sent again to the next server, which must know whether it happened.
-//! The history of all of it, kills included, must keep snapshot isolation and real time; at the end
-//! every list is read once more, so that nothing that was acknowledged is missing.
+//! without an answer is sent again to the next server, which must know whether it happened. The
+//! whole history, including kills, must satisfy snapshot isolation and real time; at the end every
+//! list is read once more, so that a lost acknowledged append is found.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -23,18 +23,18 @@ use super::report::Failure;
 
 const DATABASE: &str = "torture";
 
-/// Lists in use at once, and transactions after which the oldest gives way to a new one: so lists
-/// stay short.
+/// Number of lists in use, and number of transactions after which a new list replaces the oldest,
+/// so that lists stay short.
 const LISTS: u64 = 8;
 const TRANSACTIONS_PER_LIST: u64 = 30;
 
-/// The code of a commit that is not known.
+/// The error code of an unknown commit.
 const NO_SUCH_TRANSACTION: i32 = 251;
 
 /// Shortest and longest time between kills, in milliseconds.
 const LIFE_MS: (u64, u64) = (300, 3_000);
 
-/// What a run of lists found.
+/// The result of a run of lists.
 #[derive(Clone, Debug, Default)]
 pub struct Lists {
     /// The engine below the server.
@@ -49,10 +49,10 @@ pub struct Lists {
     pub aborted: usize,
     /// Dependencies between them.
     pub edges: usize,
-    /// Kills on the way.
+    /// Kills during the run.
     pub kills: u64,
-    /// Commits whose end the next server told.
-    pub told_later: u64,
+    /// Commits whose outcome the next server reported.
+    pub resolved_later: u64,
     /// Write skews, which snapshot isolation allows.
     pub skews: usize,
     /// Time taken.
@@ -63,15 +63,15 @@ impl fmt::Display for Lists {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "torture lists on {}: seed {}, {} transactions ({} committed, {} rolled back, {} told \
-             by the next server), {} dependencies, {} kills, no anomaly that snapshot isolation \
-             forbids ({} write skews); {:.1} s",
+            "torture lists on {}: seed {}, {} transactions ({} committed, {} rolled back, {} \
+             resolved by the next server), {} dependencies, {} kills, no anomaly that snapshot \
+             isolation forbids ({} write skews); {:.1} s",
             self.engine,
             self.seed,
             self.transactions,
             self.committed,
             self.aborted,
-            self.told_later,
+            self.resolved_later,
             self.edges,
             self.kills,
             self.skews,
@@ -80,9 +80,9 @@ impl fmt::Display for Lists {
     }
 }
 
-/// What all clients share.
+/// State shared by all clients.
 struct Shared {
-    /// Moments: each look is another.
+    /// The clock: each reading is larger.
     clock: AtomicU64,
     begun: AtomicU64,
     value: AtomicU64,
@@ -97,15 +97,15 @@ struct Client {
     rng: Rng,
     lsid: Document,
     txn_number: i64,
-    /// A commit whose answer did not come, and the transaction it ends.
+    /// A commit without an answer, and its transaction.
     open: Option<(Document, Txn)>,
     lie: Option<Lie>,
 }
 
-/// Do `wanted` transactions or more, and judge them.
+/// Execute at least `wanted` transactions, and check their history.
 ///
 /// # Errors
-/// An anomaly, or why it could not begin.
+/// An anomaly, or the reason why the run could not start.
 pub fn run(config: &Config, wanted: u64, note: &mut dyn FnMut(&str)) -> Result<Lists, Failure> {
     let fail = |broken: bool, story: String| Failure {
         broken,
@@ -127,23 +127,24 @@ pub fn run(config: &Config, wanted: u64, note: &mut dyn FnMut(&str)) -> Result<L
         seed: config.seed,
         ..Lists::default()
     };
-    let told = |what: String| {
+    let failed = |what: String| {
         let (engine, seed) = (&config.engine, config.seed);
         fail(
             true,
             format!(
-                "{what}\n  again (the moments of kills will differ): torture --server --lists \
+                "{what}\n  again (the times of kills will differ): torture --server --lists \
                  {wanted} --engine {engine} --seed {seed}"
             ),
         )
     };
-    lives(config, &shared, &mut lists, note).map_err(told)?;
-    judge(&shared, &mut lists).map_err(told)?;
+    lives(config, &shared, &mut lists, note).map_err(failed)?;
+    judge(&shared, &mut lists).map_err(failed)?;
     lists.elapsed = begun.elapsed();
     Ok(lists)
 }
 
-/// One server after the other, until enough was done; the last reads every list.
+/// One server after the other, until enough transactions were executed; the last one reads every
+/// list.
 fn lives(
     config: &Config,
     shared: &Shared,
@@ -161,7 +162,7 @@ fn lives(
             create(port)?;
         }
         for client in &mut clients {
-            lists.told_later += client.resolve(port, shared)?;
+            lists.resolved_later += client.resolve(port, shared)?;
         }
         let done = shared.begun.load(Ordering::Relaxed);
         note(&format!("{done} transactions, {} kills", lists.kills));
@@ -208,7 +209,7 @@ fn create(port: u16) -> Result<(), String> {
     Ok(())
 }
 
-/// Read every list that was ever used, each by itself.
+/// Read every list that was used, each in a separate transaction.
 fn last_reads(port: u16, shared: &Shared) -> Result<(), String> {
     let mut link = Link::to(port).map_err(|_| "the server does not answer".to_owned())?;
     let keys = shared.keys.lock().clone();
@@ -277,20 +278,20 @@ fn read_of(key: u64) -> Document {
     doc! { "find": collection(key), "filter": { "_id": id(key) } }
 }
 
-/// The list of a document; a list nobody appended to has none.
+/// The list of a document; a list without appends has no document.
 fn values(document: Option<&Document>) -> Vec<u64> {
     let list = document.and_then(|d| d.get_array("list").ok());
     let numbers = list.into_iter().flatten().filter_map(Bson::as_i64);
     numbers.filter_map(|n| u64::try_from(n).ok()).collect()
 }
 
-/// How a transaction went.
+/// The result of a transaction.
 enum End {
     Committed,
     Aborted,
-    /// The answer to this commit did not come.
+    /// This commit has no answer.
     Open(Document),
-    /// The server went away before the commit was sent.
+    /// The server ended before the commit was sent.
     CutShort,
 }
 
@@ -331,7 +332,7 @@ impl Client {
             match end {
                 End::Committed => txn.outcome = Outcome::Committed,
                 End::Aborted | End::CutShort => {
-                    // What it read binds nobody.
+                    // Its reads do not count.
                     txn.ops.retain(|op| matches!(op, Op::Append(..)));
                 }
                 End::Open(commit) => {
@@ -348,7 +349,7 @@ impl Client {
         Ok(())
     }
 
-    /// A command of the transaction under way.
+    /// A command of the open transaction.
     fn part(&self, mut command: Document, first: bool) -> Document {
         command.insert("lsid", self.lsid.clone());
         command.insert("txnNumber", self.txn_number);
@@ -408,7 +409,7 @@ impl Client {
         }
     }
 
-    /// Ask the next server how the open commit ended. Returns how many were asked for.
+    /// Ask the next server for the outcome of the open commit. Returns the number of such commits.
     fn resolve(&mut self, port: u16, shared: &Shared) -> Result<u64, String> {
         let Some((commit, mut txn)) = self.open.take() else {
             return Ok(0);
@@ -438,7 +439,7 @@ fn first_of(reply: &Document) -> Option<&Document> {
     batch.first()?.as_document()
 }
 
-/// A refusal that only asks for another try; anything else is a fault.
+/// Accept a refusal that only requires a retry; any other error is a violation.
 fn refused(command: &Document, reply: &Document) -> Result<End, String> {
     match has_label(reply, "TransientTransactionError") {
         true => Ok(End::Aborted),

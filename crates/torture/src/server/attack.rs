@@ -1,11 +1,11 @@
 //! An attack by clients that never authenticate on a server that requires it.
 //!
 //! Each attacker holds one connection and does one thing that costs the server more than the
-//! attacker ([`Way`]). Beside them a witness connects again and again, greets, and must be
-//! answered. The law:
+//! attacker ([`Way`]). Meanwhile a witness repeatedly connects and sends `hello`, and must get an
+//! answer. The law:
 //!
-//! - W6. Clients without a password neither end the server, nor keep others from being answered,
-//!   nor make it use more memory than a bound that does not depend on what they send.
+//! - W6. Clients without a password cannot end the server, cannot keep it from answering others,
+//!   and cannot make it use more memory than a bound that is independent of what they send.
 
 use std::fmt;
 use std::fs;
@@ -24,47 +24,47 @@ use wire::{Compressor, Header, OpCode, Parts};
 use super::link::{Link, is_ok};
 use super::process::Process;
 
-/// Rounds that a connection keeps silent after it has sent everything, before it begins again.
+/// Rounds that a connection is silent after it has sent everything, before it restarts.
 const SILENT: u64 = 8;
 
 /// Threads that attack.
 pub(super) const THREADS: usize = 4;
 
-/// What is run.
+/// The parameters of a run.
 #[derive(Clone, Debug)]
 pub struct Attack {
     /// The program whose `serve --auth` is attacked.
     pub program: PathBuf,
     /// The engine.
     pub engine: String,
-    /// Where the store goes.
+    /// The directory of the store.
     pub directory: PathBuf,
     /// Connections of attackers.
     pub connections: usize,
-    /// How often each of them sends a piece, at least.
+    /// Minimum number of pieces that each of them sends.
     pub rounds: u64,
-    /// Greetings of the witness, each over a connection of its own, at least.
+    /// Minimum number of the witness's `hello` commands, each over a new connection.
     pub greetings: u64,
-    /// How long it lasts, at least.
+    /// Minimum duration.
     pub duration: Duration,
-    /// Bytes a second that the attackers send together, at most; `None` for no limit.
+    /// Maximum bytes per second that all attackers send together; `None` for no limit.
     pub rate: Option<u64>,
 }
 
-/// What came of it.
+/// The result of an attack.
 #[derive(Clone, Debug)]
 pub struct Outcome {
-    /// Bytes of memory that the server had used at most before the attack.
+    /// Peak memory of the server before the attack, in bytes.
     pub memory_before: u64,
-    /// Bytes of memory that the server had used at most after it.
+    /// Peak memory of the server after it, in bytes.
     pub memory_peak: u64,
     /// Bytes that the attackers sent.
     pub sent: u64,
     /// Connections of attackers that the server closed.
     pub closed: u64,
-    /// Greetings of the witness that were answered.
+    /// The witness's `hello` commands that were answered.
     pub answered: u64,
-    /// The longest that the witness waited, from connecting to the answer.
+    /// The longest wait of the witness, from connecting to the answer.
     pub longest: Duration,
 }
 
@@ -87,7 +87,7 @@ impl fmt::Display for Outcome {
 /// What an attacker sends.
 #[derive(Clone)]
 enum Way {
-    /// All of it, and then nothing for a while; answers are never read.
+    /// All bytes, and then nothing for some rounds; answers are never read.
     Whole(Arc<Vec<u8>>),
     /// A byte at a time.
     Dribble(Arc<Vec<u8>>),
@@ -101,7 +101,7 @@ pub(super) struct Attacker {
     silent: u64,
 }
 
-/// What attackers count.
+/// The attackers' counters.
 #[derive(Default)]
 pub(super) struct Counts {
     end: AtomicBool,
@@ -142,7 +142,7 @@ fn ways(version: &Document) -> Result<Vec<Way>, String> {
     let greetings = message(&doc! {"hello": 1})?.repeat(500);
     let whole = |bytes: Vec<u8>| Way::Whole(Arc::new(bytes));
     Ok(vec![
-        // Greetings that wait, beside them what the server would keep meanwhile.
+        // `hello` commands that wait, with data that the server keeps meanwhile.
         whole(message(&waiting(60_000))?),
         whole(bomb(&waiting(8 << 20), Compressor::Zlib)?),
         whole(bomb(&waiting(8 << 20), Compressor::Zstd)?),
@@ -155,9 +155,9 @@ fn ways(version: &Document) -> Result<Vec<Way>, String> {
         whole(announced.encode().to_vec()),
         whole(unfinished.clone()),
         Way::Dribble(Arc::new(unfinished)),
-        // Answers that are not taken.
+        // Answers that are not read.
         whole(greetings),
-        // A handshake of TLS where there is none, and nothing at all.
+        // A TLS handshake for a server without TLS, and nothing at all.
         whole(vec![22, 3, 1, 2, 0]),
         whole(Vec::new()),
     ])
@@ -173,7 +173,7 @@ impl Attacker {
         }
     }
 
-    /// The next piece of what it sends. A connection that ended is replaced in the next round.
+    /// Send the next piece. A connection that ended is replaced in the next round.
     fn step(&mut self, port: u16, counts: &Counts) {
         let Some(stream) = &mut self.stream else {
             let stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port));
@@ -189,7 +189,7 @@ impl Attacker {
         let piece = rest.get(..rest.len().min(most)).unwrap_or_default();
         if piece.is_empty() {
             self.silent += 1;
-            // A byte of the answer, which shows an end.
+            // Read a byte of the answer, which shows whether the connection has ended.
             let hung_up = match stream.read(&mut [0]) {
                 Ok(read) => read == 0,
                 Err(error) => error.kind() != ErrorKind::WouldBlock,
@@ -218,13 +218,13 @@ impl Attacker {
 }
 
 impl Counts {
-    /// Lets the attackers end.
+    /// Stop the attackers.
     pub(super) fn stop(&self) {
         self.end.store(true, Ordering::Relaxed);
     }
 }
 
-/// The attackers of a server, one list per thread; the ways are dealt out in turn.
+/// The attackers of a server, one list per thread; the ways are assigned in turn.
 pub(super) fn attackers(
     port: u16,
     connections: usize,
@@ -241,7 +241,7 @@ pub(super) fn attackers(
     Ok((0..threads).map(of_thread).collect())
 }
 
-/// Attack from one thread until the counts say stop.
+/// Attack from one thread until stopped.
 pub(super) fn strike(mut attackers: Vec<Attacker>, port: u16, rate: Option<u64>, counts: &Counts) {
     let begun = time::now();
     while !counts.end.load(Ordering::Relaxed) {
@@ -256,7 +256,7 @@ pub(super) fn strike(mut attackers: Vec<Attacker>, port: u16, rate: Option<u64>,
     }
 }
 
-/// The most memory that a process has used, in bytes.
+/// The peak memory of a process, in bytes.
 fn peak(process: u32) -> Result<u64, String> {
     let path = format!("/proc/{process}/status");
     let status = fs::read_to_string(&path).map_err(|e| format!("{path}: {e}"))?;
@@ -266,7 +266,7 @@ fn peak(process: u32) -> Result<u64, String> {
     Ok(kibibytes * 1_024)
 }
 
-/// Greet over a new connection; the reply.
+/// Send `hello` over a new connection; returns the reply.
 fn greet(port: u16) -> Result<Document, String> {
     let mut link = Link::to(port).map_err(|lost| lost.to_string())?;
     let reply = link.command("admin", &doc! {"hello": 1});
@@ -280,7 +280,7 @@ fn greet(port: u16) -> Result<Document, String> {
 /// Start a server, attack it, and end it in order.
 ///
 /// # Errors
-/// A sentence: the server cannot be started, does not answer the witness, or ended.
+/// The server cannot be started, does not answer the witness, or ended.
 pub fn attack(run: &Attack) -> Result<Outcome, String> {
     let mut server = Process::start(&run.program, &run.engine, &run.directory, &["--auth"])?;
     let port = server.port()?;

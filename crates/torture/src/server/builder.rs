@@ -1,4 +1,4 @@
-//! Builds and drops an index again and again while the clients write, and knows what it was told.
+//! Repeatedly builds and drops an index while the clients write, and records the server's answers.
 
 use bson::{Document, doc};
 use stdx::Rng;
@@ -10,18 +10,18 @@ use super::link::{Link, Lost, code, is_ok};
 use super::model::Side;
 use super::operation::DATABASE;
 
-/// The name of the index, whatever it is on.
+/// The name of the index, on any field.
 const NAME: &str = "passing";
 
-/// The builder, from server to server.
+/// The builder, which continues over restarts of the server.
 pub(super) struct Builder {
     rng: Rng,
     side: Side,
-    /// Whether the index is there; `None` when the server went away before it answered.
+    /// Whether the index exists; `None` when the server ended before it answered.
     there: Option<bool>,
     /// Builds that were acknowledged.
     pub(super) built: u64,
-    /// Builds and drops whose end nobody was told.
+    /// Builds and drops without an answer.
     pub(super) cut: u64,
     lie: Option<Lie>,
 }
@@ -39,8 +39,8 @@ impl Builder {
         }
     }
 
-    /// Build and drop until told to stop or the server goes away; `answers` counts what is
-    /// acknowledged.
+    /// Build and drop until stopped or until the server ends; `answers` counts acknowledged
+    /// commands.
     pub(super) fn operate(
         &mut self,
         port: u16,
@@ -92,14 +92,14 @@ impl Builder {
         doc! { "dropIndexes": self.side.name(), "index": NAME }
     }
 
-    /// After a restart: compare what is there with what was told.
+    /// After a restart: compare the existing index with the answers.
     pub(super) fn resolve(&mut self, link: &mut Link) -> Result<(), String> {
         let side = self.side.name();
         let there = names(link, self.side)?.iter().any(|name| name == NAME);
         match self.there.replace(there) {
-            Some(told) if told != there => Err(format!(
+            Some(expected) if expected != there => Err(format!(
                 "of index {NAME} of {side} was acknowledged that it is {}, and it is {}",
-                state(told),
+                state(expected),
                 state(there)
             )),
             _ => Ok(()),

@@ -1,4 +1,4 @@
-//! What a restarted server serves, compared with what should be there.
+//! Compares the data of a restarted server with the expected data.
 
 use bson::{Bson, Document, doc};
 
@@ -45,7 +45,8 @@ fn ask(link: &mut Link, command: &Document) -> Result<(), String> {
     }
 }
 
-/// Compare everything (W1, W3) and let the server check itself (W4). Returns the documents met.
+/// Compare everything (W1, W3) and let the server check itself (W4). Returns the number of
+/// documents.
 pub(super) fn whole(link: &mut Link, model: &Model) -> Result<u64, String> {
     let mut met = 0;
     for side in Side::BOTH {
@@ -64,7 +65,7 @@ pub(super) fn whole(link: &mut Link, model: &Model) -> Result<u64, String> {
     Ok(met)
 }
 
-/// Each index alone serves every document.
+/// Check that a scan of each index returns every document.
 fn by_index(link: &mut Link, model: &Model, side: Side) -> Result<(), String> {
     for index in builder::names(link, side)? {
         let find = doc! {

@@ -1,5 +1,5 @@
-//! A client: does one operation after the other until its connection ends, and knows what it was
-//! told.
+//! A client: executes one operation after the other until its connection ends, and records the
+//! answers.
 
 use bson::{Binary, Document, doc, spec::BinarySubtype};
 use stdx::Rng;
@@ -10,35 +10,35 @@ use super::link::{Link, Lost, code, has_label, is_ok};
 use super::model::Model;
 use super::operation::{Draw, IDS, Operation};
 
-/// How an operation ended.
+/// The result of an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum End {
     /// It was acknowledged.
     Acked,
     /// It was rolled back.
     RolledBack,
-    /// The server went away before it was sent whole: it is not there.
+    /// The server ended before it was sent completely: it did not happen.
     CutShort,
-    /// The server went away while its last command was under way: nobody knows.
+    /// The server ended during its last command: it is unknown whether it happened.
     Unknown,
 }
 
-/// What a client counted.
+/// The counts of a client.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Told {
+pub(super) struct Counts {
     pub(super) acked: u64,
     pub(super) transactions: u64,
     pub(super) rolled_back: u64,
-    /// Sent again, and answered as done.
+    /// Operations sent again, and answered as executed.
     pub(super) done_again: u64,
-    /// Commits sent again, and answered as never done.
+    /// Commits sent again, and answered as not executed.
     pub(super) never_done: u64,
 }
 
-/// A client, from server to server.
+/// A client, which continues over restarts of the server.
 pub(super) struct Client {
     pub(super) model: Model,
-    pub(super) told: Told,
+    pub(super) counts: Counts,
     rng: Rng,
     lsid: Document,
     txn_number: i64,
@@ -49,7 +49,7 @@ pub(super) struct Client {
     lie: Option<Lie>,
 }
 
-/// The codes by which a server that is ending refuses.
+/// The error codes of a server that is shutting down.
 const ENDING: [i32; 4] = [11_600, 11_602, 91, 189];
 
 impl Client {
@@ -64,7 +64,7 @@ impl Client {
         };
         Client {
             model: Model::default(),
-            told: Told::default(),
+            counts: Counts::default(),
             rng,
             lsid: doc! { "id": id },
             txn_number: 0,
@@ -75,7 +75,8 @@ impl Client {
         }
     }
 
-    /// Operate until told to stop or the server goes away; `answers` counts what is acknowledged.
+    /// Execute operations until stopped or until the server ends; `answers` counts acknowledged
+    /// ones.
     pub(super) fn operate(
         &mut self,
         port: u16,
@@ -117,10 +118,10 @@ impl Client {
         match end {
             End::Acked => {
                 self.model.apply(&operation.changes);
-                self.told.acked += 1;
-                self.told.transactions += u64::from(operation.transaction);
+                self.counts.acked += 1;
+                self.counts.transactions += u64::from(operation.transaction);
             }
-            End::RolledBack => self.told.rolled_back += 1,
+            End::RolledBack => self.counts.rolled_back += 1,
             End::CutShort | End::Unknown => {}
         }
         self.last = Some((operation, end));
@@ -164,11 +165,11 @@ impl Client {
             (End::Acked, Some(false)) => Err(format!("{command} was acknowledged, and is unknown")),
             (End::Unknown, Some(true)) => {
                 self.model.apply(&operation.changes);
-                self.told.done_again += 1;
+                self.counts.done_again += 1;
                 Ok(())
             }
             (End::Unknown, _) => {
-                self.told.never_done += 1;
+                self.counts.never_done += 1;
                 Ok(())
             }
             _ => Ok(()),
@@ -176,7 +177,7 @@ impl Client {
     }
 }
 
-/// Whether a server that is ending refuses with this code.
+/// Whether this is an error code of a server that is shutting down.
 pub(super) fn is_ending(code: i32) -> bool {
     ENDING.contains(&code)
 }

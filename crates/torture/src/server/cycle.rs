@@ -1,4 +1,4 @@
-//! Life after life of a server.
+//! The cycles of a run: start a server, check it, let clients write, end it.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -16,20 +16,20 @@ use super::model::Model;
 use super::process::Process;
 use super::report::{Failure, Summary};
 
-/// How a run is done.
+/// The parameters of a run.
 #[derive(Clone, Debug)]
 pub struct Config {
     /// The engine below the server.
     pub engine: String,
-    /// How many servers are started and ended.
+    /// Number of servers that are started and ended.
     pub cycles: u32,
-    /// What the operations and the endings are drawn from.
+    /// The seed of the operations and endings.
     pub seed: u64,
-    /// Where the store is kept: empty or missing.
+    /// The directory of the store: empty or missing.
     pub directory: PathBuf,
     /// The program whose `serve` is the server.
     pub program: PathBuf,
-    /// How many clients write at once.
+    /// Number of concurrent clients.
     pub clients: u32,
     /// How this process cheats, in tests of itself.
     pub lie: Option<Lie>,
@@ -38,30 +38,30 @@ pub struct Config {
 /// Ways to cheat: each must be caught.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Lie {
-    /// Now and then take a write that was never sent for acknowledged.
+    /// Sometimes count a write that was not sent as acknowledged.
     Skip,
-    /// Send again under a new number, so that the server cannot know it again.
+    /// Send a write again under a new number, so that the server cannot recognise it.
     Anew,
-    /// Take an index build that was never sent for acknowledged.
+    /// Count an index build that was not sent as acknowledged.
     Unbuilt,
 }
 
 /// Shortest and longest time in which clients write, in milliseconds.
 const WRITES_MS: (u64, u64) = (30, 700);
 
-/// For so many of these milliseconds one operation of a client, and one build or drop of an index,
-/// must have been acknowledged before a server is ended under them: where syncs take long a life
-/// is as much longer, and shows as much.
+/// Before a server is ended, clients must have one acknowledged operation, and the builder one
+/// acknowledged build or drop, per this number of the milliseconds above. So a life takes longer
+/// where syncs are slow, and tests as much.
 const MS_PER_ANSWER: u64 = 40;
 const MS_PER_BUILD: u64 = 200;
 
-/// The longest that is waited for these answers.
+/// Maximum wait for these answers.
 const ANSWERS_MAX: Duration = Duration::from_secs(120);
 
-/// How often it is looked whether they are there.
+/// Interval of checks for these answers.
 const LOOK: Duration = Duration::from_millis(5);
 
-/// The longest a server that is to be killed while it starts may live, in milliseconds.
+/// Maximum lifetime of a server that is killed while it starts, in milliseconds.
 const START_MS: u64 = 150;
 
 /// Clients, server and oracle of a run.
@@ -74,10 +74,10 @@ struct Run<'a> {
     summary: Summary,
 }
 
-/// Do a run. `note` hears of every cycle.
+/// Execute a run. `note` is called for every cycle.
 ///
 /// # Errors
-/// A law that was broken, or why it could not begin.
+/// A broken law, or the reason why the run could not start.
 pub fn run(config: &Config, note: &mut dyn FnMut(&str)) -> Result<Summary, Failure> {
     let fail = |broken: bool, story: String| Failure {
         broken,
@@ -100,7 +100,7 @@ pub fn run(config: &Config, note: &mut dyn FnMut(&str)) -> Result<Summary, Failu
         },
     };
     for cycle in 0..=config.cycles {
-        let told = run.life(cycle == config.cycles).map_err(|what| {
+        let outcome = run.life(cycle == config.cycles).map_err(|what| {
             let place = config.directory.display();
             let (engine, seed) = (&config.engine, config.seed);
             let cycles = (cycle + 1) * 2;
@@ -114,15 +114,15 @@ pub fn run(config: &Config, note: &mut dyn FnMut(&str)) -> Result<Summary, Failu
                 ),
             )
         })?;
-        note(&format!("cycle {cycle}: {told}"));
+        note(&format!("cycle {cycle}: {outcome}"));
     }
     for client in &run.clients {
-        let told = client.told;
-        run.summary.acked += told.acked;
-        run.summary.transactions += told.transactions;
-        run.summary.rolled_back += told.rolled_back;
-        run.summary.done_again += told.done_again;
-        run.summary.never_done += told.never_done;
+        let counts = client.counts;
+        run.summary.acked += counts.acked;
+        run.summary.transactions += counts.transactions;
+        run.summary.rolled_back += counts.rolled_back;
+        run.summary.done_again += counts.done_again;
+        run.summary.never_done += counts.never_done;
     }
     run.summary.built = run.builder.built;
     run.summary.builds_cut = run.builder.cut;
@@ -144,7 +144,7 @@ pub(super) fn empty(directory: &Path) -> Result<(), String> {
 }
 
 impl Run<'_> {
-    /// One life of the server; `last`: it is checked and ended in order. Returns how it went.
+    /// One life of the server; `last`: it is checked and ended in order. Returns a description.
     fn life(&mut self, last: bool) -> Result<String, String> {
         let config = self.config;
         let mut server = Process::start(&config.program, &config.engine, &config.directory, &[])?;
@@ -169,7 +169,7 @@ impl Run<'_> {
         Ok(format!("{documents} documents, {ended} after {ms} ms"))
     }
 
-    /// Send again what is open, then compare everything. Returns the documents met.
+    /// Send open operations again, then compare everything. Returns the number of documents.
     fn check(&mut self, port: u16) -> Result<u64, String> {
         let gone = |_| "the server listens and does not answer".to_owned();
         let mut link = Link::to(port).map_err(gone)?;
@@ -189,7 +189,7 @@ impl Run<'_> {
         Ok(documents)
     }
 
-    /// Let the clients write for a while, then end the server under them.
+    /// Let the clients write for some time, then end the server.
     fn write(
         &mut self,
         mut server: Process,
@@ -239,7 +239,7 @@ impl Run<'_> {
     }
 }
 
-/// Wait until so many answers came; not when no more can come, and not for ever.
+/// Wait for `wanted` answers, but not if no more can come, and not longer than the limit.
 fn await_answers<T>(came: &AtomicU64, wanted: u64, from: &[ScopedJoinHandle<'_, T>]) {
     let end = time::now() + ANSWERS_MAX;
     while came.load(Ordering::Relaxed) < wanted

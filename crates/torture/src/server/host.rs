@@ -1,5 +1,5 @@
-//! The server in a process of this program: what `romanesco serve` is, for tests that have no other
-//! program at hand.
+//! The server in a process of this program: a replacement of `romanesco serve` for tests without
+//! that program.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use clap::Args;
 use kv::Engine;
 use server::{Config, Running, Signals};
 
-/// The line that starts it, as that of `romanesco serve`.
+/// The command line, as that of `romanesco serve`.
 #[derive(Args)]
 pub struct Host {
     #[arg(long)]

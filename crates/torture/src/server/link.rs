@@ -1,4 +1,4 @@
-//! One socket, commands in turn: a client as small as can be.
+//! A minimal client: one socket, one command at a time.
 
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, TcpStream};
@@ -7,15 +7,15 @@ use std::time::Duration;
 use bson::{Bson, Document, RawDocumentBuf, doc};
 use wire::{Decoder, Message, Parts};
 
-/// How long a reply may take: beyond that the server hangs.
+/// Maximum time of a reply; after that the server counts as hanging.
 const REPLY_MAX: Duration = Duration::from_secs(120);
 
-/// Why there is no reply.
+/// The reason why there is no reply.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Lost {
-    /// The connection ended: whether the command was done is not known.
+    /// The connection ended: it is unknown whether the command was executed.
     Gone,
-    /// What came is no reply.
+    /// The received bytes are not a reply.
     Nonsense(String),
 }
 
@@ -28,7 +28,7 @@ impl std::fmt::Display for Lost {
     }
 }
 
-/// What came back: the reply, be it an error.
+/// The reply, which may be an error.
 pub(super) type Reply = Result<Document, Lost>;
 
 /// A connection.
@@ -116,7 +116,7 @@ fn nonsense(error: &dyn std::fmt::Display) -> Lost {
     Lost::Nonsense(error.to_string())
 }
 
-/// Whether a reply says that all went well: `ok`, no error of a write.
+/// Whether a reply reports success: `ok`, and no write error.
 pub(super) fn is_ok(reply: &Document) -> bool {
     let ok = matches!(reply.get("ok"), Some(Bson::Double(n)) if *n > 0.5)
         || matches!(reply.get("ok"), Some(Bson::Int32(1)));
@@ -128,7 +128,7 @@ pub(super) fn code(reply: &Document) -> i32 {
     reply.get_i32("code").unwrap_or(0)
 }
 
-/// Whether a reply's error bears a label.
+/// Whether a reply's error has a label.
 pub(super) fn has_label(reply: &Document, label: &str) -> bool {
     let labels = reply.get_array("errorLabels").into_iter().flatten();
     labels.into_iter().any(|l| l.as_str() == Some(label))

@@ -1,4 +1,4 @@
-//! What should be there: the documents by collection, as the acknowledged writes made them.
+//! The expected data: the documents by collection after the acknowledged writes.
 
 use std::collections::BTreeMap;
 
@@ -35,16 +35,16 @@ const PAD_MAX: i64 = 200;
 /// A document, apart from its `_id`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Row {
-    /// Who wrote it last: unique over all writes, and in a unique index.
+    /// The number of its last write: unique over all writes, and in a unique index.
     pub(super) v: i64,
-    /// How often it was changed: what is done twice shows here.
+    /// How often it was changed: this shows an update that was executed twice.
     pub(super) n: i64,
     /// In two secondary indexes.
     pub(super) tag: i32,
 }
 
 impl Row {
-    /// What fills it: its length follows from `v`.
+    /// Its padding, whose length follows from `v`.
     pub(super) fn pad(&self) -> String {
         "x".repeat(usize::try_from(self.v % PAD_MAX).unwrap_or(0))
     }
@@ -53,7 +53,7 @@ impl Row {
         doc! { "_id": id, "v": self.v, "n": self.n, "tag": self.tag, "pad": self.pad() }
     }
 
-    /// The row a document is; none when it is no such document.
+    /// The row of a document; none when it has another shape.
     pub(super) fn of(document: &Document) -> Option<(i64, Row)> {
         let row = Row {
             v: document.get_i64("v").ok()?,
@@ -66,12 +66,12 @@ impl Row {
     }
 }
 
-/// What a write does.
+/// The change of a write.
 #[derive(Clone, Debug)]
 pub(super) enum Change {
     Put(Side, i64, Row),
     Delete(Side, i64),
-    /// One is added to the counter that all clients share.
+    /// Increment the counter that all clients share.
     Count(Side),
 }
 
@@ -114,7 +114,7 @@ impl Model {
         }
     }
 
-    /// Add what another client has; no two have the same document.
+    /// Add the documents of another client; no two clients have the same document.
     pub(super) fn add(&mut self, other: &Model) {
         for (mine, theirs) in self.rows.iter_mut().zip(&other.rows) {
             mine.extend(theirs.iter().map(|(id, row)| (*id, row.clone())));
@@ -124,21 +124,21 @@ impl Model {
         }
     }
 
-    /// How what was found differs from one side, in words; the first few.
+    /// Descriptions of the first differences between `found` and one side.
     pub(super) fn differences(&self, side: Side, found: &[Document]) -> Vec<String> {
-        let mut told = Vec::new();
+        let mut lines = Vec::new();
         let mut there = BTreeMap::new();
         for document in found {
             let row = Row::of(document);
             if row.is_none_or(|(id, row)| there.insert(id, row).is_some()) {
-                told.push(format!("{}: nobody wrote {document}", side.name()));
+                lines.push(format!("{}: no client wrote {document}", side.name()));
             }
         }
         let wanted = self.rows(side);
         for (id, row) in wanted {
             match there.get(id) {
-                None => told.push(format!("{}: {id} is lost: {row:?}", side.name())),
-                Some(found) if found != row => told.push(format!(
+                None => lines.push(format!("{}: {id} is lost: {row:?}", side.name())),
+                Some(found) if found != row => lines.push(format!(
                     "{}: {id} is {found:?}, and should be {row:?}",
                     side.name()
                 )),
@@ -147,14 +147,14 @@ impl Model {
         }
         for (id, row) in &there {
             if !wanted.contains_key(id) {
-                told.push(format!(
+                lines.push(format!(
                     "{}: {id} should not be there: {row:?}",
                     side.name()
                 ));
             }
         }
-        told.truncate(10);
-        told
+        lines.truncate(10);
+        lines
     }
 }
 
@@ -192,14 +192,14 @@ mod tests {
             row(12, 0).document(3),
             doc! { "_id": 9 },
         ];
-        let told = model.differences(Side::Left, &bad).join("\n");
+        let lines = model.differences(Side::Left, &bad).join("\n");
         for part in [
-            "nobody wrote",
+            "no client wrote",
             "2 is lost",
             "1 is Row",
             "3 should not be there",
         ] {
-            assert!(told.contains(part), "{told}");
+            assert!(lines.contains(part), "{lines}");
         }
     }
 }

@@ -1,11 +1,10 @@
-//! What a client does next: drawn, with what it changes and what must be answered.
+//! The next operation of a client: random, with its changes and the required answers.
 
 use bson::{Bson, Document, doc};
 use stdx::Rng;
 
 use super::model::{Change, Model, Row, Side, is_value};
 
-/// The database.
 pub(super) const DATABASE: &str = "torture";
 
 /// The collection of the shared counters.
@@ -17,23 +16,23 @@ const TAGS: u64 = 50;
 /// Ids of one client.
 pub(super) const IDS: i64 = 1 << 32;
 
-/// What a reply must hold besides `ok`.
+/// The required content of a reply besides `ok`.
 #[derive(Clone, Debug)]
 pub(super) enum Expect {
-    /// So many documents were met by the write.
+    /// This number of documents was matched by the write.
     Met(i32),
     /// The changed document.
     Value(i64, Row),
-    /// Some document: others change it too.
+    /// Any document: others change it too.
     SomeValue,
     /// Nothing more.
     Ok,
 }
 
-/// What a client does: one write, or a transaction.
+/// An operation: one write, or a transaction.
 #[derive(Clone, Debug)]
 pub(super) struct Operation {
-    /// The commands in their order, each with the database it goes to and what must be answered.
+    /// The commands in order, each with its database and the required answer.
     pub(super) commands: Vec<(&'static str, Document, Expect)>,
     /// Whether they are a transaction, which ends with the last.
     pub(super) transaction: bool,
@@ -42,7 +41,7 @@ pub(super) struct Operation {
 }
 
 impl Expect {
-    /// Whether a reply without error holds it.
+    /// Whether a reply without error has this content.
     pub(super) fn holds(&self, reply: &Document) -> bool {
         match self {
             Expect::Met(n) => reply.get_i32("n").is_ok_and(|met| met == *n),
@@ -181,7 +180,7 @@ impl Draw<'_> {
         Some((command, Expect::Value(id, row), changes))
     }
 
-    /// One more on the counter that all share.
+    /// Increment the shared counter.
     fn counted(&mut self) -> Operation {
         let side = self.side();
         let mut command = doc! {
@@ -199,7 +198,7 @@ impl Draw<'_> {
         }
     }
 
-    /// Writes to both collections, and now and then to the shared counter, which others may be
+    /// Writes to both collections, and sometimes to the shared counter, which others may be
     /// changing: then one of the two is rolled back.
     fn transaction(&mut self) -> Operation {
         let mut taken = Vec::new();

@@ -1,4 +1,4 @@
-//! The server as a process: started, found by the port it tells, killed.
+//! The server as a process: start, find its port in the log, kill.
 
 use std::fs;
 use std::io::Write as _;
@@ -15,10 +15,10 @@ const START_MAX: Duration = Duration::from_secs(120);
 /// How long it may take to end in order.
 const STOP_MAX: Duration = Duration::from_secs(120);
 
-/// How often a wait looks.
+/// Interval of checks while waiting.
 const LOOK: Duration = Duration::from_millis(5);
 
-/// The number of the server's message that it listens.
+/// The id of the server's log message that it listens.
 const LISTENS: i64 = 23_016;
 
 /// A running server. Dropping it kills it.
@@ -39,8 +39,8 @@ impl Process {
         Process::start_in(program, engine, directory, more, &|_| Ok(()))
     }
 
-    /// As [`Process::start`]. `admit` gets the number of the process before the program runs in it,
-    /// to put it into a group.
+    /// As [`Process::start`]. `admit` gets the process id before the program is executed, to put
+    /// the process into a group.
     pub(super) fn start_in(
         program: &Path,
         engine: &str,
@@ -52,7 +52,7 @@ impl Process {
         let log = directory.join("server.log");
         let errors = directory.join("server.err");
         fs::create_dir_all(&store).map_err(|e| format!("{}: {e}", store.display()))?;
-        // The port of the server before is in it.
+        // It has the port of the previous server.
         if log.exists() {
             fs::remove_file(&log).map_err(|e| format!("{}: {e}", log.display()))?;
         }
@@ -84,7 +84,7 @@ impl Process {
         Ok(process)
     }
 
-    /// Wait until it listens; its port.
+    /// Wait until it listens; returns its port.
     pub(super) fn port(&mut self) -> Result<u16, String> {
         let end = time::now() + START_MAX;
         loop {
@@ -101,12 +101,12 @@ impl Process {
         }
     }
 
-    /// The number of the process.
+    /// The process id.
     pub(super) fn id(&self) -> u32 {
         self.child.id()
     }
 
-    /// How it ended by itself, if it did.
+    /// How it ended, if it ended by itself.
     pub(super) fn ended(&mut self) -> Option<String> {
         let status = self.child.try_wait().ok().flatten()?;
         Some(status.to_string())
@@ -127,7 +127,7 @@ impl Process {
     pub(super) fn stop(mut self) -> Result<(), String> {
         let pid = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw);
         if let Some(pid) = pid {
-            // Not reaped yet: the number is still its own.
+            // Not reaped yet: the process id is still its own.
             let _ = kill_process(pid, Signal::TERM);
         }
         let end = time::now() + STOP_MAX;
@@ -149,7 +149,7 @@ impl Drop for Process {
     }
 }
 
-/// The port in the server's messages, once it said one.
+/// The port in the server's log, as soon as it is there.
 fn port_of(log: &str) -> Option<u16> {
     let mut whole = log.split_inclusive('\n').filter(|l| l.ends_with('\n'));
     whole.find_map(|line| {

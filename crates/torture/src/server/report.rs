@@ -1,10 +1,10 @@
-//! What a run says at its end.
+//! The result of a run.
 
 use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// A run in which nothing was found.
+/// A run without violations.
 #[derive(Clone, Debug, Default)]
 pub struct Summary {
     /// The engine below the server.
@@ -23,17 +23,17 @@ pub struct Summary {
     pub transactions: u64,
     /// Transactions rolled back, by the client or by a conflict.
     pub rolled_back: u64,
-    /// Writes of unknown end that were sent again and then done, once.
+    /// Writes of unknown outcome that were sent again and executed, once.
     pub done_again: u64,
-    /// Commits of unknown end that turned out not to have happened.
+    /// Commits of unknown outcome that did not happen.
     pub never_done: u64,
     /// Index builds acknowledged.
     pub built: u64,
-    /// Index builds and drops that a kill cut off.
+    /// Index builds and drops that a kill interrupted.
     pub builds_cut: u64,
-    /// Checks of everything.
+    /// Complete checks.
     pub checks: u64,
-    /// Documents met by them.
+    /// Documents read by them.
     pub documents: u64,
     /// Time taken.
     pub elapsed: Duration,
@@ -77,12 +77,12 @@ impl fmt::Display for Summary {
     }
 }
 
-/// A run that found something, or could not be begun.
+/// A run with a violation, or one that could not start.
 #[derive(Clone, Debug)]
 pub struct Failure {
     /// Whether a law was broken.
     pub broken: bool,
-    /// All of it, in words.
+    /// The explanation.
     pub story: String,
     /// Where the store is.
     pub directory: PathBuf,

@@ -1,7 +1,7 @@
 //! A worker process, seen from the supervisor.
 //!
-//! A thread reads its pipe to the end, so nothing that was said is lost when it is killed. I1:
-//! after [`Child::reap`] the process is gone and every whole message of it can still be received.
+//! A thread reads its pipe to the end, so no message is lost when it is killed. I1: after
+//! [`Child::reap`] the process has ended, and every complete message of it can still be received.
 
 use std::fs::OpenOptions;
 use std::io::{BufRead, BufReader, Write};
@@ -21,17 +21,17 @@ pub(super) enum Message {
     Event(Event),
     /// An entry: tree, key, value.
     Entry(u8, Vec<u8>, Vec<u8>),
-    /// A line that is none of ours.
+    /// A line that is not a message.
     Noise(String),
 }
 
-/// What waiting for a message gives.
-pub(super) enum Heard {
+/// The result of waiting for a message.
+pub(super) enum Received {
     /// A message.
     Message(Message),
-    /// Nothing in time.
+    /// No message in time.
     Nothing,
-    /// The pipe ended: so has the worker, or is about to.
+    /// The pipe ended: the worker has ended or is ending.
     End,
 }
 
@@ -80,7 +80,8 @@ impl Child {
         })
     }
 
-    /// Ask it something. One that is gone does not hear it; that shows in what it says.
+    /// Send it a request. A worker that has ended does not receive it; its missing messages show
+    /// that.
     pub(super) fn ask(&mut self, order: &Order) {
         let mut line = serde_json::to_vec(order).expect("orders are plain data");
         line.push(b'\n');
@@ -88,18 +89,18 @@ impl Child {
         let _ = self.orders.write_all(&line);
     }
 
-    /// The next message, at the latest at `deadline`.
-    pub(super) fn hear(&self, deadline: Instant) -> Heard {
+    /// The next message, waiting until `deadline`.
+    pub(super) fn receive(&self, deadline: Instant) -> Received {
         let left = deadline.saturating_duration_since(time::now());
         match self.messages.recv_timeout(left) {
-            Ok(message) => Heard::Message(message),
-            Err(RecvTimeoutError::Timeout) => Heard::Nothing,
-            Err(RecvTimeoutError::Disconnected) => Heard::End,
+            Ok(message) => Received::Message(message),
+            Err(RecvTimeoutError::Timeout) => Received::Nothing,
+            Err(RecvTimeoutError::Disconnected) => Received::End,
         }
     }
 
-    /// The next message of a worker whose end is certain.
-    pub(super) fn hear_rest(&self) -> Option<Message> {
+    /// The next message of a worker that has ended.
+    pub(super) fn receive_rest(&self) -> Option<Message> {
         self.messages.recv().ok()
     }
 
@@ -107,12 +108,13 @@ impl Child {
     pub(super) fn signal(&self, signal: Signal) {
         let pid = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw);
         if let Some(pid) = pid {
-            // It may have ended by itself; it is not reaped yet, so the number is still its own.
+            // It may have ended by itself; it is not reaped yet, so the process id is still its
+            // own.
             let _ = kill_process(pid, signal);
         }
     }
 
-    /// Wait for its end, at most for `limit`.
+    /// Wait for its end, for at most `limit`.
     pub(super) fn wait(&mut self, limit: Duration) -> Option<ExitStatus> {
         let end = time::now() + limit;
         loop {
@@ -124,7 +126,7 @@ impl Child {
         }
     }
 
-    /// Kill it at once.
+    /// Kill it, and wait for its end.
     pub(super) fn reap(&mut self) -> Option<ExitStatus> {
         self.signal(Signal::KILL);
         self.child.wait().ok()
@@ -137,7 +139,7 @@ impl Drop for Child {
     }
 }
 
-/// The next whole message; none when the pipe ends, be it within one.
+/// The next complete message; none when the pipe ends, even within a message.
 fn read(pipe: &mut impl BufRead) -> Option<Message> {
     let mut line = Vec::new();
     pipe.read_until(b'\n', &mut line).ok()?;

@@ -8,7 +8,7 @@ use rustix::process::Signal;
 use stdx::time;
 
 use super::Config;
-use super::child::{Child, Heard, Message};
+use super::child::{Child, Message, Received};
 use super::ending::Ending;
 use super::report::Summary;
 use crate::key::{Key, TREES};
@@ -16,18 +16,18 @@ use crate::oracle::{Law, Oracle, State, Violation};
 use crate::protocol::{Event, Order, Start};
 use crate::value::decode;
 
-/// How long a worker may say nothing while it should: beyond that it hangs.
+/// Maximum time without an expected message; after that the worker counts as hanging.
 const SILENCE_MAX: Duration = Duration::from_secs(60);
 
-/// How long to wait for a worker to begin a sync; it does so often.
+/// How long to wait for a worker to begin a sync; it syncs frequently.
 const SYNC_WAIT: Duration = Duration::from_millis(500);
 
-/// How long a worker may take to come to the call it ends in.
+/// How long a worker may take to reach the call in which it ends.
 const ABORT_WAIT: Duration = Duration::from_millis(1_500);
 
 type Result<T> = std::result::Result<T, Violation>;
 
-/// A life, and what it is told to.
+/// One life of a worker, and its parameters.
 pub(super) struct Life<'a> {
     pub(super) config: &'a Config,
     pub(super) factory: &'static dyn Factory,
@@ -36,7 +36,7 @@ pub(super) struct Life<'a> {
     pub(super) summary: &'a mut Summary,
 }
 
-/// A worker that did something it should not.
+/// A violation by a worker.
 fn wrong(story: impl Into<String>) -> Violation {
     Violation::new(Law::Behaviour, story)
 }
@@ -72,37 +72,39 @@ impl Life<'_> {
         Child::start(&self.config.program, environment, &log).map_err(wrong)
     }
 
-    /// The state the worker tells after opening; none when it was killed at `limit`.
+    /// The state that the worker sends after opening; none when it was killed at `limit`.
     fn found(&mut self, child: &mut Child, limit: Option<Instant>) -> Result<Option<State>> {
         let mut found = State::new();
         loop {
             let deadline = limit.unwrap_or_else(|| time::now() + SILENCE_MAX);
-            match child.hear(deadline) {
-                Heard::Message(Message::Entry(tree, key, value)) => {
+            match child.receive(deadline) {
+                Received::Message(Message::Entry(tree, key, value)) => {
                     entry(&mut found, tree, &key, &value)?;
                 }
-                Heard::Message(Message::Event(Event::Dumped)) if limit.is_none() => {
+                Received::Message(Message::Event(Event::Dumped)) if limit.is_none() => {
                     return Ok(Some(found));
                 }
-                Heard::Message(Message::Event(Event::Verified(done))) => {
+                Received::Message(Message::Event(Event::Verified(done))) => {
                     self.summary.verified += u64::from(done);
                 }
-                Heard::Message(message) => self.hear(message)?,
-                Heard::Nothing if limit.is_some() => {
+                Received::Message(message) => self.record(message)?,
+                Received::Nothing if limit.is_some() => {
                     child.reap();
                     return Ok(None);
                 }
-                Heard::Nothing => return Err(hangs(child, "opening")),
-                Heard::End if self.start.abort.is_some() && was_killed(child) => return Ok(None),
-                Heard::End => return Err(died(child, "opened the store")),
+                Received::Nothing => return Err(hangs(child, "opening")),
+                Received::End if self.start.abort.is_some() && was_killed(child) => {
+                    return Ok(None);
+                }
+                Received::End => return Err(died(child, "opened the store")),
             }
         }
     }
 
-    fn hear(&mut self, message: Message) -> Result<()> {
+    fn record(&mut self, message: Message) -> Result<()> {
         match message {
             Message::Event(event) => self.oracle.observe(&event),
-            Message::Entry(..) => Err(wrong("the worker tells an entry nobody asked for")),
+            Message::Entry(..) => Err(wrong("the worker sends an entry that was not requested")),
             Message::Noise(line) => Err(wrong(format!("not a message: {line}"))),
         }
     }
@@ -146,7 +148,7 @@ impl Life<'_> {
                 self.summary.aborted += 1;
                 return Ok(());
             }
-            // It never came to that call.
+            // It did not reach that call.
             Ending::Abort => {}
         }
         child.reap();
@@ -154,31 +156,31 @@ impl Life<'_> {
         self.rest(child)
     }
 
-    /// Hear what the worker does for `span`. It must not end.
+    /// Receive the worker's messages for `span`. It must not end.
     fn listen(&mut self, child: &mut Child, span: Duration) -> Result<()> {
         let deadline = time::now() + span;
         loop {
-            match child.hear(deadline) {
-                Heard::Message(message) => self.hear(message)?,
-                Heard::Nothing => return Ok(()),
-                Heard::End => return Err(died(child, "wrote")),
+            match child.receive(deadline) {
+                Received::Message(message) => self.record(message)?,
+                Received::Nothing => return Ok(()),
+                Received::End => return Err(died(child, "wrote")),
             }
-            // A worker that never stops talking must be ended all the same.
+            // A worker that sends messages without pause must be ended, too.
             if deadline <= time::now() {
                 return Ok(());
             }
         }
     }
 
-    /// Hear what the worker does until it kills itself. False when it does not.
+    /// Receive the worker's messages until it kills itself. False when it does not.
     fn listen_for_end(&mut self, child: &mut Child) -> Result<bool> {
         let deadline = time::now() + ABORT_WAIT;
         loop {
-            match child.hear(deadline) {
-                Heard::Message(message) => self.hear(message)?,
-                Heard::Nothing => return Ok(false),
-                Heard::End if was_killed(child) => return Ok(true),
-                Heard::End => return Err(died(child, "wrote")),
+            match child.receive(deadline) {
+                Received::Message(message) => self.record(message)?,
+                Received::Nothing => return Ok(false),
+                Received::End if was_killed(child) => return Ok(true),
+                Received::End => return Err(died(child, "wrote")),
             }
             if deadline <= time::now() {
                 return Ok(false);
@@ -186,17 +188,17 @@ impl Life<'_> {
         }
     }
 
-    /// Hear what the worker does until a sync begins, or none does.
+    /// Receive the worker's messages until a sync begins, or the wait is over.
     fn listen_for_sync(&mut self, child: &mut Child) -> Result<()> {
         let deadline = time::now() + SYNC_WAIT;
         loop {
-            match child.hear(deadline) {
-                Heard::Message(Message::Event(Event::SyncBegun)) => {
+            match child.receive(deadline) {
+                Received::Message(Message::Event(Event::SyncBegun)) => {
                     return self.oracle.observe(&Event::SyncBegun);
                 }
-                Heard::Message(message) => self.hear(message)?,
-                Heard::Nothing => return Ok(()),
-                Heard::End => return Err(died(child, "wrote")),
+                Received::Message(message) => self.record(message)?,
+                Received::Nothing => return Ok(()),
+                Received::End => return Err(died(child, "wrote")),
             }
             if deadline <= time::now() {
                 return Ok(());
@@ -204,10 +206,10 @@ impl Life<'_> {
         }
     }
 
-    /// Hear what a worker that is gone had said.
+    /// Receive the remaining messages of a worker that has ended.
     fn rest(&mut self, child: &Child) -> Result<()> {
-        while let Some(message) = child.hear_rest() {
-            self.hear(message)?;
+        while let Some(message) = child.receive_rest() {
+            self.record(message)?;
         }
         Ok(())
     }
@@ -216,22 +218,22 @@ impl Life<'_> {
         let deadline = time::now() + more;
         let mut closed = false;
         loop {
-            match child.hear(deadline) {
-                Heard::Message(Message::Event(Event::Closed)) => closed = true,
-                Heard::Message(message) => self.hear(message)?,
-                Heard::Nothing => break,
-                Heard::End if closed => break,
-                Heard::End => return Err(died(child, "closed the store")),
+            match child.receive(deadline) {
+                Received::Message(Message::Event(Event::Closed)) => closed = true,
+                Received::Message(message) => self.record(message)?,
+                Received::Nothing => break,
+                Received::End if closed => break,
+                Received::End => return Err(died(child, "closed the store")),
             }
             if deadline <= time::now() {
                 break;
             }
         }
         child.reap();
-        while let Some(message) = child.hear_rest() {
+        while let Some(message) = child.receive_rest() {
             match message {
                 Message::Event(Event::Closed) => closed = true,
-                message => self.hear(message)?,
+                message => self.record(message)?,
             }
         }
         if closed {
@@ -248,14 +250,14 @@ impl Life<'_> {
         self.finish(child)
     }
 
-    /// A worker that was told to close must do so, and end well.
+    /// A worker that was asked to close must do so, and end with success.
     fn finish(&mut self, child: &mut Child) -> Result<()> {
         loop {
-            match child.hear(time::now() + SILENCE_MAX) {
-                Heard::Message(Message::Event(Event::Closed)) => break,
-                Heard::Message(message) => self.hear(message)?,
-                Heard::Nothing => return Err(hangs(child, "closing")),
-                Heard::End => return Err(died(child, "closed the store")),
+            match child.receive(time::now() + SILENCE_MAX) {
+                Received::Message(Message::Event(Event::Closed)) => break,
+                Received::Message(message) => self.record(message)?,
+                Received::Nothing => return Err(hangs(child, "closing")),
+                Received::End => return Err(died(child, "closed the store")),
             }
         }
         let status = child.wait(SILENCE_MAX);
@@ -274,29 +276,33 @@ impl Life<'_> {
     fn rival(&mut self) -> Result<()> {
         let mut rival = self.child()?;
         rival.ask(&Order::Start(Box::new(self.start.clone())));
-        match rival.hear(time::now() + SILENCE_MAX) {
-            Heard::Message(Message::Event(Event::Wrong(_))) => {
+        match rival.receive(time::now() + SILENCE_MAX) {
+            Received::Message(Message::Event(Event::Wrong(_))) => {
                 self.summary.rivals += 1;
                 Ok(())
             }
-            Heard::Message(_) => Err(wrong("a second process opened a store that is open")),
-            Heard::Nothing => Err(hangs(&mut rival, "refusing a store that is open")),
-            Heard::End => Err(died(&mut rival, "refused a store that is open")),
+            Received::Message(_) => Err(wrong("a second process opened a store that is open")),
+            Received::Nothing => Err(hangs(&mut rival, "refusing a store that is open")),
+            Received::End => Err(died(&mut rival, "refused a store that is open")),
         }
     }
 }
 
-/// Take an entry the worker tells.
+/// Add an entry from the worker.
 fn entry(found: &mut State, tree: u8, key: &[u8], value: &[u8]) -> Result<()> {
     let bytes = |story: String| Violation::new(Law::Bytes, story);
     let name = TREES.get(usize::from(tree)).unwrap_or(&"?");
     let read = Key::read(tree, key);
-    let read = read.ok_or_else(|| bytes(format!("tree {name} has a key nobody wrote: {key:?}")))?;
+    let read = read.ok_or_else(|| {
+        bytes(format!(
+            "tree {name} has a key that no writer wrote: {key:?}"
+        ))
+    })?;
     let stamp = decode(read, value).map_err(|e| bytes(format!("{read} has a wrong value: {e}")))?;
     let last = found.last_key_value().map(|(&key, _)| key);
     if last.is_some_and(|last| read <= last) {
         return Err(bytes(format!(
-            "{read} is told after {}",
+            "{read} is sent after {}",
             last.unwrap_or(read)
         )));
     }
@@ -308,12 +314,12 @@ fn hangs(child: &mut Child, what: &str) -> Violation {
     child.reap();
     let seconds = SILENCE_MAX.as_secs();
     wrong(format!(
-        "the worker has said nothing for {seconds} s while {what}: it hangs"
+        "the worker has sent nothing for {seconds} s while {what}: it hangs"
     ))
 }
 
-/// Whether the worker, whose pipe has ended, was ended by SIGKILL: of its own, for nobody else
-/// sends it.
+/// Whether the worker, whose pipe has ended, was ended by SIGKILL: its own, because no other
+/// process sends it.
 fn was_killed(child: &mut Child) -> bool {
     let status = child.wait(Duration::from_secs(5));
     status.and_then(|status| status.signal()) == Some(Signal::KILL.as_raw())

@@ -1,4 +1,4 @@
-//! How a worker's life ends, drawn before it begins.
+//! How a worker's life ends, chosen before it begins.
 
 use std::fmt;
 use std::time::Duration;
@@ -21,14 +21,14 @@ const AT_EDGE_MS: f64 = 6.0;
 /// The mean delay of a kill of a worker that syncs, in milliseconds.
 const IN_SYNC_MS: f64 = 0.6;
 
-/// A way to end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Ending {
-    /// SIGKILL while it writes, so long after it began.
+    /// SIGKILL while it writes, this time after it began.
     Kill(Duration),
-    /// SIGKILL so long after it was started: while it opens or tells.
+    /// SIGKILL this time after its start: while it opens the store or sends entries.
     KillOpening(Duration),
-    /// SIGKILL so long after it began a checkpoint or sync, the first one after the first time.
+    /// SIGKILL during a checkpoint or sync: the second time after it began, the first one that
+    /// begins after the first time.
     KillSyncing(Duration, Duration),
     /// It is asked to close after the first time, and killed after the second.
     KillClosing(Duration, Duration),
@@ -38,14 +38,14 @@ pub(super) enum Ending {
     KillContinued(Duration, Duration, Duration),
     /// SIGTERM; it must end in order.
     Terminate(Duration),
-    /// It ends by itself, by SIGKILL in a call that was chosen before ([`abort`]).
+    /// It kills itself by SIGKILL in a call that was chosen before ([`abort`]).
     Abort,
     /// A second worker tries to open the same store and must be refused; then SIGKILL.
     Rival(Duration),
 }
 
 impl Ending {
-    /// Draw one, for a worker whose store is `young`: its creation should be met too.
+    /// Draw an ending. `young`: the store is new, and its creation should be interrupted, too.
     pub(super) fn draw(rng: &mut Rng, young: bool) -> Ending {
         let (least, most) = DELAY_MS;
         let mean = least * (most / least).powf(rng.unit());
@@ -65,7 +65,7 @@ impl Ending {
     }
 }
 
-/// Sites of betree worth ending in; the first stands for any call that changes a file.
+/// Sites of betree in which to end; the first means any call that changes a file.
 const SITES: [&str; 20] = [
     "",
     "create.",
@@ -89,15 +89,15 @@ const SITES: [&str; 20] = [
     "superblock.write",
 ];
 
-/// How likely a plain kill becomes one in a chosen call, where that can be had.
+/// Probability that a plain kill becomes one in a chosen call, where supported.
 const CHOSEN: f64 = 0.6;
-/// How likely the site does not matter, and the greatest number of a call then.
+/// Probability of any site, and the largest number of a call then.
 const ANY: (f64, f64) = (0.4, 3_000.0);
 /// The mean number of a call at a site.
 const AT_SITE: f64 = 6.0;
 
-/// The call to end in instead of `ending`; none for endings that are not plain kills, and now and
-/// then for those.
+/// The call in which to end instead of `ending`; none for endings that are not plain kills, and
+/// sometimes for plain kills.
 pub(super) fn abort(rng: &mut Rng, ending: &Ending) -> Option<Abort> {
     let plain = matches!(ending, Ending::Kill(_) | Ending::KillOpening(_));
     if !plain || !rng.chance(CHOSEN) {
@@ -113,7 +113,7 @@ pub(super) fn abort(rng: &mut Rng, ending: &Ending) -> Option<Abort> {
     };
     Some(Abort {
         site: site.to_owned(),
-        // Small and positive: a fraction is dropped.
+        // Small and positive: the fraction is dropped.
         nth: Duration::from_secs_f64(nth).as_secs(),
         part: pick(rng, &[Part::Before, Part::Half, Part::After]),
     })

@@ -1,9 +1,9 @@
-//! The supervisor: starts a worker, hears what it does, ends it, and starts the next on what is
-//! left. The oracle is in this process, the engine never is.
+//! The supervisor: starts a worker, receives its messages, ends it, and starts the next one on the
+//! same store. The oracle is in this process, the engine is not.
 //!
-//! A cycle is one life of a worker: opened on what the last one left, checked, let write, ended.
-//! Every so often, and after the last cycle, a worker only opens, is checked and closes in order,
-//! and the next cycle begins with a new store.
+//! A cycle is one life of a worker: it opens the store of the last one, is checked, writes, and is
+//! ended. After every `STORE_CYCLES` cycles, and after the last one, a worker only opens, is
+//! checked and closes in order, and the next cycle begins with a new store.
 
 mod child;
 mod cycle;
@@ -27,34 +27,35 @@ use cycle::Life;
 use ending::Ending;
 use report::Place;
 
-/// The most writers of a worker.
+/// Maximum number of writers of a worker.
 const WRITERS_MOST: u64 = 5;
 
-/// Lives of one store; then it is closed in order and the next begins with a new one.
+/// Lives of workers on one store; then it is closed in order, and the next worker gets a new one.
 const STORE_CYCLES: u32 = 25;
 
-/// The first lives of a store, half of which are ended while they open it.
+/// Number of first lives on a store, half of which are ended while they open it.
 const YOUNG_CYCLES: u32 = 4;
 
-/// What to do.
+/// The parameters of a run.
 #[derive(Clone, Debug)]
 pub struct Config {
     /// The engine.
     pub engine: String,
     /// Lives of workers.
     pub cycles: u32,
-    /// What all is drawn from.
+    /// The seed of all random choices.
     pub seed: u64,
-    /// Where the store, the workers' log and copies are kept; made when missing, and empty.
+    /// The directory of the store, the workers' log and copies; created if missing, and must be
+    /// empty.
     pub directory: PathBuf,
-    /// The program that is a worker when called with `worker`.
+    /// The program that runs as a worker when called with `worker`.
     pub program: PathBuf,
-    /// Copy the store before each check, so that a failure leaves what the check was given.
+    /// Copy the store before each check, so that a failure keeps the checked state.
     pub copy: bool,
-    /// The weakest durability whose acknowledgement promises to survive a kill: `group` is what any
-    /// engine must keep, `interval` what the capability `persistent` says.
+    /// The weakest durability whose acknowledgement promises survival of a kill: every engine must
+    /// keep `group`; engines with the capability `persistent` also keep `interval`.
     pub kept: Durability,
-    /// Run an engine that keeps nothing, or a lie: for tests of the supervisor.
+    /// Allow an engine that is not persistent, or a lie: for tests of the supervisor.
     pub canary: bool,
     /// How the worker cheats.
     pub lie: Option<Lie>,
@@ -62,10 +63,10 @@ pub struct Config {
     pub abort: Option<Abort>,
 }
 
-/// Torture an engine. `note` is told of every cycle.
+/// Torture an engine. `note` is called for every cycle.
 ///
 /// # Errors
-/// What went wrong and how to look at it: a law that was broken, or a run that could not be begun.
+/// A broken law, with the command to examine it, or the reason why the run could not start.
 pub fn run(config: &Config, note: &mut dyn FnMut(&str)) -> Result<Summary, Failure> {
     let factory = prepare(config).map_err(|e| Failure::cannot(config, e))?;
     let mut oracle = Oracle::new(config.kept);
@@ -86,7 +87,7 @@ pub fn run(config: &Config, note: &mut dyn FnMut(&str)) -> Result<Summary, Failu
             let copied = copy(&start.directory, &config.directory.join("before"));
             copied.map_err(|e| Failure::cannot(config, format!("cannot copy the store: {e}")))?;
         }
-        let told = match (ending, &start.abort) {
+        let outcome = match (ending, &start.abort) {
             (Some(ending), Some(abort)) => format!("{ending}, {abort}"),
             (Some(ending), None) => ending.to_string(),
             (None, _) => "closed in order".to_owned(),
@@ -105,19 +106,20 @@ pub fn run(config: &Config, note: &mut dyn FnMut(&str)) -> Result<Summary, Failu
             let place = Place {
                 cycle,
                 before: &before,
-                ending: &told,
+                ending: &outcome,
                 options: &options,
             };
             return Err(Failure::broken(config, violation, &place));
         }
         note(&format!(
-            "cycle {cycle}: {} writers, {options}; {told}",
+            "cycle {cycle}: {} writers, {options}; {outcome}",
             start.writers
         ));
-        before = format!("{told} ({options})");
+        before = format!("{outcome} ({options})");
         if last && cycle < config.cycles {
             let removed = fs::remove_dir_all(&start.directory);
-            removed.map_err(|e| Failure::cannot(config, format!("cannot begin anew: {e}")))?;
+            removed
+                .map_err(|e| Failure::cannot(config, format!("cannot start a new store: {e}")))?;
             oracle.forget();
             "the store was new".clone_into(&mut before);
         }
@@ -141,13 +143,13 @@ fn start(config: &Config, factory: &dyn Factory, rng: &mut Rng, first: u64) -> S
 
 /// The call in which the worker of `cycle` ends itself, instead of `ending`.
 fn choose(config: &Config, cycle: u32, ending: &Ending) -> Option<Abort> {
-    // Drawn apart: what else is drawn does not depend on it.
+    // A separate generator, so that other choices do not depend on it.
     let mut rng = Rng::new(mix64(config.seed ^ u64::from(cycle) << 32 ^ 0xAB));
     let drawn = ending::abort(&mut rng, ending)?;
     (config.engine == "betree").then(|| config.abort.clone().unwrap_or(drawn))
 }
 
-/// Refuse what cannot be run; make the directory.
+/// Refuse invalid parameters; create the directory.
 fn prepare(config: &Config) -> Result<&'static dyn Factory, String> {
     let factory = lab::targets::factory(&config.engine)?;
     if !factory.available() {

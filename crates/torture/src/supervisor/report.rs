@@ -1,4 +1,4 @@
-//! What a run says at its end.
+//! The result of a run.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::Config;
 use crate::oracle::{Counts, Verdict, Violation};
 
-/// A run in which nothing was found.
+/// A run without violations.
 #[derive(Clone, Debug)]
 pub struct Summary {
     /// The engine.
@@ -18,7 +18,7 @@ pub struct Summary {
     pub killed: u64,
     /// Workers that killed themselves in a chosen call.
     pub aborted: u64,
-    /// Workers killed while they opened the store or told its entries.
+    /// Workers killed while they opened the store or sent its entries.
     pub killed_opening: u64,
     /// Workers killed while they closed the store.
     pub killed_closing: u64,
@@ -28,11 +28,11 @@ pub struct Summary {
     pub rivals: u64,
     /// Checks of a whole state.
     pub checks: u64,
-    /// Checks the engine made of itself after opening.
+    /// Checks by the engine itself after opening.
     pub verified: u64,
-    /// What the checks counted.
+    /// Counts of the checks.
     pub verdict: Verdict,
-    /// What the workers said.
+    /// Counts of the workers' messages.
     pub counts: Counts,
     /// Time taken.
     pub elapsed: Duration,
@@ -61,7 +61,7 @@ impl Summary {
         self.checks += 1;
         self.verdict.entries += verdict.entries;
         self.verdict.survived += verdict.survived;
-        self.verdict.unsaid += verdict.unsaid;
+        self.verdict.unreported += verdict.unreported;
         self.verdict.lost_unpromised += verdict.lost_unpromised;
     }
 
@@ -70,7 +70,7 @@ impl Summary {
         self.counts = counts;
     }
 
-    /// Kills survived, at whatever moment.
+    /// All kills survived.
     #[must_use]
     pub fn kills(&self) -> u64 {
         self.killed + self.aborted + self.killed_opening + self.killed_closing
@@ -105,7 +105,7 @@ impl fmt::Display for Summary {
             self.counts.acked,
             self.counts.promised,
             self.verdict.lost_unpromised,
-            self.verdict.unsaid,
+            self.verdict.unreported,
             self.checks,
             self.verdict.entries,
             self.verified,
@@ -119,18 +119,17 @@ pub(super) struct Place<'a> {
     pub(super) cycle: u32,
     /// How the last worker ended, and its options.
     pub(super) before: &'a str,
-    /// How this one was to end.
+    /// How this one was going to end.
     pub(super) ending: &'a str,
-    /// Its options.
     pub(super) options: &'a str,
 }
 
-/// A run that found something, or could not be begun.
+/// A run with a violation, or one that could not start.
 #[derive(Clone, Debug)]
 pub struct Failure {
-    /// The law that was broken; none when the run could not be begun.
+    /// The broken law; none when the run could not start.
     pub violation: Option<Violation>,
-    /// All of it, in words.
+    /// The explanation.
     pub story: String,
     /// Where the store is.
     pub directory: PathBuf,

@@ -1,5 +1,5 @@
-//! A file system that ends the process in a chosen call: what the operating system was told before
-//! stays, what was to come never comes, and all other threads stop where they are.
+//! A file system that kills the process in a chosen call: earlier calls have taken effect, later
+//! calls are not made, and all other threads stop where they are.
 
 use std::io;
 use std::path::Path;
@@ -25,7 +25,7 @@ impl Fuse {
             && self.calls.fetch_add(1, Ordering::SeqCst) + 1 == self.abort.nth
     }
 
-    /// Do `call`; of the last one only `half`, or nothing, and end.
+    /// Execute `call`; for the last call execute only `half`, or nothing, and end.
     fn run<T>(
         &self,
         site: Site,
@@ -35,7 +35,7 @@ impl Fuse {
         if !self.burns(site) {
             return call();
         }
-        // Whether it worked is nobody's business any more.
+        // Its result does not matter any more.
         match self.abort.part {
             Part::Before => {}
             Part::Half => drop(half()),
@@ -45,16 +45,16 @@ impl Fuse {
     }
 }
 
-/// End this process at once, as a kill from outside would.
+/// Kill this process, like a kill from outside.
 fn end() -> ! {
     loop {
-        // It cannot be refused; until it arrives this thread does nothing else.
+        // It cannot be refused; this thread waits until it arrives.
         let _ = kill_process(getpid(), Signal::KILL);
         std::thread::park();
     }
 }
 
-/// The operating system's file system, until the fuse has burnt.
+/// The operating system's file system, until the chosen call.
 pub(super) struct AbortVfs {
     inner: RealVfs,
     fuse: Arc<Fuse>,

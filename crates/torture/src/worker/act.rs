@@ -1,7 +1,7 @@
-//! Making a commit: the intent is said before it begins, the outcome after it returned.
+//! Executing a commit: the intent is sent before it begins, the outcome after it returned.
 //!
-//! I1: nothing of a commit reaches the engine's commit before its intent was said. I2: what was
-//! said to be aborted was rolled back, or refused by the engine.
+//! - I1: the intent of a commit is sent before the engine's commit is called.
+//! - I2: a commit reported as aborted was rolled back, or refused by the engine.
 
 use kv::{Batch, ErrorKind, KeyRange, Transaction};
 use stdx::Rng;
@@ -12,13 +12,13 @@ use crate::key::Key;
 use crate::protocol::{Change, Event, Intent, Lie};
 use crate::value::{Stamp, encode};
 
-/// One commit in so many is rolled back after it was announced.
+/// Share of the commits that are rolled back after their announcement.
 const ROLLBACK: f64 = 0.04;
 
-/// One commit in so many is cheated with, by the lies that cheat now and then.
+/// Share of the commits with which the lies cheat that do so sometimes.
 const CHEAT: f64 = 0.05;
 
-/// A writer's hands: its buffers, kept from commit to commit.
+/// Executes a writer's commits; keeps its buffers from commit to commit.
 pub(super) struct Actor<'a> {
     shared: &'a Shared<'a>,
     writer: u32,
@@ -38,7 +38,7 @@ impl<'a> Actor<'a> {
         }
     }
 
-    /// Make the commit of `intent`, as drawn by `rng`. A conflict is no error.
+    /// Execute the commit of `intent`, with choices from `rng`. A conflict is not an error.
     pub(super) fn act(&mut self, intent: &Intent, rng: &mut Rng) -> Result<(), String> {
         if let Some(lie) = self.shared.start.lie
             && self.cheat(lie, intent, rng)?
@@ -114,7 +114,7 @@ impl<'a> Actor<'a> {
         for &change in &intent.changes {
             match self.change(transaction.as_mut(), intent, change, rng) {
                 Ok(()) => {}
-                // It was not announced, so it never was.
+                // It was not announced, so it did not happen.
                 Err(e) if e.kind() == ErrorKind::Conflict => return Ok(()),
                 Err(e) => return Err(text("a change in a transaction")(e)),
             }
@@ -155,7 +155,7 @@ impl<'a> Actor<'a> {
                     0 => transaction.put(tree, &bytes, &self.value),
                     1 => transaction.put_blind(tree, &bytes, &self.value),
                     _ => match transaction.insert(tree, &bytes, &self.value) {
-                        // Then it is to be replaced.
+                        // Then it must be replaced.
                         Err(e) if e.kind() == ErrorKind::Exists => {
                             transaction.put(tree, &bytes, &self.value)
                         }
@@ -165,7 +165,7 @@ impl<'a> Actor<'a> {
             }
             Change::Delete(key) => {
                 let (tree, bytes) = (store.tree(key.tree), key.bytes());
-                // Whether the delete of an absent key is a write is the engine's choice: made one,
+                // It is the engine's choice whether deleting an absent key is a write: make it one,
                 // so that it has a place in the order of the commits.
                 if rng.chance(0.5) && transaction.delete(tree, &bytes)? {
                     return Ok(());
@@ -180,7 +180,7 @@ impl<'a> Actor<'a> {
         }
     }
 
-    /// Do as `lie` says; false: be honest this time.
+    /// Cheat as in `lie`; returns false if this commit is executed honestly.
     fn cheat(&mut self, lie: Lie, intent: &Intent, rng: &mut Rng) -> Result<bool, String> {
         match lie {
             Lie::Skip if rng.chance(CHEAT) => {

@@ -1,8 +1,8 @@
 //! The worker: a child process that holds the engine and writes until it is killed.
 //!
-//! It says what it does on standard output ([`crate::protocol`]) and ends when its standard input
-//! closes, when it is told to, at SIGTERM, or with its supervisor. It checks answers only where the
-//! supervisor cannot: what a snapshot shows while writers write (`reader`).
+//! It reports on standard output ([`crate::protocol`]) and ends when its standard input closes, on
+//! request, at SIGTERM, or with its supervisor. It checks only what the supervisor cannot check:
+//! the content of a snapshot while writers write (`reader`).
 
 mod abort;
 mod act;
@@ -26,7 +26,7 @@ use crate::protocol::{Event, Order, Start};
 use store::Store;
 use voice::Voice;
 
-/// What the threads of a worker share.
+/// State shared by the threads of a worker.
 struct Shared<'a> {
     start: &'a Start,
     store: &'a Store,
@@ -39,19 +39,19 @@ impl Shared<'_> {
         self.stop.load(Ordering::Relaxed)
     }
 
-    /// Tell of something that should not be, and stop.
+    /// Report a violation, and stop.
     fn wrong(&self, message: String) {
         self.stop.store(true, Ordering::Relaxed);
         self.voice.say(&Event::Wrong(message));
     }
 }
 
-/// Be a worker. The exit code: 0 after the store was closed, 1 after anything wrong.
+/// Run as a worker. Returns the exit code: 0 after the store was closed, 1 after any error.
 #[must_use]
 pub fn serve() -> u8 {
-    // Without its supervisor a worker must not go on writing.
+    // Without its supervisor a worker must not continue to write.
     if let Err(e) = set_parent_process_death_signal(Some(Signal::KILL)) {
-        eprintln!("torture worker: not told when the supervisor ends: {e}");
+        eprintln!("torture worker: cannot set the parent-death signal: {e}");
     }
     let voice = match Voice::new() {
         Ok(voice) => voice,
@@ -77,7 +77,7 @@ fn listen() -> Result<Receiver<Order>, String> {
     let to_close = send.clone();
     sync::spawn("signals", move || {
         for _ in signals.forever() {
-            // Nobody receives any more when the worker is about to end anyway.
+            // There is no receiver when the worker is ending anyway.
             let _ = to_close.send(Order::Close);
         }
     })
@@ -99,7 +99,7 @@ fn read_orders(send: &Sender<Order>) {
             return;
         }
     }
-    // The supervisor has let go: the same as being told to end.
+    // The supervisor has closed the pipe: the same as a request to close.
     let _ = send.send(Order::Close);
 }
 
@@ -122,7 +122,7 @@ fn work(orders: &Receiver<Order>, voice: &Voice) -> Result<(), String> {
     Ok(())
 }
 
-/// Write until told to close.
+/// Write until asked to close.
 fn write(orders: &Receiver<Order>, voice: &Voice, start: &Start, store: &Store) {
     let stop = AtomicBool::new(false);
     let shared = Shared {
@@ -138,7 +138,7 @@ fn write(orders: &Receiver<Order>, voice: &Voice, start: &Start, store: &Store) 
         }
         scope.spawn(move || reader::run(shared));
         scope.spawn(move || upkeep::run(shared));
-        // Whatever comes next ends it.
+        // Any next message ends it.
         let _ = orders.recv();
         shared.stop.store(true, Ordering::Relaxed);
     });

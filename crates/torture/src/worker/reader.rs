@@ -1,7 +1,7 @@
-//! A reader beside the writers: what one snapshot shows must fit together.
+//! A reader that runs concurrently with the writers: one snapshot must be consistent.
 //!
 //! The ledger is read first, so a value whose author's counter is above it was committed in part,
-//! or after the snapshot; and between two snapshots no ledger goes back.
+//! or after the snapshot. Ledger counters never decrease from one snapshot to the next.
 
 use kv::{Direction, KeyRange};
 use stdx::rng::mix64;
@@ -12,10 +12,10 @@ use super::store::text;
 use crate::key::{HOT_KEYS, Key, TREES, WRITERS_MAX};
 use crate::value::decode;
 
-/// The mean pause between two looks, in milliseconds.
+/// The mean pause between two checks, in milliseconds.
 const PAUSE_MS: f64 = 2.0;
 
-/// The most entries read in a look at a tree.
+/// Maximum number of entries read per check of a tree.
 const ENTRIES_MAX: usize = 100;
 
 /// Read until stopped.
@@ -39,7 +39,7 @@ pub(super) fn run(shared: &Shared<'_>) {
     }
 }
 
-/// Look at one snapshot; the counters of its ledger.
+/// Check one snapshot; returns the counters of its ledger.
 fn look(shared: &Shared<'_>, rng: &mut Rng) -> Result<Vec<u64>, String> {
     let store = shared.store;
     let snapshot = store.engine.begin_read().map_err(text("begin_read"))?;
@@ -66,7 +66,7 @@ fn look(shared: &Shared<'_>, rng: &mut Rng) -> Result<Vec<u64>, String> {
     let mut count = 0;
     while there && count < ENTRIES_MAX {
         let key = Key::read(number, cursor.key());
-        let key = key.ok_or_else(|| format!("a key nobody wrote: {:?}", cursor.key()))?;
+        let key = key.ok_or_else(|| format!("a key that no writer wrote: {:?}", cursor.key()))?;
         let stamp = decode(key, cursor.value()).map_err(|e| format!("{key}: {e}"))?;
         let last = ledger.get(stamp.writer as usize).copied().unwrap_or(0);
         if last < stamp.counter {

@@ -1,4 +1,4 @@
-//! The store the worker holds: opening it, and telling all that is in it.
+//! The worker's store: opening it, and sending its content.
 
 use std::sync::Arc;
 
@@ -55,7 +55,7 @@ impl Store {
         }
     }
 
-    /// Tell every entry of every tree, and see that reading backwards and key by key gives the
+    /// Send every entry of every tree, and check that reading backwards and key by key gives the
     /// same.
     pub(super) fn dump(&self, voice: &Voice, start: &Start) -> Result<(), String> {
         let snapshot = self.engine.begin_read().map_err(text("begin_read"))?;
@@ -106,7 +106,7 @@ fn tree_of(engine: &dyn Engine, name: &str) -> Result<TreeId, String> {
     }
 }
 
-/// A walk backwards meets as many entries, with the same digest.
+/// Check that a backward scan returns as many entries, with the same digest.
 fn backward(
     snapshot: &dyn Snapshot,
     tree: TreeId,

@@ -1,4 +1,4 @@
-//! Upkeep beside the writers, forced often: checkpoints, syncs, settling, compaction, checks.
+//! Frequent maintenance during the writes: checkpoints, syncs, settling, compaction, checks.
 
 use std::time::Duration;
 
@@ -12,10 +12,10 @@ use crate::draw::pick;
 use crate::key::TREES;
 use crate::protocol::{Event, Lie};
 
-/// The longest the engine may take to settle; it is asked often.
+/// Time limit of a settle; it is called often.
 const SETTLE: Duration = Duration::from_millis(5);
 
-/// Do one thing after the other until stopped.
+/// Execute maintenance calls until stopped.
 pub(super) fn run(shared: &Shared<'_>) {
     let mut rng = Rng::new(mix64(shared.start.seed ^ 0x0C4B));
     let mean = pick(&mut rng, &[1.0, 5.0, 25.0]);
@@ -37,22 +37,22 @@ fn step(shared: &Shared<'_>, rng: &mut Rng) -> Result<(), String> {
         17..=18 => compact(shared, rng),
         _ => match engine.verify() {
             Ok(()) => Ok(()),
-            // The reader has a snapshot, or there is no such check.
+            // The reader has a snapshot, or the engine has no such check.
             Err(e) if matches!(e.kind(), ErrorKind::Conflict | ErrorKind::Unsupported) => Ok(()),
             Err(e) => Err(text("verify")(e)),
         },
     }
 }
 
-/// Do what makes all durable that was committed before.
+/// Execute a call that makes all earlier commits durable.
 fn synced(shared: &Shared<'_>, call: impl FnOnce() -> Result<(), String>) -> Result<(), String> {
-    // One that cheats with commits would be caught by this alone.
-    let told = shared.start.lie != Some(Lie::Hold);
-    if told {
+    // A worker that cheats with commits would be caught by this alone.
+    let announced = shared.start.lie != Some(Lie::Hold);
+    if announced {
         shared.voice.say(&Event::SyncBegun);
     }
     call()?;
-    if told {
+    if announced {
         shared.voice.say(&Event::Synced);
     }
     Ok(())

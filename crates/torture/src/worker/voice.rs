@@ -10,7 +10,7 @@ use stdx::sync::Mutex;
 
 use crate::protocol::Event;
 
-/// Where the worker speaks.
+/// The worker's output.
 pub(super) struct Voice {
     out: Mutex<File>,
 }
@@ -24,12 +24,12 @@ impl Voice {
         })
     }
 
-    /// Say `event`.
+    /// Send `event`.
     pub(super) fn say(&self, event: &Event) {
         self.say_bytes(&line(event));
     }
 
-    /// Say an entry of tree `tree`.
+    /// Send an entry of tree `tree`.
     pub(super) fn say_entry(&self, tree: u8, key: &[u8], value: &[u8]) {
         let len = |bytes: &[u8]| u32::try_from(bytes.len()).unwrap_or(u32::MAX);
         let mut bytes = line(&Event::Entry {
@@ -44,7 +44,7 @@ impl Voice {
 
     fn say_bytes(&self, bytes: &[u8]) {
         if self.out.lock().write_all(bytes).is_err() {
-            // Nobody listens any more.
+            // The supervisor has ended.
             process::exit(1);
         }
     }

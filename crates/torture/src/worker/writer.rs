@@ -1,8 +1,8 @@
-//! A writer: draws a commit, announces it, makes it, acknowledges it; for ever.
+//! A writer: draws a commit, announces it, executes it, acknowledges it, and repeats.
 //!
-//! What it draws follows from the seed, the writer and the counter. Ascending keys are the writer's
-//! own and are never written twice; hot and random keys are everybody's. I1: the changes of a
-//! commit always hold the writer's entry in the ledger.
+//! Its choices follow from the seed, the writer and the counter. Ascending keys belong to one
+//! writer and are never written twice; hot and random keys are shared by all writers. I1: the
+//! changes of a commit always include the writer's entry in the ledger.
 
 use kv::Durability;
 use stdx::Rng;
@@ -15,10 +15,10 @@ use crate::key::{CHANGES_MAX, HOT_KEYS, Key, RANDOM_KEYS, TREES};
 use crate::protocol::{Change, Intent};
 use crate::value::{VALUE_MAX, VALUE_MIN};
 
-/// Commits whose ascending keys stay; older ones are trimmed.
+/// Number of commits whose ascending keys are kept; older ones are trimmed.
 const KEPT_COMMITS: u64 = 120;
 
-/// How often a commit is of which kind, drawn anew at each start.
+/// The frequencies of the kinds of commits, drawn at each start.
 struct Mix {
     /// Weights of the durabilities, in their order.
     levels: [u64; 4],
@@ -128,7 +128,8 @@ fn key(mix: &Mix, rng: &mut Rng, writer: u32, counter: u64, index: u64) -> Key {
     }
 }
 
-/// What is deleted in the place of `key`: an ascending key is not there yet, so an older one.
+/// The key to delete instead of `key`: an ascending key does not exist yet, so an older one is
+/// used.
 fn older(key: Key, rng: &mut Rng, writer: u32, counter: u64) -> Key {
     if key != Key::ascending(key.tree, writer, counter, key.id % CHANGES_MAX) {
         return key;
@@ -149,8 +150,8 @@ fn length(mix: &Mix, rng: &mut Rng) -> u32 {
     VALUE_MIN + u32::try_from(more).expect("below the longest value")
 }
 
-/// A range delete: the writer's oldest ascending keys or, in a batch (whose place in the order of
-/// commits is one place), some hot keys of everybody.
+/// A range delete: the writer's oldest ascending keys or, in a batch (which has one place in the
+/// order of commits), some shared hot keys.
 fn trim(rng: &mut Rng, writer: u32, counter: u64, transaction: bool) -> Change {
     let tree = tree(rng);
     if !transaction && rng.chance(0.3) {

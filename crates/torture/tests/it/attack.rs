@@ -1,12 +1,12 @@
-//! Clients that never authenticate, against a server in a process of its own.
+//! Clients that never authenticate, against a server in a separate process.
 
 use std::time::Duration;
 
 use torture::server::{Attack, attack};
 
-/// Memory that the attack may make the server use beside what it used before: the budget of clients
-/// that have not authenticated (32 MiB), 16 KiB for each of 260 connections, threads, and what the
-/// allocator does not give back.
+/// Memory that the server may use for the attack, in addition to its use before: the budget of
+/// clients that have not authenticated (32 MiB), 16 KiB for each of 260 connections, threads, and
+/// memory that the allocator keeps.
 const ALLOWED: u64 = 160 << 20;
 
 #[test]
@@ -26,7 +26,7 @@ fn strangers_cost_little_memory_and_keep_nobody_out() {
     println!("{outcome}");
     let more = outcome.memory_peak.saturating_sub(outcome.memory_before);
     assert!(more < ALLOWED, "W6: {outcome}");
-    // Floors, so that an attack that does nothing does not pass.
+    // Minimum counts, so that an attack without effect does not pass.
     assert!(5 << 20 < outcome.sent, "{outcome}");
     assert!(100 < outcome.closed, "{outcome}");
     assert!(200 <= outcome.answered, "{outcome}");

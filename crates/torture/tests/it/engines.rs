@@ -27,8 +27,8 @@ pub(crate) fn config(engine: &str, seed: u64, directory: &Path) -> Config {
     }
 }
 
-/// Debian's WiredTiger (3.2.1) is not among them: killed while a store is made, it may refuse to
-/// open the store again ("the library has failed").
+/// Debian's WiredTiger (3.2.1) is not among them: if it is killed while it creates a store, it may
+/// refuse to open the store again ("the library has failed").
 const ENGINES: &[&str] = &["betree", "lmdb", "rocksdb"];
 
 #[test]
@@ -36,13 +36,13 @@ fn nothing_acknowledged_is_lost() {
     let there = lab::targets::defaults();
     for engine in ENGINES.iter().filter(|engine| there.contains(engine)) {
         let directory = tempfile::tempdir().unwrap();
-        let mut told = 0;
-        let summary = run(&config(engine, SEED, directory.path()), &mut |_| told += 1);
+        let mut notes = 0;
+        let summary = run(&config(engine, SEED, directory.path()), &mut |_| notes += 1);
         let summary = summary.unwrap_or_else(|failure| panic!("{failure}"));
         println!("{summary}");
-        assert_eq!(told, CYCLES + 1, "{summary}");
-        // Floors, so that a run that does nothing does not pass. LMDB has closed within a
-        // millisecond, mostly before the kill comes.
+        assert_eq!(notes, CYCLES + 1, "{summary}");
+        // Minimum counts, so that a run without effect does not pass. LMDB closes within a
+        // millisecond, mostly before the kill.
         let ended = summary.kills() + summary.closed;
         let over = if *engine == "lmdb" { summary.closed } else { 0 };
         assert!(1 <= summary.killed_closing + over, "{summary}");
@@ -54,11 +54,11 @@ fn nothing_acknowledged_is_lost() {
         assert!(1 <= summary.rivals, "{summary}");
         assert!(200 <= summary.counts.acked, "{summary}");
         assert!(50 <= summary.counts.promised, "{summary}");
-        assert!(1 <= summary.verdict.unsaid, "{summary}");
+        assert!(1 <= summary.verdict.unreported, "{summary}");
     }
 }
 
-/// What betree commits at `interval` is with the operating system when the call returns.
+/// Commits of betree at `interval` are written to the operating system when the call returns.
 #[test]
 fn betree_keeps_interval_commits() {
     let directory = tempfile::tempdir().unwrap();
@@ -69,7 +69,7 @@ fn betree_keeps_interval_commits() {
     assert!(100 <= summary.counts.promised, "{summary}");
 }
 
-/// LMDB has no log: what it has committed is with the operating system, whatever the level.
+/// LMDB has no log: at every level, its commits are written to the operating system.
 #[test]
 fn lmdb_keeps_every_level() {
     let directory = tempfile::tempdir().unwrap();

@@ -1,5 +1,5 @@
-//! The program, used as a user does, and the supervisor, given workers that cheat. Nothing here
-//! asserts how long anything takes; every run prints its seed when it fails.
+//! Tests of the program's command line, and of the supervisor with workers that cheat. No test
+//! asserts a duration; every run prints its seed when it fails.
 #![expect(
     clippy::unwrap_used,
     reason = "the whole crate is test code: a panic is how a test fails"

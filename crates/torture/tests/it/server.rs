@@ -25,7 +25,7 @@ fn acknowledged_writes_are_there_once() {
     let config = config("betree", 11, 12, directory.path());
     let summary = server::run(&config, &mut |_| ()).unwrap_or_else(|failure| panic!("{failure}"));
     println!("{summary}");
-    // Floors, so that a run that does nothing does not pass.
+    // Minimum counts, so that a run without effect does not pass.
     assert!(7 <= summary.kills(), "{summary}");
     assert!(8 <= summary.checks, "{summary}");
     assert!(50 <= summary.acked, "{summary}");
@@ -92,7 +92,7 @@ fn hostile_clients_take_neither_memory_nor_answers() {
     let plan = plan(directory.path(), env!("CARGO_BIN_EXE_torture").as_ref());
     let figures = hostile::run(&plan, &mut |_| ()).unwrap_or_else(|failure| panic!("{failure}"));
     println!("{figures}");
-    // Floors, so that a run that does nothing does not pass.
+    // Minimum counts, so that a run without effect does not pass.
     assert!(1 << 20 <= figures.sent, "{figures}");
     assert!(20 <= figures.probes.count(), "{figures}");
     assert!(
@@ -114,7 +114,7 @@ fn a_server_that_takes_too_much_memory_is_noticed() {
     assert!(starts || failure.broken && story.contains("H"), "{story}");
 }
 
-/// What a run says that must not pass. It ends when the cheat is caught.
+/// The failure of a run that must not pass. It ends when the cheat is caught.
 fn caught(change: impl FnOnce(&mut Config)) -> String {
     let directory = tempfile::tempdir().unwrap();
     let mut config = config("betree", 13, 400, directory.path());
@@ -130,6 +130,7 @@ fn caught(change: impl FnOnce(&mut Config)) -> String {
 
 #[test]
 fn an_engine_that_keeps_nothing_loses_what_it_acknowledged() {
+    // W1.
     let story = caught(|config| config.engine = "memory".to_owned());
     for part in ["engine memory", "seed 13", "--server"] {
         assert!(story.contains(part), "no {part:?} in {story}");
@@ -138,23 +139,26 @@ fn an_engine_that_keeps_nothing_loses_what_it_acknowledged() {
 
 #[test]
 fn a_write_that_was_never_made_is_missed() {
+    // W1.
     let story = caught(|config| config.lie = Some(Lie::Skip));
-    let told = ["is lost", "should", "was answered", "is unknown"];
-    assert!(told.iter().any(|part| story.contains(part)), "{story}");
+    let parts = ["is lost", "should", "was answered", "is unknown"];
+    assert!(parts.iter().any(|part| story.contains(part)), "{story}");
 }
 
 #[test]
 fn an_index_that_was_never_built_is_missed() {
+    // W5.
     let story = caught(|config| config.lie = Some(Lie::Unbuilt));
-    let told = "acknowledged that it is built, and it is dropped";
-    assert!(story.contains(told), "{story}");
+    let parts = "acknowledged that it is built, and it is dropped";
+    assert!(story.contains(parts), "{story}");
 }
 
 #[test]
 fn a_write_sent_again_under_another_number_is_noticed() {
+    // W2.
     let story = caught(|config| config.lie = Some(Lie::Anew));
-    let told = ["was answered", "should", "is unknown", "otherwise"];
-    assert!(told.iter().any(|part| story.contains(part)), "{story}");
+    let parts = ["was answered", "should", "is unknown", "otherwise"];
+    assert!(parts.iter().any(|part| story.contains(part)), "{story}");
 }
 
 #[test]

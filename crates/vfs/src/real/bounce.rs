@@ -1,34 +1,35 @@
 //! Aligned memory for direct input and output, kept for reuse.
 //!
-//! - I1: what [`Bounce::bytes`] gives begins at a multiple of [`BLOCK`] in memory and is a multiple
-//!   of [`BLOCK`] long, whatever allocator is used: one block more is allocated than is used.
+//! - I1: the bytes of [`Bounce::bytes`] begin at a multiple of [`BLOCK`] in memory, and their
+//!   length is a multiple of [`BLOCK`], with any allocator: one block more is allocated than is
+//!   used.
 //!
 //! A pool keeps at most [`SMALL_KEPT`] small and [`LARGE_KEPT`] large buffers: 4 MiB each. Any
-//! number may be out at once; the pool's locks are held for a push or a pop only.
+//! number may be in use at the same time; the pool's locks are held for a push or a pop only.
 
 use std::mem;
 use std::sync::Arc;
 
 use stdx::sync::Mutex;
 
-/// What offsets, lengths and addresses of direct requests are multiples of: enough for every device
-/// with logical blocks of 512 to 4,096 bytes.
+/// Alignment of the offsets, lengths and addresses of direct requests: enough for every device with
+/// logical blocks of 512 to 4,096 bytes.
 pub(super) const BLOCK: usize = 4096;
 /// The largest direct request; longer ones are cut into pieces.
 pub(super) const LARGE: usize = 1 << 20;
-/// One page of an engine and a bit: random reads should not each take a large buffer.
+/// A little more than one page of an engine: random reads should not each take a large buffer.
 const SMALL: usize = 64 << 10;
 const SMALL_KEPT: usize = 64;
 const LARGE_KEPT: usize = 4;
 
-/// Buffers at rest.
+/// Unused buffers.
 #[derive(Default)]
 pub(super) struct Pool {
     small: Mutex<Vec<Vec<u8>>>,
     large: Mutex<Vec<Vec<u8>>>,
 }
 
-/// A buffer taken from a pool; goes back when dropped.
+/// A buffer taken from a pool; dropping it returns it.
 pub(super) struct Bounce {
     pool: Arc<Pool>,
     memory: Vec<u8>,
@@ -91,7 +92,7 @@ impl Drop for Bounce {
     }
 }
 
-/// Whether direct requests may use this memory as it is.
+/// Whether direct requests may use this memory directly.
 pub(super) fn is_aligned(bytes: &[u8]) -> bool {
     bytes.as_ptr().align_offset(BLOCK) == 0 && bytes.len().is_multiple_of(BLOCK)
 }

@@ -1,4 +1,4 @@
-//! An open file of the operating system, direct where it can be.
+//! An open file of the operating system, with direct input and output where it is supported.
 //!
 //! A file opened direct has two descriptors: requests of whole aligned blocks bypass the page cache
 //! (through a bounce buffer unless the caller's memory is aligned), reads of anything else are
@@ -7,14 +7,14 @@
 //!
 //! - I1: a buffered write to a file opened direct excludes every direct write (`turns`, held across
 //!   the write; aligned writers share it and do not wait for each other).
-//! - I2: a file system that refuses a direct request (`EINVAL`) is not asked again for this file;
+//! - I2: after a file system refused a direct request (`EINVAL`), this file makes no more of them;
 //!   the request is repeated buffered, so callers never see the refusal.
 //!
-//! Scattered reads of a file that is not direct have a descriptor of their own, for which the
-//! kernel reads what it is asked for and no more. On the common one it takes a read whose
-//! predecessors happen to be cached for a part of a sequential scan, and reads up to the whole
-//! read-ahead of the device (128 KiB as a rule, here and there megabytes) to answer one of a page:
-//! more input than asked for, which pushes out of a small page cache what is asked for again.
+//! Scattered reads of a file that is not direct use a separate descriptor, for which read-ahead is
+//! off. On the common descriptor, the kernel treats a read whose preceding pages happen to be
+//! cached as a part of a sequential scan, and reads up to the whole read-ahead of the device
+//! (usually 128 KiB, sometimes megabytes) for one page: additional input, which evicts useful pages
+//! from a small page cache.
 
 use std::fs;
 use std::io;
@@ -37,9 +37,9 @@ const BLOCK_BYTES: u64 = BLOCK as u64;
 pub(super) struct RealFile {
     buffered: fs::File,
     direct: Option<Direct>,
-    /// Where it was opened; its name since then may be another.
+    /// The path at which it was opened; it may have been renamed since.
     path: PathBuf,
-    /// Made at the first scattered read; none if there cannot be one.
+    /// Opened at the first scattered read; none if that fails.
     scattered: OnceLock<Option<fs::File>>,
     turns: RwLock<()>,
 }
@@ -106,7 +106,7 @@ impl RealFile {
     }
 
     fn advise(&self, offset: u64, length: u64) {
-        // A hint: what becomes of it changes nothing but speed.
+        // A hint: a failure affects only speed.
         if let Some(length) = NonZeroU64::new(length) {
             let _ = fadvise(&self.buffered, offset, Some(length), Advice::DontNeed);
         }
@@ -146,7 +146,7 @@ impl File for RealFile {
     }
 
     fn sync(&self, _site: Site) -> io::Result<()> {
-        // One inode: this descriptor's sync covers what went through the other.
+        // Both descriptors have one inode: this sync covers the writes of the other.
         Ok(retry_on_intr(|| fdatasync(&self.buffered))?)
     }
 
@@ -155,8 +155,8 @@ impl File for RealFile {
         self.buffered.set_len(length)
     }
 
-    /// Without support of the file system only bytes beyond the end are reserved, by writing zeros:
-    /// holes within the file stay holes.
+    /// If the file system does not support it, only bytes beyond the end are reserved, by writing
+    /// zeros: holes within the file stay holes.
     fn allocate(&self, _site: Site, offset: u64, length: u64) -> io::Result<()> {
         if length == 0 {
             return Ok(());
@@ -175,7 +175,7 @@ impl File for RealFile {
         Ok(self.buffered.metadata()?.len())
     }
 
-    /// Linux begins to write dirty pages back when told that they are not needed, and keeps them.
+    /// Linux writes dirty pages back when it is advised that they are not needed, and keeps them.
     /// Direct writes have nothing to write back.
     fn start_writeback(&self, offset: u64, length: u64) {
         if self.direct().is_none() {
@@ -211,11 +211,11 @@ impl Direct {
         Ok(())
     }
 
-    /// Read until `bytes` is full or the file ends; how much there was. All aligned.
+    /// Read until `bytes` is full or the file ends; returns the number of bytes read. All aligned.
     fn fill(&self, bytes: &mut [u8], offset: u64) -> io::Result<usize> {
         let mut filled = 0;
         while filled < bytes.len() {
-            // A short read may end inside a block: go on from the block's beginning.
+            // A short read may end inside a block: continue at the beginning of that block.
             let from = filled - filled % BLOCK;
             let rest = bytes.get_mut(from..).expect("filled is below the length");
             let n = retry_on_intr(|| pread(&self.file, &mut *rest, offset + from as u64))?;

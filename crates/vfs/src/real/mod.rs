@@ -22,8 +22,8 @@ use crate::directory::{PRIVATE_FILE, ensure_private_dir};
 use crate::lock::DirLock;
 use crate::storage::{File, Held, Open, Site, Vfs};
 
-/// Real files. Cheap; one per store is fine. Files and directories it creates are their owner's
-/// alone (0600, 0700); existing ones keep their permissions.
+/// Real files. Cheap; one per store is fine. Files and directories are created with access for
+/// their owner only (0600, 0700); existing ones keep their permissions.
 pub struct RealVfs {
     pool: Arc<Pool>,
     origin: Instant,
@@ -98,7 +98,7 @@ impl Vfs for RealVfs {
         let mut names = Vec::new();
         for entry in entries {
             let entry = entry?;
-            // What is no UTF-8 is no name of ours.
+            // All our names are UTF-8; skip others.
             if let (true, Ok(name)) = (
                 entry.file_type()?.is_file(),
                 entry.file_name().into_string(),

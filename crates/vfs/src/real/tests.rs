@@ -131,11 +131,12 @@ fn hints_change_nothing() {
 
 #[test]
 fn threads_write_aligned_and_unaligned_side_by_side() {
+    // I1 of `file`.
     on_each_kind(|file| {
         std::thread::scope(|scope| {
             for writer in 0..4u8 {
                 scope.spawn(move || {
-                    // Aligned writers own whole blocks, unaligned ones what is between.
+                    // Aligned writers own whole blocks, unaligned ones the bytes between them.
                     for i in 0..40 {
                         let base = (i * 4 + u64::from(writer)) * 8192;
                         let skew = u64::from(writer % 2) * 100;

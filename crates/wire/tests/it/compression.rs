@@ -39,6 +39,7 @@ fn every_compressor_round_trips() {
 
 #[test]
 fn a_wrong_size_is_refused() {
+    // W2.
     for compressor in EVERY {
         let squeezed = compress(&plain(), compressor).unwrap();
         for size in [0, 1, 5_000, 40_000_000, 48_000_000, i32::MAX, -1] {
@@ -72,7 +73,7 @@ fn a_lower_limit_and_a_disabled_compressor_refuse_before_expanding() {
             compressors: &[],
             ..Limits::PROTOCOL
         };
-        // The payload is cut off: whoever looks at it reports another error.
+        // The payload is missing: a decoder that read it would report another error.
         let mut headed = squeezed[..25].to_vec();
         headed[0..4].copy_from_slice(&25_i32.to_le_bytes());
         let headed = frame(&headed);

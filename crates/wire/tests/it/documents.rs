@@ -1,4 +1,4 @@
-//! What is accepted as BSON and what is not.
+//! Accepted and refused BSON.
 
 use bson::{Bson, Document, RawDocument, doc};
 use wire::{Error, validate};
@@ -40,6 +40,7 @@ fn every_type_is_sound_and_its_length_is_told() {
 
 #[test]
 fn every_prefix_is_refused() {
+    // W1.
     let bytes = raw(&every_type()).into_bytes();
     for end in 0..bytes.len() {
         assert!(validate(&bytes[..end]).is_err(), "{end} of {}", bytes.len());
@@ -48,6 +49,7 @@ fn every_prefix_is_refused() {
 
 #[test]
 fn a_changed_byte_is_refused_or_still_readable() {
+    // W1.
     let bytes = raw(&every_type()).into_bytes();
     let mut refused = 0;
     for at in 0..bytes.len() {

@@ -1,5 +1,5 @@
-//! Random damage to sound streams: every way in answers with an error or with documents that can
-//! be walked, and never panics. `ROMANESCO_SEED` draws other damage; `WIRE_RUNS` more of it.
+//! Random damage to valid streams: every decoder returns an error or documents that can be walked,
+//! and never panics. `ROMANESCO_SEED` sets the seed of the damage; `WIRE_RUNS` the number of runs.
 
 use std::env;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -56,14 +56,14 @@ fn damage(bytes: &mut Vec<u8>, rng: &mut Rng) {
             }
         }
     }
-    // Mostly the length is right: what is behind it is to be reached.
+    // Mostly the length is right, so that the decoder reaches the bytes after it.
     if rng.chance(0.9) && bytes.len() >= 16 {
         let length = i32::try_from(bytes.len()).unwrap();
         bytes[..4].copy_from_slice(&length.to_le_bytes());
     }
 }
 
-/// Follow a stream as the server does. How many documents were seen.
+/// Decode a stream as the server does. Returns the number of documents.
 fn follow(bytes: &[u8]) -> usize {
     let mut decoder = Decoder::new();
     decoder.push(bytes);

@@ -122,6 +122,7 @@ fn lengths_at_the_limits() {
 
 #[test]
 fn an_announced_length_takes_little_memory() {
+    // W2.
     let mut decoder = Decoder::new();
     let header = Header {
         length: 48_000_000,

@@ -1,4 +1,4 @@
-//! What must stand in a Rust file, and what must not be left behind in one.
+//! Required and forbidden parts of a Rust file: module docs, lint exceptions, unfinished work.
 
 use super::Finding;
 use super::repository::Repository;
@@ -9,7 +9,7 @@ const UNFINISHED: &[&str] = &["dbg", "todo", "unimplemented"];
 /// Words that promise work in a comment; they need an issue.
 const PROMISES: &[&str] = &["FIXME", "TODO", "XXX"];
 
-/// Every file begins with what it is.
+/// Every file begins with a module doc.
 pub(super) fn module_docs(repository: &Repository) -> Vec<Finding> {
     repository
         .sources()

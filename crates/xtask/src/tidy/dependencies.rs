@@ -1,9 +1,9 @@
-//! Third-party crates: pinned once, in use, decided on.
+//! Third-party crates: pinned in the workspace, used, and with a decision.
 
 use super::Finding;
 use super::repository::Repository;
 
-/// The document that says why each third-party crate is here.
+/// The document with the reason for each third-party crate.
 const DECISION: &str = "docs/decisions/0002-dependencies.md";
 
 /// Every dependency comes from the table of the workspace.
@@ -67,7 +67,8 @@ pub(super) fn lints(repository: &Repository) -> Vec<Finding> {
         .collect()
 }
 
-/// The entries of `[workspace.dependencies]` that `wanted(name, is_ours)` wants, with their lines.
+/// The entries of `[workspace.dependencies]` for which `wanted(name, is_ours)` is true, with their
+/// lines.
 fn entries(repository: &Repository, wanted: impl Fn(&str, bool) -> bool) -> Vec<(usize, &str)> {
     let Some(workspace) = repository.workspace() else {
         return Vec::new();

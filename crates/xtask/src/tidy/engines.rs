@@ -6,7 +6,7 @@ use super::Finding;
 use super::manifest::Manifest;
 use super::repository::Repository;
 
-/// The feature of each engine, and the crate that alone may ask for it.
+/// The feature of each engine, and the only crate that may test for it.
 const FEATURES: &[(&str, &str)] = &[
     ("lmdb", "kv-lmdb"),
     ("rocksdb", "kv-rocksdb"),
@@ -16,7 +16,7 @@ const FEATURES: &[(&str, &str)] = &[
 /// Features that bring C++ or a licence the default build must not have.
 const NEVER_DEFAULT: &[&str] = &["all-engines", "rocksdb", "wiredtiger"];
 
-/// The third-party crates of the engines, and the crate that alone may depend on them.
+/// The third-party crates of the engines, and the only crate that may depend on them.
 const BINDINGS: &[(&str, &str)] = &[
     ("bindgen", "kv-wiredtiger"),
     ("heed", "kv-lmdb"),
@@ -54,12 +54,12 @@ pub(super) fn default_features(repository: &Repository) -> Vec<Finding> {
     findings
 }
 
-/// `lab/rocksdb`, `kv-rocksdb?/rocksdb` and `dep:rocksdb` all end in what they turn on.
+/// The feature or dependency that `lab/rocksdb`, `kv-rocksdb?/rocksdb` or `dep:rocksdb` enables.
 fn last_part(feature: &str) -> &str {
     feature.rsplit(['/', ':']).next().unwrap_or(feature)
 }
 
-/// The features `default` turns on in this crate and asks of others, directly or not.
+/// The features that `default` enables in this crate and in others, directly or indirectly.
 fn reached_by_default(manifest: &Manifest) -> Vec<String> {
     let mut reached = vec!["default".to_owned()];
     let mut next = 0;
@@ -76,7 +76,7 @@ fn reached_by_default(manifest: &Manifest) -> Vec<String> {
     reached
 }
 
-/// Code outside an adapter asks the factory whether an engine is there, not the compiler.
+/// Code outside an adapter asks the factory whether an engine is compiled in, not `cfg`.
 pub(super) fn no_feature_tests_elsewhere(repository: &Repository) -> Vec<Finding> {
     let mut findings = Vec::new();
     for (file, source) in repository.sources() {

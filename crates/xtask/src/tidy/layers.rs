@@ -1,20 +1,20 @@
 //! The layers: which crate may use which.
 //!
-//! Arrows point down. Every crate names what it may use; a test here proves that the table itself
-//! never points up, and that the few edges inside a layer are the listed ones. Crates that are
-//! planned stand in the table before they exist.
+//! Arrows point down. Every crate names what it may use; a test proves that the table itself never
+//! points up, and that only the listed edges exist inside a layer. The table also has planned
+//! crates.
 
 use super::Finding;
 use super::manifest::Kind;
 use super::repository::Repository;
 
-/// Where to add a crate, said in the finding about an unknown one.
+/// The file to which to add a crate; the finding about an unknown crate names it.
 const THIS_FILE: &str = "crates/xtask/src/tidy/layers.rs";
 
 /// A crate and its place.
 struct Place {
     name: &'static str,
-    /// 0 is the ground; `None` stands outside of the product.
+    /// 0 is the lowest; `None` is outside of the product.
     layer: Option<u8>,
     /// Only tests use it, as a dev-dependency.
     test_only: bool,
@@ -131,7 +131,7 @@ fn find(name: &str) -> Option<&'static Place> {
     PLACES.iter().find(|p| p.name == name)
 }
 
-/// Every crate stands in the table, and its folder is named as it is.
+/// Every crate is in the table, and its folder has its name.
 pub(super) fn known(repository: &Repository) -> Vec<Finding> {
     let mut findings = Vec::new();
     for manifest in repository.crates() {
@@ -175,7 +175,7 @@ pub(super) fn edges(repository: &Repository) -> Vec<Finding> {
 }
 
 fn objection(from: &Place, to: &Place, kind: Kind) -> Option<String> {
-    // What only tests use may stand on another such crate, where the table says so.
+    // A crate for tests may depend on another one, where the table allows it.
     let among_tests = from.test_only && from.may_use.contains(&to.name);
     if to.test_only && !among_tests {
         return match kind {
@@ -186,7 +186,7 @@ fn objection(from: &Place, to: &Place, kind: Kind) -> Option<String> {
             )),
         };
     }
-    // Tests may look at anything below; the product only at what the table lists.
+    // Tests may use all crates below; the product only those in the table.
     let below = to.layer.is_some() && to.layer < from.layer;
     if from.may_use.contains(&to.name) || (kind == Kind::Dev && below) {
         return None;
@@ -206,7 +206,7 @@ fn layer_name(place: &Place) -> String {
         .map_or_else(|| "none".to_owned(), |l| format!("L{l}"))
 }
 
-/// The map of the code names every crate there is.
+/// The map of the code names every crate.
 pub(super) fn named_in_architecture(repository: &Repository) -> Vec<Finding> {
     let text = repository
         .file("ARCHITECTURE.md")

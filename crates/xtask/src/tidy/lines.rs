@@ -5,7 +5,7 @@
 use super::Finding;
 use super::repository::{File, Repository};
 
-/// Columns of a line, as rustfmt is told.
+/// Maximum columns of a line, as in `rustfmt.toml`.
 const WIDTH_MAX: usize = 100;
 
 fn is_checked(file: &File) -> bool {

@@ -4,7 +4,7 @@ use toml::{Table, Value};
 
 use super::repository::File;
 
-/// What a dependency is for.
+/// The kind of a dependency.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     /// `[dependencies]` and `[build-dependencies]`.
@@ -16,7 +16,7 @@ pub(super) enum Kind {
 /// One dependency of a crate.
 #[derive(Debug)]
 pub(super) struct Dependency<'a> {
-    /// The name of the crate depended on.
+    /// The name of the dependency.
     pub(super) name: &'a str,
     /// What it is for.
     pub(super) kind: Kind,
@@ -26,7 +26,6 @@ pub(super) struct Dependency<'a> {
     pub(super) line: usize,
 }
 
-/// A manifest.
 pub(super) struct Manifest {
     /// The path of the file.
     pub(super) path: String,
@@ -38,8 +37,8 @@ pub(super) struct Manifest {
 }
 
 impl Manifest {
-    /// The manifest in `file`, if it is one. Cargo itself complains about one that does not parse
-    /// long before this program runs.
+    /// The manifest in `file`, if it is one. Cargo reports a manifest that does not parse before
+    /// this program runs.
     pub(super) fn of(file: &File) -> Option<Manifest> {
         let folder = match file.path.strip_suffix("Cargo.toml")? {
             "" => String::new(),
@@ -53,7 +52,6 @@ impl Manifest {
         })
     }
 
-    /// The table at `keys`.
     pub(super) fn table_at(&self, keys: &[&str]) -> Option<&Table> {
         let mut table = &self.table;
         for key in keys {
@@ -67,7 +65,7 @@ impl Manifest {
         self.table_at(&["package"])?.get("name")?.as_str()
     }
 
-    /// All dependencies, those for one target included.
+    /// All dependencies, including those for one target.
     pub(super) fn dependencies(&self) -> Vec<Dependency<'_>> {
         let mut tables = vec![&self.table];
         if let Some(targets) = self.table_at(&["target"]) {

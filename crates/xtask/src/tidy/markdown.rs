@@ -1,4 +1,4 @@
-//! Documents: one title each, links that lead somewhere, decisions with numbers of their own.
+//! Documents: one title each, valid links, unique numbers of decisions.
 
 use std::collections::BTreeMap;
 
@@ -62,7 +62,7 @@ pub(super) fn links(repository: &Repository) -> Vec<Finding> {
 
 /// The relative targets of the links `[text](target#place)` in a line, without the place.
 fn targets(line: &str) -> Vec<&str> {
-    // Every second part between backquotes is code.
+    // Every second part between backticks is code.
     let outside = line.split('`').step_by(2);
     outside
         .flat_map(|part| part.split("](").skip(1))

@@ -3,28 +3,33 @@
 //! [`repository`] loads every text file once; each check is a pure function from the loaded files
 //! to findings, in a file of its own, tested on small inputs held in memory.
 
-mod asserts;
+mod allowances;
 mod attributes;
+mod circles;
 mod dependencies;
 mod engines;
+mod invariants;
 mod layers;
 mod lines;
 mod manifest;
 mod markdown;
 mod modules;
 mod paths;
+mod prose;
 mod repository;
 mod scan;
 mod sizes;
 mod unsafety;
+mod uses;
 mod variables;
+mod words;
 
 use std::fmt;
 use std::path::Path;
 
 use repository::Repository;
 
-/// Something that breaks a rule.
+/// A violation of a rule.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Finding {
     /// The file, relative to the root of the repository.
@@ -54,10 +59,11 @@ impl fmt::Display for Finding {
 type Check = fn(&Repository) -> Vec<Finding>;
 
 const CHECKS: &[Check] = &[
-    asserts::density,
+    allowances::readable,
     attributes::exceptions,
     attributes::leftovers,
     attributes::module_docs,
+    circles::unlisted,
     dependencies::decisions,
     dependencies::inherited,
     dependencies::lints,
@@ -65,6 +71,7 @@ const CHECKS: &[Check] = &[
     engines::confined,
     engines::default_features,
     engines::no_feature_tests_elsewhere,
+    invariants::cited,
     layers::edges,
     layers::known,
     layers::named_in_architecture,
@@ -82,6 +89,7 @@ const CHECKS: &[Check] = &[
     unsafety::explained,
     unsafety::places,
     variables::documented_variables,
+    words::dialect,
 ];
 
 /// Check the repository at `root` and print what was found. True when nothing was.
@@ -97,6 +105,11 @@ pub(crate) fn run(root: &Path) -> Result<bool, String> {
         println!("{finding}");
     }
     println!("unsafe: {}", unsafety::summary(&repository));
+    let loose = allowances::tighter(&repository);
+    if !loose.is_empty() {
+        let paths: Vec<&str> = loose.iter().map(|(path, _)| path.as_str()).collect();
+        println!("cargo xtask tighten changes: {}", paths.join(" "));
+    }
     let files = repository.files().len();
     let checks = CHECKS.len();
     if findings.is_empty() {
@@ -108,4 +121,18 @@ pub(crate) fn run(root: &Path) -> Result<bool, String> {
         );
     }
     Ok(findings.is_empty())
+}
+
+/// Lower the allowances of the repository at `root` to what is found, and print their files.
+///
+/// # Errors
+/// A file or directory that cannot be read or written.
+pub(crate) fn tighten(root: &Path) -> Result<(), String> {
+    let repository = Repository::load(root)?;
+    let paths = allowances::tighten(root, &repository)?;
+    for path in &paths {
+        println!("{path}");
+    }
+    println!("tighten: {} files changed", paths.len());
+    Ok(())
 }

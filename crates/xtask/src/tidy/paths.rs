@@ -1,4 +1,4 @@
-//! Nothing in the repository depends on where somebody keeps it.
+//! Paths: the repository works in any directory, so no file names a path of one machine.
 
 use super::Finding;
 use super::repository::Repository;

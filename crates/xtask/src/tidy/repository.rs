@@ -8,7 +8,6 @@ use std::path::Path;
 use super::manifest::Manifest;
 use super::scan::Source;
 
-/// One file.
 pub(super) struct File {
     /// The path relative to the root, with `/`.
     pub(super) path: String,
@@ -107,12 +106,10 @@ impl Repository {
         self.manifests.iter().filter(|m| !m.folder.is_empty())
     }
 
-    /// The manifest of the workspace.
     pub(super) fn workspace(&self) -> Option<&Manifest> {
         self.manifests.iter().find(|m| m.folder.is_empty())
     }
 
-    /// The file at `path`.
     pub(super) fn file(&self, path: &str) -> Option<&File> {
         self.files.iter().find(|f| f.path == path)
     }

@@ -1,5 +1,5 @@
-//! A light scanner of Rust source: where comments and literals are, how far functions reach, and
-//! what is test code.
+//! A light scanner of Rust source: the positions of comments and literals, the extents of
+//! functions, and test code.
 //!
 //! It is not a parser. It knows the tokens that can hide other tokens (line and nested block
 //! comments, strings with escapes, raw strings, character literals as against lifetimes), and
@@ -25,6 +25,8 @@ pub(super) struct Source {
     pub(super) bare: String,
     /// Comments only.
     pub(super) comments: String,
+    /// Literals only.
+    pub(super) literals: String,
     tests: Vec<Span>,
     macros: Vec<Span>,
 }
@@ -32,7 +34,7 @@ pub(super) struct Source {
 /// Lines from `first` to `last`, both included, from 1.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Span {
-    /// The name of a function; empty otherwise.
+    /// The name of a function or a module; empty otherwise.
     pub(super) name: String,
     /// The first line.
     pub(super) first: usize,
@@ -41,7 +43,8 @@ pub(super) struct Span {
 }
 
 impl Span {
-    fn contains(&self, line: usize) -> bool {
+    /// Whether the line is one of them.
+    pub(super) fn contains(&self, line: usize) -> bool {
         self.first <= line && line <= self.last
     }
 }
@@ -64,6 +67,7 @@ impl Source {
             macros: macro_spans(&code),
             bare: view(|c| c != Class::Comment),
             comments: view(|c| c == Class::Comment),
+            literals: view(|c| c == Class::Literal),
             code,
         }
     }
@@ -80,9 +84,18 @@ impl Source {
 
     /// The functions that have a body, from the line of `fn` to the closing brace.
     pub(super) fn functions(&self) -> Vec<Span> {
+        self.with_body("fn")
+    }
+
+    /// The modules that have their body here, outermost first.
+    pub(super) fn inline_modules(&self) -> Vec<Span> {
+        self.with_body("mod")
+    }
+
+    fn with_body(&self, keyword: &str) -> Vec<Span> {
         let mut found = Vec::new();
         for (offset, word) in words(&self.code) {
-            if word != "fn" {
+            if word != keyword {
                 continue;
             }
             let after = offset + word.len();
@@ -168,7 +181,7 @@ fn attribute_length(text: &str) -> usize {
     text.len()
 }
 
-/// Where the item that goes on at `from` ends, and whether it has a body in braces.
+/// Where the item that continues at `from` ends, and whether it has a body in braces.
 fn item_end(code: &str, from: usize) -> Option<(usize, bool)> {
     let mut nested = 0_u32;
     let mut braces = 0_u32;

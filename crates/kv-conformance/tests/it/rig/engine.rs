@@ -25,7 +25,8 @@ const NAME: &str = "memory";
 pub(crate) struct RigFactory {
     /// The bug, if any.
     pub(crate) plant: Option<Plant>,
-    /// One writer at a time, no empty keys, no compaction, no backup: what an engine may lack.
+    /// Without the optional capabilities: one writer at a time, no empty keys, no compaction, no
+    /// backup.
     pub(crate) plain: bool,
 }
 
@@ -52,7 +53,7 @@ pub(crate) struct Rig {
     calls: AtomicU64,
 }
 
-/// The right to write, where there is only one.
+/// The right to write, for a rig with one writer at a time.
 pub(crate) struct Turn<'e>(&'e Rig);
 
 impl Drop for Turn<'_> {
@@ -137,7 +138,7 @@ impl Rig {
         })
     }
 
-    /// `batch` as the bugs about batches apply it.
+    /// `batch` with the effect of the bugs about batches.
     fn twisted(&self, batch: &Batch) -> Result<Batch> {
         let mut twisted = Batch::new();
         let late = |op: &Op<'_>| self.has(Plant::BatchReordered) && matches!(op, Op::Delete { .. });

@@ -3,23 +3,23 @@
 /// A bug, planted in an otherwise correct engine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Plant {
-    /// `delete` does nothing.
+    /// `delete` has no effect.
     DeleteLost,
-    /// `delete` always says the key was there.
+    /// `delete` always returns that the key existed.
     DeleteAlwaysTrue,
-    /// `insert` replaces what is there.
+    /// `insert` replaces an existing value.
     InsertOverwrites,
-    /// An insert that was refused spoils the transaction.
+    /// A refused insert makes the transaction fail.
     ExistsSpoilsTransaction,
     /// An empty value reads as absent.
     EmptyValueAbsent,
-    /// `get_into` keeps what was in the buffer.
+    /// `get_into` keeps the old content of the buffer.
     BufferNotCleared,
     /// Values beyond 60 KB are cut.
     LongValueCut,
-    /// `get_many` answers in the wrong order.
+    /// `get_many` returns values in the wrong order.
     ManyReversed,
-    /// A backward cursor passes over its first entry.
+    /// A backward cursor skips its first entry.
     BackwardSkipsFirst,
     /// An excluded start is included.
     ExcludedStartIncluded,
@@ -29,7 +29,7 @@ pub(crate) enum Plant {
     SeekPassesEqual,
     /// `seek` never goes back.
     SeekNeverBack,
-    /// A cursor that has ended begins again.
+    /// A cursor that has ended restarts.
     EndWraps,
     /// A cursor keeps its last key after its end.
     KeyAfterEnd,
@@ -41,13 +41,13 @@ pub(crate) enum Plant {
     OwnWritesHidden,
     /// A transaction does not see its deletes by point reads.
     OwnDeletesHidden,
-    /// A lost race is committed all the same.
+    /// A transaction with a conflict is committed.
     ConflictMissed,
     /// Any commit meanwhile is a conflict.
     ConflictInvented,
     /// Blind writes conflict.
     BlindConflicts,
-    /// Giving up a transaction commits it.
+    /// Rolling back a transaction commits it.
     RollbackLeaks,
     /// The changes of a batch are applied one by one.
     BatchTorn,
@@ -63,7 +63,7 @@ pub(crate) enum Plant {
     LastWriteLost,
     /// Dropping the engine without closing it stores nothing.
     DropStoresNothing,
-    /// A dropped tree is there again after reopening.
+    /// A dropped tree exists again after reopening.
     DroppedTreeReturns,
     /// A stale handle reads as an empty tree.
     StaleHandleRead,
@@ -77,17 +77,17 @@ pub(crate) enum Plant {
     CountOff,
     /// A counter falls.
     CounterFalls,
-    /// The storage map is fuller than full.
+    /// The storage map shows more used than allocated bytes.
     MapOverfull,
-    /// A backup leaves out the last tree.
+    /// A backup omits the last tree.
     BackupIncomplete,
-    /// A backup writes into a directory that holds something.
+    /// A backup writes into a directory that is not empty.
     BackupIntrudes,
     /// A compaction loses a key.
     CompactionLosesKey,
     /// A compaction cannot be cancelled.
     CancelIgnored,
-    /// Unknown options are passed over.
+    /// Unknown options are ignored.
     OptionIgnored,
     /// The store of another engine is taken over.
     ForeignTaken,

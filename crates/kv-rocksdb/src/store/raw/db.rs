@@ -1,4 +1,4 @@
-//! The open database, its families (RocksDB's word for trees), snapshots and pinned values.
+//! The open database, its column families (our trees), snapshots and pinned values.
 
 use std::ffi::{CStr, CString, c_char, c_int};
 use std::marker::PhantomData;
@@ -30,7 +30,7 @@ unsafe extern "C" {
 pub(crate) struct Db {
     transactional: NonNull<ffi::rocksdb_optimistictransactiondb_t>,
     base: NonNull<ffi::rocksdb_t>,
-    /// What it was opened with: it calls the logger of these until it is closed.
+    /// The options with which it was opened: it calls their logger until it is closed.
     _options: Options,
 }
 
@@ -108,7 +108,6 @@ impl Db {
         })
     }
 
-    /// Create a family.
     pub(crate) fn create(self: &Arc<Db>, name: &CStr, options: &Options) -> Result<Family, Status> {
         // SAFETY: everything outlives the call.
         let raw = check(|e| unsafe {
@@ -118,7 +117,7 @@ impl Db {
         Ok(Family::new(raw, self))
     }
 
-    /// Drop a family: it is gone for writers; readers that hold it go on.
+    /// Drop a family: writers can no longer use it; readers that hold it continue.
     pub(crate) fn drop_family(&self, family: &Family) -> Result<(), Status> {
         // SAFETY: R1.
         check(|e| unsafe { ffi::rocksdb_drop_column_family(self.base(), family.raw(), e) })
@@ -133,7 +132,7 @@ impl Db {
         }
     }
 
-    /// Write a batch straight into the database, past the transactions.
+    /// Write a batch directly into the database, not as a transaction.
     pub(crate) fn write(&self, options: &WriteOptions, batch: &WriteBatch) -> Result<(), Status> {
         // SAFETY: R1.
         check(|e| unsafe { ffi::rocksdb_write(self.base(), options.raw(), batch.raw(), e) })
@@ -153,7 +152,6 @@ impl Db {
         })
     }
 
-    /// Sync the log.
     pub(crate) fn sync_log(&self) -> Result<(), Status> {
         // SAFETY: R1.
         check(|e| unsafe { ffi::rocksdb_flush_wal(self.base(), 1, e) })
@@ -181,8 +179,8 @@ impl Db {
     ) -> Result<(), Status> {
         let bytes = |key: Option<&[u8]>| key.map_or((ptr::null(), 0), |k| (chars(k), k.len()));
         let ((from, from_len), (to, to_len)) = (bytes(from), bytes(to));
-        // SAFETY: R1. An `AtomicBool` is a byte that is only accessed atomically, which is what
-        // the shim makes of it, and it outlives the call.
+        // SAFETY: R1. An `AtomicBool` is a byte that is only accessed atomically, and the shim
+        // accesses it so; it outlives the call.
         check(|e| unsafe {
             let flag = cancelled.as_ptr().cast();
             let (db, family) = (self.base(), family.raw());
@@ -190,7 +188,7 @@ impl Db {
         })
     }
 
-    /// Make a copy that opens, in the directory `path`, which must not exist.
+    /// Make a copy that can be opened, in the directory `path`, which must not exist.
     pub(crate) fn copy_to(&self, path: &Path) -> Result<(), Status> {
         let path = c_path(path)?;
         // SAFETY: R1; the checkpoint object is freed on every path.
@@ -261,13 +259,14 @@ impl Db {
 }
 
 /// Mutexes that committing transactions take by the hash of their keys: 40 bytes each, so 1.3 MiB.
-/// RocksDB's default is a million, 40 MiB beside the cache; with 64 writers of ten keys each, a
-/// fiftieth of these is taken.
+/// RocksDB's default is a million: 40 MiB in addition to the cache. With 64 writers of ten keys
+/// each, a fiftieth of ours is in use.
 const LOCK_BUCKETS: u32 = 1 << 15;
 
 impl Drop for Db {
     fn drop(&mut self) {
-        // SAFETY: R1, R2: no family, snapshot or transaction is left, for they all hold the `Db`.
+        // SAFETY: R1, R2: no family, snapshot or transaction is left, because they all hold the
+        // `Db`.
         unsafe {
             ffi::rocksdb_optimistictransactiondb_close_base_db(self.base());
             ffi::rocksdb_optimistictransactiondb_close(self.transactional());
@@ -333,16 +332,16 @@ impl Drop for Handle {
     }
 }
 
-/// One moment of the database.
+/// A snapshot of the database.
 pub(crate) struct Snapshot<'d> {
     raw: NonNull<ffi::rocksdb_snapshot_t>,
-    /// Reads what the snapshot sees; used only while it lives.
+    /// Options that read the snapshot; used only while it exists.
     read: ReadOptions<'d>,
     db: &'d Db,
 }
 
 impl<'d> Snapshot<'d> {
-    /// Of now.
+    /// A snapshot of the current state.
     pub(crate) fn new(db: &'d Db) -> Snapshot<'d> {
         // SAFETY: R1.
         let raw = unsafe { ffi::rocksdb_create_snapshot(db.base()) }.cast_mut();
@@ -369,7 +368,7 @@ impl<'d> Snapshot<'d> {
         Ok(unsafe { take_pinned(pinned) })
     }
 
-    /// Read many keys of one family together; the answers stand in the order of the keys.
+    /// Read many keys of one family together; the results are in the order of the keys.
     pub(crate) fn get_many(
         &self,
         family: &Family,
@@ -406,7 +405,7 @@ impl<'d> Snapshot<'d> {
             .collect()
     }
 
-    /// An iterator over what `family` holds at this moment.
+    /// An iterator over `family` in this snapshot.
     pub(crate) fn iter<'a>(&'a self, options: ReadOptions<'a>, family: &Family) -> Iter<'a> {
         self.db.iter(options, family)
     }
@@ -451,7 +450,7 @@ impl Drop for Pinned<'_> {
     }
 }
 
-/// Own what a read returned; null means that there is no such key.
+/// Take ownership of the result of a read; null means that the key does not exist.
 ///
 /// # Safety
 /// `raw` came from RocksDB just now, or is null; `'d` does not outlive the database.
@@ -465,17 +464,14 @@ pub(super) unsafe fn take_pinned<'d>(raw: *mut ffi::rocksdb_pinnableslice_t) -> 
 /// A file of the database.
 #[derive(Clone, Debug)]
 pub(crate) struct LiveFile {
-    /// The family.
     pub(crate) family: String,
     /// The name, which begins with a slash.
     pub(crate) name: String,
-    /// The level.
     pub(crate) level: i32,
     /// The length in bytes.
     pub(crate) size: usize,
-    /// Entries, deletions among them.
+    /// Entries, including deletions.
     pub(crate) entries: u64,
-    /// Deletions.
     pub(crate) deletions: u64,
 }
 

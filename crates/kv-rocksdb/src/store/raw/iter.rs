@@ -12,9 +12,9 @@ use super::{Family, ReadOptions, Status, chars, check};
 /// An iterator over one family, confined to the bounds of its read options.
 pub(crate) struct Iter<'a> {
     raw: NonNull<ffi::rocksdb_iterator_t>,
-    /// Declared after `raw`: RocksDB refers to the options until the iterator is gone.
+    /// Declared after `raw`: RocksDB refers to the options until the iterator is destroyed.
     options: ReadOptions<'a>,
-    /// Declared after `raw`: RocksDB asks the family's handle for its number at every seek.
+    /// Declared after `raw`: RocksDB reads the number of the family's handle at every seek.
     _family: Family,
     source: PhantomData<&'a ()>,
 }
@@ -36,56 +36,55 @@ impl<'a> Iter<'a> {
         }
     }
 
-    /// The options it was made with.
     pub(crate) fn options(&self) -> &ReadOptions<'a> {
         &self.options
     }
 
-    /// Whether it stands on an entry.
+    /// Whether it is at an entry.
     #[inline]
     pub(crate) fn valid(&self) -> bool {
         // SAFETY: R1.
         unsafe { ffi::rocksdb_iter_valid(self.raw.as_ptr()) != 0 }
     }
 
-    /// Why it is not valid, if not because it came to the end.
+    /// The error that made it invalid, if it is not at the end.
     pub(crate) fn status(&self) -> Result<(), Status> {
         // SAFETY: R1.
         check(|e| unsafe { ffi::rocksdb_iter_get_error(self.raw.as_ptr(), e) })
     }
 
-    /// To the first entry.
+    /// Move to the first entry.
     pub(crate) fn seek_to_first(&mut self) {
         // SAFETY: R1.
         unsafe { ffi::rocksdb_iter_seek_to_first(self.raw.as_ptr()) }
     }
 
-    /// To the last entry.
+    /// Move to the last entry.
     pub(crate) fn seek_to_last(&mut self) {
         // SAFETY: R1.
         unsafe { ffi::rocksdb_iter_seek_to_last(self.raw.as_ptr()) }
     }
 
-    /// To the first entry at or after `key`.
+    /// Move to the first entry at or after `key`.
     pub(crate) fn seek(&mut self, key: &[u8]) {
         // SAFETY: R1; RocksDB does not keep the key.
         unsafe { ffi::rocksdb_iter_seek(self.raw.as_ptr(), chars(key), key.len()) }
     }
 
-    /// To the last entry at or before `key`.
+    /// Move to the last entry at or before `key`.
     pub(crate) fn seek_for_prev(&mut self, key: &[u8]) {
         // SAFETY: R1; RocksDB does not keep the key.
         unsafe { ffi::rocksdb_iter_seek_for_prev(self.raw.as_ptr(), chars(key), key.len()) }
     }
 
-    /// To the entry after this one. Must be valid.
+    /// Move to the next entry. Must be valid.
     #[inline]
     pub(crate) fn next(&mut self) {
         // SAFETY: R1; the caller saw it valid.
         unsafe { ffi::rocksdb_iter_next(self.raw.as_ptr()) }
     }
 
-    /// To the entry before this one. Must be valid.
+    /// Move to the previous entry. Must be valid.
     #[inline]
     pub(crate) fn prev(&mut self) {
         // SAFETY: R1; the caller saw it valid.
@@ -115,8 +114,8 @@ impl<'a> Iter<'a> {
         get: unsafe extern "C" fn(*const ffi::rocksdb_iterator_t, *mut usize) -> *const c_char,
     ) -> &[u8] {
         let mut length = 0_usize;
-        // SAFETY: the iterator is valid, so RocksDB gives bytes that stay until it is moved, which
-        // takes `&mut self`.
+        // SAFETY: the iterator is valid, so RocksDB returns bytes that stay until it is moved,
+        // which takes `&mut self`.
         unsafe {
             let data = get(self.raw.as_ptr(), ptr::from_mut(&mut length));
             if data.is_null() || length == 0 {

@@ -1,9 +1,9 @@
 //! A thin, safe layer over RocksDB's C interface and our shim: owners with destructors, borrows
 //! with lifetimes, and errors as [`Status`].
 //!
-//! The crate `rocksdb` builds options and caches for us; it is not used for the store itself
+//! The crate `rocksdb` builds options and caches for us. It is not used for the store itself,
 //! because its transactions have no untracked writes and fix the write options at the beginning,
-//! and because it cannot write a batch with range deletes beside transactions.
+//! and because it cannot write a batch with range deletes to a database with transactions.
 //!
 //! Invariants:
 //! - R1. A pointer in an owner is not null and is freed once, by the owner's `Drop`.
@@ -27,7 +27,7 @@ pub(crate) use iter::Iter;
 pub(crate) use options::{ReadOptions, WriteOptions};
 pub(crate) use txn::Txn;
 
-/// RocksDB's words for what went wrong, such as `Corruption: block checksum mismatch`.
+/// RocksDB's error text, such as `Corruption: block checksum mismatch`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Status(pub(crate) String);
 
@@ -62,7 +62,7 @@ fn take_string(text: *mut c_char) -> String {
     }
 }
 
-/// The pointer of a byte string, as C wants it. Never null, even for an empty one.
+/// The pointer to a byte string for C. Never null, even for an empty one.
 fn chars(bytes: &[u8]) -> *const c_char {
     bytes.as_ptr().cast()
 }

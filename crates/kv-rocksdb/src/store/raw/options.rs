@@ -41,7 +41,7 @@ impl Drop for WriteOptions {
     }
 }
 
-/// What a read sees: the moment (`'s`: that of the snapshot) and, for iterators, the bounds.
+/// Options of a read: the snapshot (`'s`: its lifetime) and, for iterators, the bounds.
 pub(crate) struct ReadOptions<'s> {
     raw: NonNull<ffi::rocksdb_readoptions_t>,
     lower: Option<Box<[u8]>>,
@@ -83,8 +83,8 @@ impl<'s> ReadOptions<'s> {
     pub(crate) fn bound(&mut self, lower: Option<Box<[u8]>>, upper: Option<Box<[u8]>>) {
         self.lower = lower;
         self.upper = upper;
-        // SAFETY: RocksDB keeps pointers into the boxes, which live and stand still as long as
-        // these options do.
+        // SAFETY: RocksDB keeps pointers into the boxes, which live as long as these options and do
+        // not move.
         unsafe {
             if let Some(key) = &self.lower {
                 ffi::rocksdb_readoptions_set_iterate_lower_bound(self.raw(), chars(key), key.len());

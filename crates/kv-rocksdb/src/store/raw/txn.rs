@@ -1,4 +1,4 @@
-//! Optimistic transactions, with what the shim adds to them.
+//! Optimistic transactions, with the additions of the shim.
 
 use std::ffi::c_char;
 use std::ptr::NonNull;
@@ -39,18 +39,18 @@ unsafe extern "C" {
     ) -> u8;
 }
 
-/// A transaction with the snapshot it was begun at. Dropping it rolls back.
+/// A transaction with its snapshot. Dropping it rolls back.
 pub(crate) struct Txn<'d> {
     raw: NonNull<ffi::rocksdb_transaction_t>,
     /// The snapshot, which belongs to the transaction; the wrapper around it is ours.
     snapshot: NonNull<ffi::rocksdb_snapshot_t>,
-    /// Reads what the snapshot sees; used only while the transaction lives.
+    /// Options that read the snapshot; used only while the transaction exists.
     read: ReadOptions<'d>,
     db: &'d Db,
 }
 
 impl<'d> Txn<'d> {
-    /// Begin, with a snapshot of now.
+    /// Begin, with a snapshot of the current state.
     pub(crate) fn begin(db: &'d Db, options: &WriteOptions) -> Txn<'d> {
         // SAFETY: all objects are alive; RocksDB copies both options.
         unsafe {
@@ -105,7 +105,7 @@ impl<'d> Txn<'d> {
         Ok(unsafe { take_pinned(pinned) })
     }
 
-    /// Put `key` among those the commit checks for conflicts, without writing it.
+    /// Add `key` to those that the commit checks for conflicts, without writing it.
     pub(crate) fn track(&self, family: &Family, key: &[u8]) -> Result<(), Status> {
         // SAFETY: R1, R2.
         let pinned = check(|e| unsafe {
@@ -206,7 +206,6 @@ impl<'d> Txn<'d> {
         }
     }
 
-    /// Commit with `options`.
     pub(crate) fn commit(self, options: &WriteOptions) -> Result<(), Status> {
         // SAFETY: R1; the options are copied.
         unsafe { romanesco_txn_set_write_options(self.raw(), options.raw()) };

@@ -1,10 +1,10 @@
-//! The compressor of the log: Snappy behind its length in 8 bytes, as in WiredTiger's
+//! The compressor of the log: Snappy after its length in 8 bytes, as in WiredTiger's
 //! `ext/compressors/snappy`.
 //!
-//! A record of the log says that it is compressed and not by what: the log is read by the
-//! compressor the store is opened with. It must not follow the codec of trees, or a store could not
-//! be recovered with another codec than it crashed with. So both compressors of the log, the one
-//! that compresses and the one that does not, read the same.
+//! A log record states that it is compressed, but not by which codec: the log is read with the
+//! compressor with which the store is opened. It must not depend on the codec of trees; otherwise a
+//! store that crashed with one codec could not be recovered with another one. So both compressors
+//! of the log, the one that compresses and the one that does not, read the same format.
 
 use std::cell::RefCell;
 use std::ffi::CStr;
@@ -16,7 +16,7 @@ use super::{Packer, put_length, take_length};
 /// The name of the one that compresses.
 pub(crate) const LOG: &CStr = c"romanesco_log";
 
-/// The name of the one that leaves records as they are.
+/// The name of the one that does not compress.
 pub(crate) const LOG_PLAIN: &CStr = c"romanesco_log_plain";
 
 const PREFIX: usize = 8;
@@ -50,7 +50,7 @@ impl Packer for Snappy {
     }
 }
 
-/// Compresses nothing, and reads what [`Snappy`] compressed.
+/// Does not compress, and reads the records of [`Snappy`].
 pub(super) struct Plain;
 
 impl Packer for Plain {

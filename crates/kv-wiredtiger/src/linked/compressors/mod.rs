@@ -1,13 +1,13 @@
-//! Compressors of our own for WiredTiger: `lz4` and `zstd`, of which the system's package has no
+//! Our compressors for WiredTiger: `lz4` and `zstd`, for which the system's package has no
 //! extension, and the one of the log.
 //!
-//! Each is a pair of functions from bytes to bytes, here; `table` gives them to the library. The
-//! library rounds the length of a page up to its unit of allocation, so what is stored begins with
-//! the true length, in the layout of the library's own extension of that name: a library that has
-//! it reads the same files.
+//! Each is a pair of functions from bytes to bytes; `table` passes them to the library. The library
+//! rounds the length of a page up to its unit of allocation, so the stored bytes begin with the
+//! true length, in the layout of the library's own extension of that name: a library with that
+//! extension can read the same files.
 //!
-//! C1: lengths that come from a file are compared with the bytes that are there before they are
-//! used; what does not fit is `None`, never a panic.
+//! C1: lengths from a file are compared with the available bytes before they are used; if they do
+//! not fit, the result is `None`, never a panic.
 
 mod log;
 mod lz4;
@@ -19,27 +19,28 @@ mod zstd;
 pub(super) use log::{LOG, LOG_PLAIN};
 pub(super) use table::register;
 
-/// A codec of blocks. `None` is the answer to what cannot be done.
+/// A codec of blocks. Its functions return `None` on failure.
 trait Packer {
-    /// The room to compress `length` bytes in.
+    /// The buffer size needed to compress `length` bytes.
     fn room(length: usize) -> usize;
 
-    /// Compress `from` into `to`: how much of `to` it takes. `None` when it would not be shorter.
+    /// Compress `from` into `to`; returns the number of bytes written. `None` when the result would
+    /// not be shorter.
     fn pack(from: &[u8], to: &mut [u8]) -> Option<usize>;
 
-    /// Give back what was compressed, in `to`: how much of `to` it takes. Bytes after the end of
-    /// what was compressed are ignored. `None` when `from` is damaged.
+    /// Decompress `from` into `to`; returns the number of bytes written. Bytes after the end of the
+    /// compressed data are ignored. `None` when `from` is damaged.
     fn unpack(from: &[u8], to: &mut [u8]) -> Option<usize>;
 }
 
-/// Put `length` in front as the extensions for Snappy and Zstandard do: 8 bytes, little endian.
+/// Write `length` as the extensions for Snappy and Zstandard do: 8 bytes, little endian.
 fn put_length(length: usize, prefix: &mut [u8]) -> Option<()> {
     let length = u64::try_from(length).ok()?;
     prefix.copy_from_slice(&length.to_le_bytes());
     Some(())
 }
 
-/// What follows a length of 8 bytes (C1).
+/// The bytes after a length of 8 bytes (C1).
 fn take_length(from: &[u8]) -> Option<&[u8]> {
     let (prefix, rest) = from.split_first_chunk::<8>()?;
     let length = usize::try_from(u64::from_le_bytes(*prefix)).ok()?;

@@ -17,15 +17,15 @@ static COMPRESSORS: [(&CStr, sys::WT_COMPRESSOR); 4] = [
     (LOG_PLAIN, table::<Plain>()),
 ];
 
-/// Register the compressors with a connection that is being opened. A name that the library has
-/// already stays the library's.
+/// Register the compressors with a connection that is being opened. If the library already has a
+/// compressor of that name, it keeps its own.
 ///
 /// # Safety
 /// `connection` is the library's, which calls this.
 pub(crate) unsafe extern "C" fn register(connection: *mut sys::WT_CONNECTION) -> c_int {
     for (name, table) in &COMPRESSORS {
         let table = ptr::from_ref(table).cast_mut();
-        // SAFETY: the connection is live, as the caller promises; name and table live for ever, and
+        // SAFETY: the connection is live, as the caller promises; name and table are static, and
         // the library only reads the table.
         let code = unsafe {
             call!(
@@ -52,7 +52,7 @@ const fn table<P: Packer>() -> sys::WT_COMPRESSOR {
     }
 }
 
-/// The room that `compress` wants.
+/// The buffer size that `compress` needs.
 unsafe extern "C" fn pre_size<P: Packer>(
     _compressor: *mut sys::WT_COMPRESSOR,
     _session: *mut sys::WT_SESSION,
@@ -65,7 +65,7 @@ unsafe extern "C" fn pre_size<P: Packer>(
     0
 }
 
-/// A page that does not get shorter is no error: `failed` says that it stays as it is.
+/// A page that does not get shorter is not an error: `failed` means that it is stored uncompressed.
 unsafe extern "C" fn compress<P: Packer>(
     _compressor: *mut sys::WT_COMPRESSOR,
     _session: *mut sys::WT_SESSION,
@@ -78,7 +78,7 @@ unsafe extern "C" fn compress<P: Packer>(
 ) -> c_int {
     let packed = run(|| {
         // SAFETY: the library's contract, `WT_COMPRESSOR::compress`: two buffers of these lengths
-        // that do not overlap and that nobody else uses during the call.
+        // that do not overlap and that no other code uses during the call.
         let (from, to) = unsafe { buffers(from, from_length, to, to_length) }?;
         P::pack(from, to)
     });
@@ -113,7 +113,7 @@ unsafe extern "C" fn decompress<P: Packer>(
     0
 }
 
-/// A panic must not reach the library's frames: it counts as what cannot be done.
+/// A panic must not unwind into the library's frames: it counts as a failure.
 fn run(body: impl FnOnce() -> Option<usize>) -> Option<usize> {
     catch_unwind(AssertUnwindSafe(body)).ok().flatten()
 }
@@ -121,8 +121,8 @@ fn run(body: impl FnOnce() -> Option<usize>) -> Option<usize> {
 /// Two buffers of the library.
 ///
 /// # Safety
-/// Both have these lengths, do not overlap, and are used by nobody else for `'b`. What `to` holds
-/// is the library's to have set or not: the codecs write to it before they read.
+/// Both have these lengths, do not overlap, and are not used by other code for `'b`. The content of
+/// `to` may be uninitialised: the codecs write to it before they read.
 unsafe fn buffers<'b>(
     from: *mut u8,
     from_length: usize,

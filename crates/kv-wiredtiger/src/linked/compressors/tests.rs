@@ -1,4 +1,4 @@
-//! The compressors as functions: ways back, layouts, and what is damaged.
+//! The compressors as functions: round trips, layouts and damage.
 
 use stdx::Rng;
 
@@ -7,7 +7,7 @@ use super::lz4::Lz4;
 use super::zstd::Zstd;
 use super::{Packer, put_length};
 
-/// As WiredTiger gives back a page: padded with zeroes, into a buffer of the page's length.
+/// Decompress as WiredTiger does: input padded with zeroes, into a buffer of the page's length.
 fn back<P: Packer>(stored: &[u8], padding: usize, length: usize) -> Option<Vec<u8>> {
     let mut padded = stored.to_vec();
     padded.resize(stored.len() + padding, 0);
@@ -40,19 +40,19 @@ fn check<P: Packer>(seed: u64) {
         for padding in [0, 1, 4095] {
             assert_eq!(back::<P>(&stored, padding, length).unwrap(), page);
         }
-        // A buffer that is too short is refused, and so is a block that was cut off.
+        // A buffer that is too short is refused, and so is a truncated block.
         assert_eq!(back::<P>(&stored, 0, length - 1), None);
         for cut in [0, 1, 7, 8, 15, 16, stored.len() / 2, stored.len() - 1] {
             assert_eq!(back::<P>(&stored[..cut], 0, length), None, "cut at {cut}");
         }
-        // Room that is too small is no error: the page stays as it is.
+        // A buffer that is too small is not an error: the page stays uncompressed.
         assert_eq!(P::pack(&page, &mut vec![0; stored.len() / 2]), None);
         assert_eq!(P::pack(&page, &mut []), None);
         for _ in 0..200 {
             let mut damaged = stored.clone();
             let at = rng.index(damaged.len().min(40));
             damaged[at] ^= 1 << rng.index(8);
-            // Whatever comes back, it is within the page.
+            // Any result is within the page's length.
             let _ = back::<P>(&damaged, 0, length);
         }
     }

@@ -1,4 +1,4 @@
-//! Zstandard frames behind their length in 8 bytes, little endian, as in WiredTiger's
+//! Zstandard frames after their length in 8 bytes, little endian, as in WiredTiger's
 //! `ext/compressors/zstd`.
 //!
 //! The library's threads compress and decompress pages one by one, and a context costs more to make

@@ -1,4 +1,4 @@
-//! What the laws do not say: behaviour that is WiredTiger's or this adapter's own.
+//! Behaviour of WiredTiger or of this adapter that the laws do not cover.
 
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 

@@ -71,7 +71,7 @@ fn batches_on_the_same_keys_all_get_through() {
                 let mut batch = Batch::new();
                 for round in 0..ROUNDS {
                     batch.clear();
-                    // Opposite orders, so that two batches hold what the other wants.
+                    // Opposite orders, so that two batches each hold a key that the other needs.
                     let keys: [&[u8]; 2] = if me % 2 == 0 {
                         [b"a", b"b"]
                     } else {

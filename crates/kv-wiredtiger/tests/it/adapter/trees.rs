@@ -175,7 +175,8 @@ fn small_pages_and_direct_io_work() {
     let dir = tempfile::tempdir().unwrap();
     let mut options = own(&[("leaf_page", "8K"), ("internal_page", "4K")]);
     options.direct_io = true;
-    // Where the file system has no direct I/O the error must say so; both are fine.
+    // Without direct I/O of the file system, the call must fail with an error that says so; with
+    // it, the call succeeds.
     match kv_wiredtiger::factory().open(dir.path(), &options) {
         Ok(db) => {
             let t = create(&*db, "t");

@@ -142,7 +142,7 @@ fn a_cancelled_backup_leaves_no_store() {
     };
     assert_eq!(db.backup(&copy, &mut watch).unwrap(), Compaction::Cancelled);
     assert_eq!(copy.read_dir().unwrap().count(), 0);
-    // And the store goes on.
+    // And the store continues to work.
     assert_eq!(
         db.backup(&copy, &mut |_| Flow::Continue).unwrap(),
         Compaction::Complete

@@ -85,7 +85,7 @@ fn write(f: &Fixture, model: &mut Model, tape: &mut Tape, count: u32) {
         match tape.below(8) {
             0 => {
                 let bounds = (bound(tape), bound(tape));
-                // Mostly narrow ranges, lest the tree be always empty.
+                // Mostly narrow ranges: wide ones would leave the tree empty.
                 let range = range(&bounds);
                 if keys_in(&model.map, range).len() < 100 {
                     batch.delete_range(f.tree, range);
@@ -233,7 +233,7 @@ impl World<'_> {
         if tape.chance(40) {
             open.txn.rollback();
         } else if lost {
-            refused(commit(open.txn), ErrorKind::Conflict, "begin again");
+            refused(commit(open.txn), ErrorKind::Conflict, "retry");
         } else {
             commit(open.txn).unwrap();
             self.model.commits += 1;
@@ -287,7 +287,7 @@ impl Open<'_> {
         };
         if newer && !blind {
             self.lost = true;
-            return refused(result, ErrorKind::Conflict, "begin again");
+            return refused(result, ErrorKind::Conflict, "retry");
         }
         if kind == 3 && present {
             return refused(result, ErrorKind::Exists, "exists");

@@ -1,18 +1,18 @@
-//! Which cycles there are, and what the worst of them is called.
+//! Finds the cycles of dependencies, and classifies the worst of each component.
 //!
-//! Transactions that are in no cycle are left out first; of the others, each strongly connected
-//! component is judged by itself. Whether it holds a cycle without adjacent rw edges is asked of a
-//! graph with two nodes for each: one entered by an rw edge, which no rw edge leaves, and one
-//! entered by any other.
+//! Transactions outside of cycles are removed first; each strongly connected component of the
+//! others is judged separately. Whether it contains a cycle without adjacent rw edges is decided in
+//! a graph with two nodes per transaction: one that is entered by rw edges and left by no rw edge,
+//! and one that is entered by other edges.
 
 use std::collections::BTreeMap;
 
 use super::graph::{Edge, Graph};
 use super::verdict::{Anomaly, Kind};
 
-/// Of so many edges that may close a cycle the one with the shortest is shown.
+/// Number of edges tried as the closing edge of a cycle; the shortest cycle found is shown.
 const TRIES: usize = 32;
-/// So many rw edges are looked at for a way back without another.
+/// Number of rw edges tried for a way back without a second rw edge.
 const SINGLE_TRIES: usize = 256;
 
 /// Report the worst cycle of each component.
@@ -33,9 +33,9 @@ pub(super) fn cycles(graph: &Graph, anomalies: &mut Vec<Anomaly>) {
     }
 }
 
-/// The nodes of some edges, numbered anew.
+/// The nodes of some edges, renumbered.
 struct Part {
-    /// What a node was; beyond the transactions are moments.
+    /// The original numbers of the nodes; numbers beyond the transactions are points in time.
     names: Vec<usize>,
     transactions: usize,
     edges: Vec<(usize, usize, Edge)>,
@@ -64,11 +64,11 @@ fn worst(transactions: usize, edges: &[(usize, usize, Edge)]) -> Option<Anomaly>
         .or_else(|| cycle(Kind::G2Item, Edge::is_rw, |_| true))
 }
 
-/// A cycle: where each edge begins, and the edge.
+/// A cycle: each edge with its first node.
 type Cycle = Vec<(usize, Edge)>;
 
 impl Part {
-    /// A short cycle that an edge of the one kind closes, over edges of the other.
+    /// A short cycle of `allowed` edges and one edge for which `closes` is true.
     fn cycle(&self, closes: fn(Edge) -> bool, allowed: fn(Edge) -> bool) -> Option<Cycle> {
         let edges: Vec<_> = self
             .edges
@@ -87,7 +87,8 @@ impl Part {
         found.min_by_key(Vec::len)
     }
 
-    /// A short cycle with rw edges, no two of them adjacent: with one of them, if that is found.
+    /// A short cycle with rw edges, no two of them adjacent; one with a single rw edge, if there is
+    /// one.
     fn spread(&self) -> Option<Anomaly> {
         // Node 2n was entered by an rw edge, 2n + 1 by another.
         let mut edges = Vec::with_capacity(2 * self.edges.len());
@@ -136,7 +137,8 @@ impl Part {
         Some(self.anomaly(Kind::GNonadjacent, &cycle))
     }
 
-    /// The anomaly of a cycle, in terms of transactions: moments in a row are one edge.
+    /// The anomaly of a cycle, in terms of transactions: consecutive points in time become one
+    /// edge.
     fn anomaly(&self, kind: Kind, cycle: &Cycle) -> Anomaly {
         let name = |node: usize| self.names.get(node).copied().unwrap_or(usize::MAX);
         let txns = cycle
@@ -151,7 +153,7 @@ impl Part {
     }
 }
 
-/// The cycle of an edge and the way back.
+/// The cycle of an edge and a path back.
 fn close(from: usize, edge: Edge, to: usize, back: &[(usize, Edge)]) -> Cycle {
     let mut cycle = vec![(from, edge)];
     let mut at = to;

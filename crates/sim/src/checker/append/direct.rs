@@ -1,21 +1,21 @@
-//! What can be judged without dependencies: the lists themselves, and each transaction by itself.
+//! Checks without dependencies: the lists themselves, and each transaction separately.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use super::history::{Key, Op, Outcome, Txn, Value};
 use super::verdict::{Anomaly, Kind};
 
-/// The appends of a history, and the order in which they took effect as far as reads tell it.
+/// The appends of a history, and their order as far as reads show it.
 pub(super) struct Lists {
     /// The longest list read of each key.
     pub(super) longest: HashMap<Key, Vec<Value>>,
-    /// Who appended a value, and whether it was the last one of that transaction to the key.
+    /// The transaction that appended a value, and whether it was its last append to the key.
     pub(super) authors: HashMap<(Key, Value), Author>,
-    /// Which transactions count: acknowledged, or something of them was read (I2).
+    /// Which transactions happened: they were acknowledged, or one of their values was read (I2).
     pub(super) happened: Vec<bool>,
 }
 
-/// Who appended a value.
+/// The author of a value.
 #[derive(Clone, Copy)]
 pub(super) struct Author {
     pub(super) txn: usize,
@@ -37,7 +37,7 @@ fn found(kind: Kind, transactions: Vec<usize>, seen: String) -> Anomaly {
     }
 }
 
-/// Find the order of the lists, and report what is wrong with them and with single transactions.
+/// Find the order of the lists, and report errors in them and in single transactions.
 pub(super) fn lists(history: &[Txn], anomalies: &mut Vec<Anomaly>) -> Lists {
     let mut lists = Lists {
         longest: HashMap::new(),
@@ -47,7 +47,8 @@ pub(super) fn lists(history: &[Txn], anomalies: &mut Vec<Anomaly>) -> Lists {
             .map(|t| t.outcome == Outcome::Committed)
             .collect(),
     };
-    // What an unknown transaction read tells of the store, whether or not it happened itself.
+    // The reads of an unknown transaction show the store's content, whether or not it happened
+    // itself.
     let readers = || {
         history
             .iter()
@@ -91,8 +92,8 @@ fn authors(history: &[Txn], anomalies: &mut Vec<Anomaly>) -> HashMap<(Key, Value
     authors
 }
 
-/// The first read of each key, without what the transaction appended to it before. `wrong` gets
-/// what does not agree with that: own appends that are missing, later reads that differ.
+/// The first read of each key, without the transaction's earlier appends to it. `wrong` receives
+/// contradictions: own appends that are missing, later reads that differ.
 pub(super) fn external<'a>(txn: &'a Txn, wrong: &mut dyn FnMut(String)) -> Vec<External<'a>> {
     let mut reads: Vec<External<'a>> = Vec::new();
     let mut own: BTreeMap<Key, Vec<Value>> = BTreeMap::new();
@@ -122,7 +123,8 @@ pub(super) fn external<'a>(txn: &'a Txn, wrong: &mut dyn FnMut(String)) -> Vec<E
 }
 
 impl Lists {
-    /// The longest list of each key: each value once, by somebody who may have happened.
+    /// Check the longest list of each key: each value occurs once, from a transaction that may have
+    /// happened.
     fn judge(&mut self, history: &[Txn], anomalies: &mut Vec<Anomaly>) {
         let mut keys: Vec<Key> = self.longest.keys().copied().collect();
         keys.sort_unstable();
@@ -155,7 +157,7 @@ impl Lists {
                 anomalies.push(found(Kind::Duplicate, who.into_iter().collect(), seen));
             }
             let Some(author) = self.authors.get(&(key, *value)) else {
-                let seen = format!("key {key} holds {value}, which nobody appended");
+                let seen = format!("key {key} holds {value}, which no transaction appended");
                 anomalies.push(found(Kind::Unwritten, reader.into_iter().collect(), seen));
                 continue;
             };

@@ -1,4 +1,4 @@
-//! A graph of dependencies, its strongly connected components, and shortest ways through it.
+//! A graph of dependencies, its strongly connected components, and shortest paths.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -8,13 +8,13 @@ use super::history::Key;
 /// Why one transaction comes before another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Edge {
-    /// It appended the value before the other one's.
+    /// It appended the value before the value of the other one.
     Ww(Key),
-    /// The other one read what it appended.
+    /// The other one read its value.
     Wr(Key),
-    /// The other one appended what it did not read.
+    /// The other one appended the next value, which it did not read.
     Rw(Key),
-    /// The same client made it before.
+    /// The same client executed it before.
     Session,
     /// It ended before the other began.
     RealTime,
@@ -46,7 +46,7 @@ impl fmt::Display for Edge {
     }
 }
 
-/// Nodes are numbered: the transactions first, then moments of time.
+/// Nodes are numbered: the transactions first, then points in time.
 pub(super) struct Graph {
     pub(super) transactions: usize,
     /// Edges of node `n` are `edges[starts[n]..starts[n + 1]]`.
@@ -138,7 +138,7 @@ impl Graph {
                         let least = get(&low, node).min(get(&index, *to));
                         set(&mut low, node, least);
                     }
-                    // A node whose last edge was looked at must not begin again.
+                    // A node whose last edge was visited must not start again.
                     continue;
                 }
                 path.pop();
@@ -160,7 +160,7 @@ impl Graph {
         component
     }
 
-    /// A shortest way from `from` to `to`: the edges on it, each with where it leads.
+    /// A shortest path from `from` to `to`: its edges, each with its end.
     pub(super) fn way(&self, from: usize, to: usize) -> Option<Vec<(usize, Edge)>> {
         let mut before: Vec<Option<(usize, Edge)>> = vec![None; self.nodes()];
         let mut queue = VecDeque::from([from]);

@@ -1,17 +1,17 @@
-//! What is judged: plain data, whoever recorded it.
+//! The input of the checker: plain data, independent of the recorder.
 
 /// The name of a list.
 pub type Key = u64;
 
-/// What is appended; no two appends to one key use the same.
+/// The appended value; no two appends to one key use the same value.
 pub type Value = u64;
 
 /// An operation of a transaction, in its order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Op {
-    /// The value was put at the end of the list of the key.
+    /// The value was appended to the list of the key.
     Append(Key, Value),
-    /// The list of the key was this; a key without a list has an empty one.
+    /// The list read for the key; a key without a list has an empty one.
     Read(Key, Vec<Value>),
 }
 
@@ -20,23 +20,23 @@ pub enum Op {
 pub enum Outcome {
     /// It was acknowledged.
     Committed,
-    /// It was refused or rolled back: it never happened.
+    /// It was refused or rolled back: it did not happen.
     Aborted,
-    /// Nobody knows, as after a lost connection. Leave reads out whose answers did not come.
+    /// Unknown, as after a lost connection. Omit reads without an answer.
     Unknown,
 }
 
-/// A transaction as its client saw it.
+/// A transaction, as recorded by its client.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Txn {
-    /// The client; its transactions stand in the history in the order in which it made them.
+    /// The client; the history has its transactions in the order of their execution.
     pub session: u64,
-    /// When it began, by any clock that all clients share (logical or not) ...
+    /// When it began, by any clock shared by all clients (logical or not).
     pub start: u64,
-    /// ... and when its end was known to the client; not before `start`.
+    /// When the client knew its end, by the same clock; not before `start`.
     pub end: u64,
     /// How it ended.
     pub outcome: Outcome,
-    /// What it did.
+    /// Its operations.
     pub ops: Vec<Op>,
 }

@@ -8,7 +8,7 @@ use super::history::{Key, Op, Outcome, Txn, Value};
 
 type Edges = Vec<(usize, usize, Edge)>;
 
-/// The graph of all dependencies. Nodes beyond the transactions are moments, in order.
+/// The graph of all dependencies. Nodes beyond the transactions are points in time, in order.
 pub(super) fn graph(history: &[Txn], lists: &Lists) -> Graph {
     let mut edges = Edges::new();
     let unseen = unseen(history, lists);
@@ -29,8 +29,8 @@ fn add(edges: &mut Edges, from: usize, to: usize, edge: Edge) {
     }
 }
 
-/// By key, appenders that happened and whose values are in no list read: they come after the
-/// longest.
+/// By key, transactions that happened and whose values are in no list: they come after the longest
+/// list.
 fn unseen(history: &[Txn], lists: &Lists) -> HashMap<Key, Vec<usize>> {
     let mut unseen: HashMap<Key, Vec<usize>> = HashMap::new();
     let all = lists.longest.iter();
@@ -90,10 +90,10 @@ fn reads(
         }
         let longest = lists.longest.get(&key).map_or(&[][..], Vec::as_slice);
         if !longest.starts_with(read.list) {
-            // Reported as incompatible; which order is right nobody knows.
+            // Reported as incompatible; the right order is unknown.
             continue;
         }
-        // Its own values do not hide what others appended after them.
+        // Its own values do not hide later appends of others.
         let rest = longest.get(read.list.len()..).unwrap_or_default();
         match rest.iter().filter_map(author).find(|next| *next != reader) {
             Some(next) => add(edges, reader, next, Edge::Rw(key)),
@@ -118,8 +118,9 @@ fn sessions(history: &[Txn], edges: &mut Edges) {
     }
 }
 
-/// Real time: each end is a moment; a transaction leads to the moment of its end, a moment to the
-/// next one, and the last moment before a transaction began to the transaction. How many moments.
+/// Real-time edges. Each end of a transaction is a point in time; edges lead from a transaction to
+/// the point of its end, from each point to the next one, and from the last point before a
+/// transaction began to the transaction. Returns the number of points.
 fn time(history: &[Txn], lists: &Lists, edges: &mut Edges) -> usize {
     let counts = |index: &usize| lists.happened.get(*index) == Some(&true);
     let of = |index: &usize| history.get(*index).expect("an index of the history");

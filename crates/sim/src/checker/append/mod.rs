@@ -1,8 +1,8 @@
-//! The list-append checker: do transactions on lists keep the isolation they promise?
+//! The list-append checker: do transactions on lists keep their isolation level?
 //!
 //! Every key holds a list; transactions append values, each used once for its key, and read whole
-//! lists. So a list read tells its own history: which appends came before, and in what order. From
-//! that follow the dependencies between transactions (Adya, Weak Consistency, 1999; Kingsbury and
+//! lists. So a list shows its own history: the appends before the read, and their order. The
+//! dependencies between transactions follow from that (Adya, Weak Consistency, 1999; Kingsbury and
 //! Alvaro, Elle, 2020):
 //!
 //! - *ww*: the next value of a list was appended by another transaction;
@@ -11,16 +11,16 @@
 //! - *session*: transactions of one client follow each other;
 //! - *real time*: one ended before the other began. Without these a stale read passes.
 //!
-//! A cycle among them is an anomaly; which edges it needs says which ([`Kind`]).
+//! A cycle of dependencies is an anomaly; its edges determine its [`Kind`].
 //!
-//! - I1. Nothing is reported that could be explained: an edge is drawn only if every order of the
-//!   appends that agrees with all reads has it.
-//! - I2. What was acknowledged happened. A transaction of unknown end ([`Outcome::Unknown`]) may
-//!   have happened at any time since it began, or never: it counts from when something of it was
-//!   read, and nothing follows it in time.
+//! - I1. Only real anomalies are reported: the graph has an edge only if every order of the appends
+//!   that agrees with all reads has it.
+//! - I2. An acknowledged transaction happened. A transaction of unknown end ([`Outcome::Unknown`])
+//!   may have happened at any time since it began, or never: it counts if one of its values was
+//!   read, and no transaction follows it in real time.
 //!
-//! The cost is linear in what is read, but for histories that are wrong: real time is one chain of
-//! moments, not an edge for each pair.
+//! The cost is linear in the size of the lists read, except for histories with anomalies: real time
+//! is one chain of points in time, not an edge for each pair.
 
 mod classify;
 mod direct;

@@ -1,4 +1,4 @@
-//! Histories of known verdict.
+//! Histories with known verdicts.
 
 use super::Kind::*;
 use super::*;
@@ -63,6 +63,7 @@ fn expect(history: &[Txn], kinds: &[Kind]) {
 
 #[test]
 fn sound_histories_are_sound() {
+    // I1.
     expect(&[], &[]);
     expect(&together(&["x+1"]), &[]);
     expect(&together(&["x="]), &[]);
@@ -72,23 +73,24 @@ fn sound_histories_are_sound() {
         &in_turn(&["x+1", "x=1 x+2", "x=12", "y=", "x=12 y+1", "y=1"]),
         &[],
     );
-    // Its own appends are seen by itself, after what was there.
+    // A transaction sees its own appends, after the existing ones.
     expect(&in_turn(&["x+1", "x=1 x+2 x=12 x+3 x=123", "x=123"]), &[]);
     expect(&in_turn(&["x+1 x=1"]), &[]);
-    // Nobody saw it: nothing contradicts it.
+    // No transaction read it: this is no contradiction.
     expect(&in_turn(&["x=", "x+1"]), &[]);
 }
 
 #[test]
 fn unknown_ends_may_have_happened_or_not() {
+    // I2.
     expect(&in_turn(&["?x+1", "x=", "x="]), &[]);
     expect(&in_turn(&["?x+1", "x=", "x=1"]), &[]);
     expect(&in_turn(&["?x+1", "x=1", "x=1"]), &[]);
-    // Once seen it stays.
+    // After it was read, it must stay visible.
     expect(&in_turn(&["?x+1", "x=1", "x="]), &[GSingle]);
-    // It is one transaction all the same.
+    // It is still one transaction.
     expect(&in_turn(&["?x+1 y+1", "x=1 y="]), &[GSingle]);
-    // It cannot be seen before it began.
+    // It cannot be read before it began.
     expect(&in_turn(&["x=1", "?x+1"]), &[G1c]);
 }
 
@@ -108,7 +110,7 @@ fn aborted_and_intermediate_reads_are_found() {
     expect(&together(&["!x+1", "x="]), &[]);
     expect(&together(&["x+1 x+2", "x=1"]), &[IntermediateRead, GSingle]);
     expect(&together(&["x+1 x+2", "x=12"]), &[]);
-    // What an aborted transaction read says nothing.
+    // The reads of an aborted transaction do not count.
     expect(&together(&["!x=9"]), &[]);
 }
 
@@ -138,14 +140,14 @@ fn lost_updates_are_found() {
 fn what_was_acknowledged_is_seen() {
     expect(&in_turn(&["x+1", "x="]), &[GSingle]);
     expect(&in_turn(&["x+1", "x+2", "x=1"]), &[GSingle]);
-    // Not before it was acknowledged.
+    // Without real time: it was not acknowledged before.
     expect(&together(&["x+1", "x="]), &[]);
-    // By the same client, whatever the clock says.
+    // By the same client, independent of the clock.
     let own = [txn(1, 0, 9, "x+1"), txn(1, 0, 9, "x=")];
     expect(&own, &[GSingle]);
     let other = [txn(1, 0, 9, "x+1"), txn(2, 0, 9, "x=")];
     expect(&other, &[]);
-    // Through a third one: the second ended before the last began.
+    // A stale read, shown by a third transaction: the second one ended before the last one began.
     let stale = [
         txn(1, 0, 50, "x+1"),
         txn(2, 10, 20, "x=1"),
@@ -167,7 +169,7 @@ fn circular_information_is_found() {
     expect(&together(&["x+1 y=1", "y+1 x=1"]), &[G1c]);
     expect(&together(&["x+1 y=2", "x+2 y+2", "x=21"]), &[]);
     expect(&together(&["x+1 y=2", "x+2 y+2", "x=12"]), &[G1c]);
-    // From the future.
+    // A read of a later append.
     expect(&in_turn(&["x=1", "x+1"]), &[G1c]);
 }
 
@@ -199,7 +201,7 @@ fn write_skew_is_told_from_what_snapshots_forbid() {
         &together(&["x+1", "y+1", "x=1 y=", "x= y=1"]),
         &[GNonadjacent],
     );
-    // One after the other it is no skew.
+    // One after the other it is not write skew.
     expect(&in_turn(&["x= y+1", "y= x+1", "x=1 y=1"]), &[GSingle]);
 }
 
@@ -222,7 +224,7 @@ fn serial(seed: u64, transactions: usize) -> Vec<Txn> {
     for now in 0..transactions as u64 {
         let mut ops = Vec::new();
         for _ in 0..1 + rng.below(4) {
-            // Lists are kept short, as a workload does by going on to other keys.
+            // Lists are kept short, as a workload does by changing keys.
             let key = now / 500 * 64 + rng.below(64);
             let list = lists.entry(key).or_default();
             if rng.chance(0.5) {
@@ -250,7 +252,7 @@ fn serial_executions_are_sound_and_changed_ones_are_not() {
     for seed in 0..30 {
         let mut history = serial(seed, 300);
         expect(&history, &[]);
-        // Somebody reads what was there a while ago.
+        // A transaction reads an old state.
         let stale = history
             .iter_mut()
             .rev()
@@ -258,7 +260,7 @@ fn serial_executions_are_sound_and_changed_ones_are_not() {
                 [Op::Read(_, list), ..] if 3 < list.len() => Some(list),
                 _ => None,
             });
-        let list = stale.expect("somebody read a list");
+        let list = stale.expect("a transaction read a list");
         list.truncate(list.len() / 2);
         let verdict = check(&history);
         assert!(
@@ -268,7 +270,7 @@ fn serial_executions_are_sound_and_changed_ones_are_not() {
     }
 }
 
-/// How fast it is; printed, never asserted.
+/// Measures the speed; printed, never asserted.
 #[test]
 fn long_histories_are_judged_in_linear_time() {
     let transactions = 100_000;

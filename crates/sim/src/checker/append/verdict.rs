@@ -1,25 +1,25 @@
-//! What the checker answers.
+//! The results of the checker.
 
 use std::fmt;
 
 use super::graph::Edge;
 
-/// What went wrong. The cycles are ordered from what no isolation allows to what only
-/// serializability forbids.
+/// The kinds of anomalies. The cycles are ordered from those that no isolation level allows to
+/// those that only serializability forbids.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum Kind {
     /// The history itself cannot be judged: two appends of one value to one key.
     Ambiguous,
-    /// A list holds a value twice: something was done again that was done.
+    /// A list holds a value twice: an append was executed twice.
     Duplicate,
-    /// A list holds a value that nobody appended.
+    /// A list holds a value that no transaction appended.
     Unwritten,
     /// Two lists of one key, neither of which begins with the other.
     Incompatible,
     /// A transaction does not see its own appends, or one key in two ways.
     Internal,
-    /// G1a, aborted read: something of a transaction that was rolled back was read.
+    /// G1a, aborted read: a value of a transaction that was rolled back was read.
     AbortedRead,
     /// G1b, intermediate read: a list was read between two appends of another transaction.
     IntermediateRead,
@@ -37,8 +37,8 @@ pub enum Kind {
     G2Item,
 }
 
-/// What is promised. Both include real time: a transaction sees what was acknowledged before it
-/// began.
+/// The promised isolation level. Both levels include real time: a transaction sees all transactions
+/// that were acknowledged before it began.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Level {
     /// Snapshot isolation: everything but [`Kind::G2Item`] is forbidden.
@@ -47,23 +47,23 @@ pub enum Level {
     Serializable,
 }
 
-/// One thing that went wrong.
+/// An anomaly.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Anomaly {
-    /// What.
+    /// Its kind.
     pub kind: Kind,
-    /// The transactions involved, by their index in the history. Of a cycle, in its order.
+    /// The transactions involved, by their index in the history; for a cycle in its order.
     pub transactions: Vec<usize>,
     /// The edge from each transaction to the next, and from the last to the first.
     pub edges: Vec<Edge>,
-    /// What was seen, of what is no cycle.
+    /// A description of anomalies that are not cycles.
     pub seen: String,
 }
 
-/// What is said of a history.
+/// The verdict on a history.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Verdict {
-    /// All that was found; of transactions that are entangled in cycles, the worst one.
+    /// All anomalies found; for each component of cycles, the worst one.
     pub anomalies: Vec<Anomaly>,
     /// How many transactions were judged.
     pub transactions: usize,

@@ -1,5 +1,5 @@
-//! The limit of memory around a server: a control group where this machine has them, and the
-//! server's own figure of its resident memory in any case.
+//! The memory limit of a server: a control group where this machine has them, and in any case a
+//! check of its resident memory.
 
 use std::fs;
 
@@ -7,7 +7,7 @@ use lab_host::envelope::{Cgroups, Controller, Envelope};
 use lab_report::record::Limits;
 use stdx::ByteSize;
 
-/// The limit. Dropping it ends the process within.
+/// The limit. Dropping it ends the process in the group.
 pub(super) struct Cap {
     envelope: Option<Envelope>,
     refusal: Option<String>,
@@ -53,15 +53,15 @@ impl Cap {
             .map_err(|error| error.to_string())
     }
 
-    /// How many processes the kernel has ended in it for memory; `None` for none.
+    /// How many of its processes the kernel has killed for memory; `None` without a group.
     pub(super) fn kills(&self) -> Option<u64> {
         let events = self.envelope.as_ref()?.memory_events()?;
         events.oom_kills.filter(|kills| 0 < *kills)
     }
 }
 
-/// Bytes of memory that a process holds for itself; 0 if it is gone. Pages of files, such as those
-/// of its program, do not count: the kernel takes them back.
+/// Anonymous memory of a process in bytes; 0 if it has ended. Pages of files, such as those of its
+/// program, do not count, because the kernel can reclaim them.
 pub(super) fn resident(process: u32) -> u64 {
     let status = fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
     let line = status

@@ -1,4 +1,4 @@
-//! What a run of hostile clients measured, and how it is judged.
+//! The measurements of a run of hostile clients, and their check.
 
 use std::fmt;
 use std::time::Duration;
@@ -56,7 +56,7 @@ pub(super) struct Part {
     pub(super) operations_refused: u64,
 }
 
-/// A run in which nothing was found.
+/// A run without violations.
 #[derive(Clone, Debug)]
 pub struct Figures {
     /// The engine below the server.
@@ -73,17 +73,17 @@ pub struct Figures {
     pub sent: u64,
     /// Connections of attackers before login that the server closed.
     pub closed: u64,
-    /// What probes took.
+    /// Durations of probes.
     pub probes: Times,
     /// Runaway queries.
     pub queries: u64,
     /// Those of them that were refused for memory.
     pub out_of_memory: u64,
-    /// How long queries went on after their `maxTimeMS`.
+    /// How long queries continued after their `maxTimeMS`.
     pub late: Times,
-    /// How long queries went on after `killOp`.
+    /// How long queries continued after `killOp`.
     pub killed: Times,
-    /// Ordinary reads and writes beside them.
+    /// Ordinary reads and writes during the attack.
     pub operations: u64,
     /// Those of them that were refused for memory.
     pub operations_refused: u64,

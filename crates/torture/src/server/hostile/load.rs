@@ -1,5 +1,5 @@
-//! Ordinary clients beside the hostile ones: they insert, update and read, and may be refused for
-//! memory, but nothing else.
+//! Ordinary clients during the attack: they insert, update and read; the server may refuse them for
+//! memory, but for no other reason.
 
 use bson::{Document, doc};
 use stdx::Rng;
@@ -11,7 +11,7 @@ use super::figures::Part;
 /// How many of them there are.
 pub(super) const CLIENTS: u32 = 4;
 
-/// The codes by which a server refuses an operation for want of memory.
+/// The error codes of a server without memory.
 pub(super) const OUT_OF_MEMORY: [i32; 3] = [146, 292, 462];
 
 /// Operates until the end.

@@ -1,4 +1,4 @@
-//! Hostile clients: a server within a limit of memory answers others, and stays within the limit.
+//! Hostile clients: a server with a memory limit still serves others, and stays within the limit.
 //!
 //! ```text
 //!  phase 1, the server wants a login    phase 2, it does not
@@ -9,7 +9,7 @@
 //!
 //! The laws:
 //!
-//! - H1. The server does not end, and is not ended by the kernel for memory.
+//! - H1. The server does not end, and the kernel does not kill it for memory.
 //! - H2. Its resident memory stays within the limit.
 //! - H3. Every probe is answered; with [`Plan::judge_times`], 99 of 100 within [`PROBE_MAX`].
 //! - H4. A query ends at its `maxTimeMS`; with [`Plan::judge_times`], 99 of 100 within [`LATE_MAX`]
@@ -37,17 +37,17 @@ use super::report::Failure;
 use cap::Cap;
 pub use figures::{Figures, Times};
 
-/// The longest that 99 of 100 probes may take.
+/// Maximum duration of 99 of 100 probes.
 pub const PROBE_MAX: Duration = Duration::from_millis(100);
-/// The longest that 99 of 100 queries may go on after their `maxTimeMS`.
+/// Maximum time for which 99 of 100 queries may continue after their `maxTimeMS`.
 pub const LATE_MAX: Duration = Duration::from_millis(100);
-/// The longest a query may go on after `killOp`.
+/// Maximum time for which a query may continue after `killOp`.
 pub const KILL_MAX: Duration = Duration::from_secs(1);
 
-/// How often the memory of the server is looked at.
+/// Interval of checks of the server's memory.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// How a run is done.
+/// The parameters of a run.
 #[derive(Clone, Debug)]
 pub struct Plan {
     /// The engine below the server.
@@ -56,26 +56,26 @@ pub struct Plan {
     pub program: PathBuf,
     /// Where the store is kept: empty or missing.
     pub directory: PathBuf,
-    /// What attacks and queries are drawn from.
+    /// The seed of attacks and queries.
     pub seed: u64,
     /// The time of both phases together.
     pub time: Duration,
     /// Connections of the attackers before login.
     pub connections: usize,
-    /// Bytes per second that the attackers send, all together.
+    /// Total bytes per second sent by the attackers.
     pub rate: u64,
     /// Clients that send runaway queries.
     pub clients: u32,
     /// The limit of memory.
     pub memory: ByteSize,
-    /// Whether times are judged. On a machine that does other work they say nothing.
+    /// Whether durations are checked. On a machine with other load they are meaningless.
     pub judge_times: bool,
 }
 
-/// Does a run. `note` hears of each phase.
+/// Executes a run. `note` is called for each phase.
 ///
 /// # Errors
-/// The law that was broken, or why the run could not begin.
+/// The broken law, or the reason why the run could not start.
 pub fn run(plan: &Plan, note: &mut dyn FnMut(&str)) -> Result<Figures, Failure> {
     let fail = |broken: bool, story: String| Failure {
         broken,
@@ -108,7 +108,7 @@ enum Phase {
 
 fn start(plan: &Plan, phase: Phase, cap: &Cap) -> Result<Process, String> {
     let directory = plan.directory.join(format!("{phase:?}"));
-    // Half of the limit, as the server would choose by itself in a group of its own.
+    // Half of the limit, as the server chooses by default in a control group.
     let cache = format!(
         "{:.3}",
         plan.memory.bytes() as f64 / 2.0 / (1_u64 << 30) as f64
@@ -164,7 +164,7 @@ fn attacked(
         }
         stop.store(true, Ordering::Relaxed);
         counts.stop();
-        // The end of the server is reported first, then what clients met.
+        // Report the end of the server first, then violations of clients.
         let ended = watch(plan, process, cap, figures);
         for worker in workers {
             let part = worker.join().map_err(|_| "a client panicked".to_owned());
@@ -177,7 +177,7 @@ fn attacked(
     figures.sent += counts.sent.load(Ordering::Relaxed);
     figures.closed += counts.closed.load(Ordering::Relaxed);
     watched?;
-    // Others are served after it as before.
+    // After it, the server still serves others.
     let mut link = Link::to(port).map_err(|lost| lost.to_string())?;
     let hello = link.command("admin", &doc! {"hello": 1});
     hello.map(|_| ()).map_err(|lost| lost.to_string())

@@ -1,4 +1,4 @@
-//! A client that does what all clients do, and measures how long it takes.
+//! A client with common commands that measures their duration.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ const PAUSE: Duration = Duration::from_millis(20);
 /// Probes after which a new connection is made.
 const RECONNECT: u64 = 5;
 
-/// Greets, or finds a document by `_id`, until the end.
+/// Sends `hello`, or finds a document by `_id`, until stopped.
 pub(super) fn run(port: u16, finds: bool, stop: &AtomicBool) -> Result<Part, String> {
     let mut part = Part::default();
     let connect = || Link::to(port).map_err(|lost| format!("H3: no connection: {lost}"));

@@ -1,4 +1,4 @@
-//! Queries that would take all memory and time there is, if they were let.
+//! Queries that would use all memory and time without limits.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ const KEPT: i64 = 2_000;
 const INTERRUPTED_AFTER: Duration = Duration::from_millis(300);
 /// Elements of arrays that queries make.
 const MANY: i32 = 300_000;
-/// The pause between two looks at what runs.
+/// The pause between two checks of running queries.
 const LOOK: Duration = Duration::from_millis(10);
 
 /// Makes the collection that queries read.
@@ -32,7 +32,7 @@ pub(super) fn fill(port: u16) -> Result<(), String> {
         .ok_or(format!("the collection cannot be filled: {reply}"))
 }
 
-/// Sends runaway queries until the end. Three of four clients limit their time.
+/// Sends runaway queries until stopped. Three of four clients limit their time.
 pub(super) fn run(port: u16, number: u32, mut rng: Rng, stop: &AtomicBool) -> Result<Part, String> {
     let mut link = Link::to(port).map_err(|lost| format!("H3: no connection: {lost}"))?;
     let mut part = Part::default();
@@ -68,7 +68,7 @@ fn close(link: &mut Link, cursor: &Document) -> Result<(), String> {
     Ok(())
 }
 
-/// Ends every query without a limit of time that runs for long, and measures how long that takes.
+/// Ends long queries without a time limit, and measures how long that takes.
 pub(super) fn interrupt(port: u16, stop: &AtomicBool) -> Result<Part, String> {
     let mut link = Link::to(port).map_err(|lost| format!("H3: no connection: {lost}"))?;
     let mut part = Part::default();
@@ -113,7 +113,7 @@ fn is_long(operation: &Document) -> bool {
     is_query && INTERRUPTED_AFTER < Duration::from_micros(micros)
 }
 
-/// A query that grows without an end, drawn from all of them.
+/// A random runaway query.
 fn command(rng: &mut Rng) -> Document {
     let expressions = expressions();
     let expression = expressions.get(rng.index(expressions.len())).cloned();
@@ -131,7 +131,7 @@ fn command(rng: &mut Rng) -> Document {
 }
 
 fn expressions() -> Vec<Document> {
-    // Below the limit of an expression, so that the operators around it have something to do.
+    // Below the limit of an expression, so that the operators around it are executed.
     let many = doc! {"$range": [0, MANY]};
     let map = |inner: Document| doc! {"$map": {"input": {"$range": [0, MANY]}, "in": inner}};
     let text = doc! {"$reduce": {

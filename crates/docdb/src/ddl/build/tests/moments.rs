@@ -8,9 +8,9 @@ use kv::Durability;
 use query::{Code, Namespace, Result};
 
 use super::super::Point::{Begun, Looked, Marked};
-use crate::stop::at_points;
 use super::rig::{Site, counting, named, on_filled, raw, spec};
 use crate::ddl::IndexNames;
+use crate::stop::at_points;
 use crate::store::Store;
 use crate::txn::{Op, SessionId, SessionRef};
 
