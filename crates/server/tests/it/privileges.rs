@@ -100,6 +100,22 @@ fn users_that_are_displayed_alike_own_different_cursors() {
     first.ok("test", more);
 }
 
+/// A4: the request that was authorized is the one that runs, and its other checks are made.
+#[test]
+fn an_aggregate_that_is_authorized_still_needs_a_cursor() {
+    let site = guarded();
+    let mut reader = as_user(&site, "test", "reader");
+    let bare = doc! {"aggregate": "c", "pipeline": [{"$match": {"_id": 1}}]};
+    let (code, message) = reader.fails("test", bare.clone());
+    assert_eq!(code, 9, "{message}");
+    let mut explained = bare.clone();
+    explained.insert("explain", true);
+    reader.ok("test", explained);
+    let mut whole = bare;
+    whole.insert("cursor", doc! {});
+    assert_eq!(batch(&reader.ok("test", whole)), [doc! {"_id": 1}]);
+}
+
 /// A cursor is ended by its number: its user, or who may end any, whatever namespace is named.
 #[test]
 fn cursors_are_ended_by_their_users_whatever_the_namespace() {
