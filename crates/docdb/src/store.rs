@@ -1,4 +1,7 @@
-//! The store: an engine, the catalog of what is in it, and what runs beside operations.
+//! The store: an engine, the catalog of what is in it, and the counters that operations share.
+//!
+//! It knows no command: those are in the modules above, as methods of the store, and keep their own
+//! state in its parts (`parts`).
 //!
 //! Trees of the engine: `_catalog`, `_counts` and `_sessions`; per collection `c.<uuid>` with its
 //! documents by record, and `i.<uuid>.<number>` with the entries of each index. Trees that the

@@ -4,7 +4,7 @@
 //! - V1. What a plan relies on is what the snapshot holds. A plain read opens its snapshot while
 //!   the catalog stays the same, and looks names up in that state of the catalog: an index that is
 //!   ready there has all its entries in the snapshot, and was kept up to date until then. What the
-//!   indexes have learned of arrays is asked after the snapshot was opened.
+//!   indexes know of arrays is read after the snapshot was opened.
 
 use std::sync::Arc;
 

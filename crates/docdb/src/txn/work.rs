@@ -469,7 +469,7 @@ impl<'s> Work<'s> {
         Ok(changes)
     }
 
-    /// What was created is there for everybody.
+    /// Make what was created visible to other operations.
     fn publish_created(&self) {
         let created = self
             .seen
